@@ -1,0 +1,139 @@
+"""`ByteStrings`: many byte strings in two flat arrays, sorted and ranked without a Python object each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.int64]
+ByteArray = npt.NDArray[np.uint8]
+
+_WORD = 8
+# Positions are expanded to one index per byte of a word; a block keeps that expansion in the cache.
+_BLOCK = 1 << 16
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ByteStrings:
+    """Byte strings laid end to end: string `i` is `data[offsets[i]:offsets[i + 1]]`.
+
+    Ordered bytewise, unsigned, a prefix before its extensions: the order of Spark's UTF8_BINARY.
+    """
+
+    data: ByteArray
+    offsets: IntArray
+
+    @staticmethod
+    def of(items: Iterable[bytes]) -> ByteStrings:
+        """The strings of `items`, in their order."""
+        parts = tuple(items)
+        offsets = np.zeros(len(parts) + 1, np.int64)
+        np.cumsum([len(part) for part in parts], out=offsets[1:])
+        return ByteStrings(np.frombuffer(b"".join(parts), np.uint8), offsets)
+
+    @staticmethod
+    def of_fixed_width(rows: ByteArray) -> ByteStrings:
+        """One string for each row of a two-dimensional byte array."""
+        count, width = rows.shape
+        return ByteStrings(rows.reshape(-1), np.arange(count + 1, dtype=np.int64) * width)
+
+    @staticmethod
+    def concat(parts: Iterable[ByteStrings]) -> ByteStrings:
+        """All strings of `parts`, one part after the other."""
+        packed = tuple(part.packed() for part in parts)
+        lengths = np.concatenate([np.zeros(1, np.int64), *(part.lengths() for part in packed)])
+        data = [part.data for part in packed] or [np.zeros(0, np.uint8)]
+        return ByteStrings(np.concatenate(data), np.cumsum(lengths))
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, index: int) -> bytes:
+        position = range(len(self))[index]
+        return self.data[self.offsets[position] : self.offsets[position + 1]].tobytes()
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held, in bytes."""
+        return int(self.data.nbytes + self.offsets.nbytes)
+
+    def lengths(self) -> IntArray:
+        """Length of each string in bytes."""
+        return np.diff(self.offsets)
+
+    def packed(self) -> ByteStrings:
+        """The same strings over just the bytes they use, from offset 0."""
+        first, last = int(self.offsets[0]), int(self.offsets[-1])
+        if first == 0 and last == len(self.data):
+            return self
+        return ByteStrings(self.data[first:last], self.offsets - first)
+
+    def take(self, indices: npt.NDArray[np.integer]) -> ByteStrings:
+        """The strings at `indices`, in that order."""
+        starts, lengths = self.offsets[:-1][indices], self.lengths()[indices]
+        offsets = np.zeros(len(indices) + 1, np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        positions = np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])
+        return ByteStrings(self.data[positions], offsets)
+
+    def truncated(self, width: int) -> ByteStrings:
+        """Each string cut to its first `width` bytes."""
+        kept = np.minimum(self.lengths(), width)
+        offsets = np.zeros(len(self) + 1, np.int64)
+        np.cumsum(kept, out=offsets[1:])
+        positions = np.repeat(self.offsets[:-1] - offsets[:-1], kept) + np.arange(offsets[-1])
+        return ByteStrings(self.data[positions], offsets)
+
+    def ranks(self) -> IntArray:
+        """Dense rank of each string: equal strings share a rank, order is kept, the least has 0."""
+        count = len(self)
+        ranks, order, open_positions = np.zeros(count, np.int64), np.arange(count), np.arange(count)
+        depth, longest = 0, int(self.lengths().max(initial=0))
+        # Each pass orders the still undecided strings by their next word and closes what became unique.
+        while len(open_positions) and depth <= longest:
+            members = order[open_positions]
+            words = self._words(members, depth)
+            resorted = np.lexsort((words, ranks[members]))
+            members, words = members[resorted], words[resorted]
+            order[open_positions] = members
+            group = ranks[members]
+            starts = np.ones(len(members), bool)
+            starts[1:] = (group[1:] != group[:-1]) | (words[1:] != words[:-1])
+            ranks[members] = open_positions[np.maximum.accumulate(np.where(starts, np.arange(len(members)), 0))]
+            shared = ~starts | np.append(~starts[1:], [False])
+            open_positions = open_positions[shared]
+            depth += _WORD
+        return _dense(self._split_by_length(ranks))
+
+    def _split_by_length(self, ranks: IntArray) -> IntArray:
+        """Ranks refined by length: only trailing NUL bytes are left to tell equal words apart."""
+        lengths = self.lengths()
+        return _dense_pairs(ranks, lengths)
+
+    def _words(self, members: IntArray, depth: int) -> npt.NDArray[np.uint64]:
+        """The 8 bytes at `depth` of each member as a big-endian number, zero beyond the end."""
+        words = np.empty(len(members), np.uint64)
+        padded = self.data if len(self.data) else np.zeros(1, np.uint8)
+        for begin in range(0, len(members), _BLOCK):
+            block = members[begin : begin + _BLOCK]
+            positions = (self.offsets[block] + depth)[:, None] + np.arange(_WORD)
+            inside = positions < self.offsets[block + 1][:, None]
+            taken = np.where(inside, padded[np.minimum(positions, len(padded) - 1)], np.uint8(0))
+            words[begin : begin + _BLOCK] = taken.reshape(-1).view(">u8")
+        return words
+
+
+def _dense(ranks: IntArray) -> IntArray:
+    return np.unique(ranks, return_inverse=True)[1].astype(np.int64, copy=False)
+
+
+def _dense_pairs(first: IntArray, second: IntArray) -> IntArray:
+    order = np.lexsort((second, first))
+    changed = np.ones(len(first), bool)
+    changed[1:] = (np.diff(first[order]) != 0) | (np.diff(second[order]) != 0)
+    ranks = np.empty(len(first), np.int64)
+    ranks[order] = np.cumsum(changed) - 1
+    return ranks

@@ -1,0 +1,200 @@
+"""Codes: the values of a type as sortable arrays whose order is Spark's order.
+
+| type | code |
+|---|---|
+| integers, boolean | the number |
+| date, timestamp, timestamp_ntz | days, microseconds since 1970-01-01 |
+| decimal, up to 18 digits | the unscaled number |
+| float, double | the bits of the double, turned so that their signed order is the value's; NaN has no code |
+| decimal, more digits | 16 big-endian bytes of the unscaled number + 2**127 |
+| string, binary | the bytes (UTF-8) |
+
+The first four are int64 arrays, the others `ByteStrings`. NULL and NaN are never codes: they are flags.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from pruning.byte_strings import ByteStrings, IntArray
+from pruning.value_type import FLOATS, INTEGER_BITS, Physical, ValueType
+
+Codes: TypeAlias = IntArray | ByteStrings
+
+LEAST = int(np.iinfo(np.int64).min)
+GREATEST = int(np.iinfo(np.int64).max)
+_MAGNITUDE = np.int64(GREATEST)
+_LONG_DECIMAL_OFFSET = 1 << 127
+_EPOCH_DAY = dt.date(1970, 1, 1).toordinal()
+_EPOCH = dt.datetime(1970, 1, 1)
+_MICROSECOND = dt.timedelta(microseconds=1)
+
+
+def float_codes(values: npt.NDArray[np.floating[Any]]) -> IntArray:
+    """Order-preserving codes of floats without NaN; -0.0 and 0.0 share one.
+
+    >>> bool(float_codes(np.array([-0.0]))[0] == float_codes(np.array([0.0]))[0])
+    True
+    """
+    # Adding 0.0 turns -0.0 into 0.0 and leaves every other value alone.
+    bits = (values.astype(np.float64) + 0.0).view(np.int64)
+    return bits ^ ((bits >> 63) & _MAGNITUDE)
+
+
+def float_values(codes: IntArray) -> npt.NDArray[np.float64]:
+    """The floats that `float_codes` gave these codes to."""
+    return (codes ^ ((codes >> 63) & _MAGNITUDE)).view(np.float64)
+
+
+def empty(type_: ValueType) -> Codes:
+    """No codes, in the shape of `type_`."""
+    return np.zeros(0, np.int64) if type_.physical is Physical.INT64 else ByteStrings.of(())
+
+
+def encode(type_: ValueType, values: Iterable[object]) -> Codes:
+    """Codes of Python values, none of them None or NaN; for tests, literals and small key lists."""
+    to_code = _encoder(type_)
+    codes = [to_code(value) for value in values]
+    if type_.physical is Physical.INT64:
+        return np.array(codes, np.int64)
+    return ByteStrings.of(codes)
+
+
+def decode(type_: ValueType, codes: Codes) -> list[Any]:
+    """Python values of codes; temporal ones as ISO text, since Python's own types end at year 9999."""
+    from_code = _decoder(type_)
+    return [from_code(codes[index]) for index in range(len(codes))]
+
+
+def take(codes: Codes, indices: npt.NDArray[np.integer[Any]]) -> Codes:
+    """The codes at `indices`."""
+    return codes.take(indices)
+
+
+def concat(type_: ValueType, parts: Sequence[Codes]) -> Codes:
+    """All codes of `parts`, one part after the other."""
+    if type_.physical is Physical.INT64:
+        return np.concatenate([np.zeros(0, np.int64), *[part for part in parts if isinstance(part, np.ndarray)]])
+    return ByteStrings.concat(part for part in parts if isinstance(part, ByteStrings))
+
+
+def sort_unique(codes: Codes) -> Codes:
+    """The distinct codes in ascending order."""
+    if isinstance(codes, ByteStrings):
+        ranks = codes.ranks()
+        first = np.zeros(int(ranks.max(initial=-1)) + 1, np.int64)
+        first[ranks[::-1]] = np.arange(len(codes))[::-1]
+        return codes.take(first)
+    return np.unique(codes)
+
+
+def on_one_line(*arrays: Codes) -> tuple[IntArray, ...]:
+    """Integers that compare across all `arrays` as their codes do: ranks for bytes, the codes themselves else.
+
+    Ranks leave room between neighbours, so that two different byte strings never count as adjacent.
+    """
+    if all(isinstance(array, np.ndarray) for array in arrays):
+        return tuple(array for array in arrays if isinstance(array, np.ndarray))
+    ranks = ByteStrings.concat(array for array in arrays if isinstance(array, ByteStrings)).ranks() * 2
+    ends = np.cumsum([len(array) for array in arrays])
+    return tuple(np.split(ranks, ends[:-1]))
+
+
+def render(type_: ValueType, codes: Codes, index: int) -> str:
+    """One value as a person reads it, long ones shortened."""
+    text = str(_decoder(type_)(codes[index]))
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def _encoder(type_: ValueType) -> Callable[[Any], Any]:
+    match type_.name:
+        case name if name in INTEGER_BITS or name == "boolean":
+            return int
+        case name if name in FLOATS:
+            return lambda value: int(float_codes(np.array([value], np.float64))[0])
+        case "date":
+            return lambda value: value if isinstance(value, int) else value.toordinal() - _EPOCH_DAY
+        case "timestamp" | "timestamp_ntz":
+            return lambda value: value if isinstance(value, int) else _microseconds(value)
+        case "decimal":
+            return lambda value: _decimal_code(type_, value)
+        case "string":
+            return lambda value: value if isinstance(value, bytes) else value.encode("utf-8")
+        case "binary":
+            return bytes
+        case _:
+            msg = f"Cannot encode values of {type_}: no code is defined"
+            raise ValueError(msg)
+
+
+def _decoder(type_: ValueType) -> Callable[[Any], Any]:
+    match type_.name:
+        case name if name in INTEGER_BITS:
+            return int
+        case "boolean":
+            return bool
+        case name if name in FLOATS:
+            return lambda code: float(float_values(np.array([code], np.int64))[0])
+        case "date":
+            return lambda code: str(np.datetime64(int(code), "D"))
+        case "timestamp" | "timestamp_ntz":
+            return lambda code: str(np.datetime64(int(code), "us"))
+        case "decimal":
+            return lambda code: decimal_of(type_, code)
+        case "string":
+            return lambda code: code.decode("utf-8", "replace")
+        case "binary":
+            return bytes
+        case _:
+            msg = f"Cannot decode values of {type_}: no code is defined"
+            raise ValueError(msg)
+
+
+def _microseconds(value: dt.datetime) -> int:
+    naive = value if value.tzinfo is None else value.astimezone(dt.timezone.utc).replace(tzinfo=None)
+    return (naive - _EPOCH) // _MICROSECOND
+
+
+def _decimal_code(type_: ValueType, value: object) -> int | bytes:
+    sign, digits, exponent = Decimal(str(value)).as_tuple()
+    shift = int(exponent) + type_.scale
+    magnitude = int("".join(map(str, digits)))
+    if shift < 0 and magnitude % 10**-shift:
+        msg = f"Cannot encode {value} as {type_}: it has more digits after the point"
+        raise ValueError(msg)
+    unscaled = (magnitude * 10**shift if shift >= 0 else magnitude // 10**-shift) * (-1 if sign else 1)
+    return unscaled if type_.physical is Physical.INT64 else long_decimal_code(unscaled)
+
+
+def long_decimal_code(unscaled: int) -> bytes:
+    """The 16-byte code of an unscaled number of up to 38 digits."""
+    return (unscaled + _LONG_DECIMAL_OFFSET).to_bytes(16, "big")
+
+
+def unscaled_of(type_: ValueType, code: int | bytes) -> int:
+    """The unscaled number behind a decimal's code."""
+    if type_.physical is Physical.INT64 or isinstance(code, int):
+        return int(code)
+    return int.from_bytes(code, "big") - _LONG_DECIMAL_OFFSET
+
+
+def decimal_of(type_: ValueType, code: int | bytes) -> Decimal:
+    """The decimal behind its code."""
+    unscaled = unscaled_of(type_, code)
+    digits = tuple(int(digit) for digit in str(abs(unscaled)))
+    return Decimal((int(unscaled < 0), digits, -type_.scale))
+
+
+def float32_exact(value: float) -> bool:
+    """True where `value` is also a single-precision number."""
+    try:
+        return float(struct.unpack("f", struct.pack("f", value))[0]) == value
+    except OverflowError:
+        return False

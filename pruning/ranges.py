@@ -1,0 +1,242 @@
+"""`RangeSet`: a set of values of one type as sorted, disjoint, closed ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from pruning import codes as code
+from pruning import intervals
+from pruning.byte_strings import ByteStrings, IntArray
+from pruning.codes import GREATEST, LEAST, Codes
+from pruning.intervals import BoolArray, Intervals
+from pruning.value_type import Physical, ValueType
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RangeSet:
+    """Values of `type` in closed ranges `[lows[i], highs[i]]`, as codes.
+
+    Normal form: sorted, disjoint; ranges of int64 codes that touch are one. For bytes, `unbounded` says that
+    the last range has no upper end (its high is then not a value); int64 codes need no such flag, since their
+    greatest code is a bound. A set of single values holds one array as both lows and highs.
+    """
+
+    type: ValueType
+    lows: Codes
+    highs: Codes
+    unbounded: bool = False
+
+    @staticmethod
+    def none(type_: ValueType) -> RangeSet:
+        """No value."""
+        nothing = code.empty(type_)
+        return RangeSet(type_, nothing, nothing)
+
+    @staticmethod
+    def all(type_: ValueType) -> RangeSet:
+        """Every value."""
+        if type_.physical is Physical.BYTES:
+            least = ByteStrings.of([b""])
+            return RangeSet(type_, least, least, unbounded=True)
+        return RangeSet(type_, np.array([LEAST]), np.array([GREATEST]))
+
+    @staticmethod
+    def of_codes(type_: ValueType, codes: Codes, *, is_sorted: bool = False) -> RangeSet:
+        """Just these values; `is_sorted` promises that they ascend without a repetition."""
+        points = codes if is_sorted else code.sort_unique(codes)
+        if isinstance(points, ByteStrings):
+            return RangeSet(type_, points, points)
+        lows, highs = intervals.normalize(points, points)
+        return RangeSet(type_, lows, lows if len(lows) == len(points) else highs)
+
+    @staticmethod
+    def of_ranges(type_: ValueType, lows: Codes, highs: Codes) -> RangeSet:
+        """The union of `[lows[i], highs[i]]`, in any order; a range whose low lies above its high is empty."""
+        low_line, high_line = code.on_one_line(lows, highs)
+        valid = np.flatnonzero(low_line <= high_line)
+        line = intervals.normalize(low_line[valid], high_line[valid])
+        return _Line(type_, (lows, highs), (low_line, high_line)).range_set(line)
+
+    def __len__(self) -> int:
+        return 1 if self.unbounded and len(self.lows) == 0 else len(self.lows)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, RangeSet) or self.type != other.type:
+            return NotImplemented if not isinstance(other, RangeSet) else False
+        (mine, theirs), _ = _together(self, other)
+        return len(mine[0]) == len(theirs[0]) and bool(
+            np.array_equal(mine[0], theirs[0]) and np.array_equal(mine[1], theirs[1])
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.type, len(self), self.unbounded))
+
+    @property
+    def is_none(self) -> bool:
+        """True where no value is in the set."""
+        return len(self) == 0
+
+    @property
+    def is_all(self) -> bool:
+        """True where every value is in the set."""
+        return self == RangeSet.all(self.type)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held, in bytes."""
+        return int(self.lows.nbytes + (0 if self.highs is self.lows else self.highs.nbytes))
+
+    def intersect(self, other: RangeSet) -> RangeSet:
+        """Values in both."""
+        (mine, theirs), line = _together(self, other)
+        return line.range_set(intervals.intersect(mine, theirs))
+
+    def union(self, other: RangeSet) -> RangeSet:
+        """Values in either."""
+        (mine, theirs), line = _together(self, other)
+        return line.range_set(intervals.union(mine, theirs))
+
+    def overlaps(self, other: RangeSet) -> bool:
+        """True where a value is in both."""
+        (mine, theirs), _ = _together(self, other)
+        return bool(intervals.overlap(mine, *theirs).any())
+
+    def contains_all(self, other: RangeSet) -> bool:
+        """True where every value of `other` is in this set."""
+        return self.union(other) == self
+
+    def contains(self, codes: Codes) -> BoolArray:
+        """For each code, whether it is in the set."""
+        points = RangeSet(self.type, codes, codes)
+        (mine, probes), _ = _together(self, points)
+        return intervals.contains(mine, probes[0])
+
+    def span(self) -> RangeSet:
+        """The one range from the least to the greatest value; none stays none."""
+        if len(self) <= 1:
+            return self
+        last = np.array([len(self) - 1])
+        return RangeSet(self.type, self.lows.take(np.array([0])), self.highs.take(last), self.unbounded)
+
+    def bridged(self, gaps_kept: IntArray) -> RangeSet:
+        """Only the gaps before the ranges `gaps_kept` (ascending, none of them 0) stay open: a wider set."""
+        if self.is_none:
+            return self
+        starts = np.concatenate([[0], gaps_kept]).astype(np.int64)
+        ends = np.concatenate([gaps_kept - 1, [len(self) - 1]]).astype(np.int64)
+        return RangeSet(self.type, self.lows.take(starts), self.highs.take(ends), self.unbounded)
+
+    def simplify(self, most: int) -> RangeSet:
+        """At most `most` ranges that hold every value of this set: the widest gaps stay open."""
+        if most < 1:
+            msg = f"Cannot simplify to {most} ranges: at least one is needed"
+            raise ValueError(msg)
+        if len(self) <= most:
+            return self
+        return self.bridged(np.sort(_widest_gaps(self)[: most - 1]) + 1)
+
+    def point_count(self) -> int | None:
+        """How many values the set holds, None where they cannot be listed (a range of bytes, or of floats)."""
+        if isinstance(self.lows, ByteStrings):
+            return len(self) if self.highs is self.lows and not self.unbounded else None
+        return intervals.size(self._int_line()) if self.highs is self.lows or not self.type.is_float else None
+
+    def points(self) -> Codes:
+        """Every value of a set whose `point_count()` is known, ascending."""
+        if self.highs is self.lows:
+            return self.lows
+        lows, highs = self._int_line()
+        counts = highs - lows + 1
+        firsts = np.repeat(lows - (np.cumsum(counts) - counts), counts)
+        return firsts + np.arange(len(firsts))
+
+    def _int_line(self) -> Intervals:
+        if isinstance(self.lows, ByteStrings) or isinstance(self.highs, ByteStrings):
+            msg = f"Cannot list the values of {self.type} ranges: they are not numbers"
+            raise TypeError(msg)
+        return self.lows, self.highs
+
+    def __str__(self) -> str:
+        shown = [self._render(index) for index in range(min(len(self), 4))]
+        more = [f"... {len(self) - 4} more"] if len(self) > 4 else []
+        return "{" + ", ".join([*shown, *more]) + "}"
+
+    def __repr__(self) -> str:
+        return f"RangeSet[{self.type}]{self}"
+
+    def _render(self, index: int) -> str:
+        low = code.render(self.type, self.lows, index)
+        if self.unbounded and index == len(self) - 1:
+            return f"[{low}, ...)"
+        high = code.render(self.type, self.highs, index)
+        return low if low == high else f"[{low}, {high}]"
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """Where codes of one type sit on a line of integers, and the way back."""
+
+    type: ValueType
+    arrays: tuple[Codes, ...]
+    positions: tuple[IntArray, ...]
+
+    def range_set(self, line: Intervals) -> RangeSet:
+        if self.type.physical is Physical.INT64:
+            return RangeSet(self.type, line[0], line[0] if np.array_equal(*line) else line[1])
+        flat = np.concatenate([np.zeros(0, np.int64), *self.positions])
+        table, where = np.unique(flat, return_index=True)
+        unbounded = len(line[1]) > 0 and int(line[1][-1]) == GREATEST
+        # An open end has no code: the low of its range stands in.
+        ends = np.append(line[1][:-1], line[0][-1:]) if unbounded else line[1]
+        values = ByteStrings.concat(array for array in self.arrays if isinstance(array, ByteStrings))
+        lows = values.take(where[np.searchsorted(table, line[0])])
+        if np.array_equal(line[0], ends):
+            return RangeSet(self.type, lows, lows, unbounded)
+        return RangeSet(self.type, lows, values.take(where[np.searchsorted(table, ends)]), unbounded)
+
+
+def _together(*sets: RangeSet) -> tuple[tuple[Intervals, ...], _Line]:
+    """The sets as intervals on one line."""
+    types = {str(each.type) for each in sets}
+    if len(types) > 1:
+        msg = f"Cannot combine ranges of {' and '.join(sorted(types))}: coerce one to the other's type first"
+        raise ValueError(msg)
+    arrays = tuple(array for each in sets for array in _ends(each))
+    positions = iter(code.on_one_line(*arrays))
+    lines, flat = [], []
+    for each in sets:
+        lows = next(positions)
+        highs = lows if each.highs is each.lows else next(positions)
+        flat += [lows] if each.highs is each.lows else [lows, highs]
+        lines.append((lows, _with_open_end(highs) if each.unbounded else highs))
+    return tuple(lines), _Line(sets[0].type, arrays, tuple(flat))
+
+
+def _ends(each: RangeSet) -> Iterable[Codes]:
+    return (each.lows,) if each.highs is each.lows else (each.lows, each.highs)
+
+
+def _with_open_end(highs: IntArray) -> IntArray:
+    return np.append(highs[:-1], GREATEST)
+
+
+def _widest_gaps(ranges: RangeSet) -> IntArray:
+    """Indexes of the gaps after each range but the last, widest first; bytes have no width: spread evenly."""
+    if isinstance(ranges.lows, np.ndarray) and isinstance(ranges.highs, np.ndarray):
+        # Distances of int64 codes fit uint64 only, so they are subtracted there.
+        widths = ranges.lows[1:].view(np.uint64) - ranges.highs[:-1].view(np.uint64)
+        return np.argsort(widths, kind="stable")[::-1].astype(np.int64)
+    gaps = np.arange(len(ranges) - 1)
+    return gaps[np.argsort(_bit_reversed_order(len(gaps)), kind="stable")]
+
+
+def _bit_reversed_order(count: int) -> IntArray:
+    """Priorities that halve the line again and again, so that any first few are spread evenly."""
+    bits = max(count - 1, 1).bit_length()
+    indexes, result = np.arange(count), np.zeros(count, np.int64)
+    for bit in range(bits):
+        result |= ((indexes >> bit) & 1) << (bits - 1 - bit)
+    return result

@@ -1,0 +1,50 @@
+"""Reasons: why something was not done, as a code for machines and a sentence for people."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class ReasonCode(Enum):
+    """Every way a filter is left out, weakened or refused."""
+
+    NO_STATISTICS = "storage has no statistics of the column"
+    UNSUPPORTED_TYPE = "values of this type cannot be pruned by"
+    COLLATED = "a collation other than UTF8_BINARY orders the column otherwise than its statistics"
+    CHAR_PADDED = "char(n) values are padded on reading, so stored bounds and keys differ"
+    INEXACT_CAST = "the keys cannot be brought to the column's type without losing or inventing matches"
+    NAN_KEYS = "a key is NaN, which min and max do not cover"
+    UNCLUSTERED = "no container lies wholly between keys"
+    NO_ROW_GROUPS_READ = "footers were not read"
+    KEYS_OVER_LIMIT = "there are more keys than the limits allow, so only their span and a bloom filter are used"
+    BLOOM_TOO_FULL = "the bloom filter is too full to tell keys apart"
+    BUILD_TIMED_OUT = "collecting the keys took longer than the limit"
+    BUILD_FAILED = "collecting the keys failed"
+    STATISTICS_FAILED = "reading the statistics failed"
+    UNSELECTIVE = "nearly every row would pass"
+    NOT_VECTORISED = "the scan is not vectorised, where page skipping can return wrong values"
+    SKIPPING_DISABLED = "the session switches this kind of skipping off"
+    NO_JVM = "the session has no JVM plan (Spark Connect)"
+    DELETION_VECTORS = "the file has rows deleted by a deletion vector"
+    UNPINNED_KEYS = "the keys come from a table whose version is not pinned"
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One refusal: its code, what it is about, and detail such as the error met.
+
+    >>> print(Reason(ReasonCode.UNCLUSTERED, "`item_sk`"))
+    `item_sk`: no container lies wholly between keys
+    """
+
+    code: ReasonCode
+    subject: str
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.subject}: {self.code.value}" + (f" ({self.detail})" if self.detail else "")
+
+    def to_dict(self) -> dict[str, str]:
+        """Code, subject, text and detail for machines."""
+        return {"code": self.code.name, "subject": self.subject, "text": self.code.value, "detail": self.detail}

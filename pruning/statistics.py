@@ -1,0 +1,156 @@
+"""What storage knows of its containers (files, row groups), one array entry each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+import numpy as np
+import numpy.typing as npt
+
+from pruning import codes as code
+from pruning.byte_strings import IntArray
+from pruning.codes import GREATEST, LEAST, Codes
+from pruning.domain import Domain
+from pruning.intervals import BoolArray, Intervals
+from pruning.ranges import RangeSet
+from pruning.value_type import Physical, ValueType
+
+UNKNOWN = -1
+
+
+class ContainerKind(Enum):
+    """What is skipped as one."""
+
+    FILE = "file"
+    ROW_GROUP = "row group"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnStatistics:
+    """Bounds and null counts of one column in `n` containers.
+
+    `lows` and `highs` hold `n` codes of `type`; an entry counts only where `has_low`, `has_high` say so and
+    anything may stand elsewhere. Bounds are sound: no value but NaN lies outside of them, so a connector
+    widens what its storage truncates. `null_count` is `UNKNOWN` where storage does not tell. `may_have_nan`
+    is False only where NaN is known to be absent. `is_partition` marks exact values from the layout.
+    """
+
+    type: ValueType
+    lows: Codes
+    highs: Codes
+    has_low: BoolArray
+    has_high: BoolArray
+    null_count: IntArray
+    may_have_nan: BoolArray
+    is_partition: bool = False
+
+    @staticmethod
+    def unknown(type_: ValueType, count: int) -> ColumnStatistics:
+        """Nothing is known of `count` containers."""
+        return ColumnStatistics.of(type_, [(None, None, None)] * count)
+
+    @staticmethod
+    def of(
+        type_: ValueType, rows: Sequence[tuple[object, object, int | None]], *, may_have_nan: bool | None = None
+    ) -> ColumnStatistics:
+        """From Python values `(low, high, null count)` per container, None for unknown; for tests and small use."""
+        filler = code.decode(type_, RangeSet.all(type_).lows)[0] if type_.physical is Physical.BYTES else 0
+        lows = code.encode(type_, [filler if low is None else low for low, _, _ in rows])
+        highs = code.encode(type_, [filler if high is None else high for _, high, _ in rows])
+        return ColumnStatistics(
+            type_,
+            lows,
+            highs,
+            has_low=np.array([low is not None for low, _, _ in rows], bool),
+            has_high=np.array([high is not None for _, high, _ in rows], bool),
+            null_count=np.array([UNKNOWN if nulls is None else nulls for _, _, nulls in rows], np.int64),
+            may_have_nan=np.full(len(rows), type_.is_float if may_have_nan is None else may_have_nan),
+        )
+
+    def __len__(self) -> int:
+        return len(self.null_count)
+
+    def take(self, indices: npt.NDArray[np.integer]) -> ColumnStatistics:
+        """The statistics of the containers at `indices`."""
+        return replace(
+            self,
+            lows=self.lows.take(indices),
+            highs=self.highs.take(indices),
+            has_low=self.has_low[indices],
+            has_high=self.has_high[indices],
+            null_count=self.null_count[indices],
+            may_have_nan=self.may_have_nan[indices],
+        )
+
+    def domain(self, index: int, rows: int = UNKNOWN) -> Domain:
+        """What container `index` of `rows` rows may hold."""
+        nulls = int(self.null_count[index])
+        if rows != UNKNOWN and nulls == rows:
+            return Domain(RangeSet.none(self.type), null=nulls != 0)
+        at = np.array([index])
+        low, high = Domain.all(self.type), Domain.all(self.type)
+        if self.has_low[index]:
+            ends = RangeSet.all(self.type)
+            low = Domain(RangeSet(self.type, self.lows.take(at), ends.highs, ends.unbounded))
+        if self.has_high[index]:
+            high = Domain(RangeSet.of_ranges(self.type, RangeSet.all(self.type).lows, self.highs.take(at)))
+        both = low.ranges.intersect(high.ranges)
+        ranges = RangeSet.all(self.type) if both.is_none else both
+        return Domain(ranges, null=nulls != 0, nan=bool(self.may_have_nan[index]))
+
+    def against(self, ranges: RangeSet) -> tuple[Intervals, Intervals]:
+        """`ranges`, and `[low, high]` of each container, on one line of integers; unknown ends are the line's.
+
+        Bounds in the wrong order say that the writer was wrong, so both are unknown.
+        """
+        keys, key_highs, lows, highs = code.on_one_line(ranges.lows, ranges.highs, self.lows, self.highs)
+        if ranges.unbounded:
+            key_highs = np.append(key_highs[:-1], GREATEST)
+        inverted = self.has_low & self.has_high & (lows > highs)
+        lows = np.where(self.has_low & ~inverted, lows, LEAST)
+        highs = np.where(self.has_high & ~inverted, highs, GREATEST)
+        return (keys, key_highs), (lows, highs)
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """One container as a person looks at it."""
+
+    kind: ContainerKind
+    name: str
+    rows: int
+    size: int
+    domains: Mapping[str, Domain]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Containers:
+    """The `n` containers of a table, or of some of its files.
+
+    `rows` may be `UNKNOWN`; `sizes` are bytes. `columns` maps a column's name to its statistics; a column that
+    is absent is unknown everywhere. Row groups name the file they lie in by `parents`, an index into the files.
+    """
+
+    kind: ContainerKind
+    names: Sequence[str]
+    rows: IntArray
+    sizes: IntArray
+    columns: Mapping[str, ColumnStatistics] = field(default_factory=dict)
+    parents: IntArray | None = None
+
+    def __post_init__(self) -> None:
+        lengths = {name: len(column) for name, column in self.columns.items()}
+        wrong = {name: length for name, length in lengths.items() if length != len(self.rows)}
+        if wrong or len(self.sizes) != len(self.rows):
+            msg = f"Cannot describe {len(self.rows)} containers: found {wrong or len(self.sizes)} entries instead"
+            raise ValueError(msg)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: int) -> Container:
+        rows = int(self.rows[index])
+        domains = {name: column.domain(index, rows) for name, column in self.columns.items()}
+        return Container(self.kind, self.names[index], rows, int(self.sizes[index]), domains)
