@@ -1,0 +1,1 @@
+"""Everything that touches an engine or storage: Spark, Delta Lake, Parquet, Arrow."""
