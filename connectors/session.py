@@ -1,0 +1,58 @@
+"""A Spark session with Delta Lake on this machine, or one line that says what is missing."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from delta import configure_spark_with_delta_pip
+from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import SparkSession
+
+from connectors.java import java_problem
+from pruning.errors import EnvironmentProblem
+
+_PACKAGES = "spark.jars.packages"
+_DEFAULTS: Mapping[str, str] = MappingProxyType(
+    {
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        # A machine's host name may resolve to an address that nothing listens on.
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.memory": "2g",
+        "spark.log.level": "ERROR",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        # Python workers must find this project also where it is not installed.
+        "spark.executorEnv.PYTHONPATH": str(Path(__file__).resolve().parents[1]),
+    }
+)
+
+
+def spark_session(
+    app_name: str, *, master: str = "local[2]", conf: Mapping[str, str] = MappingProxyType({})
+) -> SparkSession:
+    """The running session, or one started for this process; entries of `conf` replace the defaults.
+
+    Packages named in `conf` come beside Delta's. What only a start can set (memory, packages) is
+    without effect where a session runs already. Raises `EnvironmentProblem` if there is no usable
+    Java or if Spark does not come up.
+    """
+    if SparkSession.getActiveSession() is None and (problem := java_problem()):
+        raise EnvironmentProblem(problem)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(app_name).master(master)
+    for name, value in {**_DEFAULTS, **conf}.items():
+        builder = builder.config(name, value)
+    packages = [name.strip() for name in conf.get(_PACKAGES, "").split(",") if name.strip()]
+    try:
+        return configure_spark_with_delta_pip(builder, packages).getOrCreate()
+    except PySparkRuntimeError as error:
+        raise EnvironmentProblem(
+            f"Cannot start Spark for {app_name!r}: its Java process ended, the lines above say why; "
+            "the first start needs the network once, to fetch the jars of Delta Lake"
+        ) from error

@@ -1,0 +1,58 @@
+"""The one Spark session, a DuckDB to compare with, and how property tests run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import duckdb
+import hypothesis
+import pytest
+
+from connectors.java import java_problem
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+hypothesis.settings.register_profile("ci", derandomize=True, deadline=None)
+hypothesis.settings.register_profile("fuzz", max_examples=20_000, deadline=None)
+hypothesis.settings.load_profile("ci")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks each test that asks for `spark`, and skips the marked ones where Spark cannot start."""
+    problem = java_problem()
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.spark)
+        if problem is not None and item.get_closest_marker("spark"):
+            item.add_marker(pytest.mark.skip(reason=problem))
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The session that all tests share: leave its confs, catalog and cache as they were found."""
+    from connectors.session import spark_session  # noqa: PLC0415  tests without Spark start in seconds
+
+    session = spark_session(
+        "scanprune tests",
+        conf={
+            "spark.sql.shuffle.partitions": "2",
+            "spark.sql.session.timeZone": "UTC",
+            "spark.sql.warehouse.dir": tmp_path_factory.mktemp("warehouse").as_uri(),
+            "spark.databricks.delta.snapshotPartitions": "2",
+            # Task metrics count every byte read only without vectored IO.
+            "spark.hadoop.parquet.hadoop.vectored.io.enabled": "false",
+        },
+    )
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def duck() -> Iterator[duckdb.DuckDBPyConnection]:
+    """A DuckDB that evaluates queries as written, so that it shares no optimisation with what it checks."""
+    with duckdb.connect(config={"threads": 1}) as connection:
+        connection.execute("PRAGMA disable_optimizer")
+        yield connection
