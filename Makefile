@@ -1,0 +1,69 @@
+# Everything runs in .venv, which is made on first use and made up to date when pyproject.toml changes.
+# Paths are relative, so the folder may have any name and may be moved.
+
+PYTHON ?= python3
+VENV_PYTHON := .venv/bin/python
+INSTALLED := .venv/installed
+PYTEST := $(VENV_PYTHON) -m pytest
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help setup demo test test-fast test-spark lint types doctest check bench fuzz clean python java
+
+help: ## list the targets
+	@awk -F ': *[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+
+setup: $(INSTALLED) ## make .venv with everything the other targets need
+
+demo: java $(INSTALLED) ## the main job on real input: TPC-DS star joins with and without pruning
+	$(VENV_PYTHON) -m connectors.cli demo $(ARGS)
+
+test: java $(INSTALLED) ## all tests
+	$(PYTEST) $(ARGS)
+
+test-fast: $(INSTALLED) ## the tests that need no Java
+	$(PYTEST) -m "not spark" $(ARGS)
+
+test-spark: java $(INSTALLED) ## the tests that need Spark
+	$(PYTEST) -m spark $(ARGS)
+
+lint: $(INSTALLED) ## style and likely faults
+	$(VENV_PYTHON) -m ruff check .
+	$(VENV_PYTHON) -m ruff format --check .
+
+types: $(INSTALLED) ## strict types
+	$(VENV_PYTHON) -m mypy
+
+doctest: $(INSTALLED) ## the examples in docstrings
+	$(PYTEST) --doctest-modules pruning connectors
+
+check: java lint types doctest test ## what CI runs
+
+bench: java $(INSTALLED) ## measure, and write JSON and a table
+	$(VENV_PYTHON) -m benchmarks.run $(ARGS)
+
+fuzz: $(INSTALLED) ## the laws with many more examples, other ones each time
+	$(PYTEST) -m "not spark" --hypothesis-profile=fuzz --timeout=3600 tests/pruning $(ARGS)
+
+clean: ## remove .venv, caches and generated tables
+	rm -rf .venv .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist scanprune.egg-info
+	rm -rf spark-warehouse metastore_db derby.log
+	find pruning connectors tests benchmarks sample_data -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(INSTALLED): pyproject.toml | python
+	@test -x $(VENV_PYTHON) && $(VENV_PYTHON) -m pip --version >/dev/null 2>&1 || "$(PYTHON)" -m venv --clear .venv
+	@echo "Installing into .venv; the first time this takes some minutes (Spark alone is 400 MB)"
+	@$(VENV_PYTHON) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $(INSTALLED)
+
+# The two checks come before any download. Each fails with one line.
+python:
+	@command -v "$(PYTHON)" >/dev/null || { echo "scanprune needs Python 3.10 or newer;" \
+	  "there is no '$(PYTHON)': install one, or name it: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "scanprune needs Python 3.10 or newer;" \
+	  "'$(PYTHON)' is `"$(PYTHON)" --version 2>&1`: install a newer one, or name it: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import venv, ensurepip' 2>/dev/null || { echo "'$(PYTHON)' cannot make virtual environments:" \
+	  "install its venv module (Debian, Ubuntu: apt install python3-venv)" >&2; exit 1; }
+
+java: python
+	@"$(PYTHON)" -I connectors/java.py
