@@ -61,7 +61,8 @@ class PruningOptions:
         if unknown := sorted(set(texts) - set(kinds)):
             msg = f"Cannot set {', '.join(map(repr, unknown))}: expected one of {', '.join(kinds)}"
             raise InvalidOptionError(msg)
-        return replace(self, **{name: _parse(name, text, kinds[name]) for name, text in texts.items()})
+        parsed: dict[str, Any] = {name: _parse(name, text, kinds[name]) for name, text in texts.items()}
+        return replace(self, **parsed)
 
 
 def _parse(name: str, text: str, kind: type) -> object:
@@ -75,13 +76,13 @@ def _parse(name: str, text: str, kind: type) -> object:
         raise InvalidOptionError(msg) from error
 
 
-def _check(name: str, value: object, kind: type, allowed: Mapping[str, Any]) -> None:
+def _check(name: str, value: Any, kind: type, allowed: Mapping[str, Any]) -> None:
     if kind is bool:
         if not isinstance(value, bool):
             msg = f"Cannot set {name!r} to {value!r}: expected True or False"
             raise InvalidOptionError(msg)
         return
     numeric = isinstance(value, (int, float) if kind is float else int) and not isinstance(value, bool)
-    if not numeric or not allowed["least"] <= value <= allowed["most"]:  # type: ignore[operator]
+    if not numeric or not allowed["least"] <= value <= allowed["most"]:
         msg = f"Cannot set {name!r} to {value!r}: expected a number from {allowed['least']} to {allowed['most']}"
         raise InvalidOptionError(msg)

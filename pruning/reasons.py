@@ -15,6 +15,7 @@ class ReasonCode(Enum):
     CHAR_PADDED = "char(n) values are padded on reading, so stored bounds and keys differ"
     INEXACT_CAST = "the keys cannot be brought to the column's type without losing or inventing matches"
     NAN_KEYS = "a key is NaN, which min and max do not cover"
+    NULL_KEYS = "a key is NULL, which min and max do not cover"
     UNCLUSTERED = "no container lies wholly between keys"
     NO_ROW_GROUPS_READ = "footers were not read"
     KEYS_OVER_LIMIT = "there are more keys than the limits allow, so only their span and a bloom filter are used"

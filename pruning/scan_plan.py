@@ -1,0 +1,252 @@
+"""`ScanPlan`: what one scan reads and tests, decided from statistics before any data is read.
+
+files, row groups --prune--> kept --compact--> pushed ranges --estimate--> row test per filter
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from pruning.byte_strings import IntArray
+from pruning.compaction import Evidence, compact
+from pruning.domain import Domain
+from pruning.intervals import BoolArray
+from pruning.options import PruningOptions
+from pruning.prune import Cause, Pruned, column_causes, prune
+from pruning.ranges import RangeSet
+from pruning.reasons import Reason, ReasonCode
+from pruning.selectivity import pass_ratio
+from pruning.statistics import Containers
+
+
+class RowTest(Enum):
+    """How rows of kept containers are tested after the scan."""
+
+    NONE = "none"
+    RANGES = "ranges"
+    IN_LIST = "IN list"
+    BLOOM = "bloom filter"
+    SEMI_JOIN = "semi join"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyFilter:
+    """One entry of `keys`, brought to its probe columns.
+
+    `domains` holds what a row must have in each column; a column that is absent is not pruned by, for one of
+    the `reasons`. `is_exact` says that a row whose values lie in the domains does match a key, which needs a
+    single column. `distinct` is None where there were too many keys to count.
+    """
+
+    columns: tuple[str, ...]
+    domains: Mapping[str, Domain]
+    rows: int
+    distinct: int | None
+    is_exact: bool
+    has_bloom: bool
+    source: str
+    reasons: tuple[Reason, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """True where no row can match."""
+        return any(domain.is_none for domain in self.domains.values())
+
+
+@dataclass(frozen=True, slots=True)
+class ScanAbilities:
+    """What the scan can do with a decision: each limit is a fact about the format, session or request.
+
+    - `names_files`: kept files are named to the reader, so that ranges need not skip them
+    - `pushes_ranges`: a literal predicate may reach storage statistics
+    - `tests_bloom`: the engine can probe a bloom filter
+    - `must_be_exact`: the caller asked for the semijoin, without false positives
+    - `widen`: ranges -> ranges under which storage, that compares bounds as they are stored, skips soundly
+    """
+
+    names_files: bool
+    pushes_ranges: bool
+    tests_bloom: bool
+    must_be_exact: bool
+    widen: Callable[[RangeSet], RangeSet]
+
+
+@dataclass(frozen=True, slots=True)
+class Push:
+    """Ranges of one column that storage gets as a predicate."""
+
+    column: str
+    ranges: RangeSet
+    containers_skipped: int
+    bytes_skipped: int
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What becomes of one filter. `ratio` is the share of scanned rows expected to pass it."""
+
+    filter: KeyFilter
+    test: RowTest
+    ratio: float
+    reasons: tuple[Reason, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ScanPlan:
+    """The whole decision for one scan; `row_groups` are of kept files, None where no footer was read."""
+
+    files: Pruned
+    row_groups: Pruned | None
+    pushes: tuple[Push, ...]
+    decisions: tuple[Decision, ...]
+    reasons: tuple[Reason, ...]
+
+
+def column_domains(filters: Sequence[KeyFilter]) -> dict[str, Domain]:
+    """What each column must hold under all filters together."""
+    domains: dict[str, Domain] = {}
+    for each in filters:
+        for name, domain in each.domains.items():
+            domains[name] = domains[name].intersect(domain) if name in domains else domain
+    return domains
+
+
+def plan_scan(
+    files: Containers,
+    row_groups: Containers | None,
+    filters: Sequence[KeyFilter],
+    abilities: ScanAbilities,
+    options: PruningOptions,
+) -> ScanPlan:
+    """Decide what to read of `files` and of the `row_groups` of those that are kept."""
+    domains = column_domains(filters)
+    levels = [level for level in (None if abilities.names_files else files, row_groups) if level is not None]
+    pushes, reasons = _plan_pushes(levels, domains, abilities, options)
+    pushed = {push.column: Domain(push.ranges) for push in pushes}
+    empty = {name: domain for name, domain in domains.items() if domain.is_none}
+    kept_files = prune(files, domains if abilities.names_files else pushed | empty)
+    scanned, kept = files, kept_files
+    kept_groups = None
+    if row_groups is not None:
+        scanned, kept = row_groups, prune(row_groups, pushed | empty)
+        kept_groups = kept
+    decisions = tuple(_decide(each, scanned, kept, abilities, options) for each in filters)
+    return ScanPlan(kept_files, kept_groups, pushes, decisions, reasons)
+
+
+def _plan_pushes(
+    levels: Sequence[Containers], domains: Mapping[str, Domain], abilities: ScanAbilities, options: PruningOptions
+) -> tuple[tuple[Push, ...], tuple[Reason, ...]]:
+    """Greedy: the column whose ranges skip most bytes first, then only what it leaves to skip."""
+    left = [_weights(level) for level in levels]
+    reasons: list[Reason] = []
+    pushes: list[Push] = []
+    waiting = {name: Domain(abilities.widen(each.ranges), each.null, each.nan) for name, each in domains.items()}
+    while waiting:
+        worth = {name: _bytes_skipped(domain, name, levels, left) for name, domain in waiting.items()}
+        name = max(worth, key=lambda each: worth[each])
+        domain = waiting.pop(name)
+        refused = _why_not_pushed(name, domain, worth[name], levels, abilities)
+        if refused is not None:
+            reasons.append(refused)
+        elif not domain.is_none:
+            pushes.append(_push(name, domain.ranges, levels, left, options.max_ranges))
+    return tuple(pushes), tuple(reasons)
+
+
+def _weights(level: Containers) -> IntArray:
+    """What skipping each container is worth; one that is never read anyway is worth nothing."""
+    return np.where(level.rows == 0, 0, np.maximum(level.sizes, 1))
+
+
+def _skipped(level: Containers, name: str, domain: Domain) -> BoolArray:
+    if name not in level.columns:
+        return np.zeros(len(level), bool)
+    return column_causes(level.columns[name], level, domain) != Cause.KEPT
+
+
+def _bytes_skipped(domain: Domain, name: str, levels: Sequence[Containers], left: Sequence[IntArray]) -> int:
+    return sum(int(left[at][_skipped(level, name, domain)].sum()) for at, level in enumerate(levels))
+
+
+def _why_not_pushed(
+    name: str, domain: Domain, worth: int, levels: Sequence[Containers], abilities: ScanAbilities
+) -> Reason | None:
+    columns = [level.columns[name] for level in levels if name in level.columns]
+    known = any(bool((each.has_low | each.has_high).any()) for each in columns)
+    if domain.is_none:
+        return None
+    if not abilities.pushes_ranges:
+        return Reason(ReasonCode.NOT_VECTORISED, name)
+    if domain.nan or domain.null:
+        return Reason(ReasonCode.NAN_KEYS if domain.nan else ReasonCode.NULL_KEYS, name)
+    if not known:
+        return Reason(ReasonCode.NO_STATISTICS, name)
+    return Reason(ReasonCode.UNCLUSTERED, name) if worth == 0 else None
+
+
+def _push(name: str, keys: RangeSet, levels: Sequence[Containers], left: list[IntArray], most: int) -> Push:
+    """The compacted ranges, with the bytes they skip taken off `left`."""
+    found = [(level.columns[name], left[at]) for at, level in enumerate(levels) if name in level.columns]
+    ranges = compact(keys, [Evidence(column, weights) for column, weights in found], most)
+    skipped, size = 0, 0
+    for at, level in enumerate(levels):
+        out = _skipped(level, name, Domain(ranges)) & (left[at] > 0)
+        skipped, size = skipped + int(out.sum()), size + int(left[at][out].sum())
+        left[at] = np.where(out, 0, left[at])
+    return Push(name, ranges, skipped, size)
+
+
+def _decide(
+    each: KeyFilter, scanned: Containers, kept: Pruned, abilities: ScanAbilities, options: PruningOptions
+) -> Decision:
+    ratio = _ratio(each, scanned, kept.kept)
+    test, reasons = _choose_test(each, ratio, abilities, options)
+    return Decision(each, test, ratio, (*each.reasons, *reasons))
+
+
+def _ratio(each: KeyFilter, scanned: Containers, kept: BoolArray) -> float:
+    """Columns of a tuple are taken as independent, which only a correlated layout makes optimistic."""
+    ratios = [
+        pass_ratio(scanned.columns[name], scanned.rows, kept, domain)
+        for name, domain in each.domains.items()
+        if name in scanned.columns
+    ]
+    return float(np.prod(ratios)) if ratios else 1.0
+
+
+def _choose_test(
+    each: KeyFilter, ratio: float, abilities: ScanAbilities, options: PruningOptions
+) -> tuple[RowTest, tuple[Reason, ...]]:
+    subject = ", ".join(each.columns)
+    if each.is_empty:
+        return RowTest.NONE, ()
+    if not abilities.must_be_exact and ratio > 1 - options.min_filter_ratio:
+        return RowTest.NONE, (Reason(ReasonCode.UNSELECTIVE, subject, f"{ratio:.0%} expected to pass"),)
+    if (literal := _literal_test(each, abilities, options)) is not RowTest.NONE:
+        return literal, ()
+    if abilities.must_be_exact:
+        return RowTest.SEMI_JOIN, ()
+    if abilities.tests_bloom and each.has_bloom:
+        return RowTest.BLOOM, ()
+    return RowTest.NONE, () if abilities.tests_bloom else (Reason(ReasonCode.NO_JVM, subject),)
+
+
+def _literal_test(each: KeyFilter, abilities: ScanAbilities, options: PruningOptions) -> RowTest:
+    """An exact test by literals, where there are few enough of them and storage may see them."""
+    if not each.is_exact or not abilities.pushes_ranges or len(each.domains) != 1:
+        return RowTest.NONE
+    ((name, domain),) = each.domains.items()
+    if domain.nan or domain.null or abilities.widen(domain.ranges) != domain.ranges:
+        return RowTest.NONE
+    points = domain.ranges.point_count()
+    dense = points is None or 2 * len(domain.ranges) <= points
+    if dense and len(domain.ranges) <= options.max_ranges:
+        return RowTest.RANGES
+    # An IN list hashes floats by their bits, which tells -0.0 from 0.0.
+    small = points is not None and points <= options.max_in_list and not domain.type.is_float
+    return RowTest.IN_LIST if small else RowTest.NONE

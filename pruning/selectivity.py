@@ -1,0 +1,58 @@
+"""How many rows of a scan a key set will let through, guessed from the density of keys in each container."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from pruning.byte_strings import IntArray
+from pruning.domain import Domain
+from pruning.intervals import BoolArray, Intervals
+from pruning.statistics import ColumnStatistics
+
+FloatArray = npt.NDArray[np.float64]
+
+
+def pass_ratio(column: ColumnStatistics, rows: IntArray, kept: BoolArray, domain: Domain) -> float:
+    """The expected share, 0 to 1, of the rows in `kept` containers whose value lies in `domain`.
+
+    Values are taken to be spread evenly between a container's bounds. A container without bounds, or without a
+    row count, passes whole: an estimate that errs says that a filter is worth less than it is.
+    """
+    chosen = np.flatnonzero(kept)
+    if len(chosen) == 0:
+        return 1.0
+    part = column.take(chosen)
+    keys, (lows, highs) = part.against(domain.ranges)
+    weights = np.maximum(rows[chosen], 1).astype(np.float64)
+    known = part.has_low & part.has_high & (lows <= highs)
+    if part.type.has_density:
+        shares = _keys_up_to(keys, highs) - _keys_up_to(keys, lows, including=False)
+        shares /= _width(lows, highs)
+    else:
+        shares = _ranges_between(keys, lows, highs) / weights
+    shares = np.where(known, np.clip(shares, 0.0, 1.0), 1.0)
+    return float(np.average(shares, weights=weights))
+
+
+def _width(lows: IntArray, highs: IntArray) -> FloatArray:
+    return highs.astype(np.float64) - lows.astype(np.float64) + 1
+
+
+def _keys_up_to(keys: Intervals, points: IntArray, *, including: bool = True) -> FloatArray:
+    """How many key values lie at or below each point; strictly below it unless `including`."""
+    lows, highs = keys
+    if len(lows) == 0:
+        return np.zeros(len(points))
+    before = np.concatenate([[0.0], np.cumsum(_width(lows, highs))])
+    index = np.searchsorted(lows, points, "right" if including else "left") - 1
+    inside = np.maximum(index, 0)
+    reached = np.minimum(points, highs[inside]).astype(np.float64) - lows[inside].astype(np.float64)
+    at_end = reached + (1.0 if including else 0.0)
+    partial = np.where(including | (points <= highs[inside]), at_end, _width(lows, highs)[inside])
+    return np.where(index < 0, 0.0, before[inside] + partial)
+
+
+def _ranges_between(keys: Intervals, lows: IntArray, highs: IntArray) -> FloatArray:
+    reaching = np.searchsorted(keys[0], highs, "right") - np.searchsorted(keys[1], lows, "left")
+    return reaching.astype(np.float64)
