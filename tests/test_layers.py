@@ -1,0 +1,69 @@
+"""The arrows between the layers point one way: pruning decides and loads no engine, connectors touch engines."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+COMPOSITION_ROOT = ROOT / "pruning" / "read.py"
+ENGINES = frozenset({"connectors", "delta", "deltalake", "duckdb", "pandas", "py4j", "pyarrow", "pyspark"})
+ALLOWED = sys.stdlib_module_names | {"mmh3", "numpy", "pruning"}
+
+
+def modules(package: str) -> list[Path]:
+    return sorted((ROOT / package).rglob("*.py"))
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def imported(path: Path) -> Iterator[str]:
+    """The full name of each module imported anywhere in a file, also inside functions."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        match node:
+            case ast.Import(names=names):
+                yield from (alias.name for alias in names)
+            case ast.ImportFrom(module=str(module), names=names, level=0):
+                yield module
+                yield from (f"{module}.{alias.name}" for alias in names)
+            case ast.ImportFrom(level=level) if level > 0:
+                yield f"{path.relative_to(ROOT).parts[0]}.{node.module or ''}"
+            case _:
+                pass
+
+
+def test_import_of_the_core_loads_no_engine():
+    program = f"import sys, pruning; print(sorted({set(ENGINES)!r} & set(sys.modules)))"
+    answer = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("path", [path for path in modules("pruning") if path != COMPOSITION_ROOT], ids=name_of)
+def test_core_imports_only_the_standard_library_and_numpy(path):
+    assert set() == {name.partition(".")[0] for name in imported(path)} - ALLOWED
+
+
+@pytest.mark.parametrize("path", modules("connectors"), ids=name_of)
+def test_connectors_do_not_reach_up_to_the_composition_root(path):
+    assert "pruning.read" not in set(imported(path))
+
+
+def test_imports_are_found_wherever_they_stand():
+    source = ROOT / "tests" / "test_layers.py"
+    assert {"ast", "collections.abc", "collections.abc.Iterator", "pytest"} <= set(imported(source))
+
+
+def test_top_level_folders_are_those_of_the_design():
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    folders = {line.partition("/")[0] for line in listed.stdout.splitlines() if "/" in line}
+    visible = {folder for folder in folders if not folder.startswith(".")}
+    assert set() == visible - {"pruning", "connectors", "tests", "benchmarks", "sample_data"}
