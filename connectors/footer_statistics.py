@@ -1,0 +1,243 @@
+"""Min and max of a Parquet column chunk as codes of Spark's column type, or nothing where they prove nothing.
+
+| Spark type | trusted in the file |
+|---|---|
+| integers | INT32, INT64, signed or not, whose bounds fit the column's type; INT64 only under bigint |
+| decimal | INT32, INT64, and byte arrays in the spec's order, of no greater scale; plain integers; UINT_64 |
+| float, double | FLOAT, DOUBLE, INT32 under double; a NaN bound proves nothing, and NaN is never known to be absent |
+| date | DATE |
+| timestamp, timestamp_ntz | TIMESTAMP in milliseconds or microseconds; DATE under timestamp_ntz |
+| string, binary | byte arrays in the spec's order, annotated as text or not at all |
+| boolean | BOOLEAN |
+
+Everything else (INT96, UUID, FLOAT16, intervals, time, byte arrays in the deprecated signed order) is unknown.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from pruning import codes as code
+from pruning.codes import GREATEST, LEAST
+from pruning.statistics import UNKNOWN
+from pruning.value_type import INTEGER_BITS, Physical, ValueType
+
+Code: TypeAlias = int | bytes
+Bounds: TypeAlias = tuple[Code, Code] | None
+ToCode: TypeAlias = Callable[[Any], Code | None]
+
+_BYTE_ARRAYS = ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
+_TEXTS = ("STRING", "ENUM", "JSON", "BSON", "NONE")
+_MICROSECONDS = {"milliseconds": 1000, "microseconds": 1}
+_DAY = 86_400_000_000
+_INTEGER_DIGITS = {"INT32": 10, "INT64": 20}
+# Where the Julian calendar, in which old Spark wrote, and the proleptic Gregorian one agree in every time zone.
+_FIRST_GREGORIAN_DAY = -141_427
+_FIRST_STANDARD_TIME = -2_208_988_800_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """The logical type of a leaf, of which a field counts only where its kind has it."""
+
+    kind: str
+    bits: int = 0
+    is_signed: bool = True
+    unit: str = ""
+
+    @staticmethod
+    def of(kind: str, text: str) -> Annotation:
+        """From pyarrow's name and JSON of a logical type."""
+        fields = json.loads(text) if kind in ("INT", "TIMESTAMP") else {}
+        return Annotation(kind, fields.get("bitWidth", 0), fields.get("isSigned", True), fields.get("timeUnit", ""))
+
+
+@dataclass(frozen=True, slots=True)
+class LeafType:
+    """What a file says of one leaf column's values.
+
+    `is_ordered` says that bounds follow the order that the format's specification gives the type: without it
+    byte arrays may have been compared as signed bytes. `is_gregorian` says that dates and timestamps surely
+    count in the calendar that Spark reads them in.
+    """
+
+    physical: str
+    annotation: Annotation
+    precision: int
+    scale: int
+    is_ordered: bool
+    is_gregorian: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Decoder:
+    """Brings a chunk's bounds to codes: `to_code` for each end, then checks of the pair."""
+
+    to_code: ToCode
+    least_trusted: int | None = None
+
+    def bounds(self, low: object, high: object) -> Bounds:
+        """Both codes, or None where they prove nothing."""
+        low_code, high_code = self.to_code(low), self.to_code(high)
+        if low_code is None or high_code is None or low_code > high_code:  # type: ignore[operator]
+            return None
+        if self.least_trusted is not None and low_code < self.least_trusted:  # type: ignore[operator]
+            return None
+        return low_code, high_code
+
+
+@lru_cache(maxsize=4096)
+def decoder(leaf: LeafType, type_: ValueType) -> Decoder | None:
+    """What decodes the bounds of `leaf` under a column of `type_`; None where they can prove nothing."""
+    if leaf.physical in _BYTE_ARRAYS and not leaf.is_ordered:
+        return None
+    to_code = _to_code(leaf, type_)
+    if to_code is None:
+        return None
+    # Values before the switch move when Spark rebases them, values after it stay, so one early bound taints both.
+    is_rebased = type_.name in ("date", "timestamp") or leaf.annotation.kind == "DATE"
+    if is_rebased and not leaf.is_gregorian:
+        return Decoder(to_code, _least_trusted(type_))
+    return Decoder(to_code)
+
+
+def _least_trusted(type_: ValueType) -> int:
+    match type_.name:
+        case "date":
+            return _FIRST_GREGORIAN_DAY
+        case "timestamp":
+            return _FIRST_STANDARD_TIME
+        case _:
+            return _FIRST_GREGORIAN_DAY * _DAY
+
+
+def null_count(found: int | None, values: int, *, has_bounds: bool, is_nested: bool) -> int:
+    """The NULLs among `values` values, `UNKNOWN` where the count cannot be trusted.
+
+    Writers have left out the NULLs that a NULL parent makes, so no nested column is known to have none.
+    """
+    if found is None or not 0 <= found <= values or (has_bounds and found == values):
+        return UNKNOWN
+    return UNKNOWN if is_nested and found == 0 else found
+
+
+def _to_code(leaf: LeafType, type_: ValueType) -> ToCode | None:
+    match type_.name:
+        case name if name in INTEGER_BITS:
+            return _integer(leaf, INTEGER_BITS[name])
+        case "decimal":
+            return _decimal(leaf, type_)
+        case "float" | "double":
+            return _float(leaf, type_)
+        case "date":
+            return _plain if (leaf.physical, leaf.annotation.kind) == ("INT32", "DATE") else None
+        case "timestamp" | "timestamp_ntz":
+            return _timestamp(leaf, type_)
+        case "string":
+            return bytes if leaf.physical == "BYTE_ARRAY" and leaf.annotation.kind in _TEXTS else None
+        case "binary":
+            return bytes if leaf.physical in _BYTE_ARRAYS and leaf.annotation.kind in _TEXTS else None
+        case "boolean":
+            return int if leaf.physical == "BOOLEAN" else None
+        case _:
+            return None
+
+
+def _plain(value: int) -> int:
+    return value
+
+
+def _integer(leaf: LeafType, bits: int) -> ToCode | None:
+    numbers = _numbers(leaf, wide_enough=bits == INTEGER_BITS["bigint"])
+    if numbers is None:
+        return None
+    limit = 1 << (bits - 1)
+
+    def within(value: int) -> int | None:
+        number = numbers(value)
+        return number if -limit <= number < limit else None
+
+    return within
+
+
+def _numbers(leaf: LeafType, *, wide_enough: bool) -> Callable[[int], int] | None:
+    """What the stored integers of a leaf stand for; None where it holds something else.
+
+    Bounds of unsigned integers that were compared as signed ones come out in the wrong order, or are right.
+    """
+    if leaf.physical not in ("INT32", "INT64") or (leaf.physical == "INT64" and not wide_enough):
+        return None
+    match leaf.annotation:
+        case Annotation(kind="NONE") | Annotation(kind="INT", is_signed=True):
+            return _plain
+        case Annotation(kind="INT", bits=bits) if bits in (32, 64):
+            return lambda value: value % (1 << bits)
+        case Annotation(kind="INT"):
+            return lambda value: value if value >= 0 else GREATEST + 1
+        case Annotation(kind="TIMESTAMP", unit="nanoseconds"):
+            return _plain
+        case _:
+            return None
+
+
+def _float(leaf: LeafType, type_: ValueType) -> ToCode | None:
+    match leaf.physical, type_.name:
+        case ("FLOAT", _) | ("DOUBLE", "double"):
+            return _float_code if leaf.annotation.kind == "NONE" else None
+        case ("INT32", "double") if leaf.annotation.kind == "NONE" or leaf.annotation == Annotation("INT", 32):
+            return _float_code
+        case _:
+            return None
+
+
+def _float_code(value: float) -> int | None:
+    return None if math.isnan(value) else int(code.float_codes(np.array([value], np.float64))[0])
+
+
+def _timestamp(leaf: LeafType, type_: ValueType) -> ToCode | None:
+    match leaf.physical, leaf.annotation:
+        case "INT64", Annotation(kind="TIMESTAMP", unit=unit) if unit in _MICROSECONDS:
+            factor = _MICROSECONDS[unit]
+        case "INT32", Annotation(kind="DATE") if type_.name == "timestamp_ntz":
+            factor = _DAY
+        case _:
+            return None
+    return lambda value: value * factor if LEAST <= value * factor <= GREATEST else None
+
+
+def _decimal(leaf: LeafType, type_: ValueType) -> ToCode | None:
+    match leaf.annotation:
+        case Annotation(kind="DECIMAL"):
+            fits = type_.precision - type_.scale >= leaf.precision - leaf.scale and type_.scale >= leaf.scale
+            return _unscaled(leaf, type_, leaf.scale) if fits else None
+        case Annotation(kind="INT", bits=64, is_signed=False):
+            exact = leaf.physical == "INT64" and (type_.precision, type_.scale) == (20, 0)
+            return (lambda value: _decimal_code(type_, value % (1 << 64))) if exact else None
+        case Annotation(kind="NONE") | Annotation(kind="INT", is_signed=True):
+            digits = _INTEGER_DIGITS.get(leaf.physical)
+            fits = digits is not None and type_.precision - type_.scale >= digits
+            return _unscaled(leaf, type_, 0) if fits else None
+        case _:
+            return None
+
+
+def _unscaled(leaf: LeafType, type_: ValueType, scale: int) -> ToCode | None:
+    factor = 10 ** (type_.scale - scale)
+    if leaf.physical in _BYTE_ARRAYS:
+        return lambda value: _decimal_code(type_, int.from_bytes(value, "big", signed=True) * factor)
+    if leaf.physical in _INTEGER_DIGITS:
+        return lambda value: _decimal_code(type_, value * factor)
+    return None
+
+
+def _decimal_code(type_: ValueType, unscaled: int) -> Code | None:
+    if abs(unscaled) >= 10**type_.precision:
+        return None
+    return unscaled if type_.physical is Physical.INT64 else code.long_decimal_code(unscaled)
