@@ -166,7 +166,8 @@ def _weights(level: Containers) -> IntArray:
 def _skipped(level: Containers, name: str, domain: Domain) -> BoolArray:
     if name not in level.columns:
         return np.zeros(len(level), bool)
-    return column_causes(level.columns[name], level, domain) != Cause.KEPT
+    skipped: BoolArray = column_causes(level.columns[name], level, domain) != Cause.KEPT
+    return skipped
 
 
 def _bytes_skipped(domain: Domain, name: str, levels: Sequence[Containers], left: Sequence[IntArray]) -> int:
@@ -240,7 +241,7 @@ def _literal_test(each: KeyFilter, abilities: ScanAbilities, options: PruningOpt
     """An exact test by literals, where there are few enough of them and storage may see them."""
     if not each.is_exact or not abilities.pushes_ranges or len(each.domains) != 1:
         return RowTest.NONE
-    ((name, domain),) = each.domains.items()
+    (domain,) = each.domains.values()
     if domain.nan or domain.null or abilities.widen(domain.ranges) != domain.ranges:
         return RowTest.NONE
     points = domain.ranges.point_count()

@@ -1,0 +1,170 @@
+"""`Explanation`: what a pruned read planned, from metadata alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from pruning import render
+from pruning.byte_strings import IntArray
+from pruning.intervals import BoolArray
+from pruning.reasons import Reason
+from pruning.scan_plan import Decision, Push, ScanPlan
+from pruning.statistics import UNKNOWN, Containers
+
+CHUNKS = "compressed column chunks of the needed columns"
+FILE_SIZES = "file sizes"
+
+
+@dataclass(frozen=True, slots=True)
+class FilterExplanation:
+    """One entry of `keys`: what became of it.
+
+    `keys` is the number of distinct keys, None where there were too many to count. `ranges` are those pushed to
+    storage by column; `skipped` counts the containers that these, and no earlier filter's, skip. `row_test` is
+    applied to scanned rows, of which `pass_ratio` is expected to remain.
+    """
+
+    columns: tuple[str, ...]
+    source: str
+    rows: int
+    keys: int | None
+    ranges: Mapping[str, int]
+    skipped: int
+    bytes_skipped: int
+    row_test: str
+    pass_ratio: float
+    reasons: tuple[Reason, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TableExplanation:
+    """Planned numbers of one table. Row groups are None where footers were not read.
+
+    Bytes are measured by `bytes_basis`, the same for total and kept.
+    """
+
+    table: str
+    format: str
+    version: int | None
+    files_total: int
+    files_kept: int
+    row_groups_total: int | None
+    row_groups_kept: int | None
+    rows_total: int | None
+    rows_kept: int | None
+    bytes_total: int
+    bytes_kept: int
+    bytes_basis: str
+    files_skipped_by: Mapping[str, int]
+    row_groups_skipped_by: Mapping[str, int]
+    filters: tuple[FilterExplanation, ...]
+    reasons: tuple[Reason, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain values; reasons as dictionaries."""
+        plain = asdict(self)
+        plain["reasons"] = [reason.to_dict() for reason in self.reasons]
+        for each, filter_ in zip(plain["filters"], self.filters, strict=True):
+            each["reasons"] = [reason.to_dict() for reason in filter_.reasons]
+        return plain
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What is planned, one entry a table; nothing of it was measured."""
+
+    tables: tuple[TableExplanation, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for machines."""
+        return {"planned": {each.table: each.to_dict() for each in self.tables}}
+
+    def __str__(self) -> str:
+        return render.explanation_text(self)
+
+    def __rich__(self) -> object:
+        return render.explanation_rich(self)
+
+    def _repr_html_(self) -> str:
+        return render.explanation_html(self)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TableFacts:
+    """What a planned read knows of its table: every file, and the row groups read so far.
+
+    `row_groups` are those of kept files as the plan saw them; `all_row_groups` are those of every file, None where
+    there are too many footers to read.
+    """
+
+    name: str
+    format: str
+    version: int | None
+    files: Containers
+    row_groups: Containers | None
+    all_row_groups: Containers | None
+
+
+def explain_table(facts: TableFacts, plan: ScanPlan, reasons: Sequence[Reason]) -> TableExplanation:
+    """The explanation of one planned scan."""
+    groups = _read_groups(facts, plan)
+    kept = plan.files.kept
+    return TableExplanation(
+        table=facts.name,
+        format=facts.format,
+        version=facts.version,
+        files_total=len(facts.files),
+        files_kept=plan.files.kept_count,
+        row_groups_total=len(groups.all) if groups else None,
+        row_groups_kept=int(np.count_nonzero(groups.kept)) if groups else None,
+        rows_total=_known_sum(facts.files.rows),
+        rows_kept=_known_sum(groups.planned.rows[groups.kept] if groups else facts.files.rows[kept]),
+        bytes_total=int(groups.all.sizes.sum() if groups else facts.files.sizes.sum()),
+        bytes_kept=int(groups.planned.sizes[groups.kept].sum() if groups else facts.files.sizes[kept].sum()),
+        bytes_basis=CHUNKS if groups else FILE_SIZES,
+        files_skipped_by=plan.files.skipped_by(),
+        row_groups_skipped_by=plan.row_groups.skipped_by() if plan.row_groups is not None else {},
+        filters=tuple(_explain_filter(decision, plan.pushes) for decision in plan.decisions),
+        reasons=(*reasons, *plan.reasons),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _ReadGroups:
+    """Row groups of every file, those the plan looked at, and which of the latter are read."""
+
+    all: Containers
+    planned: Containers
+    kept: BoolArray
+
+
+def _read_groups(facts: TableFacts, plan: ScanPlan) -> _ReadGroups | None:
+    planned, parents = facts.row_groups, facts.row_groups.parents if facts.row_groups is not None else None
+    if facts.all_row_groups is None or planned is None or parents is None or plan.row_groups is None:
+        return None
+    return _ReadGroups(facts.all_row_groups, planned, plan.row_groups.kept & plan.files.kept[parents])
+
+
+def _explain_filter(decision: Decision, pushes: Sequence[Push]) -> FilterExplanation:
+    filter_ = decision.filter
+    own = [push for push in pushes if push.column in filter_.domains]
+    return FilterExplanation(
+        columns=filter_.columns,
+        source=filter_.source,
+        rows=filter_.rows,
+        keys=filter_.distinct,
+        ranges={push.column: len(push.ranges) for push in own},
+        skipped=sum(push.containers_skipped for push in own),
+        bytes_skipped=sum(push.bytes_skipped for push in own),
+        row_test=decision.test.value,
+        pass_ratio=decision.ratio,
+        reasons=decision.reasons,
+    )
+
+
+def _known_sum(rows: IntArray) -> int | None:
+    return None if bool((rows == UNKNOWN).any()) else int(rows.sum())

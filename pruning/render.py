@@ -1,0 +1,171 @@
+"""Explanations and reports as text for a terminal and as HTML for a notebook."""
+
+from __future__ import annotations
+
+import html
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pruning.explanation import Explanation, FilterExplanation, TableExplanation
+    from pruning.report import PruneReport
+
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_TEXT_WIDTH = 110
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A titled table of words with notes below: what both text and HTML are made from."""
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+
+
+def size(count: int | None) -> str:
+    """Bytes as a person reads them.
+
+    >>> size(1536), size(12), size(None)
+    ('1.5 KiB', '12 B', 'unknown')
+    """
+    if count is None:
+        return "unknown"
+    value, unit = float(count), 0
+    while value >= 1024 and unit < len(_UNITS) - 1:
+        value, unit = value / 1024, unit + 1
+    return f"{count} B" if unit == 0 else f"{value:.1f} {_UNITS[unit]}"
+
+
+def explanation_text(explanation: Explanation) -> str:
+    """Plain text, no colours."""
+    return _text(_explanation_blocks(explanation))
+
+
+def explanation_rich(explanation: Explanation) -> object:
+    """A rich renderable."""
+    return _rich(_explanation_blocks(explanation))
+
+
+def explanation_html(explanation: Explanation) -> str:
+    """An HTML fragment."""
+    return _html(_explanation_blocks(explanation))
+
+
+def report_text(report: PruneReport) -> str:
+    """Plain text, no colours."""
+    return _text(_report_blocks(report))
+
+
+def report_rich(report: PruneReport) -> object:
+    """A rich renderable."""
+    return _rich(_report_blocks(report))
+
+
+def report_html(report: PruneReport) -> str:
+    """An HTML fragment."""
+    return _html(_report_blocks(report))
+
+
+def _explanation_blocks(explanation: Explanation) -> list[Block]:
+    return [block for table in explanation.tables for block in (_planned_block(table), _filter_block(table))]
+
+
+def _planned_block(table: TableExplanation) -> Block:
+    version = "" if table.version is None else f", version {table.version}"
+    rows = (
+        ("files", *_pair(table.files_total, table.files_kept), _causes(table.files_skipped_by)),
+        ("row groups", *_pair(table.row_groups_total, table.row_groups_kept), _causes(table.row_groups_skipped_by)),
+        ("rows", *_pair(table.rows_total, table.rows_kept), ""),
+        ("bytes", size(table.bytes_total), size(table.bytes_kept), _share(table.bytes_total, table.bytes_kept)),
+    )
+    notes = (f"bytes are {table.bytes_basis}", *map(str, table.reasons))
+    return Block(f"Planned: {table.table} ({table.format}{version})", ("", "total", "kept", "skipped by"), rows, notes)
+
+
+def _filter_block(table: TableExplanation) -> Block:
+    rows = tuple(_filter_row(each) for each in table.filters)
+    notes = tuple(str(reason) for each in table.filters for reason in each.reasons)
+    header = ("filter on", "keys from", "keys", "ranges pushed", "containers skipped", "row test", "expected to pass")
+    return Block("Filters", header, rows, notes)
+
+
+def _filter_row(each: FilterExplanation) -> tuple[str, ...]:
+    keys = "too many to count" if each.keys is None else f"{each.keys:,}"
+    ranges = ", ".join(str(count) for count in each.ranges.values()) or "none"
+    skipped = f"{each.skipped:,} ({size(each.bytes_skipped)})"
+    return (", ".join(each.columns), each.source, keys, ranges, skipped, each.row_test, f"{each.pass_ratio:.1%}")
+
+
+def _report_blocks(report: PruneReport) -> list[Block]:
+    blocks = _explanation_blocks(report.planned)
+    measured = report.measured
+    if measured is None:
+        return [*blocks, Block("Measured", (), (), ("no action has read this DataFrame yet",))]
+    rows = (
+        ("files read", f"{measured.files_read:,}"),
+        ("rows scanned", f"{measured.rows_scanned:,}"),
+        ("bytes scanned", size(measured.bytes_scanned)),
+        ("seconds", f"{measured.seconds:.2f}"),
+    )
+    notes = tuple(note for note in (measured.bytes_note,) if note)
+    return [*blocks, Block(f"Measured: {measured.action}", ("", "value"), rows, notes)]
+
+
+def _pair(total: int | None, kept: int | None) -> tuple[str, str]:
+    return tuple("unknown" if each is None else f"{each:,}" for each in (total, kept))  # type: ignore[return-value]
+
+
+def _causes(causes: Any) -> str:
+    return ", ".join(f"{cause}: {count:,}" for cause, count in causes.items())
+
+
+def _share(total: int, kept: int) -> str:
+    return f"{1 - kept / total:.1%} not read" if total else ""
+
+
+def _rich(blocks: Sequence[Block]) -> Any:
+    from rich.console import Group  # noqa: PLC0415 - only who prints pays for loading it
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    parts: list[Any] = []
+    for block in blocks:
+        if block.header:
+            table = Table(title=Text(block.title), title_justify="left")
+            for name in block.header:
+                table.add_column(name, overflow="fold")
+            for row in block.rows:
+                table.add_row(*(Text(cell) for cell in row))
+            parts.append(table)
+        else:
+            parts.append(Text(block.title))
+        parts += [Text(f"  {note}") for note in block.notes]
+    return Group(*parts)
+
+
+def _text(blocks: Sequence[Block]) -> str:
+    from rich.console import Console  # noqa: PLC0415
+
+    out = io.StringIO()
+    Console(file=out, width=_TEXT_WIDTH, color_system=None, legacy_windows=False).print(_rich(blocks))
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+
+
+def _html(blocks: Sequence[Block]) -> str:
+    return "<div>" + "".join(_html_block(block) for block in blocks) + "</div>"
+
+
+def _html_block(block: Block) -> str:
+    head = _html_row("th", block.header) if block.header else ""
+    body = "".join(_html_row("td", row) for row in block.rows)
+    notes = "".join(f"<li>{html.escape(note)}</li>" for note in block.notes)
+    table = f"<table><thead>{head}</thead><tbody>{body}</tbody></table>" if head else ""
+    return f"<h4>{html.escape(block.title)}</h4>{table}" + (f"<ul>{notes}</ul>" if notes else "")
+
+
+def _html_row(tag: str, cells: Iterable[str]) -> str:
+    return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
