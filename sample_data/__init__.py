@@ -1,0 +1,1 @@
+"""Deterministic tables for tests, demo and benchmarks: README.md is their catalogue."""

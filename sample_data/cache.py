@@ -1,0 +1,74 @@
+"""A folder of generated tables that is only ever complete, absent or being made."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+# What is being done, and which share of the whole call is done (0 to 1).
+Progress = Callable[[str, float], None]
+Manifest = Mapping[str, str | int | float]
+
+_MANIFEST = "manifest.json"
+_LOCK = ".lock"
+_UNFINISHED = ".part"
+
+
+def quiet(_what: str, _share: float) -> None:
+    """Progress that nobody watches."""
+
+
+@contextmanager
+def cache_folder(folder: Path, manifest: Manifest, names: Iterable[str]) -> Iterator[None]:
+    """Holds `folder` for one process, without leftovers; of `names`, only what `manifest` made stays.
+
+    Waits while another process holds it. Raises `ValueError` if the folder holds files that were not
+    made here: nothing of a user's is ever deleted.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    _refuse_foreign(folder)
+    with (folder / _LOCK).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if _read(folder) != dict(manifest):
+            for name in names:
+                _remove(folder / name)
+            (folder / _MANIFEST).write_text(json.dumps(dict(manifest), indent=2) + "\n", encoding="utf-8")
+        for leftover in folder.glob(f"*{_UNFINISHED}*"):
+            _remove(leftover)
+        yield
+
+
+@contextmanager
+def made_whole(final: Path) -> Iterator[Path]:
+    """A path to write to; it becomes `final` at once when the block ends well, and is removed otherwise."""
+    unfinished = final.with_name(final.name + _UNFINISHED)
+    try:
+        yield unfinished
+        unfinished.rename(final)
+    finally:
+        _remove(unfinished)
+
+
+def _read(folder: Path) -> object:
+    try:
+        return json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
+def _refuse_foreign(folder: Path) -> None:
+    if not (folder / _LOCK).exists() and any(folder.iterdir()):
+        raise ValueError(
+            f"Cannot keep generated tables in {str(folder)!r}: it holds other files; name a new or empty folder"
+        )
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,122 @@
+"""TPC-DS tables laid out as a lakehouse would hold them: facts clustered by date in several files."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  the name that Spark's users know
+
+from sample_data.cache import Manifest, Progress, cache_folder, made_whole, quiet
+from sample_data.tpcds import TABLES, TpcdsFiles
+
+ROW_GROUPS_PER_FILE = 4
+ROWS_PER_FILE_AT_MOST = 4_000_000
+_REVISION = 1
+_ROWS_PER_GROUP = "parquet.block.row.count.limit"
+_FILE = "__file__"
+
+
+@dataclass(frozen=True, slots=True)
+class Clustered:
+    """A fact table: ordered by `date`, rows of a day by `unique`; days are never split over files."""
+
+    date: str
+    unique: tuple[str, str]
+    files: int
+
+
+FACTS: Mapping[str, Clustered] = {
+    "store_sales": Clustered("ss_sold_date_sk", ("ss_ticket_number", "ss_item_sk"), 24),
+    "catalog_sales": Clustered("cs_sold_date_sk", ("cs_order_number", "cs_item_sk"), 24),
+    "web_sales": Clustered("ws_sold_date_sk", ("ws_order_number", "ws_item_sk"), 12),
+    "store_returns": Clustered("sr_returned_date_sk", ("sr_ticket_number", "sr_item_sk"), 8),
+    "catalog_returns": Clustered("cr_returned_date_sk", ("cr_order_number", "cr_item_sk"), 8),
+    "web_returns": Clustered("wr_returned_date_sk", ("wr_order_number", "wr_item_sk"), 8),
+    "inventory": Clustered("inv_date_sk", ("inv_item_sk", "inv_warehouse_sk"), 12),
+}
+
+
+def write_delta(
+    spark: SparkSession, source: TpcdsFiles, target: Path, progress: Progress = quiet
+) -> Mapping[str, Path]:
+    """The folder of each table as a Delta table below `target`, written where it is missing."""
+    return _write(spark, source, target, "delta", progress)
+
+
+def write_parquet(
+    spark: SparkSession, source: TpcdsFiles, target: Path, progress: Progress = quiet
+) -> Mapping[str, Path]:
+    """The folder of each table as Parquet files below `target`, written where it is missing."""
+    return _write(spark, source, target, "parquet", progress)
+
+
+def _write(
+    spark: SparkSession,
+    source: TpcdsFiles,
+    target: Path,
+    table_format: Literal["delta", "parquet"],
+    progress: Progress,
+) -> Mapping[str, Path]:
+    manifest: Manifest = {**source.manifest, "format": table_format, "layout": _REVISION}
+    folders = {table: target / table for table in source.paths}
+    with cache_folder(target, manifest, TABLES):
+        missing = {table: path for table, path in source.paths.items() if not folders[table].exists()}
+        sizes = {table: path.stat().st_size for table, path in missing.items()}
+        done = 0
+        for table, path in missing.items():
+            progress(f"Writing {table} as {table_format}", done / sum(sizes.values()))
+            with made_whole(folders[table]) as unfinished:
+                _write_table(spark, spark.read.parquet(str(path)), FACTS.get(table), table_format, unfinished)
+            done += sizes[table]
+    progress(f"Tables written as {table_format}", 1.0)
+    return folders
+
+
+def _write_table(
+    spark: SparkSession, rows: DataFrame, layout: Clustered | None, table_format: str, folder: Path
+) -> None:
+    if layout is None:
+        rows.coalesce(1).write.format(table_format).save(str(folder))
+        return
+    days = [(day, count) for day, count in rows.groupBy(layout.date).count().orderBy(layout.date).collect()]
+    total = sum(count for _, count in days)
+    files = max(layout.files, math.ceil(total / ROWS_PER_FILE_AT_MOST))
+    schema = f"day int, {_FILE} int"
+    file_of_day = spark.createDataFrame(list(_file_of_day(days, total, files)), schema)
+    laid_out = (
+        rows.join(F.broadcast(file_of_day), F.col(layout.date).eqNullSafe(F.col("day")))
+        # By id: boundaries that Spark samples itself differ from run to run.
+        .repartitionById(files, F.col(_FILE))
+        .sortWithinPartitions(layout.date, *layout.unique)
+        .select(*rows.columns)
+    )
+    with _conf(spark, _ROWS_PER_GROUP, str(max(1, math.ceil(total / files / ROW_GROUPS_PER_FILE)))):
+        laid_out.write.format(table_format).save(str(folder))
+
+
+def _file_of_day(days: list[tuple[int | None, int]], total: int, files: int) -> Iterator[tuple[int | None, int]]:
+    """The file of each day, so that files hold nearly equal numbers of rows."""
+    before = 0
+    for day, count in days:
+        yield day, before * files // total
+        before += count
+
+
+@contextmanager
+def _conf(spark: SparkSession, name: str, value: str) -> Iterator[None]:
+    """A setting for the writes inside; Delta takes no options of the Parquet writer."""
+    previous = spark.conf.get(name, None)
+    spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        if previous is None:
+            spark.conf.unset(name)
+        else:
+            spark.conf.set(name, previous)

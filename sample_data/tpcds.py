@@ -1,0 +1,132 @@
+"""TPC-DS by DuckDB's generator: source files, the same bytes for the same scale and version."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from pruning.errors import EnvironmentProblem
+from sample_data.cache import Manifest, Progress, cache_folder, made_whole, quiet
+
+TABLES: tuple[str, ...] = (
+    *("call_center", "catalog_page", "catalog_returns", "catalog_sales", "customer", "customer_address"),
+    *("customer_demographics", "date_dim", "household_demographics", "income_band", "inventory", "item"),
+    *("promotion", "reason", "ship_mode", "store", "store_returns", "store_sales", "time_dim", "warehouse"),
+    *("web_page", "web_returns", "web_sales", "web_site"),
+)
+
+_GENERATOR = Path(__file__).with_name("dsdgen.py")
+_DATABASE = "dsdgen.duckdb"
+_REVISION = 1
+# The generator reports nothing, so its progress is judged by the size of the file that it fills.
+_BYTES_PER_SCALE = 320_000_000
+_SHARE_OF_GENERATOR = 0.8
+# These alone outgrow an int at the largest scales; every other number is an int in the standard.
+_LONG = ("_ticket_number", "_order_number")
+
+
+@dataclass(frozen=True, slots=True)
+class TpcdsFiles:
+    """One Parquet file per table: int, bigint, decimal, date and string columns as Spark names them."""
+
+    scale: float
+    manifest: Manifest
+    paths: Mapping[str, Path]
+
+
+def generate(scale: float, target: Path, tables: Sequence[str] | None = None, progress: Progress = quiet) -> TpcdsFiles:
+    """The files of `tables` (None: all) below `target`, made where they are missing.
+
+    Each scale has a folder of its own. An interrupted call leaves no broken file, and the next one
+    goes on from there. Memory stays near `dsdgen.MEMORY_LIMIT` whatever the scale. Raises `ValueError`
+    for an impossible scale or table, `EnvironmentProblem` where the packages are missing.
+    """
+    if not (math.isfinite(scale) and scale > 0):
+        raise ValueError(f"Cannot generate TPC-DS at scale {scale!r}: it must be a number above 0, such as 0.1")
+    wanted = TABLES if tables is None else tuple(tables)
+    if unknown := set(wanted) - set(TABLES):
+        raise ValueError(f"TPC-DS has no table {min(unknown)!r}: it has {', '.join(TABLES)}")
+    manifest: Manifest = {"generator": f"duckdb {_duckdb_version()}", "revision": _REVISION, "scale": scale}
+    folder = target / f"sf{scale:g}"
+    paths = {table: folder / f"{table}.parquet" for table in wanted}
+    with cache_folder(folder, manifest, (_DATABASE, *(f"{table}.parquet" for table in TABLES))):
+        missing = {table: path for table, path in paths.items() if not path.exists()}
+        if missing:
+            _generate(scale, folder / _DATABASE, progress)
+            _export(folder / _DATABASE, missing, progress)
+            (folder / _DATABASE).unlink()
+    progress("TPC-DS generated", 1.0)
+    return TpcdsFiles(scale, manifest, paths)
+
+
+def _duckdb_version() -> str:
+    try:
+        version("duckdb-extension-tpcds")
+        return version("duckdb")
+    except PackageNotFoundError as error:
+        raise EnvironmentProblem(
+            f"TPC-DS tables need the package {error.name!r}: run `pip install 'scanprune[demo]'`"
+        ) from error
+
+
+def _generate(scale: float, database: Path, progress: Progress) -> None:
+    if database.exists():
+        return
+    with made_whole(database) as unfinished, _ended_with_us(unfinished, scale) as process:
+        while process.poll() is None:
+            size = unfinished.stat().st_size if unfinished.exists() else 0
+            share = min(size / (_BYTES_PER_SCALE * scale), 1.0)
+            progress("Generating TPC-DS", share * _SHARE_OF_GENERATOR)
+            _wait(process, seconds=0.2)
+        if process.returncode:
+            _, said = process.communicate()
+            why = said.strip().splitlines()[-1:] or [f"exit code {process.returncode}"]
+            raise EnvironmentProblem(f"Cannot generate TPC-DS at scale {scale:g}: {why[0]}")
+
+
+@contextmanager
+def _ended_with_us(database: Path, scale: float) -> Iterator[subprocess.Popen[str]]:
+    """The generator's process, ended also when this one is interrupted."""
+    command = [sys.executable, str(_GENERATOR), str(database), repr(scale)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:  # noqa: S603  our own file
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def _wait(process: subprocess.Popen[str], seconds: float) -> None:
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return
+
+
+def _export(database: Path, paths: Mapping[str, Path], progress: Progress) -> None:
+    import duckdb  # noqa: PLC0415  an extra that only a first run needs
+
+    from sample_data.dsdgen import MEMORY_LIMIT, quoted  # noqa: PLC0415  the same
+
+    with duckdb.connect(database, read_only=True, config={"memory_limit": MEMORY_LIMIT}) as connection:
+        for done, (table, path) in enumerate(paths.items()):
+            share = _SHARE_OF_GENERATOR + (1 - _SHARE_OF_GENERATOR) * done / len(paths)
+            progress(f"Exporting {table}", share)
+            columns = connection.execute(
+                "SELECT column_name, data_type FROM duckdb_columns() WHERE table_name = ? ORDER BY column_index",
+                [table],
+            ).fetchall()
+            selected = ", ".join(_selected(name, data_type) for name, data_type in columns)
+            with made_whole(path) as unfinished:
+                connection.execute(f"COPY (SELECT {selected} FROM {table}) TO {quoted(unfinished)} (FORMAT parquet)")
+
+
+def _selected(name: str, data_type: str) -> str:
+    if data_type == "BIGINT" and not name.endswith(_LONG):
+        return f"{name}::INTEGER AS {name}"
+    return name
