@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pruning.byte_strings import ByteStrings, IntArray
-from pruning.codes import Codes, float_codes
+from pruning.codes import Codes, float_codes, float_values
 from pruning.errors import UnsupportedTypeError
 from pruning.value_type import Physical, ValueType
 
@@ -127,3 +127,58 @@ def _long_decimal_rows(array: pa.Array, type_: ValueType) -> npt.NDArray[np.uint
     big = little[:, ::-1].copy()
     big[:, 0] ^= _SIGN_BIT
     return big
+
+
+def arrow_of(type_: ValueType, codes: Codes) -> pa.Array:
+    """The values behind codes, in the Arrow type that Spark reads as `type_`."""
+    match type_.name:
+        case "string" | "binary":
+            return _arrow_bytes(type_, codes)
+        case "decimal":
+            return _arrow_decimals(type_, codes)
+        case "date":
+            return _numbers(codes).cast(pa.int32()).view(pa.date32())
+        case "timestamp" | "timestamp_ntz":
+            return _numbers(codes).view(pa.timestamp("us", "UTC" if type_.name == "timestamp" else None))
+        case "float" | "double":
+            return pa.array(float_values(np.asarray(codes))).cast(_ARROW_NUMBERS[type_.name])
+        case _:
+            return _numbers(codes).cast(_ARROW_NUMBERS[type_.name])
+
+
+_ARROW_NUMBERS = {
+    "boolean": pa.bool_(),
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+}
+
+
+def _numbers(codes: Codes) -> pa.Array:
+    return pa.array(np.asarray(codes, np.int64))
+
+
+def _arrow_bytes(type_: ValueType, codes: Codes) -> pa.Array:
+    if not isinstance(codes, ByteStrings):
+        msg = f"Cannot read codes as {type_}: found numbers, expected byte strings"
+        raise TypeError(msg)
+    packed = codes.packed()
+    kind = pa.StringArray if type_.name == "string" else pa.BinaryArray
+    offsets = pa.py_buffer(packed.offsets.astype(np.int32))
+    if type_.name == "string":
+        return kind.from_buffers(len(packed), offsets, pa.py_buffer(packed.data))
+    return kind.from_buffers(pa.binary(), len(packed), [None, offsets, pa.py_buffer(packed.data)])
+
+
+def _arrow_decimals(type_: ValueType, codes: Codes) -> pa.Array:
+    if isinstance(codes, ByteStrings):
+        rows = codes.packed().data.reshape(-1, _DECIMAL_WIDTH).copy()
+        rows[:, 0] ^= _SIGN_BIT
+        words = rows[:, ::-1].copy().view(np.int64)
+    else:
+        words = np.stack([codes, codes >> 63], axis=1)
+    buffer = pa.py_buffer(np.ascontiguousarray(words))
+    return pa.Array.from_buffers(pa.decimal128(type_.precision, type_.scale), len(codes), [None, buffer])

@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 from connectors.columns import Column
 from pruning.byte_strings import IntArray
 from pruning.intervals import BoolArray
+from pruning.ranges import RangeSet
 from pruning.reasons import Reason
 from pruning.statistics import Containers
 
@@ -42,6 +43,10 @@ class Table(Protocol):
         """Top-level columns whose values come from the layout."""
 
     @property
+    def names_files(self) -> bool:
+        """True where `read` restricts itself to kept files; else only a pushed predicate skips files."""
+
+    @property
     def problems(self) -> tuple[Reason, ...]:
         """What metadata could not be read so far."""
 
@@ -59,3 +64,6 @@ class Table(Protocol):
 
     def read(self, kept: BoolArray | None) -> DataFrame:
         """The pinned table; only the files where `kept` is True where the format lets a reader name its files."""
+
+    def widened(self, ranges: RangeSet) -> RangeSet:
+        """A superset of `ranges` under which storage, comparing bounds as it stores them, skips soundly."""

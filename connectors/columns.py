@@ -79,21 +79,19 @@ def resolve(
     schema: StructType, name: str, *, table: str, case_sensitive: bool, partitions: Iterable[str] = ()
 ) -> Column:
     """The leaf of `schema` called `name`; `ColumnNotFoundError` where there is none or more than one."""
-    path: list[str] = []
     here: DataType = schema
-    field: StructField | None = None
+    fields: list[StructField] = []
     for part in split_name(name):
-        field = _child(here, part, asked=name, table=table, case_sensitive=case_sensitive)
-        path.append(field.name)
-        here = field.dataType
-    assert field is not None
-    type_, refusal = _prunable(field, ".".join(path))
-    return Column(tuple(path), field.dataType, type_, refusal, len(path) == 1 and path[0] in set(partitions))
+        fields.append(_child(here, part, asked=name, table=table, case_sensitive=case_sensitive))
+        here = fields[-1].dataType
+    path = tuple(field.name for field in fields)
+    type_, refusal = _prunable(fields[-1], ".".join(path))
+    return Column(path, here, type_, refusal, len(path) == 1 and path[0] in set(partitions))
 
 
 def _child(parent: DataType, part: str, *, asked: str, table: str, case_sensitive: bool) -> StructField:
     fields = parent.fields if isinstance(parent, StructType) else []
-    matches = [field for field in fields if _same(field.name, part, case_sensitive)]
+    matches = [field for field in fields if _same(field.name, part, case_sensitive=case_sensitive)]
     if len(matches) == 1:
         return matches[0]
     found = [field.name for field in (matches or fields)]
@@ -104,7 +102,7 @@ def _child(parent: DataType, part: str, *, asked: str, table: str, case_sensitiv
     raise ColumnNotFoundError(msg)
 
 
-def _same(first: str, second: str, case_sensitive: bool) -> bool:
+def _same(first: str, second: str, *, case_sensitive: bool) -> bool:
     return first == second if case_sensitive else first.lower() == second.lower()
 
 

@@ -15,6 +15,7 @@ from pruning.byte_strings import IntArray
 from pruning.compaction import Evidence, compact
 from pruning.domain import Domain
 from pruning.intervals import BoolArray
+from pruning.key_filter import KeyFilter
 from pruning.options import PruningOptions
 from pruning.prune import Cause, Pruned, column_causes, prune
 from pruning.ranges import RangeSet
@@ -34,42 +35,18 @@ class RowTest(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class KeyFilter:
-    """One entry of `keys`, brought to its probe columns.
-
-    `domains` holds what a row must have in each column; a column that is absent is not pruned by, for one of
-    the `reasons`. `is_exact` says that a row whose values lie in the domains does match a key, which needs a
-    single column. `distinct` is None where there were too many keys to count.
-    """
-
-    columns: tuple[str, ...]
-    domains: Mapping[str, Domain]
-    rows: int
-    distinct: int | None
-    is_exact: bool
-    has_bloom: bool
-    source: str
-    reasons: tuple[Reason, ...] = ()
-
-    @property
-    def is_empty(self) -> bool:
-        """True where no row can match."""
-        return any(domain.is_none for domain in self.domains.values())
-
-
-@dataclass(frozen=True, slots=True)
 class ScanAbilities:
     """What the scan can do with a decision: each limit is a fact about the format, session or request.
 
     - `names_files`: kept files are named to the reader, so that ranges need not skip them
-    - `pushes_ranges`: a literal predicate may reach storage statistics
+    - `push_refusal`: why no literal predicate may reach storage statistics, None where one may
     - `tests_bloom`: the engine can probe a bloom filter
     - `must_be_exact`: the caller asked for the semijoin, without false positives
     - `widen`: ranges -> ranges under which storage, that compares bounds as they are stored, skips soundly
     """
 
     names_files: bool
-    pushes_ranges: bool
+    push_refusal: ReasonCode | None
     tests_bloom: bool
     must_be_exact: bool
     widen: Callable[[RangeSet], RangeSet]
@@ -181,8 +158,8 @@ def _why_not_pushed(
     known = any(bool((each.has_low | each.has_high).any()) for each in columns)
     if domain.is_none:
         return None
-    if not abilities.pushes_ranges:
-        return Reason(ReasonCode.NOT_VECTORISED, name)
+    if abilities.push_refusal is not None:
+        return Reason(abilities.push_refusal, name)
     if domain.nan or domain.null:
         return Reason(ReasonCode.NAN_KEYS if domain.nan else ReasonCode.NULL_KEYS, name)
     if not known:
@@ -239,7 +216,7 @@ def _choose_test(
 
 def _literal_test(each: KeyFilter, abilities: ScanAbilities, options: PruningOptions) -> RowTest:
     """An exact test by literals, where there are few enough of them and storage may see them."""
-    if not each.is_exact or not abilities.pushes_ranges or len(each.domains) != 1:
+    if not each.is_exact or abilities.push_refusal is not None or len(each.domains) != 1:
         return RowTest.NONE
     (domain,) = each.domains.values()
     if domain.nan or domain.null or abilities.widen(domain.ranges) != domain.ranges:

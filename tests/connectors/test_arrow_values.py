@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from connectors.arrow_values import coded, value_type_of
+from connectors.arrow_values import arrow_of, coded, value_type_of
 from pruning import codes as code
 from pruning.errors import UnsupportedTypeError
 from pruning.value_type import ValueType
@@ -38,11 +38,15 @@ def test_values_survive_the_way_into_codes_and_back(arrow_type, values, expected
     assert [True, False, True] == result.valid.tolist()
     assert values == code.decode(type_, result.present())
     assert 1 == result.null_count
+    assert result.present() is not None
+    assert values == [int(each) if arrow_type == pa.uint64() else each for each in arrow_of(type_, result.present()).to_pylist()]
 
 
 def test_temporal_values_become_days_and_microseconds():
     dates = pa.array([dt.date(1, 1, 1), dt.date(9999, 12, 31)])
-    assert [-719162, 2932896] == coded(dates, ValueType("date")).codes.tolist()
+    codes = coded(dates, ValueType("date")).codes
+    assert [-719162, 2932896] == codes.tolist()
+    assert dates == arrow_of(ValueType("date"), codes)
     zoned = pa.array([-1], pa.timestamp("ms", "Europe/Stockholm"))
     assert [-1000] == coded(zoned, value_type_of(zoned.type)).codes.tolist()
 

@@ -1,0 +1,52 @@
+"""What a session's scans can do with a plan, read from its configuration and the columns asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+
+from connectors.base import Table
+from pruning.ranges import RangeSet
+from pruning.reasons import ReasonCode
+from pruning.scan_plan import ScanAbilities
+
+_VECTORISED = "spark.sql.parquet.enableVectorizedReader"
+_NESTED_VECTORISED = "spark.sql.parquet.enableNestedColumnVectorizedReader"
+_PARQUET_PUSHDOWN = "spark.sql.parquet.filterPushdown"
+_DELTA_SKIPPING = "spark.databricks.delta.stats.skipping"
+
+
+def abilities_of(spark: SparkSession, table: Table, types: Iterable[DataType], *, exact: bool) -> ScanAbilities:
+    """The abilities of a scan of `table` that reads columns of these `types`."""
+    return ScanAbilities(
+        names_files=table.names_files,
+        push_refusal=_push_refusal(spark, table, types),
+        tests_bloom=has_jvm(spark),
+        must_be_exact=exact,
+        widen=table.widened,
+    )
+
+
+def has_jvm(spark: SparkSession) -> bool:
+    """True for a classic session, False for Spark Connect."""
+    return hasattr(spark, "_jsparkSession")
+
+
+def _push_refusal(spark: SparkSession, table: Table, types: Iterable[DataType]) -> ReasonCode | None:
+    """Page skipping in the row-by-row reader of parquet-java can return a value of another row (parquet-java#3747)."""
+    nested = any(isinstance(each, StructType | ArrayType | MapType) for each in types)
+    if not _is_on(spark, _VECTORISED) or (nested and not _is_on(spark, _NESTED_VECTORISED)):
+        return ReasonCode.NOT_VECTORISED
+    conf = _DELTA_SKIPPING if table.format == "delta" else _PARQUET_PUSHDOWN
+    return None if _is_on(spark, conf) else ReasonCode.SKIPPING_DISABLED
+
+
+def _is_on(spark: SparkSession, conf: str) -> bool:
+    return str(spark.conf.get(conf, "true")).lower() != "false"
+
+
+def unchanged(ranges: RangeSet) -> RangeSet:
+    """Ranges whose storage compares sound bounds need no widening."""
+    return ranges

@@ -1,0 +1,96 @@
+"""A `ScanPlan` as a DataFrame: kept files, pushed ranges, row tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
+
+from connectors.base import Table
+from connectors.columns import Column, quoted
+from connectors.spark_bloom import might_contain_column
+from connectors.spark_literals import in_list_sql, ranges_sql
+from pruning.scan_plan import Decision, RowTest, ScanPlan
+
+_KEY = "__scanprune_key_{}"
+# Above this the keys are shuffled to the rows instead of being sent to every executor.
+_BROADCAST_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class RowKeys:
+    """What the row tests of one filter need: its columns, and its keys as a frame or a bloom filter.
+
+    `frame` has one column a key column, in order; None where no semi join can be asked for. `bloom` is Spark's
+    binary form over the SQL texts `bloom_columns`.
+    """
+
+    columns: tuple[Column, ...]
+    frame: DataFrame | None = None
+    broadcast: bool = False
+    bloom: bytes | None = None
+    bloom_columns: tuple[str, ...] = ()
+
+
+def scan(
+    table: Table,
+    plan: ScanPlan,
+    columns: Mapping[str, Column],
+    keys: Sequence[RowKeys],
+    projected: Sequence[str] | None,
+) -> DataFrame:
+    """The pinned table with everything the plan says on top, and only the `projected` SQL expressions if given."""
+    kept = plan.files.kept
+    # A constant FALSE makes Spark drop the scan; naming no file would still list and open the table.
+    df = table.read(None if kept.all() else kept) if kept.any() else table.read(None).where("false")
+    for push in plan.pushes:
+        df = df.where(F.expr(ranges_sql(columns[push.column].sql, push.ranges)))
+    for decision, row_keys in zip(plan.decisions, keys, strict=True):
+        df = _tested(df, decision, row_keys)
+    return df if projected is None else df.select(*(F.expr(each) for each in projected))
+
+
+def semi_joined(df: DataFrame, row_keys: RowKeys) -> DataFrame:
+    """The rows of `df` that equal a key in every column, as Spark's own `=` sees it."""
+    if row_keys.frame is None:
+        msg = f"Cannot semi join on {', '.join(each.name for each in row_keys.columns)}: no keys were kept"
+        raise ValueError(msg)
+    names = [_KEY.format(index) for index in range(len(row_keys.columns))]
+    frame = row_keys.frame.toDF(*names)
+    frame = F.broadcast(frame) if row_keys.broadcast else frame
+    pairs = [F.expr(f"{column.sql} = {quoted(name)}") for column, name in zip(row_keys.columns, names, strict=True)]
+    return df.join(frame, on=pairs, how="left_semi")
+
+
+def keys_frame(spark: SparkSession, arrays: Sequence[pa.Array]) -> tuple[DataFrame, bool]:
+    """A DataFrame of key columns held on the driver, and whether it is small enough to broadcast."""
+    names = [_KEY.format(index) for index in range(len(arrays))]
+    table = pa.Table.from_arrays(list(arrays), names=names)
+    return spark.createDataFrame(table), table.nbytes <= _BROADCAST_BYTES
+
+
+def _tested(df: DataFrame, decision: Decision, row_keys: RowKeys) -> DataFrame:
+    match decision.test:
+        case RowTest.NONE:
+            return df
+        case RowTest.RANGES | RowTest.IN_LIST:
+            return df.where(_literal_test(decision, row_keys.columns[0]))
+        case RowTest.BLOOM if row_keys.bloom is not None:
+            return df.where(might_contain_column(df, row_keys.bloom_columns, row_keys.bloom))
+        case RowTest.SEMI_JOIN:
+            return semi_joined(df, row_keys)
+        case test:
+            msg = f"Cannot test rows by {test.value}: its keys were not kept"
+            raise ValueError(msg)
+
+
+def _literal_test(decision: Decision, column: Column) -> SparkColumn:
+    (domain,) = decision.filter.domains.values()
+    if decision.test is RowTest.RANGES:
+        return F.expr(ranges_sql(column.sql, domain.ranges))
+    return F.expr(in_list_sql(column.sql, domain.type, domain.ranges.points()))
+
