@@ -61,5 +61,6 @@ def contains(intervals: Intervals, points: IntArray) -> BoolArray:
 
 def size(intervals: Intervals) -> int:
     """How many integers the intervals hold; exact beyond int64."""
+    # Of n disjoint intervals the widths sum to at most 2**64 - n, so only the last addition needs more than 64 bits.
     widths = intervals[1].view(np.uint64) - intervals[0].view(np.uint64)
-    return int(widths.astype(object).sum()) + len(widths) if len(widths) else 0
+    return int(widths.sum(dtype=np.uint64)) + len(widths)

@@ -61,15 +61,15 @@ class RangeSet:
         return _Line(type_, (lows, highs), (low_line, high_line)).range_set(line)
 
     def __len__(self) -> int:
-        return 1 if self.unbounded and len(self.lows) == 0 else len(self.lows)
+        return len(self.lows)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, RangeSet) or self.type != other.type:
-            return NotImplemented if not isinstance(other, RangeSet) else False
+        if not isinstance(other, RangeSet):
+            return NotImplemented
+        if self.type != other.type or len(self) != len(other):
+            return False
         (mine, theirs), _ = _together(self, other)
-        return len(mine[0]) == len(theirs[0]) and bool(
-            np.array_equal(mine[0], theirs[0]) and np.array_equal(mine[1], theirs[1])
-        )
+        return np.array_equal(mine[0], theirs[0]) and np.array_equal(mine[1], theirs[1])
 
     def __hash__(self) -> int:
         return hash((self.type, len(self), self.unbounded))
@@ -85,12 +85,19 @@ class RangeSet:
         return self == RangeSet.all(self.type)
 
     @property
+    def is_points(self) -> bool:
+        """True where every range is a single value."""
+        return self.highs is self.lows and not self.unbounded
+
+    @property
     def nbytes(self) -> int:
         """Memory held, in bytes."""
         return int(self.lows.nbytes + (0 if self.highs is self.lows else self.highs.nbytes))
 
     def intersect(self, other: RangeSet) -> RangeSet:
         """Values in both."""
+        if len(other) == 1 and other.contains_all(self.span()):
+            return self
         (mine, theirs), line = _together(self, other)
         return line.range_set(intervals.intersect(mine, theirs))
 
@@ -123,7 +130,7 @@ class RangeSet:
 
     def bridged(self, gaps_kept: IntArray) -> RangeSet:
         """Only the gaps before the ranges `gaps_kept` (ascending, none of them 0) stay open: a wider set."""
-        if self.is_none:
+        if len(gaps_kept) + 1 >= len(self):
             return self
         starts = np.concatenate([[0], gaps_kept]).astype(np.int64)
         ends = np.concatenate([gaps_kept - 1, [len(self) - 1]]).astype(np.int64)
@@ -141,12 +148,12 @@ class RangeSet:
     def point_count(self) -> int | None:
         """How many values the set holds, None where they cannot be listed (a range of bytes, or of floats)."""
         if isinstance(self.lows, ByteStrings):
-            return len(self) if self.highs is self.lows and not self.unbounded else None
-        return intervals.size(self._int_line()) if self.highs is self.lows or not self.type.is_float else None
+            return len(self) if self.is_points else None
+        return intervals.size(self._int_line()) if self.is_points or not self.type.is_float else None
 
     def points(self) -> Codes:
         """Every value of a set whose `point_count()` is known, ascending."""
-        if self.highs is self.lows:
+        if self.is_points:
             return self.lows
         lows, highs = self._int_line()
         counts = highs - lows + 1
