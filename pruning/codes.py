@@ -15,7 +15,8 @@ The first four are int64 arrays, the others `ByteStrings`. NULL and NaN are neve
 from __future__ import annotations
 
 import datetime as dt
-import struct
+import math
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from typing import Any, TypeAlias
@@ -33,7 +34,7 @@ GREATEST = int(np.iinfo(np.int64).max)
 _MAGNITUDE = np.int64(GREATEST)
 _LONG_DECIMAL_OFFSET = 1 << 127
 _EPOCH_DAY = dt.date(1970, 1, 1).toordinal()
-_EPOCH = dt.datetime(1970, 1, 1)
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 _MICROSECOND = dt.timedelta(microseconds=1)
 
 
@@ -51,6 +52,12 @@ def float_codes(values: npt.NDArray[np.floating[Any]]) -> IntArray:
 def float_values(codes: IntArray) -> npt.NDArray[np.float64]:
     """The floats that `float_codes` gave these codes to."""
     return (codes ^ ((codes >> 63) & _MAGNITUDE)).view(np.float64)
+
+
+def is_number(codes: Codes) -> npt.NDArray[np.bool_]:
+    """For each code of a float type, whether it stands for a number, as those of NaN do not."""
+    least, greatest = float_codes(np.array([-np.inf, np.inf]))
+    return (np.asarray(codes) >= least) & (np.asarray(codes) <= greatest)
 
 
 def empty(type_: ValueType) -> Codes:
@@ -115,12 +122,14 @@ def render(type_: ValueType, codes: Codes, index: int) -> str:
 
 def _encoder(type_: ValueType) -> Callable[[Any], Any]:
     match type_.name:
-        case name if name in INTEGER_BITS or name == "boolean":
-            return int
+        case name if name in INTEGER_BITS:
+            return lambda value: _integer_code(type_, value, 1 << (INTEGER_BITS[name] - 1))
+        case "boolean":
+            return lambda value: int(bool(value))
         case name if name in FLOATS:
-            return lambda value: int(float_codes(np.array([value], np.float64))[0])
+            return lambda value: _float_code(type_, value)
         case "date":
-            return lambda value: value if isinstance(value, int) else value.toordinal() - _EPOCH_DAY
+            return _day
         case "timestamp" | "timestamp_ntz":
             return lambda value: value if isinstance(value, int) else _microseconds(value)
         case "decimal":
@@ -157,9 +166,34 @@ def _decoder(type_: ValueType) -> Callable[[Any], Any]:
             raise ValueError(msg)
 
 
+def _integer_code(type_: ValueType, value: Any, half: int) -> int:
+    number = operator.index(value)
+    if not -half <= number < half:
+        msg = f"Cannot encode {number} as {type_}: it is out of range"
+        raise ValueError(msg)
+    return number
+
+
+def _float_code(type_: ValueType, value: float) -> int:
+    if math.isnan(value):
+        msg = f"Cannot encode NaN as {type_}: it has no code, a Domain holds it as a flag"
+        raise ValueError(msg)
+    # A value of type float is single precision, whatever Python holds it in.
+    with np.errstate(over="ignore"):
+        values = np.array([value], np.float64).astype(np.float32 if type_.name == "float" else np.float64)
+    return int(float_codes(values)[0])
+
+
+def _day(value: int | dt.date) -> int:
+    if isinstance(value, dt.datetime):
+        msg = f"Cannot encode {value} as date: it has a time of day"
+        raise TypeError(msg)
+    return value if isinstance(value, int) else value.toordinal() - _EPOCH_DAY
+
+
 def _microseconds(value: dt.datetime) -> int:
-    naive = value if value.tzinfo is None else value.astimezone(dt.timezone.utc).replace(tzinfo=None)
-    return (naive - _EPOCH) // _MICROSECOND
+    instant = value.replace(tzinfo=dt.timezone.utc) if value.tzinfo is None else value
+    return (instant - _EPOCH) // _MICROSECOND
 
 
 def _decimal_code(type_: ValueType, value: object) -> int | bytes:
@@ -170,6 +204,9 @@ def _decimal_code(type_: ValueType, value: object) -> int | bytes:
         msg = f"Cannot encode {value} as {type_}: it has more digits after the point"
         raise ValueError(msg)
     unscaled = (magnitude * 10**shift if shift >= 0 else magnitude // 10**-shift) * (-1 if sign else 1)
+    if abs(unscaled) >= 10**type_.precision:
+        msg = f"Cannot encode {value} as {type_}: it is out of range"
+        raise ValueError(msg)
     return unscaled if type_.physical is Physical.INT64 else long_decimal_code(unscaled)
 
 
@@ -190,11 +227,3 @@ def decimal_of(type_: ValueType, code: int | bytes) -> Decimal:
     unscaled = unscaled_of(type_, code)
     digits = tuple(int(digit) for digit in str(abs(unscaled)))
     return Decimal((int(unscaled < 0), digits, -type_.scale))
-
-
-def float32_exact(value: float) -> bool:
-    """True where `value` is also a single-precision number."""
-    try:
-        return float(struct.unpack("f", struct.pack("f", value))[0]) == value
-    except OverflowError:
-        return False

@@ -31,6 +31,9 @@ def compact(ranges: RangeSet, evidence: Sequence[Evidence], most: int) -> RangeS
 
     Where `most` ranges cannot skip them all, those with most bytes are skipped. Never skips more than `ranges`.
     """
+    if most < 1:
+        msg = f"Cannot compact to {most} ranges: at least one is needed"
+        raise ValueError(msg)
     if len(ranges) <= 1:
         return ranges
     weights = sum((_gap_weights(ranges, each) for each in evidence), np.zeros(len(ranges) + 1, np.int64))

@@ -15,11 +15,11 @@ import numpy.typing as npt
 from pruning import intervals
 from pruning.domain import Domain
 from pruning.intervals import BoolArray
-from pruning.statistics import UNKNOWN, ColumnStatistics, Containers
+from pruning.statistics import ColumnStatistics, Containers
 
 
 class Cause(IntEnum):
-    """Why a container is skipped; `KEPT` where it is not. The first that applies is the one recorded."""
+    """Why a container is skipped; `KEPT` where it is not. The first of this list that applies is the one recorded."""
 
     KEPT = 0
     NO_ROWS = 1
@@ -60,16 +60,15 @@ def prune(containers: Containers, domains: Mapping[str, Domain]) -> Pruned:
     causes = np.where(containers.rows == 0, np.int8(Cause.NO_ROWS), np.int8(Cause.KEPT))
     for name, domain in domains.items():
         if domain.is_none:
-            causes[causes == Cause.KEPT] = Cause.NO_KEYS
+            causes = _first(causes, np.full(len(causes), Cause.NO_KEYS, np.int8))
         elif name in containers.columns:
-            found = column_causes(containers.columns[name], containers, domain)
-            causes = np.where(causes == Cause.KEPT, found, causes)
+            causes = _first(causes, column_causes(containers.columns[name], containers, domain))
     return Pruned(causes == Cause.KEPT, causes)
 
 
 def column_causes(column: ColumnStatistics, containers: Containers, domain: Domain) -> npt.NDArray[np.int8]:
     """The `Cause` of each container under the domain of one column."""
-    all_null = (column.null_count == containers.rows) & (containers.rows != UNKNOWN)
+    all_null = column.all_null(containers.rows)
     keys, bounds = column.against(domain.ranges)
     value = ~all_null & intervals.overlap(keys, *bounds)
     null = domain.null & (column.null_count != 0)
@@ -78,3 +77,7 @@ def column_causes(column: ColumnStatistics, containers: Containers, domain: Doma
     cause = np.where(all_null & (not column.is_partition), np.int8(Cause.ALL_NULL), out)
     return np.where(value | null | nan, np.int8(Cause.KEPT), cause)
 
+
+def _first(known: npt.NDArray[np.int8], found: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
+    """Of two causes for each container the one that comes first, KEPT being none."""
+    return np.where((known == Cause.KEPT) | ((found != Cause.KEPT) & (found < known)), found, known)

@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from pruning import codes as code
 from pruning.byte_strings import IntArray
-from pruning.codes import GREATEST, LEAST, Codes
+from pruning.codes import GREATEST, LEAST, Codes, is_number
 from pruning.domain import Domain
 from pruning.intervals import BoolArray, Intervals
 from pruning.ranges import RangeSet
-from pruning.value_type import Physical, ValueType
+from pruning.value_type import ValueType
 
 UNKNOWN = -1
 
@@ -56,15 +56,14 @@ class ColumnStatistics:
         type_: ValueType, rows: Sequence[tuple[object, object, int | None]], *, may_have_nan: bool | None = None
     ) -> ColumnStatistics:
         """From Python values `(low, high, null count)` per container, None for unknown; for tests and small use."""
-        filler = code.decode(type_, RangeSet.all(type_).lows)[0] if type_.physical is Physical.BYTES else 0
-        lows = code.encode(type_, [filler if low is None else low for low, _, _ in rows])
-        highs = code.encode(type_, [filler if high is None else high for _, high, _ in rows])
+        lows, has_low = _encoded(type_, [low for low, _, _ in rows])
+        highs, has_high = _encoded(type_, [high for _, high, _ in rows])
         return ColumnStatistics(
             type_,
             lows,
             highs,
-            has_low=np.array([low is not None for low, _, _ in rows], bool),
-            has_high=np.array([high is not None for _, high, _ in rows], bool),
+            has_low,
+            has_high,
             null_count=np.array([UNKNOWN if nulls is None else nulls for _, _, nulls in rows], np.int64),
             may_have_nan=np.full(len(rows), type_.is_float if may_have_nan is None else may_have_nan),
         )
@@ -86,31 +85,46 @@ class ColumnStatistics:
 
     def domain(self, index: int, rows: int = UNKNOWN) -> Domain:
         """What container `index` of `rows` rows may hold."""
-        nulls = int(self.null_count[index])
-        if rows != UNKNOWN and nulls == rows:
-            return Domain(RangeSet.none(self.type), null=nulls != 0)
-        at = np.array([index])
-        low, high = Domain.all(self.type), Domain.all(self.type)
-        if self.has_low[index]:
-            ends = RangeSet.all(self.type)
-            low = Domain(RangeSet(self.type, self.lows.take(at), ends.highs, ends.unbounded))
-        if self.has_high[index]:
-            high = Domain(RangeSet.of_ranges(self.type, RangeSet.all(self.type).lows, self.highs.take(at)))
-        both = low.ranges.intersect(high.ranges)
-        ranges = RangeSet.all(self.type) if both.is_none else both
-        return Domain(ranges, null=nulls != 0, nan=bool(self.may_have_nan[index]))
+        if rows == 0:
+            return Domain.none(self.type)
+        one = self.take(np.array([index]))
+        if one.all_null(np.array([rows]))[0]:
+            return Domain.only_null(self.type)
+        everything = RangeSet.all(self.type)
+        ranges = everything
+        if one.has_low[0]:
+            ranges = RangeSet(self.type, one.lows, everything.highs, everything.unbounded)
+        if one.has_high[0]:
+            ranges = ranges.intersect(RangeSet.of_ranges(self.type, everything.lows, one.highs))
+        if ranges.is_none or one.has_nan_bound()[0]:
+            ranges = everything
+        return Domain(ranges, null=one.null_count[0] != 0, nan=self.type.is_float and bool(one.may_have_nan[0]))
+
+    def all_null(self, rows: IntArray) -> BoolArray:
+        """For each container of `rows` rows, whether it holds NULL alone; one that has bounds too is not believed."""
+        counted: BoolArray = (self.null_count == rows) & (rows != UNKNOWN)
+        return counted & ~self.has_low & ~self.has_high
+
+    def has_nan_bound(self) -> BoolArray:
+        """For each container, whether a bound is NaN, as some writers leave it: then neither bound says anything."""
+        if not self.type.is_float:
+            return np.zeros(len(self), bool)
+        return (self.has_low & ~is_number(self.lows)) | (self.has_high & ~is_number(self.highs))
 
     def against(self, ranges: RangeSet) -> tuple[Intervals, Intervals]:
         """`ranges`, and `[low, high]` of each container, on one line of integers; unknown ends are the line's.
 
-        Bounds in the wrong order say that the writer was wrong, so both are unknown.
+        Bounds that are NaN or in the wrong order say that the writer was wrong, so both are unknown.
         """
+        if self.type != ranges.type:
+            msg = f"Cannot compare bounds of {self.type} with keys of {ranges.type}: coerce the keys first"
+            raise ValueError(msg)
         keys, key_highs, lows, highs = code.on_one_line(ranges.lows, ranges.highs, self.lows, self.highs)
         if ranges.unbounded:
             key_highs = np.append(key_highs[:-1], GREATEST)
-        inverted = self.has_low & self.has_high & (lows > highs)
-        lows = np.where(self.has_low & ~inverted, lows, LEAST)
-        highs = np.where(self.has_high & ~inverted, highs, GREATEST)
+        wrong = (self.has_low & self.has_high & (lows > highs)) | self.has_nan_bound()
+        lows = np.where(self.has_low & ~wrong, lows, LEAST)
+        highs = np.where(self.has_high & ~wrong, highs, GREATEST)
         return (keys, key_highs), (lows, highs)
 
 
@@ -154,3 +168,11 @@ class Containers:
         rows = int(self.rows[index])
         domains = {name: column.domain(index, rows) for name, column in self.columns.items()}
         return Container(self.kind, self.names[index], rows, int(self.sizes[index]), domains)
+
+
+def _encoded(type_: ValueType, values: Sequence[object]) -> tuple[Codes, BoolArray]:
+    """Codes of Python values, and which of them are known: neither None nor NaN."""
+    known = [value is not None and value == value for value in values]  # noqa: PLR0124  NaN alone differs from itself
+    filler: object = {"string": "", "binary": b""}.get(type_.name, 0)
+    encoded = code.encode(type_, [value if is_known else filler for value, is_known in zip(values, known, strict=True)])
+    return encoded, np.array(known, bool)
