@@ -8,7 +8,6 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from connectors.base import Table
-from pruning.ranges import RangeSet
 from pruning.reasons import ReasonCode
 from pruning.scan_plan import ScanAbilities
 
@@ -46,7 +45,3 @@ def _push_refusal(spark: SparkSession, table: Table, types: Iterable[DataType]) 
 def _is_on(spark: SparkSession, conf: str) -> bool:
     return str(spark.conf.get(conf, "true")).lower() != "false"
 
-
-def unchanged(ranges: RangeSet) -> RangeSet:
-    """Ranges whose storage compares sound bounds need no widening."""
-    return ranges

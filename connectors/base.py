@@ -65,5 +65,8 @@ class Table(Protocol):
     def read(self, kept: BoolArray | None) -> DataFrame:
         """The pinned table; only the files where `kept` is True where the format lets a reader name its files."""
 
-    def widened(self, ranges: RangeSet) -> RangeSet:
-        """A superset of `ranges` under which storage, comparing bounds as it stores them, skips soundly."""
+    def widened(self, column: str, ranges: RangeSet) -> RangeSet:
+        """A superset of `ranges` of a column under which storage, comparing bounds as it stores them, skips soundly.
+
+        `column` is a `Column.name`.
+        """

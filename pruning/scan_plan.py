@@ -42,14 +42,14 @@ class ScanAbilities:
     - `push_refusal`: why no literal predicate may reach storage statistics, None where one may
     - `tests_bloom`: the engine can probe a bloom filter
     - `must_be_exact`: the caller asked for the semijoin, without false positives
-    - `widen`: ranges -> ranges under which storage, that compares bounds as they are stored, skips soundly
+    - `widen`: a column, ranges -> ranges under which storage, that compares bounds as stored, skips soundly
     """
 
     names_files: bool
     push_refusal: ReasonCode | None
     tests_bloom: bool
     must_be_exact: bool
-    widen: Callable[[RangeSet], RangeSet]
+    widen: Callable[[str, RangeSet], RangeSet]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ def _plan_pushes(
     left = [_weights(level) for level in levels]
     reasons: list[Reason] = []
     pushes: list[Push] = []
-    waiting = {name: Domain(abilities.widen(each.ranges), each.null, each.nan) for name, each in domains.items()}
+    waiting = {name: Domain(abilities.widen(name, each.ranges), each.null, each.nan) for name, each in domains.items()}
     while waiting:
         worth = {name: _bytes_skipped(domain, name, levels, left) for name, domain in waiting.items()}
         name = max(worth, key=lambda each: worth[each])
@@ -218,8 +218,8 @@ def _literal_test(each: KeyFilter, abilities: ScanAbilities, options: PruningOpt
     """An exact test by literals, where there are few enough of them and storage may see them."""
     if not each.is_exact or abilities.push_refusal is not None or len(each.domains) != 1:
         return RowTest.NONE
-    (domain,) = each.domains.values()
-    if domain.nan or domain.null or abilities.widen(domain.ranges) != domain.ranges:
+    ((name, domain),) = each.domains.items()
+    if domain.nan or domain.null or abilities.widen(name, domain.ranges) != domain.ranges:
         return RowTest.NONE
     points = domain.ranges.point_count()
     dense = points is None or 2 * len(domain.ranges) <= points
