@@ -26,6 +26,8 @@ _DEFAULTS: Mapping[str, str] = MappingProxyType(
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": "2g",
+        # Delta cuts a table's state into 50 tasks by default, for a cluster.
+        "spark.databricks.delta.snapshotPartitions": "2",
         "spark.log.level": "ERROR",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

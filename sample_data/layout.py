@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -87,16 +88,16 @@ def _write_table(
     days = [(day, count) for day, count in rows.groupBy(layout.date).count().orderBy(layout.date).collect()]
     total = sum(count for _, count in days)
     files = max(layout.files, math.ceil(total / ROWS_PER_FILE_AT_MOST))
-    schema = f"day int, {_FILE} int"
-    file_of_day = spark.createDataFrame(list(_file_of_day(days, total, files)), schema)
+    file_of_day = list(_file_of_day(days, total, files))
+    small = spark.createDataFrame(file_of_day, f"day int, {_FILE} int")
     laid_out = (
-        rows.join(F.broadcast(file_of_day), F.col(layout.date).eqNullSafe(F.col("day")))
+        rows.join(F.broadcast(small), F.col(layout.date).eqNullSafe(F.col("day")))
         # By id: boundaries that Spark samples itself differ from run to run.
         .repartitionById(files, F.col(_FILE))
         .sortWithinPartitions(layout.date, *layout.unique)
         .select(*rows.columns)
     )
-    with _conf(spark, _ROWS_PER_GROUP, str(max(1, math.ceil(total / files / ROW_GROUPS_PER_FILE)))):
+    with _conf(spark, _ROWS_PER_GROUP, str(_rows_per_group(days, file_of_day))):
         laid_out.write.format(table_format).save(str(folder))
 
 
@@ -106,6 +107,14 @@ def _file_of_day(days: list[tuple[int | None, int]], total: int, files: int) -> 
     for day, count in days:
         yield day, before * files // total
         before += count
+
+
+def _rows_per_group(days: list[tuple[int | None, int]], file_of_day: list[tuple[int | None, int]]) -> int:
+    """The row-group size that cuts the largest file into `ROW_GROUPS_PER_FILE`, and no file into more."""
+    rows_of_file: Counter[int] = Counter()
+    for (_, count), (_, file) in zip(days, file_of_day, strict=True):
+        rows_of_file[file] += count
+    return math.ceil(max(rows_of_file.values(), default=1) / ROW_GROUPS_PER_FILE)
 
 
 @contextmanager

@@ -41,7 +41,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.session.timeZone": "UTC",
             "spark.sql.warehouse.dir": tmp_path_factory.mktemp("warehouse").as_uri(),
-            "spark.databricks.delta.snapshotPartitions": "2",
             # Task metrics count every byte read only without vectored IO.
             "spark.hadoop.parquet.hadoop.vectored.io.enabled": "false",
         },

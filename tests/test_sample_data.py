@@ -1,0 +1,230 @@
+"""Generated tables are the same on each run, whole or absent, and laid out as the catalogue says."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pruning.errors import EnvironmentProblem
+from sample_data import nasty, tpcds
+from sample_data.cache import cache_folder, made_whole
+from sample_data.tpcds import TpcdsFiles, generate
+
+ROOT = Path(__file__).resolve().parents[1]
+SCALE = 0.01
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> TpcdsFiles:
+    return generate(SCALE, tmp_path_factory.mktemp("it's a cache"))
+
+
+def test_every_table_has_the_types_of_the_standard(files):
+    schemas = {table: pq.read_schema(path) for table, path in files.paths.items()}
+    assert set(tpcds.TABLES) == set(schemas)
+    allowed = {pa.int32(), pa.int64(), pa.string(), pa.date32(), *(pa.decimal128(p, 2) for p in (5, 7, 15))}
+    assert set() == {data_type for schema in schemas.values() for data_type in schema.types} - allowed
+    bigint = {name for schema in schemas.values() for name in schema.names if schema.field(name).type == pa.int64()}
+    assert {
+        *("ss_ticket_number", "sr_ticket_number", "cs_order_number", "cr_order_number"),
+        *("ws_order_number", "wr_order_number"),
+    } == bigint
+    assert pa.decimal128(7, 2) == schemas["store_sales"].field("ss_net_profit").type
+
+
+def test_two_runs_make_equal_tables(files, tmp_path):
+    other = generate(SCALE, tmp_path)
+    different = [
+        table
+        for table, path in files.paths.items()
+        if not pq.read_table(path).equals(pq.read_table(other.paths[table]))
+    ]
+    assert [] == different
+
+
+def test_what_exists_is_reused_and_what_is_missing_is_made(tmp_path):
+    first = generate(SCALE, tmp_path, ["item", "store"])
+    before = {table: path.stat().st_mtime_ns for table, path in first.paths.items()}
+    second = generate(SCALE, tmp_path, ["item", "reason", "store"])
+    assert before == {table: second.paths[table].stat().st_mtime_ns for table in before}
+    assert [1, 180, 1] == [pq.read_metadata(second.paths[table]).num_rows for table in ("reason", "item", "store")]
+    folder = second.paths["item"].parent
+    assert [".lock", "item.parquet", "manifest.json", "reason.parquet", "store.parquet"] == sorted(
+        path.name for path in folder.iterdir()
+    )
+
+
+def test_tables_of_another_version_are_made_again(tmp_path):
+    item = generate(SCALE, tmp_path, ["item"]).paths["item"]
+    whole = item.read_bytes()
+    item.write_bytes(b"of an older generator")
+    manifest = item.with_name("manifest.json")
+    manifest.write_text(manifest.read_text().replace("duckdb", "quackdb"))
+    assert whole == generate(SCALE, tmp_path, ["item"]).paths["item"].read_bytes()
+
+
+def test_interrupted_generator_leaves_nothing_behind_and_can_be_repeated(tmp_path):
+    def interrupt(_what: str, _share: float) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        generate(SCALE, tmp_path, ["item"], interrupt)
+    assert [".lock", "manifest.json"] == sorted(path.name for path in (tmp_path / f"sf{SCALE}").iterdir())
+    assert 180 == pq.read_metadata(generate(SCALE, tmp_path, ["item"]).paths["item"]).num_rows
+
+
+def test_progress_never_goes_back_and_ends_at_one(tmp_path):
+    shares: list[float] = []
+    generate(SCALE, tmp_path, None, lambda _what, share: shares.append(share))
+    assert sorted(shares) == shares
+    assert 1.0 == shares[-1]
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, float("nan"), float("inf")])
+def test_impossible_scale_is_refused(tmp_path, scale):
+    with pytest.raises(ValueError, match=re.escape(f"scale {scale!r}: it must be a number above 0")):
+        generate(scale, tmp_path)
+
+
+def test_unknown_table_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="TPC-DS has no table 'items'"):
+        generate(SCALE, tmp_path, ["items"])
+
+
+def test_failing_generator_tells_its_last_line(tmp_path, monkeypatch):
+    failing = tmp_path / "failing.py"
+    failing.write_text("raise OSError('No space left on device')")
+    monkeypatch.setattr(tpcds, "_GENERATOR", failing)
+    with pytest.raises(EnvironmentProblem, match="OSError: No space left on device"):
+        generate(SCALE, tmp_path / "cache", ["item"])
+
+
+def test_folder_with_other_files_is_refused_and_kept(tmp_path):
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(ValueError, match="it holds other files"), cache_folder(tmp_path, {}, ["thesis.txt"]):
+        pytest.fail("the folder was accepted")
+    assert "years of work" == (tmp_path / "thesis.txt").read_text()
+
+
+def test_failed_write_is_removed_and_keeps_what_was_there(tmp_path):
+    def fail(unfinished: Path) -> None:
+        (unfinished / "half").mkdir(parents=True)
+        raise OSError(28)
+
+    with pytest.raises(OSError, match="28"), made_whole(tmp_path / "table") as unfinished:
+        fail(unfinished)
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_nasty_tables_are_equal_on_each_call_and_number_their_rows():
+    first, second = nasty.tables(), nasty.tables()
+    # Arrow calls no NaN equal to itself, so their bytes are compared.
+    assert [serialized(table) for table in first.values()] == [serialized(table) for table in second.values()]
+    for table in first.values():
+        assert list(range(table.num_rows)) == table["id"].to_pylist()
+
+
+def serialized(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+def test_catalogue_lists_every_nasty_table_with_its_columns():
+    rows = re.findall(r"^\| `(\w+)` \| (.+?) \|", (ROOT / "sample_data" / "README.md").read_text(), re.MULTILINE)
+    columns = dict(rows)
+    assert list(nasty.tables()) == list(columns)
+    for name in ("integers", "unsigned", "floats", "all_null", "nested"):
+        assert columns[name].strip("`").split() == nasty.tables()[name].schema.names[1:]
+
+
+def test_tests_named_by_the_catalogue_exist():
+    named = re.findall(r"`(tests/[\w/]+\.py)`", (ROOT / "sample_data" / "README.md").read_text())
+    assert named
+    assert [] == [path for path in named if not (ROOT / path).exists()]
+
+
+@pytest.fixture(scope="module")
+def tables(spark, files, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Path]]:
+    from sample_data.layout import write_delta, write_parquet  # noqa: PLC0415  loads Spark
+
+    chosen = ("store_sales", "inventory", "item")
+    source = TpcdsFiles(files.scale, files.manifest, {table: files.paths[table] for table in chosen})
+    target = tmp_path_factory.mktemp("lake house")
+    return {
+        "delta": dict(write_delta(spark, source, target / "delta")),
+        "parquet": dict(write_parquet(spark, source, target / "parquet")),
+    }
+
+
+def footers(folder: Path) -> list[pq.FileMetaData]:
+    return [pq.read_metadata(path) for path in sorted(folder.glob("*.parquet"))]
+
+
+FORMATS = pytest.mark.parametrize("table_format", ["delta", "parquet"])
+
+
+@pytest.mark.spark
+@FORMATS
+@pytest.mark.parametrize(("table", "files_expected"), [("store_sales", 24), ("inventory", 12), ("item", 1)])
+def test_layout_has_the_files_and_row_groups_of_the_catalogue(tables, table_format, table, files_expected):
+    found = footers(tables[table_format][table])
+    assert files_expected == len(found)
+    groups = 1 if table == "item" else 4
+    assert {groups} == {footer.num_row_groups for footer in found}
+
+
+@pytest.mark.spark
+@FORMATS
+def test_days_are_disjoint_between_files_and_rows_without_day_come_first(tables, table_format):
+    days = [
+        pq.read_table(path, columns=["ss_sold_date_sk"])["ss_sold_date_sk"].to_pylist()
+        for path in sorted(tables[table_format]["store_sales"].glob("*.parquet"))
+    ]
+    flat = [day for file in days for day in file]
+    assert sorted(flat, key=lambda day: (day is not None, day)) == flat
+    spans = [(min(known), max(known)) for file in days if (known := [day for day in file if day is not None])]
+    assert all(one[1] < other[0] for one, other in pairwise(spans))
+
+
+@pytest.mark.spark
+@FORMATS
+@pytest.mark.parametrize("table", ["store_sales", "inventory", "item"])
+def test_layout_keeps_every_row(spark, duck, files, tables, table_format, table):
+    rows = spark.read.format(table_format).load(str(tables[table_format][table])).toArrow()
+    source = pq.read_table(files.paths[table])
+    assert source.schema.names == rows.schema.names
+    duck.register("rows", rows)
+    duck.register("source", source)
+    assert [(source.num_rows, 0, 0)] == duck.sql(
+        "SELECT (SELECT count(*) FROM rows),"
+        " (SELECT count(*) FROM (SELECT * FROM rows EXCEPT ALL SELECT * FROM source)),"
+        " (SELECT count(*) FROM (SELECT * FROM source EXCEPT ALL SELECT * FROM rows))"
+    ).fetchall()
+
+
+@pytest.mark.spark
+def test_written_tables_are_reused_and_the_session_is_left_as_it_was(spark, files, tmp_path):
+    from sample_data.layout import write_parquet  # noqa: PLC0415  loads Spark
+
+    source = TpcdsFiles(files.scale, files.manifest, {"web_returns": files.paths["web_returns"]})
+    folder = write_parquet(spark, source, tmp_path)["web_returns"]
+    before = sorted(path.name for path in folder.iterdir())
+    assert before == sorted(path.name for path in write_parquet(spark, source, tmp_path)["web_returns"].iterdir())
+    assert spark.conf.get("parquet.block.row.count.limit", None) is None
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", [name for name in nasty.tables() if name != "unsigned"])
+def test_spark_reads_nasty_tables_as_arrow_wrote_them(spark, tmp_path, name):
+    table = nasty.tables()[name]
+    pq.write_table(table, tmp_path / "table.parquet")
+    rows = spark.read.parquet(str(tmp_path)).orderBy("id").toArrow()
+    assert table.schema.names == rows.schema.names
+    assert [str(row) for row in table.to_pylist()] == [str(row) for row in rows.to_pylist()]
