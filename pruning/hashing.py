@@ -1,0 +1,104 @@
+"""Hashes of codes, equal to Spark SQL's `xxhash64(column, ...)` bit for bit.
+
+Spark hashes the stored form of a value, so the type matters as much as the value: an `int` 7 and a
+`bigint` 7 are equal and hash differently. Bring keys to the probe column's type before hashing.
+
+| type | hashed as |
+|---|---|
+| tinyint, smallint, int, boolean, date, float | 4 bytes |
+| bigint, timestamp, timestamp_ntz, double, decimal up to 18 digits | 8 bytes |
+| decimal, more digits | the fewest big-endian bytes that hold the unscaled number |
+| string, binary | its bytes |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from pruning import xxhash64
+from pruning.byte_strings import ByteArray, ByteStrings, IntArray
+from pruning.codes import Codes, float_values
+from pruning.value_type import ValueType
+from pruning.xxhash64 import Hashes, Seeds
+
+SPARK_SEED = 42
+_FLOAT_NAN, _DOUBLE_NAN = 0x7FC00000, 0x7FF8000000000000
+_SIGN_BIT = np.uint8(0x80)
+
+
+class CodedColumn(Protocol):
+    """Values of one column: `codes` counts where `valid`; what is neither valid nor `nan` is NULL."""
+
+    @property
+    def type(self) -> ValueType: ...  # noqa: D102
+    @property
+    def codes(self) -> Codes: ...  # noqa: D102
+    @property
+    def valid(self) -> npt.NDArray[np.bool_]: ...  # noqa: D102
+    @property
+    def nan(self) -> npt.NDArray[np.bool_]: ...  # noqa: D102
+
+
+def row_hashes(columns: Sequence[CodedColumn]) -> Hashes:
+    """`xxhash64(first, second, ...)` of each row; `ValueError` for no columns.
+
+    The hash so far seeds the next column, and NULL leaves it alone.
+    """
+    if not columns:
+        msg = "Cannot hash rows of no columns: expected at least one"
+        raise ValueError(msg)
+    hashes = np.full(len(columns[0].valid), SPARK_SEED, np.uint64)
+    for column in columns:
+        hashes = _chained(column, hashes)
+    return hashes
+
+
+def _chained(column: CodedColumn, seeds: Hashes) -> Hashes:
+    hashes = hash_codes(column.type, column.codes, seeds)
+    if column.nan.any():
+        hashes = np.where(column.nan, hash_nans(column.type, len(seeds), seeds), hashes)
+    present = column.valid | column.nan
+    return hashes if present.all() else np.where(present, hashes, seeds)
+
+
+def hash_codes(type_: ValueType, codes: Codes, seeds: Seeds = SPARK_SEED) -> Hashes:
+    """`xxhash64` of each value of `type_`; `seeds` is one seed for all or one for each."""
+    match type_.name, codes:
+        case "decimal", ByteStrings():
+            return xxhash64.hash_bytes(*_minimal_big_endian(codes), seeds)
+        case _, ByteStrings():
+            return xxhash64.hash_bytes(codes.data, codes.offsets[:-1], codes.lengths(), seeds)
+        case "tinyint" | "smallint" | "int" | "boolean" | "date", _:
+            return xxhash64.hash_ints(codes.astype(np.uint32), seeds)
+        case "float", _:
+            return xxhash64.hash_ints(float_values(codes).astype(np.float32).view(np.uint32), seeds)
+        case "double", _:
+            return xxhash64.hash_longs(float_values(codes).view(np.uint64), seeds)
+        case "bigint" | "timestamp" | "timestamp_ntz" | "decimal", _:
+            return xxhash64.hash_longs(codes.view(np.uint64), seeds)
+        case _:
+            msg = f"Cannot hash int64 codes as {type_}: its codes are byte strings"
+            raise ValueError(msg)
+
+
+def hash_nans(type_: ValueType, count: int, seeds: Seeds = SPARK_SEED) -> Hashes:
+    """`xxhash64` of `count` NaNs of `type_`, all of one payload as in Spark."""
+    if type_.name == "float":
+        return xxhash64.hash_ints(np.full(count, _FLOAT_NAN, np.uint32), seeds)
+    return xxhash64.hash_longs(np.full(count, _DOUBLE_NAN, np.uint64), seeds)
+
+
+def _minimal_big_endian(codes: ByteStrings) -> tuple[ByteArray, IntArray, IntArray]:
+    """Codes of long decimals as Java's `BigInteger.toByteArray`: data, starts and lengths."""
+    width = 16
+    rows = codes.packed().data.reshape(-1, width).copy()
+    rows[:, 0] ^= _SIGN_BIT
+    # A leading byte says nothing where it repeats the sign bit of the byte after it.
+    signs = np.where(rows & _SIGN_BIT, np.uint8(0xFF), np.uint8(0))
+    idle = rows[:, :-1] == signs[:, 1:]
+    skipped = np.cumprod(idle, axis=1).sum(axis=1)
+    return rows.reshape(-1), np.arange(len(rows)) * width + skipped, width - skipped
