@@ -17,7 +17,7 @@ from pruning.domain import Domain
 from pruning.intervals import BoolArray
 from pruning.key_filter import KeyFilter
 from pruning.options import PruningOptions
-from pruning.prune import Cause, Pruned, column_causes, prune
+from pruning.prune import Cause, Pruned, column_causes, prune, skip_all
 from pruning.ranges import RangeSet
 from pruning.reasons import Reason, ReasonCode
 from pruning.selectivity import pass_ratio
@@ -104,14 +104,14 @@ def plan_scan(
     levels = [level for level in (None if abilities.names_files else files, row_groups) if level is not None]
     pushes, reasons = _plan_pushes(levels, domains, abilities, options)
     pushed = {push.column: Domain(push.ranges) for push in pushes}
-    empty = {name: domain for name, domain in domains.items() if domain.is_none}
-    kept_files = prune(files, domains if abilities.names_files else pushed | empty)
-    scanned, kept = files, kept_files
-    kept_groups = None
-    if row_groups is not None:
-        scanned, kept = row_groups, prune(row_groups, pushed | empty)
-        kept_groups = kept
-    decisions = tuple(_decide(each, scanned, kept, abilities, options) for each in filters)
+    nothing_matches = any(each.is_empty for each in filters)
+    kept_files = prune(files, domains if abilities.names_files else pushed)
+    kept_groups = prune(row_groups, pushed) if row_groups is not None else None
+    if nothing_matches:
+        kept_files = skip_all(files)
+        kept_groups = skip_all(row_groups) if row_groups is not None else None
+    scanned = (files, kept_files) if row_groups is None or kept_groups is None else (row_groups, kept_groups)
+    decisions = tuple(_decide(each, *scanned, abilities, options) for each in filters)
     return ScanPlan(kept_files, kept_groups, pushes, decisions, reasons)
 
 
@@ -119,6 +119,8 @@ def _plan_pushes(
     levels: Sequence[Containers], domains: Mapping[str, Domain], abilities: ScanAbilities, options: PruningOptions
 ) -> tuple[tuple[Push, ...], tuple[Reason, ...]]:
     """Greedy: the column whose ranges skip most bytes first, then only what it leaves to skip."""
+    if not levels:
+        return (), ()
     left = [_weights(level) for level in levels]
     reasons: list[Reason] = []
     pushes: list[Push] = []

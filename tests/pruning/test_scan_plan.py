@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pruning.domain import Domain
+from pruning.key_filter import KeyFilter
+from pruning.options import PruningOptions
+from pruning.ranges import RangeSet
+from pruning.reasons import ReasonCode
+from pruning.scan_plan import RowTest, ScanAbilities, plan_scan
+from pruning.statistics import ColumnStatistics, ContainerKind, Containers
+from pruning.value_type import ValueType
+
+BIGINT = ValueType("bigint")
+DELTA = ScanAbilities(
+    names_files=False, push_refusal=None, tests_bloom=True, must_be_exact=False, widen=lambda _, ranges: ranges
+)
+PARQUET = replace(DELTA, names_files=True)
+OPTIONS = PruningOptions()
+
+
+def files(bounds, *, name="k", rows=100, extra=None):
+    columns = {name: ColumnStatistics.of(BIGINT, [(low, high, 0) for low, high in bounds]), **(extra or {})}
+    count = len(bounds)
+    return Containers(
+        ContainerKind.FILE, [f"f{i}" for i in range(count)], np.full(count, rows), np.full(count, 1000), columns
+    )
+
+
+def keys(*values, name="k", exact=True, bloom=True):
+    domain = Domain.of(BIGINT, *values)
+    return KeyFilter(
+        (name,),
+        {name: domain},
+        rows=len(values),
+        distinct=len(values),
+        is_exact=exact,
+        is_empty=domain.is_none,
+        has_bloom=bloom,
+        source="test",
+    )
+
+
+TEN_FILES = [(i * 100, i * 100 + 99) for i in range(10)]
+
+
+def test_ranges_skip_just_the_files_between_keys():
+    plan = plan_scan(files(TEN_FILES), None, [keys(5, 7, 250, 930)], DELTA, OPTIONS)
+    assert [0, 2, 9] == np.flatnonzero(plan.files.kept).tolist()
+    (push,) = plan.pushes
+    assert "{[5, 7], 250, 930}" == str(push.ranges)
+    assert (7, 7000) == (push.containers_skipped, push.bytes_skipped)
+
+
+def test_gaps_without_a_container_are_bridged():
+    plan = plan_scan(files(TEN_FILES), None, [keys(5, 50, 95)], DELTA, OPTIONS)
+    (push,) = plan.pushes
+    assert "{[5, 95]}" == str(push.ranges)
+
+
+def test_a_budget_of_ranges_keeps_the_heaviest_gaps_and_the_plan_says_what_is_really_kept():
+    plan = plan_scan(files(TEN_FILES), None, [keys(5, 250, 930)], DELTA, replace(OPTIONS, max_ranges=2))
+    (push,) = plan.pushes
+    assert "{[5, 250], 930}" == str(push.ranges)
+    assert [0, 1, 2, 9] == np.flatnonzero(plan.files.kept).tolist()
+
+
+def test_named_files_need_no_ranges():
+    plan = plan_scan(files(TEN_FILES), None, [keys(5, 930)], PARQUET, OPTIONS)
+    assert [0, 9] == np.flatnonzero(plan.files.kept).tolist()
+    assert () == plan.pushes
+    assert () == plan.reasons
+
+
+def test_row_groups_of_named_files_get_ranges():
+    groups = replace(files([(0, 49), (50, 99)]), kind=ContainerKind.ROW_GROUP, parents=np.array([0, 0]))
+    plan = plan_scan(files([(0, 99)]), groups, [keys(60)], PARQUET, OPTIONS)
+    assert [False, True] == plan.row_groups.kept.tolist()
+    assert ["{60}"] == [str(push.ranges) for push in plan.pushes]
+
+
+def test_a_column_that_adds_nothing_is_not_pushed():
+    other = ColumnStatistics.of(BIGINT, [(i, i, 0) for i in range(10)])
+    plan = plan_scan(files(TEN_FILES, extra={"j": other}), None, [keys(5), keys(0, name="j")], DELTA, OPTIONS)
+    assert 1 == len(plan.pushes)
+    assert [ReasonCode.UNCLUSTERED] == [reason.code for reason in plan.reasons]
+
+
+def test_no_key_skips_every_file_and_pushes_nothing():
+    nothing = replace(keys(5), domains={}, is_empty=True)
+    plan = plan_scan(files(TEN_FILES), None, [nothing], DELTA, OPTIONS)
+    assert {"no keys": 10} == plan.files.skipped_by()
+    assert (0, ()) == (plan.files.kept_count, plan.pushes)
+
+
+@pytest.mark.parametrize(
+    ("abilities", "reason"),
+    [
+        (replace(DELTA, push_refusal=ReasonCode.NOT_VECTORISED), ReasonCode.NOT_VECTORISED),
+        (replace(DELTA, push_refusal=ReasonCode.SKIPPING_DISABLED), ReasonCode.SKIPPING_DISABLED),
+    ],
+    ids=["not vectorised", "skipping disabled"],
+)
+def test_a_scan_that_takes_no_predicate_keeps_everything_for_a_reason(abilities, reason):
+    plan = plan_scan(files(TEN_FILES), None, [keys(5)], abilities, OPTIONS)
+    assert 10 == plan.files.kept_count
+    assert [reason] == [each.code for each in plan.reasons]
+
+
+def test_nan_and_null_keys_are_not_pushed():
+    double = ValueType("double")
+    statistics = ColumnStatistics.of(double, [(0.0, 1.0, 0), (5.0, 6.0, 0)])
+    table = files([(0, 1), (5, 6)], extra={"d": statistics})
+    nan = replace(keys(1, name="d"), domains={"d": Domain.of(double, 0.5, float("nan"))})
+    plan = plan_scan(table, None, [nan], DELTA, OPTIONS)
+    assert (2, (), [ReasonCode.NAN_KEYS]) == (plan.files.kept_count, plan.pushes, [each.code for each in plan.reasons])
+
+
+WIDE = [(0, 10**9)]
+
+
+@pytest.mark.parametrize(
+    ("filter_", "abilities", "expected"),
+    [
+        (keys(1, 5, 9), DELTA, RowTest.IN_LIST),
+        (keys(*range(100, 200)), DELTA, RowTest.RANGES),
+        (keys(*range(0, 4000, 2)), DELTA, RowTest.BLOOM),
+        (keys(*range(0, 4000, 2)), replace(DELTA, tests_bloom=False), RowTest.NONE),
+        (keys(*range(0, 4000, 2)), replace(DELTA, must_be_exact=True), RowTest.SEMI_JOIN),
+        (keys(1, 5, 9, exact=False), replace(DELTA, must_be_exact=True), RowTest.SEMI_JOIN),
+        (keys(1, 5), replace(DELTA, push_refusal=ReasonCode.NOT_VECTORISED), RowTest.BLOOM),
+        (keys(1, 5), replace(DELTA, widen=lambda _, ranges: RangeSet.all(ranges.type)), RowTest.BLOOM),
+        (keys(1, 5, exact=False, bloom=False), DELTA, RowTest.NONE),
+    ],
+    ids=[
+        "few keys",
+        "dense keys",
+        "many keys",
+        "many keys without a JVM",
+        "many keys, exact",
+        "inexact keys, exact",
+        "no literals",
+        "unsound literals",
+        "nothing to test by",
+    ],
+)
+def test_the_cheapest_sound_row_test_is_chosen(filter_, abilities, expected):
+    plan = plan_scan(files(WIDE), None, [filter_], abilities, OPTIONS)
+    assert expected is plan.decisions[0].test
+
+
+def test_rows_are_not_tested_where_nearly_all_would_pass():
+    plan = plan_scan(files([(0, 9)]), None, [keys(*range(9))], DELTA, OPTIONS)
+    assert RowTest.NONE is plan.decisions[0].test
+    assert ReasonCode.UNSELECTIVE in [reason.code for reason in plan.decisions[0].reasons]
+
+
+def test_two_filters_on_one_column_are_intersected():
+    plan = plan_scan(files(TEN_FILES), None, [keys(5, 250), keys(250, 930)], DELTA, OPTIONS)
+    assert [2] == np.flatnonzero(plan.files.kept).tolist()
