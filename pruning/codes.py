@@ -57,7 +57,8 @@ def float_values(codes: IntArray) -> npt.NDArray[np.float64]:
 def is_number(codes: Codes) -> npt.NDArray[np.bool_]:
     """For each code of a float type, whether it stands for a number, as those of NaN do not."""
     least, greatest = float_codes(np.array([-np.inf, np.inf]))
-    return (np.asarray(codes) >= least) & (np.asarray(codes) <= greatest)
+    inside: npt.NDArray[np.bool_] = (np.asarray(codes) >= least) & (np.asarray(codes) <= greatest)
+    return inside
 
 
 def empty(type_: ValueType) -> Codes:
@@ -180,8 +181,8 @@ def _float_code(type_: ValueType, value: float) -> int:
         raise ValueError(msg)
     # A value of type float is single precision, whatever Python holds it in.
     with np.errstate(over="ignore"):
-        values = np.array([value], np.float64).astype(np.float32 if type_.name == "float" else np.float64)
-    return int(float_codes(values)[0])
+        single = float(np.float32(value)) if type_.name == "float" else value
+    return int(float_codes(np.array([single], np.float64))[0])
 
 
 def _day(value: int | dt.date) -> int:

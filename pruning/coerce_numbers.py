@@ -88,7 +88,7 @@ def float_to_number(keys: RangeSet, column: ValueType) -> Matches:
     last = np.floor(np.where(unrounded, highs, above).astype(np.float64))
     reached = (first < _BEYOND_LONG) & (last >= -_BEYOND_LONG)
     found = RangeSet.of_ranges(column, _saturated(first[reached]), _saturated(last[reached]))
-    return found.intersect(representable(column)), keys.is_points and bool(unrounded.all())
+    return found.intersect(representable(column)), keys.is_points and bool(unrounded[reached].all())
 
 
 def float_to_float(keys: RangeSet, column: ValueType) -> Matches:
