@@ -53,6 +53,7 @@ clean: ## remove .venv, caches and generated tables
 $(INSTALLED): pyproject.toml | python
 	@test -x $(VENV_PYTHON) && $(VENV_PYTHON) -m pip --version >/dev/null 2>&1 || "$(PYTHON)" -m venv --clear .venv
 	@echo "Installing into .venv; the first time this takes some minutes (Spark alone is 400 MB)"
+	@$(VENV_PYTHON) -m pip install --quiet --disable-pip-version-check --upgrade pip
 	@$(VENV_PYTHON) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $(INSTALLED)
 

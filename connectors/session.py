@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 
@@ -15,6 +16,7 @@ from pyspark.sql import SparkSession
 from connectors.java import java_problem
 from pruning.errors import EnvironmentProblem
 
+_STDERR = 2
 _PACKAGES = "spark.jars.packages"
 _DEFAULTS: Mapping[str, str] = MappingProxyType(
     {
@@ -38,11 +40,16 @@ _DEFAULTS: Mapping[str, str] = MappingProxyType(
 
 
 def spark_session(
-    app_name: str, *, master: str = "local[2]", conf: Mapping[str, str] = MappingProxyType({})
+    app_name: str,
+    *,
+    master: str = "local[2]",
+    conf: Mapping[str, str] = MappingProxyType({}),
+    log: Path | None = None,
 ) -> SparkSession:
     """The running session, or one started for this process; entries of `conf` replace the defaults.
 
-    Packages named in `conf` come beside Delta's. What only a start can set (memory, packages) is
+    Packages named in `conf` come beside Delta's. What Spark's Java process prints goes to standard
+    error, or is appended to the file `log`. What only a start can set (memory, packages, log) is
     without effect where a session runs already. Raises `EnvironmentProblem` if there is no usable
     Java or if Spark does not come up.
     """
@@ -54,9 +61,28 @@ def spark_session(
         builder = builder.config(name, value)
     packages = [name.strip() for name in conf.get(_PACKAGES, "").split(",") if name.strip()]
     try:
-        return configure_spark_with_delta_pip(builder, packages).getOrCreate()
+        with _standard_error_to(log):
+            return configure_spark_with_delta_pip(builder, packages).getOrCreate()
     except PySparkRuntimeError as error:
         raise EnvironmentProblem(
-            f"Cannot start Spark for {app_name!r}: its Java process ended, the lines above say why; "
+            f"Cannot start Spark for {app_name!r}: its Java process ended, "
+            f"as told in {'the lines above' if log is None else repr(str(log))}; "
             "the first start needs the network once, to fetch the jars of Delta Lake"
         ) from error
+
+
+@contextmanager
+def _standard_error_to(log: Path | None) -> Iterator[None]:
+    """Lets a process started inside inherit the file, and gives this process its own stream back."""
+    if log is None:
+        yield
+        return
+    sys.stderr.flush()
+    ours = os.dup(_STDERR)
+    try:
+        with log.open("a") as file:
+            os.dup2(file.fileno(), _STDERR)
+        yield
+    finally:
+        os.dup2(ours, _STDERR)
+        os.close(ours)

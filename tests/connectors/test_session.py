@@ -51,11 +51,20 @@ def test_no_listener_is_open_to_other_machines(spark):
 
 
 START = "from connectors.session import spark_session; spark_session('alone', conf={})"
+START_WITH_LOG = """
+import os, sys
+from pathlib import Path
+from connectors.session import spark_session
+try:
+    spark_session("alone", log=Path(sys.argv[1]))
+finally:
+    os.write(2, b"ours\\n")
+"""
 
 
-def run_alone(**environment: str) -> subprocess.CompletedProcess[str]:
+def run_alone(*arguments: str, program: str = START, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", START],
+        [sys.executable, "-c", program, *arguments],
         env=environment,
         cwd=Path(__file__).resolve().parents[2],
         capture_output=True,
@@ -70,11 +79,28 @@ def test_missing_java_is_an_environment_problem(tmp_path: Path):
     assert last.startswith(f"{EnvironmentProblem.__module__}.{EnvironmentProblem.__name__}: Spark needs Java")
 
 
-def test_java_that_dies_is_an_environment_problem(tmp_path: Path):
-    program = tmp_path / "bin" / "java"
+def dying_java(folder: Path) -> str:
+    """A JAVA_HOME whose Java tells a good version, and says farewell to whatever else it is asked."""
+    program = folder / "bin" / "java"
     program.parent.mkdir()
-    program.write_text("#!/bin/sh\necho 'openjdk version \"17.0.1\"' >&2\nexit 1\n")
+    program.write_text("#!/bin/sh\necho 'openjdk version \"17.0.1\"' >&2\necho farewell >&2\nexit 1\n")
     program.chmod(0o755)
-    answer = run_alone(PATH="/usr/bin:/bin", JAVA_HOME=str(tmp_path))
-    last = answer.stderr.splitlines()[-1]
-    assert last.startswith("pruning.errors.EnvironmentProblem: Cannot start Spark for 'alone'")
+    return str(folder)
+
+
+def test_java_that_dies_is_an_environment_problem(tmp_path: Path):
+    answer = run_alone(PATH="/usr/bin:/bin", JAVA_HOME=dying_java(tmp_path))
+    assert "farewell" in answer.stderr
+    assert answer.stderr.splitlines()[-1].startswith(
+        "pruning.errors.EnvironmentProblem: Cannot start Spark for 'alone': its Java process ended, as told in the lines above"
+    )
+
+
+def test_log_takes_what_java_prints_and_nothing_of_ours(tmp_path: Path):
+    log = tmp_path / "a log"
+    answer = run_alone(str(log), program=START_WITH_LOG, PATH="/usr/bin:/bin", JAVA_HOME=dying_java(tmp_path))
+    assert "farewell" in log.read_text()
+    assert "ours" not in log.read_text()
+    assert "farewell" not in answer.stderr
+    assert "ours" == answer.stderr.splitlines()[0]
+    assert f"its Java process ended, as told in {str(log)!r}" in answer.stderr.splitlines()[-1]
