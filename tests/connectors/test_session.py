@@ -92,7 +92,7 @@ def test_java_that_dies_is_an_environment_problem(tmp_path: Path):
     answer = run_alone(PATH="/usr/bin:/bin", JAVA_HOME=dying_java(tmp_path))
     assert "farewell" in answer.stderr
     assert answer.stderr.splitlines()[-1].startswith(
-        "pruning.errors.EnvironmentProblem: Cannot start Spark for 'alone': its Java process ended, as told in the lines above"
+        "pruning.errors.EnvironmentProblem: Cannot start Spark for 'alone': its Java process ended"
     )
 
 
