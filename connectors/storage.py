@@ -81,6 +81,26 @@ def has_jvm(spark: SparkSession) -> bool:
     return not type(spark).__module__.startswith("pyspark.sql.connect")
 
 
+def exists(spark: SparkSession, path: str) -> bool:
+    """True where a classic session's file systems find something under exactly this name; `OSError` where they fail."""
+    jvm: Any = spark._jvm  # noqa: SLF001
+    try:
+        found = jvm.org.apache.hadoop.fs.Path(path)
+        return bool(found.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()).exists(found))  # noqa: SLF001
+    except Py4JError as error:
+        msg = f"Cannot look for {path!r}: {java_message(error)}"
+        raise OSError(msg) from error
+
+
+def is_path(source: str) -> bool:
+    """True where `source` names files rather than a table of the catalog.
+
+    >>> is_path("/data/sales"), is_path("s3a://bucket/sales"), is_path("shop.sales")
+    (True, True, False)
+    """
+    return "/" in source or Path(source).exists()
+
+
 def local_path(uri: str) -> Path | None:
     """The path of this machine behind a `file:` URI or an absolute path; None for any other storage.
 

@@ -1,0 +1,218 @@
+"""The Parquet connector: one file, a directory, hive partitions, a glob, or a Parquet table of the catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import DataType, StructField, StructType
+
+from connectors.arrow_values import coded
+from connectors.base import Table
+from connectors.columns import Column
+from connectors.folding import fold_column, fold_rows, parents_of
+from connectors.footers import FileRef, FooterCache, FooterColumn, read_row_groups
+from connectors.parquet_open import parquet_frame
+from connectors.spark_files import SparkFiles, spark_files
+from connectors.storage import Storage, has_jvm, java_message, storage_of
+from connectors.unlisted import UnlistedTable
+from pruning.byte_strings import IntArray
+from pruning.intervals import BoolArray
+from pruning.ranges import RangeSet
+from pruning.reasons import Reason, ReasonCode
+from pruning.statistics import UNKNOWN, ColumnStatistics, ContainerKind, Containers
+from pruning.value_type import ValueType
+
+_FORMAT = "parquet"
+_CASE_CONF = "spark.sql.caseSensitive"
+_FIELD_ID_CONF = "spark.sql.parquet.fieldId.read.enabled"
+_DEFAULT_METADATA = "EXISTS_DEFAULT"
+_FIELD_ID_METADATA = "parquet.field.id"
+_NO_ID = -1
+_NOT_FILES = "Spark reads it as something else than Parquet files"
+
+
+def open_parquet(
+    spark: SparkSession, source: str, *, max_footers: int = 1000, cache: FooterCache | None = None
+) -> Table:
+    """The Parquet files that Spark finds under `source` at this moment, a path or a name of the catalog.
+
+    At most `max_footers` footers are read at a time, and kept in `cache`. `SourceNotFoundError` where there is
+    nothing to read. Where Spark does not name its files, the table is read whole, and `problems` says why.
+    """
+    df = parquet_frame(spark, source)
+    if not has_jvm(spark):
+        return UnlistedTable(source, _FORMAT, df, (Reason(ReasonCode.NO_JVM, source),))
+    try:
+        files, detail = spark_files(df), _NOT_FILES
+    except Py4JError as error:
+        files, detail = None, java_message(error)
+    if files is None:
+        return UnlistedTable(source, _FORMAT, df, (Reason(ReasonCode.STATISTICS_FAILED, source, detail),))
+    footers = _Footers(storage_of(spark), FooterCache() if cache is None else cache, max_footers)
+    return ParquetSource(source, df, files, footers)
+
+
+@dataclass(frozen=True, slots=True)
+class _Footers:
+    """Where footers come from, where they are kept, and how many are read at a time."""
+
+    storage: Storage
+    cache: FooterCache
+    most: int
+
+
+@dataclass(slots=True, eq=False)
+class ParquetSource:
+    """Parquet files as Spark listed them once: a `Table` without versions."""
+
+    name: str
+    _df: DataFrame
+    _files: SparkFiles
+    _footers: _Footers
+    _problems: dict[Reason, None] = field(default_factory=dict)
+    _partition_values: pa.Table | None = None
+
+    @property
+    def format(self) -> str:
+        """`parquet`."""
+        return _FORMAT
+
+    @property
+    def version(self) -> int | None:
+        """None: Parquet files have no versions."""
+        return None
+
+    @property
+    def schema(self) -> StructType:
+        """Spark's schema of the files."""
+        return self._df.schema
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        """Top-level columns whose values come from directory names."""
+        return self._files.partition_columns
+
+    @property
+    def names_files(self) -> bool:
+        """True: `read` restricts itself to kept files."""
+        return True
+
+    @property
+    def problems(self) -> tuple[Reason, ...]:
+        """What metadata could not be read so far."""
+        return tuple(self._problems)
+
+    def files(self, columns: Sequence[Column]) -> Containers:
+        """Every file, with the statistics of its row groups taken together."""
+        files = self._files.files
+        every = np.arange(len(files))
+        groups = self._groups(every, columns, ())
+        rows = fold_rows(groups, len(files))
+        folded = {name: fold_column(each, groups, len(files)) for name, each in groups.columns.items()}
+        partitions = self._partition_statistics(columns, every, rows)
+        names, sizes = tuple(file.path for file in files), np.array([file.size for file in files], np.int64)
+        return Containers(ContainerKind.FILE, names, rows, sizes, {**folded, **partitions})
+
+    def row_groups(self, files: IntArray, columns: Sequence[Column], projected: Sequence[str] | None) -> Containers:
+        """The row groups of the files at these indexes; one container a file where there are too many footers."""
+        files = np.asarray(files, np.int64)
+        groups = self._groups(files, columns, projected)
+        parents = files[parents_of(groups)]
+        statistics = {**groups.columns, **self._partition_statistics(columns, parents, groups.rows)}
+        return Containers(groups.kind, groups.names, groups.rows, groups.sizes, statistics, parents)
+
+    def read(self, kept: BoolArray | None) -> DataFrame:
+        """The files as they were listed; only those where `kept` is True."""
+        everything = kept is None or bool(kept.all())
+        if everything and self._files.is_pinned:
+            return self._df
+        try:
+            return self._files.restricted(np.ones(len(self._files.files), bool) if kept is None else kept)
+        except Py4JError as error:
+            self._add(Reason(ReasonCode.STATISTICS_FAILED, self.name, java_message(error)))
+            return self._df
+
+    def widened(self, column: str, ranges: RangeSet) -> RangeSet:  # noqa: ARG002 - the same for every column
+        """The same ranges: row-group bounds are exact or cover more than their values."""
+        return ranges
+
+    def _add(self, *problems: Reason) -> None:
+        self._problems.update(dict.fromkeys(problems))
+
+    def _groups(self, files: IntArray, columns: Sequence[Column], projected: Sequence[str] | None) -> Containers:
+        """Row groups with the statistics that footers hold; parents are positions in `files`."""
+        chosen = [self._files.files[index] for index in files.tolist()]
+        if len(chosen) > self._footers.most:
+            detail = f"{len(chosen)} files, {self._footers.most} footers allowed"
+            self._add(Reason(ReasonCode.NO_ROW_GROUPS_READ, self.name, detail))
+            return _unread(chosen)
+        by_id, case_sensitive = self._is_on(_FIELD_ID_CONF), self._is_on(_CASE_CONF)
+        stored = [
+            _stored(self.schema, column, column.type, by_id=by_id)
+            for column in columns
+            if column.type is not None and not column.is_partition
+        ]
+        storage, cache = self._footers.storage, self._footers.cache
+        result = read_row_groups(chosen, stored, projected, storage, cache, case_sensitive=case_sensitive)
+        self._add(*result.problems)
+        return result.containers
+
+    def _is_on(self, conf: str) -> bool:
+        return str(self._df.sparkSession.conf.get(conf, "false")).lower() == "true"
+
+    def _partition_statistics(
+        self, columns: Sequence[Column], files: IntArray, rows: IntArray
+    ) -> dict[str, ColumnStatistics]:
+        """The partition values of containers of `rows` rows that lie in `files`."""
+        return {
+            column.name: self._partition_column(column.path[0], column.type, files, rows)
+            for column in columns
+            if column.type is not None and column.is_partition
+        }
+
+    def _partition_column(self, name: str, type_: ValueType, files: IntArray, rows: IntArray) -> ColumnStatistics:
+        if self._partition_values is None:
+            self._partition_values = self._files.partitions()
+        values = coded(self._partition_values.column(self.partition_columns.index(name)), type_)
+        partition = self._files.partition_of[files]
+        codes, valid, nan = values.codes.take(partition), values.valid[partition], values.nan[partition]
+        nulls = np.where(valid | nan, 0, rows)
+        return ColumnStatistics(type_, codes, codes, valid, valid, nulls, nan, is_partition=True)
+
+
+def _stored(schema: StructType, column: Column, type_: ValueType, *, by_id: bool) -> FooterColumn:
+    fields = tuple(_fields(schema, column.path))
+    ids = tuple(int(each.metadata.get(_FIELD_ID_METADATA, _NO_ID)) for each in fields)
+    return FooterColumn(
+        column.name,
+        column.path,
+        type_,
+        missing_is_null=not any(_DEFAULT_METADATA in each.metadata for each in fields),
+        field_ids=ids if by_id and set(ids) != {_NO_ID} else (),
+    )
+
+
+def _fields(schema: StructType, path: Sequence[str]) -> Iterator[StructField]:
+    here: DataType = schema
+    for part in path:
+        if not isinstance(here, StructType):
+            return
+        yield here[part]
+        here = here[part].dataType
+
+
+def _unread(files: Sequence[FileRef]) -> Containers:
+    count = len(files)
+    return Containers(
+        ContainerKind.ROW_GROUP,
+        tuple(file.path for file in files),
+        np.full(count, UNKNOWN, np.int64),
+        np.array([file.size for file in files], np.int64),
+        {},
+        np.arange(count),
+    )

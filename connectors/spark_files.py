@@ -1,0 +1,179 @@
+"""The files behind a DataFrame, from the listing that Spark made when it was opened, and the same over fewer files.
+
+The DataFrame keeps its listing, so statistics, decision and read see the same files whatever is written meanwhile.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import compress
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from connectors.footers import FileRef
+from connectors.jvm_lists import JvmList
+from pruning.byte_strings import IntArray
+from pruning.intervals import BoolArray
+
+_DATASOURCES = "org.apache.spark.sql.execution.datasources"
+_PARQUET = f"{_DATASOURCES}.parquet.ParquetFileFormat"
+_STATUS = f"{_DATASOURCES}.FileStatusWithMetadata"
+_DIRECTORY = f"{_DATASOURCES}.PartitionDirectory"
+_FILE_STATUS = "org.apache.hadoop.fs.FileStatus"
+_CACHE = f"{_DATASOURCES}.FileStatusCache"
+_ALL_IN_MEMORY = 1 << 60
+# What Spark puts above a table of its catalog: its name, and the padding of `char` columns.
+_HARMLESS = ("SubqueryAlias", "Project")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SparkFiles:
+    """The `n` files that a DataFrame reads.
+
+    `partition_of` gives each file's partition, a row of `partitions()`.
+    """
+
+    files: Sequence[FileRef]
+    partition_of: IntArray
+    partition_columns: tuple[str, ...]
+    _df: DataFrame
+    _path: tuple[Any, ...]
+    _location: Any
+    _statuses: JvmList
+    _values: JvmList
+
+    @property
+    def _relation(self) -> Any:
+        return self._path[-1].relation()
+
+    @property
+    def _spark(self) -> SparkSession:
+        return self._df.sparkSession
+
+    @property
+    def is_pinned(self) -> bool:
+        """True where the DataFrame itself keeps to these files; False where it lists anew each time it runs."""
+        return bool(self._location.equals(self._relation.location()))
+
+    def partitions(self) -> pa.Table:
+        """One row a partition: its values in Spark's own types, one column for each of `partition_columns`."""
+        jvm: Any = self._spark._jvm  # noqa: SLF001 - no public door leads to a file index
+        attributes = jvm.org.apache.spark.sql.catalyst.types.DataTypeUtils.toAttributes(
+            self._relation.partitionSchema()
+        )
+        local = jvm.org.apache.spark.sql.catalyst.plans.logical.LocalRelation(
+            attributes,
+            self._values.as_scala(),
+            False,  # noqa: FBT003 - Java has no names
+            jvm.scala.Option.empty(),
+        )
+        return _frame_of(self._spark, local).toArrow()
+
+    def restricted(self, kept: BoolArray) -> DataFrame:
+        """The DataFrame over the files where `kept` is True alone: same columns, same listing, nothing else read."""
+        *above, leaf = self._path
+        relation = leaf.relation()
+        fewer = relation.copy(
+            self._index(kept),
+            relation.partitionSchema(),
+            relation.dataSchema(),
+            relation.bucketSpec(),
+            relation.fileFormat(),
+            relation.options(),
+            relation.sparkSession(),
+        )
+        plan = leaf.copy(fewer, leaf.output(), leaf.catalogTable(), leaf.isStreaming(), leaf.stream())
+        for node in reversed(above):
+            plan = node.withNewChildren(JvmList(self._spark, [plan]).as_scala())
+        return _frame_of(self._spark, plan)
+
+    def _index(self, kept: BoolArray) -> Any:
+        """A file index over some of the files, listed from a cache that holds just these.
+
+        Spark takes two indexes of equal root paths for the same one, and would answer a read of the whole table
+        from a cached or reused part of it. So a root that no file has, named after the kept files, tells them apart.
+        """
+        jvm: Any = self._spark._jvm  # noqa: SLF001
+        roots = self._location.rootPaths()
+        marker = jvm.org.apache.hadoop.fs.Path(roots.head(), f".scanprune-{self._digest(kept)}")
+        roots = roots.appended(marker)
+        cache = jvm.org.apache.spark.sql.execution.datasources.SharedInMemoryCache(_ALL_IN_MEMORY, -1)
+        cache = cache.createForNewClient()
+        nothing = JvmList(self._spark, jvm.java.util.ArrayList()).as_array(_FILE_STATUS)
+        JvmList.of_scala(self._spark, roots).pass_to(
+            cache, f"{_CACHE}.putLeafFiles", "org.apache.hadoop.fs.Path", nothing
+        )
+        some = self._statuses.where(kept).map(f"{_STATUS}.fileStatus")
+        cache.putLeafFiles(roots.head(), some.as_array(_FILE_STATUS))
+        none = jvm.scala.Option.empty()
+        spec = jvm.scala.Option.apply(self._location.partitionSpec()) if self.partition_columns else none
+        # Without partitions Spark looks for files right below each root unless told to look below all of them.
+        options = jvm.java.util.HashMap({} if self.partition_columns else {"recursiveFileLookup": "true"})
+        return jvm.org.apache.spark.sql.execution.datasources.InMemoryFileIndex(
+            self._relation.sparkSession(),
+            roots,
+            jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(options),
+            none,
+            cache,
+            spec,
+            none,
+        )
+
+    def _digest(self, kept: BoolArray) -> str:
+        digest = hashlib.sha256()
+        for file in compress(self.files, kept):
+            digest.update(f"{file.path}\n{file.size}\n{file.modified}\n".encode())
+        return digest.hexdigest()
+
+
+def spark_files(df: DataFrame) -> SparkFiles | None:
+    """The files of a DataFrame that reads Parquet files and nothing else; None for any other."""
+    spark = df.sparkSession
+    path = _path_to_relation(df)
+    if not path:
+        return None
+    jvm: Any = spark._jvm  # noqa: SLF001
+    no_filters = JvmList(spark, jvm.java.util.ArrayList()).as_scala()
+    location = path[-1].relation().location()
+    if location.getClass().getName() == f"{_DATASOURCES}.CatalogFileIndex":
+        location = location.filterPartitions(no_filters)
+    directories = JvmList.of_scala(spark, location.listFiles(no_filters, no_filters))
+    statuses = directories.flattened(f"{_DIRECTORY}.files")
+    counts = directories.map(f"{_DIRECTORY}.files").numbers("scala.collection.SeqOps.size")
+    uris = statuses.texts(f"{_STATUS}.getPath", "org.apache.hadoop.fs.Path.toUri")
+    sizes, modified = (statuses.numbers(f"{_STATUS}.{each}").tolist() for each in ("getLen", "getModificationTime"))
+    return SparkFiles(
+        tuple(map(FileRef, uris, sizes, modified)),
+        np.repeat(np.arange(len(counts)), counts),
+        tuple(path[-1].relation().partitionSchema().fieldNames()),
+        df,
+        path,
+        location,
+        statuses,
+        directories.map(f"{_DIRECTORY}.values"),
+    )
+
+
+def _path_to_relation(df: DataFrame) -> tuple[Any, ...]:
+    """The nodes of the plan from its top to its relation of Parquet files; none where it is another plan."""
+    nodes = []
+    node: Any = df._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark shows no plan otherwise
+    while node.nodeName() in _HARMLESS:
+        nodes.append(node)
+        node = node.children().head()
+    if node.getClass().getName() != f"{_DATASOURCES}.LogicalRelation":
+        return ()
+    relation = node.relation()
+    if relation.getClass().getName() != f"{_DATASOURCES}.HadoopFsRelation":
+        return ()
+    return (*nodes, node) if relation.fileFormat().getClass().getName() == _PARQUET else ()
+
+
+def _frame_of(spark: SparkSession, plan: Any) -> DataFrame:
+    jvm: Any = spark._jvm  # noqa: SLF001
+    return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)  # noqa: SLF001
