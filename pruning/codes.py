@@ -39,13 +39,14 @@ _MICROSECOND = dt.timedelta(microseconds=1)
 
 
 def float_codes(values: npt.NDArray[np.floating[Any]]) -> IntArray:
-    """Order-preserving codes of floats without NaN; -0.0 and 0.0 share one.
+    """Order-preserving codes of floats; -0.0 and 0.0 share one, and NaN becomes something that `is_number` tells.
 
     >>> bool(float_codes(np.array([-0.0]))[0] == float_codes(np.array([0.0]))[0])
     True
     """
-    # Adding 0.0 turns -0.0 into 0.0 and leaves every other value alone.
-    bits = (values.astype(np.float64) + 0.0).view(np.int64)
+    # Adding 0.0 turns -0.0 into 0.0 and leaves every other value alone. Bounds from a file may be any NaN.
+    with np.errstate(invalid="ignore"):
+        bits = (values.astype(np.float64) + 0.0).view(np.int64)
     return bits ^ ((bits >> 63) & _MAGNITUDE)
 
 

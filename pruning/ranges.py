@@ -143,7 +143,7 @@ class RangeSet:
             raise ValueError(msg)
         if len(self) <= most:
             return self
-        return self.bridged(np.sort(_widest_gaps(self)[: most - 1]) + 1)
+        return self.bridged(_gaps_to_keep(self, most))
 
     def point_count(self) -> int | None:
         """How many values the set holds, None where they cannot be listed (a range of bytes, or of floats)."""
@@ -230,20 +230,10 @@ def _with_open_end(highs: IntArray) -> IntArray:
     return np.append(highs[:-1], GREATEST)
 
 
-def _widest_gaps(ranges: RangeSet) -> IntArray:
-    """Indexes of the gaps after each range but the last, widest first; bytes have no width: spread evenly."""
+def _gaps_to_keep(ranges: RangeSet, most: int) -> IntArray:
+    """Before which ranges a gap stays open in `most` ranges: the widest; bytes have no width, so evenly spread."""
     if isinstance(ranges.lows, np.ndarray) and isinstance(ranges.highs, np.ndarray):
         # Distances of int64 codes fit uint64 only, so they are subtracted there.
         widths = ranges.lows[1:].view(np.uint64) - ranges.highs[:-1].view(np.uint64)
-        return np.argsort(widths, kind="stable")[::-1].astype(np.int64)
-    gaps = np.arange(len(ranges) - 1)
-    return gaps[np.argsort(_bit_reversed_order(len(gaps)), kind="stable")]
-
-
-def _bit_reversed_order(count: int) -> IntArray:
-    """Priorities that halve the line again and again, so that any first few are spread evenly."""
-    bits = max(count - 1, 1).bit_length()
-    indexes, result = np.arange(count), np.zeros(count, np.int64)
-    for bit in range(bits):
-        result |= ((indexes >> bit) & 1) << (bits - 1 - bit)
-    return result
+        return np.sort(np.argsort(widths, kind="stable")[::-1][: most - 1]) + 1
+    return np.arange(1, most) * len(ranges) // most

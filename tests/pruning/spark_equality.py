@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from pruning.value_type import INTEGER_BITS, ValueType
-from tests.pruning.strategies import MOMENTS, Spec, decimal, nasty
+from tests.pruning.samples import MOMENTS, Spec, decimal, nasty
 
 HOUR = 3_600_000_000
 DAY = 24 * HOUR

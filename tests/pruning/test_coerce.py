@@ -15,7 +15,7 @@ from pruning.errors import InvalidKeysError
 from pruning.ranges import RangeSet
 from pruning.reasons import Reason, ReasonCode
 from pruning.value_type import ValueType
-from tests.pruning.strategies import ALL_TYPES, INF, NAN
+from tests.pruning.samples import ALL_TYPES, INF, NAN
 
 PARSE = ValueType.parse
 LEAST, GREATEST = -(1 << 63), (1 << 63) - 1

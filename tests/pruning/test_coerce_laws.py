@@ -13,8 +13,9 @@ from pruning.coerce import Coerced, coerce
 from pruning.domain import Domain
 from pruning.reasons import Reason
 from pruning.value_type import ValueType
+from tests.pruning.samples import DECIMALS, FLOATS, INTEGERS, MOMENTS, Spec, nasty
 from tests.pruning.spark_equality import modes, near, some_key_equals
-from tests.pruning.strategies import DECIMALS, FLOATS, INTEGERS, LAW, MOMENTS, Spec, nasty, specs
+from tests.pruning.strategies import LAW, specs
 
 NUMBERS = (*INTEGERS, *FLOATS, *DECIMALS, ValueType("decimal", 30, 15))
 NUMBER_PAIRS = tuple(permutations(NUMBERS, 2))

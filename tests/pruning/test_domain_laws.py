@@ -11,7 +11,8 @@ from pruning import codes as code
 from pruning.byte_strings import ByteStrings
 from pruning.domain import Domain
 from pruning.ranges import RangeSet
-from tests.pruning.strategies import ALL_TYPES, LAW, NAN, Spec, of_one_type
+from tests.pruning.samples import ALL_TYPES, NAN, Spec
+from tests.pruning.strategies import LAW, of_one_type
 
 
 def _members(domain: Domain, probes: tuple) -> list[bool]:

@@ -1,0 +1,110 @@
+"""Packed byte strings against lists of Python's bytes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pruning.byte_strings import ByteStrings
+from tests.pruning.strategies import LAW
+
+# Few letters, so that strings share prefixes and end in NUL bytes often.
+_TIGHT = st.text(alphabet="\0\x01a\xff", max_size=20).map(lambda text: text.encode("latin-1"))
+ITEMS = st.lists(st.one_of(_TIGHT, st.binary(max_size=20)), max_size=12)
+
+
+def _list(strings: ByteStrings) -> list[bytes]:
+    return [strings[index] for index in range(len(strings))]
+
+
+def _dense_ranks(items: list[bytes]) -> list[int]:
+    order = sorted(set(items))
+    return [order.index(item) for item in items]
+
+
+@LAW
+@given(ITEMS)
+def test_ranks_are_the_order_of_python_s_bytes(items):
+    assert _dense_ranks(items) == ByteStrings.of(items).ranks().tolist()
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        pytest.param([b"a", b"a\0", b"a\0\0", b"", b"\0"], id="trailing-nul-bytes"),
+        pytest.param([b"a\0b", b"a", b"a\0", b"a\0a"], id="inner-nul-bytes"),
+        pytest.param([b"x" * 8 + b"\0", b"x" * 8, b"x" * 9, b"x" * 7], id="around-one-word"),
+        pytest.param([b"x" * 16, b"x" * 15 + b"\0", b"x" * 17, b"x" * 16 + b"\0" * 8], id="around-two-words"),
+        pytest.param([b"\xff", b"\x7f", b"\x80", b"\0", b"\xff\xff"], id="unsigned"),
+        # 88: as 16-bit units the emoji would come before U+FFFF.
+        pytest.param(["\uffff".encode(), "😀".encode(), b"z", "é".encode()], id="utf-8-beyond-16-bits"),
+        pytest.param([b"k" * 300 + bytes([last]) for last in (3, 1, 2)], id="long-common-prefix"),
+        pytest.param([b"", b"", b""], id="all-empty"),
+        pytest.param([], id="none"),
+    ],
+)
+def test_ranks_at_the_edges_of_words_and_prefixes(items):
+    assert _dense_ranks(items) == ByteStrings.of(items).ranks().tolist()
+
+
+def test_ranks_over_more_strings_than_one_block():
+    items = [b"%09d" % ((number * 7919) % 100_003) for number in range(70_000)]
+    assert np.argsort(np.array(items), kind="stable").tolist() == np.argsort(ByteStrings.of(items).ranks()).tolist()
+
+
+@LAW
+@given(ITEMS)
+def test_strings_come_back_as_they_went_in(items):
+    strings = ByteStrings.of(items)
+    assert items == _list(strings)
+    assert [len(item) for item in items] == strings.lengths().tolist()
+
+
+@LAW
+@given(ITEMS, st.lists(st.integers(0, 11), max_size=8), st.integers(0, 21))
+def test_taking_and_truncating_do_what_slices_do(items, indices, width):
+    strings = ByteStrings.of(items)
+    inside = [index for index in indices if index < len(items)]
+    assert [items[index] for index in inside] == _list(strings.take(np.array(inside, np.int64)))
+    assert [item[:width] for item in items] == _list(strings.truncated(width))
+
+
+@LAW
+@given(st.lists(ITEMS, max_size=4), st.data())
+def test_parts_that_are_windows_on_a_buffer_concatenate(parts, data):
+    windows = []
+    for items in parts:
+        whole = ByteStrings.of(items)
+        begin = data.draw(st.integers(0, len(items)))
+        windows.append(ByteStrings(whole.data, whole.offsets[begin:]))
+    expected = [item for window in windows for item in _list(window)]
+    joined = ByteStrings.concat(windows)
+    assert expected == _list(joined)
+    assert (0, sum(map(len, expected))) == (int(joined.offsets[0]), len(joined.data))
+    assert _dense_ranks(expected) == joined.ranks().tolist()
+
+
+def test_a_window_packs_to_just_its_bytes():
+    whole = ByteStrings.of([b"abc", b"de", b"f"])
+    window = ByteStrings(whole.data, whole.offsets[1:3])
+    assert ([b"de"], b"de") == (_list(window.packed()), window.packed().data.tobytes())
+    assert whole.packed() is whole
+
+
+def test_rows_of_a_matrix_are_strings_of_one_width():
+    rows = np.array([[1, 2], [0, 0], [255, 3]], np.uint8)
+    assert [b"\x01\x02", b"\0\0", b"\xff\x03"] == _list(ByteStrings.of_fixed_width(rows))
+    assert [] == _list(ByteStrings.of_fixed_width(np.zeros((0, 16), np.uint8)))
+
+
+def test_an_index_counts_from_either_end_and_stops_at_both():
+    strings = ByteStrings.of([b"a", b"b"])
+    assert (b"b", b"a") == (strings[-1], strings[-2])
+    with pytest.raises(IndexError):
+        strings[2]
+
+
+def test_memory_is_that_of_the_two_arrays():
+    assert 3 + 8 * 3 == ByteStrings.of([b"ab", b"c"]).nbytes

@@ -1,0 +1,100 @@
+"""`PruningOptions`: defaults, Spark confs and values outside of their range."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError, fields
+
+import pytest
+
+from pruning.errors import InvalidOptionError, PruningError
+from pruning.options import CONF_PREFIX, PruningOptions
+
+FIELDS = tuple(each.name for each in fields(PruningOptions))
+RANGED = tuple(each for each in fields(PruningOptions) if each.metadata)
+
+
+def test_no_conf_gives_the_defaults():
+    assert PruningOptions() == PruningOptions.from_conf(lambda _: None)
+
+
+def test_each_field_is_a_spark_conf_of_its_own_name():
+    asked = []
+    PruningOptions.from_conf(asked.append)
+    assert [f"spark.pruning.{name}" for name in FIELDS] == asked
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        pytest.param("enabled", "false", False, id="switch"),
+        pytest.param("enabled", " TRUE ", True, id="switch-in-capitals"),
+        pytest.param("max_ranges", "7", 7, id="integer"),
+        pytest.param("max_build_bytes", " 1024 ", 1024, id="spaces"),
+        pytest.param("bloom_fpp", "1e-3", 0.001, id="number"),
+        pytest.param("build_timeout_seconds", "5", 5.0, id="integer-as-number"),
+    ],
+)
+def test_a_conf_sets_its_field_alone(name, text, expected):
+    found = PruningOptions.from_conf({CONF_PREFIX + name: text}.get)
+    assert PruningOptions(**{name: expected}) == found
+
+
+@pytest.mark.parametrize("each", RANGED, ids=lambda each: each.name)
+def test_both_ends_of_a_range_are_allowed_and_nothing_beyond(each):
+    least, most = each.metadata["least"], each.metadata["most"]
+    for value in (least, most):
+        assert value == getattr(PruningOptions(**{each.name: value}), each.name)
+    for value in (least - 1, most + 1):
+        with pytest.raises(InvalidOptionError) as caught:
+            PruningOptions(**{each.name: value})
+        assert f"Cannot set {each.name!r} to {value!r}: expected a number from {least} to {most}" == str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        pytest.param("max_ranges", 1.5, id="fraction-for-integer"),
+        pytest.param("max_ranges", "7", id="text"),
+        pytest.param("max_ranges", True, id="bool-for-integer"),
+        pytest.param("max_ranges", None, id="none"),
+        pytest.param("bloom_fpp", float("nan"), id="nan"),
+        pytest.param("build_timeout_seconds", float("inf"), id="infinity"),
+        pytest.param("enabled", 1, id="number-for-switch"),
+        pytest.param("enabled", "true", id="text-for-switch"),
+    ],
+)
+def test_a_value_of_the_wrong_kind_is_refused(name, value):
+    with pytest.raises(InvalidOptionError, match=f"Cannot set '{name}' to "):
+        PruningOptions(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        pytest.param("max_ranges", "many", "a number", id="word"),
+        pytest.param("max_ranges", "", "a number", id="empty"),
+        pytest.param("max_ranges", "1.5", "a number", id="fraction"),
+        pytest.param("max_ranges", "9" * 5000, "a number", id="too-long-to-read"),
+        pytest.param("bloom_fpp", "1%", "a number", id="percent"),
+        pytest.param("bloom_fpp", "nan", "a number from", id="nan"),
+        pytest.param("enabled", "yes", "true or false", id="yes"),
+        pytest.param("max_in_list", "-1", "a number from 0 to 10000", id="below"),
+    ],
+)
+def test_a_conf_that_cannot_be_read_names_the_field_the_text_and_the_remedy(name, text, expected):
+    with pytest.raises(InvalidOptionError) as caught:
+        PruningOptions.from_conf({CONF_PREFIX + name: text}.get)
+    assert str(caught.value).startswith(f"Cannot set {name!r} to ")
+    assert f"expected {expected}" in str(caught.value)
+
+
+def test_an_unknown_name_lists_the_known_ones():
+    with pytest.raises(InvalidOptionError, match="Cannot set 'maxranges': expected one of enabled, .*max_ranges"):
+        PruningOptions().with_texts({"maxranges": "3"})
+
+
+def test_options_are_frozen_and_their_errors_are_ours():
+    with pytest.raises(FrozenInstanceError):
+        PruningOptions().enabled = False
+    with pytest.raises(PruningError):
+        PruningOptions(max_ranges=0)
