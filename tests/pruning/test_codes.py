@@ -18,7 +18,7 @@ from tests.pruning.strategies import LAW, values
 PARSE = ValueType.parse
 _LISTS = {type_: st.tuples(st.just(type_), st.lists(values(type_), max_size=8)) for type_ in ALL_TYPES}
 TYPED_LISTS = st.sampled_from(ALL_TYPES).flatmap(lambda type_: _LISTS[type_])
-_BACK_TO_MICROS = {"date": "D", "timestamp": "us", "timestamp_ntz": "us"}
+_UNITS = {"date": "D", "timestamp": "us", "timestamp_ntz": "us"}
 
 
 def _ranks(type_: ValueType, items: list) -> list[int]:
@@ -38,10 +38,10 @@ def test_codes_sort_as_the_values_do(example):
 @given(TYPED_LISTS)
 def test_codes_decode_to_the_values_they_came_from(example):
     type_, items = example
-    decoded = code.decode(type_, code.encode(type_, items))
-    if unit := _BACK_TO_MICROS.get(type_.name):
-        decoded, items = decoded, [str(np.datetime64(item, unit)) for item in items]
-    assert items == decoded
+    # Python's own dates end at year 9999, so moments come back as text.
+    unit = _UNITS.get(type_.name)
+    expected = [str(np.datetime64(item, unit)) for item in items] if unit else items
+    assert expected == code.decode(type_, code.encode(type_, items))
 
 
 @LAW

@@ -89,7 +89,7 @@ def test_a_conf_that_cannot_be_read_names_the_field_the_text_and_the_remedy(name
 
 
 def test_an_unknown_name_lists_the_known_ones():
-    with pytest.raises(InvalidOptionError, match="Cannot set 'maxranges': expected one of enabled, .*max_ranges"):
+    with pytest.raises(InvalidOptionError, match=r"Cannot set 'maxranges': expected one of enabled, .*max_ranges"):
         PruningOptions().with_texts({"maxranges": "3"})
 
 
