@@ -1,0 +1,192 @@
+"""The Delta connector: a table by path or by name in the catalog, pinned to one version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from connectors.base import Table
+from connectors.columns import Column, resolve
+from connectors.delta_files import DeltaFiles, FileCatalog
+from connectors.delta_log import Snapshot, fields_along, snapshot_of
+from connectors.delta_open import pinned_frame, remote_pinned_frame
+from connectors.folding import parents_of
+from connectors.footers import FooterCache, FooterColumn, read_row_groups
+from connectors.session_cache import SessionCache, cache_of
+from connectors.storage import has_jvm, java_message, storage_of
+from connectors.unlisted import UnlistedTable
+from pruning.byte_strings import IntArray
+from pruning.intervals import BoolArray
+from pruning.ranges import RangeSet
+from pruning.reasons import Reason, ReasonCode
+from pruning.statistics import ColumnStatistics, ContainerKind, Containers
+from pruning.value_type import ValueType
+
+_FORMAT = "delta"
+_CASE_CONF = "spark.sql.caseSensitive"
+_DEFAULT_METADATA = "EXISTS_DEFAULT"
+
+
+def open_delta(
+    spark: SparkSession,
+    source: str,
+    *,
+    version: int | None = None,
+    timestamp: str | None = None,
+    cache: SessionCache | None = None,
+) -> Table:
+    """The Delta table at a path or of a name in the catalog, at `version` or `timestamp`, else as it is.
+
+    The version is pinned: whatever is committed later, statistics and read are of the same files. Statistics
+    and footers are kept in `cache`, the session's if None. Raises `SourceNotFoundError`, `InvalidOptionError`
+    or `EnvironmentProblem`. Over Spark Connect nothing is known of the files, and `problems` says so.
+    """
+    if not has_jvm(spark):
+        df, found = remote_pinned_frame(spark, source, version, timestamp)
+        return UnlistedTable(source, _FORMAT, df, (Reason(ReasonCode.NO_JVM, source),), version=found)
+    df, index = pinned_frame(spark, source, version, timestamp)
+    try:
+        snapshot = snapshot_of(df, index)
+    except (Py4JError, PySparkException) as error:
+        return UnlistedTable(source, _FORMAT, df, (Reason(ReasonCode.STATISTICS_FAILED, source, _one_line(error)),))
+    cache = cache_of(spark) if cache is None else cache
+    return DeltaSource(source, df, snapshot, cache.version(snapshot.identity, FileCatalog), cache.footers)
+
+
+@dataclass(slots=True, eq=False)
+class DeltaSource:
+    """One version of a Delta table: a `Table` whose own log skips files by the predicate that it is given."""
+
+    name: str
+    _df: DataFrame
+    _snapshot: Snapshot
+    _catalog: FileCatalog
+    _footers: FooterCache
+    _problems: dict[Reason, None] = field(default_factory=dict)
+
+    @property
+    def format(self) -> str:
+        """`delta`."""
+        return _FORMAT
+
+    @property
+    def version(self) -> int | None:
+        """The pinned version."""
+        return self._snapshot.version
+
+    @property
+    def schema(self) -> StructType:
+        """Spark's schema of the pinned version."""
+        return self._df.schema
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        """Top-level columns whose values the log holds for each file."""
+        return self._snapshot.partition_columns
+
+    @property
+    def names_files(self) -> bool:
+        """False: the scan takes a predicate, and Delta skips files by it."""
+        return False
+
+    @property
+    def problems(self) -> tuple[Reason, ...]:
+        """What metadata could not be read so far."""
+        return tuple(self._problems)
+
+    def files(self, columns: Sequence[Column]) -> Containers:
+        """Every file of the version, in the order of their paths; rows include those that vectors delete."""
+        listed = self._listed(columns)
+        if listed is None:
+            return self._unlisted().files(columns)
+        files, statistics = listed
+        return Containers(ContainerKind.FILE, files.uris, files.rows, files.sizes, statistics)
+
+    def row_groups(self, files: IntArray, columns: Sequence[Column], projected: Sequence[str] | None) -> Containers:
+        """The row groups of the files at these indexes, by their footers."""
+        listed = self._listed([column for column in columns if column.is_partition])
+        if listed is None:
+            return self._unlisted().row_groups(files, columns, projected)
+        listing, partitions = listed
+        files = np.asarray(files, np.int64)
+        result = read_row_groups(
+            [listing.reference(index) for index in files.tolist()],
+            [self._footer_column(column, type_) for column, type_ in _typed(columns) if not column.is_partition],
+            None if projected is None else self._physical(projected),
+            storage_of(self._df.sparkSession),
+            self._footers,
+            case_sensitive=str(self._df.sparkSession.conf.get(_CASE_CONF, "false")).lower() == "true",
+        )
+        self._add(*result.problems)
+        groups = result.containers
+        parents = files[parents_of(groups)]
+        repeated = {name: _repeated(each, listing, parents, groups.rows) for name, each in partitions.items()}
+        statistics = {**groups.columns, **repeated}
+        return Containers(groups.kind, groups.names, groups.rows, groups.sizes, statistics, parents)
+
+    def deleted_rows(self) -> IntArray:
+        """How many rows of each file of `files` deletion vectors mark as gone."""
+        listed = self._listed(())
+        return np.zeros(1, np.int64) if listed is None else listed[0].deleted
+
+    def read(self, kept: BoolArray | None) -> DataFrame:  # noqa: ARG002 - Delta skips by the predicate
+        """The pinned table."""
+        return self._df
+
+    def widened(self, column: str, ranges: RangeSet) -> RangeSet:
+        """A superset of `ranges` under which Delta, comparing bounds as they are stored, skips soundly."""
+        found = resolve(self.schema, column, table=self.name, case_sensitive=True, partitions=self.partition_columns)
+        if found.is_partition:
+            return ranges
+        return self._snapshot.log_column(found, ranges.type).stored.comparable(ranges)
+
+    def _listed(self, columns: Sequence[Column]) -> tuple[DeltaFiles, dict[str, ColumnStatistics]] | None:
+        """The files and the statistics of `columns`; None, with the reason noted, where the log cannot be read."""
+        asked = [self._snapshot.log_column(column, type_) for column, type_ in _typed(columns)]
+        try:
+            files, statistics = self._catalog.files(self._snapshot, asked)
+        except (Py4JError, PySparkException, pa.ArrowException, ValueError) as error:
+            self._add(Reason(ReasonCode.STATISTICS_FAILED, self.name, _one_line(error)))
+            return None
+        if files.broken:
+            detail = f"{files.broken} of {len(files)} files have statistics that cannot be parsed"
+            self._add(Reason(ReasonCode.STATISTICS_FAILED, self.name, detail))
+        return files, {column.name: each for column, each in zip(asked, statistics, strict=True)}
+
+    def _unlisted(self) -> UnlistedTable:
+        return UnlistedTable(self.name, _FORMAT, self._df, self.problems, self.version, self.partition_columns)
+
+    def _footer_column(self, column: Column, type_: ValueType) -> FooterColumn:
+        fields = fields_along(self._snapshot.schema, column.path)
+        has_default = any(_DEFAULT_METADATA in each.metadata for each in fields)
+        path, ids = self._snapshot.log_column(column, type_).path, self._snapshot.field_ids(column)
+        return FooterColumn(column.name, path, type_, missing_is_null=not has_default, field_ids=ids)
+
+    def _physical(self, names: Sequence[str]) -> list[str]:
+        return [self._snapshot.physical_top(name) for name in names if name not in self.partition_columns]
+
+    def _add(self, *problems: Reason) -> None:
+        self._problems.update(dict.fromkeys(problems))
+
+
+def _typed(columns: Sequence[Column]) -> Iterator[tuple[Column, ValueType]]:
+    return ((column, column.type) for column in columns if column.type is not None)
+
+
+def _repeated(statistics: ColumnStatistics, files: DeltaFiles, parents: IntArray, rows: IntArray) -> ColumnStatistics:
+    """The exact values of files for their row groups of `rows` rows."""
+    taken = statistics.take(parents)
+    all_null = taken.all_null(files.rows[parents])
+    return replace(taken, null_count=np.where(all_null, rows, taken.null_count))
+
+
+def _one_line(error: Exception) -> str:
+    text = java_message(error) if isinstance(error, Py4JError) else str(error)
+    return " ".join(text.split())[:200]

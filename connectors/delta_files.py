@@ -1,0 +1,111 @@
+"""The files of one version of a Delta table, and the statistics fetched of them so far."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import overload
+
+import numpy as np
+import pyarrow as pa
+
+from connectors.delta_log import Snapshot
+from connectors.delta_statistics import LogColumn, column_statistics, listing, row_counts
+from connectors.footers import FileRef
+from pruning.byte_strings import IntArray
+from pruning.statistics import ColumnStatistics
+
+_ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Uris(Sequence[str]):
+    """URIs of files, from their paths in the log, which are relative to `root` or absolute."""
+
+    root: str
+    paths: pa.ChunkedArray
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[str]: ...
+    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
+        if isinstance(index, slice):
+            return tuple(self[each] for each in range(len(self))[index])
+        path = str(self.paths[index].as_py())
+        return path if _ABSOLUTE.match(path) else f"{self.root.rstrip('/')}/{path}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeltaFiles:
+    """The `n` files of a version in the order of their paths.
+
+    `rows` are those in the file, of which deletion vectors mark `deleted` as gone; `modified` are milliseconds.
+    `broken` counts the files whose statistics cannot be parsed whole.
+    """
+
+    uris: Uris
+    rows: IntArray
+    sizes: IntArray
+    modified: IntArray
+    deleted: IntArray
+    broken: int
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def reference(self, index: int) -> FileRef:
+        """The file at `index` as its footer is read."""
+        return FileRef(self.uris[index], int(self.sizes[index]), int(self.modified[index]))
+
+
+class FileCatalog:
+    """What was fetched of one version; for any number of threads, each column fetched once."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._files: DeltaFiles | None = None
+        self._columns: dict[tuple[str, ...], ColumnStatistics] = {}
+
+    def files(self, snapshot: Snapshot, columns: Sequence[LogColumn]) -> tuple[DeltaFiles, list[ColumnStatistics]]:
+        """The files, and the statistics of `columns`; one job of Spark for all that is not there yet."""
+        with self._lock:
+            files = self._files
+            missing = [column for column in columns if column.path not in self._columns]
+            if files is None or missing:
+                files = self._fetched(snapshot, missing)
+            return files, [self._columns[column.path] for column in columns]
+
+    def _fetched(self, snapshot: Snapshot, columns: Sequence[LogColumn]) -> DeltaFiles:
+        table = listing(snapshot.actions(), columns).toArrow()
+        # A state that is reconstructed anew need not come in the same order.
+        table = table.sort_by([("path", "ascending"), ("vector", "ascending")]).combine_chunks()
+        files = self._files or _files(snapshot.root, table)
+        if not table["path"].equals(files.uris.paths):
+            msg = (
+                f"Cannot join statistics of {snapshot.root!r}: version {snapshot.version} lists other files than before"
+            )
+            raise ValueError(msg)
+        self._files = files
+        self._columns.update(
+            {column.path: column_statistics(table, index, column) for index, column in enumerate(columns)}
+        )
+        return files
+
+
+def _files(root: str, table: pa.Table) -> DeltaFiles:
+    numbers = {name: np.asarray(table[name].to_numpy(), np.int64) for name in ("size", "modified", "deleted")}
+    broken = int(np.count_nonzero(table["broken"].to_numpy(zero_copy_only=False)))
+    return DeltaFiles(
+        Uris(root, table["path"]),
+        row_counts(table),
+        numbers["size"],
+        numbers["modified"],
+        numbers["deleted"],
+        broken,
+    )
