@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from connectors.base import Table
+from connectors.storage import has_jvm
 from pruning.reasons import ReasonCode
 from pruning.scan_plan import ScanAbilities
 
@@ -28,11 +29,6 @@ def abilities_of(spark: SparkSession, table: Table, types: Iterable[DataType], *
     )
 
 
-def has_jvm(spark: SparkSession) -> bool:
-    """True for a classic session, False for Spark Connect."""
-    return hasattr(spark, "_jsparkSession")
-
-
 def _push_refusal(spark: SparkSession, table: Table, types: Iterable[DataType]) -> ReasonCode | None:
     """Page skipping in the row-by-row reader of parquet-java can return a value of another row (parquet-java#3747)."""
     nested = any(isinstance(each, StructType | ArrayType | MapType) for each in types)
@@ -44,4 +40,3 @@ def _push_refusal(spark: SparkSession, table: Table, types: Iterable[DataType]) 
 
 def _is_on(spark: SparkSession, conf: str) -> bool:
     return str(spark.conf.get(conf, "true")).lower() != "false"
-

@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from pruning.report import Measured
+from pruning.prune_report import Measured
 
 _ATTRIBUTE = re.compile(r"#(\d+)")
 _VECTORED_CONF = "parquet.hadoop.vectored.io.enabled"

@@ -1,1 +1,19 @@
 """Storage-level scan pruning: the build side of a join becomes a filter on the scan of its probe side."""
+
+from pruning.errors import PruningError
+from pruning.explanation import Explanation
+from pruning.key_summary import KeySummary
+from pruning.options import PruningOptions
+from pruning.read import explain, pruned_read, report
+from pruning.prune_report import PruneReport
+
+__all__ = [
+    "Explanation",
+    "KeySummary",
+    "PruneReport",
+    "PruningError",
+    "PruningOptions",
+    "explain",
+    "pruned_read",
+    "report",
+]

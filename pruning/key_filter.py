@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
+from pruning.coerce import coerce
 from pruning.domain import Domain
+from pruning.key_summary import KeySummary
 from pruning.reasons import Reason
+from pruning.value_type import ValueType
+
+
+class ProbeColumn(Protocol):
+    """A column that keys are compared with: its name, its type, and why it cannot be pruned by where it has none."""
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+    @property
+    def type(self) -> ValueType | None: ...  # noqa: D102
+    @property
+    def refusal(self) -> Reason | None: ...  # noqa: D102
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +30,7 @@ class KeyFilter:
 
     `domains` holds what a row must have in each column; a column that is absent is not pruned by, for one of
     the `reasons`. `is_exact` says that a row whose values lie in the domains does match a key, which needs a
-    single column. `distinct` is None where there were too many keys to count.
+    single column. `distinct` is None where there were too many keys to count. `is_empty`: no row can match.
     """
 
     columns: tuple[str, ...]
@@ -23,11 +38,56 @@ class KeyFilter:
     rows: int
     distinct: int | None
     is_exact: bool
+    is_empty: bool
     has_bloom: bool
     source: str
     reasons: tuple[Reason, ...] = ()
 
-    @property
-    def is_empty(self) -> bool:
-        """True where no row can match."""
-        return any(domain.is_none for domain in self.domains.values())
+    @staticmethod
+    def unknown(columns: Sequence[ProbeColumn], source: str, reason: Reason) -> KeyFilter:
+        """A filter whose keys are not known: always true."""
+        names = tuple(column.name for column in columns)
+        return KeyFilter(
+            names, {}, 0, None, is_exact=False, is_empty=False, has_bloom=False, source=source, reasons=(reason,)
+        )
+
+
+def _hashes_agree(columns: Sequence[ProbeColumn], summary: KeySummary) -> bool:
+    """Whether rows can be asked for in a bloom filter over the keys' own types: equal values must hash alike.
+
+    Integers can be brought to the keys' width first; what does not fit it has no match.
+    """
+    if summary.bloom is None and summary.key_rows is None:
+        return False
+    pairs = [(column.type, type_) for column, type_ in zip(columns, summary.types, strict=True)]
+    return all(probe == key or (probe is not None and probe.is_integer and key.is_integer) for probe, key in pairs)
+
+
+def key_filter(columns: Sequence[ProbeColumn], summary: KeySummary) -> KeyFilter:
+    """The filter that `summary`'s keys, in the order of `columns`, put on a scan.
+
+    `InvalidKeysError` where keys and column have types that Spark would not compare.
+    """
+    domains: dict[str, Domain] = {}
+    reasons: list[Reason] = list(summary.reasons)
+    exact = summary.exact and len(columns) == 1
+    for column, keys in zip(columns, summary.domains, strict=True):
+        result = column.refusal if column.type is None else coerce(keys.without_null(), column.type, column.name)
+        if result is None or isinstance(result, Reason):
+            exact = False
+            reasons += [result] if result is not None else []
+            continue
+        domains[column.name] = result.domain
+        exact = exact and result.is_exact
+    is_empty = summary.rows == summary.null_rows or any(domain.is_none for domain in domains.values())
+    return KeyFilter(
+        columns=tuple(column.name for column in columns),
+        domains=domains,
+        rows=summary.rows,
+        distinct=summary.distinct,
+        is_exact=exact,
+        is_empty=is_empty,
+        has_bloom=exact or _hashes_agree(columns, summary),
+        source=summary.source,
+        reasons=tuple(reasons),
+    )

@@ -9,6 +9,7 @@ from enum import Enum
 class ReasonCode(Enum):
     """Every way a filter is left out, weakened or refused."""
 
+    SWITCHED_OFF = "pruning is switched off by the option `enabled`"
     NO_STATISTICS = "storage has no statistics of the column"
     UNSUPPORTED_TYPE = "values of this type cannot be pruned by"
     COLLATED = "a collation other than UTF8_BINARY orders the column otherwise than its statistics"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pruning.explanation import Explanation, FilterExplanation, TableExplanation
-    from pruning.report import PruneReport
+    from pruning.prune_report import PruneReport
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _TEXT_WIDTH = 110

@@ -17,7 +17,7 @@ from pruning.domain import Domain
 from pruning.intervals import BoolArray
 from pruning.key_filter import KeyFilter
 from pruning.options import PruningOptions
-from pruning.prune import Cause, Pruned, column_causes, prune, skip_all
+from pruning.skipping import Cause, Pruned, column_causes, prune, skip_all
 from pruning.ranges import RangeSet
 from pruning.reasons import Reason, ReasonCode
 from pruning.selectivity import pass_ratio
@@ -102,7 +102,9 @@ def plan_scan(
     """Decide what to read of `files` and of the `row_groups` of those that are kept."""
     domains = column_domains(filters)
     levels = [level for level in (None if abilities.names_files else files, row_groups) if level is not None]
-    pushes, reasons = _plan_pushes(levels, domains, abilities, options)
+    pushes, refusals = _plan_pushes(levels, domains, abilities, options)
+    named = {name for name, each in domains.items() if abilities.names_files and _skipped(files, name, each).any()}
+    reasons = tuple(each for each in refusals if each.code is not ReasonCode.UNCLUSTERED or each.subject not in named)
     pushed = {push.column: Domain(push.ranges) for push in pushes}
     nothing_matches = any(each.is_empty for each in filters)
     kept_files = prune(files, domains if abilities.names_files else pushed)

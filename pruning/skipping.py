@@ -66,6 +66,12 @@ def prune(containers: Containers, domains: Mapping[str, Domain]) -> Pruned:
     return Pruned(causes == Cause.KEPT, causes)
 
 
+def skip_all(containers: Containers) -> Pruned:
+    """Keep none: there is no key that a row could match."""
+    causes = np.where(containers.rows == 0, np.int8(Cause.NO_ROWS), np.int8(Cause.NO_KEYS))
+    return Pruned(np.zeros(len(containers), bool), causes)
+
+
 def column_causes(column: ColumnStatistics, containers: Containers, domain: Domain) -> npt.NDArray[np.int8]:
     """The `Cause` of each container under the domain of one column."""
     all_null = column.all_null(containers.rows)

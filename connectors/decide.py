@@ -1,0 +1,50 @@
+"""From a table's metadata and the collected keys to a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from connectors.base import Table
+from connectors.columns import Column
+from pruning.key_filter import KeyFilter
+from pruning.options import PruningOptions
+from pruning.skipping import prune
+from pruning.reasons import Reason, ReasonCode
+from pruning.scan_plan import ScanAbilities, ScanPlan, column_domains, plan_scan
+from pruning.statistics import Containers
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Decided:
+    """A plan with the containers it was made from, and what went wrong on the way."""
+
+    files: Containers
+    row_groups: Containers | None
+    plan: ScanPlan
+    reasons: tuple[Reason, ...]
+
+
+def decide(  # noqa: PLR0913, PLR0917 - what a decision rests on, each of its own type
+    table: Table,
+    filters: Sequence[KeyFilter],
+    probes: Mapping[str, Column],
+    needed: Sequence[str] | None,
+    abilities: ScanAbilities,
+    options: PruningOptions,
+) -> Decided:
+    """Statistics of files, then of the row groups of those that are kept, then the plan."""
+    domains = column_domains(filters)
+    columns = [probes[name] for name in domains]
+    files = table.files(columns)
+    nothing_matches = any(each.is_empty for each in filters)
+    kept = np.flatnonzero(prune(files, domains).kept & (not nothing_matches))
+    row_groups, reasons = None, []
+    if len(kept) <= options.max_footers:
+        row_groups = table.row_groups(kept, columns, needed)
+    else:
+        detail = f"{len(kept):,} files are kept, at most {options.max_footers:,} footers are read"
+        reasons.append(Reason(ReasonCode.NO_ROW_GROUPS_READ, table.name, detail))
+    return Decided(files, row_groups, plan_scan(files, row_groups, filters, abilities, options), tuple(reasons))

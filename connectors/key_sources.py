@@ -1,0 +1,161 @@
+"""Each entry of `keys`: collected into a filter, and kept for the row test that the plan chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructField, StructType
+
+from connectors import local_keys, spark_keys
+from connectors.arrow_values import arrow_of
+from connectors.columns import Column
+from connectors.spark_scan import RowKeys, keys_frame
+from pruning.bloom import BloomFilter
+from pruning.codes import Codes
+from pruning.domain import Domain
+from pruning.errors import InvalidKeysError
+from pruning.key_filter import KeyFilter, key_filter
+from pruning.key_sets import NAN_CODE, row_hashes
+from pruning.key_summary import KeySummary
+from pruning.options import PruningOptions
+from pruning.reasons import Reason, ReasonCode
+from pruning.scan_plan import Decision, RowTest
+from pruning.xxhash64 import Hashes
+
+
+@dataclass(frozen=True, slots=True)
+class KeySource:
+    """The probe columns and what the caller gave as their keys."""
+
+    columns: tuple[Column, ...]
+    data: Any
+
+    @property
+    def name(self) -> str:
+        """The probe columns, for messages."""
+        return ", ".join(column.name for column in self.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """The filter of one source, with what a row test can be made from.
+
+    `frame` gives the keys themselves where `summary` does not hold every one.
+    """
+
+    source: KeySource
+    filter: KeyFilter
+    summary: KeySummary | None
+    frame: DataFrame | None
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The probe columns."""
+        return self.source.columns
+
+
+def collect_all(
+    spark: SparkSession, sources: Sequence[KeySource], options: PruningOptions, *, exact: bool
+) -> list[Collected]:
+    """Every source collected, builds at the same time; a build that fails becomes a filter that is always true."""
+    if len(sources) == 1:
+        return [_collect(spark, sources[0], options, exact=exact)]
+    with ThreadPoolExecutor(max_workers=len(sources), thread_name_prefix="scanprune-keys") as pool:
+        return list(pool.map(lambda source: _collect(spark, source, options, exact=exact), sources))
+
+
+def _collect(spark: SparkSession, source: KeySource, options: PruningOptions, *, exact: bool) -> Collected:
+    refusals = [column.refusal for column in source.columns if column.refusal is not None]
+    if not options.enabled:
+        return _always_true(spark, source, Reason(ReasonCode.SWITCHED_OFF, source.name), exact=exact)
+    if isinstance(source.data, DataFrame):
+        return _from_frame(spark, source, source.data, options, exact=exact)
+    if refusals:
+        return _always_true(spark, source, refusals[0], exact=exact)
+    types = [column.type for column in source.columns if column.type is not None]
+    summary = local_keys.summary_of(source.data, types, options, source.name)
+    frame = _local_frame(spark, source) if exact and not summary.exact else None
+    return Collected(source, key_filter(source.columns, summary), summary, frame)
+
+
+def _from_frame(
+    spark: SparkSession, source: KeySource, data: DataFrame, options: PruningOptions, *, exact: bool
+) -> Collected:
+    if len(data.columns) != len(source.columns):
+        found = f"found {len(data.columns)} columns, expected {len(source.columns)}"
+        msg = f"Cannot use keys of {source.name!r}: {found}; select the key columns, in that order"
+        raise InvalidKeysError(msg)
+    summary = spark_keys.collect(spark, data, options, source.name)
+    if exact and isinstance(summary, KeySummary) and not summary.exact:
+        # The semi join will read the keys again: what was summarised must be what it reads.
+        data = data.distinct().localCheckpoint()
+        summary = spark_keys.collect(spark, data, options, source.name)
+    if isinstance(summary, Reason):
+        return Collected(source, KeyFilter.unknown(source.columns, "DataFrame", summary), None, data)
+    return Collected(source, key_filter(source.columns, summary), summary, data)
+
+
+def _always_true(spark: SparkSession, source: KeySource, reason: Reason, *, exact: bool) -> Collected:
+    frame = source.data if isinstance(source.data, DataFrame) else _local_frame(spark, source) if exact else None
+    return Collected(source, KeyFilter.unknown(source.columns, type(source.data).__name__, reason), None, frame)
+
+
+def _local_frame(spark: SparkSession, source: KeySource) -> DataFrame:
+    """Local keys as a DataFrame of the probe columns' own types, for keys that no summary can hold."""
+    fields = [StructField(f"k{at}", column.spark_type) for at, column in enumerate(source.columns)]
+    single = len(fields) == 1
+    rows = [(value,) if single and not isinstance(value, tuple) else tuple(value) for value in source.data]
+    return spark.createDataFrame(rows, StructType(fields))
+
+
+def row_keys(spark: SparkSession, collected: Collected, decision: Decision, options: PruningOptions) -> RowKeys:
+    """What the row test of a decision needs, and nothing for a test that is written as literals."""
+    summary = collected.summary
+    match decision.test:
+        case RowTest.SEMI_JOIN if summary is not None and summary.exact:
+            frame, broadcast = keys_frame(spark, _key_arrays(summary))
+            return RowKeys(collected.columns, frame, broadcast)
+        case RowTest.SEMI_JOIN:
+            return RowKeys(collected.columns, collected.frame)
+        case RowTest.BLOOM if summary is not None:
+            return _bloom_keys(collected, summary, options)
+        case _:
+            return RowKeys(collected.columns)
+
+
+def _key_arrays(summary: KeySummary) -> list[pa.Array]:
+    rows = summary.key_rows.columns if summary.key_rows is not None else (_points(summary.domains[0]),)
+    return [arrow_of(type_, codes) for type_, codes in zip(summary.types, rows, strict=True)]
+
+
+def _points(domain: Domain) -> Codes:
+    """Every value of an exact domain, NaN as its code."""
+    points = domain.ranges.points()
+    return np.append(points, NAN_CODE) if domain.nan and isinstance(points, np.ndarray) else points
+
+
+def _bloom_keys(collected: Collected, summary: KeySummary, options: PruningOptions) -> RowKeys:
+    columns, filter_ = collected.columns, collected.filter
+    if filter_.is_exact and columns[0].type is not None:
+        domain = filter_.domains[columns[0].name]
+        hashes = row_hashes([columns[0].type], (_points(domain),))
+        return RowKeys(columns, bloom=_bloom_bytes(hashes, options), bloom_columns=(columns[0].sql,))
+    texts = tuple(
+        column.sql if column.type == key else f"try_cast({column.sql} AS {key})"
+        for column, key in zip(columns, summary.types, strict=True)
+    )
+    if summary.bloom is not None:
+        return RowKeys(columns, bloom=summary.bloom.to_bytes(), bloom_columns=texts)
+    rows = summary.key_rows.columns if summary.key_rows is not None else ()
+    return RowKeys(columns, bloom=_bloom_bytes(row_hashes(summary.types, rows), options), bloom_columns=texts)
+
+
+def _bloom_bytes(hashes: Hashes, options: PruningOptions) -> bytes | None:
+    empty = BloomFilter.of_capacity(len(hashes), options.bloom_fpp)
+    return empty.adding(hashes).to_bytes() if isinstance(empty, BloomFilter) else None

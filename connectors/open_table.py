@@ -1,0 +1,90 @@
+"""From what a caller calls a table to the connector that reads it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from connectors.base import Table
+from connectors.delta import open_delta
+from connectors.parquet import open_parquet
+from connectors.session_cache import cache_of
+from connectors.storage import has_jvm, local_path
+from pruning.errors import InvalidOptionError, SourceNotFoundError
+
+FORMATS = ("delta", "parquet")
+_LOG = "_delta_log"
+
+
+def open_table(  # noqa: PLR0913 - keywords
+    spark: SparkSession,
+    source: str,
+    *,
+    format_: str | None,
+    version: int | None,
+    timestamp: str | None,
+    max_footers: int,
+) -> Table:
+    """The table called `source`, a path or a catalog name, pinned to one version.
+
+    `SourceNotFoundError` where there is none, `InvalidOptionError` for a format or version it cannot have.
+    """
+    found = format_ or _format_of(spark, source)
+    if version is not None and timestamp is not None:
+        msg = f"Cannot read both version {version} and timestamp {timestamp!r} of {source!r}: give one of them"
+        raise InvalidOptionError(msg)
+    match found:
+        case "delta":
+            return open_delta(spark, source, version=version, timestamp=timestamp)
+        case "parquet" if version is None and timestamp is None:
+            return open_parquet(spark, source, max_footers=max_footers, cache=cache_of(spark).footers)
+        case "parquet":
+            msg = f"Cannot read an older version of {source!r}: only Delta tables have versions, and this is Parquet"
+            raise InvalidOptionError(msg)
+        case other:
+            msg = f"Cannot read {source!r} as {other!r}: expected one of {', '.join(FORMATS)}"
+            raise InvalidOptionError(msg)
+
+
+def _format_of(spark: SparkSession, source: str) -> str:
+    if is_path(source):
+        return "delta" if _has_log(spark, source) else "parquet"
+    return _provider_of(spark, source)
+
+
+def is_path(source: str) -> bool:
+    """True where `source` names files rather than a table of the catalog.
+
+    >>> is_path("/data/sales"), is_path("s3a://bucket/sales"), is_path("shop.sales")
+    (True, True, False)
+    """
+    return "/" in source or bool(urlsplit(source).scheme) or Path(source).exists()
+
+
+def _has_log(spark: SparkSession, source: str) -> bool:
+    local = local_path(source)
+    if local is not None:
+        return (local / _LOG).is_dir()
+    if not has_jvm(spark):
+        return False
+    jvm: Any = spark._jvm  # noqa: SLF001 - the JVM's file systems have no public door
+    path = jvm.org.apache.hadoop.fs.Path(source.rstrip("/") + "/" + _LOG)
+    try:
+        return bool(path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()).exists(path))  # noqa: SLF001
+    except Exception as error:
+        msg = f"Cannot look at {source!r}: {str(error).splitlines()[0]}"
+        raise SourceNotFoundError(msg) from error
+
+
+def _provider_of(spark: SparkSession, name: str) -> str:
+    try:
+        rows = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
+    except PySparkException as error:
+        msg = f"No table {name!r} in the catalog, and no such path: name a table, or a path that holds a slash"
+        raise SourceNotFoundError(msg) from error
+    providers = [str(row["data_type"]).lower() for row in rows if row["col_name"] == "Provider"]
+    return providers[0] if providers else "view"

@@ -1,0 +1,114 @@
+"""One pruned read, step by step."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from connectors.abilities import abilities_of
+from connectors.base import Table
+from connectors.columns import Column, resolve
+from connectors.decide import decide
+from connectors.key_sources import KeySource, collect_all, row_keys
+from connectors.open_table import open_table
+from connectors.pruned_scan import PrunedScan
+from connectors.spark_scan import scan
+from pruning.errors import InvalidKeysError
+from pruning.options import PruningOptions
+from pruning.reasons import Reason, ReasonCode
+
+logger = logging.getLogger("scanprune")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the caller asked for."""
+
+    source: str
+    keys: Mapping[str | tuple[str, ...], Any]
+    columns: Sequence[str] | None
+    format: str | None
+    version: int | None
+    timestamp: str | None
+    options: PruningOptions
+    exact: bool
+
+
+def run(spark: SparkSession, request: Request) -> tuple[DataFrame, PrunedScan]:
+    """The pruned DataFrame, and the record of how it came about."""
+    options = request.options
+    table = open_table(
+        spark,
+        request.source,
+        format_=request.format,
+        version=request.version,
+        timestamp=request.timestamp,
+        max_footers=options.max_footers,
+    )
+    resolver = _Resolver(table, case_sensitive=str(spark.conf.get("spark.sql.caseSensitive", "false")) == "true")
+    sources = [KeySource(resolver.key_columns(names), data) for names, data in request.keys.items()]
+    projected = [resolver.column(name) for name in request.columns] if request.columns is not None else None
+    filters = collect_all(spark, sources, options, exact=request.exact)
+    probes = {column.name: column for source in sources for column in source.columns}
+    read_types = [each.spark_type for each in (*(projected or ()), *probes.values())]
+    if projected is None:
+        read_types = [field.dataType for field in table.schema.fields]
+    abilities = abilities_of(spark, table, read_types, exact=request.exact)
+    needed = None if projected is None else tuple({each.path[0]: None for each in (*projected, *probes.values())})
+    decided = decide(table, [each.filter for each in filters], probes, needed, abilities, options)
+    decisions = zip(filters, decided.plan.decisions, strict=True)
+    keys = [row_keys(spark, each, decision, options) for each, decision in decisions]
+    df = scan(table, decided.plan, probes, keys, None if projected is None else [each.sql for each in projected])
+    record = PrunedScan.of(df, table, decided, needed, options)
+    _warn(table.name, record.reasons)
+    return df, record
+
+
+@dataclass(frozen=True, slots=True)
+class _Resolver:
+    table: Table
+    case_sensitive: bool
+
+    def column(self, name: str) -> Column:
+        return resolve(
+            self.table.schema,
+            name,
+            table=self.table.name,
+            case_sensitive=self.case_sensitive,
+            partitions=self.table.partition_columns,
+        )
+
+    def key_columns(self, names: str | tuple[str, ...]) -> tuple[Column, ...]:
+        asked = (names,) if isinstance(names, str) else tuple(names)
+        if not asked or not all(isinstance(name, str) for name in asked):
+            msg = f"Cannot prune by {names!r}: expected a column name or a tuple of them"
+            raise InvalidKeysError(msg)
+        columns = tuple(self.column(name) for name in asked)
+        if len({column.path for column in columns}) < len(columns):
+            msg = f"Cannot prune by {names!r}: it names a column twice"
+            raise InvalidKeysError(msg)
+        return columns
+
+
+_TROUBLE = {
+    ReasonCode.BUILD_FAILED,
+    ReasonCode.BUILD_TIMED_OUT,
+    ReasonCode.STATISTICS_FAILED,
+    ReasonCode.NOT_VECTORISED,
+    ReasonCode.SKIPPING_DISABLED,
+    ReasonCode.UNSUPPORTED_TYPE,
+    ReasonCode.COLLATED,
+    ReasonCode.CHAR_PADDED,
+    ReasonCode.INEXACT_CAST,
+}
+
+
+def _warn(table: str, reasons: Sequence[Reason]) -> None:
+    """One warning for trouble; a filter that is simply not worth it is no trouble."""
+    trouble = [reason for reason in reasons if reason.code in _TROUBLE]
+    if trouble:
+        logger.warning("Reading %s with less pruning than asked: %s", table, "; ".join(map(str, trouble)))

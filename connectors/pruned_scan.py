@@ -1,0 +1,75 @@
+"""The record of one pruned read: what `explain()` and `report()` are made from."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from pyspark.sql import DataFrame, SparkSession
+
+from connectors.base import Table
+from connectors.decide import Decided
+from connectors.measured import ScanIdentity, identity_of, latest
+from connectors.storage import has_jvm
+from pruning.explanation import Explanation, TableFacts, explain_table
+from pruning.options import PruningOptions
+from pruning.reasons import Reason
+from pruning.prune_report import PruneReport
+from pruning.statistics import Containers
+
+
+@dataclass(slots=True)
+class PrunedScan:
+    """Holds the table as pinned, the decision, and what tells the scan from others in the session."""
+
+    spark: SparkSession
+    table: Table
+    decided: Decided
+    needed: Sequence[str] | None
+    options: PruningOptions
+    identity: ScanIdentity | None
+    _explained: Explanation | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @staticmethod
+    def of(
+        df: DataFrame, table: Table, decided: Decided, needed: Sequence[str] | None, options: PruningOptions
+    ) -> PrunedScan:
+        """The record of `df`; executions of the session up to here are not its actions."""
+        spark = df.sparkSession
+        identity = identity_of(df) if has_jvm(spark) else None
+        return PrunedScan(spark, table, decided, needed, options, identity)
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """Everything that was left out, weakened or refused."""
+        plan = self.decided.plan
+        own = (reason for decision in plan.decisions for reason in decision.reasons)
+        return (*self.decided.reasons, *self.table.problems, *plan.reasons, *own)
+
+    def explanation(self) -> Explanation:
+        """What is planned; reads the footers of skipped files too, for the totals, where there are few enough."""
+        with self._lock:
+            if self._explained is None:
+                facts = TableFacts(
+                    self.table.name,
+                    self.table.format,
+                    self.table.version,
+                    self.decided.files,
+                    self.decided.row_groups,
+                    self._all_row_groups(),
+                )
+                reasons = (*self.decided.reasons, *self.table.problems)
+                self._explained = Explanation((explain_table(facts, self.decided.plan, reasons),))
+            return self._explained
+
+    def report(self) -> PruneReport:
+        """The plan beside what the latest action measured."""
+        measured, actions = latest(self.spark, self.identity) if self.identity is not None else (None, 0)
+        return PruneReport(self.explanation(), measured, actions)
+
+    def _all_row_groups(self) -> Containers | None:
+        count = len(self.decided.files)
+        return self.table.row_groups(np.arange(count), (), self.needed) if count <= self.options.max_footers else None

@@ -1,0 +1,52 @@
+"""Metadata that the pruned reads of one session share, held by the session itself."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import TypeVar
+
+from pyspark.sql import SparkSession
+
+from connectors.footers import FooterCache
+
+_ATTRIBUTE = "_scanprune_cache"
+_TABLES = 16
+
+T = TypeVar("T")
+
+
+class SessionCache:
+    """Parquet footers, and what was read of the most recently used table versions.
+
+    Nothing is invalidated: a key names one immutable thing, a file by its path, size and modification time, a
+    table by its id and version.
+    """
+
+    def __init__(self) -> None:
+        self.footers = FooterCache()
+        self._versions: OrderedDict[Hashable, object] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def version(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What was kept under `key`, else what `make` returns, which is then kept."""
+        with self._lock:
+            if key in self._versions:
+                self._versions.move_to_end(key)
+                return self._versions[key]  # type: ignore[return-value]
+        made = make()
+        with self._lock:
+            kept = self._versions.setdefault(key, made)
+            while len(self._versions) > _TABLES:
+                self._versions.popitem(last=False)
+        return kept  # type: ignore[return-value]
+
+
+def cache_of(spark: SparkSession) -> SessionCache:
+    """The cache that this session holds; made on first use."""
+    found = getattr(spark, _ATTRIBUTE, None)
+    if not isinstance(found, SessionCache):
+        found = SessionCache()
+        setattr(spark, _ATTRIBUTE, found)
+    return found
