@@ -53,9 +53,7 @@ class Table(Protocol):
     def files(self, columns: Sequence[Column]) -> Containers:
         """Every file of the version; statistics of `columns` by `Column.name`, sizes are file sizes."""
 
-    def row_groups(
-        self, files: IntArray, columns: Sequence[Column], projected: Sequence[str] | None
-    ) -> Containers:
+    def row_groups(self, files: IntArray, columns: Sequence[Column], projected: Sequence[str] | None) -> Containers:
         """The row groups of the files at these indexes of `files()`, whose index each names as its parent.
 
         Sizes are the compressed bytes of the column chunks of the top-level columns `projected`, all if None.

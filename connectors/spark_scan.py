@@ -93,4 +93,3 @@ def _literal_test(decision: Decision, column: Column) -> SparkColumn:
     if decision.test is RowTest.RANGES:
         return F.expr(ranges_sql(column.sql, domain.ranges))
     return F.expr(in_list_sql(column.sql, domain.type, domain.ranges.points()))
-
