@@ -31,6 +31,8 @@ _WORD_BITS = 64
 _BLOCK = 1 << 14
 _DROP_BELOW = 0.75
 _SPARE_BITS = 1.125
+# In a few words two hashes often share every position, however many bits there are an item.
+_LEAST_WORDS = 128
 _V1_POSITIONS = 1 << 31
 _HEADERS = {VERSION_1: struct.Struct(">iii"), VERSION_2: struct.Struct(">iiii")}
 
@@ -85,7 +87,7 @@ class BloomFilter:
             msg = f"Cannot size a bloom filter for {items} items at a rate of {fpp}: expected 0 < rate < 1"
             raise ValueError(msg)
         hash_count = _hash_count(fpp)
-        words = math.ceil(max(1, items) * _bits_per_item(fpp, hash_count) / _WORD_BITS)
+        words = max(_LEAST_WORDS, math.ceil(items * _bits_per_item(fpp, hash_count) / _WORD_BITS))
         if words * 8 > min(max_bytes, MAX_BYTES):
             return TooLarge(items, fpp, words * 8, min(max_bytes, MAX_BYTES))
         return BloomFilter(np.zeros(words, np.uint64), hash_count, version)

@@ -1,11 +1,10 @@
 """Bit positions of hashes in Spark's bloom filter, a block of hashes at a time, one array per step.
 
-Both versions start from two murmur3 hashes, read as signed numbers. Step `i = 1, 2, ...` gives
+Both versions start from two murmur3 hashes, read as signed numbers. The position at step `i = 1, 2, ...` is
+`x % bit_count`, or `~x % bit_count` where `x` is negative, with
 
-| version | position, with `~x` in place of a negative `x` | bits |
-|---|---|---|
-| 1 | `(first + i * second) % bit_count` | 32, wrapping |
-| 2 | `(first * (2**31 - 1) + i * second) % bit_count` | 64, and the next step goes on from `~x` |
+- version 1: `x = first + i * second`, wrapping at 32 bits
+- version 2: `x = first * (2**31 - 1) + i * second` in 64 bits
 """
 
 from __future__ import annotations
@@ -45,20 +44,26 @@ def positions(hashes: Hashes, *, version: int, seed: int, bit_count: int, steps:
     increments = second.view(np.int32)
     sums = first.view(np.int32) * _SPREAD
     sums += increments
-    sums ^= sums >> np.int64(63)
-    # A later step takes off less than 2**31, so sums that start high enough never turn negative.
-    if bit_count < _NARROW_BITS and sums.min(initial=steps << 31) >= steps << 31:
+    if bit_count < _NARROW_BITS and _keep_their_signs(sums, steps):
         return _Narrow(sums, increments, bit_count)
     return _Wide(sums, increments.astype(np.int64), bit_count)
 
 
+def _keep_their_signs(sums: IntArray, steps: int) -> bool:
+    """True where no sum is so near zero that a later step, of 2**31 at most, could bring it past."""
+    near = steps << 31
+    return not bool(((sums < near) & (sums > -near)).any())
+
+
 class _Narrow:
-    """Version 2 where no later sum is negative: remainders add up, so 32 bits are enough."""
+    """Version 2 where each sum keeps its sign: remainders add up, so 32 bits are enough."""
 
     def __init__(self, sums: IntArray, increments: npt.NDArray[np.int32], bit_count: int) -> None:
-        self._at = _remainder(sums, bit_count).astype(np.uint32)
-        self._step = (increments - increments // np.int32(bit_count) * np.int32(bit_count)).view(np.uint32)
         self._bit_count = np.uint32(bit_count)
+        self._at = _remainder(_complemented(sums), bit_count).astype(np.uint32)
+        step = (increments - increments // np.int32(bit_count) * np.int32(bit_count)).view(np.uint32)
+        # A complement goes down where its sum goes up.
+        self._step = np.where(sums < 0, self._bit_count - step, step)
 
     def current(self) -> npt.NDArray[np.uint32]:
         return self._at
@@ -79,11 +84,10 @@ class _Wide:
         self._sums, self._increments, self._bit_count = sums, increments, bit_count
 
     def current(self) -> IntArray:
-        return _remainder(self._sums, self._bit_count)
+        return _remainder(_complemented(self._sums), self._bit_count)
 
     def advance(self) -> None:
         self._sums += self._increments
-        self._sums ^= self._sums >> np.int64(63)
 
     def keep(self, rows: IntArray) -> None:
         self._sums, self._increments = self._sums[rows], self._increments[rows]
@@ -96,13 +100,20 @@ class _Version1:
         self._sums, self._increments, self._bit_count = first + second, second, bit_count
 
     def current(self) -> IntArray:
-        return _remainder((self._sums ^ (self._sums >> np.int32(31))).astype(np.int64), self._bit_count)
+        return _remainder(_complemented(self._sums.astype(np.int64)), self._bit_count)
 
     def advance(self) -> None:
         self._sums += self._increments
 
     def keep(self, rows: IntArray) -> None:
         self._sums, self._increments = self._sums[rows], self._increments[rows]
+
+
+def _complemented(sums: IntArray) -> IntArray:
+    """`~x` for each negative `x`, and the others as they are."""
+    folded = sums >> np.int64(63)
+    folded ^= sums
+    return folded
 
 
 def _remainder(dividends: IntArray, divisor: int) -> IntArray:

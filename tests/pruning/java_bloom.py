@@ -32,8 +32,7 @@ def positions_v2(item: int, hash_count: int, bit_count: int, seed: int) -> list[
     found, state = [], first * (2**31 - 1)
     for _ in range(hash_count):
         state = signed(state + second, 64)
-        state = ~state if state < 0 else state
-        found.append(state % bit_count)
+        found.append((~state if state < 0 else state) % bit_count)
     return found
 
 

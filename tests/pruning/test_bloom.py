@@ -15,7 +15,7 @@ from tests.pruning import java_bloom
 hashes = st.lists(st.integers(0, 2**64 - 1), max_size=60).map(lambda items: np.array(items, np.uint64))
 versions = st.sampled_from([VERSION_1, VERSION_2])
 
-# Their first murmur3 hash is 0, 1, -1, 2, -2: the few whose sums turn negative at a later step.
+# Their first murmur3 hash is 0, 1, -1, 2, -2: the few whose sums change sign at a later step.
 SMALL_FIRST_HASH = [
     0x5852677, 0x1D7867CF1, 0xE93281BA, 0x12C34D5A2, 0xE420D212, 0x167ab735b, 0xDF998702, 0x1C093996C, 0x4C0CD1D9,
 ]  # fmt: skip
@@ -57,7 +57,7 @@ def test_positions_of_version_2_are_those_of_the_jvm(bit_count, seed):
 
 
 @pytest.mark.parametrize("item", SMALL_FIRST_HASH)
-def test_positions_of_version_2_are_those_of_the_jvm_where_sums_turn_negative_late(item):
+def test_positions_of_version_2_are_those_of_the_jvm_where_sums_change_sign_late(item):
     expected = [java_bloom.positions_v2(item, 20, 6400, 0)]
     assert expected == steps_of(np.array([item], np.uint64), version=VERSION_2, seed=0, bit_count=6400, steps=20)
 
@@ -139,6 +139,12 @@ def test_size_is_within_an_eighth_of_the_least_possible(fpp):
     assert least <= bloom(1_000_000, fpp).bit_count <= 1.125 * least + 64
 
 
+@pytest.mark.parametrize("items", [1, 2, 10])
+def test_a_filter_of_few_items_passes_hardly_anything(items):
+    passed = bloom(items, 0.01).adding(spread(items, 4)).might_contain(spread(400_000, 5)).mean()
+    assert passed < 0.0001
+
+
 # Failure catalogue 148: version 1 addresses 2**31 bits at most.
 def test_the_default_version_addresses_every_bit_of_a_large_filter():
     assert VERSION_2 == bloom(10, 0.01).version
@@ -150,10 +156,10 @@ def test_the_default_version_addresses_every_bit_of_a_large_filter():
 
 # Failure catalogue 150: an underestimated build saturates its filter.
 def test_an_overfilled_filter_is_useless():
-    made = bloom(100, 0.03)
-    assert not made.adding(spread(100, 7)).is_useless
-    assert not made.adding(spread(200, 7)).is_useless
-    assert made.adding(spread(2000, 7)).is_useless
+    made = bloom(1000, 0.03)
+    assert not made.adding(spread(1000, 7)).is_useless
+    assert not made.adding(spread(2000, 7)).is_useless
+    assert made.adding(spread(20_000, 7)).is_useless
 
 
 # Failure catalogue 151: a build without keys means that no row matches.
@@ -182,7 +188,7 @@ def test_duplicate_hashes_in_one_block_set_their_bits_once():
 @pytest.mark.parametrize(
     "other",
     [
-        bloom(1000, 0.1),
+        bloom(10_000, 0.1),
         bloom(100, 0.1, VERSION_1),
         dataclasses.replace(bloom(100, 0.1), hash_count=9),
         dataclasses.replace(bloom(100, 0.1), seed=1),
