@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from connectors.footer_columns import Leaves, Place, locate
 from connectors.footer_statistics import Bounds, null_count
-from connectors.storage import Storage
+from connectors.storage import TRAILER, Storage
 from pruning import codes as code
 from pruning.byte_strings import ByteStrings
 from pruning.codes import Codes
@@ -23,8 +23,6 @@ from pruning.reasons import Reason, ReasonCode
 from pruning.statistics import UNKNOWN, ColumnStatistics, ContainerKind, Containers
 from pruning.value_type import Physical, ValueType
 
-_TAIL = 64 << 10
-_TRAILER = 8
 _THREADS = 16
 _MOST_PROBLEMS = 5
 # A parsed footer takes several times its bytes: one object per column chunk, with strings and statistics.
@@ -139,28 +137,10 @@ def read_row_groups(  # noqa: PLR0913 - what to read, and the three things the c
     return FooterResult(gathered.containers(), _shortened(problems))
 
 
-def parse_footer(tail: bytes) -> Footer:
-    """The footer that `tail`, a file's last bytes, holds whole; `ValueError` or `OSError` where it is none."""
-    length = footer_length(tail)
-    if length + _TRAILER > len(tail):
-        msg = f"Cannot parse a footer of {length} bytes: only {len(tail)} bytes are there"
-        raise ValueError(msg)
-    metadata = pq.read_metadata(pa.BufferReader(memoryview(tail)[-length - _TRAILER :]))
-    leaves = Leaves.of(metadata, tail[-length - _TRAILER : -_TRAILER])
-    return Footer(metadata, leaves, length * _PARSED_FACTOR)
-
-
-def footer_length(tail: bytes) -> int:
-    """How many bytes the footer takes by the file's last eight bytes; `ValueError` where they are not Parquet's."""
-    match tail[-4:]:
-        case b"PAR1":
-            return int.from_bytes(tail[-_TRAILER:-4], "little")
-        case b"PARE":
-            msg = "the footer is encrypted"
-            raise ValueError(msg)
-        case other:
-            msg = f"not a Parquet file: it ends in {other!r} instead of b'PAR1'"
-            raise ValueError(msg)
+def parse_footer(footer: bytes) -> Footer:
+    """A footer of its bytes with their trailer; `ValueError` or `OSError` where they are none."""
+    metadata = pq.read_metadata(pa.BufferReader(footer))
+    return Footer(metadata, Leaves.of(metadata, footer[:-TRAILER]), len(footer) * _PARSED_FACTOR)
 
 
 def _footers(files: Sequence[FileRef], storage: Storage, cache: FooterCache) -> Iterator[Footer | Exception]:
@@ -172,20 +152,11 @@ def _load(file: FileRef, storage: Storage, cache: FooterCache) -> Footer | Excep
     if cached := cache.get(file):
         return cached
     try:
-        footer = parse_footer(_read_footer(file, storage))
+        footer = parse_footer(storage.read_footer(file.path, file.size))
     except (OSError, ValueError, MemoryError, pa.ArrowException) as error:
         return error
     cache.put(file, footer)
     return footer
-
-
-def _read_footer(file: FileRef, storage: Storage) -> bytes:
-    tail = storage.read_tail(file.path, file.size, min(_TAIL, file.size))
-    needed = footer_length(tail) + _TRAILER
-    if needed > file.size:
-        msg = f"the footer is said to be {needed} bytes long in a file of {file.size}"
-        raise ValueError(msg)
-    return tail if needed <= len(tail) else storage.read_tail(file.path, file.size, needed)
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""File access beside Spark's scans: the last bytes of a file, local or wherever Spark's own file systems reach."""
+"""Footers of files, local or wherever Spark's own file systems reach, read beside Spark's scans."""
 
 from __future__ import annotations
 
@@ -10,22 +10,30 @@ from urllib.parse import unquote
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
+TRAILER = 8
+_TAIL = 64 << 10
 _FILE_SCHEME = "file:"
 _READ_POLICY = "parquet, columnar, vector, random, adaptive"
+# Replies of the JVM above 8 KiB of base64 wait 40 ms for an acknowledgement, so a few small ones are faster.
+_REPLY = 6000
+_MOST_REPLIES = 8
 
 
 class Storage(Protocol):
     """What reads footers."""
 
-    def read_tail(self, uri: str, size: int, length: int) -> bytes:
-        """The last `length` bytes of the file of `size` bytes at `uri`; `OSError` where it cannot be read."""
+    def read_footer(self, uri: str, size: int) -> bytes:
+        """A Parquet footer with its trailer, the last bytes of the file of `size` bytes at `uri`.
+
+        `OSError` where the file cannot be read or is another one, `ValueError` where it does not end like Parquet.
+        """
 
 
 class LocalStorage:
     """Files of this machine, read without Spark."""
 
-    def read_tail(self, uri: str, size: int, length: int) -> bytes:
-        """The last `length` bytes of the file of `size` bytes at `uri`; `OSError` where it cannot be read."""
+    def read_footer(self, uri: str, size: int) -> bytes:
+        """A Parquet footer with its trailer; `OSError`, `ValueError` as `Storage` says."""
         path = local_path(uri)
         if path is None:
             msg = f"Cannot read {uri!r} without a JVM: expected a path of this machine"
@@ -35,8 +43,13 @@ class LocalStorage:
             if found != size:
                 msg = f"Cannot trust {uri!r}: it has {found} bytes where {size} were listed, so it was replaced"
                 raise OSError(msg)
-            file.seek(size - length)
-            return file.read(length)
+            file.seek(max(0, size - _TAIL))
+            tail = file.read(_TAIL)
+            length = whole_length(tail, size)
+            if length > len(tail):
+                file.seek(size - length)
+                return file.read(length)
+            return tail[-length:]
 
 
 class SparkStorage:
@@ -44,31 +57,70 @@ class SparkStorage:
 
     def __init__(self, spark: SparkSession) -> None:
         self._local = LocalStorage()
-        self._jvm: Any = spark._jvm  # noqa: SLF001 - the JVM's file systems have no public door
+        jvm: Any = spark._jvm  # noqa: SLF001 - the JVM's file systems have no public door
+        # Each dot of a class name is a call to the JVM, so the classes are found once.
+        self._path_class, self._uri_class = jvm.org.apache.hadoop.fs.Path, jvm.java.net.URI
+        self._buffer_class = jvm.java.io.BufferedInputStream
         self._conf: Any = spark._jsparkSession.sessionState().newHadoopConf()  # noqa: SLF001
 
-    def read_tail(self, uri: str, size: int, length: int) -> bytes:
-        """The last `length` bytes of the file of `size` bytes at `uri`; `OSError` where it cannot be read."""
+    def read_footer(self, uri: str, size: int) -> bytes:
+        """A Parquet footer with its trailer; `OSError`, `ValueError` as `Storage` says."""
         if local_path(uri) is not None:
-            return self._local.read_tail(uri, size, length)
+            return self._local.read_footer(uri, size)
         try:
-            return self._remote_tail(uri, size, length)
+            return self._remote_footer(uri, size)
         except Py4JError as error:
             msg = f"Cannot read {uri!r}: {java_message(error)}"
             raise OSError(msg) from error
 
-    def _remote_tail(self, uri: str, size: int, length: int) -> bytes:
-        path = self._jvm.org.apache.hadoop.fs.Path(self._jvm.java.net.URI(uri))
+    def _remote_footer(self, uri: str, size: int) -> bytes:
+        path = self._path_class(self._uri_class(uri))
         builder = path.getFileSystem(self._conf).openFile(path)
         # A known length spares object stores a request, and the policy keeps them from reading ahead.
         builder.opt("fs.option.openfile.length", str(size))
         builder.opt("fs.option.openfile.read.policy", _READ_POLICY)
         stream = builder.build().get()
         try:
-            stream.seek(size - length)
-            return bytes(stream.readNBytes(length))
+            return self._footer_of(stream, size)
         finally:
             stream.close()
+
+    def _footer_of(self, stream: Any, size: int) -> bytes:
+        """The footer out of one read of the tail, which stays in the JVM but for the bytes needed."""
+        held = min(_TAIL, size)
+        stream.seek(size - held)
+        tail = self._buffer_class(stream, held or 1)
+        tail.mark(held)
+        tail.skipNBytes(max(0, held - TRAILER))
+        length = whole_length(bytes(tail.readNBytes(TRAILER)), size)
+        if length > held:
+            stream.seek(size - length)
+            return bytes(stream.readNBytes(length))
+        tail.reset()
+        tail.skipNBytes(held - length)
+        reply = _REPLY if length <= _REPLY * _MOST_REPLIES else length
+        return b"".join(bytes(tail.readNBytes(min(reply, length - at))) for at in range(0, length, reply))
+
+
+def whole_length(tail: bytes, size: int) -> int:
+    """How many bytes the footer and its trailer take, by the last bytes of a file of `size` bytes.
+
+    >>> whole_length((30).to_bytes(4, "little") + b"PAR1", size=100)
+    38
+    """
+    match tail[-4:]:
+        case b"PAR1":
+            length = int.from_bytes(tail[-TRAILER:-4], "little") + TRAILER
+        case b"PARE":
+            msg = "the footer is encrypted"
+            raise ValueError(msg)
+        case other:
+            msg = f"not a Parquet file: it ends in {other!r} instead of b'PAR1'"
+            raise ValueError(msg)
+    if length > size:
+        msg = f"not a whole Parquet file: a footer of {length} bytes cannot lie in {size}"
+        raise ValueError(msg)
+    return length
 
 
 def storage_of(spark: SparkSession) -> Storage:
