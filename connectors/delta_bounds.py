@@ -32,6 +32,8 @@ Words = npt.NDArray[np.uint64]
 _TIMESTAMPS = ("timestamp", "timestamp_ntz")
 _MILLISECOND = 999
 _MINUTE = 60_000_000
+# Local times of one moment differ by less, also in the zones of the past.
+_ZONES_APART = 2 * 24 * 60 * _MINUTE
 # No zone has had an offset with seconds since January 1972.
 _WHOLE_MINUTE_OFFSETS = 94_694_400_000_000
 # Two roundings of a double, on writing and on printing, with a bit to spare.
@@ -61,13 +63,16 @@ class Bounds:
 class StoredBounds:
     """How a log keeps the bounds of one column.
 
-    `prefix` is the least number of UTF-16 units that strings may have been cut to; `was_float` says that files
-    from before the column became double have the digits of a float.
+    - `prefix`: the least number of UTF-16 units that strings may have been cut to
+    - `was_float`: files from before the column became double have the digits of a float
+    - `is_source`: partition values are computed from the column, and Delta turns a predicate on it into one on
+      them, in the zone of the reader for timestamps, and by the order of the text for strings
     """
 
     type: ValueType
     prefix: int = 32
     was_float: bool = False
+    is_source: bool = False
 
     def sound(self, lows: pa.Array, highs: pa.Array) -> Bounds:
         """What stored bounds say about the values, as closed ends."""
@@ -86,10 +91,14 @@ class StoredBounds:
         skip a file with a matching row.
         """
         lows: Codes
+        if self.type.name == "string" and self.is_source:
+            return ranges if ranges.is_none else RangeSet.all(ranges.type)
         if isinstance(ranges.lows, ByteStrings) and self.type.name == "string":
             lows, highs = _prefixes(ranges.lows, self.prefix - 1), ranges.highs
         else:
             lows, highs = self._moved_out(ranges.lows, up=False), self._moved_out(ranges.highs, up=True)
+        if self.is_source and isinstance(lows, np.ndarray) and isinstance(highs, np.ndarray):
+            lows, highs = _minus(lows, _ZONES_APART), _plus(highs, _ZONES_APART)
         if _same(lows, ranges.lows) and _same(highs, ranges.highs):
             return ranges
         wider = RangeSet.of_ranges(ranges.type, lows, highs)

@@ -23,6 +23,7 @@ _FILE_INDEX = "org.apache.spark.sql.delta.files.TahoeLogFileIndex"
 _PHYSICAL_NAME = "delta.columnMapping.physicalName"
 _FIELD_ID = "delta.columnMapping.id"
 _TYPE_CHANGES = "delta.typeChanges"
+_GENERATED = "delta.generationExpression"
 _PREFIX_PROPERTY = "delta.dataSkippingStringPrefixLength"
 _PREFIX_CONF = "spark.databricks.io.skipping.stringPrefixLength"
 _DEFAULT_PREFIX = 32
@@ -36,6 +37,7 @@ class Snapshot:
     - `identity`: equal only for the same version of the same log
     - `schema`: the table's schema with Delta's own metadata on its fields
     - `finds_by_id`: files are searched for a column by its id, not by its physical name
+    - `generated`: the expressions, in lower case, that partition columns are computed by
     - `string_prefix`: how many UTF-16 units of a string its statistics keep at least
     """
 
@@ -45,6 +47,7 @@ class Snapshot:
     schema: StructType
     partition_columns: tuple[str, ...]
     finds_by_id: bool
+    generated: tuple[str, ...]
     string_prefix: int
     _handle: Any
     _spark: SparkSession
@@ -63,9 +66,20 @@ class Snapshot:
             tuple(str(field.metadata.get(_PHYSICAL_NAME, field.name)) for field in fields),
             type_,
             column.spark_type,
-            StoredBounds(type_, self.string_prefix, was_float),
+            StoredBounds(type_, self.string_prefix, was_float, self._is_source(fields[-1].name, type_)),
             column.is_partition,
         )
+
+    def _is_source(self, name: str, type_: ValueType) -> bool:
+        """True where a predicate on the column may miss partitions; names are only looked for in the text."""
+        texts = [text for text in self.generated if name.lower() in text]
+        match type_.name:
+            case "timestamp":
+                return bool(texts)
+            case "string":
+                return any("trunc" in text for text in texts)
+            case _:
+                return False
 
     def field_ids(self, column: Column) -> tuple[int, ...]:
         """The ids by which files are searched for the column; none where names are."""
@@ -110,14 +124,17 @@ def snapshot_of(df: DataFrame, index: Any) -> Snapshot:
     found: Any = index.getSnapshot()
     metadata = found.metadata()
     root, version = str(index.path().toUri().toString()), int(found.version())
+    schema = StructType.fromJson(json.loads(found.schema().json()))
+    partition_columns = tuple(map(str, metadata.partitionSchema().fieldNames()))
     last_commit = int(found.logSegment().lastCommitFileModificationTimestamp())
     return Snapshot(
         root=root,
         version=version,
         identity=(root, str(metadata.id()), version, last_commit),
-        schema=StructType.fromJson(json.loads(found.schema().json())),
-        partition_columns=tuple(map(str, metadata.partitionSchema().fieldNames())),
+        schema=schema,
+        partition_columns=partition_columns,
         finds_by_id=str(metadata.columnMappingMode().name()) == "id",
+        generated=tuple(str(schema[name].metadata.get(_GENERATED, "")).lower() for name in partition_columns),
         string_prefix=_string_prefix(metadata.configuration(), df.sparkSession),
         _handle=found,
         _spark=df.sparkSession,

@@ -1,0 +1,1 @@
+"""Measurements, of which the results are committed."""
