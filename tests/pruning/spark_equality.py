@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from pruning import codes as code
+from pruning.coerce import Coerced
 from pruning.value_type import INTEGER_BITS, ValueType
 from tests.pruning.samples import MOMENTS, Spec, decimal, nasty
 
@@ -26,6 +28,16 @@ DAY = 24 * HOUR
 LEAST, GREATEST = -(1 << 63), (1 << 63) - 1
 # The farthest zones, a negative and a positive one, and Stockholm until 1878.
 OFFSETS = (-18 * HOUR, -(11 * HOUR + 1), 0, 53 * 60_000_000 + 28_000_000, 18 * HOUR)
+
+
+def assert_matches_spark(keys: Spec, column: ValueType, found: Coerced) -> None:
+    """Every value that equals a key in some mode is in; if exact, every value that is in equals one in all modes."""
+    probes = near(keys, column)
+    inside = found.domain.ranges.contains(code.encode(column, probes)).tolist()
+    for value, is_in in zip(probes, inside, strict=True):
+        matching = [some_key_equals(keys, column, value, mode) for mode in modes(keys.type, column)]
+        assert is_in or not any(matching), value
+        assert not (is_in and found.is_exact) or all(matching), value
 
 
 def modes(source: ValueType, column: ValueType) -> tuple[Any, ...]:

@@ -8,13 +8,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pruning import codes as code
-from pruning.coerce import Coerced, coerce
+from pruning.coerce import coerce
 from pruning.domain import Domain
 from pruning.reasons import Reason
 from pruning.value_type import ValueType
 from tests.pruning.samples import DECIMALS, FLOATS, INTEGERS, MOMENTS, Spec, nasty
-from tests.pruning.spark_equality import modes, near, some_key_equals
+from tests.pruning.spark_equality import assert_matches_spark
 from tests.pruning.strategies import LAW, specs
 
 NUMBERS = (*INTEGERS, *FLOATS, *DECIMALS, ValueType("decimal", 30, 15))
@@ -25,16 +24,6 @@ MOMENT_PAIRS = tuple(permutations(MOMENTS, 2))
 def _keys_and_column(pairs: tuple[tuple[ValueType, ValueType], ...]) -> st.SearchStrategy[tuple[Spec, ValueType]]:
     sets = {pair: st.tuples(specs(pair[0], max_pairs=3, open_ends=False), st.just(pair[1])) for pair in pairs}
     return st.sampled_from(pairs).flatmap(lambda pair: sets[pair])
-
-
-def assert_matches_spark(keys: Spec, column: ValueType, found: Coerced) -> None:
-    """Every value that equals a key in some mode is in; if exact, every value that is in equals one in all modes."""
-    probes = near(keys, column)
-    inside = found.domain.ranges.contains(code.encode(column, probes)).tolist()
-    for value, is_in in zip(probes, inside, strict=True):
-        matching = [some_key_equals(keys, column, value, mode) for mode in modes(keys.type, column)]
-        assert is_in or not any(matching), value
-        assert not (is_in and found.is_exact) or all(matching), value
 
 
 @LAW

@@ -1,0 +1,183 @@
+"""Pruning in plain Python, one container and one value at a time: the oracle for the vectorised core."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from pruning.compaction import Evidence, compact, skippable
+from pruning.ranges import RangeSet
+from pruning.skipping import Cause, Pruned, prune
+from pruning.statistics import UNKNOWN, ColumnStatistics, ContainerKind, Containers
+from pruning.value_type import ValueType
+from tests.pruning.samples import Spec, order
+
+Rows = Sequence[Any]
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """What statistics tell of one container: False is unknown."""
+
+    low: bool = True
+    high: bool = True
+    nulls: bool = True
+    rows: bool = True
+    nans: bool = True
+
+
+ALL_KNOWN = Knowledge()
+NOTHING_KNOWN = Knowledge(low=False, high=False, nulls=False, rows=False, nans=False)
+PARTLY_KNOWN = {name: replace(ALL_KNOWN, **{name: False}) for name in ("low", "high", "nulls", "rows", "nans")}
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of some containers: its values in each, and what is told of each."""
+
+    type: ValueType
+    contents: tuple[Rows, ...]
+    known: tuple[Knowledge, ...]
+
+    def bounds(self, index: int) -> tuple[Any, Any]:
+        """Least and greatest number of a container, None where unknown or where there is none."""
+        present = sorted(numbers(self.contents[index]), key=lambda value: order(self.type, value))
+        known = self.known[index]
+        return (present[0] if present and known.low else None), (present[-1] if present and known.high else None)
+
+    def nulls(self, index: int) -> int | None:
+        """How many values of a container are NULL."""
+        return sum(value is None for value in self.contents[index]) if self.known[index].nulls else None
+
+    def may_have_nan(self, index: int) -> bool:
+        """Whether NaN may be in a container."""
+        return self.type.is_float and (not self.known[index].nans or any(map(is_nan, self.contents[index])))
+
+    def statistics(self) -> ColumnStatistics:
+        """The same as the core gets it."""
+        indices = range(len(self.contents))
+        column = ColumnStatistics.of(self.type, [(*self.bounds(index), self.nulls(index)) for index in indices])
+        return replace(column, may_have_nan=np.array([self.may_have_nan(index) for index in indices], bool))
+
+    def cause(self, index: int, keys: Spec) -> Cause:
+        """Why a container can be skipped under one column's keys, KEPT where it cannot."""
+        if _is_empty(keys):
+            return Cause.NO_KEYS
+        rows, nulls, (low, high) = self.rows(index), self.nulls(index), self.bounds(index)
+        all_null = rows is not None and rows == nulls
+        null = keys.null and nulls != 0
+        nan = keys.nan and self.may_have_nan(index) and not all_null
+        value = not all_null and any(self._meet(pair, low, high) for pair in keys.pairs)
+        return Cause.KEPT if value or null or nan else Cause.ALL_NULL if all_null else Cause.STATISTICS
+
+    def rows(self, index: int) -> int | None:
+        """How many rows a container has."""
+        return len(self.contents[index]) if self.known[index].rows else None
+
+    def _meet(self, pair: tuple[Any, Any], low: Any, high: Any) -> bool:
+        return all(self._at_most(*ends) for ends in (pair, (pair[0], high), (low, pair[1])))
+
+    def _at_most(self, low: Any, high: Any) -> bool:
+        return low is None or high is None or order(self.type, low) <= order(self.type, high)
+
+
+def containers_of(columns: Mapping[str, Column], known: Sequence[Knowledge]) -> Containers:
+    """Files that hold these columns."""
+    contents = next(iter(columns.values())).contents
+    rows = [len(values) if each.rows else UNKNOWN for values, each in zip(contents, known, strict=True)]
+    statistics = {name: column.statistics() for name, column in columns.items()}
+    names = [str(index) for index in range(len(rows))]
+    return Containers(ContainerKind.FILE, names, np.array(rows, np.int64), np.full(len(rows), 10), statistics)
+
+
+def assert_sound_and_tight(
+    columns: Mapping[str, Column], known: Sequence[Knowledge], keys: Mapping[str, Spec]
+) -> Pruned:
+    """`prune` loses no matching row, skips all that the statistics allow, and says why."""
+    containers = containers_of(columns, known)
+    domains = {name: spec.domain() for name, spec in keys.items()}
+    found = prune(containers, domains)
+    for index in range(len(containers)):
+        kept = bool(found.kept[index])
+        rows = zip(*(columns[name].contents[index] for name in keys if name in columns), strict=True)
+        specs = [keys[name] for name in keys if name in columns]
+        matches = any(all(spec.holds(value) for spec, value in zip(specs, row, strict=True)) for row in rows)
+        assert kept or not matches, f"lost a row of container {index}"
+        parts = containers[index].domains
+        overlap = all(domains[name].overlaps(parts[name]) for name in domains if name in parts)
+        assert kept is (overlap and not any(map(_is_empty, keys.values()))), (
+            f"container {index} differs from its domains"
+        )
+    expected = [_expected_cause(columns, known, keys, index) for index in range(len(containers))]
+    assert expected == [Cause(cause) for cause in found.causes.tolist()]
+    return found
+
+
+def _expected_cause(
+    columns: Mapping[str, Column], known: Sequence[Knowledge], keys: Mapping[str, Spec], index: int
+) -> Cause:
+    rows = len(next(iter(columns.values())).contents[index])
+    if rows == 0 and known[index].rows:
+        return Cause.NO_ROWS
+    causes = [columns[name].cause(index, spec) if name in columns else _no_column(spec) for name, spec in keys.items()]
+    return min((cause for cause in causes if cause is not Cause.KEPT), default=Cause.KEPT)
+
+
+def _no_column(keys: Spec) -> Cause:
+    return Cause.NO_KEYS if _is_empty(keys) else Cause.KEPT
+
+
+def _is_empty(keys: Spec) -> bool:
+    closed = [pair for pair in keys.pairs if None not in pair]
+    opened = len(closed) < len(keys.pairs)
+    holds = opened or any(order(keys.type, low) <= order(keys.type, high) for low, high in closed)
+    return not (holds or keys.null or keys.nan)
+
+
+def numbers(values: Iterable[Any]) -> Iterator[Any]:
+    """The values that are neither NULL nor NaN."""
+    return (value for value in values if value is not None and not is_nan(value))
+
+
+def is_nan(value: Any) -> bool:
+    """Whether a value is NaN."""
+    return isinstance(value, float) and value != value  # noqa: PLR0124  NaN alone differs from itself
+
+
+def best_skip(keys: Sequence[int], files: Sequence[tuple[int, int]], weights: Sequence[int], most: int) -> int:
+    """Most bytes that at most `most` ranges around sorted distinct integers can skip, by trying them all."""
+    gaps = range(1, len(keys))
+    return max(_bytes_skipped(keys, chosen, files, weights) for chosen in combinations(gaps, min(most - 1, len(gaps))))
+
+
+def _bytes_skipped(
+    keys: Sequence[int], kept: Sequence[int], files: Sequence[tuple[int, int]], weights: Sequence[int]
+) -> int:
+    starts, ends = (0, *kept), (*(gap - 1 for gap in kept), len(keys) - 1)
+    ranges = [(keys[start], keys[end]) for start, end in zip(starts, ends, strict=True)]
+    outside = [all(high < start or end < low for start, end in ranges) for low, high in files]
+    return sum(weight for weight, out in zip(weights, outside, strict=True) if out)
+
+
+def assert_compacts_well(
+    keys: Sequence[int], files: Sequence[tuple[int, int]], weights: Sequence[int], most: int
+) -> None:
+    """`compact` keeps every key, keeps to the budget, skips nothing new, and skips as many bytes as any choice."""
+    ranges = RangeSet.of_codes(ValueType("bigint"), np.array(keys, np.int64))
+    column, worth = (
+        ColumnStatistics.of(ValueType("bigint"), [(*file, 0) for file in files]),
+        np.array(weights, np.int64),
+    )
+    found = compact(ranges, [Evidence(column, worth)], most)
+    before, after = skippable(ranges, column), skippable(found, column)
+    assert found.contains_all(ranges)
+    assert len(found) <= max(most, min(1, len(ranges)))
+    assert not (after & ~before).any()
+    if len(ranges) <= most:
+        assert (before & (worth > 0)).tolist() == (after & (worth > 0)).tolist()
+    if keys:
+        assert best_skip(sorted(set(keys)), files, weights, most) == int(worth[after].sum())

@@ -1,0 +1,184 @@
+"""What a filter must never do, checked without any test framework in about a second.
+
+The tests of this folder import these checks, and `tests/test_mutations.py` runs all of them, by `python -m`,
+against broken copies of the package.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, combinations_with_replacement
+from typing import Any
+
+import numpy as np
+
+from pruning.byte_strings import ByteStrings, IntArray
+from pruning.coerce import Coerced, coerce
+from pruning.domain import Domain
+from pruning.intervals import BoolArray
+from pruning.key_builder import IncompleteBuildError, KeyBuilder
+from pruning.key_sets import KeyLimits
+from pruning.options import PruningOptions
+from pruning.skipping import prune
+from pruning.statistics import ColumnStatistics, ContainerKind, Containers
+from pruning.value_type import ValueType
+from tests.pruning.plain_pruning import (
+    ALL_KNOWN,
+    NOTHING_KNOWN,
+    PARTLY_KNOWN,
+    Column,
+    Knowledge,
+    assert_compacts_well,
+    assert_sound_and_tight,
+    is_nan,
+    numbers,
+)
+from tests.pruning.samples import NAN, Spec
+from tests.pruning.spark_equality import assert_matches_spark
+
+DOUBLE, BIGINT, INT, STRING = (ValueType(name) for name in ("double", "bigint", "int", "string"))
+# Everything that can go wrong between two doubles: neighbours, both zeros, NULL, NaN.
+UNIVERSE = (0.0, 1.0, 2.0, 3.0, None, NAN, -0.0)
+EVERY_CONTENT = tuple(content for size in (0, 1, 2) for content in combinations_with_replacement(UNIVERSE, size))
+EVERY_KEY_SET = tuple(keys for size in range(len(UNIVERSE) + 1) for keys in combinations(UNIVERSE, size))
+
+
+def key_spec(keys: Sequence[Any]) -> Spec:
+    """Single doubles, NULL and NaN as a set."""
+    return Spec(DOUBLE, tuple((key, key) for key in numbers(keys)), None in keys, any(map(is_nan, keys)))
+
+
+def check_every_small_set(knowledge: Knowledge) -> tuple[int, int]:
+    """Every set of up to seven keys against every container of up to two values: (skipped, checked)."""
+    known = (knowledge,) * len(EVERY_CONTENT)
+    columns = {"k": Column(DOUBLE, EVERY_CONTENT, known)}
+    skipped = sum(
+        len(known) - assert_sound_and_tight(columns, known, {"k": key_spec(keys)}).kept_count for keys in EVERY_KEY_SET
+    )
+    return skipped, len(known) * len(EVERY_KEY_SET)
+
+
+def _seeded(seed: int) -> random.Random:
+    return random.Random(seed)  # noqa: S311  examples, not secrets
+
+
+@dataclass(frozen=True)
+class _Batch:
+    type: ValueType
+    codes: IntArray
+    valid: BoolArray
+    nan: BoolArray
+
+
+def check_two_columns(seed: int = 0, rounds: int = 12) -> None:
+    """Random tables of two columns, whose keys are ANDed in either order."""
+    rng = _seeded(seed)
+    for _ in range(rounds):
+        known = tuple(rng.choice((ALL_KNOWN, NOTHING_KNOWN, *PARTLY_KNOWN.values())) for _ in range(12))
+        sizes = [rng.randrange(4) for _ in known]
+        numbers = tuple(tuple(rng.choice((*range(12), None)) for _ in range(size)) for size in sizes)
+        texts = tuple(tuple(rng.choice(("", "a", "a\0", "b", "é", None)) for _ in range(size)) for size in sizes)
+        columns = {"a": Column(BIGINT, numbers, known), "b": Column(STRING, texts, known)}
+        points = [rng.randrange(12) for _ in range(rng.randrange(4))]
+        keys = {
+            "a": Spec(BIGINT, tuple((point, point) for point in points), null=rng.random() < 0.3),
+            "b": Spec(STRING, (("a", rng.choice(("a", "a\0", None))),), null=rng.random() < 0.3),
+        }
+        first = assert_sound_and_tight(columns, known, keys)
+        second = assert_sound_and_tight(columns, known, dict(reversed(keys.items())))
+        assert first.causes.tolist() == second.causes.tolist()
+
+
+def check_wrong_statistics() -> None:
+    """Statistics that contradict themselves keep."""
+    nan_low, nan_high = (np.array([value]).view(np.int64) for value in (NAN, -1.0))
+    column = replace(ColumnStatistics.of(DOUBLE, [(0.0, 0.0, 0)]), lows=nan_low, highs=nan_high)
+    inverted = ColumnStatistics.of(DOUBLE, [(9.0, 1.0, 0)])
+    for wrong in (column, replace(column, has_high=np.array([False])), inverted):
+        files = Containers(ContainerKind.FILE, ["f"], np.array([5]), np.array([1]), {"k": wrong})
+        assert prune(files, {"k": Domain.of(DOUBLE, -5.0)}).kept.all()
+    all_null_with_bounds = Containers(
+        ContainerKind.FILE, ["f"], np.array([2]), np.array([1]), {"k": ColumnStatistics.of(DOUBLE, [(1.0, 9.0, 2)])}
+    )
+    assert prune(all_null_with_bounds, {"k": Domain.of(DOUBLE, 5.0)}).kept.all()
+
+
+def check_coercion() -> None:
+    """Keys that a cast would wrap, round or cut, against Spark's `=`."""
+    decimal, wide = ValueType("decimal", 5, 2), ValueType("decimal", 38, 0)
+    table = [
+        (BIGINT, INT, (7, 3_000_000_000, (1 << 32) + 5, -(1 << 63), (1 << 31) - 1)),
+        (BIGINT, ValueType("float"), ((1 << 60) + (1 << 36) + 1, 16_777_217)),
+        (DOUBLE, BIGINT, (1.5, 2.0**63, -0.0, 1e300, 2.0**60)),
+        (wide, BIGINT, (10**20, (1 << 63) - 1, 1 << 63)),
+        (INT, decimal, (1, 2, 1000)),
+        (ValueType("date"), ValueType("timestamp"), (0, -1, 200_000_000)),
+        (ValueType("timestamp"), ValueType("date"), (0, -1, (1 << 63) - 1)),
+    ]
+    for source, column, keys in table:
+        for pairs in (tuple((key, key) for key in keys), ((min(keys), max(keys)),)):
+            spec = Spec(source, pairs, null=True)
+            found = coerce(spec.domain(), column, "`k`")
+            assert isinstance(found, Coerced)
+            assert found.domain.null
+            assert_matches_spark(spec, column, found)
+
+
+def check_compaction(seed: int = 0, rounds: int = 60) -> None:
+    """Random small cases against all choices."""
+    rng = _seeded(seed)
+    for _ in range(rounds):
+        keys = [rng.randrange(30) for _ in range(rng.randrange(1, 8))]
+        files = [(low, low + rng.randrange(4)) for low in (rng.randrange(30) for _ in range(rng.randrange(1, 9)))]
+        assert_compacts_well(keys, files, [rng.randrange(4) for _ in files], rng.randrange(1, 5))
+
+
+def check_byte_order() -> None:
+    """Byte strings rank as Python sorts them."""
+    rng = _seeded(0)
+    items = [bytes(rng.choice(b"\0\0a\xff") for _ in range(rng.randrange(19))) for _ in range(400)]
+    distinct = sorted(set(items))
+    assert [distinct.index(item) for item in items] == ByteStrings.of(items).ranks().tolist()
+
+
+def check_builds() -> None:
+    """A summary holds every key of every partition, and there is none while one is missing."""
+    limits = KeyLimits.of(PruningOptions())
+    partitions = [[5, None, 7], [1 << 40], []]
+    builders = []
+    for at, values in enumerate(partitions):
+        valid = np.array([value is not None for value in values], bool)
+        codes = np.array([value or 0 for value in values], np.int64)
+        builder = KeyBuilder([BIGINT], limits)
+        builder.add([_Batch(BIGINT, codes, valid, np.zeros(len(values), bool))])
+        builder.close(at)
+        builders.append(builder)
+    merged = builders[0]
+    merged.merge(builders[1])
+    try:
+        merged.finish(3, source="two of three partitions")
+    except IncompleteBuildError:
+        pass
+    else:
+        raise AssertionError("published a partial build")
+    merged.merge(KeyBuilder.from_bytes(builders[2].to_bytes()))
+    summary = merged.finish(3, source="three partitions")
+    assert ((Domain.of(BIGINT, 5, 7, 1 << 40),), 4, 1) == (summary.domains, summary.rows, summary.null_rows)
+
+
+def check_all() -> None:
+    """Every check of this module, on few but telling examples."""
+    check_builds()
+    check_byte_order()
+    check_compaction()
+    check_wrong_statistics()
+    check_coercion()
+    for knowledge in (ALL_KNOWN, NOTHING_KNOWN):
+        check_every_small_set(knowledge)
+    check_two_columns()
+
+
+if __name__ == "__main__":
+    check_all()
