@@ -29,7 +29,7 @@ MAX_BYTES = (1 << 31) - 64
 
 _WORD_BITS = 64
 _BLOCK = 1 << 14
-_DROP_BELOW = 0.75
+_DROP_BELOW = 0.6
 _SPARE_BITS = 1.125
 # In a few words two hashes often share every position, however many bits there are an item.
 _LEAST_WORDS = 128

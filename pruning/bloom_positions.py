@@ -44,26 +44,23 @@ def positions(hashes: Hashes, *, version: int, seed: int, bit_count: int, steps:
     increments = second.view(np.int32)
     sums = first.view(np.int32) * _SPREAD
     sums += increments
-    if bit_count < _NARROW_BITS and _keep_their_signs(sums, steps):
+    if bit_count < _NARROW_BITS and not (abs(sums) < steps << 31).any():
         return _Narrow(sums, increments, bit_count)
     return _Wide(sums, increments.astype(np.int64), bit_count)
 
 
-def _keep_their_signs(sums: IntArray, steps: int) -> bool:
-    """True where no sum is so near zero that a later step, of 2**31 at most, could bring it past."""
-    near = steps << 31
-    return not bool(((sums < near) & (sums > -near)).any())
-
-
 class _Narrow:
-    """Version 2 where each sum keeps its sign: remainders add up, so 32 bits are enough."""
+    """Version 2 where no step, of 2**31 at most, takes a sum past zero: remainders add up, 32 bits are enough."""
 
     def __init__(self, sums: IntArray, increments: npt.NDArray[np.int32], bit_count: int) -> None:
-        self._bit_count = np.uint32(bit_count)
-        self._at = _remainder(_complemented(sums), bit_count).astype(np.uint32)
+        size = np.uint32(bit_count)
+        signs = sums >> np.int64(63)
+        self._at = _remainder(sums ^ signs, bit_count).astype(np.uint32)
         step = (increments - increments // np.int32(bit_count) * np.int32(bit_count)).view(np.uint32)
-        # A complement goes down where its sum goes up.
-        self._step = np.where(sums < 0, self._bit_count - step, step)
+        # A complement goes down where its sum goes up, so its step is `size - step`: -1 as a mask says where.
+        down = signs.astype(np.uint32)
+        self._step = (step ^ down) - down + (size & down)
+        self._size = size
 
     def current(self) -> npt.NDArray[np.uint32]:
         return self._at
@@ -71,7 +68,7 @@ class _Narrow:
     def advance(self) -> None:
         self._at += self._step
         # Taking the size off a smaller number wraps to a larger one: the least of both is the remainder.
-        np.minimum(self._at, self._at - self._bit_count, out=self._at)
+        np.minimum(self._at, self._at - self._size, out=self._at)
 
     def keep(self, rows: IntArray) -> None:
         self._at, self._step = self._at[rows], self._step[rows]
