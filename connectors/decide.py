@@ -11,9 +11,9 @@ from connectors.base import Table
 from connectors.columns import Column
 from pruning.key_filter import KeyFilter
 from pruning.options import PruningOptions
-from pruning.skipping import prune
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan_plan import ScanAbilities, ScanPlan, column_domains, plan_scan
+from pruning.skipping import prune
 from pruning.statistics import Containers
 
 
@@ -21,6 +21,7 @@ from pruning.statistics import Containers
 class Decided:
     """A plan with the containers it was made from, and what went wrong on the way."""
 
+    columns: tuple[Column, ...]
     files: Containers
     row_groups: Containers | None
     plan: ScanPlan
@@ -37,7 +38,7 @@ def decide(  # noqa: PLR0913, PLR0917 - what a decision rests on, each of its ow
 ) -> Decided:
     """Statistics of files, then of the row groups of those that are kept, then the plan."""
     domains = column_domains(filters)
-    columns = [probes[name] for name in domains]
+    columns = tuple(probes[name] for name in domains)
     files = table.files(columns)
     nothing_matches = any(each.is_empty for each in filters)
     kept = np.flatnonzero(prune(files, domains).kept & (not nothing_matches))
@@ -47,4 +48,5 @@ def decide(  # noqa: PLR0913, PLR0917 - what a decision rests on, each of its ow
     else:
         detail = f"{len(kept):,} files are kept, at most {options.max_footers:,} footers are read"
         reasons.append(Reason(ReasonCode.NO_ROW_GROUPS_READ, table.name, detail))
-    return Decided(files, row_groups, plan_scan(files, row_groups, filters, abilities, options), tuple(reasons))
+    plan = plan_scan(files, row_groups, filters, abilities, options)
+    return Decided(columns, files, row_groups, plan, tuple(reasons))

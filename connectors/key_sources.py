@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,34 +63,32 @@ def collect_all(
     spark: SparkSession, sources: Sequence[KeySource], options: PruningOptions, *, exact: bool
 ) -> list[Collected]:
     """Every source collected, builds at the same time; a build that fails becomes a filter that is always true."""
-    if len(sources) == 1:
-        return [_collect(spark, sources[0], options, exact=exact)]
-    with ThreadPoolExecutor(max_workers=len(sources), thread_name_prefix="scanprune-keys") as pool:
-        return list(pool.map(lambda source: _collect(spark, source, options, exact=exact), sources))
-
-
-def _collect(spark: SparkSession, source: KeySource, options: PruningOptions, *, exact: bool) -> Collected:
-    refusals = [column.refusal for column in source.columns if column.refusal is not None]
     if not options.enabled:
-        return _always_true(spark, source, Reason(ReasonCode.SWITCHED_OFF, source.name), exact=exact)
-    if isinstance(source.data, DataFrame):
-        return _from_frame(spark, source, source.data, options, exact=exact)
-    if refusals:
-        return _always_true(spark, source, refusals[0], exact=exact)
-    types = [column.type for column in source.columns if column.type is not None]
-    summary = local_keys.summary_of(source.data, types, options, source.name)
-    frame = _local_frame(spark, source) if exact and not summary.exact else None
-    return Collected(source, key_filter(source.columns, summary), summary, frame)
+        switched_off = [Reason(ReasonCode.SWITCHED_OFF, source.name) for source in sources]
+        return [_always_true(spark, *each, exact=exact) for each in zip(sources, switched_off, strict=True)]
+    builds = [(_checked(source), source.name) for source in sources if isinstance(source.data, DataFrame)]
+    results = iter(spark_keys.collect_all(spark, builds, options))
+    return [
+        _from_frame(spark, source, next(results), options, exact=exact)
+        if isinstance(source.data, DataFrame)
+        else _from_local(spark, source, options, exact=exact)
+        for source in sources
+    ]
 
 
-def _from_frame(
-    spark: SparkSession, source: KeySource, data: DataFrame, options: PruningOptions, *, exact: bool
-) -> Collected:
+def _checked(source: KeySource) -> DataFrame:
+    data: DataFrame = source.data
     if len(data.columns) != len(source.columns):
         found = f"found {len(data.columns)} columns, expected {len(source.columns)}"
         msg = f"Cannot use keys of {source.name!r}: {found}; select the key columns, in that order"
         raise InvalidKeysError(msg)
-    summary = spark_keys.collect(spark, data, options, source.name)
+    return data
+
+
+def _from_frame(
+    spark: SparkSession, source: KeySource, summary: KeySummary | Reason, options: PruningOptions, *, exact: bool
+) -> Collected:
+    data: DataFrame = source.data
     if exact and isinstance(summary, KeySummary) and not summary.exact:
         # The semi join will read the keys again: what was summarised must be what it reads.
         data = data.distinct().localCheckpoint()
@@ -99,6 +96,16 @@ def _from_frame(
     if isinstance(summary, Reason):
         return Collected(source, KeyFilter.unknown(source.columns, "DataFrame", summary), None, data)
     return Collected(source, key_filter(source.columns, summary), summary, data)
+
+
+def _from_local(spark: SparkSession, source: KeySource, options: PruningOptions, *, exact: bool) -> Collected:
+    refusals = [column.refusal for column in source.columns if column.refusal is not None]
+    if refusals:
+        return _always_true(spark, source, refusals[0], exact=exact)
+    types = [column.type for column in source.columns if column.type is not None]
+    summary = local_keys.summary_of(source.data, types, options, source.name)
+    frame = _local_frame(spark, source) if exact and not summary.exact else None
+    return Collected(source, key_filter(source.columns, summary), summary, frame)
 
 
 def _always_true(spark: SparkSession, source: KeySource, reason: Reason, *, exact: bool) -> Collected:

@@ -15,8 +15,8 @@ from connectors.measured import ScanIdentity, identity_of, latest
 from connectors.storage import has_jvm
 from pruning.explanation import Explanation, TableFacts, explain_table
 from pruning.options import PruningOptions
-from pruning.reasons import Reason
 from pruning.prune_report import PruneReport
+from pruning.reasons import Reason
 from pruning.statistics import Containers
 
 
@@ -72,4 +72,6 @@ class PrunedScan:
 
     def _all_row_groups(self) -> Containers | None:
         count = len(self.decided.files)
-        return self.table.row_groups(np.arange(count), (), self.needed) if count <= self.options.max_footers else None
+        if count > self.options.max_footers:
+            return None
+        return self.table.row_groups(np.arange(count), self.decided.columns, self.needed)

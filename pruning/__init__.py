@@ -4,8 +4,8 @@ from pruning.errors import PruningError
 from pruning.explanation import Explanation
 from pruning.key_summary import KeySummary
 from pruning.options import PruningOptions
-from pruning.read import explain, pruned_read, report
 from pruning.prune_report import PruneReport
+from pruning.read import explain, pruned_read, report
 
 __all__ = [
     "Explanation",

@@ -11,8 +11,10 @@ import numpy as np
 from pruning import render
 from pruning.byte_strings import IntArray
 from pruning.intervals import BoolArray
+from pruning.key_filter import KeyFilter
 from pruning.reasons import Reason
 from pruning.scan_plan import Decision, Push, ScanPlan
+from pruning.skipping import Pruned, prune, skip_all
 from pruning.statistics import UNKNOWN, Containers
 
 CHUNKS = "compressed column chunks of the needed columns"
@@ -23,18 +25,22 @@ FILE_SIZES = "file sizes"
 class FilterExplanation:
     """One entry of `keys`: what became of it.
 
-    `keys` is the number of distinct keys, None where there were too many to count. `ranges` are those pushed to
-    storage by column; `skipped` counts the containers that these, and no earlier filter's, skip. `row_test` is
-    applied to scanned rows, of which `pass_ratio` is expected to remain.
+    `kind` says what is known of its keys; `keys` is the number of distinct ones, None where there were too many to
+    count. `ranges` are those pushed to storage, by column. What is kept and skipped is what this filter alone would;
+    row groups are None where footers were not read. `row_test` is applied to scanned rows, of which `pass_ratio` is
+    expected to remain.
     """
 
     columns: tuple[str, ...]
     source: str
+    kind: str
     rows: int
     keys: int | None
     ranges: Mapping[str, int]
-    skipped: int
-    bytes_skipped: int
+    files_kept: int
+    files_skipped_by: Mapping[str, int]
+    row_groups_kept: int | None
+    bytes_kept: int
     row_test: str
     pass_ratio: float
     reasons: tuple[Reason, ...]
@@ -97,8 +103,8 @@ class Explanation:
 class TableFacts:
     """What a planned read knows of its table: every file, and the row groups read so far.
 
-    `row_groups` are those of kept files as the plan saw them; `all_row_groups` are those of every file, None where
-    there are too many footers to read.
+    `row_groups` are those of kept files as the plan saw them; `all_row_groups` are those of every file with the same
+    statistics, None where there are too many footers to read.
     """
 
     name: str
@@ -128,7 +134,7 @@ def explain_table(facts: TableFacts, plan: ScanPlan, reasons: Sequence[Reason]) 
         bytes_basis=CHUNKS if groups else FILE_SIZES,
         files_skipped_by=plan.files.skipped_by(),
         row_groups_skipped_by=plan.row_groups.skipped_by() if plan.row_groups is not None else {},
-        filters=tuple(_explain_filter(decision, plan.pushes) for decision in plan.decisions),
+        filters=tuple(_explain_filter(decision, plan.pushes, facts) for decision in plan.decisions),
         reasons=(*reasons, *plan.reasons),
     )
 
@@ -149,21 +155,30 @@ def _read_groups(facts: TableFacts, plan: ScanPlan) -> _ReadGroups | None:
     return _ReadGroups(facts.all_row_groups, planned, plan.row_groups.kept & plan.files.kept[parents])
 
 
-def _explain_filter(decision: Decision, pushes: Sequence[Push]) -> FilterExplanation:
+def _explain_filter(decision: Decision, pushes: Sequence[Push], facts: TableFacts) -> FilterExplanation:
     filter_ = decision.filter
-    own = [push for push in pushes if push.column in filter_.domains]
+    files = _alone(facts.files, filter_)
+    groups = _alone(facts.all_row_groups, filter_) if facts.all_row_groups is not None else None
+    sizes = facts.files.sizes if facts.all_row_groups is None else facts.all_row_groups.sizes
     return FilterExplanation(
         columns=filter_.columns,
         source=filter_.source,
+        kind=filter_.kind,
         rows=filter_.rows,
         keys=filter_.distinct,
-        ranges={push.column: len(push.ranges) for push in own},
-        skipped=sum(push.containers_skipped for push in own),
-        bytes_skipped=sum(push.bytes_skipped for push in own),
+        ranges={push.column: len(push.ranges) for push in pushes if push.column in filter_.domains},
+        files_kept=files.kept_count,
+        files_skipped_by=files.skipped_by(),
+        row_groups_kept=groups.kept_count if groups is not None else None,
+        bytes_kept=int(sizes[(groups or files).kept].sum()),
         row_test=decision.test.value,
         pass_ratio=decision.ratio,
         reasons=decision.reasons,
     )
+
+
+def _alone(containers: Containers, filter_: KeyFilter) -> Pruned:
+    return skip_all(containers) if filter_.is_empty else prune(containers, filter_.domains)
 
 
 def _known_sum(rows: IntArray) -> int | None:

@@ -43,6 +43,19 @@ class KeyFilter:
     source: str
     reasons: tuple[Reason, ...] = ()
 
+    @property
+    def kind(self) -> str:
+        """What is known of the keys, in words."""
+        match self:
+            case KeyFilter(is_empty=True):
+                return "no keys"
+            case KeyFilter(domains={}) if not self.domains:
+                return "always true"
+            case KeyFilter(distinct=None):
+                return "ranges and bloom filter" if self.has_bloom else "ranges"
+            case _:
+                return "exact set"
+
     @staticmethod
     def unknown(columns: Sequence[ProbeColumn], source: str, reason: Reason) -> KeyFilter:
         """A filter whose keys are not known: always true."""

@@ -57,8 +57,9 @@ def pruned_read(  # noqa: PLR0913 - keywords, each with one meaning
     """
     from connectors import pipeline  # noqa: PLC0415 - importing this package must not load an engine
 
-    if not isinstance(keys, Mapping) or not keys:
-        found = "an empty mapping" if isinstance(keys, Mapping) else type(keys).__name__
+    given: object = keys
+    if not isinstance(given, Mapping) or not given:
+        found = "an empty mapping" if isinstance(given, Mapping) else type(given).__name__
         msg = f"Cannot prune by keys given as {found}: expected a mapping of at least one column to its keys"
         raise InvalidKeysError(msg)
     chosen = options if options is not None else PruningOptions.from_conf(lambda name: spark.conf.get(name, None))

@@ -89,15 +89,17 @@ def _planned_block(table: TableExplanation) -> Block:
 def _filter_block(table: TableExplanation) -> Block:
     rows = tuple(_filter_row(each) for each in table.filters)
     notes = tuple(str(reason) for each in table.filters for reason in each.reasons)
-    header = ("filter on", "keys from", "keys", "ranges pushed", "containers skipped", "row test", "expected to pass")
+    header = ("filter on", "keys", "kept by it alone", "ranges pushed", "row test")
     return Block("Filters", header, rows, notes)
 
 
 def _filter_row(each: FilterExplanation) -> tuple[str, ...]:
     keys = "too many to count" if each.keys is None else f"{each.keys:,}"
     ranges = ", ".join(str(count) for count in each.ranges.values()) or "none"
-    skipped = f"{each.skipped:,} ({size(each.bytes_skipped)})"
-    return (", ".join(each.columns), each.source, keys, ranges, skipped, each.row_test, f"{each.pass_ratio:.1%}")
+    groups = "unknown" if each.row_groups_kept is None else f"{each.row_groups_kept:,}"
+    kept = f"{each.files_kept:,} files, {groups} row groups, {size(each.bytes_kept)}"
+    row_test = f"{each.row_test}, {each.pass_ratio:.1%} expected to pass"
+    return (", ".join(each.columns), f"{keys} ({each.kind}) from {each.source}", kept, ranges, row_test)
 
 
 def _report_blocks(report: PruneReport) -> list[Block]:

@@ -17,10 +17,10 @@ from pruning.domain import Domain
 from pruning.intervals import BoolArray
 from pruning.key_filter import KeyFilter
 from pruning.options import PruningOptions
-from pruning.skipping import Cause, Pruned, column_causes, prune, skip_all
 from pruning.ranges import RangeSet
 from pruning.reasons import Reason, ReasonCode
 from pruning.selectivity import pass_ratio
+from pruning.skipping import Cause, Pruned, column_causes, prune, skip_all
 from pruning.statistics import Containers
 
 
