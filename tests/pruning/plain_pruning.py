@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from pruning.compaction import Evidence, compact, skippable
+from pruning.domain import Domain
 from pruning.ranges import RangeSet
 from pruning.skipping import Cause, Pruned, prune
 from pruning.statistics import UNKNOWN, ColumnStatistics, ContainerKind, Containers
@@ -85,50 +87,51 @@ class Column:
         return low is None or high is None or order(self.type, low) <= order(self.type, high)
 
 
-def containers_of(columns: Mapping[str, Column], known: Sequence[Knowledge]) -> Containers:
-    """Files that hold these columns."""
-    contents = next(iter(columns.values())).contents
-    rows = [len(values) if each.rows else UNKNOWN for values, each in zip(contents, known, strict=True)]
-    statistics = {name: column.statistics() for name, column in columns.items()}
-    names = [str(index) for index in range(len(rows))]
-    return Containers(ContainerKind.FILE, names, np.array(rows, np.int64), np.full(len(rows), 10), statistics)
+@dataclass(frozen=True)
+class Table:
+    """Files that hold some columns, in plain Python and as the core gets them."""
 
+    columns: Mapping[str, Column]
+    known: Sequence[Knowledge]
 
-def assert_sound_and_tight(
-    columns: Mapping[str, Column], known: Sequence[Knowledge], keys: Mapping[str, Spec]
-) -> Pruned:
-    """`prune` loses no matching row, skips all that the statistics allow, and says why."""
-    containers = containers_of(columns, known)
-    domains = {name: spec.domain() for name, spec in keys.items()}
-    found = prune(containers, domains)
-    for index in range(len(containers)):
-        kept = bool(found.kept[index])
-        rows = zip(*(columns[name].contents[index] for name in keys if name in columns), strict=True)
-        specs = [keys[name] for name in keys if name in columns]
-        matches = any(all(spec.holds(value) for spec, value in zip(specs, row, strict=True)) for row in rows)
-        assert kept or not matches, f"lost a row of container {index}"
-        parts = containers[index].domains
-        overlap = all(domains[name].overlaps(parts[name]) for name in domains if name in parts)
-        assert kept is (overlap and not any(map(_is_empty, keys.values()))), (
-            f"container {index} differs from its domains"
-        )
-    expected = [_expected_cause(columns, known, keys, index) for index in range(len(containers))]
-    assert expected == [Cause(cause) for cause in found.causes.tolist()]
-    return found
+    @cached_property
+    def files(self) -> Containers:
+        """The files as the core gets them."""
+        contents = next(iter(self.columns.values())).contents
+        rows = [len(values) if each.rows else UNKNOWN for values, each in zip(contents, self.known, strict=True)]
+        statistics = {name: column.statistics() for name, column in self.columns.items()}
+        names = [str(index) for index in range(len(rows))]
+        return Containers(ContainerKind.FILE, names, np.array(rows, np.int64), np.full(len(rows), 10), statistics)
 
+    @cached_property
+    def domains(self) -> list[Mapping[str, Domain]]:
+        """What the core says that each file may hold."""
+        return [self.files[index].domains for index in range(len(self.files))]
 
-def _expected_cause(
-    columns: Mapping[str, Column], known: Sequence[Knowledge], keys: Mapping[str, Spec], index: int
-) -> Cause:
-    rows = len(next(iter(columns.values())).contents[index])
-    if rows == 0 and known[index].rows:
-        return Cause.NO_ROWS
-    causes = [columns[name].cause(index, spec) if name in columns else _no_column(spec) for name, spec in keys.items()]
-    return min((cause for cause in causes if cause is not Cause.KEPT), default=Cause.KEPT)
+    def prune(self, keys: Mapping[str, Spec]) -> Pruned:
+        """What the core prunes, once it lost no matching row, skipped all that statistics allow, and said why."""
+        domains = {name: spec.domain() for name, spec in keys.items()}
+        found = prune(self.files, domains)
+        nothing = any(map(_is_empty, keys.values()))
+        for index, kept in enumerate(found.kept.tolist()):
+            assert kept or not self._matches(index, keys), f"lost a row of file {index}"
+            parts = self.domains[index]
+            overlap = all(domains[name].overlaps(parts[name]) for name in domains if name in parts)
+            assert kept is (overlap and not nothing), f"file {index} differs from its domains"
+        assert [self._cause(index, keys) for index in range(len(self.files))] == found.causes.tolist()
+        return found
 
+    def _matches(self, index: int, keys: Mapping[str, Spec]) -> bool:
+        names = [name for name in keys if name in self.columns]
+        rows = zip(*(self.columns[name].contents[index] for name in names), strict=True)
+        return any(all(keys[name].holds(value) for name, value in zip(names, row, strict=True)) for row in rows)
 
-def _no_column(keys: Spec) -> Cause:
-    return Cause.NO_KEYS if _is_empty(keys) else Cause.KEPT
+    def _cause(self, index: int, keys: Mapping[str, Spec]) -> Cause:
+        causes = [self.columns[name].cause(index, spec) for name, spec in keys.items() if name in self.columns]
+        causes += [Cause.NO_KEYS for spec in keys.values() if _is_empty(spec)]
+        if next(iter(self.columns.values())).rows(index) == 0:
+            return Cause.NO_ROWS
+        return min((cause for cause in causes if cause is not Cause.KEPT), default=Cause.KEPT)
 
 
 def _is_empty(keys: Spec) -> bool:

@@ -30,8 +30,8 @@ from tests.pruning.plain_pruning import (
     PARTLY_KNOWN,
     Column,
     Knowledge,
+    Table,
     assert_compacts_well,
-    assert_sound_and_tight,
     is_nan,
     numbers,
 )
@@ -53,10 +53,8 @@ def key_spec(keys: Sequence[Any]) -> Spec:
 def check_every_small_set(knowledge: Knowledge) -> tuple[int, int]:
     """Every set of up to seven keys against every container of up to two values: (skipped, checked)."""
     known = (knowledge,) * len(EVERY_CONTENT)
-    columns = {"k": Column(DOUBLE, EVERY_CONTENT, known)}
-    skipped = sum(
-        len(known) - assert_sound_and_tight(columns, known, {"k": key_spec(keys)}).kept_count for keys in EVERY_KEY_SET
-    )
+    table = Table({"k": Column(DOUBLE, EVERY_CONTENT, known)}, known)
+    skipped = sum(len(known) - table.prune({"k": key_spec(keys)}).kept_count for keys in EVERY_KEY_SET)
     return skipped, len(known) * len(EVERY_KEY_SET)
 
 
@@ -80,14 +78,13 @@ def check_two_columns(seed: int = 0, rounds: int = 12) -> None:
         sizes = [rng.randrange(4) for _ in known]
         numbers = tuple(tuple(rng.choice((*range(12), None)) for _ in range(size)) for size in sizes)
         texts = tuple(tuple(rng.choice(("", "a", "a\0", "b", "é", None)) for _ in range(size)) for size in sizes)
-        columns = {"a": Column(BIGINT, numbers, known), "b": Column(STRING, texts, known)}
+        table = Table({"a": Column(BIGINT, numbers, known), "b": Column(STRING, texts, known)}, known)
         points = [rng.randrange(12) for _ in range(rng.randrange(4))]
         keys = {
             "a": Spec(BIGINT, tuple((point, point) for point in points), null=rng.random() < 0.3),
             "b": Spec(STRING, (("a", rng.choice(("a", "a\0", None))),), null=rng.random() < 0.3),
         }
-        first = assert_sound_and_tight(columns, known, keys)
-        second = assert_sound_and_tight(columns, known, dict(reversed(keys.items())))
+        first, second = table.prune(keys), table.prune(dict(reversed(keys.items())))
         assert first.causes.tolist() == second.causes.tolist()
 
 
