@@ -98,7 +98,7 @@ def _minimal_big_endian(codes: ByteStrings) -> tuple[ByteArray, IntArray, IntArr
     rows = codes.packed().data.reshape(-1, width).copy()
     rows[:, 0] ^= _SIGN_BIT
     # A leading byte says nothing where it repeats the sign bit of the byte after it.
-    signs = np.where(rows & _SIGN_BIT, np.uint8(0xFF), np.uint8(0))
-    idle = rows[:, :-1] == signs[:, 1:]
-    skipped = np.cumprod(idle, axis=1).sum(axis=1)
+    telling = np.ones(rows.shape, bool)
+    np.not_equal(rows[:, :-1], (rows[:, 1:].view(np.int8) >> 7).view(np.uint8), out=telling[:, :-1])
+    skipped = telling.argmax(axis=1)
     return rows.reshape(-1), np.arange(len(rows)) * width + skipped, width - skipped
