@@ -96,6 +96,11 @@ class KeyBuilder:
         self._reported.add(partition)
         self._is_open = False
 
+    @property
+    def partitions_seen(self) -> int:
+        """How many partitions there are at least: one more than the greatest index reported."""
+        return max(self._reported, default=-1) + 1
+
     def merge(self, other: KeyBuilder) -> None:
         """Takes the partitions of a closed builder of the same types and limits."""
         if (self.types, self.limits) != (other.types, other.limits):
@@ -158,10 +163,12 @@ class KeyBuilder:
         source: str,
         subject: str = "",
         versions: Mapping[str, int] = MappingProxyType({}),
+        reasons: Sequence[Reason] = (),
     ) -> KeySummary:
         """The summary of all `partitions`; `IncompleteBuildError` unless each of them was reported once.
 
-        `source` says in a few words where the keys come from, `subject` what they filter.
+        `source` says in a few words where the keys come from, `subject` what they filter; `versions` and
+        `reasons` are noted beside what the builder found itself.
         """
         if self._is_open or self._reported != set(range(partitions)):
             found = "rows of one that is not closed" if self._is_open else f"{len(self._reported)}"
@@ -181,7 +188,7 @@ class KeyBuilder:
             source=source,
             partitions=partitions,
             versions=MappingProxyType(dict(versions)),
-            reasons=tuple(self._reasons(subject or source)),
+            reasons=(*reasons, *self._reasons(subject or source)),
         )
 
     def _column(self, at: int) -> KeyColumn:

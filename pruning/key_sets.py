@@ -18,6 +18,7 @@ from pruning.intervals import BoolArray
 from pruning.loose_keys import Span, distinct, folded, roomy_bloom
 from pruning.options import PruningOptions
 from pruning.packed_arrays import Arrays
+from pruning.string_order import ranks, sorted_distinct
 from pruning.value_type import ValueType
 from pruning.xxhash64 import Hashes
 
@@ -100,7 +101,7 @@ class KeySet:
         if len(self.types) > 1:
             self._rows = _sorted_rows(self._rows)
         elif isinstance(self._rows[0], ByteStrings):
-            self._rows = (code.sort_unique(self._rows[0]),)
+            self._rows = (sorted_distinct(self._rows[0]),)
         return self._rows
 
     def filter(self) -> BloomFilter | None:
@@ -203,7 +204,7 @@ def _equal_strings(strings: ByteStrings, first: IntArray, second: IntArray) -> B
 
 
 def _sorted_rows(rows: Columns) -> Columns:
-    lines = [codes.ranks() if isinstance(codes, ByteStrings) else codes for codes in rows]
+    lines = [ranks(codes) if isinstance(codes, ByteStrings) else codes for codes in rows]
     order = np.lexsort(lines[::-1])
     changed = np.ones(len(order), bool)
     changed[1:] = np.logical_or.reduce([line[order][1:] != line[order][:-1] for line in lines])

@@ -10,13 +10,13 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from pruning import codes as code
 from pruning.bloom import MAX_BYTES, BloomFilter
 from pruning.byte_strings import ByteStrings, IntArray
 from pruning.codes import Codes
 from pruning.ranges import RangeSet
+from pruning.string_order import greatest, least
 from pruning.value_type import ValueType
 
 # Enough to follow how keys cluster, few enough to be compared with every container's bounds at no cost.
@@ -104,29 +104,8 @@ def _bounds(codes: Codes) -> tuple[Codes, Codes]:
     if len(codes) == 0:
         return codes, codes
     if isinstance(codes, ByteStrings):
-        return codes.take(_extreme(codes, greatest=False)), codes.take(_extreme(codes, greatest=True))
+        return codes.take(np.array([least(codes)])), codes.take(np.array([greatest(codes)]))
     return codes.min(keepdims=True), codes.max(keepdims=True)
-
-
-def _extreme(strings: ByteStrings, *, greatest: bool) -> IntArray:
-    """Index of a least or greatest string, as an array of one: word by word among those still equal."""
-    padded = np.append(strings.data, np.zeros(_WORD, np.uint8))
-    words = np.ndarray((len(strings.data) + 1,), ">u8", padded, 0, (1,))
-    candidates, lengths, depth = np.arange(len(strings)), strings.lengths(), 0
-    while len(candidates) > 1 and depth < lengths[candidates].max():
-        inside = np.clip(lengths[candidates] - depth, 0, _WORD)
-        at = np.minimum(strings.offsets[candidates] + depth, len(strings.data))
-        found = np.where(inside > 0, words[at].astype(np.uint64) & _LEADING[inside], np.uint64(0))
-        candidates = candidates[found == (found.max() if greatest else found.min())]
-        depth += _WORD
-    # Only trailing NUL bytes tell the rest apart.
-    last = lengths[candidates].argmax() if greatest else lengths[candidates].argmin()
-    return candidates[last : last + 1]
-
-
-_LEADING: npt.NDArray[np.uint64] = np.array(
-    [((1 << 64) - 1) >> (8 * (8 - count)) << (8 * (8 - count)) for count in range(9)], np.uint64
-)
 
 
 def roomy_bloom(keys: int, fpp: float, max_bytes: int) -> BloomFilter:

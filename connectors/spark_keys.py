@@ -1,0 +1,131 @@
+"""Keys of a DataFrame, collected by one job: a partial summary for each partition, then one task that merges them.
+
+However large the DataFrame is, no process holds more of its keys than the limits allow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructField, StructType
+
+from connectors import builds
+from connectors.builds import Build
+from connectors.columns import resolve
+from connectors.delta_versions import versions_read
+from connectors.key_tasks import PIECES_DDL, merge_task, messages, partial_task
+from connectors.storage import has_jvm
+from pruning.errors import InvalidKeysError
+from pruning.key_builder import IncompleteBuildError, KeyBuilder
+from pruning.key_sets import KeyLimits
+from pruning.key_summary import KeySummary
+from pruning.options import PruningOptions
+from pruning.reasons import Reason
+from pruning.value_type import ValueType
+
+_SOURCE_LENGTH = 80
+
+
+def collect(spark: SparkSession, df: DataFrame, options: PruningOptions, name: str) -> KeySummary | Reason:
+    """The summary of all rows of `df`, whose columns are the keys; `name` says what they filter.
+
+    A `Reason` where a column's type cannot be pruned by, and where the job fails or takes longer than
+    `options.build_timeout_seconds`.
+    """
+    (result,) = collect_all(spark, [(df, name)], options)
+    return result
+
+
+def collect_all(
+    spark: SparkSession, frames: Sequence[tuple[DataFrame, str]], options: PruningOptions
+) -> list[KeySummary | Reason]:
+    """The result of `collect` for each DataFrame and name, collected at the same time."""
+    prepared = [_prepared(df, options, name) for df, name in frames]
+    wanted = [each for each in prepared if isinstance(each, Build)]
+    results = builds.run_all(spark, wanted, timeout=options.build_timeout_seconds)
+    collected = iter(results)
+    return [next(collected) if isinstance(each, Build) else each for each in prepared]
+
+
+def _prepared(df: DataFrame, options: PruningOptions, name: str) -> Build[KeySummary] | Reason:
+    types = _key_types(df.schema, name)
+    if isinstance(types, Reason):
+        return types
+    return Build(name, lambda: _collect(df, types, KeyLimits.of(options), name))
+
+
+def _key_types(schema: StructType, name: str) -> Sequence[ValueType] | Reason:
+    if not schema.fields:
+        msg = f"Cannot use keys of {name!r}: found a DataFrame without columns"
+        raise InvalidKeysError(msg)
+    types = []
+    for field in schema.fields:
+        # Under a name of our own, since theirs may be empty or occur twice.
+        renamed = StructType([StructField("key", field.dataType, metadata=field.metadata)])
+        column = resolve(renamed, "key", table=name, case_sensitive=True)
+        if column.type is None:
+            refusal = column.refusal
+            assert refusal is not None  # noqa: S101
+            return Reason(refusal.code, name, f"key column {field.name!r} of type {field.dataType.simpleString()}")
+        types.append(column.type)
+    return types
+
+
+def _collect(df: DataFrame, types: Sequence[ValueType], limits: KeyLimits, name: str) -> KeySummary:
+    keys = df.toDF(*(f"k{at}" for at in range(len(types))))
+    partial = keys.mapInArrow(partial_task(types, limits), PIECES_DDL)
+    merged = partial.repartition(1).mapInArrow(merge_task(types, limits), PIECES_DDL)
+    received = list(messages(merged.toArrow().to_batches()))
+    if len(received) != 1:
+        msg = f"Cannot collect the keys of {name}: expected one message, found {len(received)}"
+        raise IncompleteBuildError(msg)
+    builder = KeyBuilder.from_bytes(received[0])
+    versions, reasons = _versions(merged, name)
+    counted = _partitions(merged)
+    return builder.finish(
+        builder.partitions_seen if counted is None else counted,
+        source=_source(df),
+        subject=name,
+        versions=versions,
+        reasons=reasons,
+    )
+
+
+def _source(df: DataFrame) -> str:
+    text = f"DataFrame({', '.join(df.columns)})"
+    return text if len(text) <= _SOURCE_LENGTH else f"{text[: _SOURCE_LENGTH - 4]}...)"
+
+
+def _versions(executed: DataFrame, name: str) -> tuple[Mapping[str, int], Sequence[Reason]]:
+    if not has_jvm(executed.sparkSession):
+        return {}, ()
+    return versions_read(executed, name)
+
+
+def _partitions(executed: DataFrame) -> int | None:
+    """How many tasks the first stage had, from the plan that ran; None where it does not tell."""
+    if not has_jvm(executed.sparkSession):
+        return None
+    try:
+        return _mappers(executed._jdf.queryExecution().executedPlan())  # noqa: SLF001
+    except Py4JError:
+        return None
+
+
+def _mappers(plan: Any) -> int | None:
+    """The map side of the first exchange below; above it is a line of nodes."""
+    while True:
+        match str(plan.getClass().getSimpleName()):
+            case "AdaptiveSparkPlanExec":
+                plan = plan.executedPlan()
+            case name if name.endswith("QueryStageExec"):
+                plan = plan.plan()
+            case "ShuffleExchangeExec":
+                return int(plan.numMappers())
+            case _ if plan.children().size() == 1:
+                plan = plan.children().head()
+            case _:
+                return None
