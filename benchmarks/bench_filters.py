@@ -1,0 +1,115 @@
+"""How many keys a second the row filters test on one core, and how often a bloom filter errs.
+
+Each filter is tested with keys of which a tenth is in it, in a batch as a scan would bring it. Bitmap and bloom
+are timed from int64 codes, so the bloom's time includes hashing as Spark does. Rates are of the fastest and of
+the median of the runs: the first is what the code can do, the second what a busy machine leaves of it.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from pruning.bitmap import Bitmap
+from pruning.bloom import BloomFilter
+from pruning.byte_strings import ByteStrings, IntArray
+from pruning.hashing import hash_codes
+from pruning.value_type import ValueType
+
+SIZES = (100_000, 1_000_000, 10_000_000)
+RATES = (0.03, 0.01)
+_BIGINT, _STRING = ValueType("bigint"), ValueType("string")
+_BATCH = 1 << 20
+_RUNS = 15
+_ABSENT = 4_000_000
+_MATCHING = 0.1
+
+
+def run(sizes: Sequence[int] = SIZES) -> list[dict[str, Any]]:
+    """One entry for each filter, size and false positive rate."""
+    return [
+        *(bitmap(items) for items in sizes),
+        *(bloom(items, fpp) for fpp in RATES for items in sizes),
+        hashing(),
+    ]
+
+
+def bitmap(items: int) -> dict[str, Any]:
+    # Every other number is a key, so that no answer follows from its neighbour's.
+    codes = np.arange(items, dtype=np.int64) * 2
+    began = time.perf_counter()
+    made = Bitmap.of(codes)
+    build_seconds = time.perf_counter() - began
+    batch = _batch(items)
+    return {
+        "filter": "bitmap",
+        "items": items,
+        "bytes": made.nbytes,
+        "build_seconds": build_seconds,
+        **_rates("tests", lambda: made.contains(batch)),
+    }
+
+
+def bloom(items: int, fpp: float) -> dict[str, Any]:
+    empty = cast("BloomFilter", BloomFilter.of_capacity(items, fpp))
+    codes = np.arange(items, dtype=np.int64) * 2
+    began = time.perf_counter()
+    made = empty.adding(hash_codes(_BIGINT, codes))
+    build_seconds = time.perf_counter() - began
+    absent = np.arange(_ABSENT, dtype=np.int64) * 2 + 1
+    found_fpp = float(made.might_contain(hash_codes(_BIGINT, absent)).mean())
+    batch = _batch(items)
+    return {
+        "filter": "bloom",
+        "items": items,
+        "bytes": made.nbytes,
+        "hashes": made.hash_count,
+        "asked_fpp": fpp,
+        "found_fpp": found_fpp,
+        "found_to_asked": found_fpp / fpp,
+        "build_seconds": build_seconds,
+        **_rates("tests", lambda: made.might_contain(hash_codes(_BIGINT, batch))),
+        **_rates("tests_if_all_match", lambda: made.might_contain(hash_codes(_BIGINT, codes[:_BATCH])), len(codes)),
+    }
+
+
+def hashing() -> dict[str, Any]:
+    letters = np.random.default_rng(0).integers(97, 123, (_BATCH, 16), dtype=np.uint8)
+    strings, numbers = ByteStrings.of_fixed_width(letters), _batch(_BATCH)
+    return {
+        "filter": "xxhash64",
+        **_rates("bigints", lambda: hash_codes(_BIGINT, numbers)),
+        **_rates("strings_of_16", lambda: hash_codes(_STRING, strings)),
+    }
+
+
+def _batch(items: int) -> IntArray:
+    random = np.random.default_rng(1)
+    matching = random.random(_BATCH) < _MATCHING
+    return random.integers(0, items, _BATCH) * 2 + np.where(matching, 0, 1)
+
+
+def _rates(name: str, test: Callable[[], object], count: int = _BATCH) -> dict[str, Any]:
+    """Millions of keys a second of one core, fastest and median."""
+    seconds = []
+    for _ in range(_RUNS):
+        began = time.process_time()
+        test()
+        seconds.append(time.process_time() - began)
+    keys = min(count, _BATCH) / 1e6
+    return {
+        f"{name}_millions_per_second": keys / min(seconds),
+        f"{name}_millions_per_second_median": keys / statistics.median(seconds),
+    }
+
+
+if __name__ == "__main__":
+    for entry in run():
+        print(
+            json.dumps({name: round(value, 4) if isinstance(value, float) else value for name, value in entry.items()})
+        )
