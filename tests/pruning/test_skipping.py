@@ -16,7 +16,7 @@ from pruning.statistics import UNKNOWN, ColumnStatistics, ContainerKind, Contain
 from pruning.value_type import ValueType
 from tests.pruning.plain_pruning import Column, Knowledge, Table, numbers
 from tests.pruning.samples import ALL_TYPES, INF, NAN, Spec
-from tests.pruning.soundness import check_two_columns, check_wrong_statistics
+from tests.pruning.soundness import check_several_columns, check_wrong_statistics
 from tests.pruning.strategies import LAW, specs, values
 
 BIGINT, DOUBLE = ValueType("bigint"), ValueType("double")
@@ -214,8 +214,8 @@ def test_statistics_that_contradict_themselves_keep():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_two_columns_skip_as_value_by_value(seed):
-    check_two_columns(seed)
+def test_several_columns_skip_as_value_by_value(seed):
+    check_several_columns(seed)
 
 
 _KNOWLEDGE = st.builds(Knowledge, *[st.sampled_from((True, True, False))] * 5)

@@ -1,0 +1,24 @@
+"""Bounds that storage keeps cut, against the values that they were cut from; needs no test framework."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from connectors.delta_bounds import StoredBounds
+from pruning import codes as code
+from pruning.value_type import ValueType
+
+
+def check_stored_bounds() -> None:
+    """No value lies above the bound that Delta stored for it."""
+    texts = ["a" * 40, "a" * 31 + "é" * 9, "z" * 31 + "😀" * 3]
+    _assert_above(ValueType("string"), texts, pa.array([text[:32] for text in texts]))
+    moments = [1_600_000_000_123_456, 1_600_000_000_123_999]
+    stored = pa.array([moment // 1000 * 1000 for moment in moments], pa.timestamp("us", "UTC"))
+    _assert_above(ValueType("timestamp"), moments, stored)
+
+
+def _assert_above(type_: ValueType, values: list, stored: pa.Array) -> None:
+    bounds = StoredBounds(type_).sound(stored, stored)
+    line, highs = code.on_one_line(code.encode(type_, values), bounds.highs)
+    assert ((line <= highs) | ~bounds.has_high).all()
