@@ -96,6 +96,9 @@ class ByteStrings:
         while len(open_positions) and depth <= longest:
             members = order[open_positions]
             words = self._words(members, depth)
+            depth += _WORD
+            if (words == words[0]).all():
+                continue
             resorted = np.lexsort((words, ranks[members]))
             members, words = members[resorted], words[resorted]
             order[open_positions] = members
@@ -105,7 +108,6 @@ class ByteStrings:
             ranks[members] = open_positions[np.maximum.accumulate(np.where(starts, np.arange(len(members)), 0))]
             shared = ~starts | np.append(~starts[1:], [False])
             open_positions = open_positions[shared]
-            depth += _WORD
         return _dense(self._split_by_length(ranks))
 
     def _split_by_length(self, ranks: IntArray) -> IntArray:

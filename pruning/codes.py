@@ -111,9 +111,12 @@ def on_one_line(*arrays: Codes) -> tuple[IntArray, ...]:
     """
     if all(isinstance(array, np.ndarray) for array in arrays):
         return tuple(array for array in arrays if isinstance(array, np.ndarray))
-    ranks = ByteStrings.concat(array for array in arrays if isinstance(array, ByteStrings)).ranks() * 2
-    ends = np.cumsum([len(array) for array in arrays])
-    return tuple(np.split(ranks, ends[:-1]))
+    # An array that comes twice, as both ends of single values, is ranked once.
+    distinct = {id(array): array for array in arrays if isinstance(array, ByteStrings)}
+    ranks = ByteStrings.concat(distinct.values()).ranks() * 2
+    ends = np.cumsum([len(array) for array in distinct.values()])
+    lines = dict(zip(distinct, np.split(ranks, ends[:-1]), strict=True))
+    return tuple(lines[id(array)] for array in arrays)
 
 
 def render(type_: ValueType, codes: Codes, index: int) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -193,12 +192,13 @@ class _Line:
     def range_set(self, line: Intervals) -> RangeSet:
         if self.type.physical is Physical.INT64:
             return RangeSet(self.type, line[0], line[0] if np.array_equal(*line) else line[1])
-        flat = np.concatenate([np.zeros(0, np.int64), *self.positions])
+        distinct = {id(array): (array, place) for array, place in zip(self.arrays, self.positions, strict=True)}
+        flat = np.concatenate([np.zeros(0, np.int64), *(place for _, place in distinct.values())])
         table, where = np.unique(flat, return_index=True)
         unbounded = len(line[1]) > 0 and int(line[1][-1]) == GREATEST
         # An open end has no code: the low of its range stands in.
         ends = np.append(line[1][:-1], line[0][-1:]) if unbounded else line[1]
-        values = ByteStrings.concat(array for array in self.arrays if isinstance(array, ByteStrings))
+        values = ByteStrings.concat(array for array, _ in distinct.values() if isinstance(array, ByteStrings))
         lows = values.take(where[np.searchsorted(table, line[0])])
         if np.array_equal(line[0], ends):
             return RangeSet(self.type, lows, lows, unbounded)
@@ -211,19 +211,13 @@ def _together(*sets: RangeSet) -> tuple[tuple[Intervals, ...], _Line]:
     if len(types) > 1:
         msg = f"Cannot combine ranges of {' and '.join(sorted(types))}: coerce one to the other's type first"
         raise ValueError(msg)
-    arrays = tuple(array for each in sets for array in _ends(each))
-    positions = iter(code.on_one_line(*arrays))
-    lines, flat = [], []
-    for each in sets:
-        lows = next(positions)
-        highs = lows if each.highs is each.lows else next(positions)
-        flat += [lows] if each.highs is each.lows else [lows, highs]
-        lines.append((lows, _with_open_end(highs) if each.unbounded else highs))
-    return tuple(lines), _Line(sets[0].type, arrays, tuple(flat))
-
-
-def _ends(each: RangeSet) -> Iterable[Codes]:
-    return (each.lows,) if each.highs is each.lows else (each.lows, each.highs)
+    arrays = tuple(array for each in sets for array in (each.lows, each.highs))
+    positions = code.on_one_line(*arrays)
+    lines = tuple(
+        (lows, _with_open_end(highs) if each.unbounded else highs)
+        for each, lows, highs in zip(sets, positions[::2], positions[1::2], strict=True)
+    )
+    return lines, _Line(sets[0].type, arrays, positions)
 
 
 def _with_open_end(highs: IntArray) -> IntArray:
