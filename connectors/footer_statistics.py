@@ -15,8 +15,8 @@ Everything else (INT96, UUID, FLOAT16, intervals, time, byte arrays in the depre
 
 from __future__ import annotations
 
-import json
 import math
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -24,17 +24,19 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from connectors.footer_schema import Annotation, LeafType
+from connectors.thrift import Struct
 from pruning import codes as code
 from pruning.codes import GREATEST, LEAST
 from pruning.statistics import UNKNOWN
 from pruning.value_type import INTEGER_BITS, Physical, ValueType
 
 Code: TypeAlias = int | bytes
-Bounds: TypeAlias = tuple[Code, Code] | None
 ToCode: TypeAlias = Callable[[Any], Code | None]
 
 _BYTE_ARRAYS = ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
-_TEXTS = ("STRING", "ENUM", "JSON", "BSON", "NONE")
+_FIXED = {"INT32": "<i", "INT64": "<q", "FLOAT": "<f", "DOUBLE": "<d", "BOOLEAN": "<?"}
+_TEXTS = ("TEXT", "NONE")
 _MICROSECONDS = {"milliseconds": 1000, "microseconds": 1}
 _DAY = 86_400_000_000
 _INTEGER_DIGITS = {"INT32": 10, "INT64": 20}
@@ -42,70 +44,89 @@ _INTEGER_DIGITS = {"INT32": 10, "INT64": 20}
 _FIRST_GREGORIAN_DAY = -141_427
 _FIRST_STANDARD_TIME = -2_208_988_800_000_000
 
-
-@dataclass(frozen=True, slots=True)
-class Annotation:
-    """The logical type of a leaf, of which a field counts only where its kind has it."""
-
-    kind: str
-    bits: int = 0
-    is_signed: bool = True
-    unit: str = ""
-
-    @staticmethod
-    def of(kind: str, text: str) -> Annotation:
-        """From pyarrow's name and JSON of a logical type."""
-        fields = json.loads(text) if kind in ("INT", "TIMESTAMP") else {}
-        return Annotation(kind, fields.get("bitWidth", 0), fields.get("isSigned", True), fields.get("timeUnit", ""))
+# Fields of a chunk's `Statistics`.
+_OLD_MAX, _OLD_MIN, _NULL_COUNT, _MAX, _MIN = 1, 2, 3, 5, 6
 
 
 @dataclass(frozen=True, slots=True)
-class LeafType:
-    """What a file says of one leaf column's values.
+class ChunkBounds:
+    """What one column chunk is known to hold; a code counts where it is not None."""
 
-    `is_ordered` says that bounds follow the order that the format's specification gives the type: without it
-    byte arrays may have been compared as signed bytes. `is_gregorian` says that dates and timestamps surely
-    count in the calendar that Spark reads them in.
-    """
-
-    physical: str
-    annotation: Annotation
-    precision: int
-    scale: int
-    is_ordered: bool
-    is_gregorian: bool
+    low: Code | None = None
+    high: Code | None = None
+    nulls: int = UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
 class Decoder:
-    """Brings a chunk's bounds to codes: `to_code` for each end, then checks of the pair."""
+    """Brings a chunk's statistics to codes.
 
+    `unpack` reads a bound's bytes, None where they are no value; `to_code` gives its code, None where it proves
+    nothing. A low below `least_trusted`, or an unknown one, makes both ends unknown.
+    """
+
+    unpack: Callable[[bytes], Any]
     to_code: ToCode
+    is_ordered: bool
+    takes_old: bool
     least_trusted: int | None = None
 
-    def bounds(self, low: object, high: object) -> Bounds:
-        """Both codes, or None where they prove nothing."""
-        low_code, high_code = self.to_code(low), self.to_code(high)
-        if low_code is None or high_code is None or low_code > high_code:  # type: ignore[operator]
+    def bounds(self, statistics: Struct) -> tuple[Code | None, Code | None]:
+        """Low and high, None where they prove nothing."""
+        if self.is_ordered and (_MIN in statistics or _MAX in statistics):
+            low, high = self._code(statistics.get(_MIN)), self._code(statistics.get(_MAX))
+        elif self.takes_old:
+            low, high = self._code(statistics.get(_OLD_MIN)), self._code(statistics.get(_OLD_MAX))
+        else:
+            return None, None
+        if low is _WRONG or high is _WRONG or (low is not None and high is not None and low > high):
+            return None, None
+        if self.least_trusted is not None and (low is None or low < self.least_trusted):
+            return None, None
+        return low, high
+
+    def _code(self, bound: object) -> Any:
+        """The code of one end; None without one, `_WRONG` for one that makes the other end doubtful, too."""
+        if bound is None:
             return None
-        if self.least_trusted is not None and low_code < self.least_trusted:  # type: ignore[operator]
-            return None
-        return low_code, high_code
+        value = self.unpack(bound) if isinstance(bound, bytes) else None
+        found = None if value is None else self.to_code(value)
+        return _WRONG if found is None else found
+
+
+_WRONG = object()
+
+
+def chunk_bounds(statistics: Struct, rows: int, decoder_: Decoder | None, *, has_null_parents: bool) -> ChunkBounds:
+    """What the statistics of a chunk of `rows` rows prove."""
+    has_bounds = not statistics.keys().isdisjoint((_OLD_MAX, _OLD_MIN, _MAX, _MIN))
+    nulls = null_count(statistics.get(_NULL_COUNT), rows, has_bounds=has_bounds, has_null_parents=has_null_parents)
+    low, high = decoder_.bounds(statistics) if decoder_ else (None, None)
+    return ChunkBounds(low, high, nulls)
 
 
 @lru_cache(maxsize=4096)
-def decoder(leaf: LeafType, type_: ValueType) -> Decoder | None:
-    """What decodes the bounds of `leaf` under a column of `type_`; None where they can prove nothing."""
-    if leaf.physical in _BYTE_ARRAYS and not leaf.is_ordered:
-        return None
-    to_code = _to_code(leaf, type_)
+def decoder(leaf: LeafType, type_: ValueType, *, is_ordered: bool, is_gregorian: bool) -> Decoder | None:
+    """What decodes the bounds of `leaf` under a column of `type_`; None where they can prove nothing.
+
+    `is_ordered` says that new bounds follow the order that the format's specification gives the type. Old bounds
+    are in the signed order of the physical type, which is right for numbers and wrong for byte arrays.
+    """
+    is_bytes = leaf.physical in _BYTE_ARRAYS
+    to_code = None if is_bytes and not is_ordered else _to_code(leaf, type_)
     if to_code is None:
         return None
     # Values before the switch move when Spark rebases them, values after it stay, so one early bound taints both.
     is_rebased = type_.name in ("date", "timestamp") or leaf.annotation.kind == "DATE"
-    if is_rebased and not leaf.is_gregorian:
-        return Decoder(to_code, _least_trusted(type_))
-    return Decoder(to_code)
+    trusted = _least_trusted(type_) if is_rebased and not is_gregorian else None
+    return Decoder(_unpacker(leaf), to_code, is_ordered, takes_old=not is_bytes, least_trusted=trusted)
+
+
+def _unpacker(leaf: LeafType) -> Callable[[bytes], Any]:
+    if leaf.physical in _BYTE_ARRAYS:
+        return bytes
+    layout = struct.Struct(_FIXED[leaf.physical])
+    return lambda bound: layout.unpack(bound)[0] if len(bound) == layout.size else None
 
 
 def _least_trusted(type_: ValueType) -> int:
@@ -118,14 +139,14 @@ def _least_trusted(type_: ValueType) -> int:
             return _FIRST_GREGORIAN_DAY * _DAY
 
 
-def null_count(found: int | None, values: int, *, has_bounds: bool, is_nested: bool) -> int:
+def null_count(found: object, values: int, *, has_bounds: bool, has_null_parents: bool) -> int:
     """The NULLs among `values` values, `UNKNOWN` where the count cannot be trusted.
 
-    Writers have left out the NULLs that a NULL parent makes, so no nested column is known to have none.
+    Writers have left out the NULLs that a NULL parent makes, so below one no column is known to have none.
     """
-    if found is None or not 0 <= found <= values or (has_bounds and found == values):
+    if not isinstance(found, int) or not 0 <= found <= values or (has_bounds and found == values):
         return UNKNOWN
-    return UNKNOWN if is_nested and found == 0 else found
+    return UNKNOWN if has_null_parents and found == 0 else found
 
 
 def _to_code(leaf: LeafType, type_: ValueType) -> ToCode | None:
@@ -214,9 +235,9 @@ def _timestamp(leaf: LeafType, type_: ValueType) -> ToCode | None:
 
 def _decimal(leaf: LeafType, type_: ValueType) -> ToCode | None:
     match leaf.annotation:
-        case Annotation(kind="DECIMAL"):
-            fits = type_.precision - type_.scale >= leaf.precision - leaf.scale and type_.scale >= leaf.scale
-            return _unscaled(leaf, type_, leaf.scale) if fits else None
+        case Annotation(kind="DECIMAL") as stored:
+            fits = type_.precision - type_.scale >= stored.precision - stored.scale and type_.scale >= stored.scale
+            return _unscaled(leaf, type_, stored.scale) if fits else None
         case Annotation(kind="INT", bits=64, is_signed=False):
             exact = leaf.physical == "INT64" and (type_.precision, type_.scale) == (20, 0)
             return (lambda value: _decimal_code(type_, value % (1 << 64))) if exact else None
@@ -230,11 +251,18 @@ def _decimal(leaf: LeafType, type_: ValueType) -> ToCode | None:
 
 def _unscaled(leaf: LeafType, type_: ValueType, scale: int) -> ToCode | None:
     factor = 10 ** (type_.scale - scale)
-    if leaf.physical in _BYTE_ARRAYS:
-        return lambda value: _decimal_code(type_, int.from_bytes(value, "big", signed=True) * factor)
+    if leaf.physical == "BYTE_ARRAY":
+        return lambda value: _decimal_code(type_, _big_endian(value) * factor) if value else None
+    if leaf.physical == "FIXED_LEN_BYTE_ARRAY":
+        # A bound of another width was cut, and a number that was cut is another number.
+        return lambda value: _decimal_code(type_, _big_endian(value) * factor) if len(value) == leaf.length else None
     if leaf.physical in _INTEGER_DIGITS:
         return lambda value: _decimal_code(type_, value * factor)
     return None
+
+
+def _big_endian(value: bytes) -> int:
+    return int.from_bytes(value, "big", signed=True)
 
 
 def _decimal_code(type_: ValueType, unscaled: int) -> Code | None:

@@ -7,15 +7,13 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
-from connectors.footer_columns import Leaves, Place, locate
-from connectors.footer_statistics import Bounds, null_count
-from connectors.storage import TRAILER, Storage
+from connectors.footer_columns import FooterColumn, leaves_under, locate
+from connectors.footer_parse import Footer, Schemas, chunk_statistics, parse_footer
+from connectors.footer_statistics import ChunkBounds, chunk_bounds, decoder
+from connectors.storage import Storage
 from pruning import codes as code
 from pruning.byte_strings import ByteStrings
 from pruning.codes import Codes
@@ -23,10 +21,11 @@ from pruning.reasons import Reason, ReasonCode
 from pruning.statistics import UNKNOWN, ColumnStatistics, ContainerKind, Containers
 from pruning.value_type import Physical, ValueType
 
+__all__ = ["FileRef", "FooterCache", "FooterColumn", "FooterResult", "read_row_groups"]
+
 _THREADS = 16
 _MOST_PROBLEMS = 5
-# A parsed footer takes several times its bytes: one object per column chunk, with strings and statistics.
-_PARSED_FACTOR = 8
+_NOTHING = ChunkBounds()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,36 +41,12 @@ class FileRef:
     modified: int
 
 
-@dataclass(frozen=True, slots=True)
-class FooterColumn:
-    """A leaf column as files name it: physical names from the top, and the type that Spark reads it as.
-
-    - `name`: what the statistics are called
-    - `missing_is_null`: False where a file without the column does not read as NULL (a column default)
-    - `field_ids`: the ids along the path where Spark finds columns by id; a leaf without them is then unknown
-    """
-
-    name: str
-    path: tuple[str, ...]
-    type: ValueType
-    missing_is_null: bool = True
-    field_ids: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Footer:
-    """A parsed footer, the leaves that its schema names, and about how many bytes it keeps in memory."""
-
-    metadata: pq.FileMetaData
-    leaves: Leaves
-    weight: int
-
-
 class FooterCache:
     """Parsed footers up to `most_bytes`, the least recently used dropped first; for any number of threads."""
 
     def __init__(self, most_bytes: int = 256 << 20) -> None:
         self._most = most_bytes
+        self.schemas = Schemas()
         self._footers: OrderedDict[FileRef, Footer] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()
@@ -94,13 +69,13 @@ class FooterCache:
     def put(self, file: FileRef, footer: Footer) -> None:
         """Keep `footer`, at the cost of older ones."""
         with self._lock:
-            if file in self._footers or footer.weight > self._most:
+            if file in self._footers or footer.nbytes > self._most:
                 return
             self._footers[file] = footer
-            self._bytes += footer.weight
+            self._bytes += footer.nbytes
             while self._bytes > self._most:
                 _, dropped = self._footers.popitem(last=False)
-                self._bytes -= dropped.weight
+                self._bytes -= dropped.nbytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,12 +112,6 @@ def read_row_groups(  # noqa: PLR0913 - what to read, and the three things the c
     return FooterResult(gathered.containers(), _shortened(problems))
 
 
-def parse_footer(footer: bytes) -> Footer:
-    """A footer of its bytes with their trailer; `ValueError` or `OSError` where they are none."""
-    metadata = pq.read_metadata(pa.BufferReader(footer))
-    return Footer(metadata, Leaves.of(metadata, footer[:-TRAILER]), len(footer) * _PARSED_FACTOR)
-
-
 def _footers(files: Sequence[FileRef], storage: Storage, cache: FooterCache) -> Iterator[Footer | Exception]:
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="footers") as pool:
         yield from pool.map(lambda file: _load(file, storage, cache), files)
@@ -152,8 +121,8 @@ def _load(file: FileRef, storage: Storage, cache: FooterCache) -> Footer | Excep
     if cached := cache.get(file):
         return cached
     try:
-        footer = parse_footer(storage.read_footer(file.path, file.size))
-    except (OSError, ValueError, MemoryError, pa.ArrowException) as error:
+        footer = parse_footer(storage.read_footer(file.path, file.size), cache.schemas)
+    except (OSError, ValueError, MemoryError) as error:
         return error
     cache.put(file, footer)
     return footer
@@ -164,34 +133,38 @@ class _Series:
     """Statistics of one column, one entry per row group added so far."""
 
     column: FooterColumn
-    bounds: list[Bounds] = field(default_factory=list)
-    nulls: list[int] = field(default_factory=list)
+    bounds: list[ChunkBounds] = field(default_factory=list)
 
-    def add(self, bounds: Bounds, nulls: int) -> None:
-        self.bounds.append(bounds)
-        self.nulls.append(nulls)
-
-    def add_chunk(self, place: Place, group: Any, rows: int) -> None:
-        """The statistics of this column in one row group of `rows` rows."""
-        if place.is_missing:
-            self.add(None, rows)
-        elif place.index is None:
-            self.add(None, UNKNOWN)
-        else:
-            self.add(*_chunk_statistics(place, group.column(place.index), rows))
+    def add_file(self, footer: Footer, *, case_sensitive: bool) -> None:
+        """The row groups of one file."""
+        place = locate(footer.schema, self.column, case_sensitive=case_sensitive)
+        if place.leaf is None or place.type is None:
+            rows = footer.rows.tolist()
+            self.bounds.extend(ChunkBounds(nulls=count) if place.is_missing else _NOTHING for count in rows)
+            return
+        decodes = decoder(
+            place.type,
+            self.column.type,
+            is_ordered=bool(footer.is_ordered[place.leaf]),
+            is_gregorian=footer.is_gregorian,
+        )
+        for group, rows in enumerate(footer.rows.tolist()):
+            found = chunk_statistics(footer, group, place.leaf)
+            known = found and chunk_bounds(found, rows, decodes, has_null_parents=place.has_null_parents)
+            self.bounds.append(known or _NOTHING)
 
     def statistics(self) -> ColumnStatistics:
         """All entries as arrays."""
         type_ = self.column.type
-        has = np.array([each is not None for each in self.bounds], bool)
+        lows, highs = [each.low for each in self.bounds], [each.high for each in self.bounds]
         return ColumnStatistics(
             type_,
-            _codes(type_, [each and each[0] for each in self.bounds]),
-            _codes(type_, [each and each[1] for each in self.bounds]),
-            has_low=has,
-            has_high=has,
-            null_count=np.array(self.nulls, np.int64),
-            may_have_nan=np.full(len(has), type_.is_float),
+            _codes(type_, lows),
+            _codes(type_, highs),
+            has_low=np.array([low is not None for low in lows], bool),
+            has_high=np.array([high is not None for high in highs], bool),
+            null_count=np.array([each.nulls for each in self.bounds], np.int64),
+            may_have_nan=np.full(len(self.bounds), type_.is_float),
         )
 
 
@@ -209,20 +182,18 @@ class _Gathered:
         """A file of which only the size is known."""
         self._add(parent, file.path, UNKNOWN, file.size)
         for each in self.series:
-            each.add(None, UNKNOWN)
+            each.bounds.append(_NOTHING)
 
     def add(
         self, parent: int, file: FileRef, footer: Footer, projected: Sequence[str] | None, *, case_sensitive: bool
     ) -> None:
         """The row groups of one file."""
-        chunks = footer.leaves.under(projected, case_sensitive=case_sensitive)
-        places = [locate(footer.leaves, each.column, case_sensitive=case_sensitive) for each in self.series]
-        for index in range(footer.metadata.num_row_groups):
-            group = footer.metadata.row_group(index)
-            size = sum(group.column(chunk).total_compressed_size for chunk in chunks)
-            self._add(parent, f"{file.path}#{index}", group.num_rows, size)
-            for each, place in zip(self.series, places, strict=True):
-                each.add_chunk(place, group, group.num_rows)
+        chunks = leaves_under(footer.schema, projected, case_sensitive=case_sensitive)
+        sizes = footer.sizes[:, chunks].sum(axis=1).tolist()
+        for index, rows in enumerate(footer.rows.tolist()):
+            self._add(parent, f"{file.path}#{index}", rows, sizes[index])
+        for each in self.series:
+            each.add_file(footer, case_sensitive=case_sensitive)
 
     def _add(self, parent: int, name: str, rows: int, size: int) -> None:
         self.parents.append(parent)
@@ -240,26 +211,6 @@ class _Gathered:
             {each.column.name: each.statistics() for each in self.series},
             np.array(self.parents, np.int64),
         )
-
-
-def _chunk_statistics(place: Place, chunk: Any, rows: int) -> tuple[Bounds, int]:
-    try:
-        found = chunk.statistics
-        if found is None or chunk.num_values != rows:
-            return None, UNKNOWN
-        has_bounds = bool(found.has_min_max)
-        nulls = null_count(
-            found.null_count if found.has_null_count else None,
-            rows,
-            has_bounds=has_bounds,
-            is_nested=place.is_nested,
-        )
-        if not has_bounds or place.decoder is None:
-            return None, nulls
-        return place.decoder.bounds(found.min_raw, found.max_raw), nulls
-    except (OSError, ValueError, NotImplementedError, pa.ArrowException):
-        # Bounds of a length that their type cannot have: the chunk is unknown, the file is not.
-        return None, UNKNOWN
 
 
 def _codes(type_: ValueType, values: Sequence[int | bytes | None]) -> Codes:
