@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Mapping
+from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any
 
 from pruning.errors import InvalidOptionError
@@ -46,43 +46,46 @@ class PruningOptions:
 
     def __post_init__(self) -> None:
         for each in fields(self):
-            _check(each.name, getattr(self, each.name), type(each.default), each.metadata)
+            _check(each, getattr(self, each.name))
 
     @staticmethod
-    def from_conf(get: Callable[[str], str | None]) -> PruningOptions:
-        """Options from Spark confs: `get` returns the text of a conf, or None where it is not set."""
-        found = {each.name: get(CONF_PREFIX + each.name) for each in fields(PruningOptions)}
-        texts = {name: text for name, text in found.items() if text is not None}
-        return PruningOptions().with_texts(texts)
+    def from_confs(confs: Mapping[str, str]) -> PruningOptions:
+        """Options from all confs of a Spark session; `InvalidOptionError` for a `spark.pruning.` conf of no field."""
+        own = {name: text for name, text in confs.items() if name.startswith(CONF_PREFIX)}
+        return PruningOptions().with_texts({name.removeprefix(CONF_PREFIX): text for name, text in own.items()})
 
     def with_texts(self, texts: Mapping[str, str]) -> PruningOptions:
         """These options with some fields parsed from text."""
-        kinds = {each.name: type(each.default) for each in fields(self)}
-        if unknown := sorted(set(texts) - set(kinds)):
-            msg = f"Cannot set {', '.join(map(repr, unknown))}: expected one of {', '.join(kinds)}"
+        known = {each.name: each for each in fields(self)}
+        if unknown := sorted(set(texts) - set(known)):
+            msg = f"Cannot set {', '.join(map(repr, unknown))}: expected one of {', '.join(known)}"
             raise InvalidOptionError(msg)
-        parsed: dict[str, Any] = {name: _parse(name, text, kinds[name]) for name, text in texts.items()}
+        parsed: dict[str, Any] = {name: _parse(known[name], text) for name, text in texts.items()}
         return replace(self, **parsed)
 
 
-def _parse(name: str, text: str, kind: type) -> object:
+def _parse(known: Field[Any], text: str) -> object:
     try:
-        if kind is bool:
+        if isinstance(known.default, bool):
             return {"true": True, "false": False}[text.strip().lower()]
-        return kind(text)
+        return type(known.default)(text)
     except (KeyError, ValueError) as error:
-        expected = "true or false" if kind is bool else "a number"
-        msg = f"Cannot set {name!r} to {text!r}: expected {expected}"
-        raise InvalidOptionError(msg) from error
+        raise _refused(known, text) from error
 
 
-def _check(name: str, value: Any, kind: type, allowed: Mapping[str, Any]) -> None:
-    if kind is bool:
-        if not isinstance(value, bool):
-            msg = f"Cannot set {name!r} to {value!r}: expected True or False"
-            raise InvalidOptionError(msg)
-        return
-    numeric = isinstance(value, (int, float) if kind is float else int) and not isinstance(value, bool)
-    if not numeric or not allowed["least"] <= value <= allowed["most"]:
-        msg = f"Cannot set {name!r} to {value!r}: expected a number from {allowed['least']} to {allowed['most']}"
-        raise InvalidOptionError(msg)
+def _check(known: Field[Any], value: Any) -> None:
+    if isinstance(known.default, bool):
+        valid = isinstance(value, bool)
+    else:
+        numbers = (int, float) if isinstance(known.default, float) else int
+        valid = isinstance(value, numbers) and not isinstance(value, bool)
+        valid = valid and known.metadata["least"] <= value <= known.metadata["most"]
+    if not valid:
+        raise _refused(known, value)
+
+
+def _refused(known: Field[Any], value: object) -> InvalidOptionError:
+    expected = "true or false"
+    if known.metadata:
+        expected = f"a number from {known.metadata['least']} to {known.metadata['most']}"
+    return InvalidOptionError(f"Cannot set {known.name!r} to {value!r}: expected {expected}")

@@ -62,7 +62,7 @@ def pruned_read(  # noqa: PLR0913 - keywords, each with one meaning
         found = "an empty mapping" if isinstance(given, Mapping) else type(given).__name__
         msg = f"Cannot prune by keys given as {found}: expected a mapping of at least one column to its keys"
         raise InvalidKeysError(msg)
-    chosen = options if options is not None else PruningOptions.from_conf(lambda name: spark.conf.get(name, None))
+    chosen = options if options is not None else PruningOptions.from_confs(spark.conf.getAll)
     request = pipeline.Request(os.fspath(source), dict(keys), columns, format, version, timestamp, chosen, exact)
     df, record = pipeline.run(spark, request)
     setattr(df, _RECORD, record)

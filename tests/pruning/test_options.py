@@ -14,13 +14,17 @@ RANGED = tuple(each for each in fields(PruningOptions) if each.metadata)
 
 
 def test_no_conf_gives_the_defaults():
-    assert PruningOptions() == PruningOptions.from_conf(lambda _: None)
+    assert PruningOptions() == PruningOptions.from_confs({"spark.app.name": "x", "spark.pruningmax_ranges": "1"})
 
 
 def test_each_field_is_a_spark_conf_of_its_own_name():
-    asked = []
-    PruningOptions.from_conf(asked.append)
-    assert [f"spark.pruning.{name}" for name in FIELDS] == asked
+    texts = {f"spark.pruning.{name}": str(getattr(PruningOptions(), name)) for name in FIELDS}
+    assert PruningOptions() == PruningOptions.from_confs(texts)
+
+
+def test_a_conf_of_no_field_is_refused():
+    with pytest.raises(InvalidOptionError, match=r"Cannot set 'max_rangs': expected one of enabled, "):
+        PruningOptions.from_confs({"spark.pruning.max_rangs": "3"})
 
 
 @pytest.mark.parametrize(
@@ -35,7 +39,7 @@ def test_each_field_is_a_spark_conf_of_its_own_name():
     ],
 )
 def test_a_conf_sets_its_field_alone(name, text, expected):
-    found = PruningOptions.from_conf({CONF_PREFIX + name: text}.get)
+    found = PruningOptions.from_confs({CONF_PREFIX + name: text})
     assert PruningOptions(**{name: expected}) == found
 
 
@@ -71,7 +75,7 @@ def test_a_value_of_the_wrong_kind_is_refused(name, value):
 @pytest.mark.parametrize(
     ("name", "text", "expected"),
     [
-        pytest.param("max_ranges", "many", "a number", id="word"),
+        pytest.param("max_ranges", "many", "a number from 1 to 1000", id="word"),
         pytest.param("max_ranges", "", "a number", id="empty"),
         pytest.param("max_ranges", "1.5", "a number", id="fraction"),
         pytest.param("max_ranges", "9" * 5000, "a number", id="too-long-to-read"),
@@ -83,7 +87,7 @@ def test_a_value_of_the_wrong_kind_is_refused(name, value):
 )
 def test_a_conf_that_cannot_be_read_names_the_field_the_text_and_the_remedy(name, text, expected):
     with pytest.raises(InvalidOptionError) as caught:
-        PruningOptions.from_conf({CONF_PREFIX + name: text}.get)
+        PruningOptions.from_confs({CONF_PREFIX + name: text})
     assert str(caught.value).startswith(f"Cannot set {name!r} to ")
     assert f"expected {expected}" in str(caught.value)
 
