@@ -126,7 +126,7 @@ def row_keys(spark: SparkSession, collected: Collected, decision: Decision, opti
     summary = collected.summary
     match decision.test:
         case RowTest.SEMI_JOIN if summary is not None and summary.exact:
-            frame, broadcast = keys_frame(spark, _key_arrays(summary))
+            frame, broadcast = keys_frame(spark, summary.types, _key_arrays(summary))
             return RowKeys(collected.columns, frame, broadcast)
         case RowTest.SEMI_JOIN:
             return RowKeys(collected.columns, collected.frame)

@@ -15,6 +15,7 @@ from connectors.columns import Column, quoted
 from connectors.spark_bloom import might_contain_column
 from connectors.spark_literals import in_list_sql, ranges_sql
 from pruning.scan_plan import Decision, RowTest, ScanPlan
+from pruning.value_type import ValueType
 
 _KEY = "__scanprune_key_{}"
 # Above this the keys are shuffled to the rows instead of being sent to every executor.
@@ -66,11 +67,13 @@ def semi_joined(df: DataFrame, row_keys: RowKeys) -> DataFrame:
     return df.join(frame, on=pairs, how="left_semi")
 
 
-def keys_frame(spark: SparkSession, arrays: Sequence[pa.Array]) -> tuple[DataFrame, bool]:
+def keys_frame(spark: SparkSession, types: Sequence[ValueType], arrays: Sequence[pa.Array]) -> tuple[DataFrame, bool]:
     """A DataFrame of key columns held on the driver, and whether it is small enough to broadcast."""
     names = [_KEY.format(index) for index in range(len(arrays))]
     table = pa.Table.from_arrays(list(arrays), names=names)
-    return spark.createDataFrame(table), table.nbytes <= _BROADCAST_BYTES
+    # Without a schema, local timestamps would go through the session's time zone.
+    schema = ", ".join(f"{name} {type_}" for name, type_ in zip(names, types, strict=True))
+    return spark.createDataFrame(table, schema), table.nbytes <= _BROADCAST_BYTES
 
 
 def _tested(df: DataFrame, decision: Decision, row_keys: RowKeys) -> DataFrame:

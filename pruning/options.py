@@ -68,7 +68,7 @@ def _parse(known: Field[Any], text: str) -> object:
     try:
         if isinstance(known.default, bool):
             return {"true": True, "false": False}[text.strip().lower()]
-        return type(known.default)(text)
+        return int(text) if isinstance(known.default, int) else float(text)
     except (KeyError, ValueError) as error:
         raise _refused(known, text) from error
 
