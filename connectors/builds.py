@@ -168,7 +168,7 @@ class _Running(Generic[T]):
             return self.future.result()
         if not isinstance(error, Exception):
             raise error
-        logger.debug("The build of %s failed", self.build.subject, exc_info=error)
+        logger.debug("The build of %s failed: %.300s", self.build.subject, error)
         return Reason(ReasonCode.BUILD_FAILED, self.build.subject, one_line(error))
 
 

@@ -1,0 +1,204 @@
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from connectors.local_keys import summary_of
+from connectors.spark_keys import collect, collect_all
+from pruning import codes as code
+from pruning.domain import Domain
+from pruning.errors import InvalidKeysError
+from pruning.key_summary import KeySummary
+from pruning.options import PruningOptions
+from pruning.value_type import ValueType
+
+pytestmark = pytest.mark.spark
+
+NAN = float("nan")
+OPTIONS = PruningOptions()
+ZONES = ["UTC", "Asia/Kathmandu", "America/St_Johns", "Europe/Stockholm"]
+# Year 1, the day before the calendar reform, 1850 where zones had seconds, and the last microsecond of 9999.
+MOMENTS = [-62135596800000000, -12219292800000001, -3786829932000000, -1, 0, 1, 253402300799999999, None]
+CASES = [
+    (pa.int8(), [-128, 127, None, 127]),
+    (pa.int16(), [-32768, 32767]),
+    (pa.int32(), [-(2**31), 2**31 - 1, None]),
+    (pa.int64(), [-(2**63), 2**63 - 1, 0]),
+    (pa.float32(), [NAN, -0.0, 0.0, math.inf, -1.5, None]),
+    (pa.float64(), [NAN, -0.0, 5e-324, -math.inf, NAN, None]),
+    (pa.bool_(), [True, False, None]),
+    (pa.decimal128(7, 2), [Decimal("-99999.99"), Decimal("0.01"), None]),
+    (pa.decimal128(38, 10), [Decimal("-1234567890123456789012345678.0000000001"), Decimal(0)]),
+    (pa.string(), ["", "é", "\U0001f600", "z" * 40, "a\0", None, ""]),
+    (pa.binary(), [b"", b"\xff\x00", None]),
+]
+
+
+def collected(spark, df, options=OPTIONS):
+    result = collect(spark, df, options, "k")
+    assert isinstance(result, KeySummary), result
+    return result
+
+
+def facts(summary):
+    return summary.columns, summary.rows, summary.null_rows, summary.distinct, summary.key_rows
+
+
+def listed(summary):
+    (domain,) = summary.domains
+    return code.decode(domain.type, domain.ranges.points())
+
+
+@pytest.fixture
+def conf(spark):
+    """Sets confs of the session for one test."""
+    before = {}
+
+    def set_conf(name, value):
+        before.setdefault(name, spark.conf.get(name))
+        spark.conf.set(name, value)
+
+    yield set_conf
+    for name, value in before.items():
+        spark.conf.set(name, value)
+
+
+@pytest.mark.parametrize(("arrow_type", "values"), CASES, ids=[str(case[0]) for case in CASES])
+def test_keys_are_those_of_the_local_path(spark, arrow_type, values):
+    array = pa.array(values, arrow_type)
+    df = spark.createDataFrame(pa.table({"k": array})).repartition(3)
+    result = collected(spark, df)
+    assert facts(summary_of(array, result.types, OPTIONS, "k")) == facts(result)
+
+
+@pytest.mark.parametrize("zone", ZONES)
+def test_moments_are_microseconds_of_utc_whatever_the_zone_of_the_session(spark, conf, zone):
+    conf("spark.sql.session.timeZone", zone)
+    numbers = spark.createDataFrame([(each,) for each in MOMENTS], "n bigint")
+    columns = ["timestamp_micros(n)", "cast(timestamp_micros(n) as timestamp_ntz)", "cast(n div 86400000000 as int)"]
+    zoned, _, days = (collected(spark, numbers.selectExpr(each)) for each in columns)
+    dates = collected(spark, numbers.selectExpr("date_from_unix_date(cast(n div 86400000000 as int))"))
+    present = sorted(each for each in MOMENTS if each is not None)
+    assert (ValueType("timestamp"), present) == (zoned.types[0], zoned.domains[0].ranges.points().tolist())
+    assert days.domains[0].ranges.points().tolist() == dates.domains[0].ranges.points().tolist()
+    assert 1 == zoned.null_rows
+    text = "timestamp_ntz'1850-01-01 00:00:00.000001'"
+    local = collected(spark, spark.range(1).selectExpr(text))
+    assert ["1850-01-01T00:00:00.000001"] == listed(local)
+
+
+BUILDS = {
+    "no partitions": (lambda spark: spark.createDataFrame(spark.sparkContext.emptyRDD(), "id long"), 0),
+    "no rows": (lambda spark: spark.range(0, 9, 1, 3).where("id < 0"), 0),
+    "known to be empty": (lambda spark: spark.range(9).where("1 = 0"), 0),
+    "some partitions empty": (lambda spark: spark.range(0, 9, 1, 3).where("id < 2"), 2),
+    "union": (lambda spark: spark.range(0, 9, 1, 3).union(spark.range(20, 25, 1, 2)), 14),
+    "aggregation": (lambda spark: spark.range(0, 100, 1, 3).selectExpr("id % 7 id").distinct(), 7),
+    "join without matches": (lambda spark: spark.range(9).join(spark.range(20, 30), "id"), 0),
+    "limit": (lambda spark: spark.range(0, 100, 1, 3).limit(5), 5),
+}
+
+
+@pytest.mark.parametrize("aqe", ["true", "false"], ids=["aqe", "no aqe"])
+@pytest.mark.parametrize("build", list(BUILDS))
+def test_every_partition_reports_whether_it_has_rows_or_not(spark, conf, aqe, build):
+    conf("spark.sql.adaptive.enabled", aqe)
+    make, expected = BUILDS[build]
+    result = collected(spark, make(spark))
+    assert (expected, expected, expected == 0) == (result.rows, result.distinct, result.is_none)
+
+
+def test_partitions_are_counted_by_the_plan_that_ran(spark):
+    assert 5 == collected(spark, spark.range(0, 9, 1, 5).where("id < 2")).partitions
+
+
+def test_columns_go_by_position_whatever_their_names(spark):
+    df = spark.range(3).selectExpr(
+        "id", "id * 10 as id", "if(id = 1, null, cast(id as string)) as `a``.\n'; DROP`", "1 as ``"
+    )
+    result = collected(spark, df)
+    assert ["bigint", "bigint", "string", "int"] == [str(each) for each in result.types]
+    assert ([0, 2], [0, 20]) == tuple(domain.ranges.points().tolist() for domain in result.domains[:2])
+    assert (3, 1, 2) == (result.rows, result.null_rows, result.distinct)
+
+
+def test_over_the_limit_only_bounds_and_a_bloom_filter_come_back(spark):
+    options = PruningOptions(max_build_keys=100)
+    result = collected(spark, spark.range(0, 1000, 1, 4).selectExpr("id * 1000 as id"), options)
+    assert (None, 1000) == (result.distinct, result.rows)
+    assert Domain.between(ValueType("bigint"), 0, 999_000) == result.domains[0].span()
+    assert [False, True] == sorted(result.domains[0].contains(value) for value in (999_000, 999_001 + 2**20))
+    assert "KEYS_OVER_LIMIT" == result.reasons[0].code.name
+
+
+@pytest.mark.parametrize(
+    ("expression", "code_name"),
+    [
+        ("array(id)", "UNSUPPORTED_TYPE"),
+        ("interval 1 day", "UNSUPPORTED_TYPE"),
+        ("null", "UNSUPPORTED_TYPE"),
+        ("cast(id as string) collate UTF8_LCASE", "COLLATED"),
+    ],
+)
+def test_types_without_an_order_of_their_own_are_a_reason(spark, expression, code_name):
+    reason = collect(spark, spark.range(3).selectExpr("id", f"{expression} as odd"), OPTIONS, "k")
+    assert (code_name, "k") == (reason.code.name, reason.subject)
+    assert "'odd'" in reason.detail
+
+
+def test_frame_without_columns_is_a_mistake(spark):
+    with pytest.raises(InvalidKeysError, match="without columns"):
+        collect(spark, spark.range(3).select(), OPTIONS, "k")
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [("cast(concat('secret', id) as int)", "CAST_INVALID_INPUT"), ("1 / (id - 1)", "DIVIDE_BY_ZERO")],
+)
+def test_failure_is_told_in_one_line_without_values(spark, expression, expected):
+    reason = collect(spark, spark.range(3).selectExpr(expression), OPTIONS, "k")
+    assert ("BUILD_FAILED", expected) == (reason.code.name, reason.detail)
+
+
+def test_failure_in_python_names_the_error_alone(spark):
+    def failing(batches):
+        for _ in batches:
+            raise KeyError("secret")
+        yield from ()
+
+    reason = collect(spark, spark.range(3).mapInArrow(failing, "id long"), OPTIONS, "k")
+    assert ("BUILD_FAILED", "KeyError in a Python worker") == (reason.code.name, reason.detail)
+
+
+def test_one_failure_leaves_other_builds_alone(spark):
+    frames = [
+        (spark.range(3), "a"),
+        (spark.range(3).selectExpr("1 / (id - 1)"), "b"),
+        (spark.range(3).selectExpr("array(id)"), "c"),
+    ]
+    first, *others = collect_all(spark, frames, OPTIONS)
+    assert isinstance(first, KeySummary)
+    assert ["BUILD_FAILED", "UNSUPPORTED_TYPE"] == [reason.code.name for reason in others]
+
+
+def test_delta_version_is_the_one_that_was_read(spark, tmp_path):
+    path = str(tmp_path / "table")
+    spark.range(0, 3).write.format("delta").save(path)
+    frame = spark.read.format("delta").load(path)
+    spark.range(3, 5).write.format("delta").mode("append").save(path)
+    latest = collected(spark, frame)
+    assert (1, ["UNPINNED_KEYS"]) == (latest.version, [reason.code.name for reason in latest.reasons])
+    assert [0, 1, 2, 3, 4] == listed(latest)
+    pinned = collected(spark, spark.read.format("delta").option("versionAsOf", 0).load(path))
+    assert (0, (), [0, 1, 2]) == (pinned.version, pinned.reasons, listed(pinned))
+    old = spark.read.format("delta").option("versionAsOf", 0).load(path)
+    both = collected(spark, frame.join(old, "id"))
+    assert ([0, 1, 2], [0]) == (listed(both), list(both.versions.values()))
+
+
+def test_source_is_short(spark):
+    assert "DataFrame(id)" == collected(spark, spark.range(1)).source
+    assert 80 == len(collected(spark, spark.range(1).selectExpr("id as " + "x" * 200)).source)
