@@ -16,7 +16,6 @@ class Measured:
     - `files_read`, `rows_scanned`: exact; rows are those that left the scan, before any row filter
     - `bytes_scanned`: bytes that the scan's tasks read from storage; None where the counter would be wrong, and
       `bytes_note` says why
-    - `rows_returned`: None unless the action returned the pruned rows themselves
     - `seconds`: wall time of the whole action
     Row groups have no counter in Spark: compare `rows_scanned` with the planned rows.
     """
@@ -34,7 +33,8 @@ class Measured:
 class PruneReport:
     """A plan and, after an action, what it measured.
 
-    The counterfactual is the planned total: the same snapshot and columns without the filters.
+    The counterfactual is the planned total: the same snapshot and columns without the filters. `actions` counts
+    the finished actions found; the latest is `measured`.
     """
 
     planned: Explanation

@@ -107,14 +107,16 @@ def _report_blocks(report: PruneReport) -> list[Block]:
     measured = report.measured
     if measured is None:
         return [*blocks, Block("Measured", (), (), ("no action has read this DataFrame yet",))]
+    (table,) = report.planned.tables
     rows = (
-        ("files read", f"{measured.files_read:,}"),
-        ("rows scanned", f"{measured.rows_scanned:,}"),
-        ("bytes scanned", size(measured.bytes_scanned)),
-        ("seconds", f"{measured.seconds:.2f}"),
+        ("files", f"{measured.files_read:,}", *reversed(_pair(table.files_total, table.files_kept))),
+        ("rows", f"{measured.rows_scanned:,}", *reversed(_pair(table.rows_total, table.rows_kept))),
+        ("bytes", size(measured.bytes_scanned), size(table.bytes_kept), size(table.bytes_total)),
+        ("seconds", f"{measured.seconds:.2f}", "", ""),
     )
-    notes = tuple(note for note in (measured.bytes_note,) if note)
-    return [*blocks, Block(f"Measured: {measured.action}", ("", "value"), rows, notes)]
+    notes = tuple(note for note in (f"planned bytes are {table.bytes_basis}", measured.bytes_note) if note)
+    header = ("", "measured", "planned", "planned without filters")
+    return [*blocks, Block(f"Measured: {measured.action}", header, rows, notes)]
 
 
 def _pair(total: int | None, kept: int | None) -> tuple[str, str]:
