@@ -8,15 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pruning.coerce_floats import float_to_float, float_to_number, number_to_float
 from pruning.coerce_moments import MOMENTS, moment_to_moment
-from pruning.coerce_numbers import (
-    common_decimal_digits,
-    float_to_float,
-    float_to_number,
-    number_to_float,
-    number_to_number,
-    representable,
-)
+from pruning.coerce_numbers import common_decimal_digits, number_to_number, representable
 from pruning.domain import Domain
 from pruning.errors import InvalidKeysError
 from pruning.ranges import RangeSet

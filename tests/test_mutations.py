@@ -109,7 +109,7 @@ MUTANTS = {
         "    inside = RangeSet.of_codes(source, np.asarray(keys.lows).astype(np.int32).astype(np.int64))\n",
     ),
     "integers-are-rounded-twice": Mutant(
-        *("pruning/coerce_numbers.py", "np.asarray(ends).astype(np.float32)"),
+        *("pruning/coerce_floats.py", "np.asarray(ends).astype(np.float32)"),
         "np.asarray(ends).astype(np.float64).astype(np.float32)",
     ),
     "zones-are-ignored": Mutant("pruning/coerce_moments.py", "_ZONE_MARGIN = 18 * 3_600_000_000", "_ZONE_MARGIN = 0"),

@@ -58,6 +58,9 @@ def _coerced(source: str, column: str, *keys: object) -> Coerced:
         pytest.param("double", "float", [0.1, 0.5, 1e300], [0.5], id="double-that-is-no-single"),
         pytest.param("int", "float", [3, -7], [3.0, -7.0], id="int-against-float"),
         pytest.param("decimal(5,2)", "double", [Decimal("0.10")], [0.1], id="decimal-against-double"),
+        pytest.param(
+            "decimal(5,2)", "float", [Decimal("0.10"), Decimal("0.50")], [0.5], id="decimal-that-is-no-single"
+        ),
         # 66: the zeros are one value, whichever sign either side has.
         pytest.param("double", "int", [-0.0], [0], id="negative-zero-against-int"),
         pytest.param("double", "float", [-0.0], [0.0], id="negative-zero-against-float"),

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from itertools import permutations
 
+import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from pruning.codes import float_values
 from pruning.coerce import coerce
 from pruning.domain import Domain
 from pruning.reasons import Reason
@@ -67,6 +69,16 @@ def test_coercing_more_keys_never_matches_less(example):
     found, found_fewer = (coerce(each.domain(), column, "`k`") for each in (keys, fewer))
     assume(not isinstance(found, Reason))
     assert found.domain.contains_all(found_fewer.domain)
+
+
+@LAW
+@given(_keys_and_column(tuple(pair for pair in NUMBER_PAIRS if pair[1].name == "float")))
+def test_ends_against_a_float_column_are_single_precision(example):
+    # An end between two values of the column cannot be written as its literal, and would be moved outward.
+    keys, column = example
+    found = coerce(keys.domain(), column, "`k`").domain
+    ends = float_values(np.concatenate([found.ranges.lows, found.ranges.highs]))
+    assert ends.tolist() == ends.astype(np.float32).tolist()
 
 
 @LAW
