@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -12,6 +14,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pruning.prune_report import Measured
 
 _ATTRIBUTE = re.compile(r"#(\d+)")
+_DROPPED = "LocalTableScan <empty>"
+# What Spark calls an action that nobody described; only a line of the user's own Python says anything.
+_CALL_SITE = re.compile(r"^(\w+) at (?!.*\.py:)\S+:\d+$")
+_SECONDS_TO_SETTLE = 5.0
+_SECONDS_BETWEEN_LOOKS = 0.01
 _VECTORED_CONF = "parquet.hadoop.vectored.io.enabled"
 _VECTORED_NOTE = (
     "Spark's counter misses vectored reads: set spark.hadoop.parquet.hadoop.vectored.io.enabled=false to count bytes"
@@ -21,34 +28,38 @@ _SHARED_NOTE = "the scan shares its tasks with others, whose bytes are not told 
 
 @dataclass(frozen=True, slots=True)
 class ScanIdentity:
-    """What tells the scan of one DataFrame from every other: the ids of its relation's attributes."""
+    """What tells the scan of one DataFrame from every other: the ids of its relation's attributes.
+
+    `reads_nothing`: the plan keeps no file, so Spark drops the scan, and no attribute of it is left to find.
+    """
 
     attributes: frozenset[str]
     after_execution: int
+    reads_nothing: bool
 
 
-def identity_of(df: DataFrame) -> ScanIdentity:
+def identity_of(df: DataFrame, *, reads_nothing: bool = False) -> ScanIdentity:
     """The identity of the table that `df` reads; executions up to here are not its actions."""
     leaves = df._jdf.queryExecution().analyzed().collectLeaves()  # noqa: SLF001 - PySpark shows no plan otherwise
     outputs = [leaves.apply(index).output().mkString(" ") for index in range(leaves.size())]
     attributes = {match for output in outputs for match in _ATTRIBUTE.findall(output)}
-    store = _store(df.sparkSession)
-    executions = store.executionsList()
-    last = max((executions.apply(index).executionId() for index in range(executions.size())), default=-1)
-    return ScanIdentity(frozenset(attributes), int(last))
+    last = next((int(each.executionId()) for each in _executions_from_last(df.sparkSession)), -1)
+    return ScanIdentity(frozenset(attributes), last, reads_nothing)
 
 
 def latest(spark: SparkSession, identity: ScanIdentity) -> tuple[Measured | None, int]:
-    """The last finished action that read the scan, and how many did; sums over its scans where it has several."""
+    """The last finished action that read the scan, and how many did; sums over its scans where it has several.
+
+    Of a scan that reads nothing, an action is any execution in which Spark dropped a scan: files, rows and bytes are
+    zero whichever of these it was.
+    """
     _jvm_context(spark).listenerBus().waitUntilEmpty()
     found: list[tuple[Any, list[_Scan]]] = []
-    for execution in _executions_after(spark, identity.after_execution):
-        scans = list(_scans(spark, execution.executionId(), identity.attributes))
-        if scans and execution.completionTime().isDefined():
+    for execution in _settled(spark, identity.after_execution):
+        scans = list(_scans(spark, execution.executionId(), identity))
+        if scans:
             found.append((execution, scans))
-    if not found:
-        return None, 0
-    return _measured(spark, *found[-1]), len(found)
+    return (_measured(spark, *found[0]), len(found)) if found else (None, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +67,9 @@ class _Scan:
     files: int
     rows: int
     vectorised: bool
+
+
+_NOT_RUN = _Scan(0, 0, vectorised=True)
 
 
 def _jvm_context(spark: SparkSession) -> Any:
@@ -66,26 +80,43 @@ def _store(spark: SparkSession) -> Any:
     return spark._jsparkSession.sharedState().statusStore()  # noqa: SLF001
 
 
-def _executions_after(spark: SparkSession, last: int) -> Iterator[Any]:
+def _executions_from_last(spark: SparkSession) -> Iterator[Any]:
     executions = _store(spark).executionsList()
-    for index in range(executions.size()):
-        execution = executions.apply(index)
-        if execution.executionId() > last:
-            yield execution
+    return (executions.apply(index) for index in range(executions.size() - 1, -1, -1))
 
 
-def _scans(spark: SparkSession, execution_id: int, attributes: frozenset[str]) -> Iterator[_Scan]:
+def _settled(spark: SparkSession, after: int) -> list[Any]:
+    """The finished executions behind `after`, latest first.
+
+    Spark writes the end of an execution from a thread of its own, which may come after the action has returned.
+    """
+    deadline = time.monotonic() + _SECONDS_TO_SETTLE
+    while True:
+        executions = list(takewhile(lambda each: each.executionId() > after, _executions_from_last(spark)))
+        finished = [each for each in executions if each.completionTime().isDefined()]
+        if not any(map(_seems_over, executions)) or time.monotonic() > deadline:
+            return finished
+        time.sleep(_SECONDS_BETWEEN_LOOKS)
+
+
+def _seems_over(execution: Any) -> bool:
+    """True where no job runs, though the end is not written."""
+    return not execution.completionTime().isDefined() and "RUNNING" not in str(execution.jobs())
+
+
+def _scans(spark: SparkSession, execution_id: int, identity: ScanIdentity) -> Iterator[_Scan]:
     store = _store(spark)
     nodes, values = store.planGraph(execution_id).allNodes(), store.executionMetrics(execution_id)
     for index in range(nodes.size()):
         node = nodes.apply(index)
         description = str(node.desc())
-        if description.startswith("FileScan") and attributes & set(_ATTRIBUTE.findall(description)):
+        if identity.reads_nothing and description.startswith(_DROPPED):
+            yield _NOT_RUN
+        if description.startswith("FileScan") and identity.attributes & set(_ATTRIBUTE.findall(description)):
             metrics = _metrics(node, values)
             files, rows = metrics.get("number of files read"), metrics.get("number of output rows")
-            # A scan whose tasks never ran (a reused or skipped stage) has no metrics.
-            if files is not None:
-                yield _Scan(_number(files), _number(rows or "0"), "Batched: true" in description)
+            # A scan whose tasks never ran (its rows were cached, or its stage was reused or skipped) has no metrics.
+            yield _Scan(_number(files), _number(rows or "0"), "Batched: true" in description) if files else _NOT_RUN
 
 
 def _metrics(node: Any, values: Any) -> dict[str, str]:
@@ -103,11 +134,12 @@ def _number(text: str) -> int:
 
 
 def _measured(spark: SparkSession, execution: Any, scans: list[_Scan]) -> Measured:
-    size, note = _bytes_scanned(spark, execution, sum(scan.rows for scan in scans))
+    files, rows = sum(scan.files for scan in scans), sum(scan.rows for scan in scans)
+    size, note = _bytes_scanned(spark, execution, files, rows)
     return Measured(
-        action=str(execution.description()),
-        files_read=sum(scan.files for scan in scans),
-        rows_scanned=sum(scan.rows for scan in scans),
+        action=_action(str(execution.description())),
+        files_read=files,
+        rows_scanned=rows,
         bytes_scanned=size,
         bytes_note=note,
         vectorised=all(scan.vectorised for scan in scans),
@@ -115,8 +147,21 @@ def _measured(spark: SparkSession, execution: Any, scans: list[_Scan]) -> Measur
     )
 
 
-def _bytes_scanned(spark: SparkSession, execution: Any, rows: int) -> tuple[int | None, str]:
+def _action(description: str) -> str:
+    """What a person would call the action.
+
+    >>> _action("count at NativeMethodAccessorImpl.java:0\\n"), _action("toPandas at report.py:7"), _action("")
+    ('count', 'toPandas at report.py:7', 'an action without a name')
+    """
+    first = next(iter(description.strip().splitlines()), "an action without a name")
+    site = _CALL_SITE.match(first)
+    return site[1] if site else first
+
+
+def _bytes_scanned(spark: SparkSession, execution: Any, files: int, rows: int) -> tuple[int | None, str]:
     """Input bytes of the stages that took in just the scan's rows; a stage of several scans takes in more."""
+    if not files:
+        return 0, ""
     hadoop = _jvm_context(spark).hadoopConfiguration()
     if hadoop.get(_VECTORED_CONF, "true") != "false":
         return None, _VECTORED_NOTE

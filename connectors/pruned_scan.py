@@ -15,7 +15,7 @@ from connectors.measured import ScanIdentity, identity_of, latest
 from connectors.storage import has_jvm
 from pruning.explanation import Explanation, TableFacts, explain_table
 from pruning.options import PruningOptions
-from pruning.prune_report import PruneReport
+from pruning.prune_report import PruneReport, TableReport
 from pruning.reasons import Reason
 from pruning.statistics import Containers
 
@@ -39,7 +39,8 @@ class PrunedScan:
     ) -> PrunedScan:
         """The record of `df`; executions of the session up to here are not its actions."""
         spark = df.sparkSession
-        identity = identity_of(df) if has_jvm(spark) else None
+        reads_nothing = not decided.plan.files.kept_count
+        identity = identity_of(df, reads_nothing=reads_nothing) if has_jvm(spark) else None
         return PrunedScan(spark, table, decided, needed, options, identity)
 
     @property
@@ -68,7 +69,8 @@ class PrunedScan:
     def report(self) -> PruneReport:
         """The plan beside what the latest action measured."""
         measured, actions = latest(self.spark, self.identity) if self.identity is not None else (None, 0)
-        return PruneReport(self.explanation(), measured, actions)
+        (planned,) = self.explanation().tables
+        return PruneReport((TableReport(planned, measured, actions),))
 
     def _all_row_groups(self) -> Containers | None:
         count = len(self.decided.files)

@@ -87,7 +87,7 @@ class Explanation:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for machines."""
-        return {"planned": {each.table: each.to_dict() for each in self.tables}}
+        return {"tables": [each.to_dict() for each in self.tables]}
 
     def __str__(self) -> str:
         return render.explanation_text(self)

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from pruning import render
-from pruning.explanation import Explanation
+from pruning.explanation import TableExplanation
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,21 +30,43 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class PruneReport:
-    """A plan and, after an action, what it measured.
+class TableReport:
+    """One table: its plan and, after an action, what that measured.
 
     The counterfactual is the planned total: the same snapshot and columns without the filters. `actions` counts
     the finished actions found; the latest is `measured`.
     """
 
-    planned: Explanation
+    planned: TableExplanation
     measured: Measured | None
     actions: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for machines; `measured` is None before the first action."""
+        """Plain values; `measured` is None before the first action."""
         measured = asdict(self.measured) if self.measured is not None else None
-        return {**self.planned.to_dict(), "measured": measured, "actions": self.actions}
+        return {
+            "table": self.planned.table,
+            "planned": self.planned.to_dict(),
+            "measured": measured,
+            "actions": self.actions,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class PruneReport:
+    """What was planned and what was measured, one entry a table."""
+
+    tables: tuple[TableReport, ...]
+
+    @property
+    def measured(self) -> Measured | None:
+        """What was measured of the one table; `ValueError` for a report of several."""
+        (table,) = self.tables
+        return table.measured
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for machines."""
+        return {"tables": [each.to_dict() for each in self.tables]}
 
     def __str__(self) -> str:
         return render.report_text(self)

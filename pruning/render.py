@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pruning.explanation import Explanation, FilterExplanation, TableExplanation
-    from pruning.prune_report import PruneReport
+    from pruning.prune_report import PruneReport, TableReport
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _TEXT_WIDTH = 110
@@ -103,11 +103,17 @@ def _filter_row(each: FilterExplanation) -> tuple[str, ...]:
 
 
 def _report_blocks(report: PruneReport) -> list[Block]:
-    blocks = _explanation_blocks(report.planned)
-    measured = report.measured
+    return [
+        block
+        for each in report.tables
+        for block in (_planned_block(each.planned), _filter_block(each.planned), _measured_block(each))
+    ]
+
+
+def _measured_block(report: TableReport) -> Block:
+    measured, table = report.measured, report.planned
     if measured is None:
-        return [*blocks, Block("Measured", (), (), ("no action has read this DataFrame yet",))]
-    (table,) = report.planned.tables
+        return Block("Measured", (), (), ("no action has read this DataFrame yet",))
     rows = (
         ("files", f"{measured.files_read:,}", *reversed(_pair(table.files_total, table.files_kept))),
         ("rows", f"{measured.rows_scanned:,}", *reversed(_pair(table.rows_total, table.rows_kept))),
@@ -116,7 +122,7 @@ def _report_blocks(report: PruneReport) -> list[Block]:
     )
     notes = tuple(note for note in (f"planned bytes are {table.bytes_basis}", measured.bytes_note) if note)
     header = ("", "measured", "planned", "planned without filters")
-    return [*blocks, Block(f"Measured: {measured.action}", header, rows, notes)]
+    return Block(f"Measured: {measured.action}", header, rows, notes)
 
 
 def _pair(total: int | None, kept: int | None) -> tuple[str, str]:
