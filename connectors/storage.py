@@ -170,7 +170,10 @@ def local_path(uri: str) -> Path | None:
 
 
 def java_message(error: Py4JError) -> str:
-    """What the JVM said, in one line, without its stack."""
-    if isinstance(error, Py4JJavaError):
-        return str(error.java_exception.toString()).splitlines()[0]
-    return str(error).splitlines()[0]
+    """What went wrong first in the JVM, in one line, without its stack."""
+    if not isinstance(error, Py4JJavaError):
+        return str(error).splitlines()[0]
+    exception = error.java_exception
+    while (cause := exception.getCause()) is not None:
+        exception = cause
+    return str(exception.toString()).splitlines()[0]
