@@ -73,19 +73,23 @@ class ByteStrings:
 
     def take(self, indices: npt.NDArray[np.integer]) -> ByteStrings:
         """The strings at `indices`, in that order."""
-        starts, lengths = self.offsets[:-1][indices], self.lengths()[indices]
-        offsets = np.zeros(len(indices) + 1, np.int64)
-        np.cumsum(lengths, out=offsets[1:])
-        positions = np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])
-        return ByteStrings(self.data[positions], offsets)
+        return self._gathered(self.offsets[:-1][indices], self.lengths()[indices])
 
     def truncated(self, width: int) -> ByteStrings:
         """Each string cut to its first `width` bytes."""
-        kept = np.minimum(self.lengths(), width)
-        offsets = np.zeros(len(self) + 1, np.int64)
-        np.cumsum(kept, out=offsets[1:])
-        positions = np.repeat(self.offsets[:-1] - offsets[:-1], kept) + np.arange(offsets[-1])
-        return ByteStrings(self.data[positions], offsets)
+        return self._gathered(self.offsets[:-1], np.minimum(self.lengths(), width))
+
+    def _gathered(self, starts: IntArray, lengths: IntArray) -> ByteStrings:
+        """Strings that begin at `starts` and have `lengths`; in blocks, since each byte takes an index to copy."""
+        offsets = np.zeros(len(starts) + 1, np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        data = np.empty(offsets[-1], np.uint8)
+        for begin in range(0, len(starts), _BLOCK):
+            block = slice(begin, begin + _BLOCK)
+            first, last = offsets[begin], offsets[min(begin + _BLOCK, len(starts))]
+            positions = np.repeat(starts[block] - offsets[:-1][block], lengths[block]) + np.arange(first, last)
+            data[first:last] = self.data[positions]
+        return ByteStrings(data, offsets)
 
     def ranks(self) -> IntArray:
         """Dense rank of each string: equal strings share a rank, order is kept, the least has 0."""
@@ -108,12 +112,8 @@ class ByteStrings:
             ranks[members] = open_positions[np.maximum.accumulate(np.where(starts, np.arange(len(members)), 0))]
             shared = ~starts | np.append(~starts[1:], [False])
             open_positions = open_positions[shared]
-        return _dense(self._split_by_length(ranks))
-
-    def _split_by_length(self, ranks: IntArray) -> IntArray:
-        """Ranks refined by length: only trailing NUL bytes are left to tell equal words apart."""
-        lengths = self.lengths()
-        return _dense_pairs(ranks, lengths)
+        # Only trailing NUL bytes are left to tell strings of equal words apart.
+        return _dense_pairs(ranks, self.lengths())
 
     def _words(self, members: IntArray, depth: int) -> npt.NDArray[np.uint64]:
         """The 8 bytes at `depth` of each member as a big-endian number, zero beyond the end."""
@@ -126,10 +126,6 @@ class ByteStrings:
             taken = np.where(inside, padded[np.minimum(positions, len(padded) - 1)], np.uint8(0))
             words[begin : begin + _BLOCK] = taken.reshape(-1).view(">u8")
         return words
-
-
-def _dense(ranks: IntArray) -> IntArray:
-    return np.unique(ranks, return_inverse=True)[1].astype(np.int64, copy=False)
 
 
 def _dense_pairs(first: IntArray, second: IntArray) -> IntArray:

@@ -98,7 +98,7 @@ class ColumnStatistics:
             ranges = ranges.intersect(RangeSet.of_ranges(self.type, everything.lows, one.highs))
         if ranges.is_none or one.has_nan_bound()[0]:
             ranges = everything
-        return Domain(ranges, null=one.null_count[0] != 0, nan=self.type.is_float and bool(one.may_have_nan[0]))
+        return Domain(ranges, null=bool(one.null_count[0] != 0), nan=self.type.is_float and bool(one.may_have_nan[0]))
 
     def all_null(self, rows: IntArray) -> BoolArray:
         """For each container of `rows` rows, whether it holds NULL alone; one that has bounds too is not believed."""

@@ -117,7 +117,7 @@ MUTANTS = {
         "pruning/codes.py", "(values.astype(np.float64) + 0.0)", "values.astype(np.float64)"
     ),
     "trailing-nul-bytes-are-ignored": Mutant(
-        "pruning/byte_strings.py", "_dense(self._split_by_length(ranks))", "_dense(ranks)"
+        "pruning/byte_strings.py", "_dense_pairs(ranks, self.lengths())", "_dense_pairs(ranks, ranks)"
     ),
     "a-truncated-high-is-taken-as-it-is": Mutant(
         *(

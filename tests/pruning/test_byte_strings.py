@@ -50,8 +50,15 @@ def test_ranks_at_the_edges_of_words_and_prefixes(items):
 
 
 def test_ranks_over_more_strings_than_one_block():
-    items = [b"%09d" % ((number * 7919) % 100_003) for number in range(70_000)]
-    assert np.argsort(np.array(items), kind="stable").tolist() == np.argsort(ByteStrings.of(items).ranks()).tolist()
+    items = [b"%d" % ((number * 7919) % 100_003) for number in range(70_000)]
+    order = np.argsort(ByteStrings.of(items).ranks())
+    assert sorted(items) == [items[index] for index in order.tolist()]
+
+
+def test_taking_more_strings_than_one_block():
+    items = [b"%d" % ((number * 7919) % 100_003) for number in range(140_000)]
+    backwards = np.arange(len(items))[::-1]
+    assert items[::-1] == _list(ByteStrings.of(items).take(backwards))
 
 
 @LAW
