@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pyspark.sql import SparkSession
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType, TimestampNTZType
 
 from connectors.base import Table
+from connectors.columns import Column
 from connectors.storage import has_jvm
 from pruning.reasons import ReasonCode
 from pruning.scan_plan import ScanAbilities
@@ -16,16 +17,21 @@ _VECTORISED = "spark.sql.parquet.enableVectorizedReader"
 _NESTED_VECTORISED = "spark.sql.parquet.enableNestedColumnVectorizedReader"
 _PARQUET_PUSHDOWN = "spark.sql.parquet.filterPushdown"
 _DELTA_SKIPPING = "spark.databricks.delta.stats.skipping"
+# Without a zone, a timestamp has no counterpart among the predicates that the reader can write for Parquet.
+_NOT_PUSHED = {TimestampNTZType()}
 
 
-def abilities_of(spark: SparkSession, table: Table, types: Iterable[DataType], *, exact: bool) -> ScanAbilities:
-    """The abilities of a scan of `table` that reads columns of these `types`."""
+def abilities_of(
+    spark: SparkSession, table: Table, types: Iterable[DataType], probes: Iterable[Column], *, exact: bool
+) -> ScanAbilities:
+    """The abilities of a scan of `table` that reads columns of these `types` and is filtered on `probes`."""
     return ScanAbilities(
         names_files=table.names_files,
         push_refusal=_push_refusal(spark, table, types),
         tests_bloom=has_jvm(spark),
         must_be_exact=exact,
         widen=table.widened,
+        file_only=frozenset(column.name for column in probes if not _reaches_row_groups(spark, column)),
     )
 
 
@@ -36,6 +42,11 @@ def _push_refusal(spark: SparkSession, table: Table, types: Iterable[DataType]) 
         return ReasonCode.NOT_VECTORISED
     conf = _DELTA_SKIPPING if table.format == "delta" else _PARQUET_PUSHDOWN
     return None if _is_on(spark, conf) else ReasonCode.SKIPPING_DISABLED
+
+
+def _reaches_row_groups(spark: SparkSession, column: Column) -> bool:
+    """Whether Spark's Parquet reader takes a predicate on the column; one on a partition column never needs it."""
+    return column.is_partition or (_is_on(spark, _PARQUET_PUSHDOWN) and column.spark_type not in _NOT_PUSHED)
 
 
 def _is_on(spark: SparkSession, conf: str) -> bool:

@@ -19,9 +19,13 @@ from pruning.statistics import Containers
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Decided:
-    """A plan with the containers it was made from, and what went wrong on the way."""
+    """A plan with the containers it was made from, and what went wrong on the way.
+
+    `group_columns` are those of `columns` by which the reader can skip row groups.
+    """
 
     columns: tuple[Column, ...]
+    group_columns: tuple[Column, ...]
     files: Containers
     row_groups: Containers | None
     plan: ScanPlan
@@ -49,4 +53,5 @@ def decide(  # noqa: PLR0913, PLR0917 - what a decision rests on, each of its ow
         detail = f"{len(kept):,} files are kept, at most {options.max_footers:,} footers are read"
         reasons.append(Reason(ReasonCode.NO_ROW_GROUPS_READ, table.name, detail))
     plan = plan_scan(files, row_groups, filters, abilities, options)
-    return Decided(columns, files, row_groups, plan, tuple(reasons))
+    group_columns = tuple(column for column in columns if column.name not in abilities.file_only)
+    return Decided(columns, group_columns, files, row_groups, plan, tuple(reasons))

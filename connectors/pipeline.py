@@ -57,7 +57,7 @@ def run(spark: SparkSession, request: Request) -> tuple[DataFrame, PrunedScan]:
     read_types = [each.spark_type for each in (*(projected or ()), *probes.values())]
     if projected is None:
         read_types = [field.dataType for field in table.schema.fields]
-    abilities = abilities_of(spark, table, read_types, exact=request.exact)
+    abilities = abilities_of(spark, table, read_types, probes.values(), exact=request.exact)
     needed = None if projected is None else tuple({each.path[0]: None for each in (*projected, *probes.values())})
     decided = decide(table, [each.filter for each in filters], probes, needed, abilities, options)
     decisions = zip(filters, decided.plan.decisions, strict=True)

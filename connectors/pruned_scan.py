@@ -76,4 +76,4 @@ class PrunedScan:
         count = len(self.decided.files)
         if count > self.options.max_footers:
             return None
-        return self.table.row_groups(np.arange(count), self.decided.columns, self.needed)
+        return self.table.row_groups(np.arange(count), self.decided.group_columns, self.needed)

@@ -26,6 +26,7 @@ class ReasonCode(Enum):
     STATISTICS_FAILED = "reading the statistics failed"
     UNSELECTIVE = "nearly every row would pass"
     NOT_VECTORISED = "the scan is not vectorised, where page skipping can return wrong values"
+    NO_READER_FILTER = "the reader of Parquet files takes no predicate on the column, so no row group is skipped by it"
     SKIPPING_DISABLED = "the session switches this kind of skipping off"
     NO_JVM = "the session has no JVM plan (Spark Connect)"
     DELETION_VECTORS = "the file has rows deleted by a deletion vector"

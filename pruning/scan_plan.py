@@ -43,6 +43,7 @@ class ScanAbilities:
     - `tests_bloom`: the engine can probe a bloom filter
     - `must_be_exact`: the caller asked for the semijoin, without false positives
     - `widen`: a column, ranges -> ranges under which storage, that compares bounds as stored, skips soundly
+    - `file_only`: columns on which the reader of files takes no predicate, so that it skips none of their row groups
     """
 
     names_files: bool
@@ -50,6 +51,7 @@ class ScanAbilities:
     tests_bloom: bool
     must_be_exact: bool
     widen: Callable[[str, RangeSet], RangeSet]
+    file_only: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,17 +103,18 @@ def plan_scan(
 ) -> ScanPlan:
     """Decide what to read of `files` and of the `row_groups` of those that are kept."""
     domains = column_domains(filters)
-    levels = [level for level in (None if abilities.names_files else files, row_groups) if level is not None]
+    readable = None if row_groups is None else row_groups.without(abilities.file_only)
+    levels = [level for level in (None if abilities.names_files else files, readable) if level is not None]
     pushes, refusals = _plan_pushes(levels, domains, abilities, options)
     named = {name for name, each in domains.items() if abilities.names_files and _skipped(files, name, each).any()}
     reasons = tuple(each for each in refusals if each.code is not ReasonCode.UNCLUSTERED or each.subject not in named)
     pushed = {push.column: Domain(push.ranges) for push in pushes}
     nothing_matches = any(each.is_empty for each in filters)
     kept_files = prune(files, domains if abilities.names_files else pushed)
-    kept_groups = prune(row_groups, pushed) if row_groups is not None else None
+    kept_groups = prune(readable, pushed) if readable is not None else None
     if nothing_matches:
         kept_files = skip_all(files)
-        kept_groups = skip_all(row_groups) if row_groups is not None else None
+        kept_groups = skip_all(readable) if readable is not None else None
     scanned = (files, kept_files) if row_groups is None or kept_groups is None else (row_groups, kept_groups)
     decisions = tuple(_decide(each, *scanned, abilities, options) for each in filters)
     return ScanPlan(kept_files, kept_groups, pushes, decisions, reasons)
@@ -167,7 +170,7 @@ def _why_not_pushed(
     if domain.nan or domain.null:
         return Reason(ReasonCode.NAN_KEYS if domain.nan else ReasonCode.NULL_KEYS, name)
     if not known:
-        return Reason(ReasonCode.NO_STATISTICS, name)
+        return Reason(ReasonCode.NO_READER_FILTER if name in abilities.file_only else ReasonCode.NO_STATISTICS, name)
     return Reason(ReasonCode.UNCLUSTERED, name) if worth == 0 else None
 
 

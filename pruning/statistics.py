@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -163,6 +163,10 @@ class Containers:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def without(self, columns: Collection[str]) -> Containers:
+        """The same containers, of whose `columns` nothing is known."""
+        return replace(self, columns={name: each for name, each in self.columns.items() if name not in columns})
 
     def __getitem__(self, index: int) -> Container:
         rows = int(self.rows[index])

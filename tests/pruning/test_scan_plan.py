@@ -161,3 +161,23 @@ def test_rows_are_not_tested_where_nearly_all_would_pass():
 def test_two_filters_on_one_column_are_intersected():
     plan = plan_scan(files(TEN_FILES), None, [keys(5, 250), keys(250, 930)], DELTA, OPTIONS)
     assert [2] == np.flatnonzero(plan.files.kept).tolist()
+
+
+def row_groups_of(bounds):
+    found = files(bounds, rows=10)
+    return replace(found, kind=ContainerKind.ROW_GROUP, parents=np.arange(len(found)) // 2)
+
+
+def test_a_column_that_the_reader_takes_no_predicate_on_skips_files_but_no_row_groups():
+    abilities = replace(DELTA, file_only=frozenset({"k"}))
+    plan = plan_scan(files(TEN_FILES[:2]), row_groups_of(TEN_FILES[:4]), [keys(5)], abilities, OPTIONS)
+    assert plan.row_groups is not None
+    assert [True, False] == plan.files.kept.tolist()
+    assert [True] * 4 == plan.row_groups.kept.tolist()
+
+
+def test_why_row_groups_cannot_be_skipped_is_said():
+    abilities = replace(PARQUET, file_only=frozenset({"k"}))
+    plan = plan_scan(files(TEN_FILES[:2]), row_groups_of(TEN_FILES[:4]), [keys(5)], abilities, OPTIONS)
+    assert () == plan.pushes
+    assert [ReasonCode.NO_READER_FILTER] == [reason.code for reason in plan.reasons]
