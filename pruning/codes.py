@@ -101,7 +101,11 @@ def sort_unique(codes: Codes) -> Codes:
         first = np.zeros(int(ranks.max(initial=-1)) + 1, np.int64)
         first[ranks[::-1]] = np.arange(len(codes))[::-1]
         return codes.take(first)
-    return np.unique(codes)
+    # np.unique hashes integers before it sorts them, which takes far longer than sorting.
+    ordered = np.sort(codes)
+    is_first = np.ones(len(ordered), bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
+    return ordered[is_first]
 
 
 def on_one_line(*arrays: Codes) -> tuple[IntArray, ...]:

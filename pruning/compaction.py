@@ -39,8 +39,9 @@ def compact(ranges: RangeSet, evidence: Sequence[Evidence], most: int) -> RangeS
     weights = sum((_gap_weights(ranges, each) for each in evidence), np.zeros(len(ranges) + 1, np.int64))
     # The gaps before the first and after the last range stay open at no cost.
     inner = weights[1:-1]
-    best = np.argsort(inner, kind="stable")[::-1][: most - 1]
-    return ranges.bridged(np.sort(best[inner[best] > 0]) + 1)
+    held = np.flatnonzero(inner)
+    best = held[np.argsort(inner[held], kind="stable")[::-1][: most - 1]]
+    return ranges.bridged(np.sort(best) + 1)
 
 
 def skippable(ranges: RangeSet, column: ColumnStatistics) -> BoolArray:

@@ -142,6 +142,8 @@ class RangeSet:
             raise ValueError(msg)
         if len(self) <= most:
             return self
+        if most == 1:
+            return self.span()
         return self.bridged(_gaps_to_keep(self, most))
 
     def point_count(self) -> int | None:
@@ -229,5 +231,6 @@ def _gaps_to_keep(ranges: RangeSet, most: int) -> IntArray:
     if isinstance(ranges.lows, np.ndarray) and isinstance(ranges.highs, np.ndarray):
         # Distances of int64 codes fit uint64 only, so they are subtracted there.
         widths = ranges.lows[1:].view(np.uint64) - ranges.highs[:-1].view(np.uint64)
-        return np.sort(np.argsort(widths, kind="stable")[::-1][: most - 1]) + 1
+        narrow = len(widths) - most + 1
+        return np.sort(np.argpartition(widths, narrow)[narrow:]) + 1
     return np.arange(1, most) * len(ranges) // most
