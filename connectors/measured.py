@@ -148,9 +148,9 @@ def _measured(spark: SparkSession, execution: Any, scans: list[_Scan]) -> Measur
 
 
 def _action(description: str) -> str:
-    """What a person would call the action.
+    r"""What a person would call the action.
 
-    >>> _action("count at NativeMethodAccessorImpl.java:0\\n"), _action("toPandas at report.py:7"), _action("")
+    >>> _action("count at NativeMethodAccessorImpl.java:0\n"), _action("toPandas at report.py:7"), _action("")
     ('count', 'toPandas at report.py:7', 'an action without a name')
     """
     first = next(iter(description.strip().splitlines()), "an action without a name")

@@ -1,0 +1,124 @@
+"""The demo: TPC-DS tables made on this machine, star joins with and without pruning, every answer checked."""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
+
+from connectors.demo_joins import FACT, JOINS, TABLES
+from connectors.oracle import Oracle, oracle
+from connectors.star_join import Lake, Run, StarJoin, run_pruned, run_stock
+from pruning.errors import EnvironmentProblem
+
+if TYPE_CHECKING:
+    from sample_data.tpcds import TpcdsFiles
+
+# What is being done, and which share of the whole demo is done (0 to 1).
+Progress = Callable[[str, float], None]
+
+CONF: Mapping[str, str] = {
+    "spark.sql.shuffle.partitions": "2",
+    # Spark's counter of bytes misses vectored reads.
+    "spark.hadoop.parquet.hadoop.vectored.io.enabled": "false",
+}
+_CHECKOUT = Path(__file__).resolve().parents[1]
+_BYTES_PER_SCALE = 1_200_000_000
+_BYTES_AT_LEAST = 100_000_000
+# Shares of the whole, in order; the joins take the rest.
+_GENERATED, _WRITTEN, _LOADED = 0.25, 0.5, 0.55
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One join on one format, before and after; seconds are medians of warm runs."""
+
+    join: StarJoin
+    format: str
+    before: Run
+    after: Run
+    seconds_before: float
+    seconds_after: float
+    rows_equal: bool
+
+
+def results(spark: SparkSession, folder: Path, scale: float, runs: int, progress: Progress) -> Iterator[Result]:
+    """Each join on each format, as soon as it is measured; makes what `folder` does not hold yet."""
+    sources, lakes = _tables(spark, folder, scale, progress)
+    progress("Loading the same rows into DuckDB", _WRITTEN)
+    with oracle(sources.paths, JOINS) as judge:
+        pairs = [(join, lake) for join in JOINS for lake in lakes]
+        for done, (join, lake) in enumerate(pairs):
+            share = _LOADED + (1 - _LOADED) * done / len(pairs)
+            progress(f"{join.name}, {lake.format}", share)
+            yield compared(spark, lake, join, judge, runs)
+    progress("Done", 1.0)
+
+
+def compared(spark: SparkSession, lake: Lake, join: StarJoin, judge: Oracle, runs: int) -> Result:
+    """Both ways, by turns, after one run of each that warms up; rows of every run count."""
+    before, after = [], []
+    for _ in range(runs + 1):
+        before.append(run_stock(spark, lake, join))
+        after.append(run_pruned(spark, lake, join))
+    right = judge.rows(join)
+    return Result(
+        join,
+        lake.format,
+        before[-1],
+        after[-1],
+        statistics.median(run.seconds for run in before[1:]),
+        statistics.median(run.seconds for run in after[1:]),
+        rows_equal=all(run.rows == right for run in (*before, *after)),
+    )
+
+
+def check(folder: Path, scale: float) -> None:
+    """Raises where the demo cannot run: the scale, the checkout, the folder, the space on its disk."""
+    if not 0 < scale <= 1000:
+        raise ValueError(f"Cannot make TPC-DS at scale {scale:g}: it must be a number above 0, at most 1000")
+    _need_checkout()
+    folder.mkdir(parents=True, exist_ok=True)
+    if (folder / f"parquet-sf{scale:g}" / FACT).exists():
+        return
+    needed, free = _BYTES_AT_LEAST + int(scale * _BYTES_PER_SCALE), shutil.disk_usage(folder).free
+    if free < needed:
+        raise EnvironmentProblem(
+            f"TPC-DS at scale {scale:g} needs about {needed >> 20:,} MiB; {str(folder)!r} has {free >> 20:,} MiB free: "
+            "name another folder with --dir, or a smaller --scale"
+        )
+
+
+def _need_checkout() -> None:
+    """Makes the generator importable; it is part of a checkout and of no installed package."""
+    if not (_CHECKOUT / "sample_data").is_dir():
+        raise EnvironmentProblem(
+            "The demo needs the generator of its tables, which is not part of the installed package: "
+            "clone the repository and run `make demo` there"
+        )
+    if str(_CHECKOUT) not in sys.path:
+        sys.path.append(str(_CHECKOUT))
+
+
+def _tables(spark: SparkSession, folder: Path, scale: float, progress: Progress) -> tuple[TpcdsFiles, list[Lake]]:
+    from sample_data.layout import write_delta, write_parquet  # noqa: PLC0415 - absent outside of a checkout
+    from sample_data.tpcds import generate  # noqa: PLC0415 - the same
+
+    half = (_WRITTEN - _GENERATED) / 2
+    sources = generate(scale, folder, TABLES, _part(progress, 0, _GENERATED))
+    written = []
+    for at, (format_, write) in enumerate((("delta", write_delta), ("parquet", write_parquet))):
+        target = folder / f"{format_}-sf{scale:g}"
+        paths = write(spark, sources, target, _part(progress, _GENERATED + at * half, half))
+        written.append(Lake(format_, {table: str(path) for table, path in paths.items()}))
+    return sources, written
+
+
+def _part(progress: Progress, start: float, share: float) -> Progress:
+    return lambda what, done: progress(what, start + share * done)

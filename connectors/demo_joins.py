@@ -1,0 +1,69 @@
+"""The star joins that the demo runs: what a join's keys can skip, and where they cannot."""
+
+from __future__ import annotations
+
+from connectors.star_join import Dimension, StarJoin
+
+FACT = "store_sales"
+TABLES = (FACT, "date_dim", "item", "store")
+
+_SOLD_ON, _SOLD_IN, _SOLD = ("ss_sold_date_sk",), ("ss_store_sk",), ("ss_item_sk",)
+_DAY, _STORE, _ITEM = ("d_date_sk",), ("s_store_sk",), ("i_item_sk",)
+_MONTH = Dimension(_SOLD_ON, _DAY, "{date_dim}", "d_year = 2001 AND d_moy = 12")
+_TICKETS = (17, 404, 1209, 2750, 3999, 4711, 5150, 6021, 7777, 8128, 9001, 11235)
+
+JOINS = (
+    StarJoin(
+        "one month",
+        "the table is clustered by date: only the month's files are opened",
+        FACT,
+        "i_brand",
+        "count(*) AS sold, sum(ss_ext_sales_price) AS price",
+        (_MONTH, Dimension(_SOLD, _ITEM, "{item}")),
+    ),
+    StarJoin(
+        "month, store, category",
+        "dates skip files, stores and items thin out the rows before the joins",
+        FACT,
+        "i_class",
+        "count(*) AS sold, sum(ss_net_profit) AS profit",
+        (
+            _MONTH,
+            Dimension(_SOLD_IN, _STORE, "{store}", "s_store_name = 'ought'"),
+            Dimension(_SOLD, _ITEM, "{item}", "i_category = 'Music'"),
+        ),
+    ),
+    StarJoin(
+        "Christmas Eves, exact",
+        "a range for each year; exact=True returns the semijoin, so that no join is left to do",
+        FACT,
+        "ss_store_sk",
+        "count(*) AS sold, sum(ss_net_paid) AS paid",
+        (Dimension(_SOLD_ON, _DAY, "{date_dim}", "d_moy = 12 AND d_dom = 24"),),
+        exact=True,
+    ),
+    StarJoin(
+        "a list of tickets",
+        "plain Python values: every file spans them all, but dictionaries inside the files tell most rows apart",
+        FACT,
+        "ss_ticket_number",
+        "count(*) AS lines, sum(ss_net_paid) AS paid",
+        (Dimension(("ss_ticket_number",), ("ticket",), values=_TICKETS),),
+    ),
+    StarJoin(
+        "items alone",
+        "items are sold on every day, so no file can be skipped: no gain",
+        FACT,
+        "i_item_id",
+        "count(*) AS sold, sum(ss_quantity) AS quantity",
+        (Dimension(_SOLD, _ITEM, "{item}", "i_category = 'Books' AND i_class = 'travel'"),),
+    ),
+    StarJoin(
+        "a store that is not there",
+        "no keys: the big table is not touched, which stock Spark, too, finds out while it runs",
+        FACT,
+        "s_city",
+        "count(*) AS sold",
+        (Dimension(_SOLD_IN, _STORE, "{store}", "s_store_name = 'closed long ago'"),),
+    ),
+)
