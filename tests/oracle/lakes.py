@@ -1,0 +1,101 @@
+"""Tables on disk whose files and row groups hold just the rows that a test says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  its usual name
+from pyspark.sql.pandas.types import from_arrow_schema
+
+_ROWS_PER_GROUP = "parquet.block.row.count.limit"
+_TIMESTAMPS = "spark.sql.parquet.outputTimestampType"
+_FILE = "__file__"
+
+
+@dataclass(frozen=True, slots=True)
+class Lake:
+    """One table: where it lies and how to read all of it.
+
+    `shared_as`: the name of rows that never change, the same in each format; empty for a table that may.
+    """
+
+    spark: SparkSession
+    source: str
+    format: str
+    shared_as: str = ""
+
+    def whole(self, version: int | None = None) -> DataFrame:
+        """The unpruned table."""
+        reader = self.spark.read.format(self.format)
+        if version is not None:
+            reader = reader.option("versionAsOf", version)
+        return reader.load(self.source)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How rows are cut: in the order of the Arrow table, into files of `file_rows`, these into row groups.
+
+    `partition_by` are columns of the table; each value then has its own files.
+    """
+
+    file_rows: int = 15
+    group_rows: int = 5
+    partition_by: tuple[str, ...] = ()
+
+
+def spark_frame(spark: SparkSession, rows: pa.Table) -> DataFrame:
+    """The rows as a DataFrame; a timestamp without a zone is one without a zone."""
+    return spark.createDataFrame(rows, from_arrow_schema(rows.schema, prefer_timestamp_ntz=True))
+
+
+@contextmanager
+def conf(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Session settings inside the block, what was there before after it."""
+    before = {name: spark.conf.get(name, None) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, value)
+
+
+def write(
+    spark: SparkSession,
+    folder: Path,
+    format_: str,
+    rows: pa.Table,
+    layout: Layout = Layout(),
+    *,
+    options: Mapping[str, str] | None = None,
+    confs: Mapping[str, str] | None = None,
+    mode: str = "error",
+) -> Lake:
+    """The table `rows` in `folder`, laid out as asked; the same files on each run."""
+    files = max(1, -(-len(rows) // layout.file_rows))
+    order = pa.array([at // layout.file_rows for at in range(len(rows))], pa.int32())
+    names = [f"c{at}" for at in range(rows.num_columns)]
+    # Written under plain names first: hostile ones would have to be quoted in each step.
+    numbered = rows.rename_columns(names).append_column(_FILE, order)
+    df = spark_frame(spark, numbered).repartitionById(files, F.col(_FILE)).drop(_FILE)
+    # INT96 timestamps, which Spark writes by default, have no statistics.
+    settings = {_ROWS_PER_GROUP: str(layout.group_rows), _TIMESTAMPS: "TIMESTAMP_MICROS"}
+    with conf(spark, {**settings, **(confs or {})}):
+        writer = df.toDF(*rows.column_names).write.format(format_).options(**(options or {})).mode(mode)
+        (writer.partitionBy(*layout.partition_by) if layout.partition_by else writer).save(str(folder))
+    return Lake(spark, str(folder), format_)
+
+
+def data_files(lake: Lake) -> Sequence[Path]:
+    """The Parquet files below the table's folder, by name."""
+    return sorted(path for path in Path(lake.source).rglob("*.parquet") if "_delta_log" not in path.parts)
