@@ -25,6 +25,7 @@ VERSION_OPTION = "versionAsOf"
 TIMESTAMP_OPTION = "timestampAsOf"
 _IN_BACKTICKS = re.compile(r"`(?:[^`]|``)*`")
 _CONDITION = re.compile(r"^\[[A-Z_.0-9]+\] ")
+_MOST_CHARACTERS = 300
 _NO_TABLE = {
     "PATH_NOT_FOUND",
     "TABLE_OR_VIEW_NOT_FOUND",
@@ -37,12 +38,6 @@ _NO_TABLE = {
     "PARSE_EMPTY_STATEMENT",
     "INVALID_IDENTIFIER",
     "REQUIRES_SINGLE_PART_NAMESPACE",
-}
-_NO_VERSION = {
-    "DELTA_VERSION_NOT_FOUND",
-    "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION",
-    "DELTA_TIMESTAMP_GREATER_THAN_COMMIT",
-    "DELTA_TIMESTAMP_INVALID",
 }
 _NO_DELTA = {"DATA_SOURCE_NOT_FOUND", "DELTA_CONFIGURE_SPARK_SESSION_WITH_EXTENSION_AND_CATALOG"}
 
@@ -119,8 +114,9 @@ def _version_in_history(spark: SparkSession, source: str, timestamp: str | None)
 
 def _explained(source: str, options: Mapping[str, str], error: PySparkException | Py4JError) -> PruningError:
     condition = error.getCondition() if isinstance(error, PySparkException) else None
-    found = str(error) if isinstance(error, PySparkException) else java_message(error)
-    found = _CONDITION.sub("", found.strip().splitlines()[0] if found.strip() else type(error).__name__)
+    text = str(error) if isinstance(error, PySparkException) else java_message(error)
+    # What comes after a blank line is the query or a stack.
+    found = _CONDITION.sub("", " ".join(text.strip().split("\n\n")[0].split()))[:_MOST_CHARACTERS]
     asked = "".join(f" at {name[:-4]} {value!r}" for name, value in options.items())
     if condition in _NO_DELTA:
         msg = f"Cannot read {source!r}: this session lacks Delta Lake, start it by delta.configure_spark_with_delta_pip"
@@ -128,6 +124,4 @@ def _explained(source: str, options: Mapping[str, str], error: PySparkException 
     if condition in _NO_TABLE:
         msg = f"No Delta table {source!r}: expected a directory that holds _delta_log, or a table of the catalog"
         return SourceNotFoundError(msg)
-    if condition in _NO_VERSION:
-        return SourceNotFoundError(f"Cannot read {source!r}{asked}: {found}")
     return SourceNotFoundError(f"Cannot read Delta table {source!r}{asked}: {found}")

@@ -46,12 +46,13 @@ def write_log(
     *,
     partitions: Sequence[str] = (),
     configuration: Mapping[str, str] | None = None,
+    table_id: str = "11111111-2222-3333-4444-555555555555",
 ) -> str:
     """One commit with these add actions, of which only what matters need be given; there are no data files."""
     log = directory / "_delta_log"
     log.mkdir(parents=True)
     metadata = {
-        "id": "11111111-2222-3333-4444-555555555555",
+        "id": table_id,
         "format": {"provider": "parquet", "options": {}},
         "schemaString": schema.json(),
         "partitionColumns": list(partitions),
