@@ -176,11 +176,15 @@ class RangeSet:
         return f"RangeSet[{self.type}]{self}"
 
     def _render(self, index: int) -> str:
-        low = code.render(self.type, self.lows, index)
-        if self.unbounded and index == len(self) - 1:
-            return f"[{low}, ...)"
-        high = code.render(self.type, self.highs, index)
-        return low if low == high else f"[{low}, {high}]"
+        low, high = (code.render(self.type, ends, index) for ends in (self.lows, self.highs))
+        is_open = self.unbounded and index == len(self) - 1
+        if self.lows[index] == self.highs[index] and not is_open:
+            return low
+        # Of all types but bigint no value has the codes at the ends of int64.
+        has_ends = self.type.name != "bigint"
+        left = "(..." if has_ends and self.lows[index] == LEAST else f"[{low}"
+        is_open = is_open or (has_ends and self.highs[index] == GREATEST)
+        return f"{left}, ...)" if is_open else f"{left}, {high}]"
 
 
 @dataclass(frozen=True, slots=True)

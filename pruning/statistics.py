@@ -46,6 +46,15 @@ class ColumnStatistics:
     may_have_nan: BoolArray
     is_partition: bool = False
 
+    def __post_init__(self) -> None:
+        arrays = (self.lows, self.highs, self.has_low, self.has_high, self.null_count, self.may_have_nan)
+        if len({len(array) for array in arrays}) > 1:
+            # One entry would silently stand for all containers.
+            msg = (
+                f"Cannot describe a column by arrays of {[len(array) for array in arrays]} entries: expected one length"
+            )
+            raise ValueError(msg)
+
     @staticmethod
     def unknown(type_: ValueType, count: int) -> ColumnStatistics:
         """Nothing is known of `count` containers."""

@@ -38,6 +38,7 @@ def _coerced(source: str, column: str, *keys: object) -> Coerced:
         pytest.param("bigint", "int", [(1 << 32) + 7], [], id="bigint-key-that-wraps-to-7"),
         pytest.param("bigint", "tinyint", [-129, -128, 127, 128], [-128, 127], id="just-inside-and-just-outside"),
         pytest.param("bigint", "smallint", [LEAST, GREATEST], [], id="ends-of-bigint"),
+        # 77: what comes out is of the column's type, whatever width the keys had.
         pytest.param("int", "bigint", [-(1 << 31), (1 << 31) - 1], [-(1 << 31), (1 << 31) - 1], id="widening"),
         pytest.param("decimal(38,0)", "bigint", [10**20, 5], [5], id="wide-decimal-beyond-bigint"),
         pytest.param("decimal(38,0)", "bigint", [GREATEST, GREATEST + 1], [GREATEST], id="just-beyond-bigint"),

@@ -11,7 +11,7 @@ from pruning.ranges import RangeSet
 from pruning.value_type import ValueType
 from tests.pruning.samples import ALL_TYPES, INF
 
-BIGINT, STRING, DOUBLE = ValueType("bigint"), ValueType("string"), ValueType("double")
+BIGINT, STRING, DOUBLE, DATE = (ValueType(name) for name in ("bigint", "string", "double", "date"))
 LEAST, GREATEST = -(1 << 63), (1 << 63) - 1
 
 
@@ -130,7 +130,10 @@ def test_sets_of_two_types_are_different():
     [
         pytest.param(_of(BIGINT, (1, 3), (7, 7)), "{[1, 3], 7}", id="integers"),
         pytest.param(RangeSet.none(STRING), "{}", id="none"),
-        pytest.param(RangeSet.all(STRING), "{[, ...)}", id="open"),
+        pytest.param(RangeSet.all(STRING), "{[, ...)}", id="all-text"),
+        pytest.param(RangeSet.all(DATE), "{(..., ...)}", id="all-dates"),
+        pytest.param(_of(DATE, (LEAST, 0)), "{(..., 1970-01-01]}", id="open-below"),
+        pytest.param(_of(DATE, (0, GREATEST)), "{[1970-01-01, ...)}", id="open-above"),
         pytest.param(_points(BIGINT, *range(0, 20, 2)), "{0, 2, 4, 6, ... 6 more}", id="many"),
         pytest.param(_points(STRING, "k" * 99), "{" + "k" * 37 + "...}", id="long-text"),
     ],

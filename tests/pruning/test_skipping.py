@@ -240,3 +240,19 @@ def test_of_every_type_no_row_is_lost_and_all_that_statistics_allow_is_skipped(e
         points = [point for rows in contents[::2] for point in numbers(rows[:1])]
         keys = Spec(keys.type, tuple((point, point) for point in points), keys.null, keys.nan)
     Table({"k": Column(keys.type, contents, known)}, known).prune({"k": keys})
+
+
+_TABLES_AND_KEYS = {type_: st.tuples(_TABLES[type_], specs(type_)) for type_ in ALL_TYPES}
+
+
+@LAW
+@given(st.sampled_from(ALL_TYPES).flatmap(lambda type_: _TABLES_AND_KEYS[type_]))
+def test_wider_keys_never_skip_more(example):
+    # 153, 156: an approximation is only ever widened, and nothing here negates one.
+    (containers, keys), more = example
+    contents, known = tuple(rows for rows, _ in containers), tuple(each for _, each in containers)
+    files = Table({"k": Column(keys.type, contents, known)}, known).files
+    narrow = keys.domain()
+    kept = prune(files, {"k": narrow}).kept
+    for wide in (narrow.union(more.domain()), narrow.simplify(2), narrow.span(), Domain.all(keys.type)):
+        assert not (kept & ~prune(files, {"k": wide}).kept).any()

@@ -120,6 +120,12 @@ def test_arrays_of_different_lengths_are_refused(rows, sizes, columns):
         Containers(ContainerKind.FILE, ["a", "b"], np.array(rows), np.array(sizes), columns)
 
 
+def test_arrays_that_numpy_would_stretch_are_refused():
+    column = ColumnStatistics.unknown(BIGINT, 3)
+    with pytest.raises(ValueError, match=r"Cannot describe a column by arrays of \[3, 3, 1, 3, 3, 3\] entries"):
+        replace(column, has_low=np.array([True]))
+
+
 def test_one_container_as_a_person_looks_at_it():
     columns = {"k": ColumnStatistics.of(BIGINT, [(0, 0, 0), (1, 9, 3)])}
     files = Containers(ContainerKind.FILE, ["a", "b"], np.array([1, 3]), np.array([10, 20]), columns)
