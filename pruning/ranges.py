@@ -180,7 +180,7 @@ class RangeSet:
         is_open = self.unbounded and index == len(self) - 1
         if self.lows[index] == self.highs[index] and not is_open:
             return low
-        # Of all types but bigint no value has the codes at the ends of int64.
+        # Elsewhere than in bigint the ends of int64 stand for an open end.
         has_ends = self.type.name != "bigint"
         left = "(..." if has_ends and self.lows[index] == LEAST else f"[{low}"
         is_open = is_open or (has_ends and self.highs[index] == GREATEST)
