@@ -1,0 +1,73 @@
+"""Parquet tables as tests open, prune and read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from connectors.columns import Column, resolve
+from connectors.parquet import ParquetSource, open_parquet
+from pruning.domain import Domain
+from pruning.skipping import Pruned, prune
+
+
+def opened(spark, source: Path | str, **options) -> ParquetSource:
+    table = open_parquet(spark, str(source), **options)
+    assert isinstance(table, ParquetSource)
+    return table
+
+
+def columns(table: ParquetSource, *names: str, case_sensitive: bool = False) -> list[Column]:
+    partitions = table.partition_columns
+    return [
+        resolve(table.schema, name, table=table.name, case_sensitive=case_sensitive, partitions=partitions)
+        for name in names
+    ]
+
+
+def pruned(table: ParquetSource, keys: dict[str, Sequence[object]]) -> Pruned:
+    """The files that may hold a row of these keys in every column."""
+    asked = dict(zip(keys, columns(table, *keys), strict=True))
+    domains = {asked[name].name: Domain.of(asked[name].type, *values) for name, values in keys.items()}
+    return prune(table.files(list(asked.values())), domains)
+
+
+def scanned(df) -> tuple[list[tuple], int, int]:
+    """The rows of a DataFrame that is one scan, sorted, and how many files and rows that scan read."""
+    rows = sorted((tuple(row) for row in df.collect()), key=repr)
+    leaves = df._jdf.queryExecution().executedPlan().collectLeaves()
+    assert leaves.size() == 1
+    metrics = leaves.head().metrics()
+    return rows, metrics.apply("numFiles").value(), metrics.apply("numOutputRows").value()
+
+
+def in_files(directory: Path, *tables: pa.Table, **options) -> Path:
+    directory.mkdir(parents=True, exist_ok=True)
+    for index, table in enumerate(tables):
+        pq.write_table(table, directory / f"{index}.parquet", **options)
+    return directory
+
+
+def numbered(*starts: int, count: int = 10) -> list[pa.Table]:
+    return [pa.table({"id": range(start, start + count), "v": [f"v{start}"] * count}) for start in starts]
+
+
+def by_name(table: ParquetSource, *asked: str, **options) -> dict[str, tuple[str, ...]]:
+    """What each file may hold of some columns, by the file's name."""
+    found = table.files(columns(table, *asked, **options))
+    texts = [tuple(map(str, found[index].domains.values())) for index in range(len(found))]
+    return dict(sorted(zip((name.rsplit("/", 1)[1] for name in found.names), texts, strict=True)))
+
+
+@contextmanager
+def conf(spark, name: str, value: str) -> Iterator[None]:
+    before = spark.conf.get(name, None)
+    spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        spark.conf.unset(name) if before is None else spark.conf.set(name, before)
