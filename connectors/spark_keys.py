@@ -5,19 +5,16 @@ However large the DataFrame is, no process holds more of its keys than the limit
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
 
 from connectors import builds
 from connectors.builds import Build
 from connectors.columns import resolve
-from connectors.delta_versions import versions_read
+from connectors.executed_plan import executed_plan
 from connectors.key_tasks import PIECES_DDL, merge_task, messages, partial_task
-from connectors.storage import has_jvm
 from pruning.errors import InvalidKeysError
 from pruning.key_builder import IncompleteBuildError, KeyBuilder
 from pruning.key_sets import KeyLimits
@@ -83,49 +80,16 @@ def _collect(df: DataFrame, types: Sequence[ValueType], limits: KeyLimits, name:
         msg = f"Cannot collect the keys of {name}: expected one message, found {len(received)}"
         raise IncompleteBuildError(msg)
     builder = KeyBuilder.from_bytes(received[0])
-    versions, reasons = _versions(merged, name)
-    counted = _partitions(merged)
+    ran = executed_plan(merged, name)
     return builder.finish(
-        builder.partitions_seen if counted is None else counted,
+        builder.partitions_seen if ran.tasks is None else ran.tasks,
         source=_source(df),
         subject=name,
-        versions=versions,
-        reasons=reasons,
+        versions=ran.versions,
+        reasons=ran.reasons,
     )
 
 
 def _source(df: DataFrame) -> str:
     text = f"DataFrame({', '.join(df.columns)})"
     return text if len(text) <= _SOURCE_LENGTH else f"{text[: _SOURCE_LENGTH - 4]}...)"
-
-
-def _versions(executed: DataFrame, name: str) -> tuple[Mapping[str, int], Sequence[Reason]]:
-    if not has_jvm(executed.sparkSession):
-        return {}, ()
-    return versions_read(executed, name)
-
-
-def _partitions(executed: DataFrame) -> int | None:
-    """How many tasks the first stage had, from the plan that ran; None where it does not tell."""
-    if not has_jvm(executed.sparkSession):
-        return None
-    try:
-        return _mappers(executed._jdf.queryExecution().executedPlan())  # noqa: SLF001
-    except Py4JError:
-        return None
-
-
-def _mappers(plan: Any) -> int | None:
-    """The map side of the first exchange below; above it is a line of nodes."""
-    while True:
-        match str(plan.getClass().getSimpleName()):
-            case "AdaptiveSparkPlanExec":
-                plan = plan.executedPlan()
-            case name if name.endswith("QueryStageExec"):
-                plan = plan.plan()
-            case "ShuffleExchangeExec":
-                return int(plan.numMappers())
-            case _ if plan.children().size() == 1:
-                plan = plan.children().head()
-            case _:
-                return None

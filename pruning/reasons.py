@@ -31,6 +31,7 @@ class ReasonCode(Enum):
     NO_JVM = "the session has no JVM plan (Spark Connect)"
     DELETION_VECTORS = "the file has rows deleted by a deletion vector"
     UNPINNED_KEYS = "the keys come from a table whose version is not pinned"
+    UNREPEATABLE_KEYS = "the keys come from a query that may give other rows when it runs again"
 
 
 @dataclass(frozen=True, slots=True)

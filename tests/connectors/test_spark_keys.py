@@ -199,6 +199,20 @@ def test_delta_version_is_the_one_that_was_read(spark, tmp_path):
     assert ([0, 1, 2], [0]) == (listed(both), list(both.versions.values()))
 
 
+@pytest.mark.parametrize(
+    ("make", "detail"),
+    [
+        (lambda df: df.where("rand() < 0.9"), "it is not deterministic"),
+        (lambda df: df.repartition(2).limit(5), "it has a GlobalLimit"),
+        (lambda df: df.sample(0.5, seed=1), "it has a Sample"),
+    ],
+    ids=["rand", "limit", "sample"],
+)
+def test_keys_that_another_run_may_not_give_say_so(spark, make, detail):
+    (reason,) = collected(spark, make(spark.range(0, 20, 1, 2))).reasons
+    assert ("UNREPEATABLE_KEYS", detail) == (reason.code.name, reason.detail)
+
+
 def test_source_is_short(spark):
     assert "DataFrame(id)" == collected(spark, spark.range(1)).source
     assert 80 == len(collected(spark, spark.range(1).selectExpr("id as " + "x" * 200)).source)

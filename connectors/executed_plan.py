@@ -1,0 +1,111 @@
+"""What a plan tells once it ran: table versions, tasks, and whether another run would give the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.sql import DataFrame
+
+from connectors.storage import has_jvm
+from pruning.reasons import Reason, ReasonCode
+
+_PREPARED = "PreparedDeltaFileIndex"
+_UNPREPARED = "TahoeLogFileIndex"
+# Which rows these let through depends on the order they come in.
+_ORDER_MATTERS = ("GlobalLimit", "LocalLimit", "Offset", "Tail", "Sample")
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutedPlan:
+    """Facts about one execution.
+
+    - `tasks`: how many tasks the stage before the first exchange from the top had, None where that is not known
+    - `versions`: path of each Delta table read to its version; the older one of a table read at two. What the
+      optimiser answered from metadata, or found cached, is not among them
+    - `reasons`: why another run might see other rows
+    """
+
+    tasks: int | None = None
+    versions: Mapping[str, int] = field(default_factory=dict)
+    reasons: Sequence[Reason] = ()
+
+
+def executed_plan(df: DataFrame, subject: str) -> ExecutedPlan:
+    """The facts about a DataFrame that ran; none where the session has no JVM or its plan cannot be read."""
+    if not has_jvm(df.sparkSession):
+        return ExecutedPlan()
+    try:
+        execution: Any = df._jdf.queryExecution()  # noqa: SLF001 - plans have no public door
+        optimized = execution.optimizedPlan()
+        plans = [optimized, *_items(optimized.subqueriesAll())]
+        versions, unpinned = _versions(plans)
+        reasons = [Reason(ReasonCode.UNPINNED_KEYS, subject, each) for each in unpinned]
+        if why := _why_unrepeatable(plans):
+            reasons.append(Reason(ReasonCode.UNREPEATABLE_KEYS, subject, why))
+        return ExecutedPlan(_tasks(execution.executedPlan()), versions, tuple(reasons))
+    except Py4JError:
+        return ExecutedPlan()
+
+
+def _versions(plans: Sequence[Any]) -> tuple[Mapping[str, int], Sequence[str]]:
+    """The versions, and a line on each table that was not asked for at a version."""
+    versions: dict[str, int] = {}
+    unpinned: dict[str, int] = {}
+    for index in (index for plan in plans for index in _file_indexes(plan)):
+        kind = str(index.getClass().getSimpleName())
+        if kind not in {_PREPARED, _UNPREPARED}:
+            continue
+        path, version = str(index.path().toString()), int(index.version())
+        versions[path] = min(version, versions.get(path, version))
+        pinned = index.versionScanned() if kind == _PREPARED else index.versionToUse()
+        if not pinned.isDefined():
+            unpinned[path] = version
+    return versions, [f"version {version} of {path}" for path, version in unpinned.items()]
+
+
+def _file_indexes(plan: Any) -> Iterator[Any]:
+    for leaf in _items(plan.collectLeaves()):
+        if leaf.getClass().getSimpleName() == "LogicalRelation":
+            relation = leaf.relation()
+            if relation.getClass().getSimpleName() == "HadoopFsRelation":
+                yield relation.location()
+
+
+def _why_unrepeatable(plans: Sequence[Any]) -> str:
+    if not all(plan.deterministic() for plan in plans):
+        return "it is not deterministic"
+    names = {str(node.nodeName()) for plan in plans for node in _nodes(plan)}
+    found = [name for name in _ORDER_MATTERS if name in names]
+    return f"it has a {found[0]}" if found else ""
+
+
+def _nodes(plan: Any) -> Iterator[Any]:
+    waiting = [plan]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting.extend(_items(node.children()))
+
+
+def _tasks(plan: Any) -> int | None:
+    """The map side of the first exchange below; above it is a line of nodes."""
+    while True:
+        match str(plan.getClass().getSimpleName()):
+            case "AdaptiveSparkPlanExec":
+                plan = plan.executedPlan()
+            case name if name.endswith("QueryStageExec"):
+                plan = plan.plan()
+            case "ShuffleExchangeExec":
+                return int(plan.numMappers())
+            case _ if plan.children().size() == 1:
+                plan = plan.children().head()
+            case _:
+                return None
+
+
+def _items(sequence: Any) -> Iterator[Any]:
+    for at in range(sequence.size()):
+        yield sequence.apply(at)
