@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import statistics
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,7 +50,7 @@ class Result:
 
 def results(spark: SparkSession, folder: Path, scale: float, runs: int, progress: Progress) -> Iterator[Result]:
     """Each join on each format, as soon as it is measured; makes what `folder` does not hold yet."""
-    sources, lakes = _tables(spark, folder, scale, progress)
+    sources, lakes = made_tables(spark, folder, scale, TABLES, progress)
     progress("Loading the same rows into DuckDB", _WRITTEN)
     with oracle(sources.paths, JOINS) as judge:
         pairs = [(join, lake) for join in JOINS for lake in lakes]
@@ -71,12 +71,18 @@ def compared(spark: SparkSession, lake: Lake, join: StarJoin, judge: Oracle, run
     return Result(
         join,
         lake.format,
-        before[-1],
-        after[-1],
+        _measured_last(before),
+        _measured_last(after),
         statistics.median(run.seconds for run in before[1:]),
         statistics.median(run.seconds for run in after[1:]),
         rows_equal=all(run.rows == right for run in (*before, *after)),
     )
+
+
+def _measured_last(runs: Sequence[Run]) -> Run:
+    """The latest run of which all was measured; each reads the same."""
+    whole = [run for run in runs if run.measured is not None and run.measured.bytes_scanned is not None]
+    return (whole or runs)[-1]
 
 
 def check(folder: Path, scale: float) -> None:
@@ -106,18 +112,21 @@ def _need_checkout() -> None:
         sys.path.append(str(_CHECKOUT))
 
 
-def _tables(spark: SparkSession, folder: Path, scale: float, progress: Progress) -> tuple[TpcdsFiles, list[Lake]]:
+def made_tables(
+    spark: SparkSession, folder: Path, scale: float, tables: Sequence[str], progress: Progress
+) -> tuple[TpcdsFiles, tuple[Lake, ...]]:
+    """The generated files, and the same rows as Delta and as Parquet tables; made where `folder` lacks them."""
     from sample_data.layout import write_delta, write_parquet  # noqa: PLC0415 - absent outside of a checkout
     from sample_data.tpcds import generate  # noqa: PLC0415 - the same
 
     half = (_WRITTEN - _GENERATED) / 2
-    sources = generate(scale, folder, TABLES, _part(progress, 0, _GENERATED))
-    written = []
+    sources = generate(scale, folder, tables, _part(progress, 0, _GENERATED))
+    lakes = []
     for at, (format_, write) in enumerate((("delta", write_delta), ("parquet", write_parquet))):
         target = folder / f"{format_}-sf{scale:g}"
         paths = write(spark, sources, target, _part(progress, _GENERATED + at * half, half))
-        written.append(Lake(format_, {table: str(path) for table, path in paths.items()}))
-    return sources, written
+        lakes.append(Lake(format_, {table: str(path) for table, path in paths.items()}))
+    return sources, tuple(lakes)
 
 
 def _part(progress: Progress, start: float, share: float) -> Progress:

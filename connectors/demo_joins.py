@@ -22,7 +22,7 @@ JOINS = (
         (_MONTH, Dimension(_SOLD, _ITEM, "{item}")),
     ),
     StarJoin(
-        "month, store, category",
+        "month+store+items",
         "dates skip files, stores and items thin out the rows before the joins",
         FACT,
         "i_class",
@@ -34,7 +34,7 @@ JOINS = (
         ),
     ),
     StarJoin(
-        "Christmas Eves, exact",
+        "Christmas, exact",
         "a range for each year; exact=True returns the semijoin, so that no join is left to do",
         FACT,
         "ss_store_sk",
@@ -43,7 +43,7 @@ JOINS = (
         exact=True,
     ),
     StarJoin(
-        "a list of tickets",
+        "ticket list",
         "plain Python values: every file spans them all, but dictionaries inside the files tell most rows apart",
         FACT,
         "ss_ticket_number",
@@ -59,7 +59,7 @@ JOINS = (
         (Dimension(_SOLD, _ITEM, "{item}", "i_category = 'Books' AND i_class = 'travel'"),),
     ),
     StarJoin(
-        "a store that is not there",
+        "unknown store",
         "no keys: the big table is not touched, which stock Spark, too, finds out while it runs",
         FACT,
         "s_city",

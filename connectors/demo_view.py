@@ -7,7 +7,6 @@ from contextlib import contextmanager
 
 from rich import box
 from rich.console import Console, Group, RenderableType
-from rich.padding import Padding
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
@@ -17,12 +16,24 @@ from connectors.demo import Result
 from pruning.prune_report import Measured
 from pruning.render import size
 
-_NOTES = (
-    "files, bytes: measured by Spark's own counters in the last run, for the scan of store_sales alone",
-    "row groups: planned from the footers, since Spark does not count them",
-    "time: seconds of the whole query, median of {runs} warm runs by turns; collecting keys and planning are in it",
-    "rows: = where stock Spark, the pruned read and DuckDB gave the same rows in every run",
+_TITLES = {"delta": "Delta", "parquet": "Parquet"}
+# Which numbers were measured stands above each of them.
+_COLUMNS = (
+    ("files", "measured"),
+    ("row groups", "planned"),
+    ("MiB read", "measured"),
+    ("less", ""),
+    ("seconds", "measured"),
+    ("rows", "equal?"),
 )
+_NOTES = (
+    "Each pair is stock Spark -> pruned_read().",
+    "files, MiB read: Spark's counters for the scan of store_sales; row groups: from footers, Spark counts none.",
+    "seconds: the whole query with key collection and planning; median of {runs} warm runs, taken by turns.",
+    "rows: = where stock Spark, pruned_read() and DuckDB gave the same rows in every run.",
+)
+_ARROW = "→"
+_WORTH_SHOWING = 1.5
 
 
 @contextmanager
@@ -50,21 +61,22 @@ def _lines(console: Console) -> Report:
 
 
 def results_table(results: Sequence[Result], runs: int) -> RenderableType:
-    """Before -> after of every join, one section a format, with what the numbers are and what each join shows."""
+    """Before -> after of every join, one section a format, with what each join shows and what the numbers are."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1))
-    table.add_column("star join", no_wrap=True)
-    for name in ("files", "row groups", "bytes read", "less", "time", "rows"):
-        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("star join", overflow="fold")
+    for name, kind in _COLUMNS:
+        table.add_column(Text.assemble(name, "\n", (kind, "dim")), justify="right", no_wrap=True)
     for format_ in dict.fromkeys(each.format for each in results):
         table.add_section()
-        table.add_row(Text(_title(format_), style="bold"))
+        table.add_row(Text(_TITLES[format_], "bold"))
         for each in results:
             if each.format == format_:
                 table.add_row(*_cells(each))
-    joins = {each.join.name: each.join.shows for each in results}
-    notes = [f"{name}: {shows}" for name, shows in joins.items()]
-    legend = [note.format(runs=runs) for note in _NOTES]
-    return Group(table, Text(), *(Padding(Text(note, style="dim"), (0, 0, 0, 0)) for note in (*notes, "", *legend)))
+    shown = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1))
+    for name, shows in {each.join.name: each.join.shows for each in results}.items():
+        shown.add_row(Text(name, "dim"), Text(shows, "dim"))
+    notes = (Text(note.format(runs=runs), "dim") for note in _NOTES)
+    return Group(table, Text(), shown, Text(), *notes)
 
 
 def verdict(results: Sequence[Result]) -> Text:
@@ -75,13 +87,9 @@ def verdict(results: Sequence[Result]) -> Text:
     before = sum(_bytes(each.before.measured) or 0 for each in results)
     after = sum(_bytes(each.after.measured) or 0 for each in results)
     return Text(
-        f"{len(results)} comparisons, all rows equal; {size(before)} read without pruning, {size(after)} with it",
+        f"All rows equal in {len(results)} comparisons; read {size(before)} without pruning, {size(after)} with it",
         style="bold green",
     )
-
-
-def _title(format_: str) -> str:
-    return {"delta": "Delta", "parquet": "Parquet"}[format_]
 
 
 def _cells(each: Result) -> tuple[Text, ...]:
@@ -89,12 +97,12 @@ def _cells(each: Result) -> tuple[Text, ...]:
     total, kept = (None, None) if plan is None else (plan.row_groups_total, plan.row_groups_kept)
     equal = Text(f"{len(each.after.rows):,} =", "green") if each.rows_equal else Text("DIFFER", "bold red")
     return (
-        Text(f"  {each.join.name}"),
-        Text(f"{_files(before)} → {_files(after)}"),
-        Text(f"{_known(total)} → {_known(kept)}"),
-        Text(f"{size(_bytes(before))} → {size(_bytes(after))}"),
+        Text(each.join.name),
+        Text(f"{_files(before)} {_ARROW} {_files(after)}"),
+        Text(f"{_known(total)} {_ARROW} {_known(kept)}"),
+        Text(f"{_mebibytes(before)} {_ARROW} {_mebibytes(after)}"),
         _less(_bytes(before), _bytes(after)),
-        Text(f"{each.seconds_before:.2f} → {each.seconds_after:.2f}"),
+        Text(f"{each.seconds_before:.2f} {_ARROW} {each.seconds_after:.2f}"),
         equal,
     )
 
@@ -106,7 +114,7 @@ def _less(before: int | None, after: int | None) -> Text:
     if not after:
         return Text("all" if before else "-", "bold green" if before else "dim")
     ratio = before / after
-    return Text(f"{ratio:.1f}x", "bold green" if ratio >= 1.5 else "dim")
+    return Text(f"{ratio:.1f}x", "bold green" if ratio >= _WORTH_SHOWING else "dim")
 
 
 def _files(measured: Measured | None) -> str:
@@ -115,6 +123,11 @@ def _files(measured: Measured | None) -> str:
 
 def _bytes(measured: Measured | None) -> int | None:
     return None if measured is None else measured.bytes_scanned
+
+
+def _mebibytes(measured: Measured | None) -> str:
+    count = _bytes(measured)
+    return "?" if count is None else f"{count / (1 << 20):,.1f}"
 
 
 def _known(count: int | None) -> str:

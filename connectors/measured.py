@@ -62,6 +62,15 @@ def latest(spark: SparkSession, identity: ScanIdentity) -> tuple[Measured | None
     return (_measured(spark, *found[0]), len(found)) if found else (None, 0)
 
 
+def reads(df: DataFrame, identity: ScanIdentity) -> bool:
+    """True where the plan of `df`, as its last execution changed it, still reads the scan."""
+    plan = df._jdf.queryExecution().executedPlan()  # noqa: SLF001 - PySpark shows no plan otherwise
+    if plan.nodeName() == "AdaptiveSparkPlan":
+        plan = plan.executedPlan()
+    lines = [line for line in str(plan).splitlines() if "FileScan" in line]
+    return any(identity.attributes & set(_ATTRIBUTE.findall(line)) for line in lines)
+
+
 @dataclass(frozen=True, slots=True)
 class _Scan:
     files: int

@@ -35,11 +35,10 @@ def oracle(sources: Mapping[str, Path], joins: Sequence[StarJoin]) -> Iterator[O
     except ImportError as error:
         msg = "Checking answers needs the package 'duckdb': run `pip install 'scanprune[demo]'`"
         raise EnvironmentProblem(msg) from error
-    texts = " ".join(join.texts for join in joins)
     with duckdb.connect(config={"threads": 1}) as connection:
         connection.execute("PRAGMA disable_optimizer")
         for table, path in sources.items():
-            columns = [name for name in pq.read_schema(path).names if name in texts]
+            columns = [name for name in pq.read_schema(path).names if any(join.mentions(name) for join in joins)]
             connection.register("rows", pq.read_table(path, columns=columns))
             connection.execute(f'CREATE TABLE "{table}" AS SELECT * FROM rows')  # noqa: S608 - names of our own
             connection.unregister("rows")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -77,9 +78,14 @@ class StarJoin:
         return self._selected("") if self.exact else self.sql
 
     @property
-    def texts(self) -> str:
-        """Every column and table that takes part, somewhere in it."""
-        return self.sql + "".join(each.keys_sql for each in self.dimensions)
+    def filters(self) -> tuple[Dimension, ...]:
+        """The dimensions that give keys."""
+        return tuple(each for each in self.dimensions if each.filters)
+
+    def mentions(self, name: str) -> bool:
+        """True where the query, or a query of keys, names this column or table."""
+        texts = (self.sql, *(each.keys_sql for each in self.dimensions))
+        return any(re.search(rf"\b{re.escape(name)}\b", text) for text in texts)
 
     def _joins(self) -> str:
         return "".join(f" JOIN ({each.rows_sql}) AS d{at} ON {_equal(each)}" for at, each in enumerate(self.dimensions))
@@ -128,19 +134,23 @@ def run_stock(spark: SparkSession, lake: Lake, join: StarJoin) -> Run:
     began = time.perf_counter()
     fact = lake.frame(spark, join.fact)
     identity = measured.identity_of(fact)
-    rows = _asked(spark, join.sql, {**frames, join.fact: fact}).collect()
+    asked = _asked(spark, join.sql, {**frames, join.fact: fact})
+    rows = asked.collect()
     seconds = time.perf_counter() - began
     scan, _ = measured.latest(spark, identity)
+    if scan is None and not measured.reads(asked, identity):
+        scan = Measured("collect", 0, 0, 0, "Spark dropped the scan while it ran", vectorised=True, seconds=seconds)
     return Run(in_order(rows), seconds, scan, None)
 
 
 def run_pruned(spark: SparkSession, lake: Lake, join: StarJoin) -> Run:
     """The same with the fact table read by `pruned_read()`; collecting the keys and deciding is in its seconds."""
     frames = _dimensions(spark, lake, join)
+    columns = [name for name in lake.frame(spark, join.fact).columns if join.mentions(name)]
     began = time.perf_counter()
-    filters = [each for each in join.dimensions if each.filters]
-    keys: dict[str | tuple[str, ...], Any] = {each.probe: _keys(spark, each, frames) for each in filters}
-    fact = pruned_read(spark, lake.folders[join.fact], keys=keys, format=lake.format, exact=join.exact)
+    keys: dict[str | tuple[str, ...], Any] = {each.probe: _keys(spark, each, frames) for each in join.filters}
+    source = lake.folders[join.fact]
+    fact = pruned_read(spark, source, keys=keys, columns=columns, format=lake.format, exact=join.exact)
     rows = _asked(spark, join.rest_sql, {**frames, join.fact: fact}).collect()
     seconds = time.perf_counter() - began
     return Run(in_order(rows), seconds, report(fact).measured, explain(fact).tables[0])
@@ -152,8 +162,7 @@ def in_order(rows: Sequence[Any]) -> tuple[Row, ...]:
 
 
 def _dimensions(spark: SparkSession, lake: Lake, join: StarJoin) -> dict[str, DataFrame]:
-    named = {name for name in lake.folders if f"{{{name}}}" in join.texts}
-    return {name: lake.frame(spark, name) for name in sorted(named - {join.fact})}
+    return {name: lake.frame(spark, name) for name in lake.folders if name != join.fact and join.mentions(name)}
 
 
 def _asked(spark: SparkSession, sql: str, frames: Mapping[str, DataFrame]) -> DataFrame:
