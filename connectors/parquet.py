@@ -15,7 +15,7 @@ from connectors.arrow_values import coded
 from connectors.base import Table
 from connectors.columns import Column
 from connectors.folding import fold_column, fold_rows, parents_of
-from connectors.footers import FileRef, FooterCache, FooterColumn, read_row_groups
+from connectors.footers import FooterCache, FooterColumn, read_row_groups
 from connectors.parquet_open import parquet_frame
 from connectors.spark_files import SparkFiles, spark_files
 from connectors.storage import Storage, has_jvm, java_message, storage_of
@@ -109,14 +109,13 @@ class ParquetSource:
 
     def files(self, columns: Sequence[Column]) -> Containers:
         """Every file, with the statistics of its row groups taken together."""
-        files = self._files.files
-        every = np.arange(len(files))
+        count = len(self._files)
+        every = np.arange(count)
         groups = self._groups(every, columns, ())
-        rows = fold_rows(groups, len(files))
-        folded = {name: fold_column(each, groups, len(files)) for name, each in groups.columns.items()}
-        partitions = self._partition_statistics(columns, every, rows)
-        names, sizes = tuple(file.path for file in files), np.array([file.size for file in files], np.int64)
-        return Containers(ContainerKind.FILE, names, rows, sizes, {**folded, **partitions})
+        rows = fold_rows(groups, count)
+        folded = {name: fold_column(each, groups, count) for name, each in groups.columns.items()}
+        statistics = {**folded, **self._partition_statistics(columns, every, rows)}
+        return Containers(ContainerKind.FILE, self._files.paths, rows, self._files.sizes, statistics)
 
     def row_groups(self, files: IntArray, columns: Sequence[Column], projected: Sequence[str] | None) -> Containers:
         """The row groups of the files at these indexes; one container a file where there are too many footers."""
@@ -132,7 +131,7 @@ class ParquetSource:
         if everything and self._files.is_pinned:
             return self._df
         try:
-            return self._files.restricted(np.ones(len(self._files.files), bool) if kept is None else kept)
+            return self._files.restricted(np.ones(len(self._files), bool) if kept is None else kept)
         except Py4JError as error:
             self._add(Reason(ReasonCode.STATISTICS_FAILED, self.name, java_message(error)))
             return self._df
@@ -146,11 +145,10 @@ class ParquetSource:
 
     def _groups(self, files: IntArray, columns: Sequence[Column], projected: Sequence[str] | None) -> Containers:
         """Row groups with the statistics that footers hold; parents are positions in `files`."""
-        chosen = [self._files.files[index] for index in files.tolist()]
-        if len(chosen) > self._footers.most:
-            detail = f"{len(chosen)} files, {self._footers.most} footers allowed"
+        if len(files) > self._footers.most:
+            detail = f"{len(files)} files, {self._footers.most} footers allowed"
             self._add(Reason(ReasonCode.NO_ROW_GROUPS_READ, self.name, detail))
-            return _unread(chosen)
+            return self._unread(files)
         by_id, case_sensitive = self._is_on(_FIELD_ID_CONF), self._is_on(_CASE_CONF)
         stored = [
             _stored(self.schema, column, column.type, by_id=by_id)
@@ -158,9 +156,16 @@ class ParquetSource:
             if column.type is not None and not column.is_partition
         ]
         storage, cache = self._footers.storage, self._footers.cache
+        chosen = self._files.refs(files)
         result = read_row_groups(chosen, stored, projected, storage, cache, case_sensitive=case_sensitive)
         self._add(*result.problems)
         return result.containers
+
+    def _unread(self, files: IntArray) -> Containers:
+        count = len(files)
+        names = [self._files.paths[index] for index in files.tolist()]
+        rows = np.full(count, UNKNOWN, np.int64)
+        return Containers(ContainerKind.ROW_GROUP, names, rows, self._files.sizes[files], {}, np.arange(count))
 
     def _is_on(self, conf: str) -> bool:
         return str(self._df.sparkSession.conf.get(conf, "false")).lower() == "true"
@@ -204,15 +209,3 @@ def _fields(schema: StructType, path: Sequence[str]) -> Iterator[StructField]:
             return
         yield here[part]
         here = here[part].dataType
-
-
-def _unread(files: Sequence[FileRef]) -> Containers:
-    count = len(files)
-    return Containers(
-        ContainerKind.ROW_GROUP,
-        tuple(file.path for file in files),
-        np.full(count, UNKNOWN, np.int64),
-        np.array([file.size for file in files], np.int64),
-        {},
-        np.arange(count),
-    )

@@ -6,7 +6,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from connectors.storage import exists, has_jvm, is_path, java_message, local_path
+from connectors.storage import exists, has_jvm, is_path, java_message
 from pruning.errors import SourceNotFoundError
 
 _GLOB_CHARACTERS = frozenset("{}[]*?\\")
@@ -15,19 +15,24 @@ _GLOB_CHARACTERS = frozenset("{}[]*?\\")
 def parquet_frame(spark: SparkSession, source: str) -> DataFrame:
     """What Spark reads at a path or under a name of its catalog; `SourceNotFoundError` where it reads nothing."""
     try:
-        if not is_path(source):
-            return spark.table(source)
-        reader = spark.read
-        if _GLOB_CHARACTERS.intersection(source) and _exists(spark, source):
-            reader = reader.option("__globPaths__", "false")
-        df = reader.parquet(source)
-        df.schema  # noqa: B018 - a remote session finds out here
-    except (PySparkException, Py4JError) as error:
+        df = _unresolved(spark, source)
+        # A remote session looks for the source only when it is asked for something.
+        _ = df.schema
+    except (PySparkException, Py4JError, OSError) as error:
         raise SourceNotFoundError(_explained(source, error)) from error
     return df
 
 
-def _explained(source: str, error: PySparkException | Py4JError) -> str:
+def _unresolved(spark: SparkSession, source: str) -> DataFrame:
+    if not is_path(source):
+        return spark.table(source)
+    # A path that is there by its very name is no pattern, whatever characters it holds.
+    if _GLOB_CHARACTERS.intersection(source) and has_jvm(spark) and exists(spark, source):
+        return spark.read.option("__globPaths__", "false").parquet(source)
+    return spark.read.parquet(source)
+
+
+def _explained(source: str, error: PySparkException | Py4JError | OSError) -> str:
     match error.getCondition() if isinstance(error, PySparkException) else None:
         case "PATH_NOT_FOUND":
             return f"No Parquet files at {source!r}: there is no such path"
@@ -36,12 +41,5 @@ def _explained(source: str, error: PySparkException | Py4JError) -> str:
         case "TABLE_OR_VIEW_NOT_FOUND" | "PARSE_SYNTAX_ERROR":
             return f"No table {source!r} in the catalog: name a table, or a path that holds a slash"
         case _:
-            text = str(error) if isinstance(error, PySparkException) else java_message(error)
+            text = java_message(error) if isinstance(error, Py4JError) else str(error)
             return f"Cannot open {source!r} as Parquet: {text.strip().splitlines()[0]}"
-
-
-def _exists(spark: SparkSession, source: str) -> bool:
-    """True where `source` is there by its very name, so that a bracket in it is no pattern."""
-    if local := local_path(source):
-        return local.exists()
-    return has_jvm(spark) and exists(spark, source)

@@ -33,12 +33,14 @@ _HARMLESS = ("SubqueryAlias", "Project")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SparkFiles:
-    """The `n` files that a DataFrame reads.
+    """The `n` files that a DataFrame reads: their URIs, bytes and modification times in milliseconds since 1970.
 
     `partition_of` gives each file's partition, a row of `partitions()`.
     """
 
-    files: Sequence[FileRef]
+    paths: Sequence[str]
+    sizes: IntArray
+    modified: IntArray
     partition_of: IntArray
     partition_columns: tuple[str, ...]
     _df: DataFrame
@@ -46,6 +48,14 @@ class SparkFiles:
     _location: Any
     _statuses: JvmList
     _values: JvmList
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def refs(self, indices: IntArray) -> list[FileRef]:
+        """The files at `indices`, one by one."""
+        paths = [self.paths[index] for index in indices.tolist()]
+        return list(map(FileRef, paths, self.sizes[indices].tolist(), self.modified[indices].tolist()))
 
     @property
     def _relation(self) -> Any:
@@ -125,9 +135,8 @@ class SparkFiles:
         )
 
     def _digest(self, kept: BoolArray) -> str:
-        digest = hashlib.sha256()
-        for file in compress(self.files, kept):
-            digest.update(f"{file.path}\n{file.size}\n{file.modified}\n".encode())
+        digest = hashlib.sha256("\n".join(compress(self.paths, kept)).encode())
+        digest.update(self.sizes[kept].tobytes() + self.modified[kept].tobytes())
         return digest.hexdigest()
 
 
@@ -145,10 +154,10 @@ def spark_files(df: DataFrame) -> SparkFiles | None:
     directories = JvmList.of_scala(spark, location.listFiles(no_filters, no_filters))
     statuses = directories.flattened(f"{_DIRECTORY}.files")
     counts = directories.map(f"{_DIRECTORY}.files").numbers("scala.collection.SeqOps.size")
-    uris = statuses.texts(f"{_STATUS}.getPath", "org.apache.hadoop.fs.Path.toUri")
-    sizes, modified = (statuses.numbers(f"{_STATUS}.{each}").tolist() for each in ("getLen", "getModificationTime"))
     return SparkFiles(
-        tuple(map(FileRef, uris, sizes, modified)),
+        statuses.texts(f"{_STATUS}.getPath", "org.apache.hadoop.fs.Path.toUri"),
+        statuses.numbers(f"{_STATUS}.getLen"),
+        statuses.numbers(f"{_STATUS}.getModificationTime"),
         np.repeat(np.arange(len(counts)), counts),
         tuple(path[-1].relation().partitionSchema().fieldNames()),
         df,

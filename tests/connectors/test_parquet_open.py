@@ -85,6 +85,7 @@ MISTAKES = {
     "no such table": (lambda _: "no_such_table", r"No table 'no_such_table' in the catalog"),
     "no name": (lambda _: "x'; DROP TABLE t; --", 'No table "x\'; DROP TABLE t; --" in the catalog'),
     "no such scheme": (lambda _: "nowhere://x/y", "Cannot open 'nowhere://x/y' as Parquet: .*nowhere"),
+    "pattern of no such scheme": (lambda _: "nowhere://x/*", "Cannot open 'nowhere://x/\\*' as Parquet: .*nowhere"),
     "text": (text_file, "Cannot open '.*a.parquet' as Parquet: .*is not a Parquet file"),
     "empty directory": (empty_directory, "No Parquet files in '.*': name a directory that holds some"),
     "no match": (other_files, "No Parquet files at"),
