@@ -41,16 +41,28 @@ def summary_of(data: Any, probe_types: Sequence[ValueType], options: PruningOpti
     if isinstance(data, KeySummary):
         _check_count(len(data.types), len(probe_types), name)
         return data
+    return summary_of_table(key_table(data, probe_types, name), options, name, source=type(data).__name__)
+
+
+def key_table(data: Any, probe_types: Sequence[ValueType], name: str) -> pa.Table:
+    """The keys as a table, a column for each probe column, whatever `summary_of` takes but a summary.
+
+    For who needs the keys more than once: a generator can be read only here.
+    """
     columns = _columns(data, probe_types, name)
     _check_count(len(columns), len(probe_types), name)
     arrays = [_typed(each, probe, name) for each, probe in zip(columns, probe_types, strict=True)]
-    types = [value_type_of(array.type) for array in arrays]
+    return pa.Table.from_arrays(arrays, names=[f"k{at}" for at in range(len(arrays))])
+
+
+def summary_of_table(table: pa.Table, options: PruningOptions, name: str, *, source: str) -> KeySummary:
+    """The summary of what `key_table` gave."""
+    types = [value_type_of(column.type) for column in table.columns]
     builder = KeyBuilder(types, KeyLimits.of(options))
-    table = pa.Table.from_arrays(arrays, names=[str(at) for at in range(len(arrays))])
     for batch in table.to_batches(max_chunksize=_BATCH_ROWS):
         builder.add([coded(column, type_) for column, type_ in zip(batch.columns, types, strict=True)])
     builder.close(0)
-    return builder.finish(1, source=type(data).__name__, subject=name)
+    return builder.finish(1, source=source, subject=name)
 
 
 def _check_count(found: int, expected: int, name: str) -> None:

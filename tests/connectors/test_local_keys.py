@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.local_keys import summary_of
+from connectors.local_keys import key_table, summary_of, summary_of_table
 from pruning import codes as code
 from pruning.coerce import coerce
 from pruning.domain import Domain
@@ -289,6 +289,13 @@ def test_over_the_limits_local_keys_become_bounds_and_a_bloom_filter():
     assert isinstance(result, KeySummary)
     assert (None, (ValueType("int"),)) == (result.distinct, result.hashed_as)
     assert Domain.between(ValueType("int"), 0, 990) == result.domains[0].span()
+
+
+def test_table_of_keys_serves_what_can_be_read_once():
+    table = key_table(((n, str(n)) for n in range(3)), [ValueType("int"), ValueType("string")], "k")
+    assert [{"k0": n, "k1": str(n)} for n in range(3)] == table.to_pylist()
+    assert [pa.int32(), pa.large_string()] == table.schema.types
+    assert 3 == summary_of_table(table, OPTIONS, "k", source="generator").distinct
 
 
 def test_source_names_the_kind_of_data():

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pruning import codes as code
-from pruning import key_sets
+from pruning import key_sets, loose_keys
 from pruning.byte_strings import ByteStrings
 from pruning.domain import Domain
 from pruning.hashing import hash_codes
@@ -89,20 +89,23 @@ def canonical(type_, value):
     return "NaN" if is_nan(value) else code.decode(type_, code.encode(type_, [value]))[0]
 
 
-@given(builds(), st.sampled_from(LIMITS), st.sampled_from([0, 64, 1 << 20]), st.data())
-def test_any_split_into_partitions_and_any_order_of_merges_gives_the_same_summary(build, limits, buffer, data):
+@given(
+    builds(), st.sampled_from(LIMITS), st.sampled_from([0, 64, 1 << 20]), st.sampled_from([2, 3, 1 << 14]), st.data()
+)
+def test_any_split_into_partitions_and_any_order_of_merges_gives_the_same_summary(build, limits, buffer, ranges, data):
     types, rows = build
     count = data.draw(st.integers(1, 4), "partitions")
     homes = [data.draw(st.integers(0, count - 1)) for _ in rows]
     order = data.draw(st.permutations(range(count)), "order")
-    whole = summary(types, rows, limits)
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loose_keys, "COARSE_RANGES", ranges)
+        whole = summary(types, rows, limits)
         patch.setattr(key_sets, "_BUFFER_BYTES", buffer)
         merged = KeyBuilder(types, limits)
         for index in order:
             own = [row for row, home in zip(rows, homes, strict=True) if home == index]
             part = partition(types, own, limits, index, batches=data.draw(st.integers(1, 3)))
-            merged.merge(KeyBuilder.from_bytes(part.to_bytes()))
+            merged.merge(KeyBuilder.from_bytes(part.to_bytes()) if data.draw(st.booleans()) else part)
         assert whole == merged.finish(count, source="test")
 
 
@@ -298,6 +301,20 @@ def test_limits_are_inclusive(limits, exact):
     result = keys(BIGINT, [1, 2, 3, 4, 4, 4, None], limits)
     assert exact is result.exact
     assert ([] if exact else ["KEYS_OVER_LIMIT"]) == [reason.code.name for reason in result.reasons]
+
+
+@given(st.lists(st.lists(values(BIGINT), max_size=6), max_size=4), st.integers(2, 5))
+def test_coarse_ranges_hold_every_key_however_they_came(groups, ranges):
+    together = np.array([each for group in groups for each in group], np.int64)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loose_keys, "COARSE_RANGES", ranges)
+        span = Span.empty(BIGINT)
+        for group in groups:
+            span = span.merge(Span.empty(BIGINT).adding(np.array(group, np.int64)))
+        found, whole = span.range_set(), Span.empty(BIGINT).adding(together).range_set()
+    assert whole == found
+    assert Domain(found).contains_all(Domain.of_codes(BIGINT, together))
+    assert len(found) <= ranges
 
 
 def test_gaps_between_bands_stay_open_over_the_limit():
