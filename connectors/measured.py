@@ -43,8 +43,7 @@ def identity_of(df: DataFrame, *, reads_nothing: bool = False) -> ScanIdentity:
     leaves = df._jdf.queryExecution().analyzed().collectLeaves()  # noqa: SLF001 - PySpark shows no plan otherwise
     outputs = [leaves.apply(index).output().mkString(" ") for index in range(leaves.size())]
     attributes = {match for output in outputs for match in _ATTRIBUTE.findall(output)}
-    last = next((int(each.executionId()) for each in _executions_from_last(df.sparkSession)), -1)
-    return ScanIdentity(frozenset(attributes), last, reads_nothing)
+    return ScanIdentity(frozenset(attributes), last_execution(df.sparkSession), reads_nothing)
 
 
 def latest(spark: SparkSession, identity: ScanIdentity) -> tuple[Measured | None, int]:
@@ -53,9 +52,8 @@ def latest(spark: SparkSession, identity: ScanIdentity) -> tuple[Measured | None
     Of a scan that reads nothing, an action is any execution in which Spark dropped a scan: files, rows and bytes are
     zero whichever of these it was.
     """
-    _jvm_context(spark).listenerBus().waitUntilEmpty()
     found: list[tuple[Any, list[_Scan]]] = []
-    for execution in _settled(spark, identity.after_execution):
+    for execution in finished_executions(spark, identity.after_execution):
         scans = list(_scans(spark, execution.executionId(), identity))
         if scans:
             found.append((execution, scans))
@@ -94,23 +92,45 @@ def _executions_from_last(spark: SparkSession) -> Iterator[Any]:
     return (executions.apply(index) for index in range(executions.size() - 1, -1, -1))
 
 
-def _settled(spark: SparkSession, after: int) -> list[Any]:
-    """The finished executions behind `after`, latest first.
+def finished_executions(spark: SparkSession, after: int) -> list[Any]:
+    """Spark's records of the executions behind the one called `after` that have ended, latest first.
 
     Spark writes the end of an execution from a thread of its own, which may come after the action has returned.
     """
+    _jvm_context(spark).listenerBus().waitUntilEmpty()
     deadline = time.monotonic() + _SECONDS_TO_SETTLE
     while True:
         executions = list(takewhile(lambda each: each.executionId() > after, _executions_from_last(spark)))
-        finished = [each for each in executions if each.completionTime().isDefined()]
-        if not any(map(_seems_over, executions)) or time.monotonic() > deadline:
-            return finished
+        open_ = [each for each in executions if not each.completionTime().isDefined()]
+        if all(_runs(spark, each) for each in open_) or time.monotonic() > deadline:
+            return [each for each in executions if each.completionTime().isDefined()]
         time.sleep(_SECONDS_BETWEEN_LOOKS)
 
 
-def _seems_over(execution: Any) -> bool:
-    """True where no job runs, though the end is not written."""
-    return not execution.completionTime().isDefined() and "RUNNING" not in str(execution.jobs())
+def last_execution(spark: SparkSession) -> int:
+    """The id of the latest execution of the session, -1 before the first."""
+    return next((int(each.executionId()) for each in _executions_from_last(spark)), -1)
+
+
+def stages_read(spark: SparkSession, execution: Any) -> list[tuple[int, int]]:
+    """Input bytes and records of each stage of an execution that read any."""
+    status, stages = _jvm_context(spark).statusStore(), execution.stages().iterator()
+    read = []
+    while stages.hasNext():
+        stage = status.lastStageAttempt(int(stages.next()))
+        if stage.inputBytes() > 0:
+            read.append((int(stage.inputBytes()), int(stage.inputRecords())))
+    return read
+
+
+def _runs(spark: SparkSession, execution: Any) -> bool:
+    """True where a job of the execution runs; the record's own word for it is as late as its end."""
+    jobs, tracker = execution.jobs().keysIterator(), spark.sparkContext.statusTracker()
+    active = set(tracker.getActiveJobsIds())
+    while jobs.hasNext():
+        if int(jobs.next()) in active:
+            return True
+    return False
 
 
 def _scans(spark: SparkSession, execution_id: int, identity: ScanIdentity) -> Iterator[_Scan]:
@@ -174,12 +194,7 @@ def _bytes_scanned(spark: SparkSession, execution: Any, files: int, rows: int) -
     hadoop = _jvm_context(spark).hadoopConfiguration()
     if hadoop.get(_VECTORED_CONF, "true") != "false":
         return None, _VECTORED_NOTE
-    status, stages = _jvm_context(spark).statusStore(), execution.stages().iterator()
-    read = []
-    while stages.hasNext():
-        stage = status.lastStageAttempt(int(stages.next()))
-        if stage.inputBytes() > 0:
-            read.append((int(stage.inputBytes()), int(stage.inputRecords())))
+    read = stages_read(spark, execution)
     if len(read) == 1 or sum(records for _, records in read) == rows:
         return sum(size for size, _ in read), ""
     matching = [size for size, records in read if records == rows]
