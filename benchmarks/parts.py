@@ -1,0 +1,156 @@
+"""What is measured, where its numbers are aimed, and how they are shown."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Row = Mapping[str, Any]
+_SECONDS_OF = "seconds"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A bound on `field` of the rows that agree with `where`."""
+
+    what: str
+    where: Mapping[str, Any]
+    field: str
+    relation: str
+    bound: float
+
+    def of(self, rows: Sequence[Row]) -> list[Row]:
+        """The rows it speaks of."""
+        return [row for row in rows if all(row.get(name) == value for name, value in self.where.items())]
+
+    def reached(self, value: float) -> bool:
+        """True where `value` keeps to the bound."""
+        return (operator.le if self.relation == "<=" else operator.ge)(value, self.bound)
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """How `field` grows with `size`, for rows that agree in `by`."""
+
+    size: str
+    field: str
+    by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One JSON file: `measure(quick)` gives its rows, of which a table shows `columns`."""
+
+    name: str
+    title: str
+    measure: Callable[[bool], list[dict[str, Any]]]
+    columns: tuple[str, ...]
+    targets: tuple[Target, ...] = ()
+    growth: tuple[Growth, ...] = ()
+
+
+# Each imports what it measures when it runs, so that one part that cannot be loaded stops no other.
+
+
+def _prune(quick: bool) -> list[dict[str, Any]]:  # noqa: FBT001 - the one argument of every part
+    from benchmarks import bench_prune  # noqa: PLC0415
+
+    return bench_prune.run({name: sizes[:2] for name, sizes in bench_prune.SIZES.items()} if quick else None)
+
+
+def _keys(quick: bool) -> list[dict[str, Any]]:  # noqa: FBT001
+    from benchmarks import bench_keys  # noqa: PLC0415
+
+    return bench_keys.run((100_000, 300_000) if quick else bench_keys.SIZES)
+
+
+def _filters(quick: bool) -> list[dict[str, Any]]:  # noqa: FBT001
+    from benchmarks import bench_filters  # noqa: PLC0415
+
+    return bench_filters.run(bench_filters.SIZES[:2] if quick else bench_filters.SIZES)
+
+
+def _delta_log(quick: bool) -> list[dict[str, Any]]:  # noqa: FBT001
+    from benchmarks import bench_delta_log  # noqa: PLC0415
+    from connectors.session import spark_session  # noqa: PLC0415
+
+    sizes = (1_000, 3_000) if quick else bench_delta_log.SIZES
+    return bench_delta_log.run(spark_session("scanprune benchmark"), sizes)
+
+
+def _tpcds(quick: bool) -> list[dict[str, Any]]:  # noqa: FBT001
+    from benchmarks import tpcds_bytes  # noqa: PLC0415
+
+    return tpcds_bytes.run(tpcds_bytes.QUICK if quick else tpcds_bytes.FULL)
+
+
+_GIB = float(1 << 30)
+_BIGINTS = {"type": "bigint", "containers": 1_000_000}
+_STRINGS = {"type": "string", "containers": 100_000}
+
+PARTS = (
+    Part(
+        "prune",
+        "Deciding what to skip",
+        _prune,
+        ("operation", "type", "containers", "keys", "seconds", "seconds_median", "peak_bytes"),
+        (
+            Target("prune, 1,000,000 x 100,000 int64, s", {"operation": "prune", **_BIGINTS}, _SECONDS_OF, "<=", 1.0),
+            Target("the same, peak bytes", {"operation": "prune", **_BIGINTS}, "peak_bytes", "<=", 1.5 * _GIB),
+            Target("prune, 100,000 x 100,000 strings, s", {"operation": "prune", **_STRINGS}, _SECONDS_OF, "<=", 3.0),
+            Target("compact, the same int64, s", {"operation": "compact", **_BIGINTS}, _SECONDS_OF, "<=", 2.0),
+            Target("compact, the same strings, s", {"operation": "compact", **_STRINGS}, _SECONDS_OF, "<=", 2.0),
+        ),
+        (Growth("containers", _SECONDS_OF, ("operation", "type")),),
+    ),
+    Part(
+        "filters",
+        "Testing rows",
+        _filters,
+        ("filter", "items", "asked_fpp", "found_to_asked", "build_seconds", "tests_millions_per_second"),
+        (
+            Target("bitmap, million int64 tests/s", {"filter": "bitmap"}, "tests_millions_per_second", ">=", 150.0),
+            Target("bloom, million int64 tests/s", {"filter": "bloom"}, "tests_millions_per_second", ">=", 20.0),
+            Target("bloom, error / asked, 10 M keys", {"filter": "bloom", "items": 10**7}, "found_to_asked", "<=", 1.2),
+        ),
+        (Growth("items", "build_seconds", ("filter", "asked_fpp")),),
+    ),
+    Part(
+        "keys",
+        "Summarising keys",
+        _keys,
+        ("type", "keys", "limit", "arrival", "seconds", "distinct", "bytes"),
+        (
+            Target(
+                "KeySummary, 10 M int64 keys, s",
+                {"type": "bigint", "keys": 10**7, "limit": "within the limits", "arrival": "one array"},
+                _SECONDS_OF,
+                "<=",
+                3.0,
+            ),
+        ),
+        (Growth("keys", _SECONDS_OF, ("type", "limit", "arrival")),),
+    ),
+    Part(
+        "delta_log",
+        "Deciding from a Delta log",
+        _delta_log,
+        ("files", "files_kept", "cold_seconds", "warm_seconds"),
+        (
+            Target("100,000 files, cold, s", {"files": 100_000}, "cold_seconds", "<=", 10.0),
+            Target("100,000 files, warm, s", {"files": 100_000}, "warm_seconds", "<=", 0.5),
+        ),
+        (Growth("files", "cold_seconds"), Growth("files", "warm_seconds")),
+    ),
+    Part(
+        "tpcds_bytes",
+        "Bytes of star joins on TPC-DS",
+        _tpcds,
+        (
+            *("join", "format", "files_stock", "files", "bytes_stock", "bytes", "bytes_limit"),
+            *("stock_to_pruned", "pruned_to_limit", "seconds_stock", "seconds", "rows_equal"),
+        ),
+    ),
+)
