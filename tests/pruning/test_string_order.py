@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pruning import string_order
@@ -30,6 +30,7 @@ def test_order_is_that_of_unsigned_bytes(items):
 
 
 @given(st.lists(TEXTS, min_size=1, max_size=12))
+@example([b"abcdefgh\0", b"abcdefgh", b"abcdefgh\0\0", b"abcdefgh\0"])
 def test_extremes_are_those_of_unsigned_bytes(items):
     strings = ByteStrings.of(items)
     found = items[string_order.least(strings)], items[string_order.greatest(strings)]
