@@ -112,15 +112,10 @@ def last_execution(spark: SparkSession) -> int:
     return next((int(each.executionId()) for each in _executions_from_last(spark)), -1)
 
 
-def stages_read(spark: SparkSession, execution: Any) -> list[tuple[int, int]]:
-    """Input bytes and records of each stage of an execution that read any."""
-    status, stages = _jvm_context(spark).statusStore(), execution.stages().iterator()
-    read = []
-    while stages.hasNext():
-        stage = status.lastStageAttempt(int(stages.next()))
-        if stage.inputBytes() > 0:
-            read.append((int(stage.inputBytes()), int(stage.inputRecords())))
-    return read
+def stage_input(spark: SparkSession, stage: int) -> tuple[int, int]:
+    """Input bytes and records of the tasks of a stage."""
+    attempt = _jvm_context(spark).statusStore().lastStageAttempt(stage)
+    return int(attempt.inputBytes()), int(attempt.inputRecords())
 
 
 def _runs(spark: SparkSession, execution: Any) -> bool:
@@ -194,7 +189,10 @@ def _bytes_scanned(spark: SparkSession, execution: Any, files: int, rows: int) -
     hadoop = _jvm_context(spark).hadoopConfiguration()
     if hadoop.get(_VECTORED_CONF, "true") != "false":
         return None, _VECTORED_NOTE
-    read = stages_read(spark, execution)
+    stages, inputs = execution.stages().iterator(), []
+    while stages.hasNext():
+        inputs.append(stage_input(spark, int(stages.next())))
+    read = [(size, records) for size, records in inputs if size > 0]
     if len(read) == 1 or sum(records for _, records in read) == rows:
         return sum(size for size, _ in read), ""
     matching = [size for size, records in read if records == rows]
