@@ -208,7 +208,7 @@ def _choose_test(
     each: KeyFilter, ratio: float, abilities: ScanAbilities, options: PruningOptions
 ) -> tuple[RowTest, tuple[Reason, ...]]:
     subject = ", ".join(each.columns)
-    if each.is_empty:
+    if each.is_empty or not (each.domains or abilities.must_be_exact):
         return RowTest.NONE, ()
     if not abilities.must_be_exact and ratio > 1 - options.min_filter_ratio:
         return RowTest.NONE, (Reason(ReasonCode.UNSELECTIVE, subject, f"{ratio:.0%} expected to pass"),)

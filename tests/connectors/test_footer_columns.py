@@ -90,7 +90,10 @@ def with_id(name: str, id_: int) -> pa.Field:
     ids=["as named", "renamed", "twice", "without"],
 )
 def test_field_ids_count_and_names_do_not(tmp_path, ids, expected):  # 126, 127
-    file = written(tmp_path / "x", pa.table({"x": [1], "y": [5]}, schema=pa.schema([with_id(*each) for each in zip('xy', ids, strict=True)])))
+    file = written(
+        tmp_path / "x",
+        pa.table({"x": [1], "y": [5]}, schema=pa.schema([with_id(*each) for each in zip("xy", ids, strict=True)])),
+    )
     assert [expected] == domains(file, column("bigint", "x", field_ids=(1,)))
 
 

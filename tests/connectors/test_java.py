@@ -24,14 +24,10 @@ def fake_java(folder: Path, *lines: str) -> Path:
     [
         pytest.param(['openjdk version "17.0.15" 2025-04-15'], None, id="oldest"),
         pytest.param(['openjdk version "25" 2025-09-16'], None, id="no minor version"),
-        pytest.param(
-            ["Picked up JAVA_TOOL_OPTIONS: -Xmx1g", 'java version "21.0.2"'], None, id="options first"
-        ),
+        pytest.param(["Picked up JAVA_TOOL_OPTIONS: -Xmx1g", 'java version "21.0.2"'], None, id="options first"),
         pytest.param(['java version "1.8.0_392"'], "is Java 8: install", id="numbered the old way"),
         pytest.param(['openjdk version "11.0.2" 2019-01-15'], "is Java 11: install", id="too old"),
-        pytest.param(
-            ["Unable to locate a Java Runtime."], "does not tell a version: install", id="not a Java"
-        ),
+        pytest.param(["Unable to locate a Java Runtime."], "does not tell a version: install", id="not a Java"),
     ],
 )
 def test_version_decides(tmp_path: Path, monkeypatch, lines, found):

@@ -1,0 +1,188 @@
+"""A user's mistake raises at once and says what was asked, what was found and what to do; trouble keeps every row."""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+from pathlib import Path
+
+import pytest
+
+from pruning import PruningOptions, explain, pruned_read, report
+from pruning.errors import (
+    ColumnNotFoundError,
+    InvalidKeysError,
+    InvalidOptionError,
+    NotPrunedReadError,
+    PruningError,
+    SourceNotFoundError,
+)
+
+HOSTILE = ["it's", 'say "x"', "back`tick", "new\nline", "a.b", "x; DROP TABLE t; --", "UPPER lower"]
+
+
+@pytest.fixture(scope="module")
+def table(spark, tmp_path_factory):
+    path = str(tmp_path_factory.mktemp("mistakes") / "orders")
+    rows = spark.range(0, 100, 1, 4).selectExpr("id", "cast(id as int) n", "cast(id as string) text", "array(id) list")
+    rows.write.format("delta").save(path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"source": "/no/such/table"}, SourceNotFoundError, "/no/such/table"),
+        ({"source": "no_such_name"}, SourceNotFoundError, "no_such_name"),
+        ({"source": "x'; DROP TABLE t; --"}, SourceNotFoundError, "DROP TABLE"),
+        ({"version": 7}, SourceNotFoundError, "7"),
+        ({"version": 0, "timestamp": "2020-01-01"}, InvalidOptionError, "give one of them"),
+        ({"timestamp": "1999-01-01"}, SourceNotFoundError, "1999"),
+        ({"format": "orc"}, InvalidOptionError, "expected one of delta, parquet"),
+        ({"keys": {"idd": [1]}}, ColumnNotFoundError, "did you mean 'id'"),
+        ({"columns": ["nope"]}, ColumnNotFoundError, "nope"),
+        ({"keys": {}}, InvalidKeysError, "empty"),
+        ({"keys": [1]}, InvalidKeysError, "list"),
+        ({"keys": {"id": 5}}, InvalidKeysError, "int"),
+        ({"keys": {"id": "abc"}}, InvalidKeysError, "str"),
+        ({"keys": {"id": ["a"]}}, InvalidKeysError, "bigint"),
+        ({"keys": {"text": [1]}}, InvalidKeysError, "string"),
+        ({"keys": {"id": [dt.date(2020, 1, 1)]}}, InvalidKeysError, "bigint"),
+        ({"keys": {("id", "id"): [(1, 1)]}}, InvalidKeysError, "twice"),
+        ({"keys": {("id", "n"): [1]}}, InvalidKeysError, "tuples"),
+        ({"keys": {(): [1]}}, InvalidKeysError, "column name"),
+    ],
+)
+def test_mistakes_raise_what_was_asked_found_and_expected(spark, table, arguments, error, message):
+    call = {"source": table, "keys": {"id": [1]}, **arguments}
+    with pytest.raises(error, match=message) as caught:
+        pruned_read(spark, **call)
+    assert isinstance(caught.value, PruningError)
+    assert "Py4J" not in str(caught.value)
+    assert "\tat " not in str(caught.value)
+
+
+def test_a_frame_of_other_columns_than_asked_is_refused(spark, table):
+    with pytest.raises(InvalidKeysError, match="found 2 columns, expected 1"):
+        pruned_read(spark, table, keys={"id": spark.range(3).selectExpr("id", "id AS other")})
+
+
+def test_a_version_of_parquet_is_refused(spark, tmp_path):
+    spark.range(3).write.parquet(str(tmp_path / "p"))
+    with pytest.raises(InvalidOptionError, match="only Delta tables have versions"):
+        pruned_read(spark, str(tmp_path / "p"), keys={"id": [1]}, version=1)
+
+
+def test_a_bad_conf_names_field_value_and_range(spark, table):
+    spark.conf.set("spark.pruning.max_ranges", "lots")
+    try:
+        with pytest.raises(InvalidOptionError, match="Cannot set 'max_ranges' to 'lots': expected a number from 1 to"):
+            pruned_read(spark, table, keys={"id": [1]})
+    finally:
+        spark.conf.unset("spark.pruning.max_ranges")
+
+
+def test_only_the_frame_itself_can_be_explained(spark, table):
+    read = pruned_read(spark, table, keys={"id": [1]})
+    for ask in (explain, report):
+        with pytest.raises(NotPrunedReadError, match="pass the very one it returned"):
+            ask(read.where("id = 1"))
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("format_", ["delta", "parquet"])
+def test_hostile_column_names_and_paths_are_only_names(spark, tmp_path, name, format_):
+    path = str(tmp_path / name.replace("/", "_"))
+    quoted = "`" + name.replace("`", "``") + "`"
+    frame = spark.range(0, 100, 1, 4).selectExpr(f"id AS {quoted}", "id AS plain")
+    writer = frame.write.format(format_)
+    if format_ == "delta":
+        writer = writer.option("delta.columnMapping.mode", "name")
+    writer.save(path)
+    read = pruned_read(spark, path, keys={quoted: [7, 99]}, exact=True)
+    assert [7, 99] == sorted(row.plain for row in read.collect())
+    (planned,) = explain(read).tables
+    assert (4, 2) == (planned.files_total, planned.files_kept)
+    assert "<script>" not in explain(read)._repr_html_()
+
+
+def test_keys_that_match_nothing_read_nothing(spark, table):
+    for keys in ([], [None], [None, None], (), spark.range(0), spark.sql("SELECT CAST(NULL AS BIGINT)")):
+        read = pruned_read(spark, table, keys={"id": keys})
+        assert [] == read.collect()
+        (planned,) = explain(read).tables
+        assert (4, 0, {"no keys": 4}) == (planned.files_total, planned.files_kept, planned.files_skipped_by)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_a_type_that_cannot_be_pruned_by_is_read_whole_for_a_reason(spark, table, exact, caplog):
+    keys = spark.sql("SELECT array(5L) AS list")
+    with caplog.at_level(logging.WARNING, "scanprune"):
+        read = pruned_read(spark, table, keys={"list": keys}, exact=exact)
+    assert ([5] if exact else list(range(100))) == sorted(row.id for row in read.collect())
+    (filter_,) = explain(read).tables[0].filters
+    assert ["UNSUPPORTED_TYPE"] == [reason.code.name for reason in filter_.reasons]
+    assert 1 == len(caplog.records)
+
+
+def test_a_build_that_fails_is_dropped_for_a_reason(spark, table, caplog):
+    fails = spark.sql("SELECT CAST(raise_error('no keys today') AS BIGINT) AS id")
+    with caplog.at_level(logging.WARNING, "scanprune"):
+        read = pruned_read(spark, table, keys={"id": fails})
+    assert 100 == read.count()
+    (filter_,) = explain(read).tables[0].filters
+    assert ["BUILD_FAILED"] == [reason.code.name for reason in filter_.reasons]
+    assert 1 == len(caplog.records)
+
+
+def test_switched_off_it_reads_everything_and_still_keeps_its_word(spark, table):
+    off = PruningOptions(enabled=False)
+    read = pruned_read(spark, table, keys={"id": [5]}, options=off)
+    assert (100, ["SWITCHED_OFF"]) == (
+        read.count(),
+        [reason.code.name for reason in explain(read).tables[0].filters[0].reasons],
+    )
+    exact = pruned_read(spark, table, keys={"id": [5, None, 77]}, options=off, exact=True)
+    assert [5, 77] == sorted(row.id for row in exact.collect())
+
+
+def test_key_values_stay_out_of_the_log(spark, table, caplog):
+    with caplog.at_level(logging.INFO):
+        pruned_read(spark, table, keys={"text": ["secret-4711", "7"]}).collect()
+    assert "secret-4711" not in caplog.text
+
+
+def test_a_corrupt_footer_is_no_reason_to_skip(spark, tmp_path):
+    path = tmp_path / "p"
+    spark.range(0, 100, 1, 4).write.parquet(str(path))
+    victim = max(path.glob("*.parquet"))  # Spark takes the schema from the first
+    whole = victim.read_bytes()
+    victim.write_bytes(whole[:-6] + b"\xff\xff\xff\x7fPAR1"[-6:])
+    read = pruned_read(spark, str(path), keys={"id": [7]})
+    (planned,) = explain(read).tables
+    assert (4, 2) == (planned.files_total, planned.files_kept)
+    assert any("footer" in str(reason) or victim.name in str(reason) for reason in planned.reasons)
+
+
+def test_a_table_of_ten_thousand_columns_is_planned(spark, tmp_path):
+    path = str(tmp_path / "wide")
+    spark.range(0, 2, 1, 2).selectExpr(*(f"id AS c{at}" for at in range(10_000))).write.parquet(path)
+    read = pruned_read(spark, path, keys={"c9999": [1]}, columns=["c0"], exact=True)
+    assert [1] == [row.c0 for row in read.collect()]
+    assert (2, 1) == (explain(read).tables[0].files_total, explain(read).tables[0].files_kept)
+
+
+def test_ten_million_keys_are_kept_within_the_limits(spark, table):
+    import numpy as np  # noqa: PLC0415  beside its only use
+
+    read = pruned_read(spark, table, keys={"id": np.arange(50, 10_000_050)}, exact=True)
+    assert list(range(50, 100)) == sorted(row.id for row in read.collect())
+    assert 2 == report(read).measured.files_read
+
+
+def test_paths_may_hold_anything(spark, tmp_path):
+    path = tmp_path / "a b%20c" / "ü'#?"
+    path.parent.mkdir()
+    spark.range(0, 100, 1, 4).write.parquet(str(path))
+    assert [7] == [row.id for row in pruned_read(spark, path, keys={"id": [7]}, exact=True).collect()]
+    assert [7] == [row.id for row in pruned_read(spark, Path(path), keys={"id": [7]}, exact=True).collect()]
