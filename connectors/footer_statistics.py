@@ -112,14 +112,15 @@ def decoder(leaf: LeafType, type_: ValueType, *, is_ordered: bool, is_gregorian:
     `is_ordered` says that new bounds follow the order that the format's specification gives the type. Old bounds
     are in the signed order of the physical type, which is right for numbers and wrong for byte arrays.
     """
-    is_bytes = leaf.physical in _BYTE_ARRAYS
-    to_code = None if is_bytes and not is_ordered else _to_code(leaf, type_)
+    to_code = _to_code(leaf, type_)
     if to_code is None:
         return None
     # Values before the switch move when Spark rebases them, values after it stay, so one early bound taints both.
     is_rebased = type_.name in ("date", "timestamp") or leaf.annotation.kind == "DATE"
     trusted = _least_trusted(type_) if is_rebased and not is_gregorian else None
-    return Decoder(_unpacker(leaf), to_code, is_ordered, takes_old=not is_bytes, least_trusted=trusted)
+    return Decoder(
+        _unpacker(leaf), to_code, is_ordered, takes_old=leaf.physical not in _BYTE_ARRAYS, least_trusted=trusted
+    )
 
 
 def _unpacker(leaf: LeafType) -> Callable[[bytes], Any]:

@@ -213,6 +213,13 @@ def test_chunk_without_statistics_is_unknown(tmp_path):
     assert [True] == kept(of(tmp_path, [1, 2], pa.int64(), forget), column("bigint"), 9)
 
 
+def test_chunk_that_lies_in_another_file_is_unknown(tmp_path):
+    def move(metadata: Struct) -> None:
+        metadata[4][1][1][0][1][1][1][0][1] = (BINARY, b"elsewhere.parquet")
+
+    assert NEITHER == ends(of(tmp_path, [1, 2], pa.int64(), move), column("bigint"))
+
+
 def test_statistics_of_wrong_kinds_are_unknown(tmp_path):
     def confuse(metadata: Struct) -> None:
         statistics(metadata, 0).update({3: (BINARY, b"0"), 5: (I64, 10**12), 6: (I64, 1)})
