@@ -31,7 +31,7 @@ def partitioned(spark, tmp_path_factory) -> Path:
     pairs = [f"({word}, {number})" for word in words for number in numbers]
     rows = ", ".join(f"({id_}, {pair[1:]}" for id_, pair in enumerate(pairs))
     source = tmp_path_factory.mktemp("partitioned") / "t"
-    frame = spark.sql(f"SELECT * FROM VALUES {rows} AS t(id, word, k)").coalesce(1)  # noqa: S608 - values of our own
+    frame = spark.sql(f"SELECT * FROM VALUES {rows} AS t(id, word, k)").coalesce(1)
     frame.write.partitionBy("word", "k").parquet(str(source))
     return source
 
@@ -156,7 +156,7 @@ def test_early_dates_are_found_in_either_calendar(spark, tmp_path, mode):  # 97
     days = ["0001-01-01", "1500-03-01", "1582-10-04", "1582-10-15", "1900-01-01", "2024-01-01"]
     rows = ", ".join(f"('{day}', DATE'{day}', TIMESTAMP'{day} 00:00:00')" for day in days)
     with conf(spark, "spark.sql.parquet.datetimeRebaseModeInWrite", mode):
-        frame = spark.sql(f"SELECT * FROM VALUES {rows} AS t(name, day, moment)").coalesce(1)  # noqa: S608 - the same
+        frame = spark.sql(f"SELECT * FROM VALUES {rows} AS t(name, day, moment)").coalesce(1)
         frame.write.partitionBy("name").parquet(str(tmp_path / "t"))
     table = opened(spark, tmp_path / "t")
     names = [file.split("name=")[1][:10] for file in table.files([]).names]

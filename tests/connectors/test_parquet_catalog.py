@@ -13,7 +13,7 @@ pytestmark = pytest.mark.spark
 
 
 def insert(spark, name: str, rows: str) -> None:
-    spark.sql(f"INSERT INTO {name} VALUES {rows}")  # noqa: S608 - a name of our own making
+    spark.sql(f"INSERT INTO {name} VALUES {rows}")
 
 
 @pytest.fixture
