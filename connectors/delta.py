@@ -32,6 +32,8 @@ from pruning.value_type import ValueType
 _FORMAT = "delta"
 _CASE_CONF = "spark.sql.caseSensitive"
 _DEFAULT_METADATA = "EXISTS_DEFAULT"
+# What Spark, Delta and Arrow raise at metadata that they cannot read, or that is not what it should be.
+_TROUBLE = (Py4JError, PySparkException, pa.ArrowException, ValueError, TypeError, LookupError)
 
 
 def open_delta(
@@ -54,7 +56,7 @@ def open_delta(
     df, index = pinned_frame(spark, source, version, timestamp)
     try:
         snapshot = snapshot_of(df, index)
-    except (Py4JError, PySparkException) as error:
+    except _TROUBLE as error:
         return UnlistedTable(source, _FORMAT, df, (Reason(ReasonCode.STATISTICS_FAILED, source, _one_line(error)),))
     cache = cache_of(spark) if cache is None else cache
     return DeltaSource(source, df, snapshot, cache.version(snapshot.identity, FileCatalog), cache.footers)
@@ -149,10 +151,10 @@ class DeltaSource:
 
     def _listed(self, columns: Sequence[Column]) -> tuple[DeltaFiles, dict[str, ColumnStatistics]] | None:
         """The files and the statistics of `columns`; None, with the reason noted, where the log cannot be read."""
-        asked = [self._snapshot.log_column(column, type_) for column, type_ in _typed(columns)]
         try:
+            asked = [self._snapshot.log_column(column, type_) for column, type_ in _typed(columns)]
             files, statistics = self._catalog.files(self._snapshot, asked)
-        except (Py4JError, PySparkException, pa.ArrowException, ValueError) as error:
+        except _TROUBLE as error:
             self._add(Reason(ReasonCode.STATISTICS_FAILED, self.name, _one_line(error)))
             return None
         if files.broken:
