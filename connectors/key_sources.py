@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
 
 from connectors import local_keys, spark_keys
-from connectors.arrow_values import arrow_of
+from connectors.arrow_values import arrow_of, coded, value_type_of
 from connectors.columns import Column
 from connectors.spark_scan import RowKeys, keys_frame
 from pruning.bloom import BloomFilter
@@ -25,6 +25,7 @@ from pruning.key_summary import KeySummary
 from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan_plan import Decision, RowTest
+from pruning.value_type import ValueType
 from pruning.xxhash64 import Hashes
 
 
@@ -102,23 +103,58 @@ def _from_local(spark: SparkSession, source: KeySource, options: PruningOptions,
     refusals = [column.refusal for column in source.columns if column.refusal is not None]
     if refusals:
         return _always_true(spark, source, refusals[0], exact=exact)
-    types = [column.type for column in source.columns if column.type is not None]
-    summary = local_keys.summary_of(source.data, types, options, source.name)
-    frame = _local_frame(spark, source) if exact and not summary.exact else None
+    if isinstance(source.data, KeySummary):
+        summary = local_keys.summary_of(source.data, _types(source), options, source.name)
+        if exact and not summary.exact:
+            msg = f"Cannot read just the keys of {source.name!r}: the summary does not hold each of them; pass the keys"
+            raise InvalidKeysError(msg)
+        return Collected(source, key_filter(source.columns, summary), summary, None)
+    table = local_keys.key_table(source.data, _types(source), source.name)
+    summary = local_keys.summary_of_table(table, options, source.name, source=type(source.data).__name__)
+    frame = _table_frame(spark, table) if exact and not summary.exact else None
     return Collected(source, key_filter(source.columns, summary), summary, frame)
 
 
+def _types(source: KeySource) -> list[ValueType]:
+    return [column.type for column in source.columns if column.type is not None]
+
+
 def _always_true(spark: SparkSession, source: KeySource, reason: Reason, *, exact: bool) -> Collected:
-    frame = source.data if isinstance(source.data, DataFrame) else _local_frame(spark, source) if exact else None
+    frame = _keys_again(spark, source) if exact else None
     return Collected(source, KeyFilter.unknown(source.columns, type(source.data).__name__, reason), None, frame)
 
 
-def _local_frame(spark: SparkSession, source: KeySource) -> DataFrame:
-    """Local keys as a DataFrame of the probe columns' own types, for keys that no summary can hold."""
+def _keys_again(spark: SparkSession, source: KeySource) -> DataFrame:
+    """The keys as a DataFrame, for a semi join alone."""
+    if isinstance(source.data, DataFrame):
+        return source.data
+    if isinstance(source.data, KeySummary):
+        return keys_frame(spark, source.data.types, _key_arrays(source.data))[0]
+    if len(_types(source)) == len(source.columns):
+        return _table_frame(spark, local_keys.key_table(source.data, _types(source), source.name))
+    return _untyped_frame(spark, source)
+
+
+def _table_frame(spark: SparkSession, table: pa.Table) -> DataFrame:
+    """Keys that no summary holds one by one; NULL equals nothing, so it can go."""
+    present = table.drop_null()
+    types = [value_type_of(column.type) for column in present.columns]
+    arrays = [_typed_array(column, type_) for column, type_ in zip(present.columns, types, strict=True)]
+    return keys_frame(spark, types, arrays)[0]
+
+
+def _typed_array(column: pa.ChunkedArray, type_: ValueType) -> pa.Array:
+    """The values in the one Arrow type that Spark reads as `type_`; floats as they are, since NaN has no code."""
+    flat = column.combine_chunks()
+    return flat.cast(type_.name) if type_.is_float else arrow_of(type_, coded(flat, type_).codes)
+
+
+def _untyped_frame(spark: SparkSession, source: KeySource) -> DataFrame:
+    """Local keys of a type that Spark alone can compare, in the probe columns' own types."""
     fields = [StructField(f"k{at}", column.spark_type) for at, column in enumerate(source.columns)]
-    single = len(fields) == 1
-    rows = [(value,) if single and not isinstance(value, tuple) else tuple(value) for value in source.data]
-    return spark.createDataFrame(rows, StructType(fields))
+    plain = getattr(source.data, "to_pylist", None) or getattr(source.data, "tolist", None)
+    values = plain() if plain is not None else list(source.data)
+    return spark.createDataFrame([(each,) if len(fields) == 1 else tuple(each) for each in values], StructType(fields))
 
 
 def row_keys(spark: SparkSession, collected: Collected, decision: Decision, options: PruningOptions) -> RowKeys:

@@ -19,7 +19,7 @@ class ReasonCode(Enum):
     NULL_KEYS = "a key is NULL, which min and max do not cover"
     UNCLUSTERED = "no container lies wholly between keys"
     NO_ROW_GROUPS_READ = "footers were not read"
-    KEYS_OVER_LIMIT = "there are more keys than the limits allow, so only their span and a bloom filter are used"
+    KEYS_OVER_LIMIT = "more keys than the limits allow: only coarse ranges of them and a bloom filter are used"
     BLOOM_TOO_FULL = "the bloom filter is too full to tell keys apart"
     BUILD_TIMED_OUT = "collecting the keys took longer than the limit"
     BUILD_FAILED = "collecting the keys failed"

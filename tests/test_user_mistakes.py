@@ -6,8 +6,12 @@ import datetime as dt
 import logging
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 
+from connectors.local_keys import summary_of
 from pruning import PruningOptions, explain, pruned_read, report
 from pruning.errors import (
     ColumnNotFoundError,
@@ -17,6 +21,7 @@ from pruning.errors import (
     PruningError,
     SourceNotFoundError,
 )
+from pruning.value_type import ValueType
 
 HOSTILE = ["it's", 'say "x"', "back`tick", "new\nline", "a.b", "x; DROP TABLE t; --", "UPPER lower"]
 
@@ -173,8 +178,6 @@ def test_a_table_of_ten_thousand_columns_is_planned(spark, tmp_path):
 
 
 def test_ten_million_keys_are_kept_within_the_limits(spark, table):
-    import numpy as np  # noqa: PLC0415  beside its only use
-
     read = pruned_read(spark, table, keys={"id": np.arange(50, 10_000_050)}, exact=True)
     assert list(range(50, 100)) == sorted(row.id for row in read.collect())
     assert 2 == report(read).measured.files_read
@@ -186,3 +189,37 @@ def test_paths_may_hold_anything(spark, tmp_path):
     spark.range(0, 100, 1, 4).write.parquet(str(path))
     assert [7] == [row.id for row in pruned_read(spark, path, keys={"id": [7]}, exact=True).collect()]
     assert [7] == [row.id for row in pruned_read(spark, Path(path), keys={"id": [7]}, exact=True).collect()]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        iter,
+        pa.array,
+        lambda values: pd.DataFrame({"whatever": values}),
+        np.array,
+    ],
+    ids=["generator", "arrow", "pandas", "numpy"],
+)
+@pytest.mark.parametrize(
+    "options", [PruningOptions(max_build_keys=1), PruningOptions(enabled=False)], ids=["over", "off"]
+)
+def test_local_keys_over_the_limit_are_read_once_and_still_exact(spark, table, make, options):
+    read = pruned_read(spark, table, keys={"id": make([5, 77, 1000])}, options=options, exact=True)
+    assert [5, 77] == sorted(row.id for row in read.collect())
+
+
+@pytest.mark.parametrize(
+    "options", [PruningOptions(max_build_keys=1), PruningOptions(enabled=False)], ids=["over", "off"]
+)
+def test_local_pairs_over_the_limit_are_still_exact(spark, table, options):
+    pairs = {("id", "n"): [(5, 5), (77, 5), (6, 6), (7, None)]}
+    read = pruned_read(spark, table, keys=pairs, options=options, exact=True)
+    assert [5, 6] == sorted(row.id for row in read.collect())
+
+
+def test_a_summary_that_lost_keys_cannot_be_read_exactly(spark, table):
+    summary = summary_of([1, 2, 3], [ValueType("bigint")], PruningOptions(max_build_keys=1), "id")
+    with pytest.raises(InvalidKeysError, match="the summary does not hold each of them"):
+        pruned_read(spark, table, keys={"id": summary}, exact=True)
+    assert {1, 2, 3} <= {row.id for row in pruned_read(spark, table, keys={"id": summary}).collect()}
