@@ -25,8 +25,10 @@ Progress = Callable[[str, float], None]
 
 CONF: Mapping[str, str] = {
     "spark.sql.shuffle.partitions": "2",
-    # Spark's counter of bytes misses vectored reads.
+    # Spark's counter of bytes misses vectored reads. Without these, a large buffer would read far beyond each chunk;
+    # with a small one Spark reads about what its vectored reads do.
     "spark.hadoop.parquet.hadoop.vectored.io.enabled": "false",
+    "spark.buffer.size": "4096",
 }
 _CHECKOUT = Path(__file__).resolve().parents[1]
 _BYTES_PER_SCALE = 1_200_000_000

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 
-from connectors.star_join import Row, StarJoin, in_order
+from connectors.star_join import Dimension, Row, StarJoin, in_order
 from pruning.errors import EnvironmentProblem
 
 if TYPE_CHECKING:
@@ -25,6 +25,11 @@ class Oracle:
     def rows(self, join: StarJoin) -> tuple[Row, ...]:
         """The rows of the query, in the same order as those of its runs in Spark."""
         return in_order(self._connection.execute(_unbraced(join.sql)).fetchall())
+
+    def keys(self, dimension: Dimension) -> list[tuple[int, ...]]:
+        """The keys of one dimension, without those that are NULL in part: no `=` matches them."""
+        rows = self._connection.execute(_unbraced(dimension.keys_sql)).fetchall()
+        return [row for row in rows if None not in row]
 
 
 @contextmanager
