@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pyspark.sql import SparkSession
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType, TimestampNTZType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType, TimestampNTZType, UserDefinedType
 
 from connectors.base import Table
 from connectors.columns import Column
@@ -37,7 +37,7 @@ def abilities_of(
 
 def _push_refusal(spark: SparkSession, table: Table, types: Iterable[DataType]) -> ReasonCode | None:
     """Page skipping in the row-by-row reader of parquet-java can return a value of another row (parquet-java#3747)."""
-    nested = any(isinstance(each, StructType | ArrayType | MapType) for each in types)
+    nested = any(isinstance(each, StructType | ArrayType | MapType | UserDefinedType) for each in types)
     if not _is_on(spark, _VECTORISED) or (nested and not _is_on(spark, _NESTED_VECTORISED)):
         return ReasonCode.NOT_VECTORISED
     conf = _DELTA_SKIPPING if table.format == "delta" else _PARQUET_PUSHDOWN

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ from pruning.value_type import ValueType
 
 _CHAR_METADATA = "__CHAR_VARCHAR_TYPE_STRING"
 _BINARY_COLLATION = "UTF8_BINARY"
+_CHAR = re.compile(r"(?<!var)char\(", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ def resolve(
         fields.append(_child(here, part, asked=name, table=table, case_sensitive=case_sensitive))
         here = fields[-1].dataType
     path = tuple(field.name for field in fields)
-    type_, refusal = _prunable(fields[-1], ".".join(path))
+    type_, refusal = _prunable(fields, ".".join(path))
     return Column(path, here, type_, refusal, len(path) == 1 and path[0] in set(partitions))
 
 
@@ -116,10 +118,12 @@ def _hint(part: str, found: Sequence[str]) -> str:
     return f"found {shown}" if found else "it has no fields there"
 
 
-def _prunable(field: StructField, subject: str) -> tuple[ValueType | None, Reason | None]:
-    declared = str(field.metadata.get(_CHAR_METADATA, "")) if field.metadata else ""
-    if declared.startswith("char"):
-        return None, Reason(ReasonCode.CHAR_PADDED, subject, declared)
+def _prunable(fields: Sequence[StructField], subject: str) -> tuple[ValueType | None, Reason | None]:
+    # Spark keeps the declaration of a nested char at the top-level field.
+    declared = " ".join(str((field.metadata or {}).get(_CHAR_METADATA, "")) for field in fields)
+    field = fields[-1]
+    if isinstance(field.dataType, StringType) and _CHAR.search(declared):
+        return None, Reason(ReasonCode.CHAR_PADDED, subject, declared.strip())
     if isinstance(field.dataType, StringType) and field.dataType.collation != _BINARY_COLLATION:
         return None, Reason(ReasonCode.COLLATED, subject, field.dataType.collation)
     text = field.dataType.simpleString()

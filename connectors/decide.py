@@ -12,7 +12,7 @@ from connectors.columns import Column
 from pruning.key_filter import KeyFilter
 from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
-from pruning.scan_plan import ScanAbilities, ScanPlan, column_domains, plan_scan
+from pruning.scan_plan import ScanAbilities, ScanPlan, column_domains, no_row_matches, plan_scan
 from pruning.skipping import prune
 from pruning.statistics import Containers
 
@@ -44,7 +44,7 @@ def decide(  # noqa: PLR0913, PLR0917 - what a decision rests on, each of its ow
     domains = column_domains(filters)
     columns = tuple(probes[name] for name in domains)
     files = table.files(columns)
-    nothing_matches = any(each.is_empty for each in filters)
+    nothing_matches = no_row_matches(filters, domains)
     kept = np.flatnonzero(prune(files, domains).kept & (not nothing_matches))
     row_groups, reasons = None, []
     if len(kept) <= options.max_footers:

@@ -64,6 +64,10 @@ def collect_all(
     spark: SparkSession, sources: Sequence[KeySource], options: PruningOptions, *, exact: bool
 ) -> list[Collected]:
     """Every source collected, builds at the same time; a build that fails becomes a filter that is always true."""
+    for source in sources:
+        if exact and isinstance(source.data, KeySummary) and not source.data.exact:
+            msg = f"Cannot read just the keys of {source.name!r}: the summary does not hold each of them; pass the keys"
+            raise InvalidKeysError(msg)
     if not options.enabled:
         switched_off = [Reason(ReasonCode.SWITCHED_OFF, source.name) for source in sources]
         return [_always_true(spark, *each, exact=exact) for each in zip(sources, switched_off, strict=True)]
@@ -105,9 +109,6 @@ def _from_local(spark: SparkSession, source: KeySource, options: PruningOptions,
         return _always_true(spark, source, refusals[0], exact=exact)
     if isinstance(source.data, KeySummary):
         summary = local_keys.summary_of(source.data, _types(source), options, source.name)
-        if exact and not summary.exact:
-            msg = f"Cannot read just the keys of {source.name!r}: the summary does not hold each of them; pass the keys"
-            raise InvalidKeysError(msg)
         return Collected(source, key_filter(source.columns, summary), summary, None)
     table = local_keys.key_table(source.data, _types(source), source.name)
     summary = local_keys.summary_of_table(table, options, source.name, source=type(source.data).__name__)
@@ -152,9 +153,26 @@ def _typed_array(column: pa.ChunkedArray, type_: ValueType) -> pa.Array:
 def _untyped_frame(spark: SparkSession, source: KeySource) -> DataFrame:
     """Local keys of a type that Spark alone can compare, in the probe columns' own types."""
     fields = [StructField(f"k{at}", column.spark_type) for at, column in enumerate(source.columns)]
-    plain = getattr(source.data, "to_pylist", None) or getattr(source.data, "tolist", None)
-    values = plain() if plain is not None else list(source.data)
-    return spark.createDataFrame([(each,) if len(fields) == 1 else tuple(each) for each in values], StructType(fields))
+    rows = [value if isinstance(value, tuple) else (value,) for value in _plain_values(source)]
+    if any(len(row) != len(fields) for row in rows):
+        msg = f"Cannot use keys of {source.name!r}: expected {len(fields)} values in each; pass them as a DataFrame"
+        raise InvalidKeysError(msg)
+    return spark.createDataFrame(rows, StructType(fields))
+
+
+def _plain_values(source: KeySource) -> list[Any]:
+    match source.data:
+        case pa.Array() | pa.ChunkedArray():
+            return source.data.to_pylist()  # type: ignore[no-any-return]
+        case np.ndarray() if source.data.ndim == 1:
+            return list(source.data.tolist())
+        case list() | tuple() | set() | frozenset() | range():
+            return list(source.data)
+        case _:
+            types = ", ".join(column.spark_type.simpleString() for column in source.columns)
+            found = type(source.data).__name__
+            msg = f"Cannot use keys of {source.name!r}: found a {found} for {types}; pass them as a DataFrame"
+            raise InvalidKeysError(msg)
 
 
 def row_keys(spark: SparkSession, collected: Collected, decision: Decision, options: PruningOptions) -> RowKeys:

@@ -87,7 +87,8 @@ def _columns(data: Any, probes: Sequence[ValueType], name: str) -> Sequence[Any]
             return [data.iloc[:, at] for at in range(data.shape[1])]
         case _ if pandas and isinstance(data, pandas.Series | pandas.Index):
             return [data]
-        case str() | bytes() | bytearray() | Mapping():
+        case _ if hasattr(data, "columns") or isinstance(data, str | bytes | bytearray | Mapping):
+            # A frame of another library would give its column names.
             raise _unusable(name, f"a {type(data).__name__}", probes)
         case Iterable():
             return _python_columns(list(data), probes, name)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -13,7 +11,7 @@ from connectors.base import Table
 from connectors.delta import open_delta
 from connectors.parquet import open_parquet
 from connectors.session_cache import cache_of
-from connectors.storage import has_jvm, local_path
+from connectors.storage import has_jvm, is_path, local_path
 from pruning.errors import InvalidOptionError, SourceNotFoundError
 
 FORMATS = ("delta", "parquet")
@@ -56,15 +54,6 @@ def _format_of(spark: SparkSession, source: str) -> str:
     return _provider_of(spark, source)
 
 
-def is_path(source: str) -> bool:
-    """True where `source` names files rather than a table of the catalog.
-
-    >>> is_path("/data/sales"), is_path("s3a://bucket/sales"), is_path("shop.sales")
-    (True, True, False)
-    """
-    return "/" in source or bool(urlsplit(source).scheme) or Path(source).exists()
-
-
 def _has_log(spark: SparkSession, source: str) -> bool:
     local = local_path(source)
     if local is not None:
@@ -87,4 +76,5 @@ def _provider_of(spark: SparkSession, name: str) -> str:
         msg = f"No table {name!r} in the catalog, and no such path: name a table, or a path that holds a slash"
         raise SourceNotFoundError(msg) from error
     providers = [str(row["data_type"]).lower() for row in rows if row["col_name"] == "Provider"]
-    return providers[0] if providers else "view"
+    # A column of that name comes first.
+    return providers[-1] if providers else "view"

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from connectors.abilities import abilities_of
 from connectors.base import Table
+from connectors.build_errors import one_line
 from connectors.columns import Column, resolve
 from connectors.decide import decide
-from connectors.key_sources import KeySource, collect_all, row_keys
+from connectors.key_sources import Collected, KeySource, collect_all, row_keys
 from connectors.open_table import open_table
 from connectors.pruned_scan import PrunedScan
 from connectors.spark_scan import scan
-from pruning.errors import InvalidKeysError
+from connectors.unlisted import UnlistedTable
+from pruning.errors import InvalidKeysError, PruningError
+from pruning.key_filter import KeyFilter
 from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
 
@@ -40,32 +43,54 @@ class Request:
 
 def run(spark: SparkSession, request: Request) -> tuple[DataFrame, PrunedScan]:
     """The pruned DataFrame, and the record of how it came about."""
-    options = request.options
     table = open_table(
         spark,
         request.source,
         format_=request.format,
         version=request.version,
         timestamp=request.timestamp,
-        max_footers=options.max_footers,
+        max_footers=request.options.max_footers,
     )
-    resolver = _Resolver(table, case_sensitive=str(spark.conf.get("spark.sql.caseSensitive", "false")) == "true")
+    case_sensitive = str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
+    resolver = _Resolver(table, case_sensitive=case_sensitive)
     sources = [KeySource(resolver.key_columns(names), data) for names, data in request.keys.items()]
     projected = [resolver.column(name) for name in request.columns] if request.columns is not None else None
-    filters = collect_all(spark, sources, options, exact=request.exact)
-    probes = {column.name: column for source in sources for column in source.columns}
-    read_types = [each.spark_type for each in (*(projected or ()), *probes.values())]
-    if projected is None:
-        read_types = [field.dataType for field in table.schema.fields]
-    abilities = abilities_of(spark, table, read_types, probes.values(), exact=request.exact)
-    needed = None if projected is None else tuple({each.path[0]: None for each in (*projected, *probes.values())})
-    decided = decide(table, [each.filter for each in filters], probes, needed, abilities, options)
-    decisions = zip(filters, decided.plan.decisions, strict=True)
-    keys = [row_keys(spark, each, decision, options) for each, decision in decisions]
-    df = scan(table, decided.plan, probes, keys, None if projected is None else [each.sql for each in projected])
-    record = PrunedScan.of(df, table, decided, needed, options)
+    collected = collect_all(spark, sources, request.options, exact=request.exact)
+    try:
+        df, record = _pruned(spark, table, collected, projected, request)
+    except PruningError:
+        raise
+    except Exception as error:
+        logger.debug("Pruning %s failed", table.name, exc_info=True)
+        reason = Reason(ReasonCode.STATISTICS_FAILED, table.name, one_line(error))
+        whole = UnlistedTable(table.name, table.format, table.read(None), (reason,), table.version)
+        unknown = [replace(each, filter=KeyFilter.unknown(each.columns, "keys", reason)) for each in collected]
+        df, record = _pruned(spark, whole, unknown, projected, request)
     _warn(table.name, record.reasons)
     return df, record
+
+
+def _pruned(
+    spark: SparkSession,
+    table: Table,
+    collected: Sequence[Collected],
+    projected: Sequence[Column] | None,
+    request: Request,
+) -> tuple[DataFrame, PrunedScan]:
+    """Statistics, plan and scan for keys that are collected."""
+    options = request.options
+    probes = {column.name: column for each in collected for column in each.columns}
+    fields = {field.name: field.dataType for field in table.schema.fields}
+    # A scan reads the top of a nested column, whatever leaf was asked for.
+    tops = fields if projected is None else {each.path[0]: None for each in (*projected, *probes.values())}
+    read_types = [fields[name] for name in tops]
+    abilities = abilities_of(spark, table, read_types, probes.values(), exact=request.exact)
+    needed = None if projected is None else tuple(tops)
+    decided = decide(table, [each.filter for each in collected], probes, needed, abilities, options)
+    decisions = zip(collected, decided.plan.decisions, strict=True)
+    keys = [row_keys(spark, each, decision, options) for each, decision in decisions]
+    df = scan(table, decided.plan, probes, keys, None if projected is None else [each.sql for each in projected])
+    return df, PrunedScan.of(df, table, decided, needed, options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +121,7 @@ class _Resolver:
 
 _TROUBLE = {
     ReasonCode.BUILD_FAILED,
+    ReasonCode.UNREPEATABLE_KEYS,
     ReasonCode.BUILD_TIMED_OUT,
     ReasonCode.STATISTICS_FAILED,
     ReasonCode.NOT_VECTORISED,

@@ -51,9 +51,9 @@ class UnlistedTable:
         """The whole table."""
         return self.df
 
-    def widened(self, column: str, ranges: RangeSet) -> RangeSet:  # noqa: ARG002 - whatever Spark pushes is its own
-        """The same ranges."""
-        return ranges
+    def widened(self, column: str, ranges: RangeSet) -> RangeSet:  # noqa: ARG002 - nothing is known of any
+        """Every value of a Delta column, whose stored bounds may be cut short; else the same ranges."""
+        return RangeSet.all(ranges.type) if self.format == "delta" and not ranges.is_none else ranges
 
     def _whole(self, kind: ContainerKind, parents: IntArray | None) -> Containers:
         count = 1 if parents is None else len(parents)

@@ -85,6 +85,11 @@ class ScanPlan:
     reasons: tuple[Reason, ...]
 
 
+def no_row_matches(filters: Sequence[KeyFilter], domains: Mapping[str, Domain]) -> bool:
+    """True where a filter has no keys, or two of them share none on a column."""
+    return any(each.is_empty for each in filters) or any(domain.is_none for domain in domains.values())
+
+
 def column_domains(filters: Sequence[KeyFilter]) -> dict[str, Domain]:
     """What each column must hold under all filters together."""
     domains: dict[str, Domain] = {}
@@ -109,7 +114,7 @@ def plan_scan(
     named = {name for name, each in domains.items() if abilities.names_files and _skipped(files, name, each).any()}
     reasons = tuple(each for each in refusals if each.code is not ReasonCode.UNCLUSTERED or each.subject not in named)
     pushed = {push.column: Domain(push.ranges) for push in pushes}
-    nothing_matches = any(each.is_empty for each in filters)
+    nothing_matches = no_row_matches(filters, domains)
     kept_files = prune(files, domains if abilities.names_files else pushed)
     kept_groups = prune(readable, pushed) if readable is not None else None
     if nothing_matches:

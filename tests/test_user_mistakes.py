@@ -10,7 +10,11 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from pyspark.sql.types import StringType, StructField, StructType
 
+from connectors import pipeline
+from connectors.columns import resolve
+from connectors.decide import decide
 from connectors.local_keys import summary_of
 from pruning import PruningOptions, explain, pruned_read, report
 from pruning.errors import (
@@ -223,3 +227,40 @@ def test_a_summary_that_lost_keys_cannot_be_read_exactly(spark, table):
     with pytest.raises(InvalidKeysError, match="the summary does not hold each of them"):
         pruned_read(spark, table, keys={"id": summary}, exact=True)
     assert {1, 2, 3} <= {row.id for row in pruned_read(spark, table, keys={"id": summary}).collect()}
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_trouble_inside_pruning_gives_the_unpruned_answer_and_one_warning(spark, table, exact, monkeypatch, caplog):
+    attempts = []
+
+    def failing_once(*arguments):
+        attempts.append(arguments)
+        if len(attempts) == 1:
+            msg = "statistics went missing"
+            raise RuntimeError(msg)
+        return decide(*arguments)
+
+    monkeypatch.setattr(pipeline, "decide", failing_once)
+    with caplog.at_level(logging.WARNING, "scanprune"):
+        read = pruned_read(spark, table, keys={"id": [5, 77]}, columns=["n"], exact=exact)
+    assert ([5, 77] if exact else list(range(100))) == sorted(row.n for row in read.collect())
+    assert {"STATISTICS_FAILED"} == {reason.code.name for reason in explain(read).tables[0].reasons}
+    assert 1 == len(caplog.records)
+
+
+def test_a_char_inside_a_struct_is_not_pruned_by():
+    nested = StructType([StructField("c", StringType())])
+    schema = StructType([StructField("s", nested, metadata={"__CHAR_VARCHAR_TYPE_STRING": "struct<c:char(5)>"})])
+    assert "CHAR_PADDED" == resolve(schema, "s.c", table="t", case_sensitive=False).refusal.code.name
+
+
+def test_entries_that_share_no_key_read_nothing(spark, table):
+    read = pruned_read(spark, table, keys={"id": [1], ("id", "n"): [(2, 2)]})
+    assert [] == read.collect()
+    assert 0 == explain(read).tables[0].files_kept
+
+
+@pytest.mark.parametrize("keys", [pa.table({"c": ["ab"]}), pd.DataFrame({"c": ["ab"]})], ids=["arrow", "pandas"])
+def test_tables_of_keys_for_a_column_without_order_are_refused_rather_than_misread(spark, table, keys):
+    with pytest.raises(InvalidKeysError, match="pass them as a DataFrame"):
+        pruned_read(spark, table, keys={"list": keys}, exact=True)
