@@ -79,7 +79,9 @@ class JvmList:
         constants[0] = constant
         handles = java.lang.invoke.MethodHandles
         found = handles.publicLookup().unreflect(self._class(owner).getMethod(name, types)).bindTo(target)
-        self.items.stream().forEach(self._proxy("java.util.function.Consumer", handles.insertArguments(found, 1, constants)))
+        self.items.stream().forEach(
+            self._proxy("java.util.function.Consumer", handles.insertArguments(found, 1, constants))
+        )
 
     def as_scala(self) -> Any:
         """A Scala `Seq` of the elements."""

@@ -118,7 +118,7 @@ def _semijoined(duck: duckdb.DuckDBPyConnection, rows: pa.Table, keys: pa.Table,
         # Plain tables, so that no filter reaches Arrow data.
         duck.execute("CREATE OR REPLACE TEMP TABLE probe AS SELECT * FROM rows_arrow")
         duck.execute("CREATE OR REPLACE TEMP TABLE build AS SELECT * FROM keys_arrow")
-        found = duck.execute(f"SELECT position FROM probe SEMI JOIN build USING ({', '.join(names)})").fetchall()  # noqa: S608
+        found = duck.execute(f"SELECT position FROM probe SEMI JOIN build USING ({', '.join(names)})").fetchall()
     finally:
         duck.unregister("rows_arrow")
         duck.unregister("keys_arrow")
