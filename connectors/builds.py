@@ -128,7 +128,11 @@ class _Running(Generic[T]):
 
     def end(self) -> None:
         """Cancels what still runs, and sees to it that nothing starts afterwards."""
-        if self._thread is None or self.future.done() or self.is_cancelled:
+        if self._thread is None or self.is_cancelled:
+            return
+        if self.future.done():
+            # Its result is there; only its tag is left to remove.
+            self._thread.join(_GRACE_SECONDS)
             return
         self.is_cancelled = True
         until = time.monotonic() + _GRACE_SECONDS
