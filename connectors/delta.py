@@ -147,7 +147,10 @@ class DeltaSource:
         found = resolve(self.schema, column, table=self.name, case_sensitive=True, partitions=self.partition_columns)
         if found.is_partition:
             return ranges
-        return self._snapshot.log_column(found, ranges.type).stored.comparable(ranges)
+        # Whether stored strings are to be trusted shows only in the statistics.
+        self._listed([found])
+        logged = self._snapshot.log_column(found, ranges.type)
+        return logged.stored.comparable(ranges, replaced=self._catalog.replaced(logged))
 
     def _listed(self, columns: Sequence[Column]) -> tuple[DeltaFiles, dict[str, ColumnStatistics]] | None:
         """The files and the statistics of `columns`; None, with the reason noted, where the log cannot be read."""

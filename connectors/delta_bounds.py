@@ -39,6 +39,7 @@ _WHOLE_MINUTE_OFFSETS = 94_694_400_000_000
 # Two roundings of a double, on writing and on printing, with a bit to spare.
 _DOUBLE_BITS = 51
 _DECIMAL_WIDTH = 16
+_NOT_ASCII = 0x80
 _SIGN = np.uint64(1 << 63)
 
 _REPLACED = r"(?s)\x{FFFD}.*$"
@@ -84,16 +85,18 @@ class StoredBounds:
             top = _plus(top, _MILLISECOND)
         return Bounds(self._moved_out(low.codes, up=False), top, low.valid, high.valid)
 
-    def comparable(self, ranges: RangeSet) -> RangeSet:
+    def comparable(self, ranges: RangeSet, *, replaced: bool) -> RangeSet:
         """Wider ranges, for which Delta keeps every file with a value of `ranges`; these if they do already.
 
         Delta compares a predicate with bounds as they are stored, so a bound that lies too far inside would
-        skip a file with a matching row.
+        skip a file with a matching row. `replaced` says that bounds may hold U+FFFD in the place of bytes that are
+        no UTF-8, which sorts otherwise than they do among all that is not ASCII.
         """
         lows: Codes
-        if self.type.name == "string" and self.is_source:
-            return ranges if ranges.is_none else RangeSet.all(ranges.type)
-        if isinstance(ranges.lows, ByteStrings) and self.type.name == "string":
+        is_string = self.type.name == "string"
+        if is_string and not ranges.is_none and (self.is_source or (replaced and not _is_ascii(ranges))):
+            return RangeSet.all(ranges.type)
+        if isinstance(ranges.lows, ByteStrings) and is_string:
             lows, highs = _prefixes(ranges.lows, self.prefix - 1), ranges.highs
         else:
             lows, highs = self._moved_out(ranges.lows, up=False), self._moved_out(ranges.highs, up=True)
@@ -219,6 +222,17 @@ def _after_all_extensions(stems: ByteStrings) -> ByteStrings:
     data = packed.data.copy()
     data[packed.offsets[1:][packed.lengths() > 0] - 1] += 1
     return ByteStrings(data, packed.offsets)
+
+
+def _is_ascii(ranges: RangeSet) -> bool:
+    """Whether no end of a range has a byte that only other characters begin with."""
+    ends = (each for each in (ranges.lows, ranges.highs) if isinstance(each, ByteStrings))
+    return all(int(each.packed().data.max(initial=0)) < _NOT_ASCII for each in ends)
+
+
+def has_replaced(bounds: pa.ChunkedArray) -> bool:
+    """Whether a stored bound of strings holds U+FFFD."""
+    return bool(pc.any(pc.match_substring(bounds, "\ufffd")).as_py())
 
 
 def _prefixes(texts: ByteStrings, width: int) -> ByteStrings:

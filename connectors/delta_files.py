@@ -11,6 +11,7 @@ from typing import overload
 import numpy as np
 import pyarrow as pa
 
+from connectors.delta_bounds import StoredBounds, has_replaced
 from connectors.delta_log import Snapshot
 from connectors.delta_statistics import LogColumn, column_statistics, listing, row_counts
 from connectors.footers import FileRef
@@ -64,22 +65,36 @@ class DeltaFiles:
         return FileRef(self.uris[index], int(self.sizes[index]), int(self.modified[index]))
 
 
+# How bounds are to be read depends on the session, too.
+_Key = tuple[tuple[str, ...], StoredBounds]
+
+
+def _key(column: LogColumn) -> _Key:
+    return column.path, column.stored
+
+
 class FileCatalog:
     """What was fetched of one version; for any number of threads, each column fetched once."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._files: DeltaFiles | None = None
-        self._columns: dict[tuple[str, ...], ColumnStatistics] = {}
+        self._columns: dict[_Key, ColumnStatistics] = {}
+        self._replaced: dict[_Key, bool] = {}
 
     def files(self, snapshot: Snapshot, columns: Sequence[LogColumn]) -> tuple[DeltaFiles, list[ColumnStatistics]]:
         """The files, and the statistics of `columns`; one job of Spark for all that is not there yet."""
         with self._lock:
             files = self._files
-            missing = [column for column in columns if column.path not in self._columns]
+            missing = [column for column in columns if _key(column) not in self._columns]
             if files is None or missing:
                 files = self._fetched(snapshot, missing)
-            return files, [self._columns[column.path] for column in columns]
+            return files, [self._columns[_key(column)] for column in columns]
+
+    def replaced(self, column: LogColumn) -> bool:
+        """Whether bounds of a string column may hold U+FFFD in the place of bytes; True where none were fetched."""
+        with self._lock:
+            return self._replaced.get(_key(column), True)
 
     def _fetched(self, snapshot: Snapshot, columns: Sequence[LogColumn]) -> DeltaFiles:
         table = listing(snapshot.actions(), columns).toArrow()
@@ -93,7 +108,14 @@ class FileCatalog:
             raise ValueError(msg)
         self._files = files
         self._columns.update(
-            {column.path: column_statistics(table, index, column) for index, column in enumerate(columns)}
+            {_key(column): column_statistics(table, index, column) for index, column in enumerate(columns)}
+        )
+        self._replaced.update(
+            {
+                _key(column): any(has_replaced(table[f"{side}{index}"]) for side in "lh")
+                for index, column in enumerate(columns)
+                if column.type.name == "string" and not column.is_partition
+            }
         )
         return files
 

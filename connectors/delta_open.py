@@ -13,7 +13,8 @@ from pyspark.sql import functions as F  # noqa: N812  its usual name
 
 from connectors.columns import quoted, split_name
 from connectors.delta_log import file_index
-from connectors.storage import is_path, java_message
+from connectors.names import is_name
+from connectors.storage import java_message
 from pruning.errors import (
     EnvironmentProblem,
     InvalidOptionError,
@@ -23,7 +24,6 @@ from pruning.errors import (
 
 VERSION_OPTION = "versionAsOf"
 TIMESTAMP_OPTION = "timestampAsOf"
-_IN_BACKTICKS = re.compile(r"`(?:[^`]|``)*`")
 _CONDITION = re.compile(r"^\[[A-Z_.0-9]+\] ")
 _MOST_CHARACTERS = 300
 _NO_TABLE = {
@@ -84,16 +84,11 @@ def _options(source: str, version: int | None, timestamp: str | None) -> dict[st
 def _load(spark: SparkSession, source: str, options: Mapping[str, str]) -> DataFrame:
     reader = spark.read.format("delta").options(**options)
     try:
-        df = reader.table(source) if _is_name(source) else reader.load(source)
+        df = reader.table(source) if is_name(spark, source) else reader.load(source)
         df.schema  # noqa: B018 - a remote session finds out here
     except (PySparkException, Py4JError) as error:
         raise _explained(source, options, error) from error
     return df
-
-
-def _is_name(source: str) -> bool:
-    """True for a name in the catalog, such as delta.`/data/sales`, whose quoted parts may hold anything."""
-    return not is_path(_IN_BACKTICKS.sub("x", source))
 
 
 def _index_of(df: DataFrame, source: str) -> Any:
@@ -105,7 +100,7 @@ def _index_of(df: DataFrame, source: str) -> Any:
 
 
 def _version_in_history(spark: SparkSession, source: str, timestamp: str | None) -> int:
-    name = ".".join(map(quoted, split_name(source))) if _is_name(source) else f"delta.{quoted(source)}"
+    name = ".".join(map(quoted, split_name(source))) if is_name(spark, source) else f"delta.{quoted(source)}"
     history = spark.sql(f"DESCRIBE HISTORY {name}")
     if timestamp is not None:
         history = history.where(F.col("timestamp") <= F.lit(timestamp).cast("timestamp"))

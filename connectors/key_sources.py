@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
 
-from connectors import local_keys, spark_keys
+from connectors import builds, local_keys, spark_keys
 from connectors.arrow_values import arrow_of, coded, value_type_of
 from connectors.columns import Column
 from connectors.spark_scan import RowKeys, keys_frame
@@ -65,14 +65,12 @@ def collect_all(
 ) -> list[Collected]:
     """Every source collected, builds at the same time; a build that fails becomes a filter that is always true."""
     for source in sources:
-        if exact and isinstance(source.data, KeySummary) and not source.data.exact:
-            msg = f"Cannot read just the keys of {source.name!r}: the summary does not hold each of them; pass the keys"
-            raise InvalidKeysError(msg)
+        _check(source, exact=exact)
     if not options.enabled:
         switched_off = [Reason(ReasonCode.SWITCHED_OFF, source.name) for source in sources]
-        return [_always_true(spark, *each, exact=exact) for each in zip(sources, switched_off, strict=True)]
-    builds = [(_checked(source), source.name) for source in sources if isinstance(source.data, DataFrame)]
-    results = iter(spark_keys.collect_all(spark, builds, options))
+        return [_always_true(spark, *each, options, exact=exact) for each in zip(sources, switched_off, strict=True)]
+    wanted = [(source.data, source.name) for source in sources if isinstance(source.data, DataFrame)]
+    results = iter(spark_keys.collect_all(spark, wanted, options))
     return [
         _from_frame(spark, source, next(results), options, exact=exact)
         if isinstance(source.data, DataFrame)
@@ -81,32 +79,47 @@ def collect_all(
     ]
 
 
-def _checked(source: KeySource) -> DataFrame:
-    data: DataFrame = source.data
-    if len(data.columns) != len(source.columns):
+def _check(source: KeySource, *, exact: bool) -> None:
+    """Raises for a mistake that shows before anything is collected."""
+    data = source.data
+    if exact and isinstance(data, KeySummary) and not data.exact:
+        msg = f"Cannot read just the keys of {source.name!r}: the summary does not hold each of them; pass the keys"
+        raise InvalidKeysError(msg)
+    if isinstance(data, DataFrame) and len(data.columns) != len(source.columns):
         found = f"found {len(data.columns)} columns, expected {len(source.columns)}"
         msg = f"Cannot use keys of {source.name!r}: {found}; select the key columns, in that order"
         raise InvalidKeysError(msg)
-    return data
 
 
 def _from_frame(
     spark: SparkSession, source: KeySource, summary: KeySummary | Reason, options: PruningOptions, *, exact: bool
 ) -> Collected:
-    data: DataFrame = source.data
-    if exact and isinstance(summary, KeySummary) and not summary.exact:
-        # The semi join will read the keys again: what was summarised must be what it reads.
-        data = data.distinct().localCheckpoint()
-        summary = spark_keys.collect(spark, data, options, source.name)
     if isinstance(summary, Reason):
-        return Collected(source, KeyFilter.unknown(source.columns, "DataFrame", summary), None, data)
-    return Collected(source, key_filter(source.columns, summary), summary, data)
+        return _always_true(spark, source, summary, options, exact=exact)
+    if summary.exact or not exact:
+        return Collected(source, key_filter(source.columns, summary), summary, None)
+    # The semi join will read the keys again: what is summarised must be what it reads.
+    frame, unpinned = _pinned(spark, source.data.distinct(), source, options)
+    again = spark_keys.collect(spark, frame, options, source.name) if unpinned is None else unpinned
+    if isinstance(again, Reason):
+        return Collected(source, KeyFilter.unknown(source.columns, "DataFrame", again), None, frame)
+    return Collected(source, key_filter(source.columns, again), again, frame)
+
+
+def _pinned(
+    spark: SparkSession, keys: DataFrame, source: KeySource, options: PruningOptions
+) -> tuple[DataFrame, Reason | None]:
+    """The keys as they are at this moment, else as they are whenever they are read, and why."""
+    result = builds.run(spark, keys.localCheckpoint, timeout=options.build_timeout_seconds, description=source.name)
+    if isinstance(result, Reason):
+        return keys, Reason(ReasonCode.UNPINNED_KEYS, source.name, str(result))
+    return result, None
 
 
 def _from_local(spark: SparkSession, source: KeySource, options: PruningOptions, *, exact: bool) -> Collected:
     refusals = [column.refusal for column in source.columns if column.refusal is not None]
     if refusals:
-        return _always_true(spark, source, refusals[0], exact=exact)
+        return _always_true(spark, source, refusals[0], options, exact=exact)
     if isinstance(source.data, KeySummary):
         summary = local_keys.summary_of(source.data, _types(source), options, source.name)
         return Collected(source, key_filter(source.columns, summary), summary, None)
@@ -120,9 +133,21 @@ def _types(source: KeySource) -> list[ValueType]:
     return [column.type for column in source.columns if column.type is not None]
 
 
-def _always_true(spark: SparkSession, source: KeySource, reason: Reason, *, exact: bool) -> Collected:
-    frame = _keys_again(spark, source) if exact else None
-    return Collected(source, KeyFilter.unknown(source.columns, type(source.data).__name__, reason), None, frame)
+def _always_true(
+    spark: SparkSession, source: KeySource, reason: Reason, options: PruningOptions, *, exact: bool
+) -> Collected:
+    filter_ = KeyFilter.unknown(source.columns, type(source.data).__name__, reason)
+    if not exact:
+        return Collected(source, filter_, None, None)
+    frame, unpinned = _keys_again(spark, source), None
+    if isinstance(source.data, DataFrame):
+        if reason.code is ReasonCode.BUILD_TIMED_OUT:
+            # Whoever waited once for the keys is not made to wait for them again.
+            unpinned = Reason(ReasonCode.UNPINNED_KEYS, source.name, str(reason))
+        else:
+            frame, unpinned = _pinned(spark, frame, source, options)
+    reasons = (reason,) if unpinned is None else (reason, unpinned)
+    return Collected(source, replace(filter_, reasons=reasons), None, frame)
 
 
 def _keys_again(spark: SparkSession, source: KeySource) -> DataFrame:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from connectors.base import Table
 from connectors.delta import open_delta
+from connectors.names import is_name
 from connectors.parquet import open_parquet
 from connectors.session_cache import cache_of
-from connectors.storage import has_jvm, is_path, local_path
+from connectors.storage import exists, has_jvm
 from pruning.errors import InvalidOptionError, SourceNotFoundError
 
 FORMATS = ("delta", "parquet")
@@ -49,22 +50,19 @@ def open_table(  # noqa: PLR0913 - keywords
 
 
 def _format_of(spark: SparkSession, source: str) -> str:
-    if is_path(source):
-        return "delta" if _has_log(spark, source) else "parquet"
-    return _provider_of(spark, source)
+    if is_name(spark, source):
+        return _provider_of(spark, source)
+    return "delta" if _has_log(spark, source) else "parquet"
 
 
 def _has_log(spark: SparkSession, source: str) -> bool:
-    local = local_path(source)
-    if local is not None:
-        return (local / _LOG).is_dir()
+    log = source.rstrip("/") + "/" + _LOG
     if not has_jvm(spark):
-        return False
-    jvm: Any = spark._jvm  # noqa: SLF001 - the JVM's file systems have no public door
-    path = jvm.org.apache.hadoop.fs.Path(source.rstrip("/") + "/" + _LOG)
+        # A remote session's files are looked at from here, where they are most likely the same.
+        return Path(source.removeprefix("file:"), _LOG).is_dir()
     try:
-        return bool(path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()).exists(path))  # noqa: SLF001
-    except Exception as error:
+        return exists(spark, log)
+    except OSError as error:
         msg = f"Cannot look at {source!r}: {str(error).splitlines()[0]}"
         raise SourceNotFoundError(msg) from error
 

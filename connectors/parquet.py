@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, StructField, StructType
 
@@ -49,7 +50,7 @@ def open_parquet(
         return UnlistedTable(source, _FORMAT, df, (Reason(ReasonCode.NO_JVM, source),))
     try:
         files, detail = spark_files(df), _NOT_FILES
-    except Py4JError as error:
+    except (Py4JError, PySparkException) as error:
         files, detail = None, java_message(error)
     if files is None:
         return UnlistedTable(source, _FORMAT, df, (Reason(ReasonCode.STATISTICS_FAILED, source, detail),))
@@ -132,7 +133,7 @@ class ParquetSource:
             return self._df
         try:
             return self._files.restricted(np.ones(len(self._files), bool) if kept is None else kept)
-        except Py4JError as error:
+        except (Py4JError, PySparkException) as error:
             self._add(Reason(ReasonCode.STATISTICS_FAILED, self.name, java_message(error)))
             return self._df
 

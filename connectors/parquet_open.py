@@ -6,7 +6,8 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from connectors.storage import exists, has_jvm, is_path, java_message
+from connectors.names import is_name
+from connectors.storage import exists, has_jvm, java_message
 from pruning.errors import SourceNotFoundError
 
 _GLOB_CHARACTERS = frozenset("{}[]*?\\")
@@ -24,7 +25,7 @@ def parquet_frame(spark: SparkSession, source: str) -> DataFrame:
 
 
 def _unresolved(spark: SparkSession, source: str) -> DataFrame:
-    if not is_path(source):
+    if is_name(spark, source):
         return spark.table(source)
     # A path that is there by its very name is no pattern, whatever characters it holds.
     if _GLOB_CHARACTERS.intersection(source) and has_jvm(spark) and exists(spark, source):

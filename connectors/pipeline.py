@@ -51,6 +51,10 @@ def run(spark: SparkSession, request: Request) -> tuple[DataFrame, PrunedScan]:
         timestamp=request.timestamp,
         max_footers=request.options.max_footers,
     )
+    if not request.options.enabled:
+        table = UnlistedTable(
+            table.name, table.format, table.read(None), table.problems, table.version, table.partition_columns
+        )
     case_sensitive = str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
     resolver = _Resolver(table, case_sensitive=case_sensitive)
     sources = [KeySource(resolver.key_columns(names), data) for names, data in request.keys.items()]

@@ -67,12 +67,17 @@ def _range_sql(column: str, ranges: RangeSet, index: int) -> str:
     if low == high and not zero and not (ranges.unbounded and index == len(ranges) - 1):
         return f"{column} = {literal_sql(ranges.type, low)}"
     ends = []
-    if not (isinstance(low, np.integer | int) and int(low) == LEAST):
+    if not _is_least(low):
         ends.append(f"{column} >= {literal_sql(ranges.type, low, is_low=True)}")
     is_open = ranges.unbounded and index == len(ranges) - 1
     if not is_open and not (isinstance(high, np.integer | int) and int(high) == GREATEST):
         ends.append(f"{column} <= {literal_sql(ranges.type, high, is_low=False)}")
     return f"({' AND '.join(ends)})" if ends else f"{column} IS NOT NULL"
+
+
+def _is_least(low: int | bytes) -> bool:
+    """Whether no value of its type lies below, so that comparing with it says nothing."""
+    return low == b"" if isinstance(low, bytes) else int(low) == LEAST
 
 
 def _balanced_or(terms: Sequence[str]) -> str:

@@ -82,9 +82,11 @@ def _tested(df: DataFrame, decision: Decision, row_keys: RowKeys) -> DataFrame:
             return df
         case RowTest.RANGES | RowTest.IN_LIST:
             return df.where(_literal_test(decision, row_keys.columns[0]))
-        case RowTest.BLOOM if row_keys.bloom is not None:
-            return df.where(might_contain_column(df, row_keys.bloom_columns, row_keys.bloom))
-        case RowTest.SEMI_JOIN:
+        case RowTest.BLOOM:
+            # No filter is made where none could tell that many keys apart.
+            bloom = row_keys.bloom
+            return df if bloom is None else df.where(might_contain_column(df, row_keys.bloom_columns, bloom))
+        case RowTest.SEMI_JOIN if row_keys.frame is not None:
             return semi_joined(df, row_keys)
         case test:
             msg = f"Cannot test rows by {test.value}: its keys were not kept"

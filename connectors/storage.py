@@ -144,15 +144,6 @@ def exists(spark: SparkSession, path: str) -> bool:
         raise OSError(msg) from error
 
 
-def is_path(source: str) -> bool:
-    """True where `source` names files rather than a table of the catalog.
-
-    >>> is_path("/data/sales"), is_path("s3a://bucket/sales"), is_path("shop.sales")
-    (True, True, False)
-    """
-    return "/" in source or Path(source).exists()
-
-
 def local_path(uri: str) -> Path | None:
     """The path of this machine behind a `file:` URI or an absolute path; None for any other storage.
 
@@ -169,8 +160,8 @@ def local_path(uri: str) -> Path | None:
     return Path(uri) if uri.startswith("/") else None
 
 
-def java_message(error: Py4JError) -> str:
-    """What went wrong first in the JVM, in one line, without its stack."""
+def java_message(error: Exception) -> str:
+    """What went wrong first, in the JVM or out of it, in one line, without its stack."""
     if not isinstance(error, Py4JJavaError):
         return str(error).splitlines()[0]
     exception = error.java_exception

@@ -58,5 +58,11 @@ class UnlistedTable:
     def _whole(self, kind: ContainerKind, parents: IntArray | None) -> Containers:
         count = 1 if parents is None else len(parents)
         return Containers(
-            kind, (self.name,) * count, np.full(count, UNKNOWN, np.int64), np.zeros(count, np.int64), {}, parents
+            kind,
+            (self.name,) * count,
+            np.full(count, UNKNOWN, np.int64),
+            np.zeros(count, np.int64),
+            {},
+            parents,
+            is_listed=False,
         )

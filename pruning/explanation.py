@@ -37,10 +37,10 @@ class FilterExplanation:
     rows: int
     keys: int | None
     ranges: Mapping[str, int]
-    files_kept: int
+    files_kept: int | None
     files_skipped_by: Mapping[str, int]
     row_groups_kept: int | None
-    bytes_kept: int
+    bytes_kept: int | None
     row_test: str
     pass_ratio: float
     reasons: tuple[Reason, ...]
@@ -48,7 +48,7 @@ class FilterExplanation:
 
 @dataclass(frozen=True, slots=True)
 class TableExplanation:
-    """Planned numbers of one table. Row groups are None where footers were not read.
+    """Planned numbers of one table. Row groups are None where footers were not read, all where files were not listed.
 
     Bytes are measured by `bytes_basis`, the same for total and kept.
     """
@@ -56,14 +56,14 @@ class TableExplanation:
     table: str
     format: str
     version: int | None
-    files_total: int
-    files_kept: int
+    files_total: int | None
+    files_kept: int | None
     row_groups_total: int | None
     row_groups_kept: int | None
     rows_total: int | None
     rows_kept: int | None
-    bytes_total: int
-    bytes_kept: int
+    bytes_total: int | None
+    bytes_kept: int | None
     bytes_basis: str
     files_skipped_by: Mapping[str, int]
     row_groups_skipped_by: Mapping[str, int]
@@ -119,20 +119,23 @@ def explain_table(facts: TableFacts, plan: ScanPlan, reasons: Sequence[Reason]) 
     """The explanation of one planned scan."""
     groups = _read_groups(facts, plan)
     kept = plan.files.kept
+    is_known = facts.files.is_listed
+    # What nothing is read of is known to be nothing, listed or not.
+    is_kept_known = is_known or not kept.any()
     return TableExplanation(
         table=facts.name,
         format=facts.format,
         version=facts.version,
-        files_total=len(facts.files),
-        files_kept=plan.files.kept_count,
+        files_total=len(facts.files) if is_known else None,
+        files_kept=plan.files.kept_count if is_kept_known else None,
         row_groups_total=len(groups.all) if groups else None,
         row_groups_kept=int(np.count_nonzero(groups.kept)) if groups else None,
         rows_total=_known_sum(facts.files.rows),
         rows_kept=_known_sum(groups.planned.rows[groups.kept] if groups else facts.files.rows[kept]),
-        bytes_total=int(groups.all.sizes.sum() if groups else facts.files.sizes.sum()),
-        bytes_kept=int(groups.planned.sizes[groups.kept].sum() if groups else facts.files.sizes[kept].sum()),
+        bytes_total=_sum(groups.all.sizes if groups else facts.files.sizes, is_known),
+        bytes_kept=_sum(groups.planned.sizes[groups.kept] if groups else facts.files.sizes[kept], is_kept_known),
         bytes_basis=CHUNKS if groups else FILE_SIZES,
-        files_skipped_by=plan.files.skipped_by(),
+        files_skipped_by=plan.files.skipped_by() if is_known else {},
         row_groups_skipped_by=plan.row_groups.skipped_by() if plan.row_groups is not None else {},
         filters=tuple(_explain_filter(decision, plan.pushes, facts) for decision in plan.decisions),
         reasons=(*reasons, *plan.reasons),
@@ -152,14 +155,18 @@ def _read_groups(facts: TableFacts, plan: ScanPlan) -> _ReadGroups | None:
     planned, parents = facts.row_groups, facts.row_groups.parents if facts.row_groups is not None else None
     if facts.all_row_groups is None or planned is None or parents is None or plan.row_groups is None:
         return None
+    if not facts.files.is_listed:
+        return None
     return _ReadGroups(facts.all_row_groups, planned, plan.row_groups.kept & plan.files.kept[parents])
 
 
 def _explain_filter(decision: Decision, pushes: Sequence[Push], facts: TableFacts) -> FilterExplanation:
     filter_ = decision.filter
     files = _alone(facts.files, filter_)
-    groups = _alone(facts.all_row_groups, filter_) if facts.all_row_groups is not None else None
-    sizes = facts.files.sizes if facts.all_row_groups is None else facts.all_row_groups.sizes
+    all_groups = facts.all_row_groups if facts.files.is_listed else None
+    groups = _alone(all_groups, filter_) if all_groups is not None else None
+    sizes = facts.files.sizes if all_groups is None else all_groups.sizes
+    is_known = facts.files.is_listed or not files.kept.any()
     return FilterExplanation(
         columns=filter_.columns,
         source=filter_.source,
@@ -167,10 +174,10 @@ def _explain_filter(decision: Decision, pushes: Sequence[Push], facts: TableFact
         rows=filter_.rows,
         keys=filter_.distinct,
         ranges={push.column: len(push.ranges) for push in pushes if push.column in filter_.domains},
-        files_kept=files.kept_count,
-        files_skipped_by=files.skipped_by(),
+        files_kept=files.kept_count if is_known else None,
+        files_skipped_by=files.skipped_by() if facts.files.is_listed else {},
         row_groups_kept=groups.kept_count if groups is not None else None,
-        bytes_kept=int(sizes[(groups or files).kept].sum()),
+        bytes_kept=_sum(sizes[(groups or files).kept], is_known),
         row_test=decision.test.value,
         pass_ratio=decision.ratio,
         reasons=decision.reasons,
@@ -179,6 +186,10 @@ def _explain_filter(decision: Decision, pushes: Sequence[Push], facts: TableFact
 
 def _alone(containers: Containers, filter_: KeyFilter) -> Pruned:
     return skip_all(containers) if filter_.is_empty else prune(containers, filter_.domains)
+
+
+def _sum(sizes: IntArray, is_known: bool) -> int | None:  # noqa: FBT001 - its name says it
+    return int(sizes.sum()) if is_known else None
 
 
 def _known_sum(rows: IntArray) -> int | None:

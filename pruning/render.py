@@ -97,7 +97,8 @@ def _filter_row(each: FilterExplanation) -> tuple[str, ...]:
     keys = "too many to count" if each.keys is None else f"{each.keys:,}"
     ranges = ", ".join(str(count) for count in each.ranges.values()) or "none"
     groups = "unknown" if each.row_groups_kept is None else f"{each.row_groups_kept:,}"
-    kept = f"{each.files_kept:,} files, {groups} row groups, {size(each.bytes_kept)}"
+    files = "unknown" if each.files_kept is None else f"{each.files_kept:,}"
+    kept = f"{files} files, {groups} row groups, {size(each.bytes_kept)}"
     row_test = f"{each.row_test}, {each.pass_ratio:.1%} expected to pass"
     return (", ".join(each.columns), f"{keys} ({each.kind}) from {each.source}", kept, ranges, row_test)
 
@@ -133,8 +134,8 @@ def _causes(causes: Any) -> str:
     return ", ".join(f"{cause}: {count:,}" for cause, count in causes.items())
 
 
-def _share(total: int, kept: int) -> str:
-    return f"{1 - kept / total:.1%} not read" if total else ""
+def _share(total: int | None, kept: int | None) -> str:
+    return f"{1 - kept / total:.1%} not read" if total and kept is not None else ""
 
 
 def _rich(blocks: Sequence[Block]) -> Any:

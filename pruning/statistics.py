@@ -154,6 +154,7 @@ class Containers:
 
     `rows` may be `UNKNOWN`; `sizes` are bytes. `columns` maps a column's name to its statistics; a column that
     is absent is unknown everywhere. Row groups name the file they lie in by `parents`, an index into the files.
+    `is_listed` is False where one container stands for any number of them.
     """
 
     kind: ContainerKind
@@ -162,6 +163,7 @@ class Containers:
     sizes: IntArray
     columns: Mapping[str, ColumnStatistics] = field(default_factory=dict)
     parents: IntArray | None = None
+    is_listed: bool = True
 
     def __post_init__(self) -> None:
         lengths = {name: len(column) for name, column in self.columns.items()}

@@ -89,9 +89,15 @@ def kept_files(table: Table, name: str, domain: Domain) -> set[int]:
 
 
 def pushed(table: Table, name: str, domain: Domain) -> DataFrame:
-    """The scan under the predicate that pruning would push."""
+    """The ids of the scan under the predicate that pruning would push."""
     column = column_of(table, name)
-    return table.read(None).where(ranges_sql(column.sql, table.widened(column.name, domain.ranges)))
+    predicate = ranges_sql(column.sql, table.widened(column.name, domain.ranges))
+    return table.read(None).where(predicate).select("id")
+
+
+def ids(df: DataFrame) -> list[int]:
+    """What the DataFrame, planned once however often it is asked, returns of its one column."""
+    return sorted(row[0] for row in df.collect())
 
 
 def files_delta_keeps(df: DataFrame) -> int:

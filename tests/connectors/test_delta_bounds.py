@@ -86,7 +86,7 @@ def test_no_string_lies_outside_of_its_stored_bounds(cut, text, prefix):
 @given(text=TEXTS, prefix=PREFIXES, above=st.booleans())
 def test_pushed_string_ranges_begin_at_or_below_the_stored_maximum(cut, text, prefix, above):
     ranges = (Domain.between(STRING, text, None) if above else Domain.of(STRING, text)).ranges
-    pushed = StoredBounds(STRING, prefix).comparable(ranges)
+    pushed = StoredBounds(STRING, prefix).comparable(ranges, replaced=False)
     assert pushed.contains_all(ranges)
     assert pushed.lows[0] <= cut(text, prefix).encode()
 
@@ -118,6 +118,19 @@ def test_bytes_that_are_no_text_make_no_bound():
     assert (b"a", b"b") == bounds(STRING, "a\ufffd", "a\ufffd")
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "is_safe"),
+    [("a", "z\x7f", True), ("é", None, False), ("a", "é", False), (b"\xff", None, False), ("", "a", True)],
+)
+def test_only_ascii_is_compared_with_bounds_that_lost_bytes(low, high, is_safe):
+    ranges = Domain.between(STRING, low, high).ranges
+    pushed = StoredBounds(STRING).comparable(ranges, replaced=True)
+    assert (pushed == ranges) is is_safe
+    assert pushed.is_all is not is_safe
+    assert ranges == StoredBounds(STRING).comparable(ranges, replaced=False)
+    assert StoredBounds(STRING).comparable(Domain.none(STRING).ranges, replaced=True).is_none
+
+
 # 93, 94: statistics keep milliseconds. 95: the greatest timestamp has no room above.
 @pytest.mark.parametrize("name", ["timestamp", "timestamp_ntz"])
 @pytest.mark.parametrize(
@@ -144,22 +157,22 @@ def test_timestamp_bounds_leave_room_for_what_was_dropped(name, low, high, expec
 )
 def test_pushed_timestamps_reach_bounds_that_lost_their_seconds(key, low, high):
     assert Domain.between(TIMESTAMP, low, high).ranges == StoredBounds(TIMESTAMP).comparable(
-        Domain.of(TIMESTAMP, key).ranges
+        Domain.of(TIMESTAMP, key).ranges, replaced=False
     )
 
 
 # 98, 101: a partition value computed from a timestamp is of the writer's zone, a predicate of the reader's.
 def test_pushed_timestamps_reach_partitions_of_every_zone():
     day = 24 * 60 * MINUTE
-    pushed = StoredBounds(TIMESTAMP, is_source=True).comparable(Domain.of(TIMESTAMP, RECENT).ranges)
+    pushed = StoredBounds(TIMESTAMP, is_source=True).comparable(Domain.of(TIMESTAMP, RECENT).ranges, replaced=False)
     assert Domain.between(TIMESTAMP, RECENT - 2 * day, RECENT + 2 * day).ranges == pushed
 
 
 # 99: the order of a string is not that of the date it is truncated to.
 def test_strings_that_partitions_are_truncated_from_are_not_pushed():
     stored = StoredBounds(STRING, is_source=True)
-    assert stored.comparable(Domain.of(STRING, "10000-01-01").ranges).is_all
-    assert stored.comparable(Domain.none(STRING).ranges).is_none
+    assert stored.comparable(Domain.of(STRING, "10000-01-01").ranges, replaced=False).is_all
+    assert stored.comparable(Domain.none(STRING).ranges, replaced=False).is_none
 
 
 # 82: writers that keep statistics as doubles lose digits of long decimals.
@@ -176,7 +189,7 @@ def test_decimals_lie_within_bounds_that_went_through_a_double(number, precision
     low, high = bounds(type_, stored, stored, pa.decimal128(precision, 0))
     unscaled = code.unscaled_of(type_, low), code.unscaled_of(type_, high)
     assert unscaled[0] <= number <= unscaled[1]
-    pushed = StoredBounds(type_).comparable(Domain.of(type_, number).ranges)
+    pushed = StoredBounds(type_).comparable(Domain.of(type_, number).ranges, replaced=False)
     assert pushed.contains(code.encode(type_, [number]))[0]
     assert pushed.contains(code.encode(type_, [stored]))[0]
 
@@ -187,7 +200,7 @@ def test_decimals_of_few_digits_stay_exact(precision):
     low, high = bounds(type_, Decimal("-1.23"), Decimal("456.00"), pa.decimal128(precision, 2))
     assert (-123, 45600) == (code.unscaled_of(type_, low), code.unscaled_of(type_, high))
     ranges = Domain.between(type_, -1, 4).union(Domain.of(type_, 7)).ranges
-    assert ranges is StoredBounds(type_).comparable(ranges)
+    assert ranges is StoredBounds(type_).comparable(ranges, replaced=False)
 
 
 @pytest.mark.parametrize("precision", [18, 38])
@@ -196,8 +209,8 @@ def test_open_ends_stay_open_and_the_greatest_number_stays_in_the_type(precision
     type_ = ValueType("decimal", precision, 0)
     most = 10**precision - 1
     ranges = Domain.between(type_, low, high).ranges
-    assert ranges == StoredBounds(type_).comparable(ranges)
-    pushed = StoredBounds(type_).comparable(Domain.of(type_, -most, most).ranges)
+    assert ranges == StoredBounds(type_).comparable(ranges, replaced=False)
+    pushed = StoredBounds(type_).comparable(Domain.of(type_, -most, most).ranges, replaced=False)
     found = [code.unscaled_of(type_, pushed.lows[0]), code.unscaled_of(type_, pushed.highs[len(pushed) - 1])]
     assert [-most, most] == found
 
@@ -209,7 +222,7 @@ def test_widened_floats_lie_within_bounds_with_the_digits_of_a_float(value):
     digits = float(str(np.float32(value)))
     low, high = code.float_values(np.array(bounds(type_, digits, digits, pa.float64(), was_float=True)))
     assert low <= value <= high
-    pushed = StoredBounds(type_, was_float=True).comparable(Domain.of(type_, value).ranges)
+    pushed = StoredBounds(type_, was_float=True).comparable(Domain.of(type_, value).ranges, replaced=False)
     assert pushed.contains(code.encode(type_, [digits]))[0]
 
 

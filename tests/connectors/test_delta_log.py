@@ -16,7 +16,16 @@ from pruning.domain import Domain
 from pruning.skipping import prune
 from pruning.statistics import UNKNOWN
 from pruning.value_type import ValueType
-from tests.connectors.delta_logs import column_of, files_delta_keeps, kept_files, opened, pushed, schema_of, write_log
+from tests.connectors.delta_logs import (
+    column_of,
+    files_delta_keeps,
+    ids,
+    kept_files,
+    opened,
+    pushed,
+    schema_of,
+    write_log,
+)
 
 pytestmark = pytest.mark.spark
 
@@ -24,10 +33,6 @@ BIGINT = ValueType("bigint")
 MAPPED = {"delta.columnMapping.mode": "name", "delta.minReaderVersion": "2", "delta.minWriterVersion": "5"}
 HOURS = 3600
 NOON_UTC = 1_709_208_000
-
-
-def ids(df):
-    return sorted(row["id"] for row in df.select("id").collect())
 
 
 def alter(spark, path, change):
@@ -105,10 +110,10 @@ def test_mapped_columns_and_partitions_with_hostile_names(spark, tmp_path, mode)
     assert 1 == prune(groups, {"`p=1 '/`": Domain.of(ValueType("string"), "%")}).kept_count
 
 
-@pytest.fixture
-def widened(spark, tmp_path):
+@pytest.fixture(scope="module")
+def widened(spark, tmp_path_factory):
     """A file of ints and floats, and one of bigints and doubles."""
-    path = tmp_path / "t"
+    path = tmp_path_factory.mktemp("widened") / "t"
     frame = spark.range(2).selectExpr("id", "CAST(id AS INT) AS i", "CAST(id + 0.1 AS FLOAT) AS f").coalesce(1)
     frame.write.format("delta").option("delta.enableTypeWidening", "true").save(str(path))
     alter(spark, path, "ALTER COLUMN i TYPE BIGINT")

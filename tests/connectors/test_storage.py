@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from connectors.storage import LocalStorage, SparkStorage, exists, is_path, local_path, storage_of, whole_length
+from connectors.storage import LocalStorage, SparkStorage, exists, local_path, storage_of, whole_length
 
 NAMES = ["plain", "a b", "100%", "a%20b", "é\U0001f600", "q'\"`", "a+b&c=d", "#?;:@!$,", "[x]{y}*", "new\nline", "..."]
 
@@ -76,26 +76,6 @@ def test_other_storage_needs_a_jvm():
 def test_what_is_no_footer_says_so(tail, message):
     with pytest.raises(ValueError, match=message):
         whole_length(tail, 100 if len(tail) != 4 else 4)
-
-
-@pytest.mark.parametrize(
-    ("source", "expected"),
-    [
-        ("/data/sales", True),
-        ("s3a://bucket/sales", True),
-        ("data/*.parquet", True),
-        ("shop.sales", False),
-        ("t", False),
-    ],
-)
-def test_a_slash_tells_paths_from_names(source, expected):
-    assert expected == is_path(source)
-
-
-def test_a_relative_directory_that_is_there_is_a_path(tmp_path, monkeypatch):
-    (tmp_path / "sales").mkdir()
-    monkeypatch.chdir(tmp_path)
-    assert is_path("sales")
 
 
 @pytest.fixture
