@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import subprocess
+import time
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -26,8 +28,11 @@ app = typer.Typer(
     help="Read only the files and row groups of a big table that a join with a small one needs.",
 )
 
-_INTERRUPTED = 130
-_SECONDS_TO_END = 20
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+# What shells call a process that a signal ended: 130 for Ctrl-C, 143 for SIGTERM.
+_ENDED_BY_SIGNAL = 128
+_SECONDS_TO_END = 20.0
+_SECONDS_BETWEEN_LOOKS = 0.05
 
 
 def default_folder() -> Path:
@@ -58,11 +63,14 @@ def scanprune(
 
 @app.command()
 def demo(
-    scale: Annotated[float, typer.Option(help="TPC-DS scale factor: 1 is about 3 million sales.")] = 1.0,
+    scale: Annotated[float, typer.Option(help="TPC-DS scale factor: 1 is about 3 million sales.")] = 0.5,
     folder: Annotated[
         Path | None, typer.Option("--dir", help="Where the tables are kept and found again.", show_default="user cache")
     ] = None,
-    runs: Annotated[int, typer.Option(min=1, max=100, help="Timed runs of each query.")] = 3,
+    runs: Annotated[
+        int | None,
+        typer.Option(min=1, max=100, help="Timed runs of each query.", show_default="up to 3, as time allows"),
+    ] = None,
 ) -> None:
     """Star joins on TPC-DS tables, Delta and Parquet, with and without pruning, checked against DuckDB."""
     target = (folder or default_folder()).absolute()
@@ -75,7 +83,7 @@ def main() -> None:
     app()
 
 
-def _demo(scale: float, folder: Path, runs: int) -> None:
+def _demo(scale: float, folder: Path, runs: int | None) -> None:
     from rich.console import Console  # noqa: PLC0415 - `--version` and `--help` answer at once
 
     from connectors import demo as demonstration  # noqa: PLC0415 - the same
@@ -85,7 +93,7 @@ def _demo(scale: float, folder: Path, runs: int) -> None:
     out, errors = Console(), Console(stderr=True)
     with progress_bar(errors) as progress, _session(folder) as spark:
         results = list(demonstration.results(spark, folder, scale, runs, progress))
-    out.print(results_table(results, runs))
+    out.print(results_table(results))
     out.print(verdict(results))
     out.print(f"Tables are kept in {str(folder)!r}", style="dim", highlight=False, soft_wrap=True)
     if not all(each.rows_equal for each in results):
@@ -99,59 +107,108 @@ def _session(folder: Path) -> Iterator[SparkSession]:
     from connectors.session import spark_session  # noqa: PLC0415 - the same
 
     warehouse = {"spark.sql.warehouse.dir": (folder / "warehouse").as_uri()}
-    spark = spark_session("scanprune demo", conf={**CONF, **warehouse}, log=folder / "spark.log")
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)
     try:
+        spark = spark_session("scanprune demo", conf={**CONF, **warehouse}, log=folder / "spark.log")
+        # Spark puts a handler of its own in place.
+        _Interrupted.listen()
+        logging.getLogger("py4j").setLevel(logging.CRITICAL)
         yield spark
+    except BaseException as error:
+        # Frames hold the pipe to a Java process that is starting; it ends once that is closed.
+        traceback.clear_frames(error.__traceback__)
+        raise
     finally:
-        _end(spark)
+        _end()
 
 
-def _end(spark: SparkSession) -> None:
-    """Stops Spark and waits for its Java process, also while the user keeps pressing Ctrl-C."""
-    from pyspark import SparkContext  # noqa: PLC0415 - loads Spark
+def _end() -> None:
+    """Stops Spark and waits for its Java process, also where that was starting."""
+    from py4j.protocol import Py4JError  # noqa: PLC0415 - loads Spark
+    from pyspark import SparkContext  # noqa: PLC0415 - the same
 
-    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        gateway = SparkContext._gateway  # noqa: SLF001 - PySpark gives no other hold of its process
-        spark.stop()
-        process = getattr(gateway, "proc", None)
-        if gateway is not None and process is not None:
+    context, gateway = SparkContext._active_spark_context, SparkContext._gateway  # noqa: SLF001 - PySpark has no word
+    # Errors: the process is gone already.
+    with suppress(Py4JError, OSError):
+        if context is not None:
+            context.stop()
+        if gateway is not None:
             gateway.shutdown()
-            process.stdin.close()
-            process.wait(_SECONDS_TO_END)
-    finally:
-        signal.signal(signal.SIGINT, previous)
+    process = getattr(gateway, "proc", None)
+    if process is None:
+        _wait_for_children()
+        return
+    with suppress(OSError):
+        process.stdin.close()
+    try:
+        process.wait(_SECONDS_TO_END)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _wait_for_children() -> None:
+    until = time.monotonic() + _SECONDS_TO_END
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG) == (0, 0) and time.monotonic() < until:
+            time.sleep(_SECONDS_BETWEEN_LOOKS)
+
+
+class _Interrupted:
+    """The signal that asked this process to end: what fails after it does so because of it."""
+
+    by: int | None = None
+
+    @classmethod
+    def listen(cls) -> None:
+        for each in _SIGNALS:
+            signal.signal(each, cls._first)
+
+    @classmethod
+    def _first(cls, number: int, _frame: object) -> NoReturn:
+        cls.by = number
+        # A second one would break off the cleaning up.
+        for each in _SIGNALS:
+            signal.signal(each, signal.SIG_IGN)
+        raise KeyboardInterrupt
 
 
 @contextmanager
 def _one_line_for_trouble(folder: Path) -> Iterator[None]:
-    """Ends the process with one line on standard error: 1 for trouble, 130 for Ctrl-C."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    """Ends the process with one line on standard error: 1 for trouble, 130 for Ctrl-C, 143 for SIGTERM."""
+    _Interrupted.listen()
     try:
         yield
     except typer.Exit:
         raise
-    except KeyboardInterrupt:
-        _stop("Interrupted; run the same command again to go on from what was made", _INTERRUPTED)
-    except (PruningError, ValueError, OSError) as error:
-        _stop(str(error))
-    except Exception as error:  # noqa: BLE001 - whatever it is, its details go to a file
-        _stop(_in_short(error, folder))
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - whatever it is, its details go to a file
+        _clear(folder)
+        if _Interrupted.by is not None:
+            line = "Interrupted; run the same command again to go on from what was made"
+            _stop(line, _ENDED_BY_SIGNAL + _Interrupted.by)
+        _stop(str(error) if isinstance(error, PruningError | ValueError) else _in_short(error, folder))
 
 
-def _interrupt(_number: int, _frame: object) -> NoReturn:
-    raise KeyboardInterrupt
+def _clear(folder: Path) -> None:
+    """Removes half-made tables: Spark may write to one until it has ended."""
+    # No checkout, no tables.
+    with suppress(ImportError, OSError):
+        from sample_data.cache import remove_unfinished  # noqa: PLC0415 - absent outside of a checkout
+
+        for each in folder.glob("*/"):
+            remove_unfinished(each)
 
 
-def _in_short(error: Exception, folder: Path) -> str:
-    details = folder / "error.log"
+def _in_short(error: BaseException, folder: Path) -> str:
     text = "".join(traceback.format_exception(error))
     if "No space left on device" in text:
         return f"No space is left in {str(folder)!r}: free some, or name another folder with --dir"
-    details.write_text(text, encoding="utf-8")
     first = next(iter(str(error).strip().splitlines()), "")
-    return f"{type(error).__name__}: {first} (details in {str(details)!r} and {str(folder / 'spark.log')!r})"
+    details, spark_log = folder / "error.log", folder / "spark.log"
+    try:
+        details.write_text(text, encoding="utf-8")
+    except OSError:
+        return f"{type(error).__name__}: {first}"
+    return f"{type(error).__name__}: {first} (details in {str(details)!r} and {str(spark_log)!r})"
 
 
 def _stop(line: str, code: int = 1) -> NoReturn:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import shutil
 import statistics
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,11 +37,16 @@ _BYTES_PER_SCALE = 1_200_000_000
 _BYTES_AT_LEAST = 100_000_000
 # Shares of the whole, in order; the joins take the rest.
 _GENERATED, _WRITTEN, _LOADED = 0.25, 0.5, 0.55
+# Without a wish of the user, queries are repeated as long as the joins together stay within this time.
+_RUNS_AT_MOST, _SECONDS_FOR_JOINS = 3, 75.0
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One join on one format, before and after; seconds are medians of warm runs."""
+    """One join on one format, before and after; seconds are medians of `runs` runs by turns.
+
+    A first run of each way warms up and is not timed, unless time allows no other.
+    """
 
     join: StarJoin
     format: str
@@ -47,36 +54,51 @@ class Result:
     after: Run
     seconds_before: float
     seconds_after: float
+    runs: int
     rows_equal: bool
 
 
-def results(spark: SparkSession, folder: Path, scale: float, runs: int, progress: Progress) -> Iterator[Result]:
-    """Each join on each format, as soon as it is measured; makes what `folder` does not hold yet."""
+def results(spark: SparkSession, folder: Path, scale: float, runs: int | None, progress: Progress) -> Iterator[Result]:
+    """Each join on each format, as soon as it is measured; makes what `folder` does not hold yet.
+
+    `runs`: timed runs of each query; None for as many as a short demo has time for.
+    """
     sources, lakes = made_tables(spark, folder, scale, TABLES, progress)
     progress("Loading the same rows into DuckDB", _WRITTEN)
     with oracle(sources.paths, JOINS) as judge:
         pairs = [(join, lake) for join in JOINS for lake in lakes]
+        began = time.monotonic()
         for done, (join, lake) in enumerate(pairs):
-            share = _LOADED + (1 - _LOADED) * done / len(pairs)
-            progress(f"{join.name}, {lake.format}", share)
-            yield compared(spark, lake, join, judge, runs)
+            progress(f"{join.name}, {lake.format}", _LOADED + (1 - _LOADED) * done / len(pairs))
+            until = began + _SECONDS_FOR_JOINS * (done + 1) / len(pairs)
+            yield compared(spark, lake, join, judge, _turns(runs, until))
     progress("Done", 1.0)
 
 
-def compared(spark: SparkSession, lake: Lake, join: StarJoin, judge: Oracle, runs: int) -> Result:
-    """Both ways, by turns, after one run of each that warms up; rows of every run count."""
+def _turns(runs: int | None, until: float) -> Iterator[int]:
+    """Numbers of turns, the first of which warms up: those asked for, else one and more until the time is over."""
+    for turn in range((runs or _RUNS_AT_MOST) + 1):
+        if runs is None and turn > 0 and time.monotonic() > until:
+            return
+        yield turn
+
+
+def compared(spark: SparkSession, lake: Lake, join: StarJoin, judge: Oracle, turns: Iterable[int]) -> Result:
+    """Both ways, by turns; rows of every run count."""
     before, after = [], []
-    for _ in range(runs + 1):
+    for _ in turns:
         before.append(run_stock(spark, lake, join))
         after.append(run_pruned(spark, lake, join))
     right = judge.rows(join)
+    timed_before, timed_after = before[1:] or before, after[1:] or after
     return Result(
         join,
         lake.format,
         _measured_last(before),
         _measured_last(after),
-        statistics.median(run.seconds for run in before[1:]),
-        statistics.median(run.seconds for run in after[1:]),
+        statistics.median(run.seconds for run in timed_before),
+        statistics.median(run.seconds for run in timed_after),
+        len(timed_before),
         rows_equal=all(run.rows == right for run in (*before, *after)),
     )
 
@@ -92,7 +114,7 @@ def check(folder: Path, scale: float) -> None:
     if not 0 < scale <= 1000:
         raise ValueError(f"Cannot make TPC-DS at scale {scale:g}: it must be a number above 0, at most 1000")
     _need_checkout()
-    folder.mkdir(parents=True, exist_ok=True)
+    _need_writable(folder)
     if (folder / f"parquet-sf{scale:g}" / FACT).exists():
         return
     needed, free = _BYTES_AT_LEAST + int(scale * _BYTES_PER_SCALE), shutil.disk_usage(folder).free
@@ -101,6 +123,18 @@ def check(folder: Path, scale: float) -> None:
             f"TPC-DS at scale {scale:g} needs about {needed >> 20:,} MiB; {str(folder)!r} has {free >> 20:,} MiB free: "
             "name another folder with --dir, or a smaller --scale"
         )
+
+
+def _need_writable(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise EnvironmentProblem(
+            f"Cannot keep tables in {str(folder)!r}: {why}; name another folder with --dir"
+        ) from error
 
 
 def _need_checkout() -> None:

@@ -15,15 +15,15 @@ _TICKETS = (17, 404, 1209, 2750, 3999, 4711, 5150, 6021, 7777, 8128, 9001, 11235
 JOINS = (
     StarJoin(
         "one month",
-        "the table is clustered by date: only the month's files are opened",
+        "clustered by date: only the month's files are opened",
         FACT,
         "i_brand",
         "count(*) AS sold, sum(ss_ext_sales_price) AS price",
         (_MONTH, Dimension(_SOLD, _ITEM, "{item}")),
     ),
     StarJoin(
-        "month+store+items",
-        "dates skip files, stores and items thin out the rows before the joins",
+        "three keys",
+        "dates skip files; stores and items thin out rows before the joins",
         FACT,
         "i_class",
         "count(*) AS sold, sum(ss_net_profit) AS profit",
@@ -34,8 +34,8 @@ JOINS = (
         ),
     ),
     StarJoin(
-        "Christmas, exact",
-        "a range for each year; exact=True returns the semijoin, so that no join is left to do",
+        "Christmas",
+        "a range for each year; exact=True leaves no join to do",
         FACT,
         "ss_store_sk",
         "count(*) AS sold, sum(ss_net_paid) AS paid",
@@ -44,7 +44,7 @@ JOINS = (
     ),
     StarJoin(
         "ticket list",
-        "plain Python values: every file spans them all, but dictionaries inside the files tell most rows apart",
+        "Python values; all files span them, dictionaries rule most out",
         FACT,
         "ss_ticket_number",
         "count(*) AS lines, sum(ss_net_paid) AS paid",
@@ -52,15 +52,15 @@ JOINS = (
     ),
     StarJoin(
         "items alone",
-        "items are sold on every day, so no file can be skipped: no gain",
+        "sold on every day: nothing to skip, and looking costs a little",
         FACT,
         "i_item_id",
         "count(*) AS sold, sum(ss_quantity) AS quantity",
         (Dimension(_SOLD, _ITEM, "{item}", "i_category = 'Books' AND i_class = 'travel'"),),
     ),
     StarJoin(
-        "unknown store",
-        "no keys: the big table is not touched, which stock Spark, too, finds out while it runs",
+        "no store",
+        "no keys, so nothing is read; stock Spark finds that out, too",
         FACT,
         "s_city",
         "count(*) AS sold",

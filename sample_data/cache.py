@@ -37,9 +37,20 @@ def cache_folder(folder: Path, manifest: Manifest, names: Iterable[str]) -> Iter
             for name in names:
                 _remove(folder / name)
             (folder / _MANIFEST).write_text(json.dumps(dict(manifest), indent=2) + "\n", encoding="utf-8")
-        for leftover in folder.glob(f"*{_UNFINISHED}*"):
-            _remove(leftover)
+        _remove_unfinished(folder)
         yield
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Removes what an interrupted process left half made; leaves alone what another process holds."""
+    if not (folder / _LOCK).exists():
+        return
+    with (folder / _LOCK).open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return
+        _remove_unfinished(folder)
 
 
 @contextmanager
@@ -51,6 +62,11 @@ def made_whole(final: Path) -> Iterator[Path]:
         unfinished.rename(final)
     finally:
         _remove(unfinished)
+
+
+def _remove_unfinished(folder: Path) -> None:
+    for leftover in folder.glob(f"*{_UNFINISHED}*"):
+        _remove(leftover)
 
 
 def _read(folder: Path) -> object:

@@ -6,26 +6,41 @@ Rows are compared as tuples of canonical values, all columns of them: a row with
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Context, Decimal
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import duckdb
+import numpy as np
 import pyarrow as pa
+from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  its usual name
 
 from connectors.columns import quoted, split_name
 from tests.oracle.lakes import spark_frame
 
+Offset = Callable[[datetime], timedelta]
 Rows = Counter[tuple[Any, ...]]
 
+_SET = "__oracle_set"
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - wall-clock times are converted by hand
 _MICROSECOND = timedelta(microseconds=1)
 _EXACT = Context(prec=80)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What a session's settings change about `=`.
+
+    - `offset`: its zone's distance from UTC at a wall-clock time
+    - `ansi`: an integer beside a single-precision float becomes a double, else a float
+    """
+
+    offset: Offset
+    ansi: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,39 +91,56 @@ def collected(df: DataFrame) -> pa.Table:
     return df.toDF(*(f"c{at}" for at in range(len(df.columns)))).toArrow()
 
 
-def spark_semijoin(df: DataFrame, entries: Sequence[Keys]) -> DataFrame:
-    """The rows of `df` that match every entry, by Spark's own left semi joins."""
-    for entry in entries:
-        keys = spark_frame(df.sparkSession, entry.table)
-        # Under names that no probe column has.
-        renamed = {key: f"__oracle_{key}" for key in entry.table.column_names}
-        keys = keys.withColumnsRenamed(renamed)
-        pairs = [
-            F.expr(".".join(map(quoted, split_name(column))) + f" = {renamed[key]}")
-            for column, key in zip(entry.columns, entry.table.column_names, strict=True)
-        ]
-        df = df.join(keys, on=pairs, how="left_semi")
-    return df
+def spark_semijoin(df: DataFrame, entry: Keys) -> DataFrame:
+    """The rows of `df` that match a key, by Spark's own left semi join."""
+    keys = spark_frame(df.sparkSession, entry.table.rename_columns(_names(entry)))
+    return df.join(keys, on=_pairs(entry), how="left_semi")
+
+
+def spark_semijoins(df: DataFrame, sets: Sequence[Keys]) -> list[set[int]]:
+    """The ids that match each of several key sets of the same columns and types, by one join."""
+    if not sets:
+        return []
+    numbered = [
+        each.table.rename_columns(_names(each)).append_column(_SET, pa.array([at] * len(each.table), pa.int32()))
+        for at, each in enumerate(sets)
+    ]
+    keys = spark_frame(df.sparkSession, pa.concat_tables(numbered))
+    found = df.join(keys, on=_pairs(sets[0]), how="inner").select(_SET, "id").distinct().toArrow()
+    matching: list[set[int]] = [set() for _ in sets]
+    for at, id_ in zip(found.column(0).to_pylist(), found.column(1).to_pylist(), strict=True):
+        matching[at].add(id_)
+    return matching
+
+
+def ids_of(df: DataFrame) -> set[int]:
+    """The values of the column `id`."""
+    return set(df.select("id").toArrow().column(0).to_pylist())
+
+
+def _names(entry: Keys) -> list[str]:
+    """Names that no probe column has."""
+    return [f"__oracle_{at}" for at in range(len(entry.columns))]
+
+
+def _pairs(entry: Keys) -> list[SparkColumn]:
+    return [
+        F.expr(".".join(map(quoted, split_name(column))) + f" = {name}")
+        for column, name in zip(entry.columns, _names(entry), strict=True)
+    ]
 
 
 def duckdb_semijoin(
-    duck: duckdb.DuckDBPyConnection, probes: Mapping[str, pa.Array], entries: Sequence[Keys], zone: str
+    duck: duckdb.DuckDBPyConnection, probes: Sequence[pa.Array], entry: Keys, rules: Rules
 ) -> list[int]:
-    """The positions of the rows that match every entry; `probes` holds the probe columns by name."""
-    count = len(next(iter(probes.values())))
-    positions = set(range(count))
-    for entry in entries:
-        pairs = [
-            _comparable(probes[column], keys.combine_chunks(), zone)
-            for column, keys in zip(entry.columns, entry.table.columns, strict=True)
-        ]
-        names = [f"k{at}" for at in range(len(pairs))]
-        rows = pa.table(
-            {"position": pa.array(range(count), pa.int64()), **dict(zip(names, [a for a, _ in pairs], strict=True))}
-        )
-        keys = pa.table(dict(zip(names, [b for _, b in pairs], strict=True)))
-        positions &= set(_semijoined(duck, rows, keys, names))
-    return sorted(positions)
+    """The positions of the rows that match a key; `probes` are the probe columns."""
+    names = [f"k{at}" for at in range(len(probes))]
+    pairs = [
+        _comparable(probe, keys.combine_chunks(), rules)
+        for probe, keys in zip(probes, entry.table.columns, strict=True)
+    ]
+    rows = pa.table([pa.array(range(len(probes[0])), pa.int64()), *(probe for probe, _ in pairs)], ["position", *names])
+    return _semijoined(duck, rows, pa.table([keys for _, keys in pairs], names), names)
 
 
 def _semijoined(duck: duckdb.DuckDBPyConnection, rows: pa.Table, keys: pa.Table, names: Sequence[str]) -> list[int]:
@@ -122,14 +154,14 @@ def _semijoined(duck: duckdb.DuckDBPyConnection, rows: pa.Table, keys: pa.Table,
     finally:
         duck.unregister("rows_arrow")
         duck.unregister("keys_arrow")
-    return [at for (at,) in found]
+    return [position for (position,) in found]
 
 
-def probe_of(table: pa.Table, schema_names: Sequence[str], name: str) -> pa.Array:
+def probe_of(table: pa.Table, name: str) -> pa.Array:
     """The values under a column name as a caller writes it, through structs where it is nested."""
     first, *rest = split_name(name)
-    lowered = [each.lower() for each in schema_names]
-    at = schema_names.index(first) if first in schema_names else lowered.index(first.lower())
+    names = table.column_names
+    at = names.index(first) if first in names else [each.lower() for each in names].index(first.lower())
     values = table.column(at).to_pylist() if rest else None
     if values is None:
         return table.column(at).combine_chunks()
@@ -150,15 +182,16 @@ def _canonical(column: pa.ChunkedArray) -> list[Any]:
     return [str(value) if isinstance(value, Decimal) else value for value in column.to_pylist()]
 
 
-def _comparable(probe: pa.Array, keys: pa.Array, zone: str) -> tuple[pa.Array, pa.Array]:
+def _comparable(probe: pa.Array, keys: pa.Array, rules: Rules) -> tuple[pa.Array, pa.Array]:
     """Both sides in one type, in which DuckDB's `=` means what Spark's means for the two."""
     types = (probe.type, keys.type)
     if any(map(pa.types.is_floating, types)):
-        return _doubles(probe), _doubles(keys)
+        single = not rules.ansi and pa.float32() in types and any(map(pa.types.is_integer, types))
+        return _floats(probe, single=single), _floats(keys, single=single)
     if any(map(pa.types.is_temporal, types)):
         if types[0] == types[1] and pa.types.is_date(types[0]):
             return probe, keys
-        return _instants(probe, zone), _instants(keys, zone)
+        return _instants(probe, rules.offset), _instants(keys, rules.offset)
     if all(map(_is_exact_number, types)) and types[0] != types[1]:
         return _digits(probe), _digits(keys)
     if any(map(_is_text, types)):
@@ -166,9 +199,12 @@ def _comparable(probe: pa.Array, keys: pa.Array, zone: str) -> tuple[pa.Array, p
     return probe, keys
 
 
-def _doubles(array: pa.Array) -> pa.Array:
-    # Python rounds decimals and integers once; adding zero makes -0.0 positive.
-    return pa.array([None if value is None else float(value) + 0.0 for value in array.to_pylist()], pa.float64())
+def _floats(array: pa.Array, *, single: bool) -> pa.Array:
+    """Numbers rounded once, to single precision where an integer beside a float is; adding zero makes -0.0 positive."""
+    values = array.to_pylist()
+    if single and pa.types.is_integer(array.type):
+        values = [None if value is None else np.float32(value) for value in values]
+    return pa.array([None if value is None else float(value) + 0.0 for value in values], pa.float64())
 
 
 def _digits(array: pa.Array) -> pa.Array:
@@ -177,18 +213,16 @@ def _digits(array: pa.Array) -> pa.Array:
     return pa.array([None if value is None else f"{value + 0:f}" for value in values], pa.string())
 
 
-def _instants(array: pa.Array, zone: str) -> pa.Array:
-    """Dates, wall-clock times and instants as microseconds since 1970 in UTC, the former two read in `zone`."""
+def _instants(array: pa.Array, offset: Offset) -> pa.Array:
+    """Dates, wall-clock times and instants as microseconds since 1970 in UTC, what `offset` makes of the former two."""
     if pa.types.is_timestamp(array.type) and array.type.tz is not None:
         return array.cast(pa.timestamp("us", array.type.tz)).cast(pa.int64())
-    return pa.array([None if value is None else _instant(value, zone) for value in array.to_pylist()], pa.int64())
+    return pa.array([None if value is None else _instant(value, offset) for value in array.to_pylist()], pa.int64())
 
 
-def _instant(value: date | datetime, zone: str) -> int:
+def _instant(value: date | datetime, offset: Offset) -> int:
     local = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)  # noqa: DTZ001
-    offset = local.replace(tzinfo=ZoneInfo(zone)).utcoffset()
-    assert offset is not None
-    return (local - _EPOCH - offset) // _MICROSECOND
+    return (local - _EPOCH - offset(local)) // _MICROSECOND
 
 
 def _is_exact_number(type_: pa.DataType) -> bool:

@@ -34,6 +34,9 @@ class Lake:
         reader = self.spark.read.format(self.format)
         if version is not None:
             reader = reader.option("versionAsOf", version)
+        if self.format == "parquet":
+            # The folder is named by its own name, whatever a pattern would make of it.
+            reader = reader.option("__globPaths__", "false")
         return reader.load(self.source)
 
 

@@ -2,43 +2,60 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from connectors.columns import quoted, split_name
 from pruning import PruningOptions, explain, pruned_read, report
 from pruning.explanation import TableExplanation
 from pruning.reasons import ReasonCode
 from tests.oracle.answers import (
     Keys,
     Rows,
+    Rules,
+    canonical_list,
     canonical_rows,
     collected,
     duckdb_semijoin,
+    ids_of,
     probe_of,
     spark_semijoin,
+    spark_semijoins,
 )
 from tests.oracle.lakes import Lake
 
 # Said of a row test; whether one pays is not what a case about skipping is about.
 _OF_ROW_TESTS = {ReasonCode.UNSELECTIVE, ReasonCode.NO_JVM}
 
+SAYS_THAT_STATISTICS_ARE_MISSING = pytest.mark.xfail(
+    strict=True, reason="NO_STATISTICS is said of a column where no container is left that could have any"
+)
+COUNTS_NO_ROW_GROUPS_OF_FILES_READ_NEEDLESSLY = pytest.mark.xfail(
+    strict=True, reason="Delta reads files that the keys rule out and no push does; their row groups are not counted"
+)
+COUNTS_ROW_GROUPS_WITHOUT_THE_COLUMN_AS_SKIPPED = pytest.mark.xfail(
+    strict=True, reason="Spark pushes no predicate into a file that lacks the column, so its row groups are read"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Skips:
-    """What a case must skip: `(kept, total)`, and the codes of all reasons given.
+    """What a case must skip: `(kept, total)`, and the codes of all reasons given; None leaves open.
 
     `pages` says that the reader may skip more than the plan counts: a page, or by a dictionary.
     """
 
     files: tuple[int, int] | None = None
     row_groups: tuple[int, int] | None = None
-    reasons: frozenset[ReasonCode] = frozenset()
+    reasons: frozenset[ReasonCode] | None = None
     pages: bool = False
 
 
@@ -60,54 +77,76 @@ class Answer:
     matching: Rows
 
 
-_SEMANTIC_CONFS = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled")
+_ZONE, _ANSI = "spark.sql.session.timeZone", "spark.sql.ansi.enabled"
 
 
 @dataclass(slots=True, eq=False)
 class Oracle:
-    """Answers of Spark without pruning and of DuckDB, each computed once for tables that never change."""
+    """Answers of Spark without pruning and of DuckDB, each computed once for tables that never change.
+
+    Tables have a column `id`; rows of the same id are equal.
+    """
 
     spark: SparkSession
     duck: duckdb.DuckDBPyConnection
     _tables: dict[Lake, pa.Table] = field(default_factory=dict)
-    _answers: dict[Hashable, Answer] = field(default_factory=dict)
+    _answers: dict[Hashable, AbstractSet[int]] = field(default_factory=dict)
+
+    def table(self, lake: Lake, version: int | None = None) -> pa.Table:
+        """All rows, read by Spark without pruning, under the table's own column names."""
+        if lake.shared_as and lake in self._tables:
+            return self._tables[lake]
+        df = lake.whole(version)
+        table = collected(df).rename_columns(df.columns)
+        if lake.shared_as:
+            self._tables[lake] = table
+        return table
 
     def answer(
         self, lake: Lake, entries: Sequence[Keys], *, columns: Sequence[str] | None = None, version: int | None = None
     ) -> Answer:
         """What the read must return at this moment, or at `version`; the two engines must agree on it."""
-        if not lake.shared_as:
-            return self._computed(lake, collected(lake.whole(version)), entries, columns, version)
-        if lake not in self._tables:
-            self._tables[lake] = collected(lake.whole())
-        meaning = tuple(self.spark.conf.get(name) for name in _SEMANTIC_CONFS)
-        asked = (lake.shared_as, *(each.identity for each in entries), None if columns is None else tuple(columns))
-        key = (asked, meaning)
-        if key not in self._answers:
-            self._answers[key] = self._computed(lake, self._tables[lake], entries, columns, version)
-        return self._answers[key]
-
-    def _computed(
-        self, lake: Lake, table: pa.Table, entries: Sequence[Keys], columns: Sequence[str] | None, version: int | None
-    ) -> Answer:
-        whole = lake.whole(version)
-        zone = self.spark.conf.get("spark.sql.session.timeZone")
-        probes = {name: probe_of(table, whole.columns, name) for each in entries for name in each.columns}
-        found = duckdb_semijoin(self.duck, probes, entries, zone)
-        shown = (
-            table
-            if columns is None
-            else pa.table(
-                [probe_of(table, whole.columns, name) for name in columns], [f"c{at}" for at in range(len(columns))]
-            )
-        )
-        by_duckdb = canonical_rows(shown.take(pa.array(found, pa.int64())))
-        joined = spark_semijoin(whole, entries)
+        table = self.table(lake, version)
+        ids = table.column("id").to_pylist()
+        matching = set(ids)
+        for each in entries:
+            question = self._question(lake, each)
+            if not lake.shared_as or question not in self._answers:
+                by_spark = ids_of(spark_semijoin(lake.whole(version), each))
+                self._answers[question] = self._agreed(table, each, by_spark)
+            matching &= self._answers[question]
+        shown = table
         if columns is not None:
-            joined = joined.selectExpr(*(".".join(map(quoted, split_name(name))) for name in columns))
-        by_spark = canonical_rows(collected(joined))
-        assert by_spark == by_duckdb, f"the oracles differ: {_difference(by_spark, by_duckdb)}"
-        return Answer(canonical_rows(shown), by_spark)
+            shown = pa.table([probe_of(table, name) for name in columns], [f"c{at}" for at in range(len(columns))])
+        rows = canonical_list(shown)
+        return Answer(Counter(rows), Counter(row for row, id_ in zip(rows, ids, strict=True) if id_ in matching))
+
+    def prepare(self, lake: Lake, sets: Sequence[Keys]) -> None:
+        """Answers to many key sets of the same columns and types by one query."""
+        table = self.table(lake)
+        missing = {self._question(lake, each): each for each in sets}
+        missing = {question: each for question, each in missing.items() if question not in self._answers}
+        answers = spark_semijoins(lake.whole(), list(missing.values()))
+        for (question, each), by_spark in zip(missing.items(), answers, strict=True):
+            self._answers[question] = self._agreed(table, each, by_spark)
+
+    def _question(self, lake: Lake, entry: Keys) -> Hashable:
+        return lake.shared_as, entry.identity, tuple(self.spark.conf.get(name) for name in (_ZONE, _ANSI))
+
+    def _agreed(self, table: pa.Table, entry: Keys, by_spark: AbstractSet[int]) -> AbstractSet[int]:
+        probes = [probe_of(table, name) for name in entry.columns]
+        rules = Rules(self._offset, self.spark.conf.get(_ANSI) == "true")
+        positions = duckdb_semijoin(self.duck, probes, entry, rules)
+        by_duckdb = set(table.column("id").take(pa.array(positions, pa.int64())).to_pylist())
+        assert by_spark == by_duckdb, "the oracles differ"
+        return by_spark
+
+    def _offset(self, local: datetime) -> timedelta:
+        """The session zone's distance from UTC at a wall-clock time, by the JVM's own rules, as Python's may differ."""
+        time = self.spark._jvm.java.time
+        moment = time.LocalDateTime.of(local.year, local.month, local.day, local.hour, local.minute, local.second)
+        rules = time.ZoneId.of(self.spark.conf.get(_ZONE)).getRules()
+        return timedelta(seconds=rules.getOffset(moment).getTotalSeconds())
 
     def check(
         self,
@@ -159,10 +198,14 @@ def check_skips(df: DataFrame, expected: Skips) -> TableExplanation:
     if expected.row_groups is not None:
         assert expected.row_groups == (table.row_groups_kept, table.row_groups_total)
     codes = reason_codes(table)
-    assert set(expected.reasons) == codes - (_OF_ROW_TESTS - expected.reasons)
+    if expected.reasons is not None:
+        assert set(expected.reasons) == codes - (_OF_ROW_TESTS - expected.reasons)
     nothing_skipped = (table.files_kept, table.row_groups_kept) == (table.files_total, table.row_groups_total)
     assert codes or not nothing_skipped or not table.files_total, "nothing was skipped, and no reason says why"
     measured = report(df).measured
+    if table.files_total is None:
+        # Of what nobody listed there is nothing to compare.
+        return table
     assert measured is not None
     assert table.files_kept == measured.files_read
     if expected.pages:
@@ -180,10 +223,6 @@ def reason_codes(table: TableExplanation) -> set[ReasonCode]:
 def row_tests(table: TableExplanation) -> tuple[str, ...]:
     """The row test of each filter."""
     return tuple(each.row_test for each in table.filters)
-
-
-def _difference(first: Rows, second: Rows) -> str:
-    return f"only the first has {_few(first - second)}, only the second {_few(second - first)}"
 
 
 def _few(rows: Rows) -> str:

@@ -1,0 +1,263 @@
+"""Every way to test rows of kept containers, and every option and setting that changes it: the answer stays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from pruning import PruningOptions, pruned_read
+from pruning.reasons import ReasonCode
+from tests.oracle.answers import Keys
+from tests.oracle.lakes import Layout, conf
+from tests.oracle.oracle import (
+    COUNTS_NO_ROW_GROUPS_OF_FILES_READ_NEEDLESSLY,
+    SAYS_THAT_STATISTICS_ARE_MISSING,
+    Skips,
+    reason_codes,
+    row_tests,
+    skips,
+)
+
+pytestmark = pytest.mark.spark
+
+ROWS, FILES, GROUPS = 400, 4, 8
+LAYOUT = Layout(file_rows=100, group_rows=50)
+
+
+def scattered() -> pa.Table:
+    """Columns that are spread over every row group, beside one that is clustered."""
+    rng = np.random.default_rng(11)
+    spread = rng.permutation(ROWS).astype(np.int64) * 10
+    return pa.table(
+        {
+            "id": pa.array(range(ROWS), pa.int64()),
+            "spread": pa.array([None if at % 50 == 7 else int(value) for at, value in enumerate(spread)], pa.int64()),
+            "word": pa.array([f"{value:05}\U0001f600" for value in spread]),
+            "real": pa.array([float("nan") if at % 40 == 3 else value / 4 for at, value in enumerate(spread)]),
+            "few": pa.array(spread // 10 % 4, pa.int32()),
+        }
+    )
+
+
+@pytest.fixture(params=["delta", "parquet"])
+def lake(request, shared_lake):
+    return shared_lake("scattered", request.param, scattered, LAYOUT)
+
+
+def spread_keys(step: int = 7) -> pa.Array:
+    """Keys in every part of the span, of which a third has no row."""
+    return pa.array([int(value) + (5 if at % 3 == 0 else 0) for at, value in enumerate(range(0, 10 * ROWS, 10 * step))])
+
+
+# Row tests in reads that may be inexact and in exact ones.
+ROW_TESTS: Mapping[str, tuple[PruningOptions, tuple[str, str]]] = {
+    "few keys": (PruningOptions(min_filter_ratio=0.0), ("IN list", "IN list")),
+    "no lists": (PruningOptions(min_filter_ratio=0.0, max_in_list=0), ("bloom filter", "semi join")),
+    "short lists": (PruningOptions(min_filter_ratio=0.0, max_in_list=3), ("bloom filter", "semi join")),
+    "coarse bloom": (PruningOptions(min_filter_ratio=0.0, max_in_list=0, bloom_fpp=0.5), ("bloom filter", "semi join")),
+    # A bloom filter for one key cannot tell so many apart.
+    "one key allowed": (PruningOptions(min_filter_ratio=0.0, max_build_keys=1), ("none", "semi join")),
+    "20 keys allowed": (PruningOptions(min_filter_ratio=0.0, max_build_keys=20), ("bloom filter", "semi join")),
+    "64 bytes allowed": (PruningOptions(min_filter_ratio=0.0, max_build_bytes=64), ("bloom filter", "semi join")),
+    "never worth it": (PruningOptions(min_filter_ratio=1.0), ("none", "IN list")),
+}
+
+
+@pytest.mark.parametrize("case", ROW_TESTS)
+def test_scattered_keys_are_tested_row_by_row(oracle, lake, case):
+    options, tests = ROW_TESTS[case]
+    keys = spread_keys()
+    column = "spread" if lake.format == "delta" else "word"
+    if column == "word":
+        keys = pa.array([f"{value:05}\U0001f600" for value in keys.to_pylist()])
+    for exact, test in zip((False, True), tests, strict=True):
+        plan = oracle.check(lake, Keys.of(column, keys), exact=[exact], options=options)
+        assert (FILES, GROUPS) == (plan.files_kept, plan.row_groups_kept)
+        assert (test,) == row_tests(plan)
+
+
+# A float column may hold NaN anywhere, and a NaN key rules out every test by literals.
+@pytest.mark.parametrize(
+    ("keys", "test"),
+    [
+        (pa.array([0.0, 2.5, 5.0, 997.5, 1000.0]), "bloom filter"),
+        (pa.array([2.5, float("nan")]), "bloom filter"),
+        (pa.array([-0.0]), "bloom filter"),
+    ],
+    ids=["numbers", "NaN", "negative zero"],
+)
+def test_float_keys_find_their_zeros_and_nans(oracle, lake, keys, test):
+    # Row groups with NaN have no bounds, so that nothing is known of how many rows would pass.
+    worth = PruningOptions(min_filter_ratio=0.0)
+    plan = oracle.check(lake, Keys.of("real", keys), exact=[False], options=worth)
+    assert (test,) == row_tests(plan)
+    plan = oracle.check(lake, Keys.of("real", keys), exact=[False])
+    assert ("none",) == row_tests(plan)
+    oracle.check(lake, Keys.of("real", keys), exact=[True])
+
+
+def test_dense_keys_are_tested_as_ranges(oracle, lake):
+    keys = pa.array(range(100, 2200), pa.int64())
+    plan = oracle.check(lake, Keys.of("spread", keys), exact=[True])
+    assert ("ranges",) == row_tests(plan)
+
+
+def test_tuples_are_tested_as_tuples(oracle, lake):
+    rows = scattered()
+    spread, few = rows.column("spread").to_pylist(), rows.column("few").to_pylist()
+    # Each value occurs, the pairs of every other one do not.
+    pairs = [
+        (a, b if at % 2 else (b + 1) % 4) for at, (a, b) in enumerate(zip(spread, few, strict=True)) if at % 9 == 0
+    ]
+    keys = Keys.of(
+        ("spread", "few"), pa.array([a for a, _ in pairs], pa.int64()), pa.array([b for _, b in pairs], pa.int32())
+    )
+    for exact, test in ((False, "bloom filter"), (True, "semi join")):
+        plan = oracle.check(lake, keys, exact=[exact])
+        assert (test,) == row_tests(plan)
+
+
+def test_tuples_of_other_types_than_their_columns(oracle, lake):
+    keys = Keys.of(
+        ("spread", "few"), pa.array([10, 20, 30, 1000, 2000], pa.int32()), pa.array([1, 2, 3, 0, 0], pa.int64())
+    )
+    oracle.check(lake, keys)
+
+
+def test_several_entries_are_anded_whatever_their_tests(oracle, lake):
+    entries = (
+        Keys.of("id", pa.array(range(40, 160), pa.int64())),
+        Keys.of("spread", spread_keys(3)),
+        Keys.of(("few", "id"), pa.array([1, 2, 1, 0] * 100, pa.int32()), pa.array(range(400), pa.int64())),
+        Keys.of("word", pa.array([f"{value:05}\U0001f600" for value in range(0, 4000, 20)])),
+    )
+    # Rows 40 to 159 lie in files 0 and 1, in row groups 0 to 3.
+    oracle.check(lake, *entries, expected=skips((2, FILES), (4, GROUPS), ReasonCode.UNCLUSTERED))
+
+
+def test_one_entry_without_keys_empties_the_read(request, oracle, lake):
+    if lake.format == "parquet":
+        request.applymarker(SAYS_THAT_STATISTICS_ARE_MISSING)
+    entries = (Keys.of("id", pa.array([1, 2])), Keys.of("spread", pa.array([None, None], pa.int64())))
+    oracle.check(lake, *entries, expected=skips((0, FILES), (0, GROUPS)))
+
+
+def test_keys_that_disagree_empty_the_read(oracle, lake):
+    entries = (Keys.of("id", pa.array([1, 120, 399])), Keys.of("ID", pa.array([50, 300])))
+    answer = oracle.answer(lake, entries)
+    assert not answer.matching
+    df = pruned_read(oracle.spark, lake.source, keys={"id": [1, 120, 399], "ID": [50, 300]}, exact=True)
+    assert [] == df.collect()
+
+
+# Keys in the first, third and last row group: gaps of one and of four row groups between them.
+SPARSE = Keys.of("id", pa.array([3, 130, 140, 399], pa.int64()))
+
+
+def test_two_ranges_keep_what_lies_in_the_smaller_gap(oracle, lake):
+    # Of what the ranges keep, a test of rows by literals lets the reader skip more.
+    oracle.check(
+        lake, SPARSE, options=PruningOptions(max_ranges=2), expected=skips((3, FILES), (4, GROUPS), pages=True)
+    )
+
+
+def test_one_range_keeps_what_lies_between_the_keys(request, oracle, lake):
+    # Parquet files are named by what they hold, whatever the ranges.
+    if lake.format == "delta":
+        request.applymarker(COUNTS_NO_ROW_GROUPS_OF_FILES_READ_NEEDLESSLY)
+    files, groups = (FILES, GROUPS) if lake.format == "delta" else (3, 6)
+    plan = oracle.check(
+        lake, SPARSE, options=PruningOptions(max_ranges=1), expected=Skips(files=(files, FILES), pages=True)
+    )
+    assert groups == plan.row_groups_kept
+
+
+def test_keys_over_the_limit_still_skip_by_their_span(oracle, lake):
+    keys = Keys.of("id", pa.array(range(60, 90), pa.int64()))
+    options = PruningOptions(max_build_keys=5, min_filter_ratio=0.0)
+    oracle.check(lake, keys, options=options, expected=skips((1, FILES), (1, GROUPS), ReasonCode.KEYS_OVER_LIMIT))
+
+
+@pytest.mark.parametrize("most", [0, 1, 3])
+def test_fewer_footers_than_files_skip_by_what_the_log_knows(oracle, lake, most):
+    keys = Keys.of("id", pa.array([10, 20, 120], pa.int64()))
+    # The reader skips row groups by footers that nobody else has read.
+    plan = oracle.check(lake, keys, options=PruningOptions(max_footers=most), expected=Skips(pages=True))
+    assert plan.row_groups_total is None
+    if lake.format == "delta":
+        assert 2 == plan.files_kept
+    else:
+        assert ReasonCode.NO_ROW_GROUPS_READ in reason_codes(plan)
+
+
+@pytest.mark.parametrize(
+    ("columns", "keys"),
+    [
+        (["word"], Keys.of("id", pa.array([5, 250]))),
+        (["few", "id"], Keys.of("spread", pa.array([10, 20]))),
+        (["ID"], Keys.of("Id", pa.array([5, 250]))),
+        (["word"], Keys.of(("id", "few"), pa.array([5, 250]), pa.array([1, 2], pa.int32()))),
+    ],
+)
+def test_columns_need_not_hold_the_keys(oracle, lake, columns, keys):
+    oracle.check(lake, keys, columns=columns)
+
+
+ONE = skips((1, FILES), (1, GROUPS))
+# What is kept by keys in one row group: of Delta, of Parquet.
+SESSIONS: Mapping[str, tuple[Mapping[str, str], Skips, Skips]] = {
+    "AQE off": ({"spark.sql.adaptive.enabled": "false"}, ONE, ONE),
+    "ANSI off": ({"spark.sql.ansi.enabled": "false"}, ONE, ONE),
+    "no codegen": ({"spark.sql.codegen.wholeStage": "false"}, ONE, ONE),
+    "case-sensitive": ({"spark.sql.caseSensitive": "true"}, ONE, ONE),
+    "zone": ({"spark.sql.session.timeZone": "America/St_Johns"}, ONE, ONE),
+    "quoted names": ({"spark.sql.ansi.doubleQuotedIdentifiers": "true"}, ONE, ONE),
+    "legacy parser": ({"spark.sql.legacy.timeParserPolicy": "LEGACY"}, ONE, ONE),
+    "one row a batch": ({"spark.sql.parquet.columnarReaderBatchSize": "1"}, ONE, ONE),
+    "not vectorised": (
+        {"spark.sql.parquet.enableVectorizedReader": "false"},
+        skips((FILES, FILES), (GROUPS, GROUPS), ReasonCode.NOT_VECTORISED),
+        skips((1, FILES), (2, GROUPS), ReasonCode.NOT_VECTORISED),
+    ),
+    "no pushdown": (
+        {"spark.sql.parquet.filterPushdown": "false"},
+        skips((1, FILES), (2, GROUPS)),
+        skips((1, FILES), (2, GROUPS), ReasonCode.SKIPPING_DISABLED),
+    ),
+    "no Delta skipping": (
+        {"spark.databricks.delta.stats.skipping": "false"},
+        skips((FILES, FILES), (GROUPS, GROUPS), ReasonCode.SKIPPING_DISABLED),
+        ONE,
+    ),
+    # A scan of the other kind of source names no files.
+    "v1 sources off": (
+        {"spark.sql.sources.useV1SourceList": ""},
+        ONE,
+        skips(None, None, ReasonCode.STATISTICS_FAILED, ReasonCode.NO_STATISTICS),
+    ),
+}
+
+
+@pytest.mark.parametrize("session", SESSIONS)
+def test_settings_of_the_session_change_no_answer(request, oracle, spark, lake, session):
+    settings, delta, parquet = SESSIONS[session]
+    if lake.format == "delta" and session in {"not vectorised", "no Delta skipping"}:
+        request.applymarker(COUNTS_NO_ROW_GROUPS_OF_FILES_READ_NEEDLESSLY)
+    with conf(spark, settings):
+        oracle.check(lake, Keys.of("id", pa.array([60, 90])), expected=delta if lake.format == "delta" else parquet)
+
+
+def test_options_come_from_the_session(oracle, spark, lake):
+    keys = Keys.of("id", pa.array([3, 130, 399], pa.int64()))
+    with conf(spark, {"spark.pruning.max_ranges": "2", "spark.pruning.max_in_list": "0"}):
+        oracle.check(lake, keys, expected=Skips((3, FILES), (4, GROUPS)))
+    with conf(spark, {"spark.pruning.enabled": "false"}):
+        plan = oracle.check(lake, keys, expected=skips(None, None, ReasonCode.SWITCHED_OFF))
+        # Nobody asked the storage what it holds.
+        assert (None, None) == (plan.files_total, plan.row_groups_total)
+    # What is given wins.
+    with conf(spark, {"spark.pruning.enabled": "false"}):
+        oracle.check(lake, keys, options=PruningOptions(), expected=skips((3, FILES), (3, GROUPS)))
