@@ -6,8 +6,8 @@ import logging
 import os
 import signal
 import subprocess
-import time
 import traceback
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
@@ -32,7 +32,6 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 # What shells call a process that a signal ended: 130 for Ctrl-C, 143 for SIGTERM.
 _ENDED_BY_SIGNAL = 128
 _SECONDS_TO_END = 20.0
-_SECONDS_BETWEEN_LOOKS = 0.05
 
 
 def default_folder() -> Path:
@@ -108,35 +107,44 @@ def _session(folder: Path) -> Iterator[SparkSession]:
 
     warehouse = {"spark.sql.warehouse.dir": (folder / "warehouse").as_uri()}
     try:
-        spark = spark_session("scanprune demo", conf={**CONF, **warehouse}, log=folder / "spark.log")
+        with _no_process_left():
+            spark = spark_session("scanprune demo", conf={**CONF, **warehouse}, log=folder / "spark.log")
         # Spark puts a handler of its own in place.
         _Interrupted.listen()
         logging.getLogger("py4j").setLevel(logging.CRITICAL)
         yield spark
-    except BaseException as error:
-        # Frames hold the pipe to a Java process that is starting; it ends once that is closed.
-        traceback.clear_frames(error.__traceback__)
-        raise
     finally:
         _end()
 
 
+@contextmanager
+def _no_process_left() -> Iterator[None]:
+    """Ends a Java process whose start was broken off: it would wait for ever, and only a frame knows it."""
+    try:
+        yield
+    except BaseException as error:
+        for frame, _ in traceback.walk_tb(error.__traceback__):
+            for value in frame.f_locals.values():
+                if isinstance(value, subprocess.Popen):
+                    value.kill()
+                    value.wait()
+        raise
+
+
 def _end() -> None:
-    """Stops Spark and waits for its Java process, also where that was starting."""
+    """Stops Spark and waits for its Java process."""
     from py4j.protocol import Py4JError  # noqa: PLC0415 - loads Spark
     from pyspark import SparkContext  # noqa: PLC0415 - the same
 
     context, gateway = SparkContext._active_spark_context, SparkContext._gateway  # noqa: SLF001 - PySpark has no word
+    process = getattr(gateway, "proc", None)
+    if gateway is None or process is None:
+        return
     # Errors: the process is gone already.
     with suppress(Py4JError, OSError):
         if context is not None:
             context.stop()
-        if gateway is not None:
-            gateway.shutdown()
-    process = getattr(gateway, "proc", None)
-    if process is None:
-        _wait_for_children()
-        return
+        gateway.shutdown()
     with suppress(OSError):
         process.stdin.close()
     try:
@@ -144,13 +152,6 @@ def _end() -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-
-
-def _wait_for_children() -> None:
-    until = time.monotonic() + _SECONDS_TO_END
-    with suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG) == (0, 0) and time.monotonic() < until:
-            time.sleep(_SECONDS_BETWEEN_LOOKS)
 
 
 class _Interrupted:
@@ -169,6 +170,9 @@ class _Interrupted:
         # A second one would break off the cleaning up.
         for each in _SIGNALS:
             signal.signal(each, signal.SIG_IGN)
+        # PySpark complains of calls that break off.
+        logging.disable()
+        warnings.simplefilter("ignore")
         raise KeyboardInterrupt
 
 

@@ -14,8 +14,9 @@ from pruning.reasons import Reason, ReasonCode
 
 _PREPARED = "PreparedDeltaFileIndex"
 _UNPREPARED = "TahoeLogFileIndex"
-# Which rows these let through depends on the order they come in.
-_ORDER_MATTERS = ("GlobalLimit", "LocalLimit", "Offset", "Tail", "Sample")
+# Which rows these let through depends on the order they come in. A limit of each partition stands alone only where
+# it cuts nothing.
+_ORDER_MATTERS = ("GlobalLimit", "Offset", "Tail", "Sample")
 
 
 @dataclass(frozen=True, slots=True)

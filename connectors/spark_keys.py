@@ -1,19 +1,23 @@
 """Keys of a DataFrame, collected by one job: a partial summary for each partition, then one task that merges them.
 
-However large the DataFrame is, no process holds more of its keys than the limits allow.
+The rows of a query that reads little are summarised on the driver instead (see `few_keys`). However
+large the DataFrame is, no process holds more of its keys than the limits allow.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
 
 from connectors import builds
+from connectors.arrow_values import coded
 from connectors.builds import Build
 from connectors.columns import resolve
 from connectors.executed_plan import executed_plan
+from connectors.few_keys import few_rows
 from connectors.key_tasks import PIECES_DDL, merge_task, messages, partial_task
 from pruning.errors import InvalidKeysError
 from pruning.key_builder import IncompleteBuildError, KeyBuilder
@@ -73,6 +77,9 @@ def _key_types(schema: StructType, name: str) -> Sequence[ValueType] | Reason:
 
 def _collect(df: DataFrame, types: Sequence[ValueType], limits: KeyLimits, name: str) -> KeySummary:
     keys = df.toDF(*(f"k{at}" for at in range(len(types))))
+    few = few_rows(keys, types, limits)
+    if few is not None:
+        return _summary_here(df, *few, types, limits, name)
     partial = keys.mapInArrow(partial_task(types, limits), PIECES_DDL)
     merged = partial.repartition(1).mapInArrow(merge_task(types, limits), PIECES_DDL)
     received = list(messages(merged.toArrow().to_batches()))
@@ -88,6 +95,17 @@ def _collect(df: DataFrame, types: Sequence[ValueType], limits: KeyLimits, name:
         versions=ran.versions,
         reasons=ran.reasons,
     )
+
+
+def _summary_here(  # noqa: PLR0913, PLR0917 - what a summary is made of
+    df: DataFrame, ran: DataFrame, rows: pa.Table, types: Sequence[ValueType], limits: KeyLimits, name: str
+) -> KeySummary:
+    builder = KeyBuilder(types, limits)
+    for batch in rows.to_batches():
+        builder.add([coded(column, type_) for column, type_ in zip(batch.columns, types, strict=True)])
+    builder.close(0)
+    plan = executed_plan(ran, name)
+    return builder.finish(1, source=_source(df), subject=name, versions=plan.versions, reasons=plan.reasons)
 
 
 def _source(df: DataFrame) -> str:

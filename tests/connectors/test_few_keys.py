@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import pytest
+
+from connectors.few_keys import few_rows
+from connectors.spark_keys import collect
+from pruning.key_sets import KeyLimits
+from pruning.options import PruningOptions
+from pruning.value_type import ValueType
+
+pytestmark = pytest.mark.spark
+
+OPTIONS = PruningOptions()
+
+
+@pytest.mark.parametrize(
+    ("rows", "partitions", "options", "is_few"),
+    [
+        (99, 1, PruningOptions(max_build_keys=100), True),
+        (100, 1, PruningOptions(max_build_keys=100), False),
+        (101, 4, PruningOptions(max_build_keys=100), False),
+        (99, 100, PruningOptions(max_build_bytes=800), True),
+        (100, 100, PruningOptions(max_build_bytes=800), False),
+        # What reads more than a little is not run twice.
+        (20_000_000, 2, OPTIONS, False),
+    ],
+)
+def test_only_few_rows_come_to_the_driver(spark, rows, partitions, options, is_few):
+    df = spark.range(0, rows, 1, partitions)
+    few = few_rows(df, [ValueType("bigint")], KeyLimits.of(options))
+    assert is_few is (few is not None)
+    if few is not None:
+        assert list(range(rows)) == sorted(few[1].column(0).to_pylist())
+
+
+@pytest.mark.parametrize(("rows", "is_few"), [(9_999, True), (10_000, False)])
+def test_long_values_are_few_only_in_lesser_numbers(spark, rows, is_few):
+    df = spark.range(0, rows, 1, 1).selectExpr("CAST(id AS STRING) AS k")
+    assert is_few is (few_rows(df, [ValueType("string")], KeyLimits.of(OPTIONS)) is not None)
+
+
+def test_a_join_of_small_tables_is_judged_by_what_it_reads_not_by_what_it_may_give(spark):
+    sides = [spark.range(100_000).selectExpr("id % 1000 AS k").alias(name) for name in "ab"]
+    joined = sides[0].where("k < 3").join(sides[1].where("k > 1"), "k").select("k").distinct()
+    few = few_rows(joined, [ValueType("bigint")], KeyLimits.of(OPTIONS))
+    assert few is not None
+    assert [2] == few[1].column(0).to_pylist()
+
+
+def test_rows_over_the_limit_in_one_partition_of_many_go_to_workers(spark):
+    options = PruningOptions(max_build_keys=100)
+    df = spark.range(0, 400, 1, 4).where("id < 5 OR id >= 290").selectExpr("id % 50 AS k")
+    assert few_rows(df, [ValueType("bigint")], KeyLimits.of(options)) is None
+    summary = collect(spark, df, options, "k")
+    assert (115, 50, 4) == (summary.rows, summary.distinct, summary.partitions)
