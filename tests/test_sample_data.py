@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,16 +13,47 @@ import pytest
 
 from pruning.errors import EnvironmentProblem
 from sample_data import nasty, tpcds
-from sample_data.cache import cache_folder, made_whole
+from sample_data.cache import cache_folder, made_whole, remove_unfinished
 from sample_data.tpcds import TpcdsFiles, generate
 
 ROOT = Path(__file__).resolve().parents[1]
 SCALE = 0.01
 
 
+# Takes a fraction of the real generator's time; what a cache does is the same for both.
+STAND_IN = """
+import sys
+import duckdb
+
+with duckdb.connect(sys.argv[1]) as connection:
+    for table, rows in {"item": 180, "reason": 1, "store": 1}.items():
+        connection.execute(f"CREATE TABLE {table} AS SELECT range AS sk FROM range({rows})")
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    files: TpcdsFiles
+    shares: list[float]
+
+
 @pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> TpcdsFiles:
-    return generate(SCALE, tmp_path_factory.mktemp("it's a cache"))
+def generated(tmp_path_factory: pytest.TempPathFactory) -> Generated:
+    shares: list[float] = []
+    target = tmp_path_factory.mktemp("it's a cache")
+    return Generated(generate(SCALE, target, None, lambda _what, share: shares.append(share)), shares)
+
+
+@pytest.fixture(scope="module")
+def files(generated: Generated) -> TpcdsFiles:
+    return generated.files
+
+
+@pytest.fixture
+def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = tmp_path / "stand_in.py"
+    generator.write_text(STAND_IN)
+    monkeypatch.setattr(tpcds, "_GENERATOR", generator)
 
 
 def test_every_table_has_the_types_of_the_standard(files):
@@ -47,6 +79,7 @@ def test_two_runs_make_equal_tables(files, tmp_path):
     assert [] == different
 
 
+@pytest.mark.usefixtures("stand_in")
 def test_what_exists_is_reused_and_what_is_missing_is_made(tmp_path):
     first = generate(SCALE, tmp_path, ["item", "store"])
     before = {table: path.stat().st_mtime_ns for table, path in first.paths.items()}
@@ -59,6 +92,7 @@ def test_what_exists_is_reused_and_what_is_missing_is_made(tmp_path):
     )
 
 
+@pytest.mark.usefixtures("stand_in")
 def test_tables_of_another_version_are_made_again(tmp_path):
     item = generate(SCALE, tmp_path, ["item"]).paths["item"]
     whole = item.read_bytes()
@@ -68,6 +102,7 @@ def test_tables_of_another_version_are_made_again(tmp_path):
     assert whole == generate(SCALE, tmp_path, ["item"]).paths["item"].read_bytes()
 
 
+@pytest.mark.usefixtures("stand_in")
 def test_interrupted_generator_leaves_nothing_behind_and_can_be_repeated(tmp_path):
     def interrupt(_what: str, _share: float) -> None:
         raise KeyboardInterrupt
@@ -78,11 +113,9 @@ def test_interrupted_generator_leaves_nothing_behind_and_can_be_repeated(tmp_pat
     assert 180 == pq.read_metadata(generate(SCALE, tmp_path, ["item"]).paths["item"]).num_rows
 
 
-def test_progress_never_goes_back_and_ends_at_one(tmp_path):
-    shares: list[float] = []
-    generate(SCALE, tmp_path, None, lambda _what, share: shares.append(share))
-    assert sorted(shares) == shares
-    assert 1.0 == shares[-1]
+def test_progress_never_goes_back_and_ends_at_one(generated):
+    assert sorted(generated.shares) == generated.shares
+    assert 1.0 == generated.shares[-1]
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, float("nan"), float("inf")])
@@ -109,6 +142,22 @@ def test_folder_with_other_files_is_refused_and_kept(tmp_path):
     with pytest.raises(ValueError, match="it holds other files"), cache_folder(tmp_path, {}, ["thesis.txt"]):
         pytest.fail("the folder was accepted")
     assert "years of work" == (tmp_path / "thesis.txt").read_text()
+
+
+def test_unfinished_tables_are_removed_unless_another_process_makes_them(tmp_path):
+    with cache_folder(tmp_path, {}, []):
+        unfinished = tmp_path / "item.part"
+        unfinished.mkdir()
+        remove_unfinished(tmp_path)
+        assert unfinished.exists()
+    remove_unfinished(tmp_path)
+    assert not unfinished.exists()
+
+
+def test_folder_that_holds_no_tables_is_left_alone(tmp_path):
+    (tmp_path / "thesis.part").write_text("years of work")
+    remove_unfinished(tmp_path)
+    assert "years of work" == (tmp_path / "thesis.part").read_text()
 
 
 def test_failed_write_is_removed_and_keeps_what_was_there(tmp_path):
