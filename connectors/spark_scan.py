@@ -97,4 +97,6 @@ def _literal_test(decision: Decision, column: Column) -> SparkColumn:
     (domain,) = decision.filter.domains.values()
     if decision.test is RowTest.RANGES:
         return F.expr(ranges_sql(column.sql, domain.ranges))
-    return F.expr(in_list_sql(column.sql, domain.type, domain.ranges.points()))
+    listed = in_list_sql(column.sql, domain.type, domain.ranges.points())
+    # No reader of files takes this form for a predicate of its own.
+    return F.expr(listed if decision.is_pushed else f"coalesce({listed}, false)")

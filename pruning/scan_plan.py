@@ -19,9 +19,13 @@ from pruning.key_filter import KeyFilter
 from pruning.options import PruningOptions
 from pruning.ranges import RangeSet
 from pruning.reasons import Reason, ReasonCode
-from pruning.selectivity import pass_ratio
+from pruning.selectivity import pass_ratio, span_ratio
 from pruning.skipping import Cause, Pruned, column_causes, prune, skip_all
 from pruning.statistics import Containers
+
+# `spark.sql.parquet.pushdown.inFilterThreshold`, as it is by default.
+_LOOKED_UP = 10
+_MOST_SPANNED = 0.9
 
 
 class RowTest(Enum):
@@ -66,12 +70,16 @@ class Push:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What becomes of one filter. `ratio` is the share of scanned rows expected to pass it."""
+    """What becomes of one filter. `ratio` is the share of scanned rows expected to pass it.
+
+    `is_pushed` is False for a test that storage should not see: it would read more for it, and skip nothing.
+    """
 
     filter: KeyFilter
     test: RowTest
     ratio: float
     reasons: tuple[Reason, ...]
+    is_pushed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +204,23 @@ def _decide(
 ) -> Decision:
     ratio = _ratio(each, scanned, kept.kept)
     test, reasons = _choose_test(each, ratio, abilities, options)
-    return Decision(each, test, ratio, (*each.reasons, *reasons))
+    is_pushed = test is not RowTest.IN_LIST or _helps_storage(each, scanned, kept.kept)
+    return Decision(each, test, ratio, (*each.reasons, *reasons), is_pushed)
+
+
+def _helps_storage(each: KeyFilter, containers: Containers, kept: BoolArray) -> bool:
+    """Whether an IN list may skip pages, or by their dictionaries row groups.
+
+    Readers look up a few values one by one. More of them count only by their span, for which they open every
+    dictionary, too; one that covers next to all rows is not worth it.
+    """
+    ((name, domain),) = each.domains.items()
+    if (domain.ranges.point_count() or 0) <= _LOOKED_UP:
+        return True
+    column = containers.columns.get(name)
+    if column is None:
+        return False
+    return column.is_partition or span_ratio(column, containers.rows, kept, domain) < _MOST_SPANNED
 
 
 def _ratio(each: KeyFilter, scanned: Containers, kept: BoolArray) -> float:

@@ -35,6 +35,24 @@ def pass_ratio(column: ColumnStatistics, rows: IntArray, kept: BoolArray, domain
     return float(np.average(shares, weights=weights))
 
 
+def span_ratio(column: ColumnStatistics, rows: IntArray, kept: BoolArray, domain: Domain) -> float:
+    """The expected share, 0 to 1, of the rows in `kept` containers that lie within the span of `domain`.
+
+    Bytes have no density: their containers count as a whole, where both bounds lie between the two.
+    """
+    span = Domain(domain.ranges.span())
+    if column.type.has_density or span.is_none:
+        return pass_ratio(column, rows, kept, span)
+    chosen = np.flatnonzero(kept)
+    if len(chosen) == 0:
+        return 1.0
+    part = column.take(chosen)
+    (least, greatest), (lows, highs) = part.against(span.ranges)
+    known = part.has_low & part.has_high & (lows <= highs)
+    inside = ~known | ((least[0] <= lows) & (highs <= greatest[-1]))
+    return float(np.average(inside, weights=np.maximum(rows[chosen], 1)))
+
+
 def _width(lows: IntArray, highs: IntArray) -> FloatArray:
     return highs.astype(np.float64) - lows.astype(np.float64) + 1
 

@@ -152,6 +152,32 @@ def test_the_cheapest_sound_row_test_is_chosen(filter_, abilities, expected):
     assert expected is plan.decisions[0].test
 
 
+@pytest.mark.parametrize(
+    ("values", "is_partition", "expected"),
+    [
+        (range(0, 99, 11), False, True),
+        (range(0, 999, 30), False, False),
+        (range(0, 500, 30), False, True),
+        (range(0, 999, 30), True, True),
+    ],
+    ids=["few are looked up", "many all over", "many in a part", "partition values"],
+)
+def test_storage_sees_a_list_only_where_that_can_skip_something(values, is_partition, expected):
+    whole = files([(0, 999)])
+    column = replace(whole.columns["k"], is_partition=is_partition)
+    options = replace(OPTIONS, max_ranges=4)
+    plan = plan_scan(replace(whole, columns={"k": column}), None, [keys(*values)], DELTA, options)
+    (decision,) = plan.decisions
+    assert (RowTest.IN_LIST, expected) == (decision.test, decision.is_pushed)
+
+
+def test_storage_does_not_see_a_list_on_a_column_it_knows_nothing_of():
+    unknown = replace(files([(0, 999)]), columns={"k": ColumnStatistics.of(BIGINT, [(None, None, None)])})
+    options = replace(OPTIONS, min_filter_ratio=0.0, max_ranges=4)
+    (decision,) = plan_scan(unknown, None, [keys(*range(0, 999, 30))], DELTA, options).decisions
+    assert (RowTest.IN_LIST, False) == (decision.test, decision.is_pushed)
+
+
 def test_rows_are_not_tested_where_nearly_all_would_pass():
     plan = plan_scan(files([(0, 9)]), None, [keys(*range(9))], DELTA, OPTIONS)
     assert RowTest.NONE is plan.decisions[0].test

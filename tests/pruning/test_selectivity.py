@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pruning.domain import Domain
-from pruning.selectivity import pass_ratio
+from pruning.selectivity import pass_ratio, span_ratio
 from pruning.statistics import ColumnStatistics
 from pruning.value_type import ValueType
 
@@ -44,3 +44,24 @@ def test_only_kept_containers_count_by_their_rows():
 def test_strings_count_keys_against_rows():
     string = ValueType("string")
     assert pytest.approx(0.2) == ratio([("a", "m")], Domain.of(string, "b", "c", "z"), type_=string)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "keys", "expected"),
+    [
+        ([(0, 99)], [0, 99], 1.0),
+        ([(0, 99)], [10, 19], 0.1),
+        ([(0, 99), (100, 199)], [0, 99], 0.5),
+        ([("a", "m"), ("n", "z")], ["a", "m"], 0.5),
+        ([("b", "m"), ("n", "y")], ["a", "z"], 1.0),
+        ([("a", "m")], ["b", "z"], 0.0),
+        ([(None, None)], ["b"], 1.0),
+    ],
+    ids=str,
+)
+def test_the_share_within_the_span_of_the_keys_ignores_the_gaps(bounds, keys, expected):
+    type_ = BIGINT if isinstance(keys[0], int) else ValueType("string")
+    column = ColumnStatistics.of(type_, [(low, high, 0) for low, high in bounds])
+    rows, kept = np.full(len(bounds), 10), np.full(len(bounds), fill_value=True)
+    assert pytest.approx(expected) == span_ratio(column, rows, kept, Domain.of(type_, *keys))
+    assert 1.0 == span_ratio(column, rows, ~kept, Domain.of(type_, *keys))
