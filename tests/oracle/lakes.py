@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -97,6 +98,12 @@ def write(
         writer = df.toDF(*rows.column_names).write.format(format_).options(**(options or {})).mode(mode)
         (writer.partitionBy(*layout.partition_by) if layout.partition_by else writer).save(str(folder))
     return Lake(spark, str(folder), format_)
+
+
+def copied(lake: Lake, folder: Path) -> Lake:
+    """The same table in a folder of its own, which a test may change."""
+    shutil.copytree(lake.source, folder)
+    return Lake(lake.spark, str(folder), lake.format)
 
 
 def data_files(lake: Lake) -> Sequence[Path]:
