@@ -1,0 +1,132 @@
+"""The command line answers at once, and trouble is one line and an exit code."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from connectors.cli import app, default_folder
+from connectors.demo import check
+from pruning.errors import EnvironmentProblem
+
+ROOT = Path(__file__).resolve().parents[1]
+LOADED = "import sys, connectors.cli; print(*sorted({'pyspark', 'rich.console', 'duckdb'} & set(sys.modules)))"
+
+
+def invoked(*arguments: str) -> tuple[int, str]:
+    """Without colours and boxes of a terminal; nothing of this reaches the demo itself."""
+    result = CliRunner().invoke(app, arguments, env={"TERM": "dumb", "NO_COLOR": "1", "COLUMNS": "200"})
+    return result.exit_code, result.output
+
+
+def in_a_process(*arguments: str, checkout: Path = ROOT, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "connectors.cli", *arguments],
+        cwd=checkout,
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def assert_one_line(run: subprocess.CompletedProcess[str], said: str) -> None:
+    assert 1 == run.returncode
+    assert "" == run.stdout
+    assert 1 == len(run.stderr.splitlines()), run.stderr
+    assert run.stderr.startswith("scanprune: ")
+    assert said in run.stderr
+
+
+def test_help_names_the_command():
+    code, output = invoked("--help")
+    assert 0 == code
+    assert "demo" in output
+
+
+def test_help_of_the_demo_says_what_each_option_does():
+    code, output = invoked("demo", "--help")
+    assert 0 == code
+    for word in ("--scale", "--dir", "--runs", "3 million sales", "as time allows"):
+        assert word in output
+
+
+def test_no_command_shows_the_help():
+    assert "demo" in invoked()[1]
+
+
+def test_version_is_that_of_the_package():
+    assert (0, f"scanprune {version('scanprune')}\n") == invoked("--version")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("demonstrate",), ("demo", "--speed", "9"), ("demo", "--scale", "large"), ("demo", "--runs", "0"), ("demo", "x")],
+    ids=["command", "option", "no number", "no run", "argument"],
+)
+def test_what_the_command_line_does_not_know_is_refused(arguments):
+    code, output = invoked(*arguments)
+    assert 2 == code
+    assert arguments[-1] in output or arguments[-2] in output
+    assert "Traceback" not in output
+
+
+def test_help_and_version_load_no_engine():
+    loaded = subprocess.run([sys.executable, "-c", LOADED], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "" == loaded.stdout.strip()
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, 1001.0, float("nan"), float("inf")])
+def test_impossible_scale_is_refused_before_anything_is_made(tmp_path, scale):
+    with pytest.raises(ValueError, match=r"it must be a number above 0, at most 1000"):
+        check(tmp_path / "tables", scale)
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_scale_that_the_disk_cannot_hold_is_refused(tmp_path):
+    if shutil.disk_usage(tmp_path).free > 1_200_000_000_000:
+        pytest.skip("the disk holds the largest scale")
+    with pytest.raises(EnvironmentProblem, match=r"at scale 1000 needs about [\d,]+ MiB; .* a smaller --scale"):
+        check(tmp_path, 1000)
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_trouble_is_one_line_without_a_traceback(tmp_path):
+    assert_one_line(in_a_process("demo", "--scale", "0", "--dir", str(tmp_path)), "at scale 0: it must be a number")
+
+
+def test_folder_that_cannot_be_made_is_one_line(tmp_path):
+    file = tmp_path / "file"
+    file.touch()
+    run = in_a_process("demo", "--dir", str(file / "tables"))
+    assert_one_line(run, "Not a directory; name another folder with --dir")
+
+
+def test_missing_java_is_one_line_with_the_remedy(tmp_path):
+    run = in_a_process("demo", "--dir", str(tmp_path / "tables"), "--scale", "0.01", JAVA_HOME=str(tmp_path))
+    assert_one_line(run, "which has no bin/java: install a JDK")
+
+
+def test_demo_without_a_checkout_says_where_to_find_it(tmp_path):
+    for package in ("connectors", "pruning"):
+        shutil.copytree(ROOT / package, tmp_path / package)
+    assert_one_line(in_a_process("demo", "--dir", str(tmp_path / "tables"), checkout=tmp_path), "clone the repository")
+
+
+@pytest.mark.parametrize("named", ["", "relative/cache"])
+def test_tables_are_kept_below_the_home_where_no_absolute_cache_is_named(monkeypatch, named):
+    monkeypatch.setenv("XDG_CACHE_HOME", named)
+    assert Path.home() / ".cache" / "scanprune" == default_folder()
+
+
+def test_tables_are_kept_below_the_cache_that_is_named(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert tmp_path / "scanprune" == default_folder()
