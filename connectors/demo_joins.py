@@ -52,7 +52,7 @@ JOINS = (
     ),
     StarJoin(
         "items alone",
-        "sold on every day: nothing to skip, and looking costs a little",
+        "sold on every day: nothing to skip, so planning is for nothing",
         FACT,
         "i_item_id",
         "count(*) AS sold, sum(ss_quantity) AS quantity",

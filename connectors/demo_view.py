@@ -29,7 +29,7 @@ _COLUMNS = (
 _NOTES = (
     "Each pair: stock Spark → pruned_read().",
     "files, MiB: Spark's counters for the scan of store_sales; row groups: footers.",
-    "seconds: whole queries with collecting keys and planning, by turns, {runs}.",
+    "seconds: whole queries, keys and planning included, by turns; {runs}.",
     "A small table on a local disk may be read faster than skipping is planned.",
     "rows: = where stock Spark, pruned_read() and DuckDB agree in every run.",
 )
