@@ -127,6 +127,12 @@ MUTANTS = {
         ),
         DELTA_CHECKS,
     ),
+    "bytes-that-are-no-text-compare-as-what-stands-for-them": Mutant(
+        "connectors/delta_bounds.py",
+        "(self.is_source or (replaced and not _is_ascii(ranges)))",
+        "self.is_source",
+        DELTA_CHECKS,
+    ),
     "a-high-cut-to-milliseconds-is-taken-as-it-is": Mutant(
         *("connectors/delta_bounds.py", "_MILLISECOND = 999", "_MILLISECOND = 0"), DELTA_CHECKS
     ),

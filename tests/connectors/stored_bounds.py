@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from connectors.delta_bounds import StoredBounds
+from connectors.delta_bounds import StoredBounds, has_replaced
 from pruning import codes as code
+from pruning.domain import Domain
 from pruning.value_type import ValueType
 
 
@@ -16,9 +17,18 @@ def check_stored_bounds() -> None:
     moments = [1_600_000_000_123_456, 1_600_000_000_123_999]
     stored = pa.array([moment // 1000 * 1000 for moment in moments], pa.timestamp("us", "UTC"))
     _assert_above(ValueType("timestamp"), moments, stored)
+    _assert_reached(b"\xc3\xa9", stored=pa.chunked_array([["\ufffd"]]))
 
 
 def _assert_above(type_: ValueType, values: list, stored: pa.Array) -> None:
     bounds = StoredBounds(type_).sound(stored, stored)
     line, highs = code.on_one_line(code.encode(type_, values), bounds.highs)
     assert ((line <= highs) | ~bounds.has_high).all()
+
+
+def _assert_reached(key: bytes, stored: pa.ChunkedArray) -> None:
+    """Delta compares what is pushed for a key with a bound that stands for bytes around it."""
+    pushed = StoredBounds(ValueType("string")).comparable(
+        Domain.of(ValueType("string"), key).ranges, replaced=has_replaced(stored)
+    )
+    assert pushed.contains(code.encode(ValueType("string"), stored.to_pylist())).all()
