@@ -38,7 +38,7 @@ _BYTES_AT_LEAST = 100_000_000
 # Shares of the whole, in order; the joins take the rest.
 _GENERATED, _WRITTEN, _LOADED = 0.25, 0.5, 0.55
 # Without a wish of the user, queries are repeated as long as the joins together stay within this time.
-_RUNS_AT_MOST, _SECONDS_FOR_JOINS = 3, 90.0
+_RUNS_AT_MOST, _SECONDS_FOR_JOINS = 3, 75.0
 
 
 @dataclass(frozen=True, slots=True)
