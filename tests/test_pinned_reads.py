@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import functions as F  # noqa: N812  its usual name
 
-from pruning import explain, pruned_read, report
+from pruning import PruningOptions, explain, pruned_read, report
 
 KEYS = [3, 41, 42, 950]
 
@@ -103,6 +103,41 @@ def test_too_many_keys_for_exactness_are_still_one_set_of_keys(spark, delta, tmp
     _write(spark, 500, 600, dimension, "append")
     assert list(range(40, 60)) == sorted(row.id for row in read.collect())
     assert 1 == explain(read).tables[0].files_kept
+
+
+def test_keys_that_prune_nothing_are_still_those_of_the_moment(spark, delta, tmp_path):
+    dimension = str(tmp_path / "dimension")
+    _write(spark, 41, 43, dimension, "overwrite")
+    keys = spark.read.format("delta").load(dimension).select("id")
+    read = pruned_read(spark, delta, keys={"id": keys}, exact=True, options=PruningOptions(enabled=False))
+    _write(spark, 500, 600, dimension, "append")
+    assert [41, 42] == sorted(row.id for row in read.collect())
+    assert [["SWITCHED_OFF"]] == [[reason.code.name for reason in each.reasons] for each in _filters(read)]
+
+
+def test_who_waited_for_keys_in_vain_does_not_wait_again_and_is_told(spark, delta):
+    read = pruned_read(
+        spark,
+        delta,
+        keys={"id": spark.range(41, 43).select("id")},
+        exact=True,
+        options=PruningOptions(build_timeout_seconds=0.001),
+    )
+    assert [41, 42] == sorted(row.id for row in read.collect())
+    reasons = [reason.code.name for each in _filters(read) for reason in each.reasons]
+    assert ["BUILD_TIMED_OUT", "UNPINNED_KEYS"] == reasons
+
+
+def test_switched_off_it_looks_at_no_file(spark, delta):
+    read = pruned_read(spark, delta, keys={"id": KEYS}, options=PruningOptions(enabled=False))
+    (planned,) = explain(read).tables
+    assert (None, None, None, ()) == (planned.files_total, planned.files_kept, planned.bytes_total, planned.reasons)
+    assert "unknown" in str(explain(read))
+    assert 1000 == read.count()
+
+
+def _filters(read):
+    return explain(read).tables[0].filters
 
 
 def test_a_parquet_directory_is_read_as_it_was_listed(spark, tmp_path):
