@@ -102,7 +102,9 @@ def _demo(scale: float, folder: Path, runs: int | None) -> None:
 @contextmanager
 def _session(folder: Path) -> Iterator[SparkSession]:
     """A session of this command's own, of which nothing runs on afterwards."""
-    from connectors.demo import CONF  # noqa: PLC0415 - loads Spark
+    from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - loads Spark
+
+    from connectors.demo import CONF  # noqa: PLC0415 - the same
     from connectors.session import spark_session  # noqa: PLC0415 - the same
 
     warehouse = {"spark.sql.warehouse.dir": (folder / "warehouse").as_uri()}
@@ -113,8 +115,18 @@ def _session(folder: Path) -> Iterator[SparkSession]:
         _Interrupted.listen()
         logging.getLogger("py4j").setLevel(logging.CRITICAL)
         yield spark
+    except Py4JJavaError as error:
+        raise RuntimeError(_words(error)) from None
     finally:
         _end()
+
+
+def _words(error: Exception) -> str:
+    """What an error of Spark says, which its Java process knows while it runs."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - py4j raises whatever its socket does
+        return "Spark's Java process has ended by itself"
 
 
 @contextmanager
