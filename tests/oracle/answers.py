@@ -60,6 +60,9 @@ class Keys:
         names = (columns,) if isinstance(columns, str) else columns
         return Keys(names, pa.table({f"k{at}": array for at, array in enumerate(arrays)}), given)
 
+    def __repr__(self) -> str:
+        return f"{self.columns!r}: {[str(field.type) for field in self.table.schema]} {self.table.to_pylist()!r}"
+
     @property
     def identity(self) -> Hashable:
         """Equal just where columns and keys are."""

@@ -55,7 +55,8 @@ class Layout:
 
 def spark_frame(spark: SparkSession, rows: pa.Table) -> DataFrame:
     """The rows as a DataFrame; a timestamp without a zone is one without a zone."""
-    return spark.createDataFrame(rows, from_arrow_schema(rows.schema, prefer_timestamp_ntz=True))
+    # In one chunk: Spark loses every row behind an empty one.
+    return spark.createDataFrame(rows.combine_chunks(), from_arrow_schema(rows.schema, prefer_timestamp_ntz=True))
 
 
 @contextmanager

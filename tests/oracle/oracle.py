@@ -138,7 +138,7 @@ class Oracle:
         rules = Rules(self._offset, self.spark.conf.get(_ANSI) == "true")
         positions = duckdb_semijoin(self.duck, probes, entry, rules)
         by_duckdb = set(table.column("id").take(pa.array(positions, pa.int64())).to_pylist())
-        assert by_spark == by_duckdb, "the oracles differ"
+        assert by_spark == by_duckdb, f"the oracles differ on {entry!r}"
         return by_spark
 
     def _offset(self, local: datetime) -> timedelta:

@@ -1,0 +1,63 @@
+"""Moments as Python values, whatever zones the process, the JVM and the session are in."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime, timedelta, timezone
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+import pytest
+
+from tests.oracle.answers import Keys
+from tests.oracle.lakes import Layout, conf
+from tests.oracle.oracle import skips
+
+pytestmark = pytest.mark.spark
+
+BERLIN = ZoneInfo("Europe/Berlin")
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+# In pairs, one a row group, with two row groups a file. A bound in a Delta log is known to the millisecond, and before
+# 1972 to the minute.
+MOMENTS = (
+    *(datetime(1850, 6, 1, 12, 34, 56, 789012, timezone.utc), EPOCH - timedelta(days=30, microseconds=1)),
+    # Microseconds before 1970, which a division must not round toward zero.
+    *(EPOCH - timedelta(microseconds=1), EPOCH),
+    # An hour that comes twice.
+    *(datetime(2024, 10, 27, 2, 30, tzinfo=BERLIN), datetime(2024, 10, 27, 2, 30, fold=1, tzinfo=BERLIN)),
+    *(datetime(2024, 12, 31, 23, 59, 59, 999_999, timezone.utc), datetime(2100, 1, 1, tzinfo=timezone.utc)),
+    *(datetime(2262, 4, 12, tzinfo=timezone.utc), datetime(9999, 12, 31, 12, tzinfo=timezone.utc)),
+    *(datetime(9999, 12, 31, 13, tzinfo=timezone.utc), datetime(9999, 12, 31, 23, 59, 59, 999_999, timezone.utc)),
+)
+FILES, GROUPS = 3, 6
+
+
+def rows() -> pa.Table:
+    instants = pa.array([moment.astimezone(timezone.utc) for moment in MOMENTS], pa.timestamp("us", "UTC"))
+    walls = instants.cast(pa.timestamp("us"))
+    return pa.table({"id": pa.array(range(len(MOMENTS)), pa.int64()), "at": instants, "wall": walls})
+
+
+@pytest.fixture(params=["UTC", "America/St_Johns", "Asia/Kathmandu"])
+def process(request, spark, monkeypatch):
+    """The process and the JVM in a zone that the session is not in."""
+    zones = spark._jvm.java.util.TimeZone
+    before = zones.getDefault()
+    monkeypatch.setenv("TZ", request.param)
+    time.tzset()
+    zones.setDefault(zones.getTimeZone(request.param))
+    yield request.param
+    zones.setDefault(before)
+    monkeypatch.undo()
+    time.tzset()
+
+
+# 96, 105, 107: a literal is of no zone but the one that it says.
+def test_a_moment_is_itself_in_every_zone(oracle, spark, shared_lake, process):
+    lake = shared_lake("zones", "parquet" if process == "UTC" else "delta", rows, Layout(file_rows=4, group_rows=2))
+    instants = rows()["at"].combine_chunks()
+    sets = [Keys.of("at", instants.slice(at, 1), given=[moment]) for at, moment in enumerate(MOMENTS)]
+    with conf(spark, {"spark.sql.session.timeZone": "Europe/Stockholm"}):
+        oracle.prepare(lake, sets)
+        for at, keys in enumerate(sets):
+            oracle.check(lake, keys, exact=[at % 2 == 0], expected=skips((1, FILES), (1, GROUPS)))
