@@ -112,9 +112,11 @@ def _measured_last(runs: Sequence[Run]) -> Run:
 
 def check(folder: Path, scale: float) -> None:
     """Raises where the demo cannot run: the scale, the checkout, the folder, the space on its disk."""
-    if not 0 < scale <= 1000:
-        raise ValueError(f"Cannot make TPC-DS at scale {scale:g}: it must be a number above 0, at most 1000")
     _need_checkout()
+    from sample_data.tpcds import LEAST_SCALE  # noqa: PLC0415 - a checkout has it
+
+    if not LEAST_SCALE <= scale <= 1000:
+        raise ValueError(f"Cannot make TPC-DS at scale {scale:g}: it must be a number from {LEAST_SCALE} to 1000")
     _need_writable(folder)
     if (folder / f"parquet-sf{scale:g}" / FACT).exists():
         return

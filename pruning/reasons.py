@@ -24,7 +24,7 @@ class ReasonCode(Enum):
     BUILD_TIMED_OUT = "collecting the keys took longer than the limit"
     BUILD_FAILED = "collecting the keys failed"
     STATISTICS_FAILED = "reading the statistics failed"
-    UNSELECTIVE = "nearly every row would pass"
+    UNSELECTIVE = "too many rows would pass for a test of rows to pay"
     NOT_VECTORISED = "the scan is not vectorised, where page skipping can return wrong values"
     NO_READER_FILTER = "the reader of Parquet files takes no predicate on the column, so no row group is skipped by it"
     SKIPPING_DISABLED = "the session switches this kind of skipping off"

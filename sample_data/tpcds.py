@@ -21,6 +21,8 @@ TABLES: tuple[str, ...] = (
     *("web_page", "web_returns", "web_sales", "web_site"),
 )
 
+# The generator does not end at much smaller ones.
+LEAST_SCALE = 0.01
 _GENERATOR = Path(__file__).with_name("dsdgen.py")
 _DATABASE = "dsdgen.duckdb"
 _REVISION = 1
@@ -47,8 +49,8 @@ def generate(scale: float, target: Path, tables: Sequence[str] | None = None, pr
     goes on from there. Memory stays near `dsdgen.MEMORY_LIMIT` whatever the scale. Raises `ValueError`
     for an impossible scale or table, `EnvironmentProblem` where the packages are missing.
     """
-    if not (math.isfinite(scale) and scale > 0):
-        raise ValueError(f"Cannot generate TPC-DS at scale {scale!r}: it must be a number above 0, such as 0.1")
+    if not (math.isfinite(scale) and scale >= LEAST_SCALE):
+        raise ValueError(f"Cannot generate TPC-DS at scale {scale!r}: it must be a number from {LEAST_SCALE} on")
     wanted = TABLES if tables is None else tuple(tables)
     if unknown := set(wanted) - set(TABLES):
         raise ValueError(f"TPC-DS has no table {min(unknown)!r}: it has {', '.join(TABLES)}")

@@ -84,9 +84,9 @@ def test_help_and_version_load_no_engine():
     assert "" == loaded.stdout.strip()
 
 
-@pytest.mark.parametrize("scale", [0.0, -1.0, 1001.0, float("nan"), float("inf")])
+@pytest.mark.parametrize("scale", [0.0, 0.009, -1.0, 1001.0, float("nan"), float("inf")])
 def test_impossible_scale_is_refused_before_anything_is_made(tmp_path, scale):
-    with pytest.raises(ValueError, match=r"it must be a number above 0, at most 1000"):
+    with pytest.raises(ValueError, match=r"it must be a number from 0.01 to 1000"):
         check(tmp_path / "tables", scale)
     assert [] == list(tmp_path.iterdir())
 

@@ -118,9 +118,9 @@ def test_progress_never_goes_back_and_ends_at_one(generated):
     assert 1.0 == generated.shares[-1]
 
 
-@pytest.mark.parametrize("scale", [0.0, -1.0, float("nan"), float("inf")])
+@pytest.mark.parametrize("scale", [0.0, 0.009, -1.0, float("nan"), float("inf")])
 def test_impossible_scale_is_refused(tmp_path, scale):
-    with pytest.raises(ValueError, match=re.escape(f"scale {scale!r}: it must be a number above 0")):
+    with pytest.raises(ValueError, match=re.escape(f"scale {scale!r}: it must be a number from 0.01 on")):
         generate(scale, tmp_path)
 
 
