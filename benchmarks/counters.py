@@ -37,7 +37,9 @@ class Stretch:
         executions = measured.finished_executions(self._spark, self._after)
         # A stage is listed under an execution and under the one that this is a part of.
         stages = {int(stage) for each in executions for stage in _ids(each.stages())}
-        counted = sum(measured.stage_input(self._spark, stage)[0] for stage in stages)
+        inputs = [measured.stage_input(self._spark, stage) for stage in stages]
+        # What never ran read nothing.
+        counted = sum(each[0] for each in inputs if each is not None)
         if seen is None or self._before is None:
             return Bytes(counted, None)
         return Bytes(counted, sum(size - self._before.get(process, 0) for process, size in seen.items()))

@@ -76,6 +76,8 @@ def coded(array: pa.Array | pa.ChunkedArray, type_: ValueType) -> CodedArray:
     flat = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
     if pa.types.is_dictionary(flat.type):
         flat = flat.dictionary_decode()
+    if pa.types.is_timestamp(flat.type):
+        flat = _countable(flat)
     valid = np.asarray(flat.is_valid().to_numpy(zero_copy_only=False), bool)
     nan = np.zeros(len(flat), bool)
     if type_.is_float:
@@ -83,6 +85,16 @@ def coded(array: pa.Array | pa.ChunkedArray, type_: ValueType) -> CodedArray:
         nan = valid & np.isnan(values)
         return CodedArray(type_, float_codes(np.where(nan, 0.0, values)), valid & ~nan, nan)
     return CodedArray(type_, _codes(flat, type_), valid, nan)
+
+
+def _countable(array: pa.Array) -> pa.Array:
+    """Moments as they are, NULL for those too far away to be counted in microseconds, which no column holds."""
+    factor = {"s": 1_000_000, "ms": 1000}.get(array.type.unit)
+    if factor is None:
+        return array
+    numbers, most = array.view(pa.int64()), ((1 << 63) - 1) // factor
+    is_near = pc.and_(pc.less_equal(numbers, most), pc.greater_equal(numbers, -most))
+    return pc.if_else(is_near, array, pa.scalar(None, array.type))
 
 
 def _codes(array: pa.Array, type_: ValueType) -> Codes:

@@ -38,8 +38,17 @@ class Column:
 
     @property
     def sql(self) -> str:
-        """The column in a Spark SQL expression."""
-        return ".".join(quoted(part) for part in self.path)
+        """The column in a Spark SQL expression.
+
+        A dot would make a table's name of a struct that has the same.
+        """
+        top, *fields = self.path
+        return quoted(top) + "".join(f"[{_text(field)}]" for field in fields)
+
+    @property
+    def selected_sql(self) -> str:
+        """The same under the name that a field has when it is selected."""
+        return self.sql if len(self.path) == 1 else f"{self.sql} AS {quoted(self.path[-1])}"
 
 
 def quoted(part: str) -> str:
@@ -49,6 +58,10 @@ def quoted(part: str) -> str:
     '`a``b`'
     """
     return "`" + part.replace("`", "``") + "`"
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def split_name(name: str) -> tuple[str, ...]:

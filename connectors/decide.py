@@ -9,6 +9,7 @@ import numpy as np
 
 from connectors.base import Table
 from connectors.columns import Column
+from pruning.intervals import BoolArray
 from pruning.key_filter import KeyFilter
 from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
@@ -45,13 +46,25 @@ def decide(  # noqa: PLR0913, PLR0917 - what a decision rests on, each of its ow
     columns = tuple(probes[name] for name in domains)
     files = table.files(columns)
     nothing_matches = no_row_matches(filters, domains)
-    kept = np.flatnonzero(prune(files, domains).kept & (not nothing_matches))
-    row_groups, reasons = None, []
-    if len(kept) <= options.max_footers:
-        row_groups = table.row_groups(kept, columns, needed)
-    else:
-        detail = f"{len(kept):,} files are kept, at most {options.max_footers:,} footers are read"
-        reasons.append(Reason(ReasonCode.NO_ROW_GROUPS_READ, table.name, detail))
+    kept = prune(files, domains).kept & (not nothing_matches)
+    row_groups = _row_groups(table, kept, columns, needed, options)
     plan = plan_scan(files, row_groups, filters, abilities, options)
+    if (plan.files.kept & ~kept).any():
+        # The scan cannot skip every file that the keys rule out, so it reads row groups of these, too.
+        kept = kept | plan.files.kept
+        row_groups = _row_groups(table, kept, columns, needed, options)
+        plan = plan_scan(files, row_groups, filters, abilities, options)
+    reasons = []
+    if row_groups is None:
+        detail = f"{np.count_nonzero(kept):,} files are kept, at most {options.max_footers:,} footers are read"
+        reasons.append(Reason(ReasonCode.NO_ROW_GROUPS_READ, table.name, detail))
     group_columns = tuple(column for column in columns if column.name not in abilities.file_only)
     return Decided(columns, group_columns, files, row_groups, plan, tuple(reasons))
+
+
+def _row_groups(
+    table: Table, kept: BoolArray, columns: Sequence[Column], needed: Sequence[str] | None, options: PruningOptions
+) -> Containers | None:
+    """Those of the kept files; None where there are too many footers to read."""
+    chosen = np.flatnonzero(kept)
+    return table.row_groups(chosen, columns, needed) if len(chosen) <= options.max_footers else None

@@ -14,8 +14,9 @@ from pyspark.sql.types import StructType
 
 from connectors.base import Table
 from connectors.columns import Column, resolve
+from connectors.delta_bounds import ANY_FLAW
 from connectors.delta_files import DeltaFiles, FileCatalog
-from connectors.delta_log import Snapshot, fields_along, snapshot_of
+from connectors.delta_log import Snapshot, snapshot_of
 from connectors.delta_open import pinned_frame, remote_pinned_frame
 from connectors.folding import parents_of
 from connectors.footers import FooterCache, FooterColumn, read_row_groups
@@ -31,7 +32,6 @@ from pruning.value_type import ValueType
 
 _FORMAT = "delta"
 _CASE_CONF = "spark.sql.caseSensitive"
-_DEFAULT_METADATA = "EXISTS_DEFAULT"
 # What Spark, Delta and Arrow raise at metadata that they cannot read, or that is not what it should be.
 _TROUBLE = (Py4JError, PySparkException, pa.ArrowException, ValueError, TypeError, LookupError)
 
@@ -72,6 +72,7 @@ class DeltaSource:
     _catalog: FileCatalog
     _footers: FooterCache
     _problems: dict[Reason, None] = field(default_factory=dict)
+    _inverted: set[str] = field(default_factory=set)
 
     @property
     def format(self) -> str:
@@ -127,6 +128,7 @@ class DeltaSource:
             case_sensitive=str(self._df.sparkSession.conf.get(_CASE_CONF, "false")).lower() == "true",
         )
         self._add(*result.problems)
+        self._inverted |= result.inverted
         groups = result.containers
         parents = files[parents_of(groups)]
         repeated = {name: _repeated(each, listing, parents, groups.rows) for name, each in partitions.items()}
@@ -147,10 +149,15 @@ class DeltaSource:
         found = resolve(self.schema, column, table=self.name, case_sensitive=True, partitions=self.partition_columns)
         if found.is_partition:
             return ranges
-        # Whether stored strings are to be trusted shows only in the statistics.
+        # Whether stored bounds are to be trusted shows only in the statistics.
         self._listed([found])
         logged = self._snapshot.log_column(found, ranges.type)
-        return logged.stored.comparable(ranges, replaced=self._catalog.replaced(logged))
+        flaws = self._catalog.flaws(logged)
+        if column in self._inverted:
+            flaws = ANY_FLAW
+        elif flaws.inverted:
+            self._add(Reason(ReasonCode.STATISTICS_FAILED, column, "the least value of a file lies above its greatest"))
+        return logged.stored.comparable(ranges, flaws)
 
     def _listed(self, columns: Sequence[Column]) -> tuple[DeltaFiles, dict[str, ColumnStatistics]] | None:
         """The files and the statistics of `columns`; None, with the reason noted, where the log cannot be read."""
@@ -169,10 +176,9 @@ class DeltaSource:
         return UnlistedTable(self.name, _FORMAT, self._df, self.problems, self.version, self.partition_columns)
 
     def _footer_column(self, column: Column, type_: ValueType) -> FooterColumn:
-        fields = fields_along(self._snapshot.schema, column.path)
-        has_default = any(_DEFAULT_METADATA in each.metadata for each in fields)
         path, ids = self._snapshot.log_column(column, type_).path, self._snapshot.field_ids(column)
-        return FooterColumn(column.name, path, type_, missing_is_null=not has_default, field_ids=ids)
+        # Spark takes no predicate on a column that a file lacks, so none of its row groups are skipped.
+        return FooterColumn(column.name, path, type_, missing_is_null=False, field_ids=ids)
 
     def _physical(self, names: Sequence[str]) -> list[str]:
         return [self._snapshot.physical_top(name) for name in names if name not in self.partition_columns]

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from connectors.arrow_values import BoolArray, coded
 from pruning.byte_strings import ByteStrings, IntArray
-from pruning.codes import GREATEST, LEAST, Codes, float_codes, float_values, long_decimal_code
+from pruning.codes import GREATEST, LEAST, Codes, float_codes, float_values, long_decimal_code, on_one_line
 from pruning.ranges import RangeSet
 from pruning.value_type import ValueType
 
@@ -61,6 +61,31 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
+class Flaws:
+    """Why the stored bounds of a column, in any file, may skip what they should not.
+
+    - `replaced`: they may hold U+FFFD in the place of bytes that are no UTF-8, which sorts otherwise than these do
+      among all that is not ASCII
+    - `inverted`: a least value lies above a greatest, or is NaN, so that no value lies between
+    """
+
+    replaced: bool
+    inverted: bool
+
+    @staticmethod
+    def of(lows: pa.ChunkedArray, highs: pa.ChunkedArray, type_: ValueType) -> Flaws:
+        """What is wrong with these bounds, as they are stored."""
+        low, high = coded(lows, type_), coded(highs, type_)
+        low_line, high_line = on_one_line(low.codes, high.codes)
+        inverted = (low.valid & (high.valid & (low_line > high_line))) | low.nan
+        replaced = type_.name == "string" and any(has_replaced(each) for each in (lows, highs))
+        return Flaws(replaced, bool(inverted.any()))
+
+
+NO_FLAW, ANY_FLAW = Flaws(replaced=False, inverted=False), Flaws(replaced=True, inverted=True)
+
+
+@dataclass(frozen=True, slots=True)
 class StoredBounds:
     """How a log keeps the bounds of one column.
 
@@ -85,16 +110,16 @@ class StoredBounds:
             top = _plus(top, _MILLISECOND)
         return Bounds(self._moved_out(low.codes, up=False), top, low.valid, high.valid)
 
-    def comparable(self, ranges: RangeSet, *, replaced: bool) -> RangeSet:
+    def comparable(self, ranges: RangeSet, flaws: Flaws) -> RangeSet:
         """Wider ranges, for which Delta keeps every file with a value of `ranges`; these if they do already.
 
         Delta compares a predicate with bounds as they are stored, so a bound that lies too far inside would
-        skip a file with a matching row. `replaced` says that bounds may hold U+FFFD in the place of bytes that are
-        no UTF-8, which sorts otherwise than they do among all that is not ASCII.
+        skip a file with a matching row.
         """
         lows: Codes
         is_string = self.type.name == "string"
-        if is_string and not ranges.is_none and (self.is_source or (replaced and not _is_ascii(ranges))):
+        is_senseless = flaws.inverted or (is_string and (self.is_source or (flaws.replaced and not _is_ascii(ranges))))
+        if is_senseless and not ranges.is_none:
             return RangeSet.all(ranges.type)
         if isinstance(ranges.lows, ByteStrings) and is_string:
             lows, highs = _prefixes(ranges.lows, self.prefix - 1), ranges.highs

@@ -11,9 +11,9 @@ from typing import overload
 import numpy as np
 import pyarrow as pa
 
-from connectors.delta_bounds import StoredBounds, has_replaced
+from connectors.delta_bounds import ANY_FLAW, Flaws, StoredBounds
 from connectors.delta_log import Snapshot
-from connectors.delta_statistics import LogColumn, column_statistics, listing, row_counts
+from connectors.delta_statistics import LogColumn, column_statistics, flaws_of, listing, row_counts
 from connectors.footers import FileRef
 from pruning.byte_strings import IntArray
 from pruning.statistics import ColumnStatistics
@@ -80,7 +80,7 @@ class FileCatalog:
         self._lock = threading.Lock()
         self._files: DeltaFiles | None = None
         self._columns: dict[_Key, ColumnStatistics] = {}
-        self._replaced: dict[_Key, bool] = {}
+        self._flaws: dict[_Key, Flaws] = {}
 
     def files(self, snapshot: Snapshot, columns: Sequence[LogColumn]) -> tuple[DeltaFiles, list[ColumnStatistics]]:
         """The files, and the statistics of `columns`; one job of Spark for all that is not there yet."""
@@ -91,10 +91,10 @@ class FileCatalog:
                 files = self._fetched(snapshot, missing)
             return files, [self._columns[_key(column)] for column in columns]
 
-    def replaced(self, column: LogColumn) -> bool:
-        """Whether bounds of a string column may hold U+FFFD in the place of bytes; True where none were fetched."""
+    def flaws(self, column: LogColumn) -> Flaws:
+        """What is wrong with the bounds of a column; all that can be where none were fetched."""
         with self._lock:
-            return self._replaced.get(_key(column), True)
+            return self._flaws.get(_key(column), ANY_FLAW)
 
     def _fetched(self, snapshot: Snapshot, columns: Sequence[LogColumn]) -> DeltaFiles:
         table = listing(snapshot.actions(), columns).toArrow()
@@ -110,13 +110,7 @@ class FileCatalog:
         self._columns.update(
             {_key(column): column_statistics(table, index, column) for index, column in enumerate(columns)}
         )
-        self._replaced.update(
-            {
-                _key(column): any(has_replaced(table[f"{side}{index}"]) for side in "lh")
-                for index, column in enumerate(columns)
-                if column.type.name == "string" and not column.is_partition
-            }
-        )
+        self._flaws.update({_key(column): flaws_of(table, index, column) for index, column in enumerate(columns)})
         return files
 
 

@@ -73,7 +73,8 @@ def _options(source: str, version: int | None, timestamp: str | None) -> dict[st
     if version is not None and timestamp is not None:
         msg = f"Cannot read both version {version} and timestamp {timestamp!r} of {source!r}: give one of them"
         raise InvalidOptionError(msg)
-    if version is not None and (isinstance(version, bool) or version < 0):
+    given: object = version
+    if given is not None and (isinstance(given, bool) or not isinstance(given, int) or given < 0):
         msg = f"Cannot read version {version!r} of {source!r}: expected a whole number from 0"
         raise InvalidOptionError(msg)
     if timestamp is not None:

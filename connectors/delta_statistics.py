@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  its usual name
 from pyspark.sql.types import DataType, LongType, StringType, StructType
 
 from connectors.arrow_values import coded
-from connectors.delta_bounds import StoredBounds
+from connectors.delta_bounds import NO_FLAW, Flaws, StoredBounds
 from pruning.byte_strings import IntArray
 from pruning.intervals import BoolArray
 from pruning.statistics import UNKNOWN, ColumnStatistics
@@ -88,19 +89,30 @@ def column_statistics(table: pa.Table, index: int, column: LogColumn) -> ColumnS
     if column.type.name in _WITHOUT_BOUNDS:
         unknown = ColumnStatistics.unknown(column.type, 1).take(np.zeros(len(rows), np.int64))
         return replace(unknown, null_count=_believed(nulls, rows))
-    bounds = column.stored.sound(table[f"l{index}"].combine_chunks(), table[f"h{index}"].combine_chunks())
+    lows, highs = table[f"l{index}"].combine_chunks(), table[f"h{index}"].combine_chunks()
+    bounds = column.stored.sound(lows, highs)
+    # Delta skips no file that lacks any of these, so one of them alone says nothing.
+    is_stored = np.asarray(pc.and_(lows.is_valid(), highs.is_valid()).to_numpy(zero_copy_only=False), bool)
+    is_whole = is_stored & (nulls != UNKNOWN) & (rows != UNKNOWN)
     # Writers differ in whether a NULL parent counts for its fields.
     is_vague = (nulls == 0) & (len(column.path) > 1)
     return ColumnStatistics(
         column.type,
         bounds.lows,
         bounds.highs,
-        has_low=bounds.has_low,
-        has_high=bounds.has_high,
+        has_low=bounds.has_low & is_whole,
+        has_high=bounds.has_high & is_whole,
         null_count=np.where(is_vague, UNKNOWN, _believed(nulls, rows)),
         # A writer that copies Parquet's bounds leaves NaN out of them.
         may_have_nan=np.full(len(rows), column.type.is_float),
     )
+
+
+def flaws_of(table: pa.Table, index: int, column: LogColumn) -> Flaws:
+    """What is wrong with the bounds of the column at `index` of a `listing`."""
+    if column.is_partition or column.type.name in _WITHOUT_BOUNDS:
+        return NO_FLAW
+    return Flaws.of(table[f"l{index}"], table[f"h{index}"], column.type)
 
 
 def _of_partition(

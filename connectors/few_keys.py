@@ -6,10 +6,14 @@ A shuffle and Python workers cost ten times what such a query costs by itself.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import or_
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from connectors.storage import has_jvm
 from pruning.key_sets import KeyLimits
@@ -19,7 +23,8 @@ from pruning.value_type import Physical, ValueType
 _MOST_BYTES_READ = 64 << 20
 # Each partition gives at most so many rows, and there are at most so many partitions.
 _MOST_ROWS, _MOST_LONG_ROWS, _MOST_PARTITIONS = 100_000, 10_000, 32
-_WIDTH = 8
+_WIDTH, _MOST_LONG_BYTES = 8, 256
+_IS_LONG = "__is_long"
 
 
 def few_rows(df: DataFrame, types: Sequence[ValueType], limits: KeyLimits) -> tuple[DataFrame, pa.Table] | None:
@@ -27,17 +32,33 @@ def few_rows(df: DataFrame, types: Sequence[ValueType], limits: KeyLimits) -> tu
     most = _most_rows(types, limits)
     if most < 1 or not has_jvm(df.sparkSession):
         return None
-    cut = _cut(df.coalesce(_MOST_PARTITIONS), most)
+    cut = _cut(_shortened(df, types).coalesce(_MOST_PARTITIONS), most)
     if _bytes_read(cut) > _MOST_BYTES_READ:
         return None
     rows = cut.toArrow()
     # A partition that was cut gave all the rows it may.
-    return (cut, rows) if rows.num_rows < most else None
+    if rows.num_rows >= most or pc.any(rows.column(_IS_LONG)).as_py():
+        return None
+    return cut, rows.drop_columns(_IS_LONG)
+
+
+def _shortened(df: DataFrame, types: Sequence[ValueType]) -> DataFrame:
+    """The keys, without those of many bytes, and beside them whether a row had one."""
+    too_long = {
+        name: F.coalesce(F.octet_length(F.col(name)) > _MOST_LONG_BYTES, F.lit(False))  # noqa: FBT003
+        for name, type_ in zip(df.columns, types, strict=True)
+        if type_.physical is Physical.BYTES and type_.name != "decimal"
+    }
+    kept = [
+        F.when(~too_long[name], F.col(name)).alias(name) if name in too_long else F.col(name) for name in df.columns
+    ]
+    return df.select(*kept, reduce(or_, too_long.values(), F.lit(False)).alias(_IS_LONG))  # noqa: FBT003
 
 
 def _most_rows(types: Sequence[ValueType], limits: KeyLimits) -> int:
     is_long = any(each.physical is Physical.BYTES for each in types)
-    return min(_MOST_LONG_ROWS if is_long else _MOST_ROWS, limits.keys, limits.nbytes // (_WIDTH * len(types)))
+    width = (_MOST_LONG_BYTES if is_long else _WIDTH) * len(types)
+    return min(_MOST_LONG_ROWS if is_long else _MOST_ROWS, limits.keys, limits.nbytes // width)
 
 
 def _cut(df: DataFrame, most: int) -> DataFrame:

@@ -50,11 +50,15 @@ _OLD_MAX, _OLD_MIN, _NULL_COUNT, _MAX, _MIN = 1, 2, 3, 5, 6
 
 @dataclass(frozen=True, slots=True)
 class ChunkBounds:
-    """What one column chunk is known to hold; a code counts where it is not None."""
+    """What one column chunk is known to hold; a code counts where it is not None.
+
+    `is_inverted`: its bounds are in the wrong order, so that a reader which believes them skips it whatever it holds.
+    """
 
     low: Code | None = None
     high: Code | None = None
     nulls: int = UNKNOWN
+    is_inverted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,19 +75,21 @@ class Decoder:
     takes_old: bool
     least_trusted: int | None = None
 
-    def bounds(self, statistics: Struct) -> tuple[Code | None, Code | None]:
+    def bounds(self, statistics: Struct) -> ChunkBounds:
         """Low and high, None where they prove nothing."""
         if self.is_ordered and (_MIN in statistics or _MAX in statistics):
             low, high = self._code(statistics.get(_MIN)), self._code(statistics.get(_MAX))
         elif self.takes_old:
             low, high = self._code(statistics.get(_OLD_MIN)), self._code(statistics.get(_OLD_MAX))
         else:
-            return None, None
-        if low is _WRONG or high is _WRONG or (low is not None and high is not None and low > high):
-            return None, None
+            return ChunkBounds()
+        if low is _WRONG or high is _WRONG:
+            return ChunkBounds()
+        if low is not None and high is not None and low > high:
+            return ChunkBounds(is_inverted=True)
         if self.least_trusted is not None and (low is None or low < self.least_trusted):
-            return None, None
-        return low, high
+            return ChunkBounds()
+        return ChunkBounds(low, high)
 
     def _code(self, bound: object) -> Any:
         """The code of one end; None without one, `_WRONG` for one that makes the other end doubtful, too."""
@@ -101,8 +107,8 @@ def chunk_bounds(statistics: Struct, rows: int, decoder_: Decoder | None, *, has
     """What the statistics of a chunk of `rows` rows prove."""
     has_bounds = not statistics.keys().isdisjoint((_OLD_MAX, _OLD_MIN, _MAX, _MIN))
     nulls = null_count(statistics.get(_NULL_COUNT), rows, has_bounds=has_bounds, has_null_parents=has_null_parents)
-    low, high = decoder_.bounds(statistics) if decoder_ else (None, None)
-    return ChunkBounds(low, high, nulls)
+    bounds = decoder_.bounds(statistics) if decoder_ else ChunkBounds()
+    return ChunkBounds(bounds.low, bounds.high, nulls, bounds.is_inverted)
 
 
 @lru_cache(maxsize=4096)

@@ -26,6 +26,7 @@ __all__ = ["FileRef", "FooterCache", "FooterColumn", "FooterResult", "read_row_g
 _THREADS = 16
 _MOST_PROBLEMS = 5
 _NOTHING = ChunkBounds()
+_INVERTED = "the least value of a row group lies above its greatest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +81,11 @@ class FooterCache:
 
 @dataclass(frozen=True, slots=True)
 class FooterResult:
-    """Row groups in the order of their files, and what could not be read."""
+    """Row groups in the order of their files, what could not be read, and columns with bounds in the wrong order."""
 
     containers: Containers
     problems: tuple[Reason, ...]
+    inverted: frozenset[str] = frozenset()
 
 
 def read_row_groups(  # noqa: PLR0913 - what to read, and the three things the caller holds
@@ -109,7 +111,9 @@ def read_row_groups(  # noqa: PLR0913 - what to read, and the three things the c
             problems.append(Reason(ReasonCode.STATISTICS_FAILED, file.path, _one_line(footer)))
         else:
             gathered.add(index, file, footer, projected, case_sensitive=case_sensitive)
-    return FooterResult(gathered.containers(), _shortened(problems))
+    inverted = [each.column.name for each in gathered.series if any(bounds.is_inverted for bounds in each.bounds)]
+    problems += [Reason(ReasonCode.STATISTICS_FAILED, name, _INVERTED) for name in inverted]
+    return FooterResult(gathered.containers(), _shortened(problems), frozenset(inverted))
 
 
 def _footers(files: Sequence[FileRef], storage: Storage, cache: FooterCache) -> Iterator[Footer | Exception]:

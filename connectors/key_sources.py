@@ -99,21 +99,24 @@ def _from_frame(
     if summary.exact or not exact:
         return Collected(source, key_filter(source.columns, summary), summary, None)
     # The semi join will read the keys again: what is summarised must be what it reads.
-    frame, unpinned = _pinned(spark, source.data.distinct(), source, options)
-    again = spark_keys.collect(spark, frame, options, source.name) if unpinned is None else unpinned
-    if isinstance(again, Reason):
-        return Collected(source, KeyFilter.unknown(source.columns, "DataFrame", again), None, frame)
-    return Collected(source, key_filter(source.columns, again), again, frame)
+    frame, trouble = _pinned(spark, source.data.distinct(), source, options)
+    if not trouble:
+        again = spark_keys.collect(spark, frame, options, source.name)
+        if isinstance(again, KeySummary):
+            return Collected(source, key_filter(source.columns, again), again, frame)
+        trouble = (again,)
+    unknown = KeyFilter.unknown(source.columns, "DataFrame", trouble[0])
+    return Collected(source, replace(unknown, reasons=trouble), None, frame)
 
 
 def _pinned(
     spark: SparkSession, keys: DataFrame, source: KeySource, options: PruningOptions
-) -> tuple[DataFrame, Reason | None]:
+) -> tuple[DataFrame, tuple[Reason, ...]]:
     """The keys as they are at this moment, else as they are whenever they are read, and why."""
     result = builds.run(spark, keys.localCheckpoint, timeout=options.build_timeout_seconds, description=source.name)
     if isinstance(result, Reason):
-        return keys, Reason(ReasonCode.UNPINNED_KEYS, source.name, str(result))
-    return result, None
+        return keys, (result, Reason(ReasonCode.UNPINNED_KEYS, source.name))
+    return result, ()
 
 
 def _from_local(spark: SparkSession, source: KeySource, options: PruningOptions, *, exact: bool) -> Collected:
@@ -139,15 +142,15 @@ def _always_true(
     filter_ = KeyFilter.unknown(source.columns, type(source.data).__name__, reason)
     if not exact:
         return Collected(source, filter_, None, None)
-    frame, unpinned = _keys_again(spark, source), None
+    frame = _keys_again(spark, source)
+    trouble: tuple[Reason, ...] = ()
     if isinstance(source.data, DataFrame):
         if reason.code is ReasonCode.BUILD_TIMED_OUT:
             # Whoever waited once for the keys is not made to wait for them again.
-            unpinned = Reason(ReasonCode.UNPINNED_KEYS, source.name, str(reason))
+            trouble = (Reason(ReasonCode.UNPINNED_KEYS, source.name),)
         else:
-            frame, unpinned = _pinned(spark, frame, source, options)
-    reasons = (reason,) if unpinned is None else (reason, unpinned)
-    return Collected(source, replace(filter_, reasons=reasons), None, frame)
+            frame, trouble = _pinned(spark, frame, source, options)
+    return Collected(source, replace(filter_, reasons=(reason, *trouble)), None, frame)
 
 
 def _keys_again(spark: SparkSession, source: KeySource) -> DataFrame:

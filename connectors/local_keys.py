@@ -159,6 +159,8 @@ def _arrow_array(column: Any, probe: ValueType, name: str) -> pa.Array | pa.Chun
 def _from_numpy(values: np.ndarray[Any, Any], probe: ValueType, name: str) -> pa.Array:
     if values.ndim != 1:
         raise _unusable(name, f"an array of {values.ndim} dimensions", [probe])
+    if not values.dtype.isnative:
+        values = values.astype(values.dtype.newbyteorder("="))
     match values.dtype.kind:
         case "M":
             return datetime64_array(values)

@@ -44,6 +44,9 @@ def oracle(sources: Mapping[str, Path], joins: Sequence[StarJoin]) -> Iterator[O
         connection.execute("PRAGMA disable_optimizer")
         for table, path in sources.items():
             columns = [name for name in pq.read_schema(path).names if any(join.mentions(name) for join in joins)]
+            if not columns:
+                # No query asks for anything of this table.
+                continue
             connection.register("rows", pq.read_table(path, columns=columns))
             connection.execute(f'CREATE TABLE "{table}" AS SELECT * FROM rows')  # noqa: S608 - names of our own
             connection.unregister("rows")

@@ -77,6 +77,7 @@ class ParquetSource:
     _footers: _Footers
     _problems: dict[Reason, None] = field(default_factory=dict)
     _partition_values: pa.Table | None = None
+    _inverted: set[str] = field(default_factory=set)
 
     @property
     def format(self) -> str:
@@ -128,18 +129,15 @@ class ParquetSource:
 
     def read(self, kept: BoolArray | None) -> DataFrame:
         """The files as they were listed; only those where `kept` is True."""
-        everything = kept is None or bool(kept.all())
-        if everything and self._files.is_pinned:
-            return self._df
         try:
             return self._files.restricted(np.ones(len(self._files), bool) if kept is None else kept)
         except (Py4JError, PySparkException) as error:
             self._add(Reason(ReasonCode.STATISTICS_FAILED, self.name, java_message(error)))
             return self._df
 
-    def widened(self, column: str, ranges: RangeSet) -> RangeSet:  # noqa: ARG002 - the same for every column
-        """The same ranges: row-group bounds are exact or cover more than their values."""
-        return ranges
+    def widened(self, column: str, ranges: RangeSet) -> RangeSet:
+        """The same ranges: row-group bounds are exact or cover more than their values; all where they make no sense."""
+        return RangeSet.all(ranges.type) if column in self._inverted and not ranges.is_none else ranges
 
     def _add(self, *problems: Reason) -> None:
         self._problems.update(dict.fromkeys(problems))
@@ -160,6 +158,7 @@ class ParquetSource:
         chosen = self._files.refs(files)
         result = read_row_groups(chosen, stored, projected, storage, cache, case_sensitive=case_sensitive)
         self._add(*result.problems)
+        self._inverted |= result.inverted
         return result.containers
 
     def _unread(self, files: IntArray) -> Containers:

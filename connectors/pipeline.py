@@ -93,7 +93,8 @@ def _pruned(
     decided = decide(table, [each.filter for each in collected], probes, needed, abilities, options)
     decisions = zip(collected, decided.plan.decisions, strict=True)
     keys = [row_keys(spark, each, decision, options) for each, decision in decisions]
-    df = scan(table, decided.plan, probes, keys, None if projected is None else [each.sql for each in projected])
+    selected = None if projected is None else [each.selected_sql for each in projected]
+    df = scan(table, decided.plan, probes, keys, selected)
     return df, PrunedScan.of(df, table, decided, needed, options)
 
 
@@ -112,7 +113,7 @@ class _Resolver:
         )
 
     def key_columns(self, names: str | tuple[str, ...]) -> tuple[Column, ...]:
-        asked = (names,) if isinstance(names, str) else tuple(names)
+        asked = names if isinstance(names, tuple) else (names,)
         if not asked or not all(isinstance(name, str) for name in asked):
             msg = f"Cannot prune by {names!r}: expected a column name or a tuple of them"
             raise InvalidKeysError(msg)

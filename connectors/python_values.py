@@ -188,7 +188,9 @@ def fitted(array: pa.Array, probe: ValueType) -> pa.Array:
     """An array of integers or floats in the probe column's type, where that changes no value of it."""
     numbers = array.drop_null().to_numpy(zero_copy_only=False)
     if probe.is_integer and numbers.dtype.kind == "f":
-        whole = np.isfinite(numbers) & (numbers == np.trunc(numbers)) & (np.abs(numbers) <= _DOUBLE_EXACT)
+        # From here on a float equals several integers.
+        least_vague = 2.0 ** (np.finfo(numbers.dtype).nmant + 1)
+        whole = np.isfinite(numbers) & (numbers == np.trunc(numbers)) & (np.abs(numbers) < least_vague)
         fits = bool(whole.all())
     else:
         fits = True

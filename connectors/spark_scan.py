@@ -17,7 +17,7 @@ from connectors.spark_literals import in_list_sql, ranges_sql
 from pruning.scan_plan import Decision, RowTest, ScanPlan
 from pruning.value_type import ValueType
 
-_KEY = "__scanprune_key_{}"
+_KEY = "__scanprune_key_"
 # Above this the keys are shuffled to the rows instead of being sent to every executor.
 _BROADCAST_BYTES = 64 << 20
 
@@ -60,16 +60,24 @@ def semi_joined(df: DataFrame, row_keys: RowKeys) -> DataFrame:
     if row_keys.frame is None:
         msg = f"Cannot semi join on {', '.join(each.name for each in row_keys.columns)}: no keys were kept"
         raise ValueError(msg)
-    names = [_KEY.format(index) for index in range(len(row_keys.columns))]
+    names = _free_names(df, len(row_keys.columns))
     frame = row_keys.frame.toDF(*names)
     frame = F.broadcast(frame) if row_keys.broadcast else frame
     pairs = [F.expr(f"{column.sql} = {quoted(name)}") for column, name in zip(row_keys.columns, names, strict=True)]
     return df.join(frame, on=pairs, how="left_semi")
 
 
+def _free_names(df: DataFrame, count: int) -> list[str]:
+    """Names that no column has, in any case."""
+    taken, prefix = {name.lower() for name in df.columns}, _KEY
+    while any(name.startswith(prefix) for name in taken):
+        prefix += "_"
+    return [f"{prefix}{index}" for index in range(count)]
+
+
 def keys_frame(spark: SparkSession, types: Sequence[ValueType], arrays: Sequence[pa.Array]) -> tuple[DataFrame, bool]:
     """A DataFrame of key columns held on the driver, and whether it is small enough to broadcast."""
-    names = [_KEY.format(index) for index in range(len(arrays))]
+    names = [f"{_KEY}{index}" for index in range(len(arrays))]
     table = pa.Table.from_arrays(list(arrays), names=names)
     # Without a schema, local timestamps would go through the session's time zone.
     schema = ", ".join(f"{name} {type_}" for name, type_ in zip(names, types, strict=True))
@@ -96,7 +104,8 @@ def _tested(df: DataFrame, decision: Decision, row_keys: RowKeys) -> DataFrame:
 def _literal_test(decision: Decision, column: Column) -> SparkColumn:
     (domain,) = decision.filter.domains.values()
     if decision.test is RowTest.RANGES:
-        return F.expr(ranges_sql(column.sql, domain.ranges))
-    listed = in_list_sql(column.sql, domain.type, domain.ranges.points())
+        text = ranges_sql(column.sql, domain.ranges)
+    else:
+        text = in_list_sql(column.sql, domain.type, domain.ranges.points())
     # No reader of files takes this form for a predicate of its own.
-    return F.expr(listed if decision.is_pushed else f"coalesce({listed}, false)")
+    return F.expr(text if decision.is_pushed else f"coalesce({text}, false)")

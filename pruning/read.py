@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pruning.errors import InvalidKeysError, NotPrunedReadError
+from pruning.errors import InvalidKeysError, InvalidOptionError, NotPrunedReadError
 from pruning.options import PruningOptions
 
 if TYPE_CHECKING:
@@ -62,11 +62,23 @@ def pruned_read(  # noqa: PLR0913 - keywords, each with one meaning
         found = "an empty mapping" if isinstance(given, Mapping) else type(given).__name__
         msg = f"Cannot prune by keys given as {found}: expected a mapping of at least one column to its keys"
         raise InvalidKeysError(msg)
+    _check(columns, options)
     chosen = options if options is not None else PruningOptions.from_confs(spark.conf.getAll)
     request = pipeline.Request(os.fspath(source), dict(keys), columns, format, version, timestamp, chosen, exact)
     df, record = pipeline.run(spark, request)
     setattr(df, _RECORD, record)
     return df
+
+
+def _check(columns: object, options: object) -> None:
+    """Raises for arguments of a type that would only fail somewhere below, in words that are not the caller's."""
+    is_list = isinstance(columns, Sequence) and not isinstance(columns, str | bytes)
+    if columns is not None and not (is_list and all(isinstance(each, str) for each in columns)):  # type: ignore[attr-defined]
+        msg = f"Cannot read the columns {columns!r}: expected a list of column names, or None for all"
+        raise InvalidOptionError(msg)
+    if options is not None and not isinstance(options, PruningOptions):
+        msg = f"Cannot use the options {options!r}: expected a PruningOptions, found a {type(options).__name__}"
+        raise InvalidOptionError(msg)
 
 
 def explain(df: DataFrame) -> Explanation:

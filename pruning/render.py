@@ -138,6 +138,11 @@ def _share(total: int | None, kept: int | None) -> str:
     return f"{1 - kept / total:.1%} not read" if total and kept is not None else ""
 
 
+def _plain(text: str) -> str:
+    """The text without what would change a terminal: names in tables and paths may hold anything."""
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+
+
 def _rich(blocks: Sequence[Block]) -> Any:
     from rich.console import Group  # noqa: PLC0415 - only who prints pays for loading it
     from rich.table import Table  # noqa: PLC0415
@@ -146,15 +151,15 @@ def _rich(blocks: Sequence[Block]) -> Any:
     parts: list[Any] = []
     for block in blocks:
         if block.header:
-            table = Table(title=Text(block.title), title_justify="left")
+            table = Table(title=Text(_plain(block.title)), title_justify="left")
             for name in block.header:
                 table.add_column(name, overflow="fold")
             for row in block.rows:
-                table.add_row(*(Text(cell) for cell in row))
+                table.add_row(*(Text(_plain(cell)) for cell in row))
             parts.append(table)
         else:
-            parts.append(Text(block.title))
-        parts += [Text(f"  {note}") for note in block.notes]
+            parts.append(Text(_plain(block.title)))
+        parts += [Text(f"  {_plain(note)}") for note in block.notes]
     return Group(*parts)
 
 

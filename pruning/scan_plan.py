@@ -19,13 +19,17 @@ from pruning.key_filter import KeyFilter
 from pruning.options import PruningOptions
 from pruning.ranges import RangeSet
 from pruning.reasons import Reason, ReasonCode
-from pruning.selectivity import pass_ratio, span_ratio
+from pruning.selectivity import dictionary_bytes, pass_ratio, span_ratio
 from pruning.skipping import Cause, Pruned, column_causes, prune, skip_all
 from pruning.statistics import Containers
 
 # `spark.sql.parquet.pushdown.inFilterThreshold`, as it is by default.
 _LOOKED_UP = 10
 _MOST_SPANNED = 0.9
+_FEW_MATCHES = 20
+_MOST_LOOKED_AT = 0.1
+# A dictionary and a page index, however small, are each a read of their own.
+_LEAST_READ = 2 * 4096
 
 
 class RowTest(Enum):
@@ -137,17 +141,19 @@ def _plan_pushes(
     levels: Sequence[Containers], domains: Mapping[str, Domain], abilities: ScanAbilities, options: PruningOptions
 ) -> tuple[tuple[Push, ...], tuple[Reason, ...]]:
     """Greedy: the column whose ranges skip most bytes first, then only what it leaves to skip."""
-    if not levels:
+    if not any(len(level) for level in levels):
         return (), ()
     left = [_weights(level) for level in levels]
     reasons: list[Reason] = []
     pushes: list[Push] = []
+    total = list(left)
     waiting = {name: Domain(abilities.widen(name, each.ranges), each.null, each.nan) for name, each in domains.items()}
     while waiting:
         worth = {name: _bytes_skipped(domain, name, levels, left) for name, domain in waiting.items()}
         name = max(worth, key=lambda each: worth[each])
         domain = waiting.pop(name)
-        refused = _why_not_pushed(name, domain, worth[name], levels, abilities)
+        alone = worth[name] or _bytes_skipped(domain, name, levels, total)
+        refused = _why_not_pushed(name, domain, worth[name], alone, levels, abilities)
         if refused is not None:
             reasons.append(refused)
         elif not domain.is_none:
@@ -171,9 +177,10 @@ def _bytes_skipped(domain: Domain, name: str, levels: Sequence[Containers], left
     return sum(int(left[at][_skipped(level, name, domain)].sum()) for at, level in enumerate(levels))
 
 
-def _why_not_pushed(
-    name: str, domain: Domain, worth: int, levels: Sequence[Containers], abilities: ScanAbilities
+def _why_not_pushed(  # noqa: PLR0913, PLR0917 - the evidence for each reason
+    name: str, domain: Domain, worth: int, alone: int, levels: Sequence[Containers], abilities: ScanAbilities
 ) -> Reason | None:
+    """`worth` is what the column skips beside those that are pushed, `alone` what it would without them."""
     columns = [level.columns[name] for level in levels if name in level.columns]
     known = any(bool((each.has_low | each.has_high).any()) for each in columns)
     if domain.is_none:
@@ -184,7 +191,8 @@ def _why_not_pushed(
         return Reason(ReasonCode.NAN_KEYS if domain.nan else ReasonCode.NULL_KEYS, name)
     if not known:
         return Reason(ReasonCode.NO_READER_FILTER if name in abilities.file_only else ReasonCode.NO_STATISTICS, name)
-    return Reason(ReasonCode.UNCLUSTERED, name) if worth == 0 else None
+    detail = "but for those that other columns skip" if alone else ""
+    return Reason(ReasonCode.UNCLUSTERED, name, detail) if worth == 0 else None
 
 
 def _push(name: str, keys: RangeSet, levels: Sequence[Containers], left: list[IntArray], most: int) -> Push:
@@ -204,23 +212,30 @@ def _decide(
 ) -> Decision:
     ratio = _ratio(each, scanned, kept.kept)
     test, reasons = _choose_test(each, ratio, abilities, options)
-    is_pushed = test is not RowTest.IN_LIST or _helps_storage(each, scanned, kept.kept)
+    is_literal = test in {RowTest.RANGES, RowTest.IN_LIST}
+    is_pushed = not is_literal or _helps_storage(each, test, ratio, scanned, kept.kept)
     return Decision(each, test, ratio, (*each.reasons, *reasons), is_pushed)
 
 
-def _helps_storage(each: KeyFilter, containers: Containers, kept: BoolArray) -> bool:
-    """Whether an IN list may skip pages, or by their dictionaries row groups.
+def _helps_storage(each: KeyFilter, test: RowTest, ratio: float, containers: Containers, kept: BoolArray) -> bool:
+    """Whether a test by literals, as a predicate for storage, may skip more than looking at it costs to read.
 
-    Readers look up a few values one by one. More of them count only by their span, for which they open every
-    dictionary, too; one that covers next to all rows is not worth it.
+    For a predicate the reader opens every dictionary and page index of the column, to find row groups and pages
+    without a match. Beside large row groups that is little. Beside small ones it pays where few rows match, and for a
+    long IN list, which counts only by its span, not where that covers next to all rows.
     """
     ((name, domain),) = each.domains.items()
-    if (domain.ranges.point_count() or 0) <= _LOOKED_UP:
-        return True
     column = containers.columns.get(name)
-    if column is None:
+    if column is None or column.is_partition:
+        return column is not None
+    is_long = test is RowTest.IN_LIST and (domain.ranges.point_count() or 0) > _LOOKED_UP
+    if is_long and span_ratio(column, containers.rows, kept, domain) >= _MOST_SPANNED:
         return False
-    return column.is_partition or span_ratio(column, containers.rows, kept, domain) < _MOST_SPANNED
+    rows = np.maximum(containers.rows[kept], 1)
+    if len(rows) == 0 or ratio * float(rows.mean()) < _FEW_MATCHES:
+        return True
+    looked_at = dictionary_bytes(column.take(np.flatnonzero(kept)), rows) + _LEAST_READ
+    return int(looked_at.sum()) <= _MOST_LOOKED_AT * int(containers.sizes[kept].sum())
 
 
 def _ratio(each: KeyFilter, scanned: Containers, kept: BoolArray) -> float:

@@ -8,9 +8,15 @@ import numpy.typing as npt
 from pruning.byte_strings import IntArray
 from pruning.domain import Domain
 from pruning.intervals import BoolArray, Intervals
+from pruning.ranges import RangeSet
 from pruning.statistics import ColumnStatistics
+from pruning.value_type import Physical
 
 FloatArray = npt.NDArray[np.float64]
+
+_VALUE, _LONG_VALUE = 4, 16
+# Parquet writers give up a dictionary that outgrows this.
+_LARGEST_DICTIONARY = 1 << 20
 
 
 def pass_ratio(column: ColumnStatistics, rows: IntArray, kept: BoolArray, domain: Domain) -> float:
@@ -51,6 +57,16 @@ def span_ratio(column: ColumnStatistics, rows: IntArray, kept: BoolArray, domain
     known = part.has_low & part.has_high & (lows <= highs)
     inside = ~known | ((least[0] <= lows) & (highs <= greatest[-1]))
     return float(np.average(inside, weights=np.maximum(rows[chosen], 1)))
+
+
+def dictionary_bytes(column: ColumnStatistics, rows: IntArray) -> IntArray:
+    """About how many bytes the dictionary of each container of `rows` rows takes, at the most."""
+    distinct = rows.astype(np.float64)
+    if column.type.has_density:
+        _, (lows, highs) = column.against(RangeSet.none(column.type))
+        distinct = np.minimum(distinct, _width(lows, highs))
+    width = _LONG_VALUE if column.type.physical is Physical.BYTES else _VALUE
+    return np.minimum(distinct * width, _LARGEST_DICTIONARY).astype(np.int64)
 
 
 def _width(lows: IntArray, highs: IntArray) -> FloatArray:

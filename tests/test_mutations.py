@@ -129,7 +129,7 @@ MUTANTS = {
     ),
     "bytes-that-are-no-text-compare-as-what-stands-for-them": Mutant(
         "connectors/delta_bounds.py",
-        "(self.is_source or (replaced and not _is_ascii(ranges)))",
+        "(self.is_source or (flaws.replaced and not _is_ascii(ranges)))",
         "self.is_source",
         DELTA_CHECKS,
     ),

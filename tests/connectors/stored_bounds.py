@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from connectors.delta_bounds import StoredBounds, has_replaced
+from connectors.delta_bounds import Flaws, StoredBounds
 from pruning import codes as code
 from pruning.domain import Domain
 from pruning.value_type import ValueType
@@ -29,6 +29,6 @@ def _assert_above(type_: ValueType, values: list, stored: pa.Array) -> None:
 def _assert_reached(key: bytes, stored: pa.ChunkedArray) -> None:
     """Delta compares what is pushed for a key with a bound that stands for bytes around it."""
     pushed = StoredBounds(ValueType("string")).comparable(
-        Domain.of(ValueType("string"), key).ranges, replaced=has_replaced(stored)
+        Domain.of(ValueType("string"), key).ranges, Flaws.of(stored, stored, ValueType("string"))
     )
     assert pushed.contains(code.encode(ValueType("string"), stored.to_pylist())).all()

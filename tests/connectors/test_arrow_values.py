@@ -42,6 +42,15 @@ def test_values_survive_the_way_into_codes_and_back(arrow_type, values, expected
     assert values == [int(each) if arrow_type == pa.uint64() else each for each in back]
 
 
+@pytest.mark.parametrize(("unit", "factor"), [("s", 10**6), ("ms", 1000)])
+def test_moments_too_far_away_to_be_counted_are_no_values(unit, factor):
+    most = (2**63 - 1) // factor
+    array = pa.array([most, most + 1, -most, -most - 1, 2**64 // factor + 1, None], pa.timestamp(unit))
+    result = coded(array, ValueType("timestamp_ntz"))
+    assert [True, False, True, False, False, False] == result.valid.tolist()
+    assert [most * factor, -most * factor] == result.present().tolist()
+
+
 def test_temporal_values_become_days_and_microseconds():
     dates = pa.array([dt.date(1, 1, 1), dt.date(9999, 12, 31)])
     codes = coded(dates, ValueType("date")).codes

@@ -29,8 +29,8 @@ def found(name, *, case_sensitive=False):
         ("id", ("Id",), "`Id`"),
         ("`a.b`", ("a.b",), "`a.b`"),
         ("`we``ird`", ("we`ird",), "`we``ird`"),
-        ("s.x", ("s", "x"), "`s`.`x`"),
-        ("S.`y.z`", ("s", "y.z"), "`s`.`y.z`"),
+        ("s.x", ("s", "x"), "`s`['x']"),
+        ("S.`y.z`", ("s", "y.z"), "`s`['y.z']"),
     ],
     ids=["case", "dotted name", "backtick", "nested", "nested dotted name"],
 )

@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.delta_bounds import StoredBounds
+from connectors.delta_bounds import NO_FLAW, Flaws, StoredBounds
 from pruning import codes as code
 from pruning.codes import GREATEST, LEAST
 from pruning.domain import Domain
 from pruning.value_type import ValueType
 
 STRING = ValueType("string")
+REPLACED = Flaws(replaced=True, inverted=False)
 TIMESTAMP = ValueType("timestamp")
 ALPHABET = "ab?\x00\x7fé\u07ff\ufffd\uffff😀\U0010ffff"
 TEXTS = st.text(st.sampled_from(ALPHABET), max_size=70)
@@ -86,7 +87,7 @@ def test_no_string_lies_outside_of_its_stored_bounds(cut, text, prefix):
 @given(text=TEXTS, prefix=PREFIXES, above=st.booleans())
 def test_pushed_string_ranges_begin_at_or_below_the_stored_maximum(cut, text, prefix, above):
     ranges = (Domain.between(STRING, text, None) if above else Domain.of(STRING, text)).ranges
-    pushed = StoredBounds(STRING, prefix).comparable(ranges, replaced=False)
+    pushed = StoredBounds(STRING, prefix).comparable(ranges, NO_FLAW)
     assert pushed.contains_all(ranges)
     assert pushed.lows[0] <= cut(text, prefix).encode()
 
@@ -124,11 +125,34 @@ def test_bytes_that_are_no_text_make_no_bound():
 )
 def test_only_ascii_is_compared_with_bounds_that_lost_bytes(low, high, is_safe):
     ranges = Domain.between(STRING, low, high).ranges
-    pushed = StoredBounds(STRING).comparable(ranges, replaced=True)
+    pushed = StoredBounds(STRING).comparable(ranges, REPLACED)
     assert (pushed == ranges) is is_safe
     assert pushed.is_all is not is_safe
-    assert ranges == StoredBounds(STRING).comparable(ranges, replaced=False)
-    assert StoredBounds(STRING).comparable(Domain.none(STRING).ranges, replaced=True).is_none
+    assert ranges == StoredBounds(STRING).comparable(ranges, NO_FLAW)
+    assert StoredBounds(STRING).comparable(Domain.none(STRING).ranges, REPLACED).is_none
+
+
+# 72, 119: whatever lies in between is no longer compared with bounds that no value lies between.
+@pytest.mark.parametrize(
+    ("name", "low", "high", "is_inverted"),
+    [
+        ("int", [1, 5], [2, 4], True),
+        ("int", [1, 5], [2, 5], False),
+        ("int", [None, 5], [2, None], False),
+        ("string", ["a", "b"], ["b", "a"], True),
+        ("string", ["a"], ["a"], False),
+        ("double", [float("nan")], [1.0], True),
+        ("double", [1.0], [float("nan")], False),
+        ("double", [0.0], [-0.0], False),
+        ("int", [], [], False),
+    ],
+)
+def test_bounds_in_the_wrong_order_make_a_column_senseless(name, low, high, is_inverted):
+    type_, arrow_type = ValueType(name), {"int": pa.int32(), "string": pa.string(), "double": pa.float64()}[name]
+    flaws = Flaws.of(pa.chunked_array([low], arrow_type), pa.chunked_array([high], arrow_type), type_)
+    assert Flaws(replaced=False, inverted=is_inverted) == flaws
+    ranges = Domain.of(type_, {"int": 3, "string": "b", "double": 2.0}[name]).ranges
+    assert is_inverted is StoredBounds(type_).comparable(ranges, flaws).is_all
 
 
 # 93, 94: statistics keep milliseconds. 95: the greatest timestamp has no room above.
@@ -157,22 +181,22 @@ def test_timestamp_bounds_leave_room_for_what_was_dropped(name, low, high, expec
 )
 def test_pushed_timestamps_reach_bounds_that_lost_their_seconds(key, low, high):
     assert Domain.between(TIMESTAMP, low, high).ranges == StoredBounds(TIMESTAMP).comparable(
-        Domain.of(TIMESTAMP, key).ranges, replaced=False
+        Domain.of(TIMESTAMP, key).ranges, NO_FLAW
     )
 
 
 # 98, 101: a partition value computed from a timestamp is of the writer's zone, a predicate of the reader's.
 def test_pushed_timestamps_reach_partitions_of_every_zone():
     day = 24 * 60 * MINUTE
-    pushed = StoredBounds(TIMESTAMP, is_source=True).comparable(Domain.of(TIMESTAMP, RECENT).ranges, replaced=False)
+    pushed = StoredBounds(TIMESTAMP, is_source=True).comparable(Domain.of(TIMESTAMP, RECENT).ranges, NO_FLAW)
     assert Domain.between(TIMESTAMP, RECENT - 2 * day, RECENT + 2 * day).ranges == pushed
 
 
 # 99: the order of a string is not that of the date it is truncated to.
 def test_strings_that_partitions_are_truncated_from_are_not_pushed():
     stored = StoredBounds(STRING, is_source=True)
-    assert stored.comparable(Domain.of(STRING, "10000-01-01").ranges, replaced=False).is_all
-    assert stored.comparable(Domain.none(STRING).ranges, replaced=False).is_none
+    assert stored.comparable(Domain.of(STRING, "10000-01-01").ranges, NO_FLAW).is_all
+    assert stored.comparable(Domain.none(STRING).ranges, NO_FLAW).is_none
 
 
 # 82: writers that keep statistics as doubles lose digits of long decimals.
@@ -189,7 +213,7 @@ def test_decimals_lie_within_bounds_that_went_through_a_double(number, precision
     low, high = bounds(type_, stored, stored, pa.decimal128(precision, 0))
     unscaled = code.unscaled_of(type_, low), code.unscaled_of(type_, high)
     assert unscaled[0] <= number <= unscaled[1]
-    pushed = StoredBounds(type_).comparable(Domain.of(type_, number).ranges, replaced=False)
+    pushed = StoredBounds(type_).comparable(Domain.of(type_, number).ranges, NO_FLAW)
     assert pushed.contains(code.encode(type_, [number]))[0]
     assert pushed.contains(code.encode(type_, [stored]))[0]
 
@@ -200,7 +224,7 @@ def test_decimals_of_few_digits_stay_exact(precision):
     low, high = bounds(type_, Decimal("-1.23"), Decimal("456.00"), pa.decimal128(precision, 2))
     assert (-123, 45600) == (code.unscaled_of(type_, low), code.unscaled_of(type_, high))
     ranges = Domain.between(type_, -1, 4).union(Domain.of(type_, 7)).ranges
-    assert ranges is StoredBounds(type_).comparable(ranges, replaced=False)
+    assert ranges is StoredBounds(type_).comparable(ranges, NO_FLAW)
 
 
 @pytest.mark.parametrize("precision", [18, 38])
@@ -209,8 +233,8 @@ def test_open_ends_stay_open_and_the_greatest_number_stays_in_the_type(precision
     type_ = ValueType("decimal", precision, 0)
     most = 10**precision - 1
     ranges = Domain.between(type_, low, high).ranges
-    assert ranges == StoredBounds(type_).comparable(ranges, replaced=False)
-    pushed = StoredBounds(type_).comparable(Domain.of(type_, -most, most).ranges, replaced=False)
+    assert ranges == StoredBounds(type_).comparable(ranges, NO_FLAW)
+    pushed = StoredBounds(type_).comparable(Domain.of(type_, -most, most).ranges, NO_FLAW)
     found = [code.unscaled_of(type_, pushed.lows[0]), code.unscaled_of(type_, pushed.highs[len(pushed) - 1])]
     assert [-most, most] == found
 
@@ -222,7 +246,7 @@ def test_widened_floats_lie_within_bounds_with_the_digits_of_a_float(value):
     digits = float(str(np.float32(value)))
     low, high = code.float_values(np.array(bounds(type_, digits, digits, pa.float64(), was_float=True)))
     assert low <= value <= high
-    pushed = StoredBounds(type_, was_float=True).comparable(Domain.of(type_, value).ranges, replaced=False)
+    pushed = StoredBounds(type_, was_float=True).comparable(Domain.of(type_, value).ranges, NO_FLAW)
     assert pushed.contains(code.encode(type_, [digits]))[0]
 
 

@@ -39,6 +39,18 @@ def test_long_values_are_few_only_in_lesser_numbers(spark, rows, is_few):
     assert is_few is (few_rows(df, [ValueType("string")], KeyLimits.of(OPTIONS)) is not None)
 
 
+@pytest.mark.parametrize(("length", "is_few"), [(256, True), (257, False)])
+def test_long_values_are_few_only_where_they_are_short(spark, length, is_few):
+    df = spark.range(0, 50, 1, 2).selectExpr(f"IF(id = 7, repeat('x', {length}), IF(id = 8, NULL, 'y')) AS k", "id")
+    few = few_rows(df, [ValueType("string"), ValueType("bigint")], KeyLimits.of(OPTIONS))
+    assert is_few is (few is not None)
+    if few is not None:
+        assert ["k", "id"] == few[1].column_names
+        assert {None, "x" * 256, "y"} == set(few[1].column(0).to_pylist())
+    summary = collect(spark, df.select("k"), OPTIONS, "k")
+    assert (50, 1, 2) == (summary.rows, summary.null_rows, summary.distinct)
+
+
 def test_a_join_of_small_tables_is_judged_by_what_it_reads_not_by_what_it_may_give(spark):
     sides = [spark.range(100_000).selectExpr("id % 1000 AS k").alias(name) for name in "ab"]
     joined = sides[0].where("k < 3").join(sides[1].where("k > 1"), "k").select("k").distinct()

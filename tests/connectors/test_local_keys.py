@@ -61,6 +61,9 @@ PYTHON = [
     ("ints beyond every type", "int", [7, 10**40, -(10**38)], ("decimal(38,0)", [7], False, 2)),
     ("ints beyond every type for doubles", "double", [7, 2**200], ("double", [7.0, 2.0**200], False, 0)),
     ("ints beyond every double", "double", [7, 10**400], ("double", [7.0], False, 1)),
+    # 75: a double from 2**53 on equals several integers, a float from 2**24 on.
+    ("whole floats", "bigint", [2.0**53 - 1, 3.0], ("bigint", [3, 2**53 - 1], False, 0)),
+    ("floats that several ints equal", "bigint", [2.0**53, 3.0], ("double", [3.0, 2.0**53], False, 0)),
     ("ints for doubles", "double", [2**53, 1], ("double", [1.0, 2.0**53], False, 0)),
     ("ints that no double is", "double", [2**53 + 1], ("bigint", [2**53 + 1], False, 0)),
     ("ints that no float is", "float", [2**24 + 1], ("bigint", [2**24 + 1], False, 0)),
@@ -326,3 +329,18 @@ def test_every_float_that_the_column_can_hold_stays_a_key(items, probe):
     with np.errstate(over="ignore"):
         held = [item for item in items if probe == "double" or math.isnan(item) or float(np.float32(item)) == item]
     assert Domain.of(ValueType(probe), *held) == coerced.domain
+
+
+# 75: what an integer column compares with such a value is every integer that rounds to it.
+@pytest.mark.parametrize(("dtype", "exponent"), [(np.float32, 24), (np.float64, 53)])
+def test_floats_that_several_integers_equal_stay_floats(dtype, exponent):
+    below, at = (keys(np.array([value], dtype), "bigint").types for value in (2.0**exponent - 1, 2.0**exponent))
+    assert ["bigint"] == [str(each) for each in below]
+    assert [{24: "float", 53: "double"}[exponent]] == [str(each) for each in at]
+
+
+@pytest.mark.parametrize("dtype", [">i8", ">f8", ">M8[s]", ">u4"])
+def test_numbers_of_the_other_byte_order_are_the_same_numbers(dtype):
+    native = np.dtype(dtype).newbyteorder("=")
+    probe = {"M": "timestamp_ntz", "f": "double"}.get(native.kind, "bigint")
+    assert found(np.array([5, 7], native), probe) == found(np.array([5, 7], native).astype(dtype), probe)

@@ -11,7 +11,6 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
-import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from pruning import PruningOptions, explain, pruned_read, report
@@ -34,16 +33,6 @@ from tests.oracle.lakes import Lake
 
 # Said of a row test; whether one pays is not what a case about skipping is about.
 _OF_ROW_TESTS = {ReasonCode.UNSELECTIVE, ReasonCode.NO_JVM}
-
-SAYS_THAT_STATISTICS_ARE_MISSING = pytest.mark.xfail(
-    strict=True, reason="NO_STATISTICS is said of a column where no container is left that could have any"
-)
-COUNTS_NO_ROW_GROUPS_OF_FILES_READ_NEEDLESSLY = pytest.mark.xfail(
-    strict=True, reason="Delta reads files that the keys rule out and no push does; their row groups are not counted"
-)
-COUNTS_ROW_GROUPS_WITHOUT_THE_COLUMN_AS_SKIPPED = pytest.mark.xfail(
-    strict=True, reason="Spark pushes no predicate into a file that lacks the column, so its row groups are read"
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from pruning.reasons import ReasonCode
 from pruning.value_type import ValueType
 from tests.oracle.answers import Keys
 from tests.oracle.lakes import Lake, Layout, conf, copied, data_files
-from tests.oracle.oracle import SAYS_THAT_STATISTICS_ARE_MISSING, check_rows, reason_codes, skips
+from tests.oracle.oracle import check_rows, reason_codes, skips
 
 pytestmark = pytest.mark.spark
 
@@ -96,7 +96,6 @@ def test_statistics_that_cannot_be_believed_skip_no_row(oracle, shared_lake, tmp
 
 
 # Delta keeps a file that lacks any of the statistics that a predicate asks for.
-@pytest.mark.xfail(strict=True, reason="a file is counted as skipped by one bound, and read since it lacks the other")
 @pytest.mark.parametrize("broken", ["number too large", "no maximum", "no counts"])
 def test_files_with_half_of_their_statistics_are_counted_as_read(shared_lake, tmp_path, broken):
     lake = copied(shared_lake("bad_input", "delta", rows, LAYOUT), tmp_path / "t")
@@ -220,9 +219,6 @@ def test_a_timestamp_that_is_none(spark, shared_lake):
         pruned_read(spark, lake.source, keys={"k": [1]}, timestamp="yesterday")
 
 
-@pytest.mark.xfail(
-    strict=True, reason="arguments of another type raise what Python says of them, not what was expected"
-)
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -307,8 +303,6 @@ def test_trouble_is_one_warning_and_none_without_it(spark, lake, caplog):
     assert lake.source in caplog.text
 
 
-def test_empty_keys_beside_broken_ones_still_read_nothing(request, oracle, lake):
-    if lake.format == "parquet":
-        request.applymarker(SAYS_THAT_STATISTICS_ARE_MISSING)
+def test_empty_keys_beside_broken_ones_still_read_nothing(oracle, lake):
     entries = (Keys.of("k", pa.array([None], pa.int64())), Keys.of("text", pa.array(["t7"])))
     oracle.check(lake, *entries, expected=skips((0, 4), (0, 8)))

@@ -214,7 +214,6 @@ def test_hostile_names_are_escaped_in_html(hostile, show):
     assert "<script>alert('x')</script>" in html.text
 
 
-@pytest.mark.xfail(strict=True, reason="control characters of names go to the terminal as they are")
 @pytest.mark.parametrize("show", [explain, report])
 def test_hostile_names_change_no_terminal(hostile, show):
     text = str(show(hostile))

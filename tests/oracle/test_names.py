@@ -15,7 +15,7 @@ from pruning.reasons import ReasonCode
 from sample_data.nasty import COLUMN_NAMES, PARTITION_VALUES, tables
 from tests.oracle.answers import Keys
 from tests.oracle.lakes import Layout, conf, write
-from tests.oracle.oracle import SAYS_THAT_STATISTICS_ARE_MISSING, skips
+from tests.oracle.oracle import skips
 
 pytestmark = pytest.mark.spark
 
@@ -60,9 +60,7 @@ def test_all_hostile_names_at_once_are_told_apart(oracle, named):
         ("outer.inner.`x.y`", pa.string(), ["one", "none"], 1),
     ],
 )
-def test_fields_of_structs_and_names_that_look_like_them(request, oracle, nested, name, type_, keys, files):
-    if not files and nested.format == "parquet":
-        request.applymarker(SAYS_THAT_STATISTICS_ARE_MISSING)
+def test_fields_of_structs_and_names_that_look_like_them(oracle, nested, name, type_, keys, files):
     if name == "OUTER.Inner.K":
         name_in_schema = "outer.inner.k"
         answer = oracle.answer(nested, [Keys.of(name_in_schema, pa.array(keys, type_))])

@@ -13,8 +13,6 @@ from pruning.reasons import ReasonCode
 from tests.oracle.answers import Keys
 from tests.oracle.lakes import Layout, conf
 from tests.oracle.oracle import (
-    COUNTS_NO_ROW_GROUPS_OF_FILES_READ_NEEDLESSLY,
-    SAYS_THAT_STATISTICS_ARE_MISSING,
     Skips,
     reason_codes,
     row_tests,
@@ -138,9 +136,7 @@ def test_several_entries_are_anded_whatever_their_tests(oracle, lake):
     oracle.check(lake, *entries, expected=skips((2, FILES), (4, GROUPS), ReasonCode.UNCLUSTERED))
 
 
-def test_one_entry_without_keys_empties_the_read(request, oracle, lake):
-    if lake.format == "parquet":
-        request.applymarker(SAYS_THAT_STATISTICS_ARE_MISSING)
+def test_one_entry_without_keys_empties_the_read(oracle, lake):
     entries = (Keys.of("id", pa.array([1, 2])), Keys.of("spread", pa.array([None, None], pa.int64())))
     oracle.check(lake, *entries, expected=skips((0, FILES), (0, GROUPS)))
 
@@ -164,10 +160,8 @@ def test_two_ranges_keep_what_lies_in_the_smaller_gap(oracle, lake):
     )
 
 
-def test_one_range_keeps_what_lies_between_the_keys(request, oracle, lake):
+def test_one_range_keeps_what_lies_between_the_keys(oracle, lake):
     # Parquet files are named by what they hold, whatever the ranges.
-    if lake.format == "delta":
-        request.applymarker(COUNTS_NO_ROW_GROUPS_OF_FILES_READ_NEEDLESSLY)
     files, groups = (FILES, GROUPS) if lake.format == "delta" else (3, 6)
     plan = oracle.check(
         lake, SPARSE, options=PruningOptions(max_ranges=1), expected=Skips(files=(files, FILES), pages=True)
@@ -242,10 +236,8 @@ SESSIONS: Mapping[str, tuple[Mapping[str, str], Skips, Skips]] = {
 
 
 @pytest.mark.parametrize("session", SESSIONS)
-def test_settings_of_the_session_change_no_answer(request, oracle, spark, lake, session):
+def test_settings_of_the_session_change_no_answer(oracle, spark, lake, session):
     settings, delta, parquet = SESSIONS[session]
-    if lake.format == "delta" and session in {"not vectorised", "no Delta skipping"}:
-        request.applymarker(COUNTS_NO_ROW_GROUPS_OF_FILES_READ_NEEDLESSLY)
     with conf(spark, settings):
         oracle.check(lake, Keys.of("id", pa.array([60, 90])), expected=delta if lake.format == "delta" else parquet)
 

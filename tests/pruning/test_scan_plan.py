@@ -171,6 +171,23 @@ def test_storage_sees_a_list_only_where_that_can_skip_something(values, is_parti
     assert (RowTest.IN_LIST, expected) == (decision.test, decision.is_pushed)
 
 
+@pytest.mark.parametrize(
+    ("bounds", "rows", "size", "values", "expected"),
+    [
+        ((0, 86_399), 30_000, 80_000, range(70_000, 72_000), False),
+        ((0, 86_399), 3_000_000, 8_000_000, range(70_000, 72_000), True),
+        ((0, 86_399), 30_000, 80_000, range(70_000, 70_020), True),
+        ((1, 12), 30_000, 160_000, range(3, 6), True),
+        ((1, 12), 30_000, 80_000, range(3, 6), False),
+    ],
+    ids=["a dictionary as large as the rest", "beside much else", "few matches", "few values", "two reads more"],
+)
+def test_storage_sees_ranges_where_looking_costs_little_or_few_rows_match(bounds, rows, size, values, expected):
+    groups = replace(files([bounds] * 3, rows=rows), sizes=np.full(3, size))
+    (decision,) = plan_scan(groups, None, [keys(*values)], DELTA, OPTIONS).decisions
+    assert (RowTest.RANGES, expected) == (decision.test, decision.is_pushed)
+
+
 def test_storage_does_not_see_a_list_on_a_column_it_knows_nothing_of():
     unknown = replace(files([(0, 999)]), columns={"k": ColumnStatistics.of(BIGINT, [(None, None, None)])})
     options = replace(OPTIONS, min_filter_ratio=0.0, max_ranges=4)
