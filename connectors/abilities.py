@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pyspark.sql import SparkSession
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType, TimestampNTZType, UserDefinedType
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DateType,
+    DecimalType,
+    MapType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+    UserDefinedType,
+)
 
 from connectors.base import Table
 from connectors.columns import Column
@@ -16,6 +26,13 @@ from pruning.scan_plan import ScanAbilities
 _VECTORISED = "spark.sql.parquet.enableVectorizedReader"
 _NESTED_VECTORISED = "spark.sql.parquet.enableNestedColumnVectorizedReader"
 _PARQUET_PUSHDOWN = "spark.sql.parquet.filterPushdown"
+# Types of which a conf alone says whether the reader takes a predicate.
+_PUSHDOWN_OF = {
+    DateType: f"{_PARQUET_PUSHDOWN}.date",
+    DecimalType: f"{_PARQUET_PUSHDOWN}.decimal",
+    TimestampType: f"{_PARQUET_PUSHDOWN}.timestamp",
+}
+_NESTED_PUSHDOWN = "spark.sql.optimizer.nestedPredicatePushdown.supportedFileSources"
 _DELTA_SKIPPING = "spark.databricks.delta.stats.skipping"
 # Without a zone, a timestamp has no counterpart among the predicates that the reader can write for Parquet.
 _NOT_PUSHED = {TimestampNTZType()}
@@ -46,7 +63,18 @@ def _push_refusal(spark: SparkSession, table: Table, types: Iterable[DataType]) 
 
 def _reaches_row_groups(spark: SparkSession, column: Column) -> bool:
     """Whether Spark's Parquet reader takes a predicate on the column; one on a partition column never needs it."""
-    return column.is_partition or (_is_on(spark, _PARQUET_PUSHDOWN) and column.spark_type not in _NOT_PUSHED)
+    if column.is_partition:
+        return True
+    confs = [_PARQUET_PUSHDOWN, *(conf for kind, conf in _PUSHDOWN_OF.items() if isinstance(column.spark_type, kind))]
+    if len(column.path) > 1 and not _pushes_nested(spark):
+        return False
+    return column.spark_type not in _NOT_PUSHED and all(_is_on(spark, conf) for conf in confs)
+
+
+def _pushes_nested(spark: SparkSession) -> bool:
+    """Whether Spark hands predicates on fields of a column to Parquet files."""
+    sources = str(spark.conf.get(_NESTED_PUSHDOWN, "parquet,orc"))
+    return "parquet" in {each.strip().lower() for each in sources.split(",")}
 
 
 def _is_on(spark: SparkSession, conf: str) -> bool:

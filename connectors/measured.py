@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
 from pruning.prune_report import Measured
 
 _ATTRIBUTE = re.compile(r"#(\d+)")
+# The listing of a read that keeps only some files, by enough of its digest; Spark cuts long descriptions short.
+_LISTING = re.compile(r"\.scanprune-[0-9a-f]{16}")
+_WITHOUT_COLUMNS = re.compile(r"FileScan \w+ [^\[\]]*\[\] ")
+_FILE_SCANS = ("FileScan", "BatchScan")
 _DROPPED = "LocalTableScan <empty>"
 # What Spark calls an action that nobody described; only a line of the user's own Python says anything.
 _CALL_SITE = re.compile(r"^(\w+) at (?!.*\.py:)\S+:\d+$")
@@ -30,20 +37,24 @@ _SHARED_NOTE = "the scan shares its tasks with others, whose bytes are not told 
 class ScanIdentity:
     """What tells the scan of one DataFrame from every other: the ids of its relation's attributes.
 
-    `reads_nothing`: the plan keeps no file, so Spark drops the scan, and no attribute of it is left to find.
+    - `reads_nothing`: the plan keeps no file, so Spark drops the scan, and no attribute of it is left to find
+    - `listing`: a name that only scans of the same kept files have, by which to find one that needs no column, such
+      as a plain count; empty where there is none, since a scan of another DataFrame may look just the same
     """
 
     attributes: frozenset[str]
     after_execution: int
     reads_nothing: bool
+    listing: str = ""
 
 
 def identity_of(df: DataFrame, *, reads_nothing: bool = False) -> ScanIdentity:
     """The identity of the table that `df` reads; executions up to here are not its actions."""
-    leaves = df._jdf.queryExecution().analyzed().collectLeaves()  # noqa: SLF001 - PySpark shows no plan otherwise
-    outputs = [leaves.apply(index).output().mkString(" ") for index in range(leaves.size())]
-    attributes = {match for output in outputs for match in _ATTRIBUTE.findall(output)}
-    return ScanIdentity(frozenset(attributes), last_execution(df.sparkSession), reads_nothing)
+    found = _without_semi_joins(df._jdf.queryExecution().analyzed()).collectLeaves()  # noqa: SLF001 - no other door
+    leaves = [found.apply(index) for index in range(found.size())]
+    attributes = {match for leaf in leaves for match in _ATTRIBUTE.findall(leaf.output().mkString(" "))}
+    listing = _listing(leaves[0]) if len(leaves) == 1 else ""
+    return ScanIdentity(frozenset(attributes), last_execution(df.sparkSession), reads_nothing, listing)
 
 
 def latest(spark: SparkSession, identity: ScanIdentity) -> tuple[Measured | None, int]:
@@ -54,8 +65,8 @@ def latest(spark: SparkSession, identity: ScanIdentity) -> tuple[Measured | None
     """
     found: list[tuple[Any, list[_Scan]]] = []
     for execution in finished_executions(spark, identity.after_execution):
-        scans = list(_scans(spark, execution.executionId(), identity))
-        if scans:
+        scans = _scans(spark, execution.executionId(), identity)
+        if any(scan.is_own for scan in scans):
             found.append((execution, scans))
     return (_measured(spark, *found[0]), len(found)) if found else (None, 0)
 
@@ -71,12 +82,34 @@ def reads(df: DataFrame, identity: ScanIdentity) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Scan:
+    """One file scan of an execution; of no files where its tasks never ran."""
+
     files: int
     rows: int
     vectorised: bool
+    is_own: bool
 
 
-_NOT_RUN = _Scan(0, 0, vectorised=True)
+def _without_semi_joins(plan: Any) -> Any:
+    """The part of a plan below the semi joins at its top, whose other sides read keys."""
+    node = plan
+    # A name may be that of a view, whose joins are its own.
+    while node.nodeName() != "SubqueryAlias" and node.children().size():
+        if node.children().size() > 1 and not (node.nodeName() == "Join" and str(node.joinType()) == "LeftSemi"):
+            return node
+        node = node.children().head()
+    return node
+
+
+def _listing(leaf: Any) -> str:
+    """The name of the listing of a relation that keeps only some files."""
+    if leaf.getClass().getSimpleName() != "LogicalRelation":
+        return ""
+    relation = leaf.relation()
+    if relation.getClass().getSimpleName() != "HadoopFsRelation":
+        return ""
+    match = _LISTING.search(relation.location().rootPaths().mkString(" "))
+    return match[0] if match else ""
 
 
 def _jvm_context(spark: SparkSession) -> Any:
@@ -97,7 +130,9 @@ def finished_executions(spark: SparkSession, after: int) -> list[Any]:
 
     Spark writes the end of an execution from a thread of its own, which may come after the action has returned.
     """
-    _jvm_context(spark).listenerBus().waitUntilEmpty()
+    with suppress(Py4JJavaError):
+        # A listener of the user's own may be slower than Spark's patience: what is there by then still counts.
+        _jvm_context(spark).listenerBus().waitUntilEmpty()
     deadline = time.monotonic() + _SECONDS_TO_SETTLE
     while True:
         executions = list(takewhile(lambda each: each.executionId() > after, _executions_from_last(spark)))
@@ -112,9 +147,12 @@ def last_execution(spark: SparkSession) -> int:
     return next((int(each.executionId()) for each in _executions_from_last(spark)), -1)
 
 
-def stage_input(spark: SparkSession, stage: int) -> tuple[int, int]:
-    """Input bytes and records of the tasks of a stage."""
-    attempt = _jvm_context(spark).statusStore().lastStageAttempt(stage)
+def stage_input(spark: SparkSession, stage: int) -> tuple[int, int] | None:
+    """Input bytes and records of the tasks of a stage; None where it never ran, or so long ago that Spark forgot it."""
+    try:
+        attempt = _jvm_context(spark).statusStore().lastStageAttempt(stage)
+    except Py4JJavaError:
+        return None
     return int(attempt.inputBytes()), int(attempt.inputRecords())
 
 
@@ -128,19 +166,41 @@ def _runs(spark: SparkSession, execution: Any) -> bool:
     return False
 
 
-def _scans(spark: SparkSession, execution_id: int, identity: ScanIdentity) -> Iterator[_Scan]:
+def _scans(spark: SparkSession, execution_id: int, identity: ScanIdentity) -> list[_Scan]:
+    """Every file scan of an execution, those of the identity among them."""
     store = _store(spark)
     nodes, values = store.planGraph(execution_id).allNodes(), store.executionMetrics(execution_id)
-    for index in range(nodes.size()):
-        node = nodes.apply(index)
-        description = str(node.desc())
+    described = [(str(node.desc()), node) for node in (nodes.apply(index) for index in range(nodes.size()))]
+    counts = [text for text, _ in described if _counts_rows(text, identity)]
+    found: dict[tuple[int, ...], _Scan] = {}
+    dropped = []
+    for description, node in described:
         if identity.reads_nothing and description.startswith(_DROPPED):
-            yield _NOT_RUN
-        if description.startswith("FileScan") and identity.attributes & set(_ATTRIBUTE.findall(description)):
-            metrics = _metrics(node, values)
-            files, rows = metrics.get("number of files read"), metrics.get("number of output rows")
-            # A scan whose tasks never ran (its rows were cached, or its stage was reused or skipped) has no metrics.
-            yield _Scan(_number(files), _number(rows or "0"), "Batched: true" in description) if files else _NOT_RUN
+            dropped.append(_Scan(0, 0, vectorised=True, is_own=True))
+        if description.startswith(_FILE_SCANS):
+            is_own = bool(identity.attributes & set(_ATTRIBUTE.findall(description))) or [description] == counts
+            # A cached plan stands in the graph once for each use, with the same counters.
+            found[_counters(node)] = _scan(description, _metrics(node, values), is_own=is_own)
+    return [*found.values(), *dropped]
+
+
+def _counts_rows(description: str, identity: ScanIdentity) -> bool:
+    """True for a scan of the identity's files that reads no column of them, of which no attribute is left."""
+    is_bare = _WITHOUT_COLUMNS.match(description) and not _ATTRIBUTE.search(description)
+    return bool(is_bare and identity.listing and identity.listing in description)
+
+
+def _scan(description: str, metrics: dict[str, str], *, is_own: bool) -> _Scan:
+    files, rows = metrics.get("number of files read"), metrics.get("number of output rows")
+    if not files and description.startswith("FileScan"):
+        # A scan whose tasks never ran (its rows were cached, or its stage was reused or skipped) has no metrics.
+        return _Scan(0, 0, vectorised=True, is_own=is_own)
+    return _Scan(_number(files or "1"), _number(rows or "0"), "Batched: true" in description, is_own)
+
+
+def _counters(node: Any) -> tuple[int, ...]:
+    metrics = node.metrics()
+    return tuple(int(metrics.apply(index).accumulatorId()) for index in range(metrics.size()))
 
 
 def _metrics(node: Any, values: Any) -> dict[str, str]:
@@ -157,16 +217,17 @@ def _number(text: str) -> int:
     return int("".join(char for char in text if char.isdigit()) or "0")
 
 
-def _measured(spark: SparkSession, execution: Any, scans: list[_Scan]) -> Measured:
-    files, rows = sum(scan.files for scan in scans), sum(scan.rows for scan in scans)
-    size, note = _bytes_scanned(spark, execution, files, rows)
+def _measured(spark: SparkSession, execution: Any, scans: Sequence[_Scan]) -> Measured:
+    own = [scan for scan in scans if scan.is_own]
+    files, rows = sum(scan.files for scan in own), sum(scan.rows for scan in own)
+    size, note = _bytes_scanned(spark, execution, scans) if files else (0, "")
     return Measured(
         action=_action(str(execution.description())),
         files_read=files,
         rows_scanned=rows,
         bytes_scanned=size,
         bytes_note=note,
-        vectorised=all(scan.vectorised for scan in scans),
+        vectorised=all(scan.vectorised for scan in own),
         seconds=(execution.completionTime().get().getTime() - execution.submissionTime()) / 1000,
     )
 
@@ -182,18 +243,41 @@ def _action(description: str) -> str:
     return site[1] if site else first
 
 
-def _bytes_scanned(spark: SparkSession, execution: Any, files: int, rows: int) -> tuple[int | None, str]:
-    """Input bytes of the stages that took in just the scan's rows; a stage of several scans takes in more."""
-    if not files:
-        return 0, ""
+def _bytes_scanned(spark: SparkSession, execution: Any, scans: Sequence[_Scan]) -> tuple[int | None, str]:
+    """Input bytes of the stages that took in just the own scans' rows; a stage of several scans takes in more."""
     hadoop = _jvm_context(spark).hadoopConfiguration()
     if hadoop.get(_VECTORED_CONF, "true") != "false":
         return None, _VECTORED_NOTE
     stages, inputs = execution.stages().iterator(), []
     while stages.hasNext():
         inputs.append(stage_input(spark, int(stages.next())))
-    read = [(size, records) for size, records in inputs if size > 0]
-    if len(read) == 1 or sum(records for _, records in read) == rows:
-        return sum(size for size, _ in read), ""
-    matching = [size for size, records in read if records == rows]
-    return (matching[0], "") if len(matching) == 1 and rows else (None, _SHARED_NOTE)
+    read = [each for each in inputs if each is not None and each[0] > 0]
+    size = _own_bytes(read, [scan for scan in scans if scan.files], is_whole=None not in inputs)
+    return size, "" if size is not None else _SHARED_NOTE
+
+
+def _own_bytes(read: Sequence[tuple[int, int]], scans: Sequence[_Scan], *, is_whole: bool) -> int | None:
+    """The bytes of the own scans among stages of so many bytes and records; None where they are not told apart.
+
+    A scan that found no row still read footers, so rows alone do not tell that a stage is of one scan: where there
+    are others, each scan must have a stage of its own rows.
+
+    >>> own, other = _Scan(1, 10, vectorised=True, is_own=True), _Scan(1, 0, vectorised=True, is_own=False)
+    >>> _own_bytes([(70, 4), (30, 6)], [own], is_whole=True)
+    100
+    >>> _own_bytes([(70, 10), (9, 0)], [own, other], is_whole=True)
+    70
+    >>> print(_own_bytes([(79, 10)], [own, other], is_whole=True))
+    None
+    """
+    own = Counter(scan.rows for scan in scans if scan.is_own)
+    # Of a stage that is not known, it is certain only by the rows that it was none of the scan's.
+    if not is_whole and 0 in own:
+        return None
+    records = Counter(count for _, count in read)
+    if all(scan.is_own for scan in scans) and sum(count for _, count in read) == sum(own.elements()):
+        return sum(size for size, _ in read)
+    every = Counter(scan.rows for scan in scans)
+    if not every <= records or any(records[rows] != count for rows, count in own.items()):
+        return None
+    return sum(size for size, rows in read if rows in own)
