@@ -1,6 +1,7 @@
 """The files behind a DataFrame, from the listing that Spark made when it was opened, and the same over fewer files.
 
-The DataFrame keeps its listing, so statistics, decision and read see the same files whatever is written meanwhile.
+Statistics, decision and read see the same files whatever is written meanwhile. The DataFrame itself does not: Spark
+lists anew what it writes to, and every DataFrame of a catalog table may share one listing.
 """
 
 from __future__ import annotations
@@ -27,6 +28,28 @@ _DIRECTORY = f"{_DATASOURCES}.PartitionDirectory"
 _FILE_STATUS = "org.apache.hadoop.fs.FileStatus"
 _CACHE = f"{_DATASOURCES}.FileStatusCache"
 _ALL_IN_MEMORY = 1 << 60
+_INDEX = f"{_DATASOURCES}.InMemoryFileIndex"
+_PINNED_INDEX = "PinnedFileIndex"
+_PINNED_ATTRIBUTE = "_scanprune_pinned_index"
+# A write refreshes each index, cached ones too, that has a root at or below its path. Roots elsewhere would escape
+# that, but by its roots Spark also refuses to overwrite a table with rows that are still to be read from it.
+_PINNED_SOURCE = f"""
+public class {_PINNED_INDEX} extends {_INDEX} {{
+    public {_PINNED_INDEX}(
+        org.apache.spark.sql.SparkSession session,
+        scala.collection.immutable.Seq roots,
+        scala.collection.immutable.Map options,
+        scala.Option schema,
+        {_CACHE} cache,
+        scala.Option partitions,
+        scala.Option nanoseconds
+    ) {{
+        super(session, roots, options, schema, cache, partitions, nanoseconds);
+    }}
+
+    public void refresh() {{}}
+}}
+"""
 # What Spark puts above a table of its catalog: its name, and the padding of `char` columns.
 _HARMLESS = ("SubqueryAlias", "Project")
 
@@ -65,11 +88,6 @@ class SparkFiles:
     def _spark(self) -> SparkSession:
         return self._df.sparkSession
 
-    @property
-    def is_pinned(self) -> bool:
-        """True where the DataFrame itself keeps to these files; False where it lists anew each time it runs."""
-        return bool(self._location.equals(self._relation.location()))
-
     def partitions(self) -> pa.Table:
         """One row a partition: its values in Spark's own types, one column for each of `partition_columns`."""
         jvm: Any = self._spark._jvm  # noqa: SLF001 - no public door leads to a file index
@@ -85,7 +103,7 @@ class SparkFiles:
         return _frame_of(self._spark, local).toArrow()
 
     def restricted(self, kept: BoolArray) -> DataFrame:
-        """The DataFrame over the files where `kept` is True alone: same columns, same listing, nothing else read."""
+        """The DataFrame over the files where `kept` is True alone: same columns, same listing, never more."""
         *above, leaf = self._path
         relation = leaf.relation()
         fewer = relation.copy(
@@ -103,15 +121,14 @@ class SparkFiles:
         return _frame_of(self._spark, plan)
 
     def _index(self, kept: BoolArray) -> Any:
-        """A file index over some of the files, listed from a cache that holds just these.
+        """A file index over some of the files, listed from a cache that holds just these, and never again.
 
         Spark takes two indexes of equal root paths for the same one, and would answer a read of the whole table
         from a cached or reused part of it. So a root that no file has, named after the kept files, tells them apart.
         """
         jvm: Any = self._spark._jvm  # noqa: SLF001
-        roots = self._location.rootPaths()
+        roots = self._relation.location().rootPaths()
         marker = jvm.org.apache.hadoop.fs.Path(roots.head(), f".scanprune-{self._digest(kept)}")
-        roots = roots.appended(marker)
         cache = jvm.org.apache.spark.sql.execution.datasources.SharedInMemoryCache(_ALL_IN_MEMORY, -1)
         cache = cache.createForNewClient()
         nothing = JvmList(self._spark, jvm.java.util.ArrayList()).as_array(_FILE_STATUS)
@@ -119,20 +136,14 @@ class SparkFiles:
             cache, f"{_CACHE}.putLeafFiles", "org.apache.hadoop.fs.Path", nothing
         )
         some = self._statuses.where(kept).map(f"{_STATUS}.fileStatus")
-        cache.putLeafFiles(roots.head(), some.as_array(_FILE_STATUS))
+        cache.putLeafFiles(marker, some.as_array(_FILE_STATUS))
         none = jvm.scala.Option.empty()
         spec = jvm.scala.Option.apply(self._location.partitionSpec()) if self.partition_columns else none
         # Without partitions Spark looks for files right below each root unless told to look below all of them.
         options = jvm.java.util.HashMap({} if self.partition_columns else {"recursiveFileLookup": "true"})
-        return jvm.org.apache.spark.sql.execution.datasources.InMemoryFileIndex(
-            self._relation.sparkSession(),
-            roots,
-            jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(options),
-            none,
-            cache,
-            spec,
-            none,
-        )
+        scala_options = jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(options)
+        session = self._relation.sparkSession()
+        return _pinned_index(self._spark, session, roots.appended(marker), scala_options, none, cache, spec, none)
 
     def _digest(self, kept: BoolArray) -> str:
         digest = hashlib.sha256("\n".join(compress(self.paths, kept)).encode())
@@ -181,6 +192,24 @@ def _path_to_relation(df: DataFrame) -> tuple[Any, ...]:
     if relation.getClass().getName() != f"{_DATASOURCES}.HadoopFsRelation":
         return ()
     return (*nodes, node) if relation.fileFormat().getClass().getName() == _PARQUET else ()
+
+
+def _pinned_index(spark: SparkSession, *arguments: Any) -> Any:
+    """A file index that keeps its first listing, of a class that each session makes once, by Spark's own compiler."""
+    made = getattr(spark, _PINNED_ATTRIBUTE, None)
+    if made is None:
+        jvm: Any = spark._jvm  # noqa: SLF001
+        compiler = jvm.org.codehaus.janino.SimpleCompiler()
+        listed = jvm.org.apache.spark.util.Utils.classForName(_INDEX, True, False)  # noqa: FBT003 - Java has no names
+        compiler.setParentClassLoader(listed.getClassLoader())
+        compiler.cook(_PINNED_SOURCE)
+        made = compiler.getClassLoader().loadClass(_PINNED_INDEX).getConstructors()[0]
+        setattr(spark, _PINNED_ATTRIBUTE, made)
+    gateway: Any = spark.sparkContext._gateway  # noqa: SLF001
+    packed = gateway.new_array(gateway.jvm.java.lang.Object, len(arguments))
+    for position, argument in enumerate(arguments):
+        packed[position] = argument
+    return made.newInstance(packed)
 
 
 def _frame_of(spark: SparkSession, plan: Any) -> DataFrame:

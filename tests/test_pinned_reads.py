@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import shutil
+import uuid
 from pathlib import Path
 
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F  # noqa: N812  its usual name
 
 from pruning import PruningOptions, explain, pruned_read, report
@@ -147,6 +149,108 @@ def test_a_parquet_directory_is_read_as_it_was_listed(spark, tmp_path):
     _write(spark, 0, 1000, path, "append", "parquet")
     assert KEYS == sorted(row.id for row in read.collect())
     assert (4, 2) == (explain(read).tables[0].files_total, report(read).measured.files_read)
+
+
+@pytest.fixture(params=["", "PARTITIONED BY (p)"], ids=["plain", "partitioned"])
+def table(spark, request):
+    """A Parquet table of the catalog: ids 0 to 39 in four files or partitions."""
+    name = f"t_{uuid.uuid4().hex}"
+    spark.sql(f"CREATE TABLE {name} (id BIGINT, p INT) USING parquet {request.param}")
+    spark.range(0, 40, 1, 4).withColumn("p", F.expr("int(id div 10)")).write.insertInto(name)
+    yield name
+    spark.sql(f"DROP TABLE IF EXISTS {name}")
+
+
+def _insert(spark, name, rows, into="INTO"):
+    spark.sql(f"INSERT {into} {name} {rows}")
+
+
+def _ids(read):
+    return sorted(row.id for row in read.collect())
+
+
+READS = [
+    pytest.param([5], {"exact": True}, [5], 1, id="some files"),
+    pytest.param([5, 15, 25, 35], {"exact": True}, [5, 15, 25, 35], 4, id="all files"),
+    pytest.param([5], {"exact": True, "options": PruningOptions(enabled=False)}, [5], None, id="switched off, exact"),
+    pytest.param([5], {"options": PruningOptions(enabled=False)}, list(range(40)), None, id="switched off"),
+]
+
+
+@pytest.mark.parametrize("cached", [False, True], ids=["", "cached"])
+@pytest.mark.parametrize(("keys", "how", "expected", "kept"), READS)
+def test_a_catalog_table_is_read_as_it_was_listed(spark, table, keys, how, expected, kept, cached):
+    read = pruned_read(spark, table, keys={"id": keys}, **how)
+    assert kept == explain(read).tables[0].files_kept
+    read = read.cache() if cached else read
+    try:
+        assert expected == _ids(read)
+        _insert(spark, table, "VALUES (5, 0), (5, 7)")
+        assert expected == _ids(read)
+        spark.catalog.refreshTable(table)
+        assert expected == _ids(read)
+    finally:
+        read.unpersist()
+    assert expected == _ids(read)
+    assert sorted([*expected, 5, 5]) == _ids(pruned_read(spark, table, keys={"id": keys}, **how))
+
+
+@pytest.mark.parametrize(("keys", "how", "expected", "kept"), READS)
+def test_overwritten_files_are_missed_aloud(spark, table, keys, how, expected, kept):
+    read = pruned_read(spark, table, keys={"id": keys}, **how)
+    assert (kept, expected) == (explain(read).tables[0].files_kept, _ids(read))
+    _insert(spark, table, "VALUES (5, 8)", "OVERWRITE")
+    with pytest.raises(Exception, match="FAILED_READ_FILE"):
+        read.collect()
+    assert [5] == _ids(pruned_read(spark, table, keys={"id": keys}, **how))
+
+
+@pytest.mark.parametrize(("keys", "how", "expected", "kept"), READS)
+def test_a_table_is_not_overwritten_by_a_read_of_itself(spark, table, keys, how, expected, kept):
+    """Spark empties the table first, so it must still see what the rows are read from."""
+    read = pruned_read(spark, table, keys={"id": keys}, **how)
+    with pytest.raises(AnalysisException, match="UNSUPPORTED_OVERWRITE"):
+        read.write.insertInto(table, overwrite=True)
+    assert (kept, expected) == (explain(read).tables[0].files_kept, _ids(read))
+    assert 40 == spark.table(table).count()
+
+
+@pytest.mark.parametrize("partitions", [[], ["p"]], ids=["plain", "partitioned"])
+@pytest.mark.parametrize(("keys", "how", "expected", "kept"), READS)
+def test_a_cached_directory_is_read_as_it_was_listed(spark, tmp_path, keys, how, expected, kept, partitions):
+    path = str(tmp_path / "directory")
+
+    def append(rows):
+        rows.write.partitionBy(*partitions).mode("append").parquet(path)
+
+    append(spark.range(0, 40, 1, 4).withColumn("p", F.expr("int(id div 10)")))
+    read = pruned_read(spark, path, keys={"id": keys}, **how).cache()
+    derived = read.selectExpr("id AS other").cache()
+    try:
+        assert (kept, expected) == (explain(read).tables[0].files_kept, _ids(read))
+        assert len(expected) == derived.count()
+        append(spark.sql("SELECT 5L AS id, p FROM VALUES (0), (7) AS t (p)"))
+        assert (expected, len(expected)) == (_ids(read), derived.count())
+        spark.catalog.refreshByPath(path)
+        assert (expected, len(expected)) == (_ids(read), derived.count())
+    finally:
+        derived.unpersist()
+        read.unpersist()
+    assert expected == _ids(read)
+    assert sorted([*expected, 5, 5]) == _ids(pruned_read(spark, path, keys={"id": keys}, **how))
+
+
+@pytest.mark.parametrize("partitioned", ["", "PARTITIONED BY (p)"], ids=["plain", "partitioned"])
+def test_an_empty_catalog_table_gives_no_warning(spark, partitioned, caplog):
+    name = f"t_{uuid.uuid4().hex}"
+    spark.sql(f"CREATE TABLE {name} (id BIGINT, p INT) USING parquet {partitioned}")
+    try:
+        read = pruned_read(spark, name, keys={"id": [5]}, exact=True)
+        _insert(spark, name, "VALUES (5, 1)")
+        assert ([], [5]) == (_ids(read), _ids(pruned_read(spark, name, keys={"id": [5]}, exact=True)))
+    finally:
+        spark.sql(f"DROP TABLE {name}")
+    assert ((), []) == (explain(read).tables[0].reasons, caplog.records)
 
 
 def test_explain_needs_no_data_file(spark, delta):
