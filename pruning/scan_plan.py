@@ -157,7 +157,12 @@ def _plan_pushes(
         if refused is not None:
             reasons.append(refused)
         elif not domain.is_none:
-            pushes.append(_push(name, domain.ranges, levels, left, options.max_ranges))
+            push = _push(name, domain.ranges, levels, left, options.max_ranges)
+            if push.containers_skipped:
+                pushes.append(push)
+            else:
+                detail = f"as far as {options.max_ranges} ranges can tell"
+                reasons.append(Reason(ReasonCode.UNCLUSTERED, name, detail))
     return tuple(pushes), tuple(reasons)
 
 

@@ -11,7 +11,7 @@ from pruning.reasons import ReasonCode
 from sample_data.nasty import tables
 from tests.oracle.answers import Keys
 from tests.oracle.lakes import Layout
-from tests.oracle.oracle import skips
+from tests.oracle.oracle import Skips, skips
 
 pytestmark = pytest.mark.spark
 
@@ -64,4 +64,6 @@ def test_no_value_is_lost_and_every_file_without_a_key_is_skipped(oracle, shared
         files = (files_around(keys, rows), -(-len(rows) // LAYOUT.file_rows)) if plain and table != "floats" else None
         nan = any(key != key for key in keys.table.column(0).to_pylist())  # noqa: PLR0124 - NaN is not itself
         reasons = (ReasonCode.NAN_KEYS,) if nan else ()
-        oracle.check(lake, keys, exact=[at % 2 == 0], expected=skips(files, None, *reasons))
+        # Spark's reader takes no predicate on a moment without a zone, of which Delta keeps what it cannot tell apart.
+        expected = Skips(files) if column == "wall_clock" else skips(files, None, *reasons)
+        oracle.check(lake, keys, exact=[at % 2 == 0], expected=expected)
