@@ -166,7 +166,8 @@ def _insert(spark, name, rows, into="INTO"):
 
 
 def _ids(read):
-    return sorted(row.id for row in read.collect())
+    """Planned anew: a DataFrame that was collected once keeps its plan, and with it the files."""
+    return sorted(row.id for row in read.select("id").collect())
 
 
 READS = [
