@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 import uuid
 from pathlib import Path
 
@@ -117,11 +118,16 @@ def test_keys_that_prune_nothing_are_still_those_of_the_moment(spark, delta, tmp
     assert [["SWITCHED_OFF"]] == [[reason.code.name for reason in each.reasons] for each in _filters(read)]
 
 
+def _slowly(batches):
+    time.sleep(1)
+    yield from batches
+
+
 def test_who_waited_for_keys_in_vain_does_not_wait_again_and_is_told(spark, delta):
     read = pruned_read(
         spark,
         delta,
-        keys={"id": spark.range(41, 43).select("id")},
+        keys={"id": spark.range(41, 43).mapInArrow(_slowly, "id bigint")},
         exact=True,
         options=PruningOptions(build_timeout_seconds=0.001),
     )
