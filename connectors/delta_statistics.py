@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  its usual name
@@ -92,10 +91,11 @@ def column_statistics(table: pa.Table, index: int, column: LogColumn) -> ColumnS
     lows, highs = table[f"l{index}"].combine_chunks(), table[f"h{index}"].combine_chunks()
     bounds = column.stored.sound(lows, highs)
     # Delta skips no file that lacks any of these, so one of them alone says nothing.
-    is_stored = np.asarray(pc.and_(lows.is_valid(), highs.is_valid()).to_numpy(zero_copy_only=False), bool)
-    is_whole = is_stored & (nulls != UNKNOWN) & (rows != UNKNOWN)
+    is_whole = _present(lows) & _present(highs) & (nulls != UNKNOWN) & (rows != UNKNOWN)
     # Writers differ in whether a NULL parent counts for its fields.
     is_vague = (nulls == 0) & (len(column.path) > 1)
+    # Nothing but NULL has no bound.
+    is_vague |= (nulls == rows) & (_present(lows) | _present(highs))
     return ColumnStatistics(
         column.type,
         bounds.lows,
@@ -133,6 +133,10 @@ def _of_partition(
         may_have_nan=~value.valid & type_.is_float,
         is_partition=True,
     )
+
+
+def _present(bounds: pa.Array) -> BoolArray:
+    return np.asarray(bounds.is_valid().to_numpy(zero_copy_only=False), bool)
 
 
 def _believed(nulls: IntArray, rows: IntArray) -> IntArray:
