@@ -147,7 +147,6 @@ def test_a_missing_file_fails_only_a_read_that_needs_it(oracle, spark, shared_la
     [
         ("", "empty|No |Cannot"),
         (" ", "No |Cannot"),
-        ("/", "No |Cannot"),
         ("/no/such/folder", "no such path|No Delta table"),
         ("../../no/../such", "no such path|No "),
         ("no_such.table", "no_such.table"),
