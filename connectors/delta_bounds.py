@@ -78,7 +78,7 @@ class Flaws:
         low, high = coded(lows, type_), coded(highs, type_)
         low_line, high_line = on_one_line(low.codes, high.codes)
         inverted = (low.valid & (high.valid & (low_line > high_line))) | low.nan
-        replaced = type_.name == "string" and any(has_replaced(each) for each in (lows, highs))
+        replaced = type_.name == "string" and any(_has_replaced(each) for each in (lows, highs))
         return Flaws(replaced, bool(inverted.any()))
 
 
@@ -255,7 +255,7 @@ def _is_ascii(ranges: RangeSet) -> bool:
     return all(int(each.packed().data.max(initial=0)) < _NOT_ASCII for each in ends)
 
 
-def has_replaced(bounds: pa.ChunkedArray) -> bool:
+def _has_replaced(bounds: pa.ChunkedArray) -> bool:
     """Whether a stored bound of strings holds U+FFFD."""
     return bool(pc.any(pc.match_substring(bounds, "\ufffd")).as_py())
 

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
+from connectors.spark_files import frame_of
 from connectors.storage import has_jvm
 from pruning.key_sets import KeyLimits
 from pruning.value_type import Physical, ValueType
@@ -69,7 +70,7 @@ def _cut(df: DataFrame, most: int) -> DataFrame:
         most, jvm.org.apache.spark.sql.types.DataTypes.IntegerType
     )
     plan = jvm.org.apache.spark.sql.catalyst.plans.logical.LocalLimit(count, df._jdf.queryExecution().analyzed())  # noqa: SLF001
-    return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)  # noqa: SLF001
+    return frame_of(spark, plan)
 
 
 def _bytes_read(df: DataFrame) -> int:

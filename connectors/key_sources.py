@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -105,8 +105,7 @@ def _from_frame(
         if isinstance(again, KeySummary):
             return Collected(source, key_filter(source.columns, again), again, frame)
         trouble = (again,)
-    unknown = KeyFilter.unknown(source.columns, "DataFrame", trouble[0])
-    return Collected(source, replace(unknown, reasons=trouble), None, frame)
+    return Collected(source, KeyFilter.unknown(source.columns, "DataFrame", *trouble), None, frame)
 
 
 def _pinned(
@@ -139,9 +138,9 @@ def _types(source: KeySource) -> list[ValueType]:
 def _always_true(
     spark: SparkSession, source: KeySource, reason: Reason, options: PruningOptions, *, exact: bool
 ) -> Collected:
-    filter_ = KeyFilter.unknown(source.columns, type(source.data).__name__, reason)
+    kind = type(source.data).__name__
     if not exact:
-        return Collected(source, filter_, None, None)
+        return Collected(source, KeyFilter.unknown(source.columns, kind, reason), None, None)
     frame = _keys_again(spark, source)
     trouble: tuple[Reason, ...] = ()
     if isinstance(source.data, DataFrame):
@@ -150,7 +149,7 @@ def _always_true(
             trouble = (Reason(ReasonCode.UNPINNED_KEYS, source.name),)
         else:
             frame, trouble = _pinned(spark, frame, source, options)
-    return Collected(source, replace(filter_, reasons=(reason, *trouble)), None, frame)
+    return Collected(source, KeyFilter.unknown(source.columns, kind, reason, *trouble), None, frame)
 
 
 def _keys_again(spark: SparkSession, source: KeySource) -> DataFrame:

@@ -58,11 +58,16 @@ def key_table(data: Any, probe_types: Sequence[ValueType], name: str) -> pa.Tabl
 def summary_of_table(table: pa.Table, options: PruningOptions, name: str, *, source: str) -> KeySummary:
     """The summary of what `key_table` gave."""
     types = [value_type_of(column.type) for column in table.columns]
-    builder = KeyBuilder(types, KeyLimits.of(options))
+    return built(table, types, KeyLimits.of(options)).finish(1, source=source, subject=name)
+
+
+def built(table: pa.Table, types: Sequence[ValueType], limits: KeyLimits) -> KeyBuilder:
+    """All rows of a table as the one partition of a build, ready to be finished."""
+    builder = KeyBuilder(types, limits)
     for batch in table.to_batches(max_chunksize=_BATCH_ROWS):
         builder.add([coded(column, type_) for column, type_ in zip(batch.columns, types, strict=True)])
     builder.close(0)
-    return builder.finish(1, source=source, subject=name)
+    return builder
 
 
 def _check_count(found: int, expected: int, name: str) -> None:

@@ -100,7 +100,7 @@ class SparkFiles:
             False,  # noqa: FBT003 - Java has no names
             jvm.scala.Option.empty(),
         )
-        return _frame_of(self._spark, local).toArrow()
+        return frame_of(self._spark, local).toArrow()
 
     def restricted(self, kept: BoolArray) -> DataFrame:
         """The DataFrame over the files where `kept` is True alone: same columns, same listing, never more."""
@@ -118,7 +118,7 @@ class SparkFiles:
         plan = leaf.copy(fewer, leaf.output(), leaf.catalogTable(), leaf.isStreaming(), leaf.stream())
         for node in reversed(above):
             plan = node.withNewChildren(JvmList(self._spark, [plan]).as_scala())
-        return _frame_of(self._spark, plan)
+        return frame_of(self._spark, plan)
 
     def _index(self, kept: BoolArray) -> Any:
         """A file index over some of the files, listed from a cache that holds just these, and never again.
@@ -212,6 +212,7 @@ def _pinned_index(spark: SparkSession, *arguments: Any) -> Any:
     return made.newInstance(packed)
 
 
-def _frame_of(spark: SparkSession, plan: Any) -> DataFrame:
+def frame_of(spark: SparkSession, plan: Any) -> DataFrame:
+    """The DataFrame of a logical plan in the JVM."""
     jvm: Any = spark._jvm  # noqa: SLF001
     return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)  # noqa: SLF001

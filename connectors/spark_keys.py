@@ -13,12 +13,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
 
 from connectors import builds
-from connectors.arrow_values import coded
 from connectors.builds import Build
 from connectors.columns import resolve
 from connectors.executed_plan import executed_plan
 from connectors.few_keys import few_rows
 from connectors.key_tasks import PIECES_DDL, merge_task, messages, partial_task
+from connectors.local_keys import built
 from pruning.errors import InvalidKeysError
 from pruning.key_builder import IncompleteBuildError, KeyBuilder
 from pruning.key_sets import KeyLimits
@@ -100,12 +100,10 @@ def _collect(df: DataFrame, types: Sequence[ValueType], limits: KeyLimits, name:
 def _summary_here(  # noqa: PLR0913, PLR0917 - what a summary is made of
     df: DataFrame, ran: DataFrame, rows: pa.Table, types: Sequence[ValueType], limits: KeyLimits, name: str
 ) -> KeySummary:
-    builder = KeyBuilder(types, limits)
-    for batch in rows.to_batches():
-        builder.add([coded(column, type_) for column, type_ in zip(batch.columns, types, strict=True)])
-    builder.close(0)
     plan = executed_plan(ran, name)
-    return builder.finish(1, source=_source(df), subject=name, versions=plan.versions, reasons=plan.reasons)
+    return built(rows, types, limits).finish(
+        1, source=_source(df), subject=name, versions=plan.versions, reasons=plan.reasons
+    )
 
 
 def _source(df: DataFrame) -> str:

@@ -57,11 +57,11 @@ class KeyFilter:
                 return "exact set"
 
     @staticmethod
-    def unknown(columns: Sequence[ProbeColumn], source: str, reason: Reason) -> KeyFilter:
+    def unknown(columns: Sequence[ProbeColumn], source: str, *reasons: Reason) -> KeyFilter:
         """A filter whose keys are not known: always true."""
         names = tuple(column.name for column in columns)
         return KeyFilter(
-            names, {}, 0, None, is_exact=False, is_empty=False, has_bloom=False, source=source, reasons=(reason,)
+            names, {}, 0, None, is_exact=False, is_empty=False, has_bloom=False, source=source, reasons=reasons
         )
 
 
