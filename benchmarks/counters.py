@@ -9,7 +9,7 @@ from pathlib import Path
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from connectors import measured
+from connectors import status_store
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +28,16 @@ class Stretch:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self._after = measured.last_execution(spark)
+        self._after = status_store.last_execution(spark)
         self._before = _bytes_read()
 
     def bytes(self) -> Bytes:
         """What was read so far, by all executions and all their tasks."""
         seen = _bytes_read()
-        executions = measured.finished_executions(self._spark, self._after)
+        executions = status_store.finished_executions(self._spark, self._after)
         # A stage is listed under an execution and under the one that this is a part of.
         stages = {int(stage) for each in executions for stage in _ids(each.stages())}
-        inputs = [measured.stage_input(self._spark, stage) for stage in stages]
+        inputs = [status_store.stage_input(self._spark, stage) for stage in stages]
         # What never ran read nothing.
         counted = sum(each[0] for each in inputs if each is not None)
         if seen is None or self._before is None:

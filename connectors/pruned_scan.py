@@ -11,7 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from connectors.base import Table
 from connectors.decide import Decided
-from connectors.measured import ScanIdentity, identity_of, latest
+from connectors.measured import latest
+from connectors.scan_identity import ScanIdentity, identity_of
 from connectors.storage import has_jvm
 from pruning.explanation import Explanation, TableFacts, explain_table
 from pruning.options import PruningOptions

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable
 from typing import TypeVar
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class SessionCache:
-    """Parquet footers, and what was read of the most recently used table versions.
+    """Parquet footers, what was read of the most recently used table versions, and how many reads keep the same files.
 
     Nothing is invalidated: a key names one immutable thing, a file by its path, size and modification time, a
     table by its id and version.
@@ -26,6 +26,7 @@ class SessionCache:
 
     def __init__(self) -> None:
         self.footers = FooterCache()
+        self.listings: Counter[str] = Counter()
         self._versions: OrderedDict[Hashable, object] = OrderedDict()
         self._lock = threading.Lock()
 

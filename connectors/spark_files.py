@@ -125,10 +125,12 @@ class SparkFiles:
 
         Spark takes two indexes of equal root paths for the same one, and would answer a read of the whole table
         from a cached or reused part of it. So a root that no file has, named after the kept files, tells them apart.
+        It comes first and has a short name, because Spark cuts the description of a scan, by which `report()` finds
+        it, after some 100 characters.
         """
         jvm: Any = self._spark._jvm  # noqa: SLF001
         roots = self._relation.location().rootPaths()
-        marker = jvm.org.apache.hadoop.fs.Path(roots.head(), f".scanprune-{self._digest(kept)}")
+        marker = jvm.org.apache.hadoop.fs.Path(roots.head(), f"/.scanprune-{self._digest(kept)}")
         cache = jvm.org.apache.spark.sql.execution.datasources.SharedInMemoryCache(_ALL_IN_MEMORY, -1)
         cache = cache.createForNewClient()
         nothing = JvmList(self._spark, jvm.java.util.ArrayList()).as_array(_FILE_STATUS)
@@ -143,7 +145,7 @@ class SparkFiles:
         options = jvm.java.util.HashMap({} if self.partition_columns else {"recursiveFileLookup": "true"})
         scala_options = jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(options)
         session = self._relation.sparkSession()
-        return _pinned_index(self._spark, session, roots.appended(marker), scala_options, none, cache, spec, none)
+        return _pinned_index(self._spark, session, roots.prepended(marker), scala_options, none, cache, spec, none)
 
     def _digest(self, kept: BoolArray) -> str:
         digest = hashlib.sha256("\n".join(compress(self.paths, kept)).encode())

@@ -10,7 +10,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from connectors import measured
+from connectors import measured, scan_identity
 from pruning import explain, pruned_read, report
 from pruning.explanation import TableExplanation
 from pruning.prune_report import Measured
@@ -133,12 +133,12 @@ def run_stock(spark: SparkSession, lake: Lake, join: StarJoin) -> Run:
     frames = _dimensions(spark, lake, join)
     began = time.perf_counter()
     fact = lake.frame(spark, join.fact)
-    identity = measured.identity_of(fact)
+    identity = scan_identity.identity_of(fact)
     asked = _asked(spark, join.sql, {**frames, join.fact: fact})
     rows = asked.collect()
     seconds = time.perf_counter() - began
     scan, _ = measured.latest(spark, identity)
-    if scan is None and not measured.reads(asked, identity):
+    if scan is None and not scan_identity.reads(asked, identity):
         scan = Measured("collect", 0, 0, 0, "Spark dropped the scan while it ran", vectorised=True, seconds=seconds)
     return Run(in_order(rows), seconds, scan, None)
 

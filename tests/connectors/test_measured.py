@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from py4j.protocol import Py4JJavaError
 
-from connectors import measured
+from connectors import measured, scan_identity, status_store
 from pruning import PruningOptions, pruned_read, report
 from tests.connectors.parquet_tables import conf, in_files, numbered
 
@@ -148,20 +148,22 @@ def test_rows_that_were_cached_are_counted_once(read):
 def test_keys_that_are_read_with_the_rows_are_not_the_scan(spark, source, other):
     probe = spark.read.format("delta" if "delta" in source else "parquet").load(source)
     joined = probe.where("v IS NOT NULL").join(other.select("k"), "k", "left_semi")
-    identity = measured.identity_of(joined)
+    identity = scan_identity.identity_of(joined)
     assert 3 * ROWS == len(joined.collect())
     found, _ = measured.latest(spark, identity)
     assert (4, 4 * ROWS) == (found.files_read, found.rows_scanned)
 
 
-def test_a_count_of_some_files_is_found_by_their_listing(spark, tmp_path):
-    folder = written(spark, tmp_path / "rows", "parquet")
-    # Without a predicate, a count needs no column. Spark cuts descriptions short, and this folder has a long name.
-    confs = conf(spark, "spark.sql.parquet.filterPushdown", "false")
-    with confs, conf(spark, "spark.sql.maxMetadataStringLength", "1000"):
+@pytest.mark.parametrize("folder", ["rows", "rows below a folder of " + 100 * "a long name "])
+def test_a_count_of_files_is_found_by_their_listing(spark, tmp_path, folder):
+    folder = written(spark, tmp_path / folder[:200], "parquet")
+    # Without a predicate, a count needs no column.
+    with conf(spark, "spark.sql.parquet.filterPushdown", "false"):
+        whole = pruned_read(spark, folder, keys={"k": list(range(4 * ROWS))})
         read = pruned_read(spark, folder, keys={"k": list(range(2 * ROWS))})
         third = pruned_read(spark, folder, keys={"k": list(range(ROWS))})
-        assert (2 * ROWS, ROWS) == (read.count(), third.count())
+        assert (4 * ROWS, 2 * ROWS, ROWS) == (whole.count(), read.count(), third.count())
+        assert (4, 4 * ROWS, 1) == (*counters(whole)[:2], actions(whole))
         files, rows, size = counters(read)
         assert (2, 2 * ROWS, 1) == (files, rows, actions(read))
         assert size > 0
@@ -169,6 +171,15 @@ def test_a_count_of_some_files_is_found_by_their_listing(spark, tmp_path):
         # Two scans of the same files are not told apart.
         assert 4 * ROWS == read.union(read).count()
         assert 1 == actions(read)
+
+
+def test_each_run_of_one_plan_is_measured(read):
+    assert [7] == [row.k for row in read.collect()]
+    first = counters(read)
+    assert (1, ROWS) == first[:2]
+    # Spark plans a DataFrame once and counts the files of a plan once.
+    assert [7] == [row.k for row in read.collect()]
+    assert (first, 2) == (counters(read), actions(read))
 
 
 def test_a_count_by_another_dataframe_is_never_counted(spark, source):
@@ -182,7 +193,7 @@ def test_a_count_by_another_dataframe_is_never_counted(spark, source):
 def test_a_slow_listener_does_not_stop_a_report(spark, read, monkeypatch):
     noop(read)
     size = counters(read)
-    context, asked = measured._jvm_context(spark), []
+    context, asked = status_store.jvm_context(spark), []
 
     def gives_up() -> None:
         asked.append(True)
@@ -199,6 +210,6 @@ def test_a_slow_listener_does_not_stop_a_report(spark, read, monkeypatch):
         def __getattr__(self, name):
             return getattr(context, name)
 
-    monkeypatch.setattr(measured, "_jvm_context", lambda _: Context())
+    monkeypatch.setattr(status_store, "jvm_context", lambda _: Context())
     assert size == counters(read)
     assert asked
