@@ -49,8 +49,9 @@ def decide(  # noqa: PLR0913, PLR0917 - what a decision rests on, each of its ow
     kept = prune(files, domains).kept & (not nothing_matches)
     row_groups = _row_groups(table, kept, columns, needed, options)
     plan = plan_scan(files, row_groups, filters, abilities, options)
-    if (plan.files.kept & ~kept).any():
-        # The scan cannot skip every file that the keys rule out, so it reads row groups of these, too.
+    while (plan.files.kept & ~kept).any():
+        # The scan cannot skip every file that the keys rule out, so it reads row groups of these, too. What they show
+        # of what their reader gets wrong may widen what is pushed, and so keep more files.
         kept = kept | plan.files.kept
         row_groups = _row_groups(table, kept, columns, needed, options)
         plan = plan_scan(files, row_groups, filters, abilities, options)

@@ -14,12 +14,12 @@ from pyspark.sql.types import StructType
 
 from connectors.base import Table
 from connectors.columns import Column, resolve
-from connectors.delta_bounds import ANY_FLAW
 from connectors.delta_files import DeltaFiles, FileCatalog
 from connectors.delta_log import Snapshot, snapshot_of
 from connectors.delta_open import pinned_frame, remote_pinned_frame
 from connectors.folding import parents_of
 from connectors.footers import FooterCache, FooterColumn, read_row_groups
+from connectors.reader_filters import NO_LIMITS, ReaderLimits, within_digits
 from connectors.session_cache import SessionCache, cache_of
 from connectors.storage import has_jvm, java_message, storage_of
 from connectors.unlisted import UnlistedTable
@@ -72,7 +72,7 @@ class DeltaSource:
     _catalog: FileCatalog
     _footers: FooterCache
     _problems: dict[Reason, None] = field(default_factory=dict)
-    _inverted: set[str] = field(default_factory=set)
+    _limits: ReaderLimits = NO_LIMITS
 
     @property
     def format(self) -> str:
@@ -128,7 +128,7 @@ class DeltaSource:
             case_sensitive=str(self._df.sparkSession.conf.get(_CASE_CONF, "false")).lower() == "true",
         )
         self._add(*result.problems)
-        self._inverted |= result.inverted
+        self._limits = self._limits.union(result.limits)
         groups = result.containers
         parents = files[parents_of(groups)]
         repeated = {name: _repeated(each, listing, parents, groups.rows) for name, each in partitions.items()}
@@ -145,7 +145,7 @@ class DeltaSource:
         return self._df
 
     def widened(self, column: str, ranges: RangeSet) -> RangeSet:
-        """A superset of `ranges` under which Delta, comparing bounds as they are stored, skips soundly."""
+        """A superset of `ranges` under which Delta, comparing bounds as stored, and the files' reader skip soundly."""
         found = resolve(self.schema, column, table=self.name, case_sensitive=True, partitions=self.partition_columns)
         if found.is_partition:
             return ranges
@@ -153,11 +153,13 @@ class DeltaSource:
         self._listed([found])
         logged = self._snapshot.log_column(found, ranges.type)
         flaws = self._catalog.flaws(logged)
-        if column in self._inverted:
-            flaws = ANY_FLAW
-        elif flaws.inverted:
+        if flaws.inverted:
             self._add(Reason(ReasonCode.STATISTICS_FAILED, column, "the least value of a file lies above its greatest"))
-        return logged.stored.comparable(ranges, flaws)
+        comparable = logged.stored.comparable(ranges, flaws)
+        digits = self._snapshot.least_digits(found, ranges.type)
+        # Footers tell the same, but of no more files than were asked for.
+        comparable = comparable if digits is None or comparable.is_none else within_digits(comparable, digits)
+        return self._limits.widened(column, comparable)
 
     def _listed(self, columns: Sequence[Column]) -> tuple[DeltaFiles, dict[str, ColumnStatistics]] | None:
         """The files and the statistics of `columns`; None, with the reason noted, where the log cannot be read."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +28,7 @@ _GENERATED = "delta.generationExpression"
 _PREFIX_PROPERTY = "delta.dataSkippingStringPrefixLength"
 _PREFIX_CONF = "spark.databricks.io.skipping.stringPrefixLength"
 _DEFAULT_PREFIX = 32
+_DECIMAL = re.compile(r"decimal\((\d+), ?(\d+)\)")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,8 +61,7 @@ class Snapshot:
     def log_column(self, column: Column, type_: ValueType) -> LogColumn:
         """The column as the log names it."""
         fields = fields_along(self.schema, column.path)
-        changes: Sequence[Any] = fields[-1].metadata.get(_TYPE_CHANGES) or ()
-        was_float = type_.name == "double" and any(change.get("fromType") == "float" for change in changes)
+        was_float = type_.name == "double" and "float" in _types_before(fields[-1])
         return LogColumn(
             column.name,
             tuple(str(field.metadata.get(_PHYSICAL_NAME, field.name)) for field in fields),
@@ -69,6 +70,14 @@ class Snapshot:
             StoredBounds(type_, self.string_prefix, was_float, self._is_source(fields[-1].name, type_)),
             column.is_partition,
         )
+
+    def least_digits(self, column: Column, type_: ValueType) -> int | None:
+        """The digits of the narrowest decimal of the same scale that the column ever was; None where it was none."""
+        if type_.name != "decimal":
+            return None
+        before = [_DECIMAL.fullmatch(each) for each in _types_before(fields_along(self.schema, column.path)[-1])]
+        digits = [int(each[1]) for each in before if each is not None and int(each[2]) == type_.scale]
+        return min(digits, default=None)
 
     def _is_source(self, name: str, type_: ValueType) -> bool:
         """True where a predicate on the column may miss partitions; names are only looked for in the text."""
@@ -90,6 +99,12 @@ class Snapshot:
     def physical_top(self, name: str) -> str:
         """The physical name of a top-level column."""
         return str(self.schema[name].metadata.get(_PHYSICAL_NAME, name))
+
+
+def _types_before(field: StructField) -> list[str]:
+    """The types that the field had before it was widened, as the log writes them."""
+    changes: Sequence[Any] = field.metadata.get(_TYPE_CHANGES) or ()
+    return [str(change.get("fromType")) for change in changes]
 
 
 def fields_along(schema: StructType, path: Sequence[str]) -> list[StructField]:

@@ -16,23 +16,27 @@ _UNITS = {1: "milliseconds", 2: "microseconds", 3: "nanoseconds"}
 class Annotation:
     """What the stored values of a leaf stand for; a field counts only where its kind has it.
 
-    Of `kind`, `NONE` is no annotation and `OTHER` is one whose values are not compared (UUID, intervals, time).
+    Of `kind`, `NONE` is no annotation, `TEXT` is an enum or a document in the order of strings, and `OTHER` is one
+    whose values are not compared (UUID, intervals, time).
     """
 
     kind: str = "NONE"
     bits: int = 0
     is_signed: bool = True
     unit: str = ""
+    is_utc: bool = False
     precision: int = 0
     scale: int = 0
 
 
-_TEXT, _OTHER, _DATE = Annotation("TEXT"), Annotation("OTHER"), Annotation("DATE")
+_STRING, _TEXT = Annotation("STRING"), Annotation("TEXT")
+_OTHER, _DATE = Annotation("OTHER"), Annotation("DATE")
 _CONVERTED: Mapping[int, Annotation] = {
-    **dict.fromkeys((0, 4, 19, 20), _TEXT),
+    0: _STRING,
+    **dict.fromkeys((4, 19, 20), _TEXT),
     6: _DATE,
-    9: Annotation("TIMESTAMP", unit="milliseconds"),
-    10: Annotation("TIMESTAMP", unit="microseconds"),
+    9: Annotation("TIMESTAMP", unit="milliseconds", is_utc=True),
+    10: Annotation("TIMESTAMP", unit="microseconds", is_utc=True),
     **{11 + step: Annotation("INT", 8 << step, is_signed=False) for step in range(4)},
     **{15 + step: Annotation("INT", 8 << step) for step in range(4)},
 }
@@ -145,14 +149,16 @@ def _annotation(element: Struct) -> Annotation:
 
 def _logical(kind: int, fields: Struct) -> Annotation:
     match kind:
-        case 1 | 4 | 12 | 13:
+        case 1:
+            return _STRING
+        case 4 | 12 | 13:
             return _TEXT
         case 5:
             return Annotation("DECIMAL", precision=fields[2], scale=fields[1])
         case 6:
             return _DATE
         case 8:
-            return Annotation("TIMESTAMP", unit=_UNITS.get(next(iter(fields[2])), ""))
+            return Annotation("TIMESTAMP", unit=_UNITS.get(next(iter(fields[2])), ""), is_utc=bool(fields[1]))
         case 10:
             return Annotation("INT", fields[1], is_signed=fields[2])
         case _:

@@ -36,7 +36,7 @@ ToCode: TypeAlias = Callable[[Any], Code | None]
 
 _BYTE_ARRAYS = ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
 _FIXED = {"INT32": "<i", "INT64": "<q", "FLOAT": "<f", "DOUBLE": "<d", "BOOLEAN": "<?"}
-_TEXTS = ("TEXT", "NONE")
+_TEXTS = ("STRING", "TEXT", "NONE")
 _MICROSECONDS = {"milliseconds": 1000, "microseconds": 1}
 _DAY = 86_400_000_000
 _INTEGER_DIGITS = {"INT32": 10, "INT64": 20}

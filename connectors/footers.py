@@ -13,6 +13,7 @@ import numpy as np
 from connectors.footer_columns import FooterColumn, leaves_under, locate
 from connectors.footer_parse import Footer, Schemas, chunk_statistics, parse_footer
 from connectors.footer_statistics import ChunkBounds, chunk_bounds, decoder
+from connectors.reader_filters import NO_LIMITS, ReaderLimits, fewer_digits, takes_predicate
 from connectors.storage import Storage
 from pruning import codes as code
 from pruning.byte_strings import ByteStrings
@@ -81,11 +82,11 @@ class FooterCache:
 
 @dataclass(frozen=True, slots=True)
 class FooterResult:
-    """Row groups in the order of their files, what could not be read, and columns with bounds in the wrong order."""
+    """Row groups in the order of their files, what could not be read, and what the files' reader cannot compare."""
 
     containers: Containers
     problems: tuple[Reason, ...]
-    inverted: frozenset[str] = frozenset()
+    limits: ReaderLimits = NO_LIMITS
 
 
 def read_row_groups(  # noqa: PLR0913 - what to read, and the three things the caller holds
@@ -113,7 +114,8 @@ def read_row_groups(  # noqa: PLR0913 - what to read, and the three things the c
             gathered.add(index, file, footer, projected, case_sensitive=case_sensitive)
     inverted = [each.column.name for each in gathered.series if any(bounds.is_inverted for bounds in each.bounds)]
     problems += [Reason(ReasonCode.STATISTICS_FAILED, name, _INVERTED) for name in inverted]
-    return FooterResult(gathered.containers(), _shortened(problems), frozenset(inverted))
+    digits = {each.column.name: each.digits for each in gathered.series if each.digits is not None}
+    return FooterResult(gathered.containers(), _shortened(problems), ReaderLimits(frozenset(inverted), digits))
 
 
 def _footers(files: Sequence[FileRef], storage: Storage, cache: FooterCache) -> Iterator[Footer | Exception]:
@@ -134,17 +136,19 @@ def _load(file: FileRef, storage: Storage, cache: FooterCache) -> Footer | Excep
 
 @dataclass(slots=True)
 class _Series:
-    """Statistics of one column, one entry per row group added so far."""
+    """Statistics of one column, one entry per row group added so far; `digits` as in `ReaderLimits`."""
 
     column: FooterColumn
     bounds: list[ChunkBounds] = field(default_factory=list)
+    file_only: list[bool] = field(default_factory=list)
+    digits: int | None = None
 
     def add_file(self, footer: Footer, *, case_sensitive: bool) -> None:
         """The row groups of one file."""
         place = locate(footer.schema, self.column, case_sensitive=case_sensitive)
         if place.leaf is None or place.type is None:
-            rows = footer.rows.tolist()
-            self.bounds.extend(ChunkBounds(nulls=count) if place.is_missing else _NOTHING for count in rows)
+            for rows in footer.rows.tolist():
+                self.add(ChunkBounds(nulls=rows) if place.is_missing else _NOTHING)
             return
         decodes = decoder(
             place.type,
@@ -152,10 +156,18 @@ class _Series:
             is_ordered=bool(footer.is_ordered[place.leaf]),
             is_gregorian=footer.is_gregorian,
         )
+        is_file_only = not takes_predicate(place.type, self.column.type)
+        digits = [each for each in (self.digits, fewer_digits(place.type, self.column.type)) if each is not None]
+        self.digits = min(digits, default=None)
         for group, rows in enumerate(footer.rows.tolist()):
             found = chunk_statistics(footer, group, place.leaf)
             known = found and chunk_bounds(found, rows, decodes, has_null_parents=place.has_null_parents)
-            self.bounds.append(known or _NOTHING)
+            self.add(known or _NOTHING, is_file_only=is_file_only)
+
+    def add(self, bounds: ChunkBounds, *, is_file_only: bool = False) -> None:
+        """One row group, which its reader cannot skip by the column if `is_file_only`."""
+        self.bounds.append(bounds)
+        self.file_only.append(is_file_only)
 
     def statistics(self) -> ColumnStatistics:
         """All entries as arrays."""
@@ -169,6 +181,7 @@ class _Series:
             has_high=np.array([high is not None for high in highs], bool),
             null_count=np.array([each.nulls for each in self.bounds], np.int64),
             may_have_nan=np.full(len(self.bounds), type_.is_float),
+            file_only=np.array(self.file_only, bool),
         )
 
 
@@ -186,7 +199,7 @@ class _Gathered:
         """A file of which only the size is known."""
         self._add(parent, file.path, UNKNOWN, file.size)
         for each in self.series:
-            each.bounds.append(_NOTHING)
+            each.add(_NOTHING)
 
     def add(
         self, parent: int, file: FileRef, footer: Footer, projected: Sequence[str] | None, *, case_sensitive: bool

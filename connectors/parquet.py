@@ -18,6 +18,7 @@ from connectors.columns import Column
 from connectors.folding import fold_column, fold_rows, parents_of
 from connectors.footers import FooterCache, FooterColumn, read_row_groups
 from connectors.parquet_open import parquet_frame
+from connectors.reader_filters import NO_LIMITS, ReaderLimits
 from connectors.spark_files import SparkFiles, spark_files
 from connectors.storage import Storage, has_jvm, java_message, storage_of
 from connectors.unlisted import UnlistedTable
@@ -77,7 +78,7 @@ class ParquetSource:
     _footers: _Footers
     _problems: dict[Reason, None] = field(default_factory=dict)
     _partition_values: pa.Table | None = None
-    _inverted: set[str] = field(default_factory=set)
+    _limits: ReaderLimits = NO_LIMITS
 
     @property
     def format(self) -> str:
@@ -136,8 +137,8 @@ class ParquetSource:
             return self._df
 
     def widened(self, column: str, ranges: RangeSet) -> RangeSet:
-        """The same ranges: row-group bounds are exact or cover more than their values; all where they make no sense."""
-        return RangeSet.all(ranges.type) if column in self._inverted and not ranges.is_none else ranges
+        """The same ranges, since row-group bounds cover their values, but for what the reader compares wrongly."""
+        return self._limits.widened(column, ranges)
 
     def _add(self, *problems: Reason) -> None:
         self._problems.update(dict.fromkeys(problems))
@@ -158,7 +159,7 @@ class ParquetSource:
         chosen = self._files.refs(files)
         result = read_row_groups(chosen, stored, projected, storage, cache, case_sensitive=case_sensitive)
         self._add(*result.problems)
-        self._inverted |= result.inverted
+        self._limits = self._limits.union(result.limits)
         return result.containers
 
     def _unread(self, files: IntArray) -> Containers:

@@ -164,7 +164,7 @@ def _explain_filter(decision: Decision, pushes: Sequence[Push], facts: TableFact
     filter_ = decision.filter
     files = _alone(facts.files, filter_)
     all_groups = facts.all_row_groups if facts.files.is_listed else None
-    groups = _alone(all_groups, filter_) if all_groups is not None else None
+    groups = _alone(all_groups.seen_by_reader(), filter_) if all_groups is not None else None
     sizes = facts.files.sizes if all_groups is None else all_groups.sizes
     is_known = facts.files.is_listed or not files.kept.any()
     return FilterExplanation(

@@ -6,7 +6,7 @@ files, row groups --prune--> kept --compact--> pushed ranges --estimate--> row t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
@@ -21,7 +21,7 @@ from pruning.ranges import RangeSet
 from pruning.reasons import Reason, ReasonCode
 from pruning.selectivity import dictionary_bytes, pass_ratio, span_ratio
 from pruning.skipping import Cause, Pruned, column_causes, prune, skip_all
-from pruning.statistics import Containers
+from pruning.statistics import ColumnStatistics, Containers
 
 # `spark.sql.parquet.pushdown.inFilterThreshold`, as it is by default.
 _LOOKED_UP = 10
@@ -120,7 +120,8 @@ def plan_scan(
 ) -> ScanPlan:
     """Decide what to read of `files` and of the `row_groups` of those that are kept."""
     domains = column_domains(filters)
-    readable = None if row_groups is None else row_groups.without(abilities.file_only)
+    abilities = replace(abilities, file_only=_file_only(row_groups, abilities))
+    readable = None if row_groups is None else row_groups.seen_by_reader(abilities.file_only)
     levels = [level for level in (None if abilities.names_files else files, readable) if level is not None]
     pushes, refusals = _plan_pushes(levels, domains, abilities, options)
     named = {name for name, each in domains.items() if abilities.names_files and _skipped(files, name, each).any()}
@@ -135,6 +136,17 @@ def plan_scan(
     scanned = (files, kept_files) if row_groups is None or kept_groups is None else (row_groups, kept_groups)
     decisions = tuple(_decide(each, *scanned, abilities, options) for each in filters)
     return ScanPlan(kept_files, kept_groups, pushes, decisions, reasons)
+
+
+def _file_only(row_groups: Containers | None, abilities: ScanAbilities) -> frozenset[str]:
+    """Also the columns on which the reader takes no predicate in any file whose row groups are known."""
+    columns = row_groups.columns.items() if row_groups is not None else ()
+    hidden = {name for name, each in columns if _has_bounds(each) and not _has_bounds(each.seen_by_reader())}
+    return abilities.file_only | hidden
+
+
+def _has_bounds(column: ColumnStatistics) -> bool:
+    return bool((column.has_low | column.has_high).any())
 
 
 def _plan_pushes(
@@ -187,7 +199,7 @@ def _why_not_pushed(  # noqa: PLR0913, PLR0917 - the evidence for each reason
 ) -> Reason | None:
     """`worth` is what the column skips beside those that are pushed, `alone` what it would without them."""
     columns = [level.columns[name] for level in levels if name in level.columns]
-    known = any(bool((each.has_low | each.has_high).any()) for each in columns)
+    known = any(_has_bounds(each) for each in columns)
     if domain.is_none:
         return None
     if abilities.push_refusal is not None:

@@ -34,7 +34,9 @@ class ColumnStatistics:
     `lows` and `highs` hold `n` codes of `type`; an entry counts only where `has_low`, `has_high` say so and
     anything may stand elsewhere. Bounds are sound: no value but NaN lies outside of them, so a connector
     widens what its storage truncates. `null_count` is `UNKNOWN` where storage does not tell. `may_have_nan`
-    is False only where NaN is known to be absent. `is_partition` marks exact values from the layout.
+    is False only where NaN is known to be absent. `is_partition` marks exact values from the layout. `file_only`
+    marks row groups that their reader cannot skip by the column, since it takes no predicate on what the file holds;
+    None marks none.
     """
 
     type: ValueType
@@ -45,6 +47,7 @@ class ColumnStatistics:
     null_count: IntArray
     may_have_nan: BoolArray
     is_partition: bool = False
+    file_only: BoolArray | None = None
 
     def __post_init__(self) -> None:
         arrays = (self.lows, self.highs, self.has_low, self.has_high, self.null_count, self.may_have_nan)
@@ -90,6 +93,19 @@ class ColumnStatistics:
             has_high=self.has_high[indices],
             null_count=self.null_count[indices],
             may_have_nan=self.may_have_nan[indices],
+            file_only=None if self.file_only is None else self.file_only[indices],
+        )
+
+    def seen_by_reader(self) -> ColumnStatistics:
+        """The same, unknown where `file_only`."""
+        if self.file_only is None or not self.file_only.any():
+            return self
+        return replace(
+            self,
+            has_low=self.has_low & ~self.file_only,
+            has_high=self.has_high & ~self.file_only,
+            null_count=np.where(self.file_only, UNKNOWN, self.null_count),
+            may_have_nan=self.may_have_nan | self.file_only,
         )
 
     def domain(self, index: int, rows: int = UNKNOWN) -> Domain:
@@ -175,9 +191,10 @@ class Containers:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def without(self, columns: Collection[str]) -> Containers:
-        """The same containers, of whose `columns` nothing is known."""
-        return replace(self, columns={name: each for name, each in self.columns.items() if name not in columns})
+    def seen_by_reader(self, file_only: Collection[str] = ()) -> Containers:
+        """The same row groups with what their reader can skip them by: nothing of the columns `file_only`."""
+        seen = {name: each.seen_by_reader() for name, each in self.columns.items() if name not in file_only}
+        return replace(self, columns=seen)
 
     def __getitem__(self, index: int) -> Container:
         rows = int(self.rows[index])

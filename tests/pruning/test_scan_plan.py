@@ -224,3 +224,21 @@ def test_why_row_groups_cannot_be_skipped_is_said():
     plan = plan_scan(files(TEN_FILES[:2]), row_groups_of(TEN_FILES[:4]), [keys(5)], abilities, OPTIONS)
     assert () == plan.pushes
     assert [ReasonCode.NO_READER_FILTER] == [reason.code for reason in plan.reasons]
+
+
+@pytest.mark.parametrize(
+    ("hidden", "kept", "codes"),
+    [
+        ([False, False, False, False], [True, False, False, False], []),
+        ([False, True, False, True], [True, True, False, True], []),
+        ([True] * 4, [True] * 4, [ReasonCode.NO_READER_FILTER]),
+    ],
+    ids=["none", "some", "all"],
+)
+def test_row_groups_whose_reader_takes_no_predicate_are_kept(hidden, kept, codes):
+    groups = row_groups_of(TEN_FILES[:4])
+    column = replace(groups.columns["k"], file_only=np.array(hidden))
+    plan = plan_scan(files(TEN_FILES[:2]), replace(groups, columns={"k": column}), [keys(5)], PARQUET, OPTIONS)
+    assert plan.row_groups is not None
+    assert ([True, False], kept) == (plan.files.kept.tolist(), plan.row_groups.kept.tolist())
+    assert codes == [reason.code for reason in plan.reasons]
