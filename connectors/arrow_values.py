@@ -36,10 +36,6 @@ class CodedArray:
         """How many values are NULL."""
         return int(len(self.valid) - np.count_nonzero(self.valid) - np.count_nonzero(self.nan))
 
-    def present(self) -> Codes:
-        """The codes of the values that are neither NULL nor NaN."""
-        return self.codes if self.valid.all() else self.codes.take(np.flatnonzero(self.valid))
-
 
 def value_type_of(arrow_type: pa.DataType) -> ValueType:
     """The Spark type that holds every value of an Arrow type; `UnsupportedTypeError` where none can."""

@@ -135,11 +135,6 @@ class DeltaSource:
         statistics = {**groups.columns, **repeated}
         return Containers(groups.kind, groups.names, groups.rows, groups.sizes, statistics, parents)
 
-    def deleted_rows(self) -> IntArray:
-        """How many rows of each file of `files` deletion vectors mark as gone."""
-        listed = self._listed(())
-        return np.zeros(1, np.int64) if listed is None else listed[0].deleted
-
     def read(self, kept: BoolArray | None) -> DataFrame:  # noqa: ARG002 - Delta skips by the predicate
         """The pinned table."""
         return self._df

@@ -46,7 +46,7 @@ class Uris(Sequence[str]):
 class DeltaFiles:
     """The `n` files of a version in the order of their paths.
 
-    `rows` are those in the file, of which deletion vectors mark `deleted` as gone; `modified` are milliseconds.
+    `rows` are those in the file, also where deletion vectors mark them as gone; `modified` are milliseconds.
     `broken` counts the files whose statistics cannot be parsed whole.
     """
 
@@ -54,7 +54,6 @@ class DeltaFiles:
     rows: IntArray
     sizes: IntArray
     modified: IntArray
-    deleted: IntArray
     broken: int
 
     def __len__(self) -> int:
@@ -115,13 +114,12 @@ class FileCatalog:
 
 
 def _files(root: str, table: pa.Table) -> DeltaFiles:
-    numbers = {name: np.asarray(table[name].to_numpy(), np.int64) for name in ("size", "modified", "deleted")}
+    numbers = {name: np.asarray(table[name].to_numpy(), np.int64) for name in ("size", "modified")}
     broken = int(np.count_nonzero(table["broken"].to_numpy(zero_copy_only=False)))
     return DeltaFiles(
         Uris(root, table["path"]),
         row_counts(table),
         numbers["size"],
         numbers["modified"],
-        numbers["deleted"],
         broken,
     )

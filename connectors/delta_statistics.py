@@ -46,7 +46,7 @@ class LogColumn:
 
 
 def listing(actions: DataFrame, columns: Sequence[LogColumn]) -> DataFrame:
-    """One row per file: path, vector, size, modified, deleted, rows, broken, and `l0 h0 n0 l1 ...` of `columns`.
+    """One row per file: path, vector, size, modified, rows, broken, and `l0 h0 n0 l1 ...` of `columns`.
 
     For a partition column `l` is its value and `n` tells whether it is NULL.
     """
@@ -56,7 +56,6 @@ def listing(actions: DataFrame, columns: Sequence[LogColumn]) -> DataFrame:
         add["deletionVector"]["pathOrInlineDv"].alias("vector"),
         add["size"].alias("size"),
         add["modificationTime"].alias("modified"),
-        F.coalesce(add["deletionVector"]["cardinality"], F.lit(0)).alias("deleted"),
         add["partitionValues"].alias("partition"),
         _parsed(add["stats"], columns).alias("stats"),
     )
@@ -66,7 +65,6 @@ def listing(actions: DataFrame, columns: Sequence[LogColumn]) -> DataFrame:
         "vector",
         "size",
         "modified",
-        "deleted",
         F.col("stats").getField("numRecords").alias("rows"),
         F.col("stats").getField(_BROKEN).isNotNull().alias("broken"),
         *named,

@@ -1,4 +1,4 @@
-"""`ByteStrings`: many byte strings in two flat arrays, sorted and ranked without a Python object each."""
+"""`ByteStrings`: many byte strings in two flat arrays, taken and joined without a Python object each."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import numpy.typing as npt
 IntArray = npt.NDArray[np.int64]
 ByteArray = npt.NDArray[np.uint8]
 
-_WORD = 8
-# Positions are expanded to one index per byte of a word; a block keeps that expansion in the cache.
+# Positions are expanded to one index per byte; a block keeps that expansion in the cache.
 _BLOCK = 1 << 16
 
 
@@ -90,48 +89,3 @@ class ByteStrings:
             positions = np.repeat(starts[block] - offsets[:-1][block], lengths[block]) + np.arange(first, last)
             data[first:last] = self.data[positions]
         return ByteStrings(data, offsets)
-
-    def ranks(self) -> IntArray:
-        """Dense rank of each string: equal strings share a rank, order is kept, the least has 0."""
-        count = len(self)
-        ranks, order, open_positions = np.zeros(count, np.int64), np.arange(count), np.arange(count)
-        depth, longest = 0, int(self.lengths().max(initial=0))
-        # Each pass orders the still undecided strings by their next word and closes what became unique.
-        while len(open_positions) and depth <= longest:
-            members = order[open_positions]
-            words = self._words(members, depth)
-            depth += _WORD
-            if (words == words[0]).all():
-                continue
-            resorted = np.lexsort((words, ranks[members]))
-            members, words = members[resorted], words[resorted]
-            order[open_positions] = members
-            group = ranks[members]
-            starts = np.ones(len(members), bool)
-            starts[1:] = (group[1:] != group[:-1]) | (words[1:] != words[:-1])
-            ranks[members] = open_positions[np.maximum.accumulate(np.where(starts, np.arange(len(members)), 0))]
-            shared = ~starts | np.append(~starts[1:], [False])
-            open_positions = open_positions[shared]
-        # Only trailing NUL bytes are left to tell strings of equal words apart.
-        return _dense_pairs(ranks, self.lengths())
-
-    def _words(self, members: IntArray, depth: int) -> npt.NDArray[np.uint64]:
-        """The 8 bytes at `depth` of each member as a big-endian number, zero beyond the end."""
-        words = np.empty(len(members), np.uint64)
-        padded = self.data if len(self.data) else np.zeros(1, np.uint8)
-        for begin in range(0, len(members), _BLOCK):
-            block = members[begin : begin + _BLOCK]
-            positions = (self.offsets[block] + depth)[:, None] + np.arange(_WORD)
-            inside = positions < self.offsets[block + 1][:, None]
-            taken = np.where(inside, padded[np.minimum(positions, len(padded) - 1)], np.uint8(0))
-            words[begin : begin + _BLOCK] = taken.reshape(-1).view(">u8")
-        return words
-
-
-def _dense_pairs(first: IntArray, second: IntArray) -> IntArray:
-    order = np.lexsort((second, first))
-    changed = np.ones(len(first), bool)
-    changed[1:] = (np.diff(first[order]) != 0) | (np.diff(second[order]) != 0)
-    ranks = np.empty(len(first), np.int64)
-    ranks[order] = np.cumsum(changed) - 1
-    return ranks

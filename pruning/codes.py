@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pruning.byte_strings import ByteStrings, IntArray
+from pruning.string_order import ranks, sorted_distinct
 from pruning.value_type import FLOATS, INTEGER_BITS, Physical, ValueType
 
 Codes: TypeAlias = IntArray | ByteStrings
@@ -82,11 +83,6 @@ def decode(type_: ValueType, codes: Codes) -> list[Any]:
     return [from_code(codes[index]) for index in range(len(codes))]
 
 
-def take(codes: Codes, indices: npt.NDArray[np.integer[Any]]) -> Codes:
-    """The codes at `indices`."""
-    return codes.take(indices)
-
-
 def concat(type_: ValueType, parts: Sequence[Codes]) -> Codes:
     """All codes of `parts`, one part after the other."""
     if type_.physical is Physical.INT64:
@@ -97,10 +93,7 @@ def concat(type_: ValueType, parts: Sequence[Codes]) -> Codes:
 def sort_unique(codes: Codes) -> Codes:
     """The distinct codes in ascending order."""
     if isinstance(codes, ByteStrings):
-        ranks = codes.ranks()
-        first = np.zeros(int(ranks.max(initial=-1)) + 1, np.int64)
-        first[ranks[::-1]] = np.arange(len(codes))[::-1]
-        return codes.take(first)
+        return sorted_distinct(codes)
     # np.unique hashes integers before it sorts them, which takes far longer than sorting.
     ordered = np.sort(codes)
     is_first = np.ones(len(ordered), bool)
@@ -117,9 +110,9 @@ def on_one_line(*arrays: Codes) -> tuple[IntArray, ...]:
         return tuple(array for array in arrays if isinstance(array, np.ndarray))
     # An array that comes twice, as both ends of single values, is ranked once.
     distinct = {id(array): array for array in arrays if isinstance(array, ByteStrings)}
-    ranks = ByteStrings.concat(distinct.values()).ranks() * 2
+    ranked = ranks(ByteStrings.concat(distinct.values())) * 2
     ends = np.cumsum([len(array) for array in distinct.values()])
-    lines = dict(zip(distinct, np.split(ranks, ends[:-1]), strict=True))
+    lines = dict(zip(distinct, np.split(ranked, ends[:-1]), strict=True))
     return tuple(lines[id(array)] for array in arrays)
 
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from pruning import intervals
 from pruning.byte_strings import IntArray
-from pruning.intervals import BoolArray
 from pruning.ranges import RangeSet
 from pruning.statistics import ColumnStatistics
 
@@ -42,12 +41,6 @@ def compact(ranges: RangeSet, evidence: Sequence[Evidence], most: int) -> RangeS
     held = np.flatnonzero(inner)
     best = held[np.argsort(inner[held], kind="stable")[::-1][: most - 1]]
     return ranges.bridged(np.sort(best) + 1)
-
-
-def skippable(ranges: RangeSet, column: ColumnStatistics) -> BoolArray:
-    """For each container, whether its bounds lie in a gap of `ranges`."""
-    keys, bounds = column.against(ranges)
-    return ~intervals.overlap(keys, *bounds)
 
 
 def _gap_weights(ranges: RangeSet, evidence: Evidence) -> IntArray:

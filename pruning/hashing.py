@@ -13,11 +13,7 @@ Spark hashes the stored form of a value, so the type matters as much as the valu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
-
 import numpy as np
-import numpy.typing as npt
 
 from pruning import xxhash64
 from pruning.byte_strings import ByteArray, ByteStrings, IntArray
@@ -26,43 +22,7 @@ from pruning.value_type import ValueType
 from pruning.xxhash64 import Hashes, Seeds
 
 SPARK_SEED = 42
-_FLOAT_NAN, _DOUBLE_NAN = 0x7FC00000, 0x7FF8000000000000
 _SIGN_BIT = np.uint8(0x80)
-
-
-class CodedColumn(Protocol):
-    """Values of one column: `codes` counts where `valid`; what is neither valid nor `nan` is NULL."""
-
-    @property
-    def type(self) -> ValueType: ...  # noqa: D102
-    @property
-    def codes(self) -> Codes: ...  # noqa: D102
-    @property
-    def valid(self) -> npt.NDArray[np.bool_]: ...  # noqa: D102
-    @property
-    def nan(self) -> npt.NDArray[np.bool_]: ...  # noqa: D102
-
-
-def row_hashes(columns: Sequence[CodedColumn]) -> Hashes:
-    """`xxhash64(first, second, ...)` of each row; `ValueError` for no columns.
-
-    The hash so far seeds the next column, and NULL leaves it alone.
-    """
-    if not columns:
-        msg = "Cannot hash rows of no columns: expected at least one"
-        raise ValueError(msg)
-    hashes = np.full(len(columns[0].valid), SPARK_SEED, np.uint64)
-    for column in columns:
-        hashes = _chained(column, hashes)
-    return hashes
-
-
-def _chained(column: CodedColumn, seeds: Hashes) -> Hashes:
-    hashes = hash_codes(column.type, column.codes, seeds)
-    if column.nan.any():
-        hashes = np.where(column.nan, hash_nans(column.type, len(seeds), seeds), hashes)
-    present = column.valid | column.nan
-    return hashes if present.all() else np.where(present, hashes, seeds)
 
 
 def hash_codes(type_: ValueType, codes: Codes, seeds: Seeds = SPARK_SEED) -> Hashes:
@@ -83,13 +43,6 @@ def hash_codes(type_: ValueType, codes: Codes, seeds: Seeds = SPARK_SEED) -> Has
         case _:
             msg = f"Cannot hash int64 codes as {type_}: its codes are byte strings"
             raise ValueError(msg)
-
-
-def hash_nans(type_: ValueType, count: int, seeds: Seeds = SPARK_SEED) -> Hashes:
-    """`xxhash64` of `count` NaNs of `type_`, all of one payload as in Spark."""
-    if type_.name == "float":
-        return xxhash64.hash_ints(np.full(count, _FLOAT_NAN, np.uint32), seeds)
-    return xxhash64.hash_longs(np.full(count, _DOUBLE_NAN, np.uint64), seeds)
 
 
 def _minimal_big_endian(codes: ByteStrings) -> tuple[ByteArray, IntArray, IntArray]:

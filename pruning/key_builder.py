@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,6 @@ import numpy.typing as npt
 from pruning.codes import Codes
 from pruning.domain import Domain
 from pruning.errors import PruningError
-from pruning.hashing import CodedColumn
 from pruning.key_sets import NAN_CODE, KeyLimits, KeySet
 from pruning.key_summary import KeyColumn, KeyRows, KeySummary
 from pruning.packed_arrays import pack, unpack
@@ -24,6 +23,19 @@ from pruning.value_type import ValueType
 
 class IncompleteBuildError(PruningError):
     """Keys of some partition are missing, or came twice: a summary of them would lose or invent rows."""
+
+
+class CodedColumn(Protocol):
+    """Values of one column: `codes` counts where `valid`; what is neither valid nor `nan` is NULL."""
+
+    @property
+    def type(self) -> ValueType: ...  # noqa: D102
+    @property
+    def codes(self) -> Codes: ...  # noqa: D102
+    @property
+    def valid(self) -> npt.NDArray[np.bool_]: ...  # noqa: D102
+    @property
+    def nan(self) -> npt.NDArray[np.bool_]: ...  # noqa: D102
 
 
 class KeyBuilder:

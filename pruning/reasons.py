@@ -29,7 +29,6 @@ class ReasonCode(Enum):
     NO_READER_FILTER = "the reader of Parquet files takes no predicate on the column, so no row group is skipped by it"
     SKIPPING_DISABLED = "the session switches this kind of skipping off"
     NO_JVM = "the session has no JVM plan (Spark Connect)"
-    DELETION_VECTORS = "the file has rows deleted by a deletion vector"
     UNPINNED_KEYS = "the keys may be others when they are read again, since nothing pins them"
     UNREPEATABLE_KEYS = "the keys come from a query that may give other rows when it runs again"
 

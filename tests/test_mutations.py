@@ -117,7 +117,7 @@ MUTANTS = {
         "pruning/codes.py", "(values.astype(np.float64) + 0.0)", "values.astype(np.float64)"
     ),
     "trailing-nul-bytes-are-ignored": Mutant(
-        "pruning/byte_strings.py", "_dense_pairs(ranks, self.lengths())", "_dense_pairs(ranks, ranks)"
+        "pruning/string_order.py", "words.lengths[order[undecided]]", "np.zeros(len(undecided), np.int64)"
     ),
     "a-truncated-high-is-taken-as-it-is": Mutant(
         *(

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
+
+from connectors.arrow_values import coded
+from pruning.codes import Codes
+from pruning.key_sets import NAN_CODE
+from pruning.value_type import ValueType
 
 NAN_PAYLOADS = np.array([0x7FF8000000000000, 0x7FF8000000000001, -1], np.int64).view(np.float64)
 DIGITS_38 = 10**38 - 1
@@ -32,3 +38,9 @@ VALUES = {
     "string": pa.array(["", *("z" * length for length in range(71)), "\U0001f600", "\u00e9\u0000x" * 15, None]),
     "binary": pa.array([bytes(range(256))[-length:] for length in range(1, 71)] + [b"", b"\0", None], pa.binary()),
 }
+
+
+def key_rows(table: pa.Table, types: Sequence[ValueType]) -> tuple[Codes, ...]:
+    """The codes of rows without NULL as a key set holds them."""
+    columns = [coded(column, type_) for column, type_ in zip(table.columns, types, strict=True)]
+    return tuple(np.where(each.nan, NAN_CODE, each.codes) if each.nan.any() else each.codes for each in columns)

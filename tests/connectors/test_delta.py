@@ -296,7 +296,6 @@ def deleted(spark, tmp_path_factory):
 # 118, 123, 124: rows are those of the files, of which deletion vectors hide some.
 def test_deletion_vectors_leave_rows_physical_and_results_logical(deleted):
     assert [20, 20] == deleted.files([]).rows.tolist()
-    assert [1, 3] == sorted(deleted.deleted_rows().tolist())
     groups = deleted.row_groups(np.array([0, 1]), [column_of(deleted, "id")], None)
     assert [20, 20] == groups.rows.tolist()
     domain = Domain.of(ValueType("bigint"), 2, 3)

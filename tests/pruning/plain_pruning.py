@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from pruning.compaction import Evidence, compact, skippable
+from pruning import intervals
+from pruning.compaction import Evidence, compact
 from pruning.domain import Domain
+from pruning.intervals import BoolArray
 from pruning.ranges import RangeSet
 from pruning.skipping import Cause, Pruned, prune
 from pruning.statistics import UNKNOWN, ColumnStatistics, ContainerKind, Containers
@@ -164,6 +166,12 @@ def _bytes_skipped(
     ranges = [(keys[start], keys[end]) for start, end in zip(starts, ends, strict=True)]
     outside = [all(high < start or end < low for start, end in ranges) for low, high in files]
     return sum(weight for weight, out in zip(weights, outside, strict=True) if out)
+
+
+def skippable(ranges: RangeSet, column: ColumnStatistics) -> BoolArray:
+    """For each container, whether its bounds lie in a gap of `ranges`."""
+    keys, bounds = column.against(ranges)
+    return ~intervals.overlap(keys, *bounds)
 
 
 def assert_compacts_well(

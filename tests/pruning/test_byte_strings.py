@@ -19,42 +19,6 @@ def _list(strings: ByteStrings) -> list[bytes]:
     return [strings[index] for index in range(len(strings))]
 
 
-def _dense_ranks(items: list[bytes]) -> list[int]:
-    order = sorted(set(items))
-    return [order.index(item) for item in items]
-
-
-@LAW
-@given(ITEMS)
-def test_ranks_are_the_order_of_python_s_bytes(items):
-    assert _dense_ranks(items) == ByteStrings.of(items).ranks().tolist()
-
-
-@pytest.mark.parametrize(
-    "items",
-    [
-        pytest.param([b"a", b"a\0", b"a\0\0", b"", b"\0"], id="trailing-nul-bytes"),
-        pytest.param([b"a\0b", b"a", b"a\0", b"a\0a"], id="inner-nul-bytes"),
-        pytest.param([b"x" * 8 + b"\0", b"x" * 8, b"x" * 9, b"x" * 7], id="around-one-word"),
-        pytest.param([b"x" * 16, b"x" * 15 + b"\0", b"x" * 17, b"x" * 16 + b"\0" * 8], id="around-two-words"),
-        pytest.param([b"\xff", b"\x7f", b"\x80", b"\0", b"\xff\xff"], id="unsigned"),
-        # 88: as 16-bit units the emoji would come before U+FFFF.
-        pytest.param(["\uffff".encode(), "😀".encode(), b"z", "é".encode()], id="utf-8-beyond-16-bits"),
-        pytest.param([b"k" * 300 + bytes([last]) for last in (3, 1, 2)], id="long-common-prefix"),
-        pytest.param([b"", b"", b""], id="all-empty"),
-        pytest.param([], id="none"),
-    ],
-)
-def test_ranks_at_the_edges_of_words_and_prefixes(items):
-    assert _dense_ranks(items) == ByteStrings.of(items).ranks().tolist()
-
-
-def test_ranks_over_more_strings_than_one_block():
-    items = [b"%d" % ((number * 7919) % 100_003) for number in range(70_000)]
-    order = np.argsort(ByteStrings.of(items).ranks())
-    assert sorted(items) == [items[index] for index in order.tolist()]
-
-
 def test_taking_more_strings_than_one_block():
     items = [b"%d" % ((number * 7919) % 100_003) for number in range(140_000)]
     backwards = np.arange(len(items))[::-1]
@@ -87,7 +51,6 @@ def test_parts_that_are_windows_on_a_buffer_concatenate(parts):
     joined = ByteStrings.concat(windows)
     assert expected == _list(joined)
     assert (0, sum(map(len, expected))) == (int(joined.offsets[0]), len(joined.data))
-    assert _dense_ranks(expected) == joined.ranks().tolist()
 
 
 def test_a_window_packs_to_just_its_bytes():

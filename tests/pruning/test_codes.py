@@ -68,7 +68,7 @@ def test_sorting_leaves_each_value_once(example):
 def test_taking_and_joining_codes_do_what_lists_do(type_):
     items = list(nasty(type_))
     codes = code.encode(type_, items)
-    again = code.concat(type_, [code.empty(type_), code.take(codes, np.array([1, 0])), codes])
+    again = code.concat(type_, [code.empty(type_), codes.take(np.array([1, 0])), codes])
     assert code.decode(type_, code.encode(type_, [items[1], items[0], *items])) == code.decode(type_, again)
     assert isinstance(codes, np.ndarray) is (type_.physical is Physical.INT64)
     assert 0 == len(code.concat(type_, []))

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pruning import codes as code
-from pruning.compaction import Evidence, compact, skippable
+from pruning.compaction import Evidence, compact
 from pruning.ranges import RangeSet
 from pruning.statistics import ColumnStatistics
 from pruning.value_type import ValueType
-from tests.pruning.plain_pruning import assert_compacts_well
+from tests.pruning.plain_pruning import assert_compacts_well, skippable
 from tests.pruning.samples import ALL_TYPES, order
 from tests.pruning.strategies import LAW, specs, values
 

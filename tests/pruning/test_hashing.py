@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -10,28 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pruning import codes as code
-from pruning.codes import Codes
-from pruning.hashing import SPARK_SEED, hash_codes, hash_nans, row_hashes
+from pruning.hashing import SPARK_SEED, hash_codes
+from pruning.key_sets import NAN_CODE, row_hashes
 from pruning.value_type import ValueType
 from tests.pruning.test_xxhash64 import reference
-
-
-@dataclass(frozen=True)
-class Column:
-    type: ValueType
-    codes: Codes
-    valid: np.ndarray
-    nan: np.ndarray
-
-
-def column(type_: str, *values: Any) -> Column:
-    """Values with None for NULL; a NaN is one that differs from itself."""
-    parsed = ValueType.parse(type_)
-    nan = np.array([value is not None and value != value for value in values], bool)  # noqa: PLR0124
-    valid = np.array([value is not None for value in values], bool) & ~nan
-    filler = {"string": "", "binary": b""}.get(type_, 0)
-    present = [value if ok else filler for value, ok in zip(values, valid, strict=True)]
-    return Column(parsed, code.encode(parsed, present), valid, nan)
 
 
 def hash_one(type_: str, value: Any) -> int:
@@ -84,30 +65,14 @@ def test_equal_values_of_different_width_hash_differently():
 # Failure catalogue 67.
 @pytest.mark.parametrize(("type_", "stored"), [("float", b"\x00\x00\xc0\x7f"), ("double", b"\0" * 6 + b"\xf8\x7f")])
 def test_nan_has_one_hash(type_, stored):
-    assert [reference(stored, SPARK_SEED)] * 2 == hash_nans(ValueType(type_), 2).tolist()
-    assert [reference(stored, SPARK_SEED)] == row_hashes([column(type_, float("nan"))]).tolist()
+    assert [reference(stored, SPARK_SEED)] == hash_codes(ValueType(type_), np.array([NAN_CODE])).tolist()
 
 
 def test_the_hash_of_a_column_seeds_the_next():
-    first, second = column("int", 1, 2), column("string", "a", "b")
+    types = ValueType("int"), ValueType("string")
+    rows = tuple(code.encode(type_, values) for type_, values in zip(types, ([1, 2], ["a", "b"]), strict=True))
     expected = [reference(b"a", hash_one("int", 1)), reference(b"b", hash_one("int", 2))]
-    assert expected == row_hashes([first, second]).tolist()
-
-
-def test_null_leaves_the_seed_alone():
-    first, second = column("double", None, None, 1.0, float("nan")), column("bigint", 7, None, None, None)
-    expected = [
-        hash_one("bigint", 7),
-        SPARK_SEED,
-        hash_one("double", 1.0),
-        int(hash_nans(ValueType("double"), 1)[0]),
-    ]
-    assert expected == row_hashes([first, second]).tolist()
-
-
-def test_rows_of_no_columns_are_refused():
-    with pytest.raises(ValueError, match="expected at least one"):
-        row_hashes([])
+    assert expected == row_hashes(types, rows).tolist()
 
 
 def test_int64_codes_of_a_string_are_refused():

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pruning import string_order
 from pruning.byte_strings import ByteStrings
+from tests.pruning.soundness import assert_ranked
 
+# Few letters, so that strings share prefixes and end in NUL bytes often.
 TEXTS = st.one_of(
+    st.text(alphabet="\0\x01a\xff", max_size=20).map(lambda text: text.encode("latin-1")),
     st.binary(max_size=20),
     st.sampled_from([b"", b"\0", b"\0\0", b"abcdefgh", b"abcdefgh\0", b"abcdefghi", b"abcdefgh\xff", b"\xff" * 9]),
     st.binary(max_size=10).map(lambda tail: b"a common prefix of some length " + tail),
@@ -21,12 +25,33 @@ def listed(strings):
 @given(st.lists(TEXTS, max_size=12))
 def test_order_is_that_of_unsigned_bytes(items):
     strings = ByteStrings.of(items)
-    ranks = string_order.ranks(strings)
+    assert_ranked(items, string_order.ranks(strings))
     assert sorted(set(items)) == listed(string_order.sorted_distinct(strings))
-    assert [items.index(each) for each in sorted(items)] == [
-        items.index(items[at]) for at in ranks.argsort(kind="stable")
-    ]
-    assert len(set(items)) == len(set(ranks.tolist()))
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        pytest.param([b"a", b"a\0", b"a\0\0", b"", b"\0"], id="trailing-nul-bytes"),
+        pytest.param([b"a\0b", b"a", b"a\0", b"a\0a"], id="inner-nul-bytes"),
+        pytest.param([b"x" * 8 + b"\0", b"x" * 8, b"x" * 9, b"x" * 7], id="around-one-word"),
+        pytest.param([b"x" * 16, b"x" * 15 + b"\0", b"x" * 17, b"x" * 16 + b"\0" * 8], id="around-two-words"),
+        pytest.param([b"\xff", b"\x7f", b"\x80", b"\0", b"\xff\xff"], id="unsigned"),
+        # 88: as 16-bit units the emoji would come before U+FFFF.
+        pytest.param(["\uffff".encode(), "😀".encode(), b"z", "é".encode()], id="utf-8-beyond-16-bits"),
+        pytest.param([b"k" * 300 + bytes([last]) for last in (3, 1, 2)], id="long-common-prefix"),
+        pytest.param([b"", b"", b""], id="all-empty"),
+        pytest.param([], id="none"),
+    ],
+)
+def test_ranks_at_the_edges_of_words_and_prefixes(items):
+    assert_ranked(items, string_order.ranks(ByteStrings.of(items)))
+
+
+def test_ranks_of_many_strings():
+    items = [b"%d" % ((number * 7919) % 100_003) for number in range(70_000)]
+    order = np.argsort(string_order.ranks(ByteStrings.of(items)))
+    assert sorted(items) == [items[index] for index in order.tolist()]
 
 
 @given(st.lists(TEXTS, min_size=1, max_size=12))
