@@ -19,17 +19,10 @@ from pruning.key_filter import KeyFilter
 from pruning.options import PruningOptions
 from pruning.ranges import RangeSet
 from pruning.reasons import Reason, ReasonCode
-from pruning.selectivity import dictionary_bytes, pass_ratio, span_ratio
+from pruning.selectivity import pass_ratio
 from pruning.skipping import Cause, Pruned, column_causes, prune, skip_all
 from pruning.statistics import ColumnStatistics, Containers
-
-# `spark.sql.parquet.pushdown.inFilterThreshold`, as it is by default.
-_LOOKED_UP = 10
-_MOST_SPANNED = 0.9
-_FEW_MATCHES = 20
-_MOST_LOOKED_AT = 0.1
-# A dictionary and a page index, however small, are each a read of their own.
-_LEAST_READ = 2 * 4096
+from pruning.storage_cost import list_spans_nearly_all, looking_pays
 
 
 class RowTest(Enum):
@@ -230,29 +223,19 @@ def _decide(
     ratio = _ratio(each, scanned, kept.kept)
     test, reasons = _choose_test(each, ratio, abilities, options)
     is_literal = test in {RowTest.RANGES, RowTest.IN_LIST}
-    is_pushed = not is_literal or _helps_storage(each, test, ratio, scanned, kept.kept)
+    is_pushed = not is_literal or _is_pushed(each, test, ratio, scanned, kept.kept)
     return Decision(each, test, ratio, (*each.reasons, *reasons), is_pushed)
 
 
-def _helps_storage(each: KeyFilter, test: RowTest, ratio: float, containers: Containers, kept: BoolArray) -> bool:
-    """Whether a test by literals, as a predicate for storage, may skip more than looking at it costs to read.
-
-    For a predicate the reader opens every dictionary and page index of the column, to find row groups and pages
-    without a match. Beside large row groups that is little. Beside small ones it pays where few rows match, and for a
-    long IN list, which counts only by its span, not where that covers next to all rows.
-    """
+def _is_pushed(each: KeyFilter, test: RowTest, ratio: float, containers: Containers, kept: BoolArray) -> bool:
+    """Whether storage sees a test by literals as a predicate."""
     ((name, domain),) = each.domains.items()
     column = containers.columns.get(name)
     if column is None or column.is_partition:
         return column is not None
-    is_long = test is RowTest.IN_LIST and (domain.ranges.point_count() or 0) > _LOOKED_UP
-    if is_long and span_ratio(column, containers.rows, kept, domain) >= _MOST_SPANNED:
+    if test is RowTest.IN_LIST and list_spans_nearly_all(column, containers, kept, domain):
         return False
-    rows = np.maximum(containers.rows[kept], 1)
-    if len(rows) == 0 or ratio * float(rows.mean()) < _FEW_MATCHES:
-        return True
-    looked_at = dictionary_bytes(column.take(np.flatnonzero(kept)), rows) + _LEAST_READ
-    return int(looked_at.sum()) <= _MOST_LOOKED_AT * int(containers.sizes[kept].sum())
+    return looking_pays(column, containers, kept, ratio)
 
 
 def _ratio(each: KeyFilter, scanned: Containers, kept: BoolArray) -> float:
