@@ -21,7 +21,7 @@ from connectors.base import Table
 from connectors.columns import Column
 from connectors.storage import has_jvm
 from pruning.reasons import ReasonCode
-from pruning.scan_plan import ScanAbilities
+from pruning.scan_abilities import ScanAbilities
 
 _VECTORISED = "spark.sql.parquet.enableVectorizedReader"
 _NESTED_VECTORISED = "spark.sql.parquet.enableNestedColumnVectorizedReader"

@@ -13,7 +13,8 @@ from pruning.intervals import BoolArray
 from pruning.key_filter import KeyFilter
 from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
-from pruning.scan_plan import ScanAbilities, ScanPlan, column_domains, no_row_matches, plan_scan
+from pruning.scan_abilities import ScanAbilities
+from pruning.scan_plan import ScanPlan, column_domains, no_row_matches, plan_scan
 from pruning.skipping import prune
 from pruning.statistics import Containers
 

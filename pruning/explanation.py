@@ -12,8 +12,9 @@ from pruning import render
 from pruning.byte_strings import IntArray
 from pruning.intervals import BoolArray
 from pruning.key_filter import KeyFilter
+from pruning.pushes import Push
 from pruning.reasons import Reason
-from pruning.scan_plan import Decision, Push, ScanPlan
+from pruning.scan_plan import Decision, ScanPlan
 from pruning.skipping import Pruned, prune, skip_all
 from pruning.statistics import UNKNOWN, Containers
 

@@ -10,7 +10,8 @@ from pruning.key_filter import KeyFilter
 from pruning.options import PruningOptions
 from pruning.ranges import RangeSet
 from pruning.reasons import ReasonCode
-from pruning.scan_plan import RowTest, ScanAbilities, plan_scan
+from pruning.scan_abilities import ScanAbilities
+from pruning.scan_plan import RowTest, plan_scan
 from pruning.statistics import ColumnStatistics, ContainerKind, Containers
 from pruning.value_type import ValueType
 

@@ -1,0 +1,115 @@
+"""Which ranges of which columns storage gets as predicates: the fewest that skip what the keys could."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pruning.byte_strings import IntArray
+from pruning.compaction import Evidence, compact
+from pruning.domain import Domain
+from pruning.intervals import BoolArray
+from pruning.ranges import RangeSet
+from pruning.reasons import Reason, ReasonCode
+from pruning.scan_abilities import ScanAbilities
+from pruning.skipping import Cause, column_causes
+from pruning.statistics import ColumnStatistics, Containers
+
+
+@dataclass(frozen=True, slots=True)
+class Push:
+    """Ranges of one column that storage gets as a predicate."""
+
+    column: str
+    ranges: RangeSet
+    containers_skipped: int
+    bytes_skipped: int
+
+
+def plan_pushes(
+    levels: Sequence[Containers], domains: Mapping[str, Domain], abilities: ScanAbilities, most: int
+) -> tuple[tuple[Push, ...], tuple[Reason, ...]]:
+    """At most `most` ranges a column, and why none. The column that skips most bytes is first, then what it leaves."""
+    if not any(len(level) for level in levels):
+        return (), ()
+    left = [_weights(level) for level in levels]
+    reasons: list[Reason] = []
+    pushes: list[Push] = []
+    total = list(left)
+    waiting = {name: Domain(abilities.widen(name, each.ranges), each.null, each.nan) for name, each in domains.items()}
+    while waiting:
+        worth = {name: _bytes_skipped(domain, name, levels, left) for name, domain in waiting.items()}
+        name = max(worth, key=lambda each: worth[each])
+        domain = waiting.pop(name)
+        alone = worth[name] or _bytes_skipped(domain, name, levels, total)
+        refused = _why_not_pushed(name, domain, worth[name], alone, levels, abilities)
+        if refused is not None:
+            reasons.append(refused)
+        elif not domain.is_none:
+            push = _push(name, domain.ranges, levels, left, most)
+            if push.containers_skipped:
+                pushes.append(push)
+            else:
+                detail = f"as far as {most} ranges can tell"
+                reasons.append(Reason(ReasonCode.UNCLUSTERED, name, detail))
+    return tuple(pushes), tuple(reasons)
+
+
+def _weights(level: Containers) -> IntArray:
+    """What skipping each container is worth; one that is never read anyway is worth nothing."""
+    return np.where(level.rows == 0, 0, np.maximum(level.sizes, 1))
+
+
+def skips(level: Containers, name: str, domain: Domain) -> BoolArray:
+    """For each container, whether the statistics of one column skip it."""
+    if name not in level.columns:
+        return np.zeros(len(level), bool)
+    out: BoolArray = column_causes(level.columns[name], level, domain) != Cause.KEPT
+    return out
+
+
+def _bytes_skipped(domain: Domain, name: str, levels: Sequence[Containers], left: Sequence[IntArray]) -> int:
+    return sum(int(left[at][skips(level, name, domain)].sum()) for at, level in enumerate(levels))
+
+
+def _why_not_pushed(  # noqa: PLR0913, PLR0917 - the evidence for each reason
+    name: str, domain: Domain, worth: int, alone: int, levels: Sequence[Containers], abilities: ScanAbilities
+) -> Reason | None:
+    """`worth` is what the column skips beside those that are pushed, `alone` what it would without them."""
+    columns = [level.columns[name] for level in levels if name in level.columns]
+    known = any(_has_bounds(each) for each in columns)
+    if domain.is_none:
+        return None
+    if abilities.push_refusal is not None:
+        return Reason(abilities.push_refusal, name)
+    if domain.nan or domain.null:
+        return Reason(ReasonCode.NAN_KEYS if domain.nan else ReasonCode.NULL_KEYS, name)
+    if not known:
+        return Reason(ReasonCode.NO_READER_FILTER if name in abilities.file_only else ReasonCode.NO_STATISTICS, name)
+    detail = "but for those that other columns skip" if alone else ""
+    return Reason(ReasonCode.UNCLUSTERED, name, detail) if worth == 0 else None
+
+
+def _push(name: str, keys: RangeSet, levels: Sequence[Containers], left: list[IntArray], most: int) -> Push:
+    """The compacted ranges, with the bytes they skip taken off `left`."""
+    found = [(level.columns[name], left[at]) for at, level in enumerate(levels) if name in level.columns]
+    ranges = compact(keys, [Evidence(column, weights) for column, weights in found], most)
+    skipped, size = 0, 0
+    for at, level in enumerate(levels):
+        out = skips(level, name, Domain(ranges)) & (left[at] > 0)
+        skipped, size = skipped + int(out.sum()), size + int(left[at][out].sum())
+        left[at] = np.where(out, 0, left[at])
+    return Push(name, ranges, skipped, size)
+
+
+def file_only(row_groups: Containers | None, abilities: ScanAbilities) -> frozenset[str]:
+    """Also the columns on which the reader takes no predicate in any file whose row groups are known."""
+    columns = row_groups.columns.items() if row_groups is not None else ()
+    hidden = {name for name, each in columns if _has_bounds(each) and not _has_bounds(each.seen_by_reader())}
+    return abilities.file_only | hidden
+
+
+def _has_bounds(column: ColumnStatistics) -> bool:
+    return bool((column.has_low | column.has_high).any())
