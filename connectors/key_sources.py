@@ -96,6 +96,9 @@ def _from_frame(
 ) -> Collected:
     if isinstance(summary, Reason):
         return _always_true(spark, source, summary, options, exact=exact)
+    if not exact and (reason := _unrepeatable(summary)) is not None:
+        # A join that runs the query again needs the rows of other keys. An exact read is of the keys as they were.
+        return _always_true(spark, source, reason, options, exact=exact)
     if summary.exact or not exact:
         return Collected(source, key_filter(source.columns, summary), summary, None)
     # The semi join will read the keys again: what is summarised must be what it reads.
@@ -106,6 +109,10 @@ def _from_frame(
             return Collected(source, key_filter(source.columns, again), again, frame)
         trouble = (again,)
     return Collected(source, KeyFilter.unknown(source.columns, "DataFrame", *trouble), None, frame)
+
+
+def _unrepeatable(summary: KeySummary) -> Reason | None:
+    return next((each for each in summary.reasons if each.code is ReasonCode.UNREPEATABLE_KEYS), None)
 
 
 def _pinned(

@@ -19,6 +19,7 @@ from connectors.folding import fold_column, fold_rows, parents_of
 from connectors.footers import FooterCache, FooterColumn, read_row_groups
 from connectors.parquet_open import parquet_frame
 from connectors.reader_filters import NO_LIMITS, ReaderLimits
+from connectors.session_cache import cache_of
 from connectors.spark_files import SparkFiles, spark_files
 from connectors.storage import Storage, has_jvm, java_message, storage_of
 from connectors.unlisted import UnlistedTable
@@ -55,8 +56,20 @@ def open_parquet(
         files, detail = None, java_message(error)
     if files is None:
         return UnlistedTable(source, _FORMAT, df, (Reason(ReasonCode.STATISTICS_FAILED, source, detail),))
-    footers = _Footers(storage_of(spark), FooterCache() if cache is None else cache, max_footers)
-    return ParquetSource(source, df, files, footers)
+    return parquet_source(spark, source, df, files, max_footers, FooterCache() if cache is None else cache)
+
+
+def parquet_source(  # noqa: PLR0913, PLR0917 - what a source is made of
+    spark: SparkSession,
+    name: str,
+    df: DataFrame,
+    files: SparkFiles,
+    max_footers: int,
+    cache: FooterCache | None = None,
+) -> ParquetSource:
+    """The table that `df` reads, whose `files` are known; footers are kept in `cache`, the session's if None."""
+    kept = cache_of(spark).footers if cache is None else cache
+    return ParquetSource(name, df, files, _Footers(storage_of(spark), kept, max_footers))
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ def run(spark: SparkSession, request: Request) -> tuple[DataFrame, PrunedScan]:
     projected = [resolver.column(name) for name in request.columns] if request.columns is not None else None
     collected = collect_all(spark, sources, request.options, exact=request.exact)
     try:
-        df, record = _pruned(spark, table, collected, projected, request)
+        df, record = pruned_scan(spark, table, collected, _read_of(projected), request.options, exact=request.exact)
     except PruningError:
         raise
     except Exception as error:
@@ -69,32 +69,47 @@ def run(spark: SparkSession, request: Request) -> tuple[DataFrame, PrunedScan]:
         reason = Reason(ReasonCode.STATISTICS_FAILED, table.name, one_line(error))
         whole = UnlistedTable(table.name, table.format, table.read(None), (reason,), table.version)
         unknown = [replace(each, filter=KeyFilter.unknown(each.columns, "keys", reason)) for each in collected]
-        df, record = _pruned(spark, whole, unknown, projected, request)
+        df, record = pruned_scan(spark, whole, unknown, _read_of(projected), request.options, exact=request.exact)
     _warn(table.name, record.reasons)
     return df, record
 
 
-def _pruned(
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What is read of a table: top-level columns, all if None, and the SQL expressions that the result consists of."""
+
+    columns: tuple[str, ...] | None = None
+    selected: tuple[str, ...] | None = None
+
+
+def _read_of(projected: Sequence[Column] | None) -> Read:
+    if projected is None:
+        return Read()
+    return Read(tuple(column.path[0] for column in projected), tuple(column.selected_sql for column in projected))
+
+
+def pruned_scan(  # noqa: PLR0913 - a table, its keys, and how to read it
     spark: SparkSession,
     table: Table,
     collected: Sequence[Collected],
-    projected: Sequence[Column] | None,
-    request: Request,
+    read: Read,
+    options: PruningOptions,
+    *,
+    exact: bool = False,
 ) -> tuple[DataFrame, PrunedScan]:
     """Statistics, plan and scan for keys that are collected."""
-    options = request.options
     probes = {column.name: column for each in collected for column in each.columns}
     fields = {field.name: field.dataType for field in table.schema.fields}
     # A scan reads the top of a nested column, whatever leaf was asked for.
-    tops = fields if projected is None else {each.path[0]: None for each in (*projected, *probes.values())}
-    read_types = [fields[name] for name in tops]
-    abilities = abilities_of(spark, table, read_types, probes.values(), exact=request.exact)
-    needed = None if projected is None else tuple(tops)
+    tops = (
+        fields if read.columns is None else dict.fromkeys((*read.columns, *(each.path[0] for each in probes.values())))
+    )
+    abilities = abilities_of(spark, table, [fields[name] for name in tops], probes.values(), exact=exact)
+    needed = None if read.columns is None else tuple(tops)
     decided = decide(table, [each.filter for each in collected], probes, needed, abilities, options)
     decisions = zip(collected, decided.plan.decisions, strict=True)
     keys = [row_keys(spark, each, decision, options) for each, decision in decisions]
-    selected = None if projected is None else [each.selected_sql for each in projected]
-    df = scan(table, decided.plan, probes, keys, selected)
+    df = scan(table, decided.plan, probes, keys, read.selected)
     return df, PrunedScan.of(df, table, decided, needed, options)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from connectors.compiled import instance
 from connectors.footers import FileRef
 from connectors.jvm_lists import JvmList
 from pruning.byte_strings import IntArray
@@ -30,7 +31,6 @@ _CACHE = f"{_DATASOURCES}.FileStatusCache"
 _ALL_IN_MEMORY = 1 << 60
 _INDEX = f"{_DATASOURCES}.InMemoryFileIndex"
 _PINNED_INDEX = "PinnedFileIndex"
-_PINNED_ATTRIBUTE = "_scanprune_pinned_index"
 # A write refreshes each index, cached ones too, that has a root at or below its path. Roots elsewhere would escape
 # that, but by its roots Spark also refuses to overwrite a table with rows that are still to be read from it.
 _PINNED_SOURCE = f"""
@@ -145,7 +145,8 @@ class SparkFiles:
         options = jvm.java.util.HashMap({} if self.partition_columns else {"recursiveFileLookup": "true"})
         scala_options = jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(options)
         session = self._relation.sparkSession()
-        return _pinned_index(self._spark, session, roots.prepended(marker), scala_options, none, cache, spec, none)
+        arguments = (session, roots.prepended(marker), scala_options, none, cache, spec, none)
+        return instance(self._spark, _PINNED_INDEX, _PINNED_SOURCE, *arguments)
 
     def _digest(self, kept: BoolArray) -> str:
         digest = hashlib.sha256("\n".join(compress(self.paths, kept)).encode())
@@ -194,24 +195,6 @@ def _path_to_relation(df: DataFrame) -> tuple[Any, ...]:
     if relation.getClass().getName() != f"{_DATASOURCES}.HadoopFsRelation":
         return ()
     return (*nodes, node) if relation.fileFormat().getClass().getName() == _PARQUET else ()
-
-
-def _pinned_index(spark: SparkSession, *arguments: Any) -> Any:
-    """A file index that keeps its first listing, of a class that each session makes once, by Spark's own compiler."""
-    made = getattr(spark, _PINNED_ATTRIBUTE, None)
-    if made is None:
-        jvm: Any = spark._jvm  # noqa: SLF001
-        compiler = jvm.org.codehaus.janino.SimpleCompiler()
-        listed = jvm.org.apache.spark.util.Utils.classForName(_INDEX, True, False)  # noqa: FBT003 - Java has no names
-        compiler.setParentClassLoader(listed.getClassLoader())
-        compiler.cook(_PINNED_SOURCE)
-        made = compiler.getClassLoader().loadClass(_PINNED_INDEX).getConstructors()[0]
-        setattr(spark, _PINNED_ATTRIBUTE, made)
-    gateway: Any = spark.sparkContext._gateway  # noqa: SLF001
-    packed = gateway.new_array(gateway.jvm.java.lang.Object, len(arguments))
-    for position, argument in enumerate(arguments):
-        packed[position] = argument
-    return made.newInstance(packed)
 
 
 def frame_of(spark: SparkSession, plan: Any) -> DataFrame:

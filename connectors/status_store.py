@@ -31,7 +31,7 @@ def _executions_from_last(spark: SparkSession) -> Iterator[Any]:
 
 
 def finished_executions(spark: SparkSession, after: int) -> list[Any]:
-    """Spark's records of the executions behind the one called `after` that have ended, latest first.
+    """Spark's records of the executions behind the one called `after` that have ended well, latest first.
 
     Spark writes the end of an execution from a thread of its own, which may come after the action has returned.
     """
@@ -43,7 +43,7 @@ def finished_executions(spark: SparkSession, after: int) -> list[Any]:
         executions = list(takewhile(lambda each: each.executionId() > after, _executions_from_last(spark)))
         open_ = [each for each in executions if not each.completionTime().isDefined()]
         if all(_runs(spark, each) for each in open_) or time.monotonic() > deadline:
-            return [each for each in executions if each.completionTime().isDefined()]
+            return [each for each in executions if each.completionTime().isDefined() and not _failed(each)]
         time.sleep(_SECONDS_BETWEEN_LOOKS)
 
 
@@ -59,6 +59,11 @@ def stage_input(spark: SparkSession, stage: int) -> tuple[int, int] | None:
     except Py4JJavaError:
         return None
     return int(attempt.inputBytes()), int(attempt.inputRecords())
+
+
+def _failed(execution: Any) -> bool:
+    error = execution.errorMessage()
+    return bool(error.isDefined() and str(error.get()))
 
 
 def _runs(spark: SparkSession, execution: Any) -> bool:

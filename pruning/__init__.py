@@ -5,7 +5,7 @@ from pruning.explanation import Explanation
 from pruning.key_summary import KeySummary
 from pruning.options import PruningOptions
 from pruning.prune_report import PruneReport
-from pruning.read import explain, pruned_read, report
+from pruning.read import explain, prune, pruned_read, report
 
 __all__ = [
     "Explanation",
@@ -14,6 +14,7 @@ __all__ = [
     "PruningError",
     "PruningOptions",
     "explain",
+    "prune",
     "pruned_read",
     "report",
 ]

@@ -17,10 +17,12 @@ def _ranged(default: float, least: float, most: float) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class PruningOptions:
-    """Limits and switches of one pruned read.
+    """Limits and switches of pruning.
 
     - `enabled`: False reads unpruned (and still returns exactly what was asked for)
     - `max_build_keys`, `max_build_bytes`: an exact key set larger than this becomes min-max and a bloom filter
+    - `max_build_scan_bytes`: `prune()` runs no build side that reads more
+    - `min_probe_bytes`: `prune()` leaves alone scans that read less
     - `build_timeout_seconds`: a build that takes longer is cancelled and its filter dropped
     - `max_ranges`: how many ranges a pushed predicate may have per column
     - `max_in_list`: how many keys may be pushed as an IN list, for dictionaries, Parquet blooms and rows
@@ -37,6 +39,8 @@ class PruningOptions:
     enabled: bool = True
     max_build_keys: int = _ranged(10_000_000, 1, 1_000_000_000)
     max_build_bytes: int = _ranged(150 << 20, 1, 1 << 36)
+    max_build_scan_bytes: int = _ranged(150 << 20, 0, 1 << 40)
+    min_probe_bytes: int = _ranged(8 << 20, 0, 1 << 50)
     build_timeout_seconds: float = _ranged(120.0, 0.001, 86_400.0)
     max_ranges: int = _ranged(64, 1, 1000)
     max_in_list: int = _ranged(500, 0, 10_000)
@@ -46,34 +50,41 @@ class PruningOptions:
 
     def __post_init__(self) -> None:
         for each in fields(self):
-            _check(each, getattr(self, each.name))
+            _check(each, getattr(self, each.name), each.name)
 
     @staticmethod
     def from_confs(confs: Mapping[str, str]) -> PruningOptions:
         """Options from all confs of a Spark session; `InvalidOptionError` for a `spark.pruning.` conf of no field."""
         own = {name: text for name, text in confs.items() if name.startswith(CONF_PREFIX)}
-        return PruningOptions().with_texts({name.removeprefix(CONF_PREFIX): text for name, text in own.items()})
+        return _with_texts(PruningOptions(), own, CONF_PREFIX)
 
     def with_texts(self, texts: Mapping[str, str]) -> PruningOptions:
         """These options with some fields parsed from text."""
-        known = {each.name: each for each in fields(self)}
-        if unknown := sorted(set(texts) - set(known)):
-            msg = f"Cannot set {', '.join(map(repr, unknown))}: expected one of {', '.join(known)}"
-            raise InvalidOptionError(msg)
-        parsed: dict[str, Any] = {name: _parse(known[name], text) for name, text in texts.items()}
-        return replace(self, **parsed)
+        return _with_texts(self, texts, "")
 
 
-def _parse(known: Field[Any], text: str) -> object:
+def _with_texts(options: PruningOptions, texts: Mapping[str, str], prefix: str) -> PruningOptions:
+    """Errors name a field as the caller did, by its name after the prefix."""
+    known = {prefix + each.name: each for each in fields(options)}
+    if unknown := sorted(set(texts) - set(known)):
+        msg = f"Cannot set {', '.join(map(repr, unknown))}: expected one of {', '.join(known)}"
+        raise InvalidOptionError(msg)
+    parsed: dict[str, Any] = {known[name].name: _parse(known[name], text, name) for name, text in texts.items()}
+    for name, text in texts.items():
+        _check(known[name], parsed[known[name].name], name, text)
+    return replace(options, **parsed)
+
+
+def _parse(known: Field[Any], text: str, name: str) -> object:
     try:
         if isinstance(known.default, bool):
             return {"true": True, "false": False}[text.strip().lower()]
         return int(text) if isinstance(known.default, int) else float(text)
     except (KeyError, ValueError) as error:
-        raise _refused(known, text) from error
+        raise _refused(known, text, name) from error
 
 
-def _check(known: Field[Any], value: Any) -> None:
+def _check(known: Field[Any], value: Any, name: str, said: object = None) -> None:
     if isinstance(known.default, bool):
         valid = isinstance(value, bool)
     else:
@@ -81,11 +92,11 @@ def _check(known: Field[Any], value: Any) -> None:
         valid = isinstance(value, numbers) and not isinstance(value, bool)
         valid = valid and known.metadata["least"] <= value <= known.metadata["most"]
     if not valid:
-        raise _refused(known, value)
+        raise _refused(known, value if said is None else said, name)
 
 
-def _refused(known: Field[Any], value: object) -> InvalidOptionError:
+def _refused(known: Field[Any], value: object, name: str) -> InvalidOptionError:
     expected = "true or false"
     if known.metadata:
         expected = f"a number from {known.metadata['least']} to {known.metadata['most']}"
-    return InvalidOptionError(f"Cannot set {known.name!r} to {value!r}: expected {expected}")
+    return InvalidOptionError(f"Cannot set {name!r} to {value!r}: expected {expected}")

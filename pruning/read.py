@@ -36,7 +36,9 @@ def pruned_read(  # noqa: PLR0913 - keywords, each with one meaning
     """The rows of a table that a join with `keys` needs, without reading files and row groups that hold none.
 
     The result holds every row whose key columns equal a key, as Spark's `=` sees it, and possibly others: the
-    join stays necessary. With `exact=True` it holds no others.
+    join stays necessary. With `exact=True` it holds no others. So it serves inner and left semi joins by `=`, and
+    outer joins that keep the other side; not joins that need rows of this table without a match, or with NULL keys:
+    left, full and anti joins that keep it, and `<=>`.
 
     - `source`: a path or catalog name of a Delta table, or of Parquet files (a file, directory or glob)
     - `keys`: probe column, or tuple of columns, to the key values of the join's other side: a DataFrame with as
@@ -47,9 +49,10 @@ def pruned_read(  # noqa: PLR0913 - keywords, each with one meaning
     - `version`, `timestamp`: of a Delta table, the current version if both are None
     - `options`: `PruningOptions`; if None, from the session's confs `spark.pruning.*`
 
-    The table's version is pinned: the DataFrame gives the same rows whenever it is executed. Keys given as a
-    DataFrame are collected once, before this function returns; whoever joins with that DataFrame later pins its
-    tables too.
+    The table's version is pinned: the DataFrame gives the same rows whenever it is executed, as long as its files
+    are there. Keys given as a DataFrame are collected once, before this function returns; whoever joins with that
+    DataFrame later pins its tables too. Keys of a query that may give other rows when it runs again (a limit, a
+    sample, anything random) prune nothing unless they are cached or checkpointed, or `exact=True` asks for just them.
 
     Raises a `PruningError` for a user's mistake: `SourceNotFoundError`, `ColumnNotFoundError`,
     `InvalidKeysError`, `InvalidOptionError`. Any trouble with pruning itself gives the unpruned answer, one
@@ -70,6 +73,29 @@ def pruned_read(  # noqa: PLR0913 - keywords, each with one meaning
     return df
 
 
+def prune(df: DataFrame, *, options: PruningOptions | None = None) -> DataFrame:
+    """The same rows as `df`, whose joins filter the scans of the tables they join.
+
+    The plan of `df` says which side of a join can filter which scan. Sides that read little are run at once, before
+    this function returns; everything else of the query stays as it is. Where no filter is worth it, `df` itself is
+    returned.
+
+    - `df`: any DataFrame of a classic session, from SQL or the DataFrame API
+    - `options`: `PruningOptions`; if None, from the session's confs `spark.pruning.*`
+
+    The versions of the tables are those that `df` was planned with. Any trouble with pruning gives the unpruned
+    answer, one warning, and a reason in `explain()`. Raises `UnsupportedSessionError` for a DataFrame of Spark
+    Connect, whose plan is out of reach: name the keys, and use `pruned_read()`.
+    """
+    from connectors import pruned_query  # noqa: PLC0415 - importing this package must not load an engine
+
+    _check(None, options)
+    chosen = options if options is not None else PruningOptions.from_confs(df.sparkSession.conf.getAll)
+    pruned, record = pruned_query.prune_query(df, chosen)
+    setattr(pruned, _RECORD, record)
+    return pruned
+
+
 def _check(columns: object, options: object) -> None:
     """Raises for arguments of a type that would only fail somewhere below, in words that are not the caller's."""
     is_list = isinstance(columns, Sequence) and not isinstance(columns, str | bytes)
@@ -84,7 +110,7 @@ def _check(columns: object, options: object) -> None:
 def explain(df: DataFrame) -> Explanation:
     """What is planned for `df`, from metadata alone: no data is read.
 
-    `NotPrunedReadError` for a DataFrame that `pruned_read()` did not return.
+    `NotPrunedReadError` for a DataFrame that neither `prune()` nor `pruned_read()` returned.
     """
     explanation: Explanation = _record(df, "explain").explanation()
     return explanation
@@ -93,7 +119,7 @@ def explain(df: DataFrame) -> Explanation:
 def report(df: DataFrame) -> PruneReport:
     """What was planned for `df`, and what the latest action on it, or on a DataFrame made from it, measured.
 
-    `NotPrunedReadError` for a DataFrame that `pruned_read()` did not return.
+    `NotPrunedReadError` for a DataFrame that neither `prune()` nor `pruned_read()` returned.
     """
     prune_report: PruneReport = _record(df, "report").report()
     return prune_report
@@ -102,6 +128,6 @@ def report(df: DataFrame) -> PruneReport:
 def _record(df: DataFrame, asked: str) -> Any:
     record = getattr(df, _RECORD, None)
     if record is None:
-        msg = f"Cannot {asked} a DataFrame that pruned_read() did not return: pass the very one it returned"
+        msg = f"Cannot {asked} a DataFrame that prune() or pruned_read() did not return: pass the very one it returned"
         raise NotPrunedReadError(msg)
     return record

@@ -123,6 +123,29 @@ def _slowly(batches):
     yield from batches
 
 
+@pytest.mark.parametrize("how", ["limit", "sample", "random"])
+def test_keys_that_a_join_may_not_see_again_prune_nothing(spark, delta, how, caplog):
+    """A join runs the query of its keys once more, and then needs the rows of other keys."""
+    every = spark.range(0, 50, 1, 2).toDF("k")
+    keys = {"limit": every.limit(5), "sample": every.sample(0.2, seed=3), "random": every.where("rand() < 0.2")}[how]
+    read = pruned_read(spark, delta, keys={"id": keys})
+    (table,) = explain(read).tables
+    assert (1000, table.files_total) == (read.count(), table.files_kept)
+    assert ["UNREPEATABLE_KEYS"] == [reason.code.name for reason in table.filters[0].reasons]
+    assert "may give other rows when it runs again" in caplog.text
+    caplog.clear()
+    kept = keys.cache()
+    try:
+        again = pruned_read(spark, delta, keys={"id": kept})
+        assert {row.k for row in kept.collect()} <= {row.id for row in again.collect()}
+        (table,) = explain(again).tables
+        assert (1, (), "") == (table.files_kept, table.filters[0].reasons, caplog.text)
+    finally:
+        keys.unpersist()
+    alone = pruned_read(spark, delta, keys={"id": keys}, exact=True)
+    assert (alone.count(), 1) == (len(alone.collect()), explain(alone).tables[0].files_kept)
+
+
 def test_who_waited_for_keys_in_vain_does_not_wait_again_and_is_told(spark, delta):
     read = pruned_read(
         spark,

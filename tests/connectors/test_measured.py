@@ -213,3 +213,11 @@ def test_a_slow_listener_does_not_stop_a_report(spark, read, monkeypatch):
     monkeypatch.setattr(status_store, "jvm_context", lambda _: Context())
     assert size == counters(read)
     assert asked
+
+
+def test_an_action_that_failed_measured_nothing(read):
+    noop(read)
+    found = counters(read)
+    with pytest.raises(Exception, match="not this one"):
+        read.selectExpr("raise_error('not this one')").collect()
+    assert (found, 1) == (counters(read), actions(read))

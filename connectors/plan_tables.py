@@ -1,0 +1,124 @@
+"""The tables that an optimised plan reads, each just as the plan has pinned it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from connectors.base import Table
+from connectors.build_errors import one_line
+from connectors.compiled import instance
+from connectors.delta import DeltaSource
+from connectors.delta_files import FileCatalog
+from connectors.delta_log import snapshot_of
+from connectors.parquet import parquet_source
+from connectors.session_cache import cache_of
+from connectors.spark_files import frame_of, spark_files
+from pruning.options import PruningOptions
+from pruning.reasons import Reason, ReasonCode
+
+_FILES = "org.apache.spark.sql.execution.datasources.HadoopFsRelation"
+_PREPARED = "PreparedDeltaFileIndex"
+# The pruned scan has column ids of its own, by which the report tells it from the scan of the query as it was; above
+# it they have the ids that the rest of the query knows.
+_FRESH = "FreshColumns"
+_FRESH_SOURCE = """
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+
+public class FreshColumns {
+    private final org.apache.spark.sql.execution.datasources.LogicalRelation known;
+    private final LogicalPlan fresh;
+
+    public FreshColumns(org.apache.spark.sql.execution.datasources.LogicalRelation leaf) {
+        known = leaf;
+        fresh = (LogicalPlan) leaf.newInstance();
+    }
+
+    public LogicalPlan leaf() {
+        return fresh;
+    }
+
+    public LogicalPlan renamed(LogicalPlan plan) {
+        java.util.ArrayList nothing = new java.util.ArrayList();
+        java.util.ArrayList columns = new java.util.ArrayList();
+        scala.collection.Iterator from = fresh.output().iterator();
+        scala.collection.Iterator to = known.output().iterator();
+        while (to.hasNext()) {
+            Attribute column = (Attribute) to.next();
+            columns.add(new Alias((Attribute) from.next(), column.name(), column.exprId(), column.qualifier(),
+                scala.Option.empty(), sequence(nothing)));
+        }
+        return new Project(sequence(columns), plan);
+    }
+
+    private static scala.collection.immutable.Seq sequence(java.util.List items) {
+        return scala.jdk.javaapi.CollectionConverters.asScala(items).toSeq();
+    }
+}
+"""
+
+
+def scanned_bytes(leaf: Any) -> int:
+    """What Spark believes that a leaf reads: of files, their size less what static filters skip."""
+    return int(str(leaf.stats().sizeInBytes()))
+
+
+def reads_files(leaf: Any) -> bool:
+    """True for a leaf that reads files of Delta or Parquet."""
+    relation = leaf.relation()
+    return bool(relation.getClass().getName() == _FILES and "Parquet" in relation.fileFormat().getClass().getName())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlanTable:
+    """A table of a plan, and the way back from a DataFrame that reads it to the ids that the plan knows."""
+
+    table: Table
+    _fresh: Any
+
+    def renamed(self, df: DataFrame) -> Any:
+        """The JVM's plan of `df` under the ids of the leaf that it stands for."""
+        return self._fresh.renamed(df._jdf.queryExecution().analyzed())  # noqa: SLF001 - plans have no public door
+
+
+def table_of(spark: SparkSession, leaf: Any, options: PruningOptions) -> PlanTable | Reason:
+    """The table behind a leaf."""
+    fresh = instance(spark, _FRESH, _FRESH_SOURCE, leaf)
+    table = _table(spark, fresh.leaf(), options)
+    return table if isinstance(table, Reason) else PlanTable(table, fresh)
+
+
+def _table(spark: SparkSession, leaf: Any, options: PruningOptions) -> Table | Reason:
+    name = _name(leaf)
+    try:
+        df, index = frame_of(spark, leaf), leaf.relation().location()
+        kind = str(index.getClass().getSimpleName())
+        if kind == _PREPARED:
+            # A predicate that was not there when the scan was prepared makes Delta look again in the same snapshot.
+            scanned = index.preparedScan().scannedSnapshot()
+            snapshot = snapshot_of(df, SimpleNamespace(getSnapshot=lambda: scanned, path=index.path))
+            cache = cache_of(spark)
+            return DeltaSource(name, df, snapshot, cache.version(snapshot.identity, FileCatalog), cache.footers)
+        files = spark_files(df)
+        if files is None:
+            return Reason(ReasonCode.NOT_FILES, name, kind)
+        return parquet_source(spark, name, df, files, options.max_footers)
+    except (Py4JError, PySparkException, ValueError, TypeError, LookupError) as error:
+        return Reason(ReasonCode.STATISTICS_FAILED, name, one_line(error))
+
+
+def _name(leaf: Any) -> str:
+    """The table's name in the catalog, else the last part of its path."""
+    catalog = leaf.catalogTable()
+    if catalog.isDefined():
+        return str(catalog.get().identifier().unquotedString())
+    roots = leaf.relation().location().rootPaths()
+    return str(roots.head().getName()) if roots.size() else "files"

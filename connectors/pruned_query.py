@@ -1,0 +1,162 @@
+"""Any query with filters on its scans: builds run level by level, and each shrinks what the next ones read.
+
+plan --JoinGraph--> feeds --build--> KeySummary --pruned_scan--> scans --> plan
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame, SparkSession
+
+from connectors import key_sources, spark_keys
+from connectors.base import Table
+from connectors.columns import quoted, resolve
+from connectors.key_sources import KeySource
+from connectors.pipeline import Read, pruned_scan
+from connectors.plan_reader import SparkPlan
+from connectors.plan_tables import PlanTable, reads_files, scanned_bytes, table_of
+from connectors.pruned_scan import PrunedScan
+from connectors.spark_files import frame_of
+from pruning.explanation import Explanation
+from pruning.filter_plan import Feed, Sizes, next_feeds
+from pruning.join_graph import JoinGraph, Source
+from pruning.key_summary import KeySummary
+from pruning.options import PruningOptions
+from pruning.prune_report import PruneReport
+from pruning.query_plan import Relation
+from pruning.reasons import Reason, ReasonCode
+
+logger = logging.getLogger("scanprune")
+
+
+@dataclass(slots=True)
+class PrunedQuery:
+    """The record of one pruned query: its scans with filters, and why there are no others."""
+
+    graph: JoinGraph
+    scans: tuple[PrunedScan, ...]
+    reasons: tuple[Reason, ...]
+
+    def explanation(self) -> Explanation:
+        """What is planned for each scan with a filter, from metadata alone."""
+        return Explanation(tuple(table for scan in self.scans for table in scan.explanation().tables))
+
+    def report(self) -> PruneReport:
+        """The plan beside what the latest action measured."""
+        return PruneReport(tuple(table for scan in self.scans for table in scan.report().tables))
+
+
+def prune_query(df: DataFrame, options: PruningOptions) -> tuple[DataFrame, PrunedQuery]:
+    """`df` with filters on its scans, or `df` itself where no filter is worth it."""
+    plan = SparkPlan.of(df)
+    query = _Query(df.sparkSession, plan, JoinGraph.of(plan.root), options)
+    query.run()
+    record = PrunedQuery(query.graph, tuple(query.scans.values()), tuple(query.reasons))
+    if not query.scans:
+        return df, record
+    return frame_of(df.sparkSession, plan.replaced(plan.root, query.others)), record
+
+
+@dataclass(slots=True)
+class _Query:
+    """What is known so far: `others` are the plans that take the place of scans."""
+
+    spark: SparkSession
+    plan: SparkPlan
+    graph: JoinGraph
+    options: PruningOptions
+    others: dict[int, Any] = field(default_factory=dict)
+    scans: dict[int, PrunedScan] = field(default_factory=dict)
+    reasons: dict[Reason, None] = field(default_factory=dict)
+    _keys: dict[int, dict[int, list[KeySummary]]] = field(default_factory=dict)
+    _sizes: dict[int, int] = field(default_factory=dict)
+    _tables: dict[int, PlanTable | Reason] = field(default_factory=dict)
+
+    def run(self) -> None:
+        """Levels of builds until no feed is left."""
+        leaves = {relation.at: self.plan.node(relation) for relation in self.graph.relations}
+        self._sizes = {at: scanned_bytes(leaf) for at, leaf in leaves.items()}
+        files = {at for at, leaf in leaves.items() if reads_files(leaf)}
+        done: set[tuple[int, str, int, int]] = set()
+        while True:
+            sizes = Sizes(self._sizes, files, self.scans)
+            feeds, refusals = next_feeds(self.graph, sizes, done, self.options)
+            self.reasons.update(dict.fromkeys(refusals))
+            if not feeds:
+                return
+            done |= {each.id for each in feeds}
+            self._level(feeds)
+
+    def _level(self, feeds: Sequence[Feed]) -> None:
+        sources: dict[tuple[int, str], Source] = {}
+        for each in feeds:
+            sources.setdefault(each.id[:2], each.source)
+        frames = [(self._frame(source), str(source.key)) for source in sources.values()]
+        results = dict(zip(sources, spark_keys.collect_all(self.spark, frames, self.options), strict=True))
+        changed: dict[int, Relation] = {}
+        for each in feeds:
+            result = results[each.id[:2]]
+            if isinstance(result, Reason):
+                self.reasons[result] = None
+                continue
+            # The builds read what the whole query reads, so its plan pins their tables.
+            kept = tuple(it for it in result.reasons if it.code is not ReasonCode.UNPINNED_KEYS)
+            summary = replace(result, reasons=kept)
+            relation = each.target.relation
+            self._keys.setdefault(relation.at, {}).setdefault(each.target.column, []).append(summary)
+            changed[relation.at] = relation
+        for relation in changed.values():
+            self._prune(relation)
+
+    def _frame(self, source: Source) -> DataFrame:
+        """The keys of a build as a DataFrame of one column."""
+        jvm: Any = self.spark._jvm  # noqa: SLF001 - PySpark's only door to the JVM
+        if source.key.column is not None:
+            at = source.node.output.index(source.key.column)
+            expression = self.plan.node(source.node).output().apply(at)
+        else:
+            expression = self.plan.node(source.join).condition().get()
+            for place in source.path:
+                expression = expression.children().apply(place)
+        utils = getattr(getattr(jvm.org.apache.spark.sql.classic, "ExpressionUtils$"), "MODULE$")
+        build = frame_of(self.spark, self.plan.replaced(source.node, self.others))
+        return build.select(SparkColumn(utils.column(expression)).alias("key"))
+
+    def _prune(self, relation: Relation) -> None:
+        leaf = self.plan.node(relation)
+        if relation.at not in self._tables:
+            self._tables[relation.at] = table_of(self.spark, leaf, self.options)
+        found = self._tables[relation.at]
+        if isinstance(found, Reason):
+            self.reasons[found] = None
+            return
+        table = found.table
+        sources = [
+            KeySource((self._column(table, relation, column),), summary)
+            for column, summaries in self._keys[relation.at].items()
+            for summary in summaries
+        ]
+        collected = key_sources.collect_all(self.spark, sources, self.options, exact=False)
+        read = Read(self._needed(relation))
+        df, scan = pruned_scan(self.spark, table, collected, read, self.options)
+        self.others[relation.at] = found.renamed(df)
+        self.scans[relation.at] = scan
+        kept = scan.explanation().tables[0].bytes_kept
+        if kept is not None:
+            self._sizes[relation.at] = min(self._sizes[relation.at], kept)
+
+    def _column(self, table: Table, relation: Relation, column: int) -> Any:
+        name = relation.names[relation.output.index(column)]
+        return resolve(
+            table.schema, quoted(name), table=table.name, case_sensitive=True, partitions=table.partition_columns
+        )
+
+    def _needed(self, relation: Relation) -> tuple[str, ...]:
+        """The columns that the query uses."""
+        used = self.plan.used
+        return tuple(name for name, column in zip(relation.names, relation.output, strict=True) if column in used)

@@ -1,0 +1,141 @@
+"""`Feed`s: which key set goes to which scan, in what order, decided from sizes before anything is run.
+
+JoinGraph, sizes --next_feeds--> feeds of one level --build, prune--> smaller sizes --next_feeds--> ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pruning.join_graph import Edge, JoinGraph, Source, Target, conjuncts_at, larger
+from pruning.options import PruningOptions
+from pruning.query_plan import Filter, Join, Node, Relation
+from pruning.reasons import Reason, ReasonCode
+
+# Operators whose result is the same whenever they run on the same rows.
+_REPEATABLE = frozenset(
+    {
+        "Aggregate",
+        "Expand",
+        "Filter",
+        "Generate",
+        "Join",
+        "LocalRelation",
+        "LogicalRelation",
+        "Project",
+        "RebalancePartitions",
+        "Repartition",
+        "RepartitionByExpression",
+        "Sort",
+        "SubqueryAlias",
+        "Union",
+        "Window",
+        "WindowGroupLimit",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """One key set that filters one column of one scan."""
+
+    source: Source
+    target: Target
+
+    @property
+    def id(self) -> tuple[int, str, int, int]:
+        """Equal for two feeds that do the same."""
+        return self.source.node.at, str(self.source.key), self.target.relation.at, self.target.column
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """What is known of the scans: bytes by `Relation.at`, those whose files are known, and those that are pruned."""
+
+    scanned: Mapping[int, int]
+    files: Collection[int]
+    pruned: Collection[int]
+
+    def below(self, node: Node) -> int:
+        """The bytes that a plan reads."""
+        return sum(self.scanned.get(each.at, 0) for each in node.walk() if isinstance(each, Relation))
+
+
+def next_feeds(
+    graph: JoinGraph, sizes: Sizes, done: Collection[tuple[int, str, int, int]], options: PruningOptions
+) -> tuple[tuple[Feed, ...], tuple[Reason, ...]]:
+    """The feeds that wait for no other, without those that are `done`, and why others are left out.
+
+    A build that another feed makes smaller waits for it; of two that would wait for each other the smaller is first,
+    so there is always one that waits for none.
+    """
+    refusals: dict[Reason, None] = {}
+    wanted: dict[tuple[int, str, int, int], Feed] = {}
+    for edge in graph.edges:
+        for target in edge.targets:
+            for found in _feeds(edge, target, sizes, options):
+                if isinstance(found, Reason):
+                    refusals[found] = None
+                elif found.id not in done:
+                    wanted.setdefault(found.id, found)
+    ordered = sorted(wanted.values(), key=lambda each: (sizes.below(each.source.node), each.id))
+    ready = [each for at, each in enumerate(ordered) if not _waits(each, ordered[:at])]
+    return tuple(ready), tuple(refusals)
+
+
+def _waits(feed: Feed, earlier: Sequence[Feed]) -> bool:
+    """True where an earlier feed, of another source, makes the build of this one smaller."""
+    inside = range(feed.source.node.first, feed.source.node.at + 1)
+    return any(each.target.relation.at in inside for each in earlier if each.source != feed.source)
+
+
+def _feeds(edge: Edge, target: Target, sizes: Sizes, options: PruningOptions) -> Iterator[Feed | Reason]:
+    name = target.name
+    if target.relation.at not in sizes.files:
+        yield Reason(ReasonCode.NOT_FILES, name)
+    elif sizes.scanned[target.relation.at] < options.min_probe_bytes:
+        yield Reason(ReasonCode.PROBE_TOO_SMALL, name, f"{sizes.scanned[target.relation.at]:,} bytes")
+    else:
+        for found in _chosen(edge.source, sizes, min(options.max_build_scan_bytes, sizes.scanned[target.relation.at])):
+            yield found if isinstance(found, Reason) else Feed(found, target)
+
+
+def _chosen(source: Source, sizes: Sizes, most_bytes: int) -> Iterator[Source | Reason]:
+    """The source where it may be run; else those of its parts that may."""
+    refused = _why_not_run(source, sizes, most_bytes)
+    if refused is None:
+        yield source
+        return
+    parts = larger(source) if refused.code is not ReasonCode.UNSELECTIVE_BUILD else ()
+    if not parts:
+        yield refused
+    for each in parts:
+        yield from _chosen(each, sizes, most_bytes)
+
+
+def _why_not_run(source: Source, sizes: Sizes, most_bytes: int) -> Reason | None:
+    subject = str(source.key)
+    nodes = list(source.node.walk())
+    unrepeatable = next((each for each in nodes if each.kind not in _REPEATABLE or not each.is_deterministic), None)
+    if unrepeatable is not None:
+        return Reason(ReasonCode.UNREPEATABLE_KEYS, subject, unrepeatable.kind)
+    if not any(_leaves_out(each, sizes) for each in nodes):
+        return Reason(ReasonCode.UNSELECTIVE_BUILD, subject)
+    size = sizes.below(source.node)
+    if size > most_bytes:
+        return Reason(ReasonCode.BUILD_TOO_LARGE, subject, f"{size:,} bytes, at most {most_bytes:,} here")
+    return None
+
+
+def _leaves_out(node: Node, sizes: Sizes) -> bool:
+    """True where a node may give fewer keys than the tables below it hold."""
+    match node:
+        case Filter(condition=condition):
+            return any(part.kind != "IsNotNull" for _, part in conjuncts_at(condition))
+        case Join(type="LeftSemi" | "LeftAnti"):
+            return True
+        case Relation():
+            return node.at in sizes.pruned
+        case _:
+            return node.kind == "LocalRelation"

@@ -1,0 +1,295 @@
+"""`JoinGraph`: which keys of a query may filter which scans, and why others may not.
+
+edge: probe key = build key. The build side's keys thin the probe side's rows before the join throws them away:
+
+    A join B = (A semijoin B) join B
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from pruning.query_plan import (
+    Expression,
+    Filter,
+    Generate,
+    Grouped,
+    Join,
+    Node,
+    Passing,
+    Project,
+    Relation,
+    Union,
+)
+from pruning.reasons import Reason, ReasonCode
+from pruning.value_type import INTEGER_BITS
+
+# Join types under which rows of a side that match no key of the other side reach no result.
+_LEFT_NEEDS_MATCH = frozenset({"Inner", "Cross", "LeftSemi", "RightOuter"})
+_RIGHT_NEEDS_MATCH = frozenset({"Inner", "Cross", "LeftSemi", "LeftOuter", "LeftAnti", "ExistenceJoin", "LeftSingle"})
+# Join types under which a row of a side that is taken away takes just its own results with it.
+_LEFT_STANDS_ALONE = frozenset({"Inner", "Cross", "LeftSemi", "LeftOuter", "LeftAnti", "ExistenceJoin", "LeftSingle"})
+_RIGHT_STANDS_ALONE = frozenset({"Inner", "Cross", "RightOuter"})
+_STOPS: Mapping[str, ReasonCode] = MappingProxyType(
+    {
+        "GlobalLimit": ReasonCode.LIMITED,
+        "LocalLimit": ReasonCode.LIMITED,
+        "Offset": ReasonCode.LIMITED,
+        "Tail": ReasonCode.LIMITED,
+        "Sample": ReasonCode.SAMPLED,
+        "Expand": ReasonCode.GROUPING_SETS,
+        "InMemoryRelation": ReasonCode.CACHED,
+        "LocalRelation": ReasonCode.NOT_FILES,
+        "Range": ReasonCode.NOT_FILES,
+        "OneRowRelation": ReasonCode.NOT_FILES,
+        "LogicalRDD": ReasonCode.NOT_FILES,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A column of a scan that keys may filter."""
+
+    relation: Relation
+    column: int
+
+    @property
+    def name(self) -> str:
+        """The column's name in its table."""
+        return self.relation.names[self.relation.output.index(self.column)]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Rows whose values of `key` hold every value that a probe key may match.
+
+    `path` leads to `key` in the condition of the join at `join`, where it is no plain column.
+    """
+
+    node: Node
+    key: Expression
+    join: Join
+    path: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """One equality of a join, in the direction from build to probe.
+
+    `targets` are the scans that the walk from the probe side reached, `stops` why it went no further elsewhere.
+    """
+
+    join: Join
+    source: Source
+    probe: Node
+    probe_key: Expression
+    targets: tuple[Target, ...]
+    stops: tuple[Reason, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JoinGraph:
+    """Every edge of a query, and the equalities that are none."""
+
+    root: Node
+    edges: tuple[Edge, ...]
+    refusals: tuple[Reason, ...]
+
+    @staticmethod
+    def of(root: Node) -> JoinGraph:
+        """The graph of a plan and of the plans of its subqueries."""
+        edges: list[Edge] = []
+        refusals: list[Reason] = []
+        for node in root.walk():
+            if isinstance(node, Join):
+                found, refused = _edges(node)
+                edges += found
+                refusals += refused
+        return JoinGraph(root, tuple(edges), tuple(refusals))
+
+    @property
+    def relations(self) -> tuple[Relation, ...]:
+        """The leaves that read tables, in the order of the plan."""
+        return tuple(sorted((node for node in self.root.walk() if isinstance(node, Relation)), key=lambda it: it.at))
+
+
+def conjuncts_at(
+    expression: Expression | None, path: tuple[int, ...] = ()
+) -> Iterator[tuple[tuple[int, ...], Expression]]:
+    """The parts that all must hold, each with the path that leads to it."""
+    if expression is None:
+        return
+    if expression.kind != "And":
+        yield path, expression
+        return
+    for place, child in enumerate(expression.children):
+        yield from conjuncts_at(child, (*path, place))
+
+
+def trace(node: Node, column: int) -> Iterator[Target | Reason]:
+    """The scans whose rows may go where a column of `node` must hold one of some keys, and each place where it ends.
+
+    A row without such a value may be taken away below every node that the walk passes, without any change to the
+    rows with one.
+    """
+    match node:
+        case Relation():
+            yield Target(node, column)
+        case Passing():
+            yield from trace(node.children[0], column)
+        case Filter() | Project() | Grouped() | Generate() if not node.is_deterministic:
+            yield _stop(node, ReasonCode.NONDETERMINISTIC)
+        case Filter():
+            yield from trace(node.children[0], column)
+        case Project(made=made) if made is not None:
+            yield from _below(node, made.get(column), ReasonCode.COMPUTED)
+        case Grouped(groups=groups) if groups is not None:
+            yield from _below(node, groups.get(column), ReasonCode.NOT_GROUPED)
+        case Generate() if column in node.children[0].output:
+            yield from trace(node.children[0], column)
+        case Generate():
+            yield _stop(node, ReasonCode.COMPUTED)
+        case Union():
+            place = node.output.index(column)
+            for child in node.children:
+                yield from trace(child, child.output[place])
+        case Join():
+            yield from _through_join(node, column)
+        case _:
+            yield _stop(node, _STOPS.get(node.kind, ReasonCode.OPAQUE))
+
+
+def _below(node: Node, expression: Expression | None, otherwise: ReasonCode) -> Iterator[Target | Reason]:
+    """On with the column that an expression is, else the end."""
+    if expression is not None and expression.column is not None:
+        yield from trace(node.children[0], expression.column)
+    else:
+        yield _stop(node, otherwise)
+
+
+def _through_join(join: Join, column: int) -> Iterator[Target | Reason]:
+    in_left, in_right = column in join.left.output, column in join.right.output
+    if in_left == in_right:
+        yield _stop(join, ReasonCode.COMPUTED)
+        return
+    own, stands_alone = (join.left, _LEFT_STANDS_ALONE) if in_left else (join.right, _RIGHT_STANDS_ALONE)
+    if join.type in stands_alone and join.is_deterministic:
+        yield from trace(own, column)
+    else:
+        yield _stop(join, ReasonCode.OUTER_SIDE if join.is_deterministic else ReasonCode.NONDETERMINISTIC)
+    # What must hold one of the keys on this side must do so on the other, where the two are equal.
+    other, needs_match = (join.right, _RIGHT_NEEDS_MATCH) if in_left else (join.left, _LEFT_NEEDS_MATCH)
+    if join.type in needs_match and join.is_deterministic:
+        for partner in _partners(join, column):
+            if partner in other.output:
+                yield from trace(other, partner)
+
+
+def _partners(join: Join, column: int) -> Iterator[int]:
+    """The columns that a join sets equal to `column`."""
+    for _, part in conjuncts_at(join.condition):
+        if part.kind == "EqualTo":
+            first, second = (each.column for each in part.children)
+            if first == column and second is not None:
+                yield second
+            if second == column and first is not None:
+                yield first
+
+
+def larger(source: Source) -> tuple[Source, ...]:
+    """Key sets that each hold that of `source` and come from fewer tables: those that its first join puts together."""
+    node, column = source.node, source.key.column
+    while column is not None:
+        match node:
+            case Passing() | Filter():
+                node = node.children[0]
+            case Project(made=made) if made is not None:
+                expression = made.get(column)
+                column = None if expression is None else expression.column
+                node = node.children[0]
+            case Grouped(groups=groups) if groups is not None:
+                expression = groups.get(column)
+                column = None if expression is None else expression.column
+                node = node.children[0]
+            case Join():
+                return tuple(_join_sources(node, column, source))
+            case _:
+                return ()
+    return ()
+
+
+def _join_sources(join: Join, column: int, source: Source) -> Iterator[Source]:
+    equal = {column}
+    # A column of the other side holds every value of this one only where a row has to have a partner there.
+    if join.type in {"Inner", "LeftSemi"}:
+        equal |= set(_partners(join, column))
+    for side in join.children:
+        for each in sorted(equal & set(side.output)):
+            yield Source(
+                side, Expression("AttributeReference", (), each, source.key.type, source.key.text), source.join, ()
+            )
+
+
+def _edges(join: Join) -> tuple[list[Edge], list[Reason]]:
+    edges: list[Edge] = []
+    refusals: list[Reason] = []
+    for path, part in conjuncts_at(join.condition):
+        sides = _sides(join, part)
+        if sides is None:
+            continue
+        if part.kind != "EqualTo":
+            refusals.append(_stop(join, ReasonCode.NULL_SAFE, str(part)))
+            continue
+        left, right = sides
+        for build, probe, needs_match in ((right, left, _LEFT_NEEDS_MATCH), (left, right, _RIGHT_NEEDS_MATCH)):
+            if join.type not in needs_match:
+                refusals.append(_stop(join, ReasonCode.OUTER_SIDE, str(part)))
+            elif not join.is_deterministic:
+                refusals.append(_stop(join, ReasonCode.NONDETERMINISTIC, str(part)))
+            else:
+                edges.append(_edge(join, part, path, build, probe))
+    return edges, refusals
+
+
+def _sides(join: Join, part: Expression) -> tuple[int, int] | None:
+    """Which child of an equality is of the left and which of the right side; None for other conditions."""
+    if part.kind not in ("EqualTo", "EqualNullSafe"):
+        return None
+    left, right = set(join.left.output), set(join.right.output)
+    first, second = (each.columns for each in part.children)
+    if first and second and first <= left and second <= right:
+        return 0, 1
+    return (1, 0) if first and second and first <= right and second <= left else None
+
+
+def _edge(join: Join, part: Expression, path: tuple[int, ...], build: int, probe: int) -> Edge:
+    """`build` and `probe` are places in the equality."""
+    build_key, probe_key = part.children[build], part.children[probe]
+    is_left = build_key.columns <= set(join.left.output)
+    build_side, probe_side = (join.left, join.right) if is_left else (join.right, join.left)
+    source = Source(build_side, build_key, join, (*path, build))
+    column = probed_column(probe_key)
+    if column is None:
+        found: list[Target | Reason] = [_stop(join, ReasonCode.COMPUTED, str(probe_key))]
+    else:
+        found = list(trace(probe_side, column))
+    targets = tuple(each for each in found if isinstance(each, Target))
+    stops = tuple(each for each in found if isinstance(each, Reason))
+    return Edge(join, source, probe_side, probe_key, targets, stops)
+
+
+def probed_column(key: Expression) -> int | None:
+    """The column whose values keys can be brought to: a plain one, or one that is only made wider."""
+    if key.kind != "Cast":
+        return key.column
+    (inner,) = key.children
+    is_wider = INTEGER_BITS.get(inner.type, 99) < INTEGER_BITS.get(key.type, 0)
+    return inner.column if is_wider else None
+
+
+def _stop(node: Node, code: ReasonCode, detail: str = "") -> Reason:
+    name = f"{node.type} join" if isinstance(node, Join) else node.kind
+    return Reason(code, name, detail)

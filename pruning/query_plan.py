@@ -1,0 +1,137 @@
+"""The plan of a query as an engine-free tree: just what tells which rows of a scan a join can use.
+
+Columns are the plan's own ids, never names: two columns of a query may share a name, and one may have several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """One expression by the engine's name of its kind, such as `EqualTo`.
+
+    - `column`: the id of the column that it refers to; None for any other kind
+    - `type`: the SQL type of a column or of what a cast gives; empty where it is not known
+    - `text`: the name of a column, the value of a literal
+    """
+
+    kind: str
+    children: tuple[Expression, ...] = ()
+    column: int | None = None
+    type: str = ""
+    text: str = ""
+
+    @property
+    def columns(self) -> frozenset[int]:
+        """The ids of all columns in it."""
+        own = frozenset() if self.column is None else frozenset([self.column])
+        return own.union(*(child.columns for child in self.children))
+
+    def __str__(self) -> str:
+        if self.column is not None or self.kind == "Literal":
+            return self.text
+        return f"{self.kind}({', '.join(map(str, self.children))})"
+
+
+def conjuncts(expression: Expression | None) -> tuple[Expression, ...]:
+    """The parts that all must hold for an expression to hold; none without one."""
+    if expression is None:
+        return ()
+    if expression.kind != "And":
+        return (expression,)
+    return tuple(part for child in expression.children for part in conjuncts(child))
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One node of a plan. Every kind that has no class of its own is opaque: nothing is known of its rows.
+
+    - `at`: its place among all nodes of the query, where children come first, then the plans of subqueries in its
+      expressions, then the node; what lies below it begins at `first`
+    - `kind`: the engine's name, for people
+    - `output`: the ids of its columns, in order
+    - `is_deterministic`: none of its own expressions may differ between two runs
+    - `subqueries`: the plans inside its expressions
+    """
+
+    at: int
+    first: int
+    kind: str
+    output: tuple[int, ...]
+    children: tuple[Node, ...] = ()
+    subqueries: tuple[Node, ...] = ()
+    is_deterministic: bool = True
+
+    def walk(self) -> Iterator[Node]:
+        """Every node of the tree, those of subqueries too, each before what lies below it."""
+        yield self
+        for below in (*self.children, *self.subqueries):
+            yield from below.walk()
+
+
+@dataclass(frozen=True, slots=True)
+class Relation(Node):
+    """A leaf that reads a table; `names` gives the name of each column of `output`, `types` its SQL type."""
+
+    names: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Passing(Node):
+    """Gives the rows of its one child, all of them, in another order or place: sort, repartition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Project(Node):
+    """One row for each of its child; `made` holds the expression of each output column."""
+
+    made: Mapping[int, Expression] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Filter(Node):
+    """The rows of its child for which a condition holds."""
+
+    condition: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Grouped(Node):
+    """Rows that depend on those of one group of its child alone: aggregates, windows.
+
+    `groups` maps the output columns that are constant in a group, and equal to the child's, to the child's.
+    """
+
+    groups: Mapping[int, Expression] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Generate(Node):
+    """Each row of its child several times, beside columns that a generator makes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Union(Node):
+    """The rows of all children; column `n` of the output is column `n` of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Join(Node):
+    """Pairs of rows of two children for which a condition holds; `type` is Spark's, such as `LeftSemi`."""
+
+    type: str = "Inner"
+    condition: Expression | None = None
+
+    @property
+    def left(self) -> Node:
+        """The first child."""
+        return self.children[0]
+
+    @property
+    def right(self) -> Node:
+        """The second child."""
+        return self.children[1]

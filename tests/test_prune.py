@@ -1,0 +1,167 @@
+"""`prune()`: the joins of a query filter its scans, and its rows stay the same."""
+
+from __future__ import annotations
+
+import pytest
+
+from pruning import PruningOptions, explain, prune, report
+from pruning.errors import NotPrunedReadError
+
+pytestmark = pytest.mark.spark
+
+FILES, DAYS_PER_FILE, ROWS_PER_DAY, ITEMS = 8, 20, 25, 50
+# Tables of tests are small.
+OPTIONS = PruningOptions(min_probe_bytes=2000)
+
+
+@pytest.fixture(scope="module", params=["delta", "parquet"])
+def star(spark, duck_tables, request, tmp_path_factory) -> str:
+    """Sales of days, clustered by day, with the dimensions `days` and `items`; the prefix of their views."""
+    folder, format_ = tmp_path_factory.mktemp(request.param), request.param
+    days = FILES * DAYS_PER_FILE
+    sales = spark.range(0, days * ROWS_PER_DAY, 1, FILES).selectExpr(
+        f"cast(id div {ROWS_PER_DAY} AS int) AS day", f"cast(id % {ITEMS} AS int) AS item", "id AS amount"
+    )
+    tables = {
+        "sales": sales,
+        "days": spark.range(0, days, 1, 1).selectExpr("cast(id AS int) AS day", "cast(id div 30 AS int) AS month"),
+        "items": spark.range(0, ITEMS, 1, 1).selectExpr("cast(id AS int) AS item", "concat('n', id) AS name"),
+    }
+    for name, df in tables.items():
+        df.write.format(format_).save(str(folder / name))
+        stored = spark.read.format(format_).load(str(folder / name))
+        stored.createOrReplaceTempView(f"{format_}_{name}")
+        duck_tables(f"{format_}_{name}", stored.toArrow())
+    yield f"{format_}_"
+    for name in tables:
+        spark.catalog.dropTempView(f"{format_}_{name}")
+
+
+@pytest.fixture(scope="module")
+def duck_tables():
+    """Registers a table by name; its `run` gives the rows of a query as DuckDB sees them."""
+    import duckdb  # noqa: PLC0415
+
+    with duckdb.connect(config={"threads": 1}) as connection:
+        connection.execute("PRAGMA disable_optimizer")
+
+        def register(name, table) -> None:
+            connection.register("arriving", table)
+            connection.execute(f"CREATE TABLE {name} AS FROM arriving")
+            connection.unregister("arriving")
+
+        register.run = lambda query: connection.execute(query).fetchall()
+        yield register
+
+
+@pytest.fixture
+def pruned(spark, star, duck_tables):
+    """The pruned DataFrame of a query over the star, after all three ways of answering it agreed."""
+
+    def run(query: str, options: PruningOptions = OPTIONS):
+        text = query.format(sales=f"{star}sales", days=f"{star}days", items=f"{star}items")
+        df = spark.sql(text)
+        result = prune(df, options=options)
+        assert df.schema == result.schema
+        rows = sorted(map(tuple, df.collect()), key=repr)
+        assert rows == sorted(map(tuple, result.collect()), key=repr)
+        assert rows == sorted(duck_tables.run(text), key=repr)
+        return df, result
+
+    return run
+
+
+def files(df) -> dict[str, tuple[int, int, int]]:
+    """For each pruned scan the files it read, those it was planned to read, and all."""
+    return {
+        each.planned.table: (each.measured.files_read, each.planned.files_kept, each.planned.files_total)
+        for each in report(df).tables
+    }
+
+
+def test_a_dimension_filters_the_files_of_a_fact(pruned):
+    _, result = pruned("SELECT s.* FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month = 2")
+    assert {"sales": (2, 2, FILES)} == files(result)
+
+
+def test_the_same_query_twice_is_measured_apart_from_the_unpruned_one(pruned):
+    df, result = pruned("SELECT sum(amount) FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month = 0")
+    assert {"sales": (2, 2, FILES)} == files(result)
+    df.collect()
+    assert {"sales": (2, 2, FILES)} == files(result)
+
+
+def test_two_dimensions_filter_one_fact(pruned):
+    query = """
+        SELECT name, sum(amount) FROM {sales} s JOIN {days} d ON s.day = d.day JOIN {items} i ON s.item = i.item
+        WHERE month = 5 AND name LIKE 'n1%' GROUP BY name"""
+    _, result = pruned(query)
+    (table,) = explain(result).tables
+    assert [("day",), ("item",)] == sorted(each.columns for each in table.filters)
+    assert {"sales": (1, 1, FILES)} == files(result)
+
+
+def test_scans_of_a_subquery_are_pruned_too(pruned):
+    query = """
+        SELECT count(*) FROM {items} WHERE item < (
+            SELECT max(item) FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month = 1)"""
+    _, result = pruned(query)
+    assert {"sales": (2, 2, FILES)} == files(result)
+
+
+def test_a_branch_of_a_union_is_filtered_for_itself(pruned):
+    query = """
+        SELECT s.amount FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month = 1
+        UNION ALL SELECT amount FROM {sales}"""
+    _, result = pruned(query)
+    assert {"sales": (2, 2, FILES)} == files(result)
+
+
+def test_a_limit_below_the_join_stops_the_filter(pruned):
+    query = """
+        SELECT count(*) FROM (SELECT * FROM {sales} ORDER BY amount LIMIT 100) s
+        JOIN {days} d ON s.day = d.day WHERE month = 2"""
+    df, result = pruned(query)
+    assert df is result
+
+
+def test_the_side_that_an_outer_join_keeps_is_not_filtered(pruned):
+    df, result = pruned(
+        """SELECT count(*), count(d.day)
+        FROM {sales} s LEFT JOIN (SELECT * FROM {days} WHERE month = 2) d ON s.day = d.day"""
+    )
+    assert df is result
+    _, result = pruned(
+        """SELECT count(*), count(s.day)
+        FROM (SELECT * FROM {days} WHERE month = 2) d LEFT JOIN {sales} s ON s.day = d.day"""
+    )
+    assert {"sales": (2, 2, FILES)} == files(result)
+
+
+def test_keys_travel_to_every_column_that_is_equal(pruned):
+    query = """
+        SELECT count(*) FROM {days} d JOIN {sales} a ON d.day = a.day JOIN {sales} b ON a.day = b.day
+        WHERE d.month = 4 AND a.item = 3 AND b.item = 7"""
+    _, result = pruned(query)
+    assert [("sales", 2), ("sales", 2)] == [(each.table, each.files_kept) for each in explain(result).tables]
+
+
+def test_an_empty_build_reads_no_file_of_the_fact(pruned):
+    _, result = pruned("SELECT * FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month = 77")
+    assert {"sales": (0, 0, FILES)} == files(result)
+
+
+def test_a_query_without_joins_is_returned_as_it_is(spark, star):
+    df = spark.table(f"{star}sales")
+    assert df is prune(df, options=OPTIONS)
+    assert () == explain(df).tables
+
+
+def test_scans_below_the_gate_are_left_alone(pruned):
+    df, result = pruned("SELECT s.* FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month = 2", PruningOptions())
+    assert df is result
+
+
+def test_a_dataframe_of_another_kind_is_no_pruned_one(spark):
+    with pytest.raises(NotPrunedReadError, match="prune"):
+        report(spark.range(3))
