@@ -70,7 +70,7 @@ def run(spark: SparkSession, request: Request) -> tuple[DataFrame, PrunedScan]:
         whole = UnlistedTable(table.name, table.format, table.read(None), (reason,), table.version)
         unknown = [replace(each, filter=KeyFilter.unknown(each.columns, "keys", reason)) for each in collected]
         df, record = pruned_scan(spark, whole, unknown, _read_of(projected), request.options, exact=request.exact)
-    _warn(table.name, record.reasons)
+    warn(table.name, record.reasons)
     return df, record
 
 
@@ -153,7 +153,7 @@ _TROUBLE = {
 }
 
 
-def _warn(table: str, reasons: Sequence[Reason]) -> None:
+def warn(table: str, reasons: Sequence[Reason]) -> None:
     """One warning for trouble; a filter that is simply not worth it is no trouble."""
     trouble = [reason for reason in reasons if reason.code in _TROUBLE]
     if trouble:

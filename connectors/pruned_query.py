@@ -15,13 +15,16 @@ from pyspark.sql import DataFrame, SparkSession
 
 from connectors import key_sources, spark_keys
 from connectors.base import Table
+from connectors.build_errors import one_line
 from connectors.columns import quoted, resolve
 from connectors.key_sources import KeySource
-from connectors.pipeline import Read, pruned_scan
+from connectors.pipeline import Read, pruned_scan, warn
 from connectors.plan_reader import SparkPlan
 from connectors.plan_tables import PlanTable, reads_files, scanned_bytes, table_of
 from connectors.pruned_scan import PrunedScan
 from connectors.spark_files import frame_of
+from connectors.storage import has_jvm
+from pruning.errors import UnsupportedSessionError
 from pruning.explanation import Explanation
 from pruning.filter_plan import Feed, Sizes, next_feeds
 from pruning.join_graph import JoinGraph, Source
@@ -31,6 +34,12 @@ from pruning.prune_report import PruneReport
 from pruning.query_plan import Relation
 from pruning.reasons import Reason, ReasonCode
 
+_QUERY = "the query"
+_REMOTE = (
+    "Cannot prune a DataFrame of Spark Connect: found no JVM plan to read; name the keys and use pruned_read(), "
+    "or use a classic session"
+)
+
 logger = logging.getLogger("scanprune")
 
 
@@ -38,7 +47,7 @@ logger = logging.getLogger("scanprune")
 class PrunedQuery:
     """The record of one pruned query: its scans with filters, and why there are no others."""
 
-    graph: JoinGraph
+    graph: JoinGraph | None
     scans: tuple[PrunedScan, ...]
     reasons: tuple[Reason, ...]
 
@@ -52,11 +61,29 @@ class PrunedQuery:
 
 
 def prune_query(df: DataFrame, options: PruningOptions) -> tuple[DataFrame, PrunedQuery]:
-    """`df` with filters on its scans, or `df` itself where no filter is worth it."""
+    """`df` with filters on its scans, or `df` itself where no filter is worth it or pruning fails."""
+    if not has_jvm(df.sparkSession):
+        raise UnsupportedSessionError(_REMOTE)
+    if not options.enabled:
+        return df, PrunedQuery(None, (), (Reason(ReasonCode.SWITCHED_OFF, _QUERY),))
+    # Whether the query itself is sound shows here, in Spark's own words.
+    df._jdf.queryExecution().assertAnalyzed()  # noqa: SLF001 - plans have no public door
+    try:
+        return _pruned(df, options)
+    except Exception as error:
+        logger.debug("Pruning the query failed", exc_info=True)
+        reason = Reason(ReasonCode.PRUNING_FAILED, _QUERY, one_line(error))
+        logger.warning("Reading without pruning: %s", reason)
+        return df, PrunedQuery(None, (), (reason,))
+
+
+def _pruned(df: DataFrame, options: PruningOptions) -> tuple[DataFrame, PrunedQuery]:
     plan = SparkPlan.of(df)
     query = _Query(df.sparkSession, plan, JoinGraph.of(plan.root), options)
     query.run()
     record = PrunedQuery(query.graph, tuple(query.scans.values()), tuple(query.reasons))
+    # That a side of a join is not fit to be run beforehand is no trouble: nobody asked for it.
+    warn("a query", [each for each in record.reasons if each.code is not ReasonCode.UNREPEATABLE_KEYS])
     if not query.scans:
         return df, record
     return frame_of(df.sparkSession, plan.replaced(plan.root, query.others)), record
@@ -144,6 +171,9 @@ class _Query:
         collected = key_sources.collect_all(self.spark, sources, self.options, exact=False)
         read = Read(self._needed(relation))
         df, scan = pruned_scan(self.spark, table, collected, read, self.options)
+        if not scan.decided.plan.acts:
+            self.reasons.update(dict.fromkeys(scan.reasons))
+            return
         self.others[relation.at] = found.renamed(df)
         self.scans[relation.at] = scan
         kept = scan.explanation().tables[0].bytes_kept

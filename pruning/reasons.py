@@ -28,6 +28,7 @@ class ReasonCode(Enum):
     NOT_VECTORISED = "the scan is not vectorised, where page skipping can return wrong values"
     NO_READER_FILTER = "the reader of Parquet files takes no predicate on the column, so no row group is skipped by it"
     SKIPPING_DISABLED = "the session switches this kind of skipping off"
+    PRUNING_FAILED = "pruning failed"
     NO_JVM = "the session has no JVM plan (Spark Connect)"
     UNPINNED_KEYS = "the keys are not pinned: a later run of their query may give others"
     UNREPEATABLE_KEYS = "the keys come from a query that may give other rows when it runs again; cache them"

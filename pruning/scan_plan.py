@@ -58,6 +58,12 @@ class ScanPlan:
     decisions: tuple[Decision, ...]
     reasons: tuple[Reason, ...]
 
+    @property
+    def acts(self) -> bool:
+        """True where the scan is another one than without filters."""
+        tested = any(decision.test is not RowTest.NONE for decision in self.decisions)
+        return tested or bool(self.pushes) or not self.files.kept.all()
+
 
 def no_row_matches(filters: Sequence[KeyFilter], domains: Mapping[str, Domain]) -> bool:
     """True where a filter has no keys, or two of them share none on a column."""

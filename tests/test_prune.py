@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from connectors import pruned_query
+from connectors.plan_reader import UnreadablePlanError
 from pruning import PruningOptions, explain, prune, report
 from pruning.errors import NotPrunedReadError
 
@@ -160,6 +162,29 @@ def test_a_query_without_joins_is_returned_as_it_is(spark, star):
 def test_scans_below_the_gate_are_left_alone(pruned):
     df, result = pruned("SELECT s.* FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month = 2", PruningOptions())
     assert df is result
+
+
+def test_switched_off_the_query_is_returned_as_it_is(pruned):
+    options = PruningOptions(enabled=False, min_probe_bytes=0)
+    df, result = pruned("SELECT s.* FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month = 2", options)
+    assert df is result
+
+
+def test_trouble_gives_the_query_as_it_is_with_a_warning(pruned, monkeypatch, caplog):
+    def fails(_df) -> None:
+        raise UnreadablePlanError
+
+    monkeypatch.setattr(pruned_query.SparkPlan, "of", fails)
+    df, result = pruned("SELECT s.* FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month = 2")
+    assert df is result
+    assert "Reading without pruning: the query: pruning failed (UnreadablePlanError)" in caplog.text
+
+
+def test_a_build_over_its_time_is_no_filter(pruned, caplog):
+    query = "SELECT s.* FROM {sales} s JOIN (SELECT * FROM {days} WHERE month < 1) d ON s.day = d.day"
+    df, result = pruned(query, PruningOptions(min_probe_bytes=0, build_timeout_seconds=0.001))
+    assert df is result
+    assert "longer than the limit" in caplog.text
 
 
 def test_a_dataframe_of_another_kind_is_no_pruned_one(spark):
