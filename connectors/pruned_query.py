@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 
-from connectors import key_sources, spark_keys
+from connectors import key_sources
 from connectors.base import Table
 from connectors.build_errors import one_line
 from connectors.columns import quoted, resolve
@@ -22,6 +22,7 @@ from connectors.pipeline import Read, pruned_scan, warn
 from connectors.plan_reader import SparkPlan
 from connectors.plan_tables import PlanTable, reads_files, scanned_bytes, table_of
 from connectors.pruned_scan import PrunedScan
+from connectors.query_builds import QueryBuilds
 from connectors.spark_files import frame_of
 from connectors.storage import has_jvm
 from pruning.errors import UnsupportedSessionError
@@ -79,7 +80,7 @@ def prune_query(df: DataFrame, options: PruningOptions) -> tuple[DataFrame, Prun
 
 def _pruned(df: DataFrame, options: PruningOptions) -> tuple[DataFrame, PrunedQuery]:
     plan = SparkPlan.of(df)
-    query = _Query(df.sparkSession, plan, JoinGraph.of(plan.root), options)
+    query = _Query(df.sparkSession, plan, JoinGraph.of(plan.root), options, QueryBuilds(df.sparkSession, options))
     query.run()
     record = PrunedQuery(query.graph, tuple(query.scans.values()), tuple(query.reasons))
     # That a side of a join is not fit to be run beforehand is no trouble: nobody asked for it.
@@ -97,6 +98,7 @@ class _Query:
     plan: SparkPlan
     graph: JoinGraph
     options: PruningOptions
+    _builds: QueryBuilds
     others: dict[int, Any] = field(default_factory=dict)
     scans: dict[int, PrunedScan] = field(default_factory=dict)
     reasons: dict[Reason, None] = field(default_factory=dict)
@@ -120,23 +122,17 @@ class _Query:
             self._level(feeds)
 
     def _level(self, feeds: Sequence[Feed]) -> None:
-        sources: dict[tuple[int, str], Source] = {}
-        for each in feeds:
-            sources.setdefault(each.id[:2], each.source)
-        frames = [(self._frame(source), str(source.key)) for source in sources.values()]
-        results = dict(zip(sources, spark_keys.collect_all(self.spark, frames, self.options), strict=True))
+        results = self._builds.run([(self._frame(each.source), str(each.source.key)) for each in feeds])
         changed: dict[int, Relation] = {}
-        for each in feeds:
-            result = results[each.id[:2]]
+        for each, result in zip(feeds, results, strict=True):
             if isinstance(result, Reason):
                 self.reasons[result] = None
                 continue
-            # The builds read what the whole query reads, so its plan pins their tables.
-            kept = tuple(it for it in result.reasons if it.code is not ReasonCode.UNPINNED_KEYS)
-            summary = replace(result, reasons=kept)
             relation = each.target.relation
-            self._keys.setdefault(relation.at, {}).setdefault(each.target.column, []).append(summary)
-            changed[relation.at] = relation
+            known = self._keys.setdefault(relation.at, {}).setdefault(each.target.column, [])
+            if not any(summary is result for summary in known):
+                known.append(result)
+                changed[relation.at] = relation
         for relation in changed.values():
             self._prune(relation)
 
@@ -176,9 +172,7 @@ class _Query:
             return
         self.others[relation.at] = found.renamed(df)
         self.scans[relation.at] = scan
-        kept = scan.explanation().tables[0].bytes_kept
-        if kept is not None:
-            self._sizes[relation.at] = min(self._sizes[relation.at], kept)
+        self._sizes[relation.at] = min(self._sizes[relation.at], scan.planned_bytes)
 
     def _column(self, table: Table, relation: Relation, column: int) -> Any:
         name = relation.names[relation.output.index(column)]

@@ -45,6 +45,14 @@ class PrunedScan:
         return PrunedScan(spark, table, decided, needed, options, identity)
 
     @property
+    def planned_bytes(self) -> int:
+        """What the scan reads: of row groups the needed columns, of files without footers all."""
+        plan, groups = self.decided.plan, self.decided.row_groups
+        if groups is None or plan.row_groups is None or groups.parents is None:
+            return int(self.decided.files.sizes[plan.files.kept].sum())
+        return int(groups.sizes[plan.row_groups.kept & plan.files.kept[groups.parents]].sum())
+
+    @property
     def reasons(self) -> tuple[Reason, ...]:
         """Everything that was left out, weakened or refused."""
         plan = self.decided.plan
