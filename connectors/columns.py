@@ -85,7 +85,8 @@ def split_name(name: str) -> tuple[str, ...]:
         position += 1
     parts.append(current)
     if inside or not all(parts):
-        msg = f"Cannot read the column name {name!r}: expected parts joined by dots, each plain or in backticks"
+        hint = f"; a name that holds a backtick is written {quoted(name)!r}" if "`" in name else ""
+        msg = f"Cannot read the column name {name!r}: expected parts joined by dots, each plain or in backticks{hint}"
         raise ColumnNotFoundError(msg)
     return tuple(parts)
 

@@ -40,6 +40,8 @@ _NO_TABLE = {
     "REQUIRES_SINGLE_PART_NAMESPACE",
 }
 _NO_DELTA = {"DATA_SOURCE_NOT_FOUND", "DELTA_CONFIGURE_SPARK_SESSION_WITH_EXTENSION_AND_CATALOG"}
+# Of the class that Spark looks for last, it tells the name alone, under no condition.
+_NO_DELTA_CLASS = "delta.DefaultSource"
 
 
 def pinned_frame(spark: SparkSession, source: str, version: int | None, timestamp: str | None) -> tuple[DataFrame, Any]:
@@ -114,8 +116,9 @@ def _explained(source: str, options: Mapping[str, str], error: PySparkException 
     # What comes after a blank line is the query or a stack.
     found = _CONDITION.sub("", " ".join(text.strip().split("\n\n")[0].split()))[:_MOST_CHARACTERS]
     asked = "".join(f" at {name[:-4]} {value!r}" for name, value in options.items())
-    if condition in _NO_DELTA:
-        msg = f"Cannot read {source!r}: this session lacks Delta Lake, start it by delta.configure_spark_with_delta_pip"
+    if condition in _NO_DELTA or _NO_DELTA_CLASS in text:
+        remedy = "start it by delta.configure_spark_with_delta_pip, or by connectors.session.spark_session"
+        msg = f"Cannot read {source!r}: this session lacks Delta Lake; {remedy}"
         return EnvironmentProblem(msg)
     if condition in _NO_TABLE:
         msg = f"No Delta table {source!r}: expected a directory that holds _delta_log, or a table of the catalog"

@@ -13,7 +13,7 @@ import numpy as np
 from connectors.footer_columns import FooterColumn, leaves_under, locate
 from connectors.footer_parse import Footer, Schemas, chunk_statistics, parse_footer
 from connectors.footer_statistics import ChunkBounds, chunk_bounds, decoder
-from connectors.reader_filters import NO_LIMITS, ReaderLimits, fewer_digits, takes_ints_only, takes_predicate
+from connectors.reader_filters import NO_LIMITS, ReaderLimits, fewer_digits, takes_predicate
 from connectors.storage import Storage
 from pruning import codes as code
 from pruning.byte_strings import ByteStrings
@@ -141,7 +141,6 @@ class _Series:
     column: FooterColumn
     bounds: list[ChunkBounds] = field(default_factory=list)
     file_only: list[bool] = field(default_factory=list)
-    int_only: list[bool] = field(default_factory=list)
     digits: int | None = None
 
     def add_file(self, footer: Footer, *, case_sensitive: bool) -> None:
@@ -158,19 +157,17 @@ class _Series:
             is_gregorian=footer.is_gregorian,
         )
         is_file_only = not takes_predicate(place.type, self.column.type)
-        is_int_only = takes_ints_only(place.type, self.column.type)
         digits = [each for each in (self.digits, fewer_digits(place.type, self.column.type)) if each is not None]
         self.digits = min(digits, default=None)
         for group, rows in enumerate(footer.rows.tolist()):
             found = chunk_statistics(footer, group, place.leaf)
             known = found and chunk_bounds(found, rows, decodes, has_null_parents=place.has_null_parents)
-            self.add(known or _NOTHING, is_file_only=is_file_only, is_int_only=is_int_only)
+            self.add(known or _NOTHING, is_file_only=is_file_only)
 
-    def add(self, bounds: ChunkBounds, *, is_file_only: bool = False, is_int_only: bool = False) -> None:
-        """One row group, and whether what its reader takes of predicates makes it one of those."""
+    def add(self, bounds: ChunkBounds, *, is_file_only: bool = False) -> None:
+        """One row group, which its reader cannot skip by the column if `is_file_only`."""
         self.bounds.append(bounds)
         self.file_only.append(is_file_only)
-        self.int_only.append(is_int_only)
 
     def statistics(self) -> ColumnStatistics:
         """All entries as arrays."""
@@ -185,7 +182,6 @@ class _Series:
             null_count=np.array([each.nulls for each in self.bounds], np.int64),
             may_have_nan=np.full(len(self.bounds), type_.is_float),
             file_only=np.array(self.file_only, bool),
-            int_only=np.array(self.int_only, bool),
         )
 
 

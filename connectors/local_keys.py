@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from connectors.arrow_values import coded, value_type_of
-from connectors.python_values import Family, arrow_type, datetime64_array, families_of, fitted, python_array
+from connectors.python_values import Family, arrow_type, datetime64_array, families_of, fitted, kinds_of, python_array
 from pruning.errors import InvalidKeysError, UnsupportedTypeError
 from pruning.key_builder import KeyBuilder
 from pruning.key_sets import KeyLimits
@@ -94,11 +94,15 @@ def _columns(data: Any, probes: Sequence[ValueType], name: str) -> Sequence[Any]
             return [data]
         case _ if hasattr(data, "columns") or isinstance(data, str | bytes | bytearray | Mapping):
             # A frame of another library would give its column names.
-            raise _unusable(name, f"a {type(data).__name__}", probes)
+            raise _unusable(name, _called(data), probes)
         case Iterable():
             return _python_columns(list(data), probes, name)
         case _:
-            raise _unusable(name, f"a {type(data).__name__}", probes)
+            raise _unusable(name, _called(data), probes)
+
+
+def _called(data: Any) -> str:
+    return "None" if data is None else type(data).__name__
 
 
 def _unusable(name: str, found: str, probes: Sequence[ValueType]) -> InvalidKeysError:
@@ -140,8 +144,8 @@ def _typed(column: Any, probe: ValueType, name: str) -> pa.Array | pa.ChunkedArr
         msg = f"Cannot use keys of {name!r}: {error}"
         raise InvalidKeysError(msg) from error
     if families_of(found).isdisjoint(families_of(probe)):
-        expected = " or ".join(sorted(family.value for family in families_of(probe)))
-        msg = f"Cannot compare keys with {name!r} of type {probe}: found {found}, expected {expected} values"
+        expected = f"expected {kinds_of(probe)}: convert the keys"
+        msg = f"Cannot compare keys with {name!r} of type {probe}: found {found}; {expected}"
         raise InvalidKeysError(msg)
     if found.is_float and not probe.is_float:
         array = _without_nan(array)

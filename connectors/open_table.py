@@ -17,6 +17,7 @@ from pruning.errors import InvalidOptionError, SourceNotFoundError
 
 FORMATS = ("delta", "parquet")
 _LOG = "_delta_log"
+_VIEW = "view"
 
 
 def open_table(  # noqa: PLR0913 - keywords
@@ -32,7 +33,7 @@ def open_table(  # noqa: PLR0913 - keywords
 
     `SourceNotFoundError` where there is none, `InvalidOptionError` for a format or version it cannot have.
     """
-    found = format_ or _format_of(spark, source)
+    found = format_.lower() if format_ else _format_of(spark, source)
     if version is not None and timestamp is not None:
         msg = f"Cannot read both version {version} and timestamp {timestamp!r} of {source!r}: give one of them"
         raise InvalidOptionError(msg)
@@ -40,12 +41,18 @@ def open_table(  # noqa: PLR0913 - keywords
         case "delta":
             return open_delta(spark, source, version=version, timestamp=timestamp)
         case "parquet" if version is None and timestamp is None:
+            if format_:
+                _check_no_log(spark, source)
             return open_parquet(spark, source, max_footers=max_footers, cache=cache_of(spark).footers)
         case "parquet":
             msg = f"Cannot read an older version of {source!r}: only Delta tables have versions, and this is Parquet"
             raise InvalidOptionError(msg)
+        case _ if format_:
+            msg = f"Cannot read {source!r} as {format_!r}: expected one of {', '.join(FORMATS)}"
+            raise InvalidOptionError(msg)
         case other:
-            msg = f"Cannot read {source!r} as {other!r}: expected one of {', '.join(FORMATS)}"
+            kind = "a view" if other == _VIEW else f"a table of {other!r}"
+            msg = f"Cannot prune {source!r}: found {kind}, expected a table of {' or '.join(FORMATS)}; name one"
             raise InvalidOptionError(msg)
 
 
@@ -53,6 +60,13 @@ def _format_of(spark: SparkSession, source: str) -> str:
     if is_name(spark, source):
         return _provider_of(spark, source)
     return "delta" if _has_log(spark, source) else "parquet"
+
+
+def _check_no_log(spark: SparkSession, source: str) -> None:
+    """Raises for a Delta table: Parquet alone does not know which of its files count."""
+    if not is_name(spark, source) and _has_log(spark, source):
+        msg = f"Cannot read {source!r} as 'parquet': it is a Delta table, leave `format` out"
+        raise InvalidOptionError(msg)
 
 
 def _has_log(spark: SparkSession, source: str) -> bool:
@@ -69,10 +83,18 @@ def _has_log(spark: SparkSession, source: str) -> bool:
 
 def _provider_of(spark: SparkSession, name: str) -> str:
     try:
+        # PySpark writes a long line to standard error where a query names no table.
+        if not spark.catalog.tableExists(name):
+            raise _no_table(name)
         rows = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
     except PySparkException as error:
-        msg = f"No table {name!r} in the catalog, and no such path: name a table, or a path that holds a slash"
-        raise SourceNotFoundError(msg) from error
+        raise _no_table(name) from error
     providers = [str(row["data_type"]).lower() for row in rows if row["col_name"] == "Provider"]
     # A column of that name comes first.
-    return providers[-1] if providers else "view"
+    return providers[-1] if providers else _VIEW
+
+
+def _no_table(name: str) -> SourceNotFoundError:
+    return SourceNotFoundError(
+        f"No table {name!r} in the catalog, and no such path: name a table, or a path that holds a slash"
+    )

@@ -95,19 +95,28 @@ def python_array(values: Sequence[Any], probe: ValueType, name: str) -> pa.Array
         return _array(values, families, probe)
     except (pa.ArrowException, UnicodeError, OverflowError, _MixedError) as error:
         found = " and ".join(sorted(family.value for family in families if family))
-        raise _mismatch(name, found, probe, "that no one type holds") from error
+        raise _mismatch(name, f"{found} that no one type holds", probe, "values of one kind, ") from error
 
 
 class _MixedError(Exception):
     pass
 
 
-def _mismatch(name: str, found: str, probe: ValueType, why: str = "") -> InvalidKeysError:
-    wanted = " or ".join(sorted(family.value for family in families_of(probe)))
+def _mismatch(name: str, found: str, probe: ValueType, only: str = "") -> InvalidKeysError:
     return InvalidKeysError(
-        f"Cannot compare keys with {name!r} of type {probe}: found {found}{why and ' ' + why}, "
-        f"expected values of one kind, {wanted}"
+        f"Cannot compare keys with {name!r} of type {probe}: found {found}; "
+        f"expected {only}{kinds_of(probe)}: convert the keys"
     )
+
+
+def kinds_of(type_: ValueType) -> str:
+    """The kinds of values that compare with a column of `type_`, in words.
+
+    >>> kinds_of(ValueType("bigint")), kinds_of(ValueType("string"))
+    ('Decimal, float or int', 'str')
+    """
+    *others, last = sorted(family.value for family in families_of(type_))
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def _family(cls: type) -> Family | None:

@@ -67,11 +67,6 @@ def _is_plain_integer(leaf: LeafType, *, wide: bool) -> bool:
             return False
 
 
-def takes_ints_only(leaf: LeafType, type_: ValueType) -> bool:
-    """Whether it does so only by literals of 32 bits, and by no OR with another."""
-    return type_.name == "bigint" and leaf.physical == "INT32" and takes_predicate(leaf, type_)
-
-
 def fewer_digits(leaf: LeafType, type_: ValueType) -> int | None:
     """The digits of the leaf's decimals, where the reader cuts a literal of `type_` to them; else None."""
     if type_.name != "decimal" or not takes_predicate(leaf, type_):

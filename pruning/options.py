@@ -67,24 +67,29 @@ def _with_texts(options: PruningOptions, texts: Mapping[str, str], prefix: str) 
     """Errors name a field as the caller did, by its name after the prefix."""
     known = {prefix + each.name: each for each in fields(options)}
     if unknown := sorted(set(texts) - set(known)):
-        msg = f"Cannot set {', '.join(map(repr, unknown))}: expected one of {', '.join(known)}"
+        names = ", ".join(each.name for each in fields(options)) + (f" after {prefix!r}" if prefix else "")
+        msg = f"Cannot set {', '.join(map(repr, unknown))}: expected one of {names}"
         raise InvalidOptionError(msg)
-    parsed: dict[str, Any] = {known[name].name: _parse(known[name], text, name) for name, text in texts.items()}
-    for name, text in texts.items():
-        _check(known[name], parsed[known[name].name], name, text)
+    parsed: dict[str, Any] = {known[name].name: _parsed(known[name], text, name) for name, text in texts.items()}
     return replace(options, **parsed)
 
 
-def _parse(known: Field[Any], text: str, name: str) -> object:
+def _parsed(known: Field[Any], text: str, name: str) -> object:
     try:
-        if isinstance(known.default, bool):
-            return {"true": True, "false": False}[text.strip().lower()]
-        return int(text) if isinstance(known.default, int) else float(text)
+        value = _parse(known, text)
     except (KeyError, ValueError) as error:
         raise _refused(known, text, name) from error
+    _check(known, value, name)
+    return value
 
 
-def _check(known: Field[Any], value: Any, name: str, said: object = None) -> None:
+def _parse(known: Field[Any], text: str) -> object:
+    if isinstance(known.default, bool):
+        return {"true": True, "false": False}[text.strip().lower()]
+    return int(text) if isinstance(known.default, int) else float(text)
+
+
+def _check(known: Field[Any], value: Any, name: str) -> None:
     if isinstance(known.default, bool):
         valid = isinstance(value, bool)
     else:
@@ -92,7 +97,7 @@ def _check(known: Field[Any], value: Any, name: str, said: object = None) -> Non
         valid = isinstance(value, numbers) and not isinstance(value, bool)
         valid = valid and known.metadata["least"] <= value <= known.metadata["most"]
     if not valid:
-        raise _refused(known, value if said is None else said, name)
+        raise _refused(known, value, name)
 
 
 def _refused(known: Field[Any], value: object, name: str) -> InvalidOptionError:

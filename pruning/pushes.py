@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,8 +17,6 @@ from pruning.scan_abilities import ScanAbilities
 from pruning.skipping import Cause, column_causes
 from pruning.statistics import ColumnStatistics, Containers
 
-_LEAST_INT, _GREATEST_INT = -(1 << 31), (1 << 31) - 1
-
 
 @dataclass(frozen=True, slots=True)
 class Push:
@@ -30,41 +28,10 @@ class Push:
     bytes_skipped: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PushPlan:
-    """What is pushed, why the rest is not, and the row groups as their reader sees them through that."""
-
-    pushes: tuple[Push, ...]
-    reasons: tuple[Reason, ...]
-    readable: Containers | None
-
-
 def plan_pushes(
-    files: Containers | None,
-    row_groups: Containers | None,
-    domains: Mapping[str, Domain],
-    abilities: ScanAbilities,
-    most: int,
-) -> PushPlan:
-    """At most `most` ranges a column that skip what can be skipped of `files`, None if they need none, and row groups.
-
-    What is pushed may hide row groups from their reader, so that fewer ranges are worth pushing.
-    """
-    wide: set[str] = set()
-    while True:
-        readable = None if row_groups is None else row_groups.seen_by_reader(abilities.file_only, wide)
-        levels = [level for level in (files, readable) if level is not None]
-        pushes, reasons = _best_pushes(levels, domains, _with_hidden(abilities, row_groups, readable), most)
-        found = _wide(pushes, readable) - wide
-        if not found:
-            return PushPlan(pushes, reasons, readable)
-        wide |= found
-
-
-def _best_pushes(
     levels: Sequence[Containers], domains: Mapping[str, Domain], abilities: ScanAbilities, most: int
 ) -> tuple[tuple[Push, ...], tuple[Reason, ...]]:
-    """Greedy: the column whose ranges skip most bytes first, then only what it leaves to skip."""
+    """At most `most` ranges a column, and why none. The column that skips most bytes is first, then what it leaves."""
     if not any(len(level) for level in levels):
         return (), ()
     left = [_weights(level) for level in levels]
@@ -137,29 +104,11 @@ def _push(name: str, keys: RangeSet, levels: Sequence[Containers], left: list[In
     return Push(name, ranges, skipped, size)
 
 
-def _with_hidden(abilities: ScanAbilities, known: Containers | None, seen: Containers | None) -> ScanAbilities:
-    """The abilities, with the columns of which the reader sees no bounds of any row group."""
-    if known is None or seen is None:
-        return abilities
-    hidden = {
-        name
-        for name, each in known.columns.items()
-        if _has_bounds(each) and not (name in seen.columns and _has_bounds(seen.columns[name]))
-    }
-    return replace(abilities, file_only=abilities.file_only | hidden)
-
-
-def _wide(pushes: Sequence[Push], row_groups: Containers | None) -> set[str]:
-    """The columns with a range beyond 32 bits, which undoes the whole predicate where a row group is `int_only`."""
-    columns = row_groups.columns if row_groups is not None else {}
-    marks = {name: each.int_only for name, each in columns.items()}
-    found = {name for name, mark in marks.items() if mark is not None and mark.any()}
-    return {push.column for push in pushes if push.column in found and _reaches_beyond_ints(push.ranges)}
-
-
-def _reaches_beyond_ints(ranges: RangeSet) -> bool:
-    lows, highs = np.asarray(ranges.lows), np.asarray(ranges.highs)
-    return bool(((lows > _GREATEST_INT) | (highs < _LEAST_INT)).any())
+def file_only(row_groups: Containers | None, abilities: ScanAbilities) -> frozenset[str]:
+    """Also the columns on which the reader takes no predicate in any file whose row groups are known."""
+    columns = row_groups.columns.items() if row_groups is not None else ()
+    hidden = {name for name, each in columns if _has_bounds(each) and not _has_bounds(each.seen_by_reader())}
+    return abilities.file_only | hidden
 
 
 def _has_bounds(column: ColumnStatistics) -> bool:

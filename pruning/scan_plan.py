@@ -6,7 +6,7 @@ files, row groups --prune--> kept --compact--> pushed ranges --estimate--> row t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
@@ -15,7 +15,7 @@ from pruning.domain import Domain
 from pruning.intervals import BoolArray
 from pruning.key_filter import KeyFilter
 from pruning.options import PruningOptions
-from pruning.pushes import Push, plan_pushes, skips
+from pruning.pushes import Push, file_only, plan_pushes, skips
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan_abilities import ScanAbilities
 from pruning.selectivity import pass_ratio
@@ -88,14 +88,13 @@ def plan_scan(
 ) -> ScanPlan:
     """Decide what to read of `files` and of the `row_groups` of those that are kept."""
     domains = column_domains(filters)
-    unnamed = None if abilities.names_files else files
-    planned = plan_pushes(unnamed, row_groups, domains, abilities, options.max_ranges)
-    readable = planned.readable
+    abilities = replace(abilities, file_only=file_only(row_groups, abilities))
+    readable = None if row_groups is None else row_groups.seen_by_reader(abilities.file_only)
+    levels = [level for level in (None if abilities.names_files else files, readable) if level is not None]
+    pushes, refusals = plan_pushes(levels, domains, abilities, options.max_ranges)
     named = {name for name, each in domains.items() if abilities.names_files and skips(files, name, each).any()}
-    reasons = tuple(
-        each for each in planned.reasons if each.code is not ReasonCode.UNCLUSTERED or each.subject not in named
-    )
-    pushed = {push.column: Domain(push.ranges) for push in planned.pushes}
+    reasons = tuple(each for each in refusals if each.code is not ReasonCode.UNCLUSTERED or each.subject not in named)
+    pushed = {push.column: Domain(push.ranges) for push in pushes}
     nothing_matches = no_row_matches(filters, domains)
     kept_files = prune(files, domains if abilities.names_files else pushed)
     kept_groups = prune(readable, pushed) if readable is not None else None
@@ -104,7 +103,7 @@ def plan_scan(
         kept_groups = skip_all(readable) if readable is not None else None
     scanned = (files, kept_files) if row_groups is None or kept_groups is None else (row_groups, kept_groups)
     decisions = tuple(_decide(each, *scanned, abilities, options) for each in filters)
-    return ScanPlan(kept_files, kept_groups, planned.pushes, decisions, reasons)
+    return ScanPlan(kept_files, kept_groups, pushes, decisions, reasons)
 
 
 def _decide(

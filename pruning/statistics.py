@@ -35,8 +35,8 @@ class ColumnStatistics:
     anything may stand elsewhere. Bounds are sound: no value but NaN lies outside of them, so a connector
     widens what its storage truncates. `null_count` is `UNKNOWN` where storage does not tell. `may_have_nan`
     is False only where NaN is known to be absent. `is_partition` marks exact values from the layout. `file_only`
-    marks row groups that their reader cannot skip by the column, since it takes no predicate on what the file holds,
-    `int_only` those it skips by literals of 32 bits alone; None marks none.
+    marks row groups that their reader cannot skip by the column, since it takes no predicate on what the file holds;
+    None marks none.
     """
 
     type: ValueType
@@ -48,7 +48,6 @@ class ColumnStatistics:
     may_have_nan: BoolArray
     is_partition: bool = False
     file_only: BoolArray | None = None
-    int_only: BoolArray | None = None
 
     def __post_init__(self) -> None:
         arrays = (self.lows, self.highs, self.has_low, self.has_high, self.null_count, self.may_have_nan)
@@ -95,26 +94,18 @@ class ColumnStatistics:
             null_count=self.null_count[indices],
             may_have_nan=self.may_have_nan[indices],
             file_only=None if self.file_only is None else self.file_only[indices],
-            int_only=None if self.int_only is None else self.int_only[indices],
         )
 
     def seen_by_reader(self) -> ColumnStatistics:
         """The same, unknown where `file_only`."""
-        return self._unknown_where(self.file_only)
-
-    def seen_by_wide_literals(self) -> ColumnStatistics:
-        """The same, unknown where `int_only`."""
-        return self._unknown_where(self.int_only)
-
-    def _unknown_where(self, hidden: BoolArray | None) -> ColumnStatistics:
-        if hidden is None or not hidden.any():
+        if self.file_only is None or not self.file_only.any():
             return self
         return replace(
             self,
-            has_low=self.has_low & ~hidden,
-            has_high=self.has_high & ~hidden,
-            null_count=np.where(hidden, UNKNOWN, self.null_count),
-            may_have_nan=self.may_have_nan | hidden,
+            has_low=self.has_low & ~self.file_only,
+            has_high=self.has_high & ~self.file_only,
+            null_count=np.where(self.file_only, UNKNOWN, self.null_count),
+            may_have_nan=self.may_have_nan | self.file_only,
         )
 
     def domain(self, index: int, rows: int = UNKNOWN) -> Domain:
@@ -200,13 +191,10 @@ class Containers:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def seen_by_reader(self, file_only: Collection[str] = (), wide: Collection[str] = ()) -> Containers:
-        """The same row groups with what their reader can skip them by: nothing of the columns `file_only`.
-
-        It is given literals of more than 32 bits on the columns `wide`.
-        """
+    def seen_by_reader(self, file_only: Collection[str] = ()) -> Containers:
+        """The same row groups with what their reader can skip them by: nothing of the columns `file_only`."""
         seen = {name: each.seen_by_reader() for name, each in self.columns.items() if name not in file_only}
-        return replace(self, columns=seen | {name: seen[name].seen_by_wide_literals() for name in wide if name in seen})
+        return replace(self, columns=seen)
 
     def __getitem__(self, index: int) -> Container:
         rows = int(self.rows[index])

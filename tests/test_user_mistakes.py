@@ -48,6 +48,7 @@ def table(spark, tmp_path_factory):
         ({"version": 0, "timestamp": "2020-01-01"}, InvalidOptionError, "give one of them"),
         ({"timestamp": "1999-01-01"}, SourceNotFoundError, "1999"),
         ({"format": "orc"}, InvalidOptionError, "expected one of delta, parquet"),
+        ({"format": "ORC"}, InvalidOptionError, "as 'ORC'"),
         ({"keys": {"idd": [1]}}, ColumnNotFoundError, "did you mean 'id'"),
         ({"columns": ["nope"]}, ColumnNotFoundError, "nope"),
         ({"keys": {}}, InvalidKeysError, "empty"),
@@ -82,10 +83,36 @@ def test_a_version_of_parquet_is_refused(spark, tmp_path):
         pruned_read(spark, str(tmp_path / "p"), keys={"id": [1]}, version=1)
 
 
+def test_a_format_may_be_written_in_any_case(spark, table):
+    assert 1 == pruned_read(spark, table, keys={"id": [1]}, format="Delta", exact=True).count()
+
+
+def test_a_delta_table_is_not_read_as_parquet(spark, table):
+    with pytest.raises(InvalidOptionError, match="as 'parquet': it is a Delta table, leave `format` out"):
+        pruned_read(spark, table, keys={"id": [1]}, format="parquet")
+
+
+def test_a_view_is_called_one(spark, table):
+    spark.range(3).createOrReplaceTempView("seen")
+    try:
+        with pytest.raises(InvalidOptionError, match="Cannot prune 'seen': found a view, expected a table of delta or"):
+            pruned_read(spark, "seen", keys={"id": [1]})
+    finally:
+        spark.catalog.dropTempView("seen")
+
+
+def test_a_name_that_is_not_there_leaves_the_terminal_alone(spark, capfd):
+    with pytest.raises(SourceNotFoundError):
+        pruned_read(spark, "no_such_name", keys={"id": [1]})
+    assert ("", "") == capfd.readouterr()
+
+
 def test_a_bad_conf_names_field_value_and_range(spark, table):
     spark.conf.set("spark.pruning.max_ranges", "lots")
     try:
-        with pytest.raises(InvalidOptionError, match="Cannot set 'max_ranges' to 'lots': expected a number from 1 to"):
+        with pytest.raises(
+            InvalidOptionError, match="Cannot set 'spark.pruning.max_ranges' to 'lots': expected a number"
+        ):
             pruned_read(spark, table, keys={"id": [1]})
     finally:
         spark.conf.unset("spark.pruning.max_ranges")

@@ -48,6 +48,7 @@ def test_names_resolve_to_the_schemas_own_spelling(asked, path, sql):
         ("s.q", "No column 's.q' in t"),
         ("Id.x", "it has no fields there"),
         ("`open", "Cannot read the column name"),
+        ("back`tick", "a name that holds a backtick is written '`back``tick`'"),
         ("", "Cannot read the column name"),
         ("x'; DROP TABLE t; --\n", "No column"),
     ],

@@ -240,6 +240,39 @@ except SourceNotFoundError as error:
 """
 
 
+PLAIN = """
+import sys
+from pyspark.sql import SparkSession
+from pruning import pruned_read
+
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+for format_ in (None, "delta"):
+    try:
+        pruned_read(spark, sys.argv[1], keys={"i": [9]}, format=format_)
+    except Exception as error:
+        print("answer", type(error).__name__, error)
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_session_without_delta_is_told_how_to_start_one_that_has_it(versioned):
+    env = {name: value for name, value in os.environ.items() if name != "PYSPARK_SUBMIT_ARGS"}
+    done = subprocess.run(
+        [sys.executable, "-c", PLAIN, versioned],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=250,
+        cwd=Path(__file__).parents[2],
+        env=env,
+    )
+    answers = [line.removeprefix("answer ") for line in done.stdout.splitlines() if line.startswith("answer ")]
+    assert 2 == len(answers), done.stderr[-2000:]
+    for each in answers:
+        assert each.startswith(f"EnvironmentProblem Cannot read {versioned!r}: this session lacks Delta Lake; start it")
+
+
 @pytest.mark.spark
 @pytest.mark.slow
 def test_a_remote_session_reads_a_pinned_version_without_statistics(versioned):

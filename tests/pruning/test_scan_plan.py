@@ -243,21 +243,3 @@ def test_row_groups_whose_reader_takes_no_predicate_are_kept(hidden, kept, codes
     assert plan.row_groups is not None
     assert ([True, False], kept) == (plan.files.kept.tolist(), plan.row_groups.kept.tolist())
     assert codes == [reason.code for reason in plan.reasons]
-
-
-@pytest.mark.parametrize(
-    ("values", "kept"),
-    [
-        ((5, 250), [True, False, True, False]),
-        ((5, 350, 2**40), [True, False, False, True]),
-        ((5, 250, 2**40), [True, True, True, True]),
-        ((5, 250, -(2**40)), [True, False, True, False]),
-    ],
-    ids=["ints", "a range with an end that is an int", "a range beyond ints", "a range below all"],
-)
-def test_row_groups_of_ints_are_kept_where_a_range_lies_beyond_ints(values, kept):
-    groups = row_groups_of(TEN_FILES[:4])
-    column = replace(groups.columns["k"], int_only=np.ones(4, bool))
-    plan = plan_scan(files(TEN_FILES[:2]), replace(groups, columns={"k": column}), [keys(*values)], PARQUET, OPTIONS)
-    assert plan.row_groups is not None
-    assert kept == plan.row_groups.kept.tolist()
