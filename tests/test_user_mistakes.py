@@ -92,7 +92,7 @@ def test_a_delta_table_is_not_read_as_parquet(spark, table):
         pruned_read(spark, table, keys={"id": [1]}, format="parquet")
 
 
-def test_a_view_is_called_one(spark, table):
+def test_a_view_is_called_one(spark):
     spark.range(3).createOrReplaceTempView("seen")
     try:
         with pytest.raises(InvalidOptionError, match="Cannot prune 'seen': found a view, expected a table of delta or"):
@@ -110,9 +110,7 @@ def test_a_name_that_is_not_there_leaves_the_terminal_alone(spark, capfd):
 def test_a_bad_conf_names_field_value_and_range(spark, table):
     spark.conf.set("spark.pruning.max_ranges", "lots")
     try:
-        with pytest.raises(
-            InvalidOptionError, match="Cannot set 'spark.pruning.max_ranges' to 'lots': expected a number"
-        ):
+        with pytest.raises(InvalidOptionError, match=r"Cannot set 'spark\.pruning\.max_ranges' to 'lots': expected a"):
             pruned_read(spark, table, keys={"id": [1]})
     finally:
         spark.conf.unset("spark.pruning.max_ranges")
