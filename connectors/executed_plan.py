@@ -64,7 +64,7 @@ def _versions(plans: Sequence[Any]) -> tuple[Mapping[str, int], Sequence[str]]:
         pinned = index.versionScanned() if kind == _PREPARED else index.versionToUse()
         if not pinned.isDefined():
             unpinned[path] = version
-    return versions, [f"version {version} of {path}" for path, version in unpinned.items()]
+    return versions, [f"read at version {version} of {path}" for path, version in unpinned.items()]
 
 
 def _file_indexes(plan: Any) -> Iterator[Any]:

@@ -18,7 +18,7 @@ from pruning.scan_plan import Decision, ScanPlan
 from pruning.skipping import Pruned, prune, skip_all
 from pruning.statistics import UNKNOWN, Containers
 
-CHUNKS = "compressed column chunks of the needed columns"
+CHUNKS = "compressed chunks of the columns asked for"
 FILE_SIZES = "file sizes"
 
 

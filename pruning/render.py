@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import html
 import io
+import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from pruning.reasons import ReasonCode
 
 if TYPE_CHECKING:
     from pruning.explanation import Explanation, FilterExplanation, TableExplanation
@@ -14,6 +17,13 @@ if TYPE_CHECKING:
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _TEXT_WIDTH = 110
+# What a person calls the actions that PySpark runs under names of its own.
+_ACTIONS = {
+    "showString": "show",
+    "collectToPython": "collect",
+    "collectAsArrowToPython": "toArrow or toPandas",
+    "toPythonIterator": "toLocalIterator",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +86,33 @@ def _explanation_blocks(explanation: Explanation) -> list[Block]:
 
 def _planned_block(table: TableExplanation) -> Block:
     version = "" if table.version is None else f", version {table.version}"
+    title = f"Planned: {table.table} ({table.format}{version})"
+    if _is_switched_off(table):
+        return Block(
+            title, (), (), ("all of it, nothing was looked up: pruning is switched off", *map(str, table.reasons))
+        )
     rows = (
         ("files", *_pair(table.files_total, table.files_kept), _causes(table.files_skipped_by)),
-        ("row groups", *_pair(table.row_groups_total, table.row_groups_kept), _causes(table.row_groups_skipped_by)),
-        ("rows", *_pair(table.rows_total, table.rows_kept), ""),
+        ("row groups", *_pair(table.row_groups_total, table.row_groups_kept), _causes(_row_group_causes(table))),
+        ("rows", *_pair(table.rows_total, table.rows_kept), _share(table.rows_total, table.rows_kept)),
         ("bytes", size(table.bytes_total), size(table.bytes_kept), _share(table.bytes_total, table.bytes_kept)),
     )
     notes = (f"bytes are {table.bytes_basis}", *map(str, table.reasons))
-    return Block(f"Planned: {table.table} ({table.format}{version})", ("", "total", "kept", "skipped by"), rows, notes)
+    return Block(title, ("", "total", "kept", "skipped"), rows, notes)
+
+
+def _is_switched_off(table: TableExplanation) -> bool:
+    codes = {reason.code for each in table.filters for reason in each.reasons}
+    return ReasonCode.SWITCHED_OFF in codes and table.files_total is None
+
+
+def _row_group_causes(table: TableExplanation) -> dict[str, int]:
+    """Also those in files that are skipped, so that all causes add up to what is not kept."""
+    causes = dict(table.row_groups_skipped_by)
+    if table.row_groups_total is None or table.row_groups_kept is None:
+        return causes
+    others = table.row_groups_total - table.row_groups_kept - sum(causes.values())
+    return {"with their files": others, **causes} if others else causes
 
 
 def _filter_block(table: TableExplanation) -> Block:
@@ -94,13 +123,38 @@ def _filter_block(table: TableExplanation) -> Block:
 
 
 def _filter_row(each: FilterExplanation) -> tuple[str, ...]:
-    keys = "too many to count" if each.keys is None else f"{each.keys:,}"
     ranges = ", ".join(str(count) for count in each.ranges.values()) or "none"
-    groups = "unknown" if each.row_groups_kept is None else f"{each.row_groups_kept:,}"
-    files = "unknown" if each.files_kept is None else f"{each.files_kept:,}"
-    kept = f"{files} files, {groups} row groups, {size(each.bytes_kept)}"
-    row_test = f"{each.row_test}, {each.pass_ratio:.1%} expected to pass"
-    return (", ".join(each.columns), f"{keys} ({each.kind}) from {each.source}", kept, ranges, row_test)
+    return (", ".join(each.columns), _keys(each), _kept_alone(each), ranges, _row_test(each))
+
+
+def _keys(each: FilterExplanation) -> str:
+    if any(reason.code is ReasonCode.SWITCHED_OFF for reason in each.reasons):
+        return "not collected: switched off"
+    if each.keys is None and each.rows == 0:
+        return f"not collected ({each.kind}) from {each.source}"
+    count = "too many to count" if each.keys is None else f"{each.keys:,}"
+    return f"{count} ({each.kind}) from {each.source}"
+
+
+def _kept_alone(each: FilterExplanation) -> str:
+    known = [
+        _count(count, what)
+        for count, what in ((each.files_kept, "file"), (each.row_groups_kept, "row group"))
+        if count is not None
+    ]
+    return ", ".join([*known, size(each.bytes_kept)]) if known else "unknown"
+
+
+def _count(count: int, what: str) -> str:
+    return f"{count:,} {what}" + ("" if count == 1 else "s")
+
+
+def _row_test(each: FilterExplanation) -> str:
+    if each.kind == "no keys":
+        return f"{each.row_test}, no row can match"
+    if each.keys is None and each.rows == 0:
+        return each.row_test
+    return f"{each.row_test}, {each.pass_ratio:.1%} expected to pass"
 
 
 def _report_blocks(report: PruneReport) -> list[Block]:
@@ -123,7 +177,7 @@ def _measured_block(report: TableReport) -> Block:
     )
     notes = tuple(note for note in (f"planned bytes are {table.bytes_basis}", measured.bytes_note) if note)
     header = ("", "measured", "planned", "planned without filters")
-    return Block(f"Measured: {measured.action}", header, rows, notes)
+    return Block(f"Measured: {_ACTIONS.get(measured.action, measured.action)}", header, rows, notes)
 
 
 def _pair(total: int | None, kept: int | None) -> tuple[str, str]:
@@ -135,7 +189,7 @@ def _causes(causes: Any) -> str:
 
 
 def _share(total: int | None, kept: int | None) -> str:
-    return f"{1 - kept / total:.1%} not read" if total and kept is not None else ""
+    return f"{1 - kept / total:.1%}" if total and kept is not None else ""
 
 
 def _plain(text: str) -> str:
@@ -145,30 +199,51 @@ def _plain(text: str) -> str:
 
 def _rich(blocks: Sequence[Block]) -> Any:
     from rich.console import Group  # noqa: PLC0415 - only who prints pays for loading it
-    from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
     parts: list[Any] = []
     for block in blocks:
-        if block.header:
-            table = Table(title=Text(_plain(block.title)), title_justify="left")
-            for name in block.header:
-                table.add_column(name, overflow="fold")
-            for row in block.rows:
-                table.add_row(*(Text(_plain(cell)) for cell in row))
-            parts.append(table)
-        else:
-            parts.append(Text(_plain(block.title)))
+        parts.append(Text(_plain(block.title), style="bold"))
+        parts += [_rich_table(block)] if block.header else []
         parts += [Text(f"  {_plain(note)}") for note in block.notes]
     return Group(*parts)
 
 
+def _rich_table(block: Block) -> Any:
+    from rich.table import Table  # noqa: PLC0415 - only who prints pays for loading it
+    from rich.text import Text  # noqa: PLC0415
+
+    table = Table()
+    for name in block.header:
+        table.add_column(name, overflow="fold")
+    for row in block.rows:
+        table.add_row(*(Text(_plain(cell)) for cell in row))
+    return table
+
+
 def _text(blocks: Sequence[Block]) -> str:
-    from rich.console import Console  # noqa: PLC0415
+    from rich.console import Console  # noqa: PLC0415 - only who prints pays for loading it
 
     out = io.StringIO()
-    Console(file=out, width=_TEXT_WIDTH, color_system=None, legacy_windows=False).print(_rich(blocks))
+    console = Console(file=out, width=_TEXT_WIDTH, color_system=None, legacy_windows=False)
+    for block in blocks:
+        # A path is copied from here: no line ends in the middle of it, however long it is.
+        out.write(f"{_plain(block.title)}\n")
+        if block.header:
+            console.print(_rich_table(block))
+        out.writelines(f"{_note(note)}\n" for note in block.notes)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+
+
+def _note(note: str) -> str:
+    return textwrap.fill(
+        _plain(note),
+        _TEXT_WIDTH,
+        initial_indent="  ",
+        subsequent_indent="    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _html(blocks: Sequence[Block]) -> str:
