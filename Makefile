@@ -8,7 +8,7 @@ PYTEST := $(VENV_PYTHON) -m pytest
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test test-fast test-spark lint types doctest check bench fuzz clean python java
+.PHONY: help setup demo test test-fast test-spark lint types doctest check bench readme fuzz clean python java
 
 help: ## list the targets
 	@awk -F ': *[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -45,7 +45,10 @@ bench: java $(INSTALLED) ## measure, and write JSON and a table
 fuzz: $(INSTALLED) ## the laws with many more examples, other ones each time
 	$(PYTEST) -m "not spark" --hypothesis-profile=fuzz --timeout=3600 tests/pruning $(ARGS)
 
-clean: ## remove .venv, caches and generated tables
+readme: $(INSTALLED) ## put what the benchmarks recorded into README.md
+	$(VENV_PYTHON) -m benchmarks.readme_table
+
+clean: ## remove .venv, caches and build output; the demo's tables stay, see README.md
 	rm -rf .venv .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist scanprune.egg-info
 	rm -rf spark-warehouse metastore_db derby.log
 	find pruning connectors tests benchmarks sample_data -name __pycache__ -type d -prune -exec rm -rf {} +

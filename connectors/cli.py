@@ -25,6 +25,8 @@ app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    # Its boxes call a switch `<bool>`.
+    rich_markup_mode=None,
     help="Read only the files and row groups of a big table that a join with a small one needs.",
 )
 
@@ -60,7 +62,7 @@ def scanprune(
     """Holds the options that stand before a command."""
 
 
-@app.command()
+@app.command(short_help="Star joins on TPC-DS tables, with and without pruning.")
 def demo(
     scale: Annotated[float, typer.Option(help="TPC-DS scale factor: 1 is about 3 million sales.")] = 0.5,
     folder: Annotated[
@@ -68,7 +70,9 @@ def demo(
     ] = None,
     runs: Annotated[
         int | None,
-        typer.Option(min=1, max=100, help="Timed runs of each query.", show_default="up to 3, as time allows"),
+        typer.Option(
+            min=1, max=100, metavar="COUNT", help="Timed runs of each query.", show_default="up to 3, as time allows"
+        ),
     ] = None,
 ) -> None:
     """Star joins on TPC-DS tables, Delta and Parquet, with and without pruning, checked against DuckDB."""

@@ -50,6 +50,7 @@ def test_help_names_the_command():
     code, output = invoked("--help")
     assert 0 == code
     assert "demo" in output
+    assert "<bool>" not in output
 
 
 def test_help_of_the_demo_says_what_each_option_does():

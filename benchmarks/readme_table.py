@@ -1,0 +1,84 @@
+"""The table of measured star joins in README.md, made from `results/tpcds_bytes.json`: `make readme`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+README = ROOT / "README.md"
+RESULTS = ROOT / "benchmarks" / "results" / "tpcds_bytes.json"
+_FORMAT = "delta"
+_HEADER = (
+    "join of",
+    "files",
+    "MiB of the scan",
+    "stock / pruned",
+    "pruned / limit",
+    "MiB of the whole query",
+    "stock / pruned",
+    "seconds",
+)
+_TABLE = re.compile(rf"^\| {_HEADER[0]} \|.*?\n(?!\|)", re.MULTILINE | re.DOTALL)
+
+
+def recorded() -> Sequence[Mapping[str, Any]]:
+    """The joins that the README shows, as they were measured."""
+    rows = json.loads(RESULTS.read_text(encoding="utf-8"))["rows"]
+    return [row for row in rows if row["format"] == _FORMAT]
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Markdown, a line for each join."""
+    lines = (_HEADER, ("---",) * len(_HEADER), *map(_cells, rows))
+    return "".join(f"| {' | '.join(line)} |\n".replace(" --- ", "---") for line in lines)
+
+
+def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
+    return (
+        row["join"],
+        _pair(row["files_stock"], row["files"], str),
+        _pair(row["bytes_stock"], row["bytes"], _mebibytes),
+        _ratio(row["stock_to_pruned"]),
+        f"{row['pruned_to_limit']:.2f}",
+        _pair(row["query_bytes_stock"], row["query_bytes_pruned"], _mebibytes),
+        _ratio(row["query_bytes_stock"] / row["query_bytes_pruned"]),
+        _pair(row["seconds_stock"], row["seconds"], "{:.2f}".format),
+    )
+
+
+def _pair(before: Any, after: Any, shown: Any) -> str:
+    return f"{shown(before)} → {shown(after)}"
+
+
+def _mebibytes(count: int) -> str:
+    """Two digits at least.
+
+    >>> _mebibytes(21 << 20), _mebibytes(300_000)
+    ('21.0', '0.29')
+    """
+    value = count / (1 << 20)
+    return f"{value:.1f}" if value >= 1 else f"{value:.2f}"
+
+
+def _ratio(value: float) -> str:
+    return f"{value:.1f}" if value >= 1 else f"{value:.2f}"
+
+
+def replaced(text: str, made: str) -> str:
+    """The text with its table replaced; `ValueError` where it has none, or several."""
+    if len(_TABLE.findall(text)) != 1:
+        raise ValueError(f"Cannot replace the table of {_HEADER[0]!r}: expected one in {README.name}")
+    return _TABLE.sub(lambda _: made, text)
+
+
+def main() -> None:
+    """Writes the README with the table of what is recorded."""
+    README.write_text(replaced(README.read_text(encoding="utf-8"), table(recorded())), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
