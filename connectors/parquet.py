@@ -20,7 +20,7 @@ from connectors.footers import FooterCache, FooterColumn, read_row_groups
 from connectors.parquet_open import parquet_frame
 from connectors.reader_filters import NO_LIMITS, ReaderLimits
 from connectors.session_cache import cache_of
-from connectors.spark_files import SparkFiles, spark_files
+from connectors.spark_files import SparkFiles, spark_files, with_own_columns
 from connectors.storage import Storage, has_jvm, java_message, storage_of
 from connectors.unlisted import UnlistedTable
 from pruning.byte_strings import IntArray
@@ -51,6 +51,7 @@ def open_parquet(
     if not has_jvm(spark):
         return UnlistedTable(source, _FORMAT, df, (Reason(ReasonCode.NO_JVM, source),))
     try:
+        df = with_own_columns(df)
         files, detail = spark_files(df), _NOT_FILES
     except (Py4JError, PySparkException) as error:
         files, detail = None, java_message(error)

@@ -182,6 +182,20 @@ def spark_files(df: DataFrame) -> SparkFiles | None:
     )
 
 
+def with_own_columns(df: DataFrame) -> DataFrame:
+    """The same under column ids that no other DataFrame has: all those of a catalog table share one relation.
+
+    As it is where its columns are made from those of the relation, as padded ones are.
+    """
+    *above, leaf = _path_to_relation(df) or (None,)
+    if leaf is None or any(node.nodeName() == "Project" for node in above):
+        return df
+    plan = leaf.newInstance()
+    for node in reversed(above):
+        plan = node.withNewChildren(JvmList(df.sparkSession, [plan]).as_scala())
+    return frame_of(df.sparkSession, plan)
+
+
 def _path_to_relation(df: DataFrame) -> tuple[Any, ...]:
     """The nodes of the plan from its top to its relation of Parquet files; none where it is another plan."""
     nodes = []

@@ -221,3 +221,15 @@ def test_an_action_that_failed_measured_nothing(read):
     with pytest.raises(Exception, match="not this one"):
         read.selectExpr("raise_error('not this one')").collect()
     assert (found, 1) == (counters(read), actions(read))
+
+
+def test_another_query_of_the_same_catalog_table_is_not_counted(spark, tmp_path):
+    name = "measured_rows"
+    spark.sql(f"CREATE TABLE {name} USING parquet LOCATION '{written(spark, tmp_path / 'rows', 'parquet')}'")
+    try:
+        read = pruned_read(spark, name, keys={"k": [7]})
+        assert [7] == [row.k for row in read.collect()]
+        assert 4 * ROWS == len(spark.table(name).collect())
+        assert ((1, ROWS), 1) == (counters(read)[:2], actions(read))
+    finally:
+        spark.sql(f"DROP TABLE {name}")
