@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pruning.join_graph import Edge, JoinGraph, Source, Target, conjuncts_at, larger
 from pruning.options import PruningOptions
-from pruning.query_plan import Filter, Join, Node, Relation
+from pruning.query_plan import Filter, Grouped, Join, Node, Relation
 from pruning.reasons import Reason, ReasonCode
 
 # Operators whose result is the same whenever they run on the same rows.
@@ -46,7 +46,7 @@ class Feed:
     @property
     def id(self) -> tuple[int, str, int, int]:
         """Equal for two feeds that do the same."""
-        return self.source.node.at, str(self.source.key), self.target.relation.at, self.target.column
+        return *self.source.id, self.target.relation.at, self.target.column
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ def _chosen(source: Source, sizes: Sizes, most_bytes: int) -> Iterator[Source | 
 def _why_not_run(source: Source, sizes: Sizes, most_bytes: int) -> Reason | None:
     subject = str(source.key)
     nodes = list(source.node.walk())
-    unrepeatable = next((each for each in nodes if each.kind not in _REPEATABLE or not each.is_deterministic), None)
+    unrepeatable = next((each for each in nodes if not _is_repeatable(each, sizes)), None)
     if unrepeatable is not None:
         return Reason(ReasonCode.UNREPEATABLE_KEYS, subject, unrepeatable.kind)
     if not any(_leaves_out(each, sizes) for each in nodes):
@@ -126,6 +126,21 @@ def _why_not_run(source: Source, sizes: Sizes, most_bytes: int) -> Reason | None
     if size > most_bytes:
         return Reason(ReasonCode.BUILD_TOO_LARGE, subject, f"{size:,} bytes, at most {most_bytes:,} here")
     return None
+
+
+def _is_repeatable(node: Node, sizes: Sizes) -> bool:
+    """True where a node gives the query the rows that it gave a build."""
+    if node.kind not in _REPEATABLE or not node.is_deterministic:
+        return False
+    match node:
+        case Relation():
+            # Only of files is it known that both read the same.
+            return node.at in sizes.files
+        case Grouped(groups=groups):
+            # Rows arrive in another order in every run; columns that are equal in all rows of a group do not see it.
+            return node.order_free or (groups is not None and groups.keys() >= set(node.output))
+        case _:
+            return True
 
 
 def _leaves_out(node: Node, sizes: Sizes) -> bool:

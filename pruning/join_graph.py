@@ -74,6 +74,13 @@ class Source:
     join: Join
     path: tuple[int, ...]
 
+    @property
+    def id(self) -> tuple[int, str]:
+        """Equal for two sources of the same keys: a column by its id, since names repeat, all else by its place."""
+        if self.key.column is not None:
+            return self.node.at, f"#{self.key.column}"
+        return self.node.at, "/".join(map(str, (self.join.at, *self.path)))
+
 
 @dataclass(frozen=True, slots=True)
 class Edge:

@@ -103,10 +103,13 @@ class Filter(Node):
 class Grouped(Node):
     """Rows that depend on those of one group of its child alone: aggregates, windows.
 
-    `groups` maps the output columns that are constant in a group, and equal to the child's, to the child's.
+    `groups` maps the output columns that are constant in a group, and equal to the child's, to the child's. The
+    others are `order_free` where they and the choice of rows depend on the set of rows of a group, not on the order
+    in which these arrive, as those of `first`, `row_number` among ties, and sums of doubles do.
     """
 
     groups: Mapping[int, Expression] | None = None
+    order_free: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,135 @@
+"""Plans made by hand: trees whose nodes are numbered as a reader numbers them, children first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pruning.query_plan import Expression, Filter, Generate, Grouped, Join, Node, Passing, Project, Relation, Union
+
+
+def column(at: int, type_: str = "bigint", name: str = "k") -> Expression:
+    """A column, by default of a name that all share: it is the id that counts."""
+    return Expression("AttributeReference", (), at, type_, name)
+
+
+def literal(value: object) -> Expression:
+    return Expression("Literal", (), None, "bigint", str(value))
+
+
+def call(kind: str, *children: Expression, type_: str = "") -> Expression:
+    return Expression(kind, children, None, type_)
+
+
+def equal(first: int | Expression, second: int | Expression) -> Expression:
+    return call("EqualTo", *(each if isinstance(each, Expression) else column(each) for each in (first, second)))
+
+
+def both(*parts: Expression) -> Expression | None:
+    """The conjunction of all parts, None without one."""
+    whole: Expression | None = None
+    for part in parts:
+        whole = part if whole is None else call("And", whole, part)
+    return whole
+
+
+def at_least(at: int, value: int) -> Expression:
+    """A condition that leaves out rows."""
+    return call("GreaterThanOrEqual", column(at), literal(value))
+
+
+@dataclass
+class Plans:
+    """Makes nodes in the order of their places: what is an argument of a call comes before the node that it makes."""
+
+    at: int = 0
+    columns: int = 0
+
+    def fresh(self, count: int = 1) -> tuple[int, ...]:
+        self.columns += count
+        return tuple(range(self.columns - count, self.columns))
+
+    def place(self, children: Sequence[Node]) -> tuple[int, int]:
+        own, self.at = self.at, self.at + 1
+        return own, min([own, *(each.first for each in children)])
+
+    def table(self, *names: str, type_: str = "bigint") -> Relation:
+        output = self.fresh(len(names))
+        types = tuple(type_ for _ in names)
+        return Relation(*self.place(()), "LogicalRelation", output, names=names, types=types)
+
+    def other(
+        self,
+        kind: str,
+        *children: Node,
+        output: tuple[int, ...] | None = None,
+        subqueries: tuple[Node, ...] = (),
+        is_deterministic: bool = True,
+    ) -> Node:
+        """A node without a class of its own; with the output of its first child if none is given."""
+        columns = children[0].output if output is None else output
+        place = self.place((*children, *subqueries))
+        return Node(*place, kind, columns, children, subqueries, is_deterministic)
+
+    def passing(self, kind: str, child: Node) -> Passing:
+        return Passing(*self.place((child,)), kind, child.output, (child,))
+
+    def filter(
+        self, child: Node, *parts: Expression, subqueries: tuple[Node, ...] = (), random: bool = False
+    ) -> Filter:
+        place = self.place((child, *subqueries))
+        return Filter(*place, "Filter", child.output, (child,), subqueries, not random, both(*parts))
+
+    def project(self, child: Node, *expressions: int | Expression, random: bool = False) -> Project:
+        """Plain numbers keep a column's id, expressions make a fresh one."""
+        made = {
+            each if isinstance(each, int) else self.fresh()[0]: column(each) if isinstance(each, int) else each
+            for each in expressions
+        }
+        return Project(*self.place((child,)), "Project", tuple(made), (child,), (), not random, made)
+
+    def aggregate(
+        self, child: Node, *keys: int, values: int = 1, random: bool = False, order_free: bool = True
+    ) -> Grouped:
+        """Groups by `keys`; beside them its output has as many columns made of the group's rows as `values`."""
+        output = (*keys, *self.fresh(values))
+        return self._grouped("Aggregate", child, keys, output, random=random, order_free=order_free)
+
+    def window(self, child: Node, *keys: int, order_free: bool = False) -> Grouped:
+        output = (*child.output, *self.fresh())
+        return self._grouped("Window", child, keys, output, order_free=order_free)
+
+    def group_limit(self, child: Node, *keys: int, order_free: bool = False) -> Grouped:
+        return self._grouped("WindowGroupLimit", child, keys, child.output, order_free=order_free)
+
+    def _grouped(
+        self,
+        kind: str,
+        child: Node,
+        keys: Sequence[int],
+        output: tuple[int, ...],
+        *,
+        order_free: bool,
+        random: bool = False,
+    ) -> Grouped:
+        groups = {each: column(each) for each in keys}
+        return Grouped(*self.place((child,)), kind, output, (child,), (), not random, groups, order_free)
+
+    def generate(self, child: Node, *, random: bool = False) -> Generate:
+        output = (*child.output, *self.fresh())
+        return Generate(*self.place((child,)), "Generate", output, (child,), (), not random)
+
+    def union(self, *children: Node) -> Union:
+        """As Spark does it: the columns of the first child are those of the union."""
+        return Union(*self.place(children), "Union", children[0].output, children)
+
+    def join(self, left: Node, right: Node, *parts: Expression, type_: str = "Inner", random: bool = False) -> Join:
+        match type_:
+            case "LeftSemi" | "LeftAnti":
+                output = left.output
+            case "ExistenceJoin":
+                output = (*left.output, *self.fresh())
+            case _:
+                output = left.output + right.output
+        place = self.place((left, right))
+        return Join(*place, "Join", output, (left, right), (), not random, type_, both(*parts))

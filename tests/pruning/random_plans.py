@@ -1,0 +1,135 @@
+"""Random plans over random tables of few small values, so that keys match, miss, repeat and are NULL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+
+from pruning.query_plan import Expression, Node, Relation
+from tests.pruning.plan_interpreter import Row
+from tests.pruning.plans import Plans, at_least, call, column, equal, literal
+
+JOIN_TYPES = (
+    "Inner",
+    "Inner",
+    "Inner",
+    "LeftOuter",
+    "RightOuter",
+    "FullOuter",
+    "LeftSemi",
+    "LeftAnti",
+    "ExistenceJoin",
+    "LeftSingle",
+)
+
+
+@dataclass
+class RandomPlans:
+    """Draws plans; `sure` leaves out what may give other rows when it runs again."""
+
+    random: Random
+    sure: bool
+    plans: Plans
+
+    @staticmethod
+    def of(random: Random, *, sure: bool) -> RandomPlans:
+        return RandomPlans(random, sure, Plans())
+
+    def tree(self, depth: int) -> Node:
+        """A plan of at most `depth` joins above each other, at least one of which is an inner one at the top."""
+        return self._join(depth, self.random.choice(("Inner", "Inner", *JOIN_TYPES)))
+
+    def _below(self, depth: int) -> Node:
+        node: Node
+        if depth == 0 or self.random.random() < 0.15:
+            node = self.plans.table(*"abc"[: self.random.choice((1, 2, 2, 3))])
+        elif self.random.random() < 0.12:
+            node = self._union(depth - 1)
+        else:
+            node = self._join(depth, self.random.choice(JOIN_TYPES))
+        while self.random.random() < 0.45:
+            node = self._above(node)
+        return node
+
+    def _join(self, depth: int, type_: str) -> Node:
+        left, right = self._below(depth - 1), self._below(depth - 1)
+        parts = [self._part(left, right, type_)]
+        while self.random.random() < 0.4:
+            parts.append(self._part(left, right, type_))
+        return self.plans.join(left, right, *parts, type_=type_)
+
+    def _part(self, left: Node, right: Node, type_: str) -> Expression:
+        one, other = self._column(left), self._column(right)
+        if self.random.random() < 0.5:
+            one, other = other, one
+        drawn = self.random.random()
+        if drawn < 0.75:
+            return call("EqualTo", self._key(one), self._key(other))
+        if drawn < 0.82:
+            return call("EqualNullSafe", column(one), column(other))
+        if drawn < 0.9 and type_ == "LeftAnti":
+            return call("Or", equal(one, other), call("IsNull", equal(one, other)))
+        if drawn < 0.94:
+            return call("Or", equal(one, other), at_least(one, 3))
+        return at_least(one, self.random.randrange(3))
+
+    def _key(self, at: int) -> Expression:
+        drawn = self.random.random()
+        if drawn < 0.08:
+            return call("Cast", column(at, "int"), type_="bigint")
+        if drawn < 0.13:
+            return call("Coalesce", column(at), literal(0))
+        return call("Add", column(at), literal(1)) if drawn < 0.16 else column(at)
+
+    def _column(self, node: Node) -> int:
+        return self.random.choice(node.output)
+
+    def _union(self, depth: int) -> Node:
+        children = [self._below(depth) for _ in range(self.random.choice((2, 2, 3)))]
+        width = min(len(each.output) for each in children)
+        return self.plans.union(
+            *(self.plans.project(each, *self.random.sample(each.output, width)) for each in children)
+        )
+
+    def _above(self, node: Node) -> Node:
+        """A plan of one child; only what is made is numbered, so the choice comes before the making."""
+        plans, at = self.plans, self._column(node)
+        kinds: list[Callable[[], Node]] = [
+            lambda: plans.filter(node, self._condition(at)),
+            lambda: self._project(node),
+            lambda: plans.aggregate(node, *self.random.sample(node.output, min(len(node.output), 2))),
+            lambda: plans.aggregate(node),
+            lambda: plans.aggregate(node, at, values=0),
+            lambda: plans.window(node, at, order_free=True),
+            lambda: plans.generate(node),
+            lambda: plans.passing("Sort", node),
+            lambda: plans.other("Expand", node),
+            lambda: plans.filter(node, at_least(at, 0), subqueries=(self._join(1, "Inner"),)),
+        ]
+        unsure: list[Callable[[], Node]] = [
+            lambda: plans.other("GlobalLimit", node),
+            lambda: plans.other("Sample", node),
+            lambda: plans.other("Deduplicate", node),
+            lambda: plans.aggregate(node, at, order_free=False),
+            lambda: plans.window(node, *self.random.choice([(), (at,)])),
+            lambda: plans.group_limit(node, at),
+            lambda: plans.project(node, *node.output, column(at), random=True),
+        ]
+        return self.random.choice(kinds if self.sure else kinds + unsure)()
+
+    def _condition(self, at: int) -> Expression:
+        return self.random.choice([at_least(at, 1), call("IsNotNull", column(at)), call("IsNull", column(at))])
+
+    def _project(self, node: Node) -> Node:
+        kept = self.random.sample(node.output, self.random.randrange(1, len(node.output) + 1))
+        renamed = column(self.random.choice(kept))
+        computed = call("Coalesce", column(self.random.choice(kept)), literal(self.random.randrange(3)))
+        return self.plans.project(node, *kept, *self.random.choice([(), (renamed,), (computed,)]))
+
+    def rows(self, relation: Relation) -> list[Row]:
+        """Rows of a table."""
+        cells = (None, 0, 1, 1, 2, 3)
+        return [
+            tuple(self.random.choice(cells) for _ in relation.output) for _ in range(self.random.choice((0, 2, 4, 6)))
+        ]

@@ -1,0 +1,306 @@
+"""`next_feeds`: which key sets are built for which scans, in what order, and why others are not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from pruning.filter_plan import Feed, Sizes, next_feeds
+from pruning.join_graph import JoinGraph
+from pruning.options import PruningOptions
+from pruning.query_plan import Node, Relation
+from pruning.reasons import ReasonCode
+from tests.pruning.plans import Plans, at_least, call, column, equal
+
+OPTIONS = PruningOptions(min_probe_bytes=100, max_build_scan_bytes=1000)
+
+
+@pytest.fixture
+def plans() -> Plans:
+    return Plans()
+
+
+@dataclass
+class Planning:
+    """The feeds of a plan, level by level; a scan that a feed reaches reads a tenth from then on."""
+
+    root: Node
+    scanned: dict[int, int]
+    files: set[int]
+    pruned: set[int] = field(default_factory=set)
+    done: set[tuple[int, str, int, int]] = field(default_factory=set)
+    options: PruningOptions = OPTIONS
+
+    @staticmethod
+    def of(root: Node, sizes: dict[Relation, int], *, other: tuple[Relation, ...] = ()) -> Planning:
+        scanned = {relation.at: size for relation, size in sizes.items()}
+        return Planning(root, scanned, set(scanned) - {each.at for each in other})
+
+    def level(self) -> tuple[tuple[Feed, ...], list[ReasonCode]]:
+        """The next level, after which its feeds are done."""
+        sizes = Sizes(self.scanned, self.files, self.pruned)
+        feeds, reasons = next_feeds(JoinGraph.of(self.root), sizes, self.done, self.options)
+        assert self.done.isdisjoint(each.id for each in feeds)
+        assert len(feeds) == len({each.id for each in feeds})
+        self.done |= {each.id for each in feeds}
+        for at in {each.target.relation.at for each in feeds}:
+            self.pruned.add(at)
+            self.scanned[at] //= 10
+        return feeds, [each.code for each in reasons]
+
+    def levels(self) -> list[set[tuple[int, int]]]:
+        """The places of builds and of the scans that they filter, for each level until there is none."""
+        found = []
+        while feeds := self.level()[0]:
+            found.append({(each.source.node.at, each.target.relation.at) for each in feeds})
+            assert len(found) < 50
+        return found
+
+
+# ------------------------------------------------------------------------------------------------------------ the order
+
+
+def test_a_dimension_that_leaves_out_rows_feeds_the_fact(plans):
+    fact, dimension = plans.table("k"), plans.table("k", "month")
+    few = plans.filter(dimension, at_least(dimension.output[1], 3))
+    planning = Planning.of(
+        plans.join(fact, few, equal(fact.output[0], dimension.output[0])), {fact: 5000, dimension: 50}
+    )
+    feeds, reasons = planning.level()
+    assert [(few.at, dimension.output[0], fact.at, "k")] == [
+        (each.source.node.at, each.source.key.column, each.target.relation.at, each.target.name) for each in feeds
+    ]
+    assert [ReasonCode.PROBE_TOO_SMALL] == reasons
+    assert [] == planning.levels()
+
+
+def test_builds_that_need_nothing_of_each_other_are_of_one_level(plans):
+    fact = plans.table("a", "b")
+    one, other = plans.table("k"), plans.table("k")
+    first, second = (plans.filter(each, at_least(each.output[0], 3)) for each in (one, other))
+    inner = plans.join(fact, first, equal(fact.output[0], *one.output))
+    root = plans.join(inner, second, equal(fact.output[1], *other.output))
+    planning = Planning.of(root, {fact: 5000, one: 50, other: 60})
+    assert [{(first.at, fact.at), (second.at, fact.at)}] == planning.levels()
+
+
+def test_a_build_that_another_makes_smaller_waits_for_it(plans):
+    fact, middle, small = plans.table("k"), plans.table("k", "s"), plans.table("s")
+    few = plans.filter(small, at_least(*small.output, 3))
+    dimension = plans.join(middle, few, equal(middle.output[1], *small.output))
+    root = plans.join(fact, dimension, equal(*fact.output, middle.output[0]))
+    planning = Planning.of(root, {fact: 50_000, middle: 500, small: 50})
+    assert [{(few.at, middle.at)}, {(dimension.at, fact.at)}] == planning.levels()
+
+
+def test_two_builds_that_would_shrink_each_other_go_one_after_the_other(plans):
+    one, other = plans.table("a", "b"), plans.table("a", "b")
+    (a, b), (c, d) = one.output, other.output
+    left, right = plans.filter(one, at_least(a, 1)), plans.filter(other, at_least(c, 1))
+    root = plans.join(left, right, equal(a, c), equal(b, d))
+    planning = Planning.of(root, {one: 900, other: 800})
+    assert [{(right.at, one.at)}, {(left.at, other.at)}] == planning.levels()
+    planning = Planning.of(root, {one: 900, other: 90_000})
+    assert {(left.at, other.at)} == planning.levels()[0]
+
+
+def test_a_fact_that_others_have_made_small_enough_feeds_another_fact(plans):
+    fact, second, days = plans.table("day", "item"), plans.table("item"), plans.table("day")
+    few = plans.filter(days, at_least(*days.output, 3))
+    sold = plans.join(fact, few, equal(fact.output[0], *days.output))
+    planning = Planning.of(
+        plans.join(sold, second, equal(fact.output[1], *second.output)), {fact: 5000, second: 7000, days: 10}
+    )
+    assert [{(few.at, fact.at)}, {(sold.at, second.at)}] == planning.levels()[:2]
+
+
+def test_scans_of_subqueries_count_as_what_a_build_reads(plans):
+    fact, days, inner, small = plans.table("k"), plans.table("k"), plans.table("k"), plans.table("k")
+    few = plans.filter(small, at_least(*small.output, 3))
+    total = plans.aggregate(plans.join(inner, few, equal(*inner.output, *small.output)))
+    chosen = plans.filter(days, at_least(*days.output, 3), subqueries=(total,))
+    root = plans.join(fact, chosen, equal(*fact.output, *days.output))
+    planning = Planning.of(root, {fact: 50_000, days: 10, inner: 600, small: 10})
+    assert 610 + 10 == Sizes(planning.scanned, (), ()).below(chosen)
+    assert [{(few.at, inner.at)}, {(chosen.at, fact.at)}] == planning.levels()
+
+
+# --------------------------------------------------------------------------------------------------- nothing done twice
+
+
+def test_one_build_feeds_every_scan_that_it_can(plans):
+    days, one, other = plans.table("k"), plans.table("k"), plans.table("k")
+    few = plans.filter(days, at_least(*days.output, 3))
+    pair = plans.join(one, other, equal(*one.output, *other.output))
+    feeds, _ = Planning.of(
+        plans.join(pair, few, equal(*one.output, *days.output)), {one: 5000, other: 5000, days: 10}
+    ).level()
+    assert {one.at, other.at} == {each.target.relation.at for each in feeds}
+    assert 1 == len({each.source.id for each in feeds})
+
+
+def test_an_equality_that_is_written_twice_is_one_feed(plans):
+    fact, days = plans.table("k"), plans.table("k")
+    few = plans.filter(days, at_least(*days.output, 3))
+    same = equal(*fact.output, *days.output)
+    assert 1 == len(Planning.of(plans.join(fact, few, same, same), {fact: 5000, days: 10}).level()[0])
+
+
+# 3, 4
+def test_two_columns_of_one_name_in_a_build_are_two_key_sets(plans):
+    fact = plans.table("a", "b")
+    one, other = plans.table("id", "x"), plans.table("id", "x")
+    (a, b), (i, x), (j, y) = fact.output, one.output, other.output
+    dimension = plans.join(plans.filter(one, at_least(x, 3)), other, equal(x, y))
+    root = plans.join(fact, dimension, equal(a, i), equal(b, j))
+    feeds, _ = Planning.of(root, {fact: 50_000, one: 10, other: 10}).level()
+    assert {(i, a), (j, b)} == {(each.source.key.column, each.target.column) for each in feeds}
+    assert 2 == len({each.id[:2] for each in feeds})
+
+
+def test_two_computed_keys_of_one_text_are_two_key_sets(plans):
+    fact, days = plans.table("a", "b"), plans.table("s")
+    few = plans.filter(days, at_least(*days.output, 3))
+    parts = [call("EqualTo", column(each), call("GetStructField", column(*days.output))) for each in fact.output]
+    feeds, _ = Planning.of(plans.join(fact, few, *parts), {fact: 50_000, days: 10}).level()
+    assert 2 == len({each.id[:2] for each in feeds})
+
+
+# ------------------------------------------------------------------------------------------------------------ the gates
+
+
+def star(plans: Plans, *, filtered: bool = True) -> tuple[Relation, Relation, Node, Node]:
+    fact, days = plans.table("k"), plans.table("k")
+    build = plans.filter(days, at_least(*days.output, 3)) if filtered else days
+    return fact, days, build, plans.join(fact, build, equal(*fact.output, *days.output), type_="LeftSemi")
+
+
+@pytest.mark.parametrize(("size", "is_fed"), [(100, True), (99, False)])
+def test_a_scan_below_the_gate_is_left_alone(plans, size, is_fed):
+    fact, days, _, root = star(plans)
+    feeds, reasons = Planning.of(root, {fact: size, days: 10}).level()
+    assert is_fed == bool(feeds)
+    # Scans are named by the filtered column and their size, and the one of the days is too small too.
+    assert [ReasonCode.PROBE_TOO_SMALL] * (1 if is_fed else 2) == reasons
+
+
+@pytest.mark.parametrize(
+    ("build", "probe", "runs"), [(1000, 50_000, True), (1001, 50_000, False), (200, 200, True), (201, 200, False)]
+)
+def test_a_build_reads_no_more_than_the_option_says_and_no_more_than_what_it_may_save(plans, build, probe, runs):
+    fact, days, _, root = star(plans)
+    planning = Planning.of(root, {fact: probe, days: build})
+    feeds, reasons = planning.level()
+    assert runs == (fact.at in {each.target.relation.at for each in feeds})
+    assert runs == (ReasonCode.BUILD_TOO_LARGE not in reasons)
+
+
+def test_a_build_that_leaves_out_nothing_is_not_run(plans):
+    fact, days, _, root = star(plans, filtered=False)
+    feeds, reasons = Planning.of(root, {fact: 5000, days: 10}).level()
+    assert ((), [ReasonCode.UNSELECTIVE_BUILD, ReasonCode.PROBE_TOO_SMALL]) == (feeds, reasons)
+
+
+def test_that_a_key_is_not_null_leaves_out_nothing(plans):
+    fact, days = plans.table("k"), plans.table("k")
+    known = plans.filter(days, call("IsNotNull", column(*days.output)))
+    root = plans.join(fact, known, equal(*fact.output, *days.output))
+    assert ReasonCode.UNSELECTIVE_BUILD in Planning.of(root, {fact: 5000, days: 10}).level()[1]
+
+
+def test_a_build_of_which_a_scan_is_pruned_leaves_out_rows(plans):
+    fact, days, _, root = star(plans, filtered=False)
+    planning = Planning.of(root, {fact: 5000, days: 10})
+    planning.pruned.add(days.at)
+    assert [{(days.at, fact.at)}] == planning.levels()
+
+
+def test_what_reads_no_known_files_is_not_filtered(plans):
+    fact, days, _, root = star(plans)
+    feeds, reasons = Planning.of(root, {fact: 5000, days: 10}, other=(fact,)).level()
+    assert () == feeds
+    assert ReasonCode.NOT_FILES in reasons
+
+
+# 47, 48: such a table may have other rows when the query reads it.
+def test_what_reads_no_known_files_gives_no_keys(plans):
+    fact, days, _, root = star(plans)
+    feeds, reasons = Planning.of(root, {fact: 5000, days: 10}, other=(days,)).level()
+    assert ((), True) == (feeds, ReasonCode.UNREPEATABLE_KEYS in reasons)
+
+
+# 41, 42, 45, 46
+@pytest.mark.parametrize(
+    "kind", ["GlobalLimit", "LocalLimit", "Sample", "Deduplicate", "MapInArrow", "InMemoryRelation", "LogicalRDD"]
+)
+def test_what_may_give_other_rows_when_it_runs_again_gives_no_keys(plans, kind):
+    fact, days = plans.table("k"), plans.table("k")
+    chosen = plans.other(kind, plans.filter(days, at_least(*days.output, 3)))
+    planning = Planning.of(plans.join(fact, chosen, equal(*fact.output, *days.output)), {fact: 5000, days: 10})
+    feeds, reasons = planning.level()
+    assert ((), True) == (feeds, ReasonCode.UNREPEATABLE_KEYS in reasons)
+
+
+# 41, 46: which of the rows that tie is the first, and what a sum of doubles is, depends on the order of arrival.
+@pytest.mark.parametrize("order_free", [True, False])
+@pytest.mark.parametrize("make", [Plans.aggregate, Plans.window, Plans.group_limit])
+def test_groups_give_keys_where_they_do_not_depend_on_the_order_of_rows(plans, make, order_free):
+    fact, days = plans.table("k"), plans.table("k", "month")
+    key = days.output[0]
+    chosen = plans.filter(make(plans, days, key, order_free=order_free), at_least(key, 3))
+    planning = Planning.of(plans.join(fact, chosen, equal(*fact.output, key)), {fact: 5000, days: 10})
+    feeds, reasons = planning.level()
+    assert order_free == bool(feeds)
+    assert order_free == (ReasonCode.UNREPEATABLE_KEYS not in reasons)
+
+
+# 41
+def test_distinct_keys_do_not_depend_on_the_order_of_rows(plans):
+    fact, days = plans.table("k"), plans.table("k")
+    distinct = plans.aggregate(plans.filter(days, at_least(*days.output, 3)), *days.output, values=0, order_free=False)
+    limited = plans.group_limit(distinct, *days.output)
+    planning = Planning.of(plans.join(fact, limited, equal(*fact.output, *days.output)), {fact: 5000, days: 10})
+    assert [{(limited.at, fact.at)}] == planning.levels()
+
+
+# 41, 42
+def test_what_is_random_gives_no_keys_even_inside_a_subquery(plans):
+    fact, days, other = plans.table("k"), plans.table("k"), plans.table("k")
+    random = plans.aggregate(plans.filter(other, random=True))
+    chosen = plans.filter(days, at_least(*days.output, 3), subqueries=(random,))
+    planning = Planning.of(
+        plans.join(fact, chosen, equal(*fact.output, *days.output)), {fact: 5000, days: 10, other: 1}
+    )
+    feeds, reasons = planning.level()
+    assert ((), True) == (feeds, ReasonCode.UNREPEATABLE_KEYS in reasons)
+
+
+def test_a_build_that_may_not_run_gives_way_to_the_tables_that_it_joins(plans):
+    fact, large, small = plans.table("k"), plans.table("k", "s"), plans.table("k")
+    few = plans.filter(small, at_least(*small.output, 3))
+    build = plans.join(large, few, equal(large.output[0], *small.output), type_="LeftSemi")
+    root = plans.join(fact, build, equal(*fact.output, large.output[0]))
+    planning = Planning.of(root, {fact: 2_000_000, large: 500_000, small: 10})
+    feeds, reasons = planning.level()
+    assert {(few.at, fact.at), (few.at, large.at)} == {(each.source.node.at, each.target.relation.at) for each in feeds}
+    assert ReasonCode.UNSELECTIVE_BUILD in reasons
+
+
+def test_a_build_that_stays_too_large_filters_nothing_and_planning_ends(plans):
+    fact, other = plans.table("k"), plans.table("k")
+    sides = [plans.filter(each, at_least(*each.output, 3)) for each in (fact, other)]
+    planning = Planning.of(plans.join(*sides, equal(*fact.output, *other.output)), {fact: 50_000, other: 60_000})
+    feeds, reasons = planning.level()
+    assert ((), {ReasonCode.BUILD_TOO_LARGE}) == (feeds, set(reasons))
+
+
+def test_planning_ends_for_many_joins_that_all_shrink_each_other(plans):
+    tables = [plans.table("k", "next") for _ in range(8)]
+    sides = [plans.filter(each, at_least(each.output[1], 3)) for each in tables]
+    root: Node = sides[0]
+    for before, side, table in zip(tables, sides[1:], tables[1:], strict=False):
+        root = plans.join(root, side, equal(before.output[1], table.output[0]))
+    planning = Planning.of(root, {each: 200 + at for at, each in enumerate(tables)})
+    assert planning.levels()
+    assert () == planning.level()[0]

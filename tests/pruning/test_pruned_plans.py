@@ -1,0 +1,119 @@
+"""Laws of `JoinGraph` and `next_feeds`: whatever filters they allow, a plan gives the rows that it gives without them.
+
+Plans are random, and executed by an interpreter that knows no pruning.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import partial
+from random import Random
+from zlib import crc32
+
+from hypothesis import assume, given, note, settings
+from hypothesis import strategies as st
+
+from pruning.filter_plan import Feed, Sizes, next_feeds
+from pruning.join_graph import JoinGraph, Source, Target
+from pruning.options import PruningOptions
+from pruning.query_plan import Node
+from tests.pruning.plan_interpreter import Lake, Row, rows_of, value
+from tests.pruning.random_plans import RandomPlans
+
+LAW = settings(max_examples=settings().max_examples * 10)
+SEEDS = st.integers(0, 1 << 40)
+
+
+def keys_of(source: Source, lake: Lake, salt: int) -> set[object]:
+    """The keys of a build, which holds no NULL since no key equals one."""
+    rows = [dict(zip(source.node.output, row, strict=True)) for row in rows_of(source.node, lake, salt)]
+    return {value(source.key, row) for row in rows} - {None}
+
+
+def passes(row: Row, *, place: int, keys: set[object], noise: int) -> bool:
+    """Rows with a key pass; of the others, which storage cannot always tell apart, some do."""
+    return row[place] in keys or (noise > 0 and crc32(f"{noise}{row}".encode()) % 3 == 0)
+
+
+def put(lake: Lake, target: Target, keys: set[object], noise: int) -> None:
+    place = target.relation.output.index(target.column)
+    lake.tests.setdefault(target.relation.at, []).append(partial(passes, place=place, keys=keys, noise=noise))
+
+
+@dataclass
+class Case:
+    """A plan, its tables and the rows that it gives without any filter."""
+
+    random: Random
+    root: Node
+    graph: JoinGraph
+    lake: Lake
+    expected: Counter[Row]
+
+    @staticmethod
+    def of(seed: int, *, sure: bool) -> Case:
+        random = Random(seed)  # noqa: S311 - a seed that reproduces the plan
+        made = RandomPlans.of(random, sure=sure)
+        root = made.tree(random.choice((1, 2, 2, 3)))
+        graph = JoinGraph.of(root)
+        unpinned = () if sure else {each.at for each in graph.relations if random.random() < 0.15}
+        lake = Lake({each.at: made.rows(each) for each in graph.relations}, unpinned)
+        rows = rows_of(root, lake)
+        assume(len(rows) < 500)
+        note(f"{root}\n{lake.tables}")
+        return Case(random, root, graph, lake, Counter(rows))
+
+    def result(self) -> Counter[Row]:
+        return Counter(rows_of(self.root, self.lake))
+
+
+@LAW
+@given(SEEDS)
+def test_a_filter_on_any_one_target_changes_no_row(seed):
+    case = Case.of(seed, sure=False)
+    for edge in case.graph.edges:
+        keys = keys_of(edge.source, case.lake, salt=0)
+        for target in edge.targets:
+            put(case.lake, target, keys, case.random.randrange(3))
+            note(f"{target.relation.at}.{target.column} by {keys} of {edge.source.id}")
+            assert case.expected == case.result()
+            case.lake.tests.clear()
+
+
+# 6: filters in both directions across one join, each from what the other has left.
+@LAW
+@given(SEEDS)
+def test_filters_that_are_put_one_after_the_other_change_no_row(seed):
+    case = Case.of(seed, sure=True)
+    pairs = [(edge, target) for edge in case.graph.edges for target in edge.targets]
+    for edge, target in case.random.sample(pairs, len(pairs)):
+        put(case.lake, target, keys_of(edge.source, case.lake, salt=0), case.random.randrange(3))
+        assert case.expected == case.result()
+
+
+@LAW
+@given(SEEDS)
+def test_levels_of_feeds_change_no_row_whatever_the_gates_let_through(seed):
+    case = Case.of(seed, sure=False)
+    random, lake = case.random, case.lake
+    scanned = {each.at: random.randrange(100) for each in case.graph.relations}
+    files = {at for at in scanned if at not in lake.unpinned and random.random() < 0.9}
+    options = PruningOptions(min_probe_bytes=random.choice((0, 20)), max_build_scan_bytes=random.choice((50, 150, 400)))
+    pruned: set[int] = set()
+    done: set[tuple[int, str, int, int]] = set()
+    while feeds := next_feeds(case.graph, Sizes(scanned, files, pruned), done, options)[0]:
+        assert done.isdisjoint(each.id for each in feeds)
+        done |= {each.id for each in feeds}
+        for each, keys in _built(feeds, lake, random):
+            note(f"{each.target.relation.at}.{each.target.column} by {keys} of {each.source.id}")
+            put(lake, each.target, keys, random.randrange(3))
+            pruned.add(each.target.relation.at)
+            scanned[each.target.relation.at] //= 2
+    assert case.expected == case.result()
+
+
+def _built(feeds: tuple[Feed, ...], lake: Lake, random: Random) -> list[tuple[Feed, set[object]]]:
+    """The keys of one level, all from the same state, without builds that fail."""
+    built = {each.source.id: keys_of(each.source, lake, salt=1) for each in feeds}
+    return [(each, built[each.source.id]) for each in feeds if random.random() < 0.9]
