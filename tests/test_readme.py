@@ -1,0 +1,79 @@
+"""README and its neighbours say what the code and the recorded measurements say."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from dataclasses import fields
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from benchmarks.readme_table import recorded, replaced, table
+from pruning.options import PruningOptions
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+(EXAMPLE,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+
+
+def test_the_table_of_joins_is_what_was_measured():
+    assert README == replaced(README, table(recorded())), "run `make readme`"
+
+
+def test_a_text_without_the_table_is_refused():
+    with pytest.raises(ValueError, match="expected one in README"):
+        replaced("# scanprune\n", table(recorded()))
+
+
+def test_every_option_has_its_line():
+    cells = re.findall(r"^\| (`[a-z_`, ]+) \| (.+?) \|", README.split("## Options")[1], re.MULTILINE)
+    named = {name: default for names, default in cells for name in re.findall(r"`(\w+)`", names)}
+    assert {each.name for each in fields(PruningOptions)} == {*named}
+    assert [] == [name for name, shown in named.items() if _shown(getattr(PruningOptions(), name)) not in shown]
+
+
+def _shown(default):
+    if isinstance(default, bool):
+        return f"`{default}`"
+    return (
+        f"{default >> 20} MiB" if default >= 1 << 20 and default % (1 << 20) == 0 else f"{default:,}".removesuffix(".0")
+    )
+
+
+def test_the_example_imports_what_is_there():
+    for node in ast.walk(ast.parse(EXAMPLE)):
+        if isinstance(node, ast.ImportFrom):
+            assert [] == [each.name for each in node.names if not hasattr(import_module(node.module), each.name)]
+
+
+def test_the_first_limit_says_which_joins_lose_rows():
+    first = README.split("## Limits\n\n- ")[1].split("\n- ")[0]
+    for word in ("left", "full", "anti", "`<=>`"):
+        assert word in first
+
+
+def test_the_versions_named_are_those_that_are_installed():
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    for package, name in (("pyspark", "Spark"), ("delta-spark", "Delta Lake")):
+        (pinned,) = set(re.findall(rf'"{package}==([\d.]+?)(?:\.\*)?"', project))
+        assert f"{name} {pinned}" in README
+
+
+def test_every_target_named_is_in_the_makefile():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    texts = [
+        README,
+        *((ROOT / name).read_text(encoding="utf-8") for name in ("CONTRIBUTING.md", "benchmarks/README.md")),
+    ]
+    for target in {each for text in texts for each in re.findall(r"`make ([a-z-]+)", text)}:
+        assert f"\n{target}:" in makefile
+
+
+def test_the_table_needs_no_engine():
+    code = "import sys, benchmarks.readme_table; print('pyspark' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "False" == done.stdout.strip()
