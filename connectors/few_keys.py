@@ -23,7 +23,7 @@ from pruning.value_type import Physical, ValueType
 # A query that reads less may run a second time where its rows turn out to be too many.
 _MOST_BYTES_READ = 64 << 20
 # Each partition gives at most so many rows, and there are at most so many partitions.
-_MOST_ROWS, _MOST_LONG_ROWS, _MOST_PARTITIONS = 100_000, 10_000, 32
+MOST_ROWS, MOST_LONG_ROWS, _MOST_PARTITIONS = 100_000, 10_000, 32
 _WIDTH, _MOST_LONG_BYTES = 8, 256
 _IS_LONG = "__is_long"
 
@@ -33,8 +33,8 @@ def few_rows(df: DataFrame, types: Sequence[ValueType], limits: KeyLimits) -> tu
     most = _most_rows(types, limits)
     if most < 1 or not has_jvm(df.sparkSession):
         return None
-    cut = _cut(_shortened(df, types).coalesce(_MOST_PARTITIONS), most)
-    if _bytes_read(cut) > _MOST_BYTES_READ:
+    cut = limited(_shortened(df, types), most)
+    if bytes_read(cut) > _MOST_BYTES_READ:
         return None
     rows = cut.toArrow()
     # A partition that was cut gave all the rows it may.
@@ -59,21 +59,25 @@ def _shortened(df: DataFrame, types: Sequence[ValueType]) -> DataFrame:
 def _most_rows(types: Sequence[ValueType], limits: KeyLimits) -> int:
     is_long = any(each.physical is Physical.BYTES for each in types)
     width = (_MOST_LONG_BYTES if is_long else _WIDTH) * len(types)
-    return min(_MOST_LONG_ROWS if is_long else _MOST_ROWS, limits.keys, limits.nbytes // width)
+    return min(MOST_LONG_ROWS if is_long else MOST_ROWS, limits.keys, limits.nbytes // width)
 
 
-def _cut(df: DataFrame, most: int) -> DataFrame:
-    """The first rows of each partition, with no exchange as a limit of all of them would need."""
+def limited(df: DataFrame, most: int) -> DataFrame:
+    """At most so many rows of each of few partitions, with no exchange as a limit of all of them would need.
+
+    Fewer than `most` rows are all rows of `df`.
+    """
     spark = df.sparkSession
+    few = df.coalesce(_MOST_PARTITIONS)
     jvm: Any = spark._jvm  # noqa: SLF001 - plans have no public door
     count = jvm.org.apache.spark.sql.catalyst.expressions.Literal(
         most, jvm.org.apache.spark.sql.types.DataTypes.IntegerType
     )
-    plan = jvm.org.apache.spark.sql.catalyst.plans.logical.LocalLimit(count, df._jdf.queryExecution().analyzed())  # noqa: SLF001
+    plan = jvm.org.apache.spark.sql.catalyst.plans.logical.LocalLimit(count, few._jdf.queryExecution().analyzed())  # noqa: SLF001
     return frame_of(spark, plan)
 
 
-def _bytes_read(df: DataFrame) -> int:
+def bytes_read(df: DataFrame) -> int:
     """What Spark believes that the query reads."""
     leaves: Any = df._jdf.queryExecution().optimizedPlan().collectLeaves()  # noqa: SLF001 - as above
     return sum(int(str(leaves.apply(at).stats().sizeInBytes())) for at in range(leaves.size()))

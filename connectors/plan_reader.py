@@ -95,7 +95,7 @@ class SparkPlan:
     spark: SparkSession
     root: Node
     used: frozenset[int]
-    _plan: Any
+    _first: Mapping[int, int]
     _visitor: Any
 
     @staticmethod
@@ -108,7 +108,8 @@ class SparkPlan:
         plan.transformUpWithSubqueries(visitor)
         reader = _Reader(str(visitor.described()).splitlines())
         root = reader.read(json.loads(str(plan.toJSON())))
-        return SparkPlan(spark, root, frozenset(reader.used).union(root.output), plan, visitor)
+        first = {node.at: node.first for node in root.walk()}
+        return SparkPlan(spark, root, frozenset(reader.used).union(root.output), first, visitor)
 
     def node(self, node: Node) -> Any:
         """The JVM's object of a node."""
@@ -117,6 +118,9 @@ class SparkPlan:
     def replaced(self, below: Node, others: Mapping[int, Any]) -> Any:
         """The JVM's plan of `below` with other nodes at the places that `others` names."""
         inside = {at: other for at, other in others.items() if below.first <= at <= below.at}
+        # What another node stands for is gone with all that lies below it.
+        gone = {at for top in inside for at in range(self._first[top], top)}
+        inside = {at: other for at, other in inside.items() if at not in gone}
         if not inside:
             return self.node(below)
         jvm: Any = self.spark._jvm  # noqa: SLF001

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 
 from connectors import key_sources
@@ -18,11 +17,12 @@ from connectors.base import Table
 from connectors.build_errors import one_line
 from connectors.columns import quoted, resolve
 from connectors.key_sources import KeySource
+from connectors.local_builds import LocalRows
 from connectors.pipeline import Read, pruned_scan, warn
 from connectors.plan_reader import SparkPlan
 from connectors.plan_tables import PlanTable, reads_files, scanned_bytes, table_of
 from connectors.pruned_scan import PrunedScan
-from connectors.query_builds import QueryBuilds
+from connectors.query_builds import Asked, QueryBuilds
 from connectors.spark_files import frame_of
 from connectors.storage import has_jvm
 from pruning.errors import UnsupportedSessionError
@@ -32,7 +32,7 @@ from pruning.join_graph import JoinGraph, Source
 from pruning.key_summary import KeySummary
 from pruning.options import PruningOptions
 from pruning.prune_report import PruneReport
-from pruning.query_plan import Relation
+from pruning.query_plan import Node, Relation
 from pruning.reasons import Reason, ReasonCode
 
 _QUERY = "the query"
@@ -82,17 +82,21 @@ def _pruned(df: DataFrame, options: PruningOptions) -> tuple[DataFrame, PrunedQu
     plan = SparkPlan.of(df)
     query = _Query(df.sparkSession, plan, JoinGraph.of(plan.root), options, QueryBuilds(df.sparkSession, options))
     query.run()
-    record = PrunedQuery(query.graph, tuple(query.scans.values()), tuple(query.reasons))
+    scans = tuple(scan for at, scan in query.scans.items() if at not in query.kept)
+    record = PrunedQuery(query.graph, scans, tuple(query.reasons))
     # That a side of a join is not fit to be run beforehand is no trouble: nobody asked for it.
     warn("a query", [each for each in record.reasons if each.code is not ReasonCode.UNREPEATABLE_KEYS])
-    if not query.scans:
+    if not scans:
         return df, record
     return frame_of(df.sparkSession, plan.replaced(plan.root, query.others)), record
 
 
 @dataclass(slots=True)
 class _Query:
-    """What is known so far: `others` are the plans that take the place of scans."""
+    """What is known so far: `others` are the plans that take the place of nodes.
+
+    The nodes at `kept` are not run again, since the rows of a build stand in their place.
+    """
 
     spark: SparkSession
     plan: SparkPlan
@@ -101,6 +105,7 @@ class _Query:
     _builds: QueryBuilds
     others: dict[int, Any] = field(default_factory=dict)
     scans: dict[int, PrunedScan] = field(default_factory=dict)
+    kept: set[int] = field(default_factory=set)
     reasons: dict[Reason, None] = field(default_factory=dict)
     _keys: dict[int, dict[int, list[KeySummary]]] = field(default_factory=dict)
     _sizes: dict[int, int] = field(default_factory=dict)
@@ -119,15 +124,18 @@ class _Query:
             if not feeds:
                 return
             done |= {each.id for each in feeds}
-            self._level(feeds)
+            self._level([each for each in feeds if each.target.relation.at not in self.kept])
 
     def _level(self, feeds: Sequence[Feed]) -> None:
-        results = self._builds.run([(self._frame(each.source), str(each.source.key)) for each in feeds])
+        results = self._builds.run([self._asked(each.source) for each in feeds])
         changed: dict[int, Relation] = {}
-        for each, result in zip(feeds, results, strict=True):
+        for each, built in zip(feeds, results, strict=True):
+            result = built.keys
             if isinstance(result, Reason):
                 self.reasons[result] = None
                 continue
+            if built.rows is not None:
+                self._keep_rows(each.source.node, built.rows)
             relation = each.target.relation
             known = self._keys.setdefault(relation.at, {}).setdefault(each.target.column, [])
             if not any(summary is result for summary in known):
@@ -136,9 +144,15 @@ class _Query:
         for relation in changed.values():
             self._prune(relation)
 
-    def _frame(self, source: Source) -> DataFrame:
-        """The keys of a build as a DataFrame of one column."""
-        jvm: Any = self.spark._jvm  # noqa: SLF001 - PySpark's only door to the JVM
+    def _keep_rows(self, node: Node, rows: LocalRows) -> None:
+        """Joins the rows of a build as they are; what it read is not read again."""
+        self.others[node.at] = rows.instead_of(self.plan.node(node))
+        for each in node.walk():
+            self.kept.add(each.at)
+            if isinstance(each, Relation):
+                self._sizes[each.at] = 0
+
+    def _asked(self, source: Source) -> Asked:
         if source.key.column is not None:
             at = source.node.output.index(source.key.column)
             expression = self.plan.node(source.node).output().apply(at)
@@ -146,9 +160,7 @@ class _Query:
             expression = self.plan.node(source.join).condition().get()
             for place in source.path:
                 expression = expression.children().apply(place)
-        utils = getattr(getattr(jvm.org.apache.spark.sql.classic, "ExpressionUtils$"), "MODULE$")
-        build = frame_of(self.spark, self.plan.replaced(source.node, self.others))
-        return build.select(SparkColumn(utils.column(expression)).alias("key"))
+        return Asked(self.plan.replaced(source.node, self.others), expression, str(source.key))
 
     def _prune(self, relation: Relation) -> None:
         leaf = self.plan.node(relation)

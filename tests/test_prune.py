@@ -190,3 +190,9 @@ def test_a_build_over_its_time_is_no_filter(pruned, caplog):
 def test_a_dataframe_of_another_kind_is_no_pruned_one(spark):
     with pytest.raises(NotPrunedReadError, match="prune"):
         report(spark.range(3))
+
+
+def test_the_rows_of_a_build_are_joined_as_they_are(pruned):
+    _, result = pruned("SELECT s.* FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month = 2")
+    leaves = str(result._jdf.queryExecution().optimizedPlan().collectLeaves().mkString("\n"))
+    assert ["LocalRelation", "Relation"] == sorted(line.split(" ")[0] for line in leaves.splitlines())

@@ -42,8 +42,8 @@ CASES = [
 def way(request, monkeypatch):
     """Both ways to collect give the same summary."""
     if request.param == "in workers":
-        monkeypatch.setattr(few_keys, "_MOST_ROWS", 0)
-        monkeypatch.setattr(few_keys, "_MOST_LONG_ROWS", 0)
+        monkeypatch.setattr(few_keys, "MOST_ROWS", 0)
+        monkeypatch.setattr(few_keys, "MOST_LONG_ROWS", 0)
     return request.param
 
 

@@ -1,0 +1,77 @@
+"""Builds whose rows come to the driver's JVM, to be joined as they are: the query does not run them a second time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, StringType, StructType, VariantType
+
+from connectors.compiled import instance
+from connectors.few_keys import MOST_LONG_ROWS, MOST_ROWS, bytes_read, limited
+from connectors.spark_files import frame_of
+
+# Rows stay in Spark's own form from the scan to the join: no value is converted.
+_ROWS = "LocalRows"
+_ROWS_SOURCE = """
+import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.execution.QueryExecution;
+import org.apache.spark.sql.execution.SQLExecution;
+
+public class LocalRows extends scala.runtime.AbstractFunction0 {
+    private final QueryExecution execution;
+    private java.util.List rows;
+
+    public LocalRows(QueryExecution execution) {
+        this.execution = execution;
+    }
+
+    public Object apply() {
+        return execution.executedPlan().executeCollect();
+    }
+
+    public int collect(String name) {
+        Object found = SQLExecution.withNewExecutionId(execution, scala.Option.apply(name), this);
+        rows = java.util.Arrays.asList((Object[]) found);
+        return rows.size();
+    }
+
+    public LogicalPlan insteadOf(LogicalPlan plan) {
+        return new LocalRelation(plan.output(), scala.jdk.javaapi.CollectionConverters.asScala(rows).toSeq(), false,
+            scala.Option.empty());
+    }
+}
+"""
+_MOST_BYTES_READ = 16 << 20
+_LONG = (StringType, BinaryType, ArrayType, MapType, StructType, VariantType)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LocalRows:
+    """All rows of a plan, held by the driver's JVM."""
+
+    count: int
+    _rows: Any
+
+    def instead_of(self, plan: Any) -> Any:
+        """A plan of these rows under the column ids of `plan`, which gives the same rows."""
+        return self._rows.insteadOf(plan)
+
+
+def local_rows(spark: SparkSession, plan: Any, name: str) -> LocalRows | None:
+    """The rows of a plan; None where it reads much or gives more rows than are few."""
+    df = frame_of(spark, plan)
+    most = MOST_LONG_ROWS if any(_is_long(field.dataType) for field in df.schema.fields) else MOST_ROWS
+    cut = limited(df, most)
+    if bytes_read(cut) > _MOST_BYTES_READ:
+        return None
+    rows = instance(spark, _ROWS, _ROWS_SOURCE, cut._jdf.queryExecution())  # noqa: SLF001 - plans have no public door
+    count = int(rows.collect(f"rows of {name}"))
+    # A partition that was cut gave all the rows it may.
+    return LocalRows(count, rows) if count < most else None
+
+
+def _is_long(type_: DataType) -> bool:
+    return isinstance(type_, _LONG)
