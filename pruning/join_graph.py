@@ -136,55 +136,65 @@ def conjuncts_at(
         yield from conjuncts_at(child, (*path, place))
 
 
-def trace(node: Node, column: int) -> Iterator[Target | Reason]:
+def trace(node: Node, column: int, seen: set[tuple[int, int]] | None = None) -> Iterator[Target | Reason]:
     """The scans whose rows may go where a column of `node` must hold one of some keys, and each place where it ends.
 
     A row without such a value may be taken away below every node that the walk passes, without any change to the
-    rows with one.
+    rows with one. Several equalities may lead to one column; what lies below it is walked once, which `seen` holds.
     """
+    seen = set() if seen is None else seen
+    if (node.at, column) not in seen:
+        seen.add((node.at, column))
+        yield from _walk(node, column, seen)
+
+
+def _walk(node: Node, column: int, seen: set[tuple[int, int]]) -> Iterator[Target | Reason]:
+    """One step of `trace`, and what follows."""
     match node:
         case Relation():
             yield Target(node, column)
         case Passing():
-            yield from trace(node.children[0], column)
+            yield from trace(node.children[0], column, seen)
         case Filter() | Project() | Grouped() | Generate() if not node.is_deterministic:
             yield _stop(node, ReasonCode.NONDETERMINISTIC)
         case Filter():
-            yield from trace(node.children[0], column)
+            yield from trace(node.children[0], column, seen)
         case Project(made=made) if made is not None:
-            yield from _below(node, made.get(column), ReasonCode.COMPUTED)
+            yield from _below(node, made.get(column), ReasonCode.COMPUTED, seen)
         case Grouped(groups=groups) if groups is not None:
-            yield from _below(node, groups.get(column), ReasonCode.NOT_GROUPED)
+            yield from _below(node, groups.get(column), ReasonCode.NOT_GROUPED, seen)
         case Generate() if column in node.children[0].output:
-            yield from trace(node.children[0], column)
+            yield from trace(node.children[0], column, seen)
         case Generate():
             yield _stop(node, ReasonCode.COMPUTED)
         case Union():
             place = node.output.index(column)
             for child in node.children:
-                yield from trace(child, child.output[place])
+                yield from trace(child, child.output[place], seen)
         case Join():
-            yield from _through_join(node, column)
+            yield from _through_join(node, column, seen)
         case _:
             yield _stop(node, _STOPS.get(node.kind, ReasonCode.OPAQUE))
 
 
-def _below(node: Node, expression: Expression | None, otherwise: ReasonCode) -> Iterator[Target | Reason]:
+def _below(
+    node: Node, expression: Expression | None, otherwise: ReasonCode, seen: set[tuple[int, int]]
+) -> Iterator[Target | Reason]:
     """On with the column that an expression is, else the end."""
     if expression is not None and expression.column is not None:
-        yield from trace(node.children[0], expression.column)
+        yield from trace(node.children[0], expression.column, seen)
     else:
         yield _stop(node, otherwise)
 
 
-def _through_join(join: Join, column: int) -> Iterator[Target | Reason]:
+def _through_join(join: Join, column: int, seen: set[tuple[int, int]]) -> Iterator[Target | Reason]:
     in_left, in_right = column in join.left.output, column in join.right.output
     if in_left == in_right:
         yield _stop(join, ReasonCode.COMPUTED)
         return
     own, stands_alone = (join.left, _LEFT_STANDS_ALONE) if in_left else (join.right, _RIGHT_STANDS_ALONE)
     if join.type in stands_alone and join.is_deterministic:
-        yield from trace(own, column)
+        yield from trace(own, column, seen)
     else:
         yield _stop(join, ReasonCode.OUTER_SIDE if join.is_deterministic else ReasonCode.NONDETERMINISTIC)
     # What must hold one of the keys on this side must do so on the other, where the two are equal.
@@ -192,7 +202,7 @@ def _through_join(join: Join, column: int) -> Iterator[Target | Reason]:
     if join.type in needs_match and join.is_deterministic:
         for partner in _partners(join, column):
             if partner in other.output:
-                yield from trace(other, partner)
+                yield from trace(other, partner, seen)
 
 
 def _partners(join: Join, column: int) -> Iterator[int]:

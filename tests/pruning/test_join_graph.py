@@ -381,6 +381,20 @@ def test_keys_go_through_a_chain_of_equalities(plans):
     assert {(each.at, each.output[0]) for each in tables} == set(reached(chain, d)[0])
 
 
+def test_what_many_equalities_lead_to_is_walked_once(plans):
+    node: Node = plans.table("x", "y")
+    tables = [node]
+    for _ in range(20):
+        table = plans.table("x", "y")
+        tables.append(table)
+        pairs = [equal(one, other) for one in table.output for other in node.output[:2]]
+        node = plans.join(table, node, *pairs)
+    targets, stops = reached(node, node.output[0])
+    # Of the first table only the column that the keys are of: nothing sets its other one equal to that.
+    expected = {(each.at, key) for each in tables for key in each.output} - {(tables[-1].at, tables[-1].output[1])}
+    assert (len(expected), expected, []) == (len(targets), set(targets), stops)
+
+
 @pytest.mark.parametrize(
     "condition",
     [
