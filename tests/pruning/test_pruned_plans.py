@@ -105,6 +105,21 @@ def test_a_larger_source_holds_every_key_of_what_it_stands_for(seed):
             waiting += parts
 
 
+# 41, 42, 45, 46
+@LAW
+@given(SEEDS)
+def test_a_build_gives_the_same_keys_whatever_an_engine_is_free_to_choose(seed):
+    case = Case.of(seed, sure=False)
+    files = {each.at for each in case.graph.relations} - set(case.lake.unpinned)
+    sizes = Sizes(dict.fromkeys((each.at for each in case.graph.relations), 0), files, files)
+    done: set[tuple[int, str, int, int]] = set()
+    while feeds := next_feeds(case.graph, sizes, done, PruningOptions(min_probe_bytes=0))[0]:
+        done |= {each.id for each in feeds}
+        for source in {each.source.id: each.source for each in feeds}.values():
+            keys = keys_of(source, case.lake, salt=0)
+            assert all(keys == keys_of(source, case.lake, salt) for salt in (1, 2, 3))
+
+
 @LAW
 @given(SEEDS)
 def test_levels_of_feeds_change_no_row_whatever_the_gates_let_through(seed):
