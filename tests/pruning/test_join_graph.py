@@ -493,6 +493,15 @@ def test_keys_that_are_computed_or_come_from_no_join_have_no_larger_source(plans
     assert [] == parts(source_of(plans, total, *total.output))
 
 
+def test_keys_that_are_computed_from_a_join_are_not_those_of_its_sides(plans):
+    left, right = plans.table("k"), plans.table("k")
+    join = plans.join(left, right, equal(*left.output, *right.output))
+    made = plans.project(join, call("Add", column(*left.output), literal(1)), column(*left.output))
+    computed, renamed = made.output
+    assert [] == parts(source_of(plans, made, computed))
+    assert [(left.at, *left.output), (right.at, *right.output)] == parts(source_of(plans, made, renamed))
+
+
 def test_sources_are_the_same_by_the_ids_of_their_columns_and_by_the_place_of_anything_else(plans):
     probe, build = plans.table("p", "q"), plans.table("id", "id")
     (p, q), (a, b) = probe.output, build.output
