@@ -226,7 +226,8 @@ def test_what_did_not_come_from_here_has_no_explanation(spark, lake):
     for stranger in (spark.range(3), read.select("id"), read.where("id = 5"), lake.whole()):
         for ask in (explain, report):
             with pytest.raises(
-                NotPrunedReadError, match=r"Cannot (explain|report) a DataFrame that pruned_read\(\) did not"
+                NotPrunedReadError,
+                match=r"Cannot (explain|report) a DataFrame that prune\(\) or pruned_read\(\) did not",
             ):
                 ask(stranger)
     for nothing in (None, "text", 5):
