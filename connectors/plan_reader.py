@@ -6,19 +6,24 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import unquote_plus
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from connectors.compiled import instance
+from pruning.order import is_frame_order_free, is_order_free, is_rank
 from pruning.query_plan import Expression, Filter, Generate, Grouped, Join, Node, Passing, Project, Relation, Union
 
 # Visits each node after its children and the plans of its subqueries, and may put others in their place.
 _VISITOR = "PlanVisitor"
 _VISITOR_SOURCE = """
+import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
 
 public class PlanVisitor extends scala.runtime.AbstractPartialFunction {
     private final java.util.ArrayList nodes = new java.util.ArrayList();
@@ -59,7 +64,8 @@ public class PlanVisitor extends scala.runtime.AbstractPartialFunction {
             while (expressions.hasNext()) {
                 isDeterministic &= ((Expression) expressions.next()).deterministic();
             }
-            text.append(node.getClass().getName()).append(isDeterministic ? " 1" : " 0");
+            text.append(node.getClass().getName()).append(isDeterministic ? " 1 " : " 0 ");
+            text.append(java.net.URLEncoder.encode(table(node), java.nio.charset.StandardCharsets.UTF_8));
             scala.collection.Iterator output = node.output().iterator();
             while (output.hasNext()) {
                 text.append(' ').append(((Attribute) output.next()).exprId().id());
@@ -67,6 +73,21 @@ public class PlanVisitor extends scala.runtime.AbstractPartialFunction {
             text.append('\\n');
         }
         return text.toString();
+    }
+
+    private static String table(LogicalPlan node) {
+        if (!(node instanceof LogicalRelation)) {
+            return "-";
+        }
+        LogicalRelation leaf = (LogicalRelation) node;
+        if (leaf.catalogTable().isDefined()) {
+            return ((CatalogTable) leaf.catalogTable().get()).identifier().unquotedString();
+        }
+        if (leaf.relation() instanceof HadoopFsRelation) {
+            scala.collection.Seq roots = ((HadoopFsRelation) leaf.relation()).location().rootPaths();
+            return roots.isEmpty() ? "files" : ((org.apache.hadoop.fs.Path) roots.head()).getName();
+        }
+        return leaf.relation().getClass().getSimpleName();
     }
 }
 """
@@ -158,7 +179,7 @@ class _Reader:
         if self._at >= len(self.lines):
             msg = f"its text has more nodes than the plan's {len(self.lines)}"
             raise UnreadablePlanError(msg)
-        name, deterministic, *output = self.lines[self._at].split(" ")
+        name, deterministic, table, *output = self.lines[self._at].split(" ")
         if name != item["class"]:
             msg = f"its text has a {item['class']} at {self._at}, and the plan a {name}"
             raise UnreadablePlanError(msg)
@@ -177,6 +198,7 @@ class _Reader:
             ),
             expressions,
             item,
+            unquote_plus(table),
         )
         self._at += 1
         return made
@@ -205,8 +227,10 @@ class _Reader:
     def _expression(self, rest: Iterator[Any], plans: list[Node]) -> Expression:
         item = next(rest)
         children = tuple(self._expression(rest, plans) for _ in range(item["num-children"]))
-        if isinstance(item.get("plan"), list):
-            plans.append(self._node(iter(item["plan"])))
+        # The plan of a subquery, and that of a filter of Spark's own dynamic partition pruning.
+        plan = item.get("plan", item.get("buildQuery"))
+        if isinstance(plan, list):
+            plans.append(self._node(iter(plan)))
         kind = str(item["class"]).removeprefix(_EXPRESSIONS)
         match kind:
             case "AttributeReference":
@@ -242,14 +266,17 @@ def _sql_type(value: Any) -> str:
         return ""
 
 
-def _made(node: Node, expressions: Mapping[str, tuple[Expression, ...]], item: Mapping[str, Any]) -> Node:
+def _made(node: Node, expressions: Mapping[str, tuple[Expression, ...]], item: Mapping[str, Any], table: str) -> Node:
     """The node as the class of its kind; opaque where it has none."""
     same = (node.at, node.first, node.kind, node.output, node.children, node.subqueries, node.is_deterministic)
     match node.kind:
         case "LogicalRelation":
             by_id = {each.column: each for each in expressions.get("output", ())}
-            known = [by_id[each] for each in node.output if each in by_id]
-            return Relation(*same, tuple(each.text for each in known), tuple(each.type for each in known))
+            if not by_id.keys() >= set(node.output):
+                msg = "its text names other columns of a table than the plan"
+                raise UnreadablePlanError(msg)
+            known = [by_id[each] for each in node.output]
+            return Relation(*same, tuple(each.text for each in known), tuple(each.type for each in known), table)
         case "Project":
             return Project(*same, _by_output(expressions["projectList"]))
         case "Filter":
@@ -257,10 +284,15 @@ def _made(node: Node, expressions: Mapping[str, tuple[Expression, ...]], item: M
         case "Join":
             return Join(*same, _join_type(item["joinType"]), *expressions.get("condition", ())[:1])
         case "Aggregate":
-            return Grouped(*same, _groups(expressions["groupingExpressions"], expressions["aggregateExpressions"]))
+            outputs = expressions["aggregateExpressions"]
+            return Grouped(
+                *same, _groups(expressions["groupingExpressions"], outputs), all(map(is_order_free, outputs))
+            )
         case "Window" | "WindowGroupLimit":
             keys = {each.column: each for each in expressions["partitionSpec"] if each.kind == "AttributeReference"}
-            return Grouped(*same, {column: each for column, each in keys.items() if column is not None})
+            order_free = all(map(is_frame_order_free, expressions.get("windowExpressions", ())))
+            order_free &= all(map(is_rank, expressions.get("rankLikeFunction", ())))
+            return Grouped(*same, {column: each for column, each in keys.items() if column is not None}, order_free)
         case "Union":
             return Union(*same)
         case "Generate":

@@ -77,6 +77,11 @@ def reads_files(leaf: Any) -> bool:
     return bool(relation.getClass().getName() == _FILES and "Parquet" in relation.fileFormat().getClass().getName())
 
 
+def is_delta(leaf: Any) -> bool:
+    """True for a leaf whose files a snapshot pins."""
+    return "Delta" in str(leaf.relation().fileFormat().getClass().getSimpleName())
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class PlanTable:
     """A table of a plan, and the way back from a DataFrame that reads it to the ids that the plan knows."""

@@ -6,7 +6,7 @@ plan --JoinGraph--> feeds --build--> KeySummary --pruned_scan--> scans --> plan
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +20,7 @@ from connectors.key_sources import KeySource
 from connectors.local_builds import LocalRows
 from connectors.pipeline import Read, pruned_scan, warn
 from connectors.plan_reader import SparkPlan
-from connectors.plan_tables import PlanTable, reads_files, scanned_bytes, table_of
+from connectors.plan_tables import PlanTable, is_delta, reads_files, scanned_bytes, table_of
 from connectors.pruned_scan import PrunedScan
 from connectors.query_builds import Asked, QueryBuilds
 from connectors.spark_files import frame_of
@@ -117,14 +117,35 @@ class _Query:
         self._sizes = {at: scanned_bytes(leaf) for at, leaf in leaves.items()}
         files = {at for at, leaf in leaves.items() if reads_files(leaf)}
         done: set[tuple[int, str, int, int]] = set()
+        is_pinned = False
         while True:
             sizes = Sizes(self._sizes, files, self.scans)
             feeds, refusals = next_feeds(self.graph, sizes, done, self.options)
-            self.reasons.update(dict.fromkeys(refusals))
             if not feeds:
+                self.reasons.update(dict.fromkeys(refusals))
                 return
+            if not is_pinned:
+                # What it costs is paid only where something is to be run, and may leave less to run.
+                self._pin(leaves, files)
+                is_pinned = True
+                continue
             done |= {each.id for each in feeds}
             self._level([each for each in feeds if each.target.relation.at not in self.kept])
+
+    def _pin(self, leaves: Mapping[int, Any], files: set[int]) -> None:
+        """Lists no Parquet files again: builds and query read the same ones, whatever is written meanwhile.
+
+        A leaf that cannot be pinned is none of `files`: its rows are no keys.
+        """
+        for at, leaf in leaves.items():
+            if at not in files or is_delta(leaf):
+                continue
+            table = self._table(at, leaf)
+            if isinstance(table, Reason):
+                self.reasons[table] = None
+                files.discard(at)
+            else:
+                self.others[at] = table.renamed(table.table.read(None))
 
     def _level(self, feeds: Sequence[Feed]) -> None:
         results = self._builds.run([self._asked(each.source) for each in feeds])
@@ -164,9 +185,7 @@ class _Query:
 
     def _prune(self, relation: Relation) -> None:
         leaf = self.plan.node(relation)
-        if relation.at not in self._tables:
-            self._tables[relation.at] = table_of(self.spark, leaf, self.options)
-        found = self._tables[relation.at]
+        found = self._table(relation.at, leaf)
         if isinstance(found, Reason):
             self.reasons[found] = None
             return
@@ -185,6 +204,11 @@ class _Query:
         self.others[relation.at] = found.renamed(df)
         self.scans[relation.at] = scan
         self._sizes[relation.at] = min(self._sizes[relation.at], scan.planned_bytes)
+
+    def _table(self, at: int, leaf: Any) -> PlanTable | Reason:
+        if at not in self._tables:
+            self._tables[at] = table_of(self.spark, leaf, self.options)
+        return self._tables[at]
 
     def _column(self, table: Table, relation: Relation, column: int) -> Any:
         name = relation.names[relation.output.index(column)]

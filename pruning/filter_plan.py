@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pruning.join_graph import Edge, JoinGraph, Source, Target, conjuncts_at, larger
 from pruning.options import PruningOptions
-from pruning.query_plan import Filter, Grouped, Join, Node, Relation
+from pruning.query_plan import Filter, Grouped, Join, Node, PlanNames, Relation
 from pruning.reasons import Reason, ReasonCode
 
 # Operators whose result is the same whenever they run on the same rows.
@@ -60,6 +60,45 @@ class Sizes:
     def below(self, node: Node) -> int:
         """The bytes that a plan reads."""
         return sum(self.scanned.get(each.at, 0) for each in node.walk() if isinstance(each, Relation))
+
+
+@dataclass(frozen=True, slots=True)
+class FilterPlan:
+    """Feeds level by level, each of which waits for those before it, and why there are no others.
+
+    Before builds run it is what would be tried: every build is taken to leave something out, and no scan shrinks.
+    """
+
+    graph: JoinGraph
+    levels: tuple[tuple[Feed, ...], ...]
+    refusals: tuple[Reason, ...]
+
+    @staticmethod
+    def before_builds(graph: JoinGraph, sizes: Sizes, options: PruningOptions) -> FilterPlan:
+        """The plan that sizes alone give."""
+        pruned, done = set(sizes.pruned), set[tuple[int, str, int, int]]()
+        levels: list[tuple[Feed, ...]] = []
+        refusals: dict[Reason, None] = {}
+        while True:
+            feeds, refused = next_feeds(graph, Sizes(sizes.scanned, sizes.files, pruned), done, options)
+            refusals = dict.fromkeys(refused)
+            if not feeds:
+                return FilterPlan(graph, tuple(levels), tuple(refusals))
+            levels.append(feeds)
+            done |= {each.id for each in feeds}
+            pruned |= {each.target.relation.at for each in feeds}
+
+    def __str__(self) -> str:
+        """A line for each feed below its level, then the refusals."""
+        names = PlanNames(self.graph.root)
+        lines = []
+        for number, feeds in enumerate(self.levels, start=1):
+            lines.append(f"level {number}")
+            lines += sorted(
+                f"  {names.expression(each.source.key)} -> {names.scans[each.target.relation.at]}.{each.target.name}"
+                for each in feeds
+            )
+        return "\n".join([*lines, *(f"no filter: {each}" for each in self.refusals)])
 
 
 def next_feeds(

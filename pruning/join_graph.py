@@ -19,6 +19,7 @@ from pruning.query_plan import (
     Join,
     Node,
     Passing,
+    PlanNames,
     Project,
     Relation,
     Union,
@@ -121,6 +122,14 @@ class JoinGraph:
     def relations(self) -> tuple[Relation, ...]:
         """The leaves that read tables, in the order of the plan."""
         return tuple(sorted((node for node in self.root.walk() if isinstance(node, Relation)), key=lambda it: it.at))
+
+    def __str__(self) -> str:
+        """The scans, then a line for each edge (what it filters, and by what keys), then what is no edge."""
+        names = PlanNames(self.root)
+        lines = [f"scan {names.scans[each.at]}" for each in self.relations]
+        lines += [_edge_line(each, names) for each in self.edges]
+        lines += [f"no edge: {each}" for each in self.refusals]
+        return "\n".join(lines)
 
 
 def conjuncts_at(
@@ -296,6 +305,13 @@ def _edge(join: Join, part: Expression, path: tuple[int, ...], build: int, probe
     targets = tuple(each for each in found if isinstance(each, Target))
     stops = tuple(each for each in found if isinstance(each, Reason))
     return Edge(join, source, probe_side, probe_key, targets, stops)
+
+
+def _edge_line(edge: Edge, names: PlanNames) -> str:
+    targets = [f"{names.scans[each.relation.at]}.{each.name}" for each in edge.targets]
+    reached = [*targets, *(f"({each})" for each in edge.stops)]
+    keys, probe = names.expression(edge.source.key), names.expression(edge.probe_key)
+    return f"{edge.join.type} join: {probe} by {keys} -> {', '.join(reached)}"
 
 
 def probed_column(key: Expression) -> int | None:

@@ -5,6 +5,7 @@ Columns are the plan's own ids, never names: two columns of a query may share a 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -78,6 +79,7 @@ class Relation(Node):
 
     names: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
+    table: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,3 +140,29 @@ class Join(Node):
     def right(self) -> Node:
         """The second child."""
         return self.children[1]
+
+
+class PlanNames:
+    """What people call the scans and columns of a plan: a table that is read several times is numbered."""
+
+    def __init__(self, root: Node) -> None:
+        leaves = sorted((node for node in root.walk() if isinstance(node, Relation)), key=lambda node: node.at)
+        counts = Counter(leaf.table for leaf in leaves)
+        seen: Counter[str] = Counter()
+        self.scans: dict[int, str] = {}
+        self._columns: dict[int, str] = {}
+        for leaf in leaves:
+            seen[leaf.table] += 1
+            self.scans[leaf.at] = leaf.table if counts[leaf.table] == 1 else f"{leaf.table}#{seen[leaf.table]}"
+            for column, name in zip(leaf.output, leaf.names, strict=True):
+                self._columns[column] = f"{self.scans[leaf.at]}.{name}"
+
+    def expression(self, expression: Expression) -> str:
+        """An expression with the columns of scans by their full names."""
+        if expression.column is not None:
+            return self._columns.get(expression.column, expression.text)
+        if expression.kind == "Literal":
+            return expression.text
+        if expression.kind == "Cast":
+            return f"cast({self.expression(expression.children[0])} as {expression.type})"
+        return f"{expression.kind}({', '.join(map(self.expression, expression.children))})"

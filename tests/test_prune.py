@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
-from connectors import pruned_query
+from connectors import pruned_query, query_builds
 from connectors.plan_reader import UnreadablePlanError
 from pruning import PruningOptions, explain, prune, report
 from pruning.errors import NotPrunedReadError
@@ -180,9 +182,10 @@ def test_trouble_gives_the_query_as_it_is_with_a_warning(pruned, monkeypatch, ca
     assert "Reading without pruning: the query: pruning failed (UnreadablePlanError)" in caplog.text
 
 
-def test_a_build_over_its_time_is_no_filter(pruned, caplog):
+def test_a_build_over_its_time_is_no_filter(pruned, monkeypatch, caplog):
+    monkeypatch.setattr(query_builds, "local_rows", lambda *_: time.sleep(1))
     query = "SELECT s.* FROM {sales} s JOIN (SELECT * FROM {days} WHERE month < 1) d ON s.day = d.day"
-    df, result = pruned(query, PruningOptions(min_probe_bytes=0, build_timeout_seconds=0.001))
+    df, result = pruned(query, PruningOptions(min_probe_bytes=0, build_timeout_seconds=0.1))
     assert df is result
     assert "longer than the limit" in caplog.text
 
@@ -195,4 +198,50 @@ def test_a_dataframe_of_another_kind_is_no_pruned_one(spark):
 def test_the_rows_of_a_build_are_joined_as_they_are(pruned):
     _, result = pruned("SELECT s.* FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month = 2")
     leaves = str(result._jdf.queryExecution().optimizedPlan().collectLeaves().mkString("\n"))
-    assert ["LocalRelation", "Relation"] == sorted(line.split(" ")[0] for line in leaves.splitlines())
+    assert ["LocalRelation", "Relation"] == sorted(line.split(" ")[0] for line in leaves.splitlines() if line)
+
+
+@pytest.mark.parametrize("name", ["catalog", "directory"])
+def test_what_is_written_after_pruning_changes_no_row(spark, name, tmp_path):
+    """The build side is read again by the query, as a LEFT JOIN of many rows: keys and rows must be of one moment."""
+    folder = str(tmp_path / "facts")
+    spark.range(0, 400_000, 1, 8).selectExpr("cast(id div 2 AS int) AS day", "id AS amount").write.parquet(folder)
+    days = str(tmp_path / "days")
+    numbers = spark.range(0, 200_000, 1, 4).selectExpr("cast(id AS int) AS day", "cast(id div 1000 AS int) AS month")
+    numbers.write.parquet(days)
+    if name == "catalog":
+        spark.sql(f"CREATE TABLE pinned_days USING parquet LOCATION '{days}'")
+    table = "pinned_days" if name == "catalog" else f"parquet.`{days}`"
+    try:
+        query = f"""
+            SELECT month = 999 AS late, count(*), count(f.day) FROM {table} d LEFT JOIN parquet.`{folder}` f
+            ON f.day = d.day WHERE month < 110 OR month = 999 GROUP BY 1"""
+        before = spark.sql(query).collect()
+        result = prune(spark.sql(query), options=OPTIONS)
+        assert [("facts", 5, 8)] == [(it.table, it.files_kept, it.files_total) for it in explain(result).tables]
+        late = spark.createDataFrame([(150_000, 999), (190_000, 999)], "day int, month int")
+        if name == "catalog":
+            late.write.insertInto("pinned_days")
+        else:
+            late.write.mode("append").parquet(days)
+        assert before == result.collect()
+        assert before != spark.sql(query).collect()
+    finally:
+        spark.sql("DROP TABLE IF EXISTS pinned_days")
+
+
+def test_partitions_that_spark_prunes_itself_are_pruned_too(spark, tmp_path):
+    folder = str(tmp_path / "sales")
+    spark.range(0, 4000, 1, 1).selectExpr("id % 8 AS day", "id AS amount").write.partitionBy("day").parquet(folder)
+    spark.range(0, 8).selectExpr("id AS day", "id div 4 AS month").createOrReplaceTempView("few_days")
+    days = str(tmp_path / "days")
+    spark.table("few_days").write.parquet(days)
+    query = f"SELECT sum(amount) FROM parquet.`{folder}` s JOIN parquet.`{days}` d ON s.day = d.day WHERE month = 1"
+    try:
+        df = spark.sql(query)
+        assert "dynamicpruning" in df._jdf.queryExecution().optimizedPlan().toString()
+        result = prune(df, options=OPTIONS)
+        assert df.collect() == result.collect()
+        assert {"sales": (4, 4, 8)} == files(result)
+    finally:
+        spark.catalog.dropTempView("few_days")
