@@ -18,6 +18,7 @@ from pruning.query_plan import Expression, Filter, Generate, Grouped, Join, Node
 # Visits each node after its children and the plans of its subqueries, and may put others in their place.
 _VISITOR = "PlanVisitor"
 _VISITOR_SOURCE = """
+import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -81,7 +82,9 @@ public class PlanVisitor extends scala.runtime.AbstractPartialFunction {
         }
         LogicalRelation leaf = (LogicalRelation) node;
         if (leaf.catalogTable().isDefined()) {
-            return ((CatalogTable) leaf.catalogTable().get()).identifier().unquotedString();
+            TableIdentifier name = ((CatalogTable) leaf.catalogTable().get()).identifier();
+            boolean isPlain = name.database().isEmpty() || name.database().get().equals("default");
+            return isPlain ? name.table() : name.database().get() + "." + name.table();
         }
         if (leaf.relation() instanceof HadoopFsRelation) {
             scala.collection.Seq roots = ((HadoopFsRelation) leaf.relation()).location().rootPaths();
