@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote_plus
@@ -292,10 +292,10 @@ def _made(node: Node, expressions: Mapping[str, tuple[Expression, ...]], item: M
                 *same, _groups(expressions["groupingExpressions"], outputs), all(map(is_order_free, outputs))
             )
         case "Window" | "WindowGroupLimit":
-            keys = {each.column: each for each in expressions["partitionSpec"] if each.kind == "AttributeReference"}
+            keys = {each.column for each in expressions["partitionSpec"] if each.kind == "AttributeReference"}
             order_free = all(map(is_frame_order_free, expressions.get("windowExpressions", ())))
             order_free &= all(map(is_rank, expressions.get("rankLikeFunction", ())))
-            return Grouped(*same, {column: each for column, each in keys.items() if column is not None}, order_free)
+            return Grouped(*same, _equal_columns(node.children[0], keys), order_free)
         case "Union":
             return Union(*same)
         case "Generate":
@@ -319,6 +319,20 @@ def _groups(grouping: Sequence[Expression], outputs: Sequence[Expression]) -> di
     keys = {each.column for each in grouping if each.kind == "AttributeReference"}
     made = _by_output(outputs)
     return {column: each for column, each in made.items() if each.kind == "AttributeReference" and each.column in keys}
+
+
+def _equal_columns(child: Node, keys: Collection[int | None]) -> dict[int, Expression]:
+    """The columns of a node that are equal to one of some columns of it, by other names."""
+    made: Mapping[int, Expression] = {}
+    if isinstance(child, Project) and child.made is not None:
+        made = child.made
+    origin = {column: made[column].column if column in made else column for column in child.output}
+    equal = {origin[key] for key in keys if key in origin} - {None}
+    return {
+        column: Expression("AttributeReference", (), column)
+        for column in child.output
+        if column in keys or origin[column] in equal
+    }
 
 
 def _join_type(value: Any) -> str:

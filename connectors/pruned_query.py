@@ -155,6 +155,9 @@ class _Query:
             if isinstance(result, Reason):
                 self.reasons[result] = None
                 continue
+            if each.source.null_safe and result.null_rows:
+                self.reasons[Reason(ReasonCode.NULL_SAFE, str(each.source.key))] = None
+                continue
             if built.rows is not None:
                 self._keep_rows(each.source.node, built.rows)
             relation = each.target.relation

@@ -67,20 +67,22 @@ class Target:
 class Source:
     """Rows whose values of `key` hold every value that a probe key may match.
 
-    `path` leads to `key` in the condition of the join at `join`, where it is no plain column.
+    `path` leads to `key` in the condition of the join at `join`, where it is no plain column. Keys of an equality
+    that is `null_safe` are of use only where none of them is NULL: those that hold one match rows without a value.
     """
 
     node: Node
     key: Expression
     join: Join
     path: tuple[int, ...]
+    null_safe: bool = False
 
     @property
     def id(self) -> tuple[int, str]:
         """Equal for two sources of the same keys: a column by its id, since names repeat, all else by its place."""
-        if self.key.column is not None:
-            return self.node.at, f"#{self.key.column}"
-        return self.node.at, "/".join(map(str, (self.join.at, *self.path)))
+        column = self.key.column
+        place = f"#{column}" if column is not None else "/".join(map(str, (self.join.at, *self.path)))
+        return self.node.at, f"{place}?" if self.null_safe else place
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +228,12 @@ def _partners(join: Join, column: int) -> Iterator[int]:
 
 
 def larger(source: Source) -> tuple[Source, ...]:
-    """Key sets that each hold that of `source` and come from fewer tables: those that its first join puts together."""
+    """Key sets that each hold that of `source` and come from fewer tables: those that its first join puts together.
+
+    None of a `null_safe` source: an outer join may add a NULL that no table holds.
+    """
+    if source.null_safe:
+        return ()
     node, column = source.node, source.key.column
     while column is not None:
         match node:
@@ -266,9 +273,6 @@ def _edges(join: Join) -> tuple[list[Edge], list[Reason]]:
         sides = _sides(join, part)
         if sides is None:
             continue
-        if part.kind != "EqualTo":
-            refusals.append(_stop(join, ReasonCode.NULL_SAFE, str(part)))
-            continue
         left, right = sides
         for build, probe, needs_match in ((right, left, _LEFT_NEEDS_MATCH), (left, right, _RIGHT_NEEDS_MATCH)):
             if join.type not in needs_match:
@@ -296,7 +300,7 @@ def _edge(join: Join, part: Expression, path: tuple[int, ...], build: int, probe
     build_key, probe_key = part.children[build], part.children[probe]
     is_left = build_key.columns <= set(join.left.output)
     build_side, probe_side = (join.left, join.right) if is_left else (join.right, join.left)
-    source = Source(build_side, build_key, join, (*path, build))
+    source = Source(build_side, build_key, join, (*path, build), part.kind == "EqualNullSafe")
     column = probed_column(probe_key)
     if column is None:
         found: list[Target | Reason] = [_stop(join, ReasonCode.COMPUTED, str(probe_key))]

@@ -33,7 +33,7 @@ class ReasonCode(Enum):
     UNPINNED_KEYS = "the keys are not pinned: a later run of their query may give others"
     UNREPEATABLE_KEYS = "the keys come from a query that may give other rows when it runs again; cache them"
     OUTER_SIDE = "rows of this side reach the result without a match"
-    NULL_SAFE = "this equality matches NULLs, which keys do not carry"
+    NULL_SAFE = "the equality matches NULLs, and one of the keys is NULL"
     NONDETERMINISTIC = "it may give other rows when it runs on fewer"
     LIMITED = "a limit chooses among all rows"
     SAMPLED = "a sample chooses among all rows"

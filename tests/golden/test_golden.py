@@ -91,7 +91,8 @@ def test_every_query_of_tpcds_is_read(spark, tables):
     assert {"Expand", "GlobalLimit", "LocalLimit", "OneRowRelation"} == kinds
 
 
-def test_rules(spark, tables):
+@pytest.mark.usefixtures("tables")
+def test_rules(spark):
     path = HERE / "rules.txt"
     found = []
     for title, query in _rules(path.read_text(encoding="utf-8")):

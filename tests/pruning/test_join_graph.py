@@ -76,11 +76,12 @@ def test_the_order_of_an_equality_says_nothing_of_sides(plans):
 
 
 # 10
-def test_an_equality_that_matches_nulls_carries_no_keys(plans):
+def test_an_equality_that_matches_nulls_carries_keys_without_null_and_no_larger_ones(plans):
     left, right = plans.table("k"), plans.table("k")
     null_safe = call("EqualNullSafe", column(*left.output), column(*right.output))
     graph = JoinGraph.of(plans.join(left, right, null_safe, type_="LeftSemi"))
-    assert ((), [ReasonCode.NULL_SAFE]) == (graph.edges, refused(graph))
+    assert ([True, True], []) == ([each.source.null_safe for each in graph.edges], refused(graph))
+    assert [(), ()] == [larger(each.source) for each in graph.edges]
 
 
 # 11, 12
