@@ -26,12 +26,12 @@ from connectors.query_builds import Asked, QueryBuilds
 from connectors.spark_files import frame_of
 from connectors.storage import has_jvm
 from pruning.errors import UnsupportedSessionError
-from pruning.explanation import Explanation
-from pruning.filter_plan import Feed, Sizes, next_feeds
+from pruning.filter_plan import Feed, FilterPlan, Sizes, next_feeds
 from pruning.join_graph import JoinGraph, Source
 from pruning.key_summary import KeySummary
 from pruning.options import PruningOptions
 from pruning.prune_report import PruneReport
+from pruning.query_explanation import QueryExplanation
 from pruning.query_plan import Node, Relation
 from pruning.reasons import Reason, ReasonCode
 
@@ -48,13 +48,20 @@ logger = logging.getLogger("scanprune")
 class PrunedQuery:
     """The record of one pruned query: its scans with filters, and why there are no others."""
 
-    graph: JoinGraph | None
+    plan: FilterPlan | None
+    sizes: Mapping[int, int]
     scans: tuple[PrunedScan, ...]
     reasons: tuple[Reason, ...]
 
-    def explanation(self) -> Explanation:
+    @staticmethod
+    def untouched(reason: Reason) -> PrunedQuery:
+        """The record of a query that was left as it is."""
+        return PrunedQuery(None, {}, (), (reason,))
+
+    def explanation(self) -> QueryExplanation:
         """What is planned for each scan with a filter, from metadata alone."""
-        return Explanation(tuple(table for scan in self.scans for table in scan.explanation().tables))
+        tables = tuple(table for scan in self.scans for table in scan.explanation().tables)
+        return QueryExplanation.of(self.plan, self.sizes, tables, self.reasons, ran_builds=True)
 
     def report(self) -> PruneReport:
         """The plan beside what the latest action measured."""
@@ -66,7 +73,7 @@ def prune_query(df: DataFrame, options: PruningOptions) -> tuple[DataFrame, Prun
     if not has_jvm(df.sparkSession):
         raise UnsupportedSessionError(_REMOTE)
     if not options.enabled:
-        return df, PrunedQuery(None, (), (Reason(ReasonCode.SWITCHED_OFF, _QUERY),))
+        return df, PrunedQuery.untouched(Reason(ReasonCode.SWITCHED_OFF, _QUERY))
     # Whether the query itself is sound shows here, in Spark's own words.
     df._jdf.queryExecution().assertAnalyzed()  # noqa: SLF001 - plans have no public door
     try:
@@ -75,20 +82,38 @@ def prune_query(df: DataFrame, options: PruningOptions) -> tuple[DataFrame, Prun
         logger.debug("Pruning the query failed", exc_info=True)
         reason = Reason(ReasonCode.PRUNING_FAILED, _QUERY, one_line(error))
         logger.warning("Reading without pruning: %s", reason)
-        return df, PrunedQuery(None, (), (reason,))
+        return df, PrunedQuery.untouched(reason)
 
 
 def _pruned(df: DataFrame, options: PruningOptions) -> tuple[DataFrame, PrunedQuery]:
     plan = SparkPlan.of(df)
     query = _Query(df.sparkSession, plan, JoinGraph.of(plan.root), options, QueryBuilds(df.sparkSession, options))
-    query.run()
+    sizes = query.run()
     scans = tuple(scan for at, scan in query.scans.items() if at not in query.kept)
-    record = PrunedQuery(query.graph, scans, tuple(query.reasons))
+    filters = FilterPlan(query.graph, tuple(query.levels), tuple(query.reasons))
+    record = PrunedQuery(filters, sizes, scans, tuple(query.reasons))
     # That a side of a join is not fit to be run beforehand is no trouble: nobody asked for it.
     warn("a query", [each for each in record.reasons if each.code is not ReasonCode.UNREPEATABLE_KEYS])
     if not scans:
         return df, record
     return frame_of(df.sparkSession, plan.replaced(plan.root, query.others)), record
+
+
+def dry_run(df: DataFrame, options: PruningOptions) -> QueryExplanation:
+    """What `prune` would try, from metadata alone: no build runs and no data is read."""
+    if not has_jvm(df.sparkSession):
+        raise UnsupportedSessionError(_REMOTE)
+    plan = SparkPlan.of(df)
+    graph = JoinGraph.of(plan.root)
+    sizes, files = _sizes({relation.at: plan.node(relation) for relation in graph.relations})
+    filters = FilterPlan.before_builds(graph, Sizes(sizes, files, ()), options)
+    return QueryExplanation.of(filters, sizes, (), (*graph.refusals, *filters.refusals), ran_builds=False)
+
+
+def _sizes(leaves: Mapping[int, Any]) -> tuple[dict[int, int], set[int]]:
+    """The bytes that each leaf reads, and the places of those that read files."""
+    sizes = {at: scanned_bytes(leaf) for at, leaf in leaves.items()}
+    return sizes, {at for at, leaf in leaves.items() if reads_files(leaf)}
 
 
 @dataclass(slots=True)
@@ -106,31 +131,33 @@ class _Query:
     others: dict[int, Any] = field(default_factory=dict)
     scans: dict[int, PrunedScan] = field(default_factory=dict)
     kept: set[int] = field(default_factory=set)
+    levels: list[tuple[Feed, ...]] = field(default_factory=list)
     reasons: dict[Reason, None] = field(default_factory=dict)
     _keys: dict[int, dict[int, list[KeySummary]]] = field(default_factory=dict)
     _sizes: dict[int, int] = field(default_factory=dict)
     _tables: dict[int, PlanTable | Reason] = field(default_factory=dict)
 
-    def run(self) -> None:
-        """Levels of builds until no feed is left."""
+    def run(self) -> Mapping[int, int]:
+        """Levels of builds until no feed is left; what each scan reads without filters, in bytes."""
         leaves = {relation.at: self.plan.node(relation) for relation in self.graph.relations}
-        self._sizes = {at: scanned_bytes(leaf) for at, leaf in leaves.items()}
-        files = {at for at, leaf in leaves.items() if reads_files(leaf)}
+        sizes, files = _sizes(leaves)
+        self._sizes = dict(sizes)
         done: set[tuple[int, str, int, int]] = set()
         is_pinned = False
         while True:
-            sizes = Sizes(self._sizes, files, self.scans)
-            feeds, refusals = next_feeds(self.graph, sizes, done, self.options)
+            feeds, refusals = next_feeds(self.graph, Sizes(self._sizes, files, self.scans), done, self.options)
             if not feeds:
                 self.reasons.update(dict.fromkeys(refusals))
-                return
+                return sizes
             if not is_pinned:
                 # What it costs is paid only where something is to be run, and may leave less to run.
                 self._pin(leaves, files)
                 is_pinned = True
                 continue
             done |= {each.id for each in feeds}
-            self._level([each for each in feeds if each.target.relation.at not in self.kept])
+            wanted = tuple(each for each in feeds if each.target.relation.at not in self.kept)
+            self.levels.append(wanted)
+            self._level(wanted)
 
     def _pin(self, leaves: Mapping[int, Any], files: set[int]) -> None:
         """Lists no Parquet files again: builds and query read the same ones, whatever is written meanwhile.

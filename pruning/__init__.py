@@ -5,6 +5,7 @@ from pruning.explanation import Explanation
 from pruning.key_summary import KeySummary
 from pruning.options import PruningOptions
 from pruning.prune_report import PruneReport
+from pruning.query_explanation import QueryExplanation
 from pruning.read import explain, prune, pruned_read, report
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "PruneReport",
     "PruningError",
     "PruningOptions",
+    "QueryExplanation",
     "explain",
     "prune",
     "pruned_read",

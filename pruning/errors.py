@@ -39,5 +39,9 @@ class UnsupportedSessionError(PruningError):
     """The session cannot do what was asked (Spark Connect has no JVM plan)."""
 
 
+class InvalidDataFrameError(PruningError, TypeError):
+    """What was given for a DataFrame is none."""
+
+
 class NotPrunedReadError(PruningError):
-    """The DataFrame did not come from `pruned_read()`, so nothing is known about it."""
+    """The DataFrame did not come from `pruned_read()` or `prune()`, so nothing was measured about it."""

@@ -64,10 +64,7 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class FilterPlan:
-    """Feeds level by level, each of which waits for those before it, and why there are no others.
-
-    Before builds run it is what would be tried: every build is taken to leave something out, and no scan shrinks.
-    """
+    """Feeds level by level, each of which waits for those before it, and why there are no others."""
 
     graph: JoinGraph
     levels: tuple[tuple[Feed, ...], ...]
@@ -75,7 +72,7 @@ class FilterPlan:
 
     @staticmethod
     def before_builds(graph: JoinGraph, sizes: Sizes, options: PruningOptions) -> FilterPlan:
-        """The plan that sizes alone give."""
+        """What would be tried: every build is taken to leave something out, and no scan shrinks."""
         pruned, done = set(sizes.pruned), set[tuple[int, str, int, int]]()
         levels: list[tuple[Feed, ...]] = []
         refusals: dict[Reason, None] = {}
@@ -95,8 +92,7 @@ class FilterPlan:
         for number, feeds in enumerate(self.levels, start=1):
             lines.append(f"level {number}")
             lines += sorted(
-                f"  {names.expression(each.source.key)} -> {names.scans[each.target.relation.at]}.{each.target.name}"
-                for each in feeds
+                f"  {names.expression(each.source.key)} -> {names.column(each.target.column)}" for each in feeds
             )
         return "\n".join([*lines, *(f"no filter: {each}" for each in self.refusals)])
 

@@ -312,7 +312,7 @@ def _edge(join: Join, part: Expression, path: tuple[int, ...], build: int, probe
 
 
 def _edge_line(edge: Edge, names: PlanNames) -> str:
-    targets = [f"{names.scans[each.relation.at]}.{each.name}" for each in edge.targets]
+    targets = [names.column(each.column) for each in edge.targets]
     reached = [*targets, *(f"({each})" for each in edge.stops)]
     keys, probe = names.expression(edge.source.key), names.expression(edge.probe_key)
     return f"{edge.join.type} join: {probe} by {keys} -> {', '.join(reached)}"

@@ -157,6 +157,10 @@ class PlanNames:
             for column, name in zip(leaf.output, leaf.names, strict=True):
                 self._columns[column] = f"{self.scans[leaf.at]}.{name}"
 
+    def column(self, column: int) -> str:
+        """A column of a scan."""
+        return self._columns[column]
+
     def expression(self, expression: Expression) -> str:
         """An expression with the columns of scans by their full names."""
         if expression.column is not None:

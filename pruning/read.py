@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pruning.errors import InvalidKeysError, InvalidOptionError, NotPrunedReadError
+from pruning.errors import InvalidDataFrameError, InvalidKeysError, InvalidOptionError, NotPrunedReadError
 from pruning.options import PruningOptions
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from pruning.explanation import Explanation
     from pruning.prune_report import PruneReport
+    from pruning.query_explanation import QueryExplanation
 
 _RECORD = "_scanprune_read"
 
@@ -89,6 +90,7 @@ def prune(df: DataFrame, *, options: PruningOptions | None = None) -> DataFrame:
     """
     from connectors import pruned_query  # noqa: PLC0415 - importing this package must not load an engine
 
+    _check_frame(df, "prune")
     _check(None, options)
     chosen = options if options is not None else PruningOptions.from_confs(df.sparkSession.conf.getAll)
     pruned, record = pruned_query.prune_query(df, chosen)
@@ -107,12 +109,22 @@ def _check(columns: object, options: object) -> None:
         raise InvalidOptionError(msg)
 
 
-def explain(df: DataFrame) -> Explanation:
+def explain(df: DataFrame) -> Explanation | QueryExplanation:
     """What is planned for `df`, from metadata alone: no data is read.
 
-    `NotPrunedReadError` for a DataFrame that neither `prune()` nor `pruned_read()` returned.
+    For a DataFrame that `pruned_read()` or `prune()` returned, its plan. For any other, what `prune()` would do with
+    it: no build runs, so what their keys leave out is not known.
+
+    Raises `InvalidDataFrameError` for what is no DataFrame, and `UnsupportedSessionError` for one of Spark Connect
+    that `pruned_read()` did not return.
     """
-    explanation: Explanation = _record(df, "explain").explanation()
+    record = getattr(df, _RECORD, None)
+    if record is None:
+        from connectors import pruned_query  # noqa: PLC0415 - importing this package must not load an engine
+
+        _check_frame(df, "explain")
+        return pruned_query.dry_run(df, PruningOptions.from_confs(df.sparkSession.conf.getAll))
+    explanation: Explanation | QueryExplanation = record.explanation()
     return explanation
 
 
@@ -123,6 +135,14 @@ def report(df: DataFrame) -> PruneReport:
     """
     prune_report: PruneReport = _record(df, "report").report()
     return prune_report
+
+
+def _check_frame(df: object, asked: str) -> None:
+    from pyspark.sql import DataFrame as AnyDataFrame  # noqa: PLC0415 - importing this package must not load an engine
+
+    if not isinstance(df, AnyDataFrame):
+        msg = f"Cannot {asked} {df!r}: expected a DataFrame, found {type(df).__name__}"
+        raise InvalidDataFrameError(msg)
 
 
 def _record(df: DataFrame, asked: str) -> Any:

@@ -14,6 +14,7 @@ from pruning.reasons import ReasonCode
 if TYPE_CHECKING:
     from pruning.explanation import Explanation, FilterExplanation, TableExplanation
     from pruning.prune_report import PruneReport, TableReport
+    from pruning.query_explanation import QueryExplanation
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _TEXT_WIDTH = 110
@@ -78,6 +79,35 @@ def report_rich(report: PruneReport) -> object:
 def report_html(report: PruneReport) -> str:
     """An HTML fragment."""
     return _html(_report_blocks(report))
+
+
+def query_text(query: QueryExplanation) -> str:
+    """Plain text, no colours."""
+    return _text(_query_blocks(query))
+
+
+def query_rich(query: QueryExplanation) -> object:
+    """A rich renderable."""
+    return _rich(_query_blocks(query))
+
+
+def query_html(query: QueryExplanation) -> str:
+    """An HTML fragment."""
+    return _html(_query_blocks(query))
+
+
+def _query_blocks(query: QueryExplanation) -> list[Block]:
+    scans = tuple((name, size(count)) for name, count in query.scans.items())
+    edges = tuple((each.join, each.probe, each.keys, ", ".join((*each.reaches, *each.stops))) for each in query.edges)
+    feeds = tuple((str(each.level), each.keys, each.target) for each in query.feeds)
+    title = "Filters" if query.ran_builds else "Filters that prune() would try, if their builds leave out rows"
+    tables = [block for table in query.tables for block in (_planned_block(table), _filter_block(table))]
+    return [
+        Block("Scans", ("scan", "bytes without filters"), scans, ()),
+        Block("Join graph", ("join", "may filter", "by keys of", "reaches"), edges, ()),
+        Block(title, ("level", "keys", "filter"), feeds, tuple(map(str, query.reasons))),
+        *tables,
+    ]
 
 
 def _explanation_blocks(explanation: Explanation) -> list[Block]:

@@ -16,9 +16,10 @@ from connectors import pipeline
 from connectors.columns import resolve
 from connectors.decide import decide
 from connectors.local_keys import summary_of
-from pruning import PruningOptions, explain, pruned_read, report
+from pruning import PruningOptions, explain, prune, pruned_read, report
 from pruning.errors import (
     ColumnNotFoundError,
+    InvalidDataFrameError,
     InvalidKeysError,
     InvalidOptionError,
     NotPrunedReadError,
@@ -116,11 +117,19 @@ def test_a_bad_conf_names_field_value_and_range(spark, table):
         spark.conf.unset("spark.pruning.max_ranges")
 
 
-def test_only_the_frame_itself_can_be_explained(spark, table):
+def test_only_the_frame_itself_can_be_reported(spark, table):
     read = pruned_read(spark, table, keys={"id": [1]})
-    for ask in (explain, report):
-        with pytest.raises(NotPrunedReadError, match="pass the very one it returned"):
-            ask(read.where("id = 1"))
+    with pytest.raises(NotPrunedReadError, match="pass the very one it returned"):
+        report(read.where("id = 1"))
+
+
+@pytest.mark.parametrize("nothing", [None, "text", 5])
+def test_what_is_no_dataframe_is_said_to_be_none(nothing):
+    with pytest.raises(NotPrunedReadError):
+        report(nothing)
+    for ask in (explain, prune):
+        with pytest.raises(InvalidDataFrameError, match=f"expected a DataFrame, found {type(nothing).__name__}"):
+            ask(nothing)
 
 
 @pytest.mark.parametrize("name", HOSTILE)
