@@ -17,7 +17,7 @@ from pruning.options import PruningOptions
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-(EXAMPLE,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
 def test_the_table_of_joins_is_what_was_measured():
@@ -44,8 +44,9 @@ def _shown(default):
     )
 
 
-def test_the_example_imports_what_is_there():
-    for node in ast.walk(ast.parse(EXAMPLE)):
+@pytest.mark.parametrize("example", EXAMPLES, ids=["pruned_read", "prune"])
+def test_an_example_imports_what_is_there(example):
+    for node in ast.walk(ast.parse(example)):
         if isinstance(node, ast.ImportFrom):
             assert [] == [each.name for each in node.names if not hasattr(import_module(node.module), each.name)]
 
