@@ -5,6 +5,9 @@ PYTHON ?= python3
 VENV_PYTHON := .venv/bin/python
 INSTALLED := .venv/installed
 PYTEST := $(VENV_PYTHON) -m pytest
+# Files of tests are dealt out to so many processes, each with a Spark of its own; 0 runs all in this one.
+WORKERS ?= 2
+SPREAD := -n $(WORKERS) --dist loadfile
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -19,13 +22,13 @@ demo: java $(INSTALLED) ## the main job on real input: TPC-DS star joins with an
 	$(VENV_PYTHON) -m connectors.cli demo $(ARGS)
 
 test: java $(INSTALLED) ## all tests
-	$(PYTEST) $(ARGS)
+	$(PYTEST) $(SPREAD) $(ARGS)
 
 test-fast: $(INSTALLED) ## the tests that need no Java
-	$(PYTEST) -m "not spark" $(ARGS)
+	$(PYTEST) $(SPREAD) -m "not spark" $(ARGS)
 
 test-spark: java $(INSTALLED) ## the tests that need Spark
-	$(PYTEST) -m spark $(ARGS)
+	$(PYTEST) $(SPREAD) -m spark $(ARGS)
 
 lint: $(INSTALLED) ## style and likely faults
 	$(VENV_PYTHON) -m ruff check .

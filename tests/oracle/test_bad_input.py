@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from pathlib import Path
@@ -204,7 +205,7 @@ def test_columns_that_are_none(spark, lake, name):
         {"keys": {"k": [1]}, "format": "csv"},
         {"keys": {"k": [1]}, "version": -1},
     ],
-    ids=repr,
+    ids=lambda each: re.sub(r" at 0x\w+", "", repr(each)),
 )
 def test_arguments_that_cannot_be(spark, lake, arguments):
     with pytest.raises((PruningError, TypeError)) as caught:

@@ -183,7 +183,7 @@ def test_parquet_files_of_several_schemas(oracle, spark, tmp_path):
         ({"dataSkippingNumIndexedCols": "0"}, {"id", "k", "text"}),
         ({"dataSkippingStatsColumns": "text"}, {"id", "k"}),
     ],
-    ids=str,
+    ids=lambda each: str(sorted(each)),
 )
 def test_columns_without_statistics_in_the_log_skip_row_groups_alone(oracle, spark, tmp_path, properties, unknown):
     lake = made(spark, tmp_path, **properties)
