@@ -55,7 +55,7 @@ def open_delta(
         return UnlistedTable(source, _FORMAT, df, (Reason(ReasonCode.NO_JVM, source),), version=found)
     df, index = pinned_frame(spark, source, version, timestamp)
     try:
-        snapshot = snapshot_of(df, index)
+        snapshot = snapshot_of(spark, index.getSnapshot(), index.path())
     except _TROUBLE as error:
         return UnlistedTable(source, _FORMAT, df, (Reason(ReasonCode.STATISTICS_FAILED, source, _one_line(error)),))
     cache = cache_of(spark) if cache is None else cache

@@ -134,11 +134,10 @@ def file_index(df: DataFrame) -> Any | None:
     return index if index.getClass().getName() == _FILE_INDEX else None
 
 
-def snapshot_of(df: DataFrame, index: Any) -> Snapshot:
-    """What `df` scans, whose file index is pinned."""
-    found: Any = index.getSnapshot()
+def snapshot_of(spark: SparkSession, found: Any, path: Any) -> Snapshot:
+    """The JVM's own snapshot of the table at `path`, a Hadoop path, as statistics and plans need it."""
     metadata = found.metadata()
-    root, version = str(index.path().toUri().toString()), int(found.version())
+    root, version = str(path.toUri().toString()), int(found.version())
     schema = StructType.fromJson(json.loads(found.schema().json()))
     partition_columns = tuple(map(str, metadata.partitionSchema().fieldNames()))
     last_commit = int(found.logSegment().lastCommitFileModificationTimestamp())
@@ -150,9 +149,9 @@ def snapshot_of(df: DataFrame, index: Any) -> Snapshot:
         partition_columns=partition_columns,
         finds_by_id=str(metadata.columnMappingMode().name()) == "id",
         generated=tuple(str(schema[name].metadata.get(_GENERATED, "")).lower() for name in partition_columns),
-        string_prefix=_string_prefix(metadata.configuration(), df.sparkSession),
+        string_prefix=_string_prefix(metadata.configuration(), spark),
         _handle=found,
-        _spark=df.sparkSession,
+        _spark=spark,
     )
 
 

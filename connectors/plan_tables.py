@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -108,8 +107,7 @@ def _table(spark: SparkSession, leaf: Any, options: PruningOptions) -> Table | R
         kind = str(index.getClass().getSimpleName())
         if kind == _PREPARED:
             # A predicate that was not there when the scan was prepared makes Delta look again in the same snapshot.
-            scanned = index.preparedScan().scannedSnapshot()
-            snapshot = snapshot_of(df, SimpleNamespace(getSnapshot=lambda: scanned, path=index.path))
+            snapshot = snapshot_of(spark, index.preparedScan().scannedSnapshot(), index.path())
             cache = cache_of(spark)
             return DeltaSource(name, df, snapshot, cache.version(snapshot.identity, FileCatalog), cache.footers)
         files = spark_files(df)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
@@ -16,6 +16,8 @@ from connectors.spark_files import frame_of
 from pruning.key_summary import KeySummary
 from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,20 +38,28 @@ class Built:
 
 
 @dataclass(slots=True)
-class _Once:
+class _Once(Generic[T]):
     """What each distinct plan gave; equal plans differ in names and ids alone."""
 
-    _known: dict[int, list[tuple[Any, Any]]] = field(default_factory=dict)
+    _known: dict[int, list[tuple[Any, list[T]]]] = field(default_factory=dict)
 
-    def find(self, plan: Any) -> list[Any]:
-        """The place of what the plan gave: empty, or with that."""
+    def each(self, plans: Sequence[Any], run: Callable[[Sequence[int]], Sequence[T]]) -> list[T]:
+        """What each plan gave; `run` takes the indexes of those that have not run, one of several equal ones."""
+        places = [self._place(plan) for plan in plans]
+        missing = {id(place): at for at, place in enumerate(places) if not place}
+        for at, result in zip(missing.values(), run(list(missing.values())), strict=True):
+            places[at].append(result)
+        return [place[0] for place in places]
+
+    def _place(self, plan: Any) -> list[T]:
+        """Empty, or with what the plan gave."""
         canonical = plan.canonicalized()
         group = self._known.setdefault(int(canonical.hashCode()), [])
         for known, place in group:
             if known.equals(canonical):
-                return place  # type: ignore[no-any-return]
+                return place
         group.append((canonical, []))
-        return group[-1][1]  # type: ignore[no-any-return]
+        return group[-1][1]
 
 
 @dataclass(slots=True)
@@ -58,37 +68,30 @@ class QueryBuilds:
 
     spark: SparkSession
     options: PruningOptions
-    _rows: _Once = field(default_factory=_Once)
-    _keys: _Once = field(default_factory=_Once)
+    _rows: _Once[LocalRows | Reason | None] = field(default_factory=_Once)
+    _keys: _Once[KeySummary | Reason] = field(default_factory=_Once)
 
     def run(self, asked: Sequence[Asked]) -> list[Built]:
         """What each build gives, all run at the same time; equal ones give the same object."""
-        rows = self._all_rows(asked)
-        ran = [each for each in zip(asked, rows, strict=True) if not isinstance(each[1], Reason)]
-        frames = [(self._frame(each, found), each.name) for each, found in ran if not isinstance(found, Reason)]
-        keys = iter(self._all_keys(frames))
+        rows = self._rows.each([each.plan for each in asked], lambda places: self._run([asked[at] for at in places]))
+        frames = [
+            (self._frame(each, found), each.name)
+            for each, found in zip(asked, rows, strict=True)
+            if not isinstance(found, Reason)
+        ]
+        plans = [df._jdf.queryExecution().analyzed() for df, _ in frames]  # noqa: SLF001 - plans have no public door
+        keys = iter(self._keys.each(plans, lambda places: self._collect([frames[at] for at in places])))
         return [Built(found, None) if isinstance(found, Reason) else Built(next(keys), found) for found in rows]
 
-    def _all_rows(self, asked: Sequence[Asked]) -> list[LocalRows | Reason | None]:
-        places = [self._rows.find(each.plan) for each in asked]
-        missing = {id(place): (place, each) for place, each in zip(places, asked, strict=True) if not place}
-        wanted = [self._build(each) for _, each in missing.values()]
-        results = builds.run_all(self.spark, wanted, timeout=self.options.build_timeout_seconds)
-        for (place, _), result in zip(missing.values(), results, strict=True):
-            place.append(result)
-        return [place[0] for place in places]
+    def _run(self, asked: Sequence[Asked]) -> Sequence[LocalRows | Reason | None]:
+        wanted = [self._build(each) for each in asked]
+        return builds.run_all(self.spark, wanted, timeout=self.options.build_timeout_seconds)
 
     def _build(self, asked: Asked) -> Build[LocalRows | None]:
         return Build(asked.name, lambda: local_rows(self.spark, asked.plan, asked.name))
 
-    def _all_keys(self, frames: Sequence[tuple[DataFrame, str]]) -> list[KeySummary | Reason]:
-        plans = [df._jdf.queryExecution().analyzed() for df, _ in frames]  # noqa: SLF001 - plans have no public door
-        places = [self._keys.find(plan) for plan in plans]
-        missing = {id(place): (place, frame) for place, frame in zip(places, frames, strict=True) if not place}
-        results = spark_keys.collect_all(self.spark, [frame for _, frame in missing.values()], self.options)
-        for (place, _), result in zip(missing.values(), results, strict=True):
-            place.append(_pinned(result))
-        return [place[0] for place in places]
+    def _collect(self, frames: Sequence[tuple[DataFrame, str]]) -> Sequence[KeySummary | Reason]:
+        return [_pinned(each) for each in spark_keys.collect_all(self.spark, frames, self.options)]
 
     def _frame(self, asked: Asked, rows: LocalRows | None) -> DataFrame:
         """The keys as a DataFrame of one column."""

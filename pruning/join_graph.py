@@ -23,6 +23,7 @@ from pruning.query_plan import (
     Project,
     Relation,
     Union,
+    relations_of,
 )
 from pruning.reasons import Reason, ReasonCode
 from pruning.value_type import INTEGER_BITS
@@ -123,7 +124,7 @@ class JoinGraph:
     @property
     def relations(self) -> tuple[Relation, ...]:
         """The leaves that read tables, in the order of the plan."""
-        return tuple(sorted((node for node in self.root.walk() if isinstance(node, Relation)), key=lambda it: it.at))
+        return relations_of(self.root)
 
     def __str__(self) -> str:
         """The scans, then a line for each edge (what it filters, and by what keys), then what is no edge."""

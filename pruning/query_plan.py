@@ -37,15 +37,6 @@ class Expression:
         return f"{self.kind}({', '.join(map(str, self.children))})"
 
 
-def conjuncts(expression: Expression | None) -> tuple[Expression, ...]:
-    """The parts that all must hold for an expression to hold; none without one."""
-    if expression is None:
-        return ()
-    if expression.kind != "And":
-        return (expression,)
-    return tuple(part for child in expression.children for part in conjuncts(child))
-
-
 @dataclass(frozen=True, slots=True)
 class Node:
     """One node of a plan. Every kind that has no class of its own is opaque: nothing is known of its rows.
@@ -142,11 +133,16 @@ class Join(Node):
         return self.children[1]
 
 
+def relations_of(root: Node) -> tuple[Relation, ...]:
+    """The leaves that read tables, in the order of the plan."""
+    return tuple(sorted((node for node in root.walk() if isinstance(node, Relation)), key=lambda node: node.at))
+
+
 class PlanNames:
     """What people call the scans and columns of a plan: a table that is read several times is numbered."""
 
     def __init__(self, root: Node) -> None:
-        leaves = sorted((node for node in root.walk() if isinstance(node, Relation)), key=lambda node: node.at)
+        leaves = relations_of(root)
         counts = Counter(leaf.table for leaf in leaves)
         seen: Counter[str] = Counter()
         self.scans: dict[int, str] = {}

@@ -101,17 +101,20 @@ def _query_blocks(query: QueryExplanation) -> list[Block]:
     edges = tuple((each.join, each.probe, each.keys, ", ".join((*each.reaches, *each.stops))) for each in query.edges)
     feeds = tuple((str(each.level), each.keys, each.target) for each in query.feeds)
     title = "Filters" if query.ran_builds else "Filters that prune() would try, if their builds leave out rows"
-    tables = [block for table in query.tables for block in (_planned_block(table), _filter_block(table))]
     return [
         Block("Scans", ("scan", "bytes without filters"), scans, ()),
         Block("Join graph", ("join", "may filter", "by keys of", "reaches"), edges, ()),
         Block(title, ("level", "keys", "filter"), feeds, tuple(map(str, query.reasons))),
-        *tables,
+        *_table_blocks(query.tables),
     ]
 
 
 def _explanation_blocks(explanation: Explanation) -> list[Block]:
-    return [block for table in explanation.tables for block in (_planned_block(table), _filter_block(table))]
+    return _table_blocks(explanation.tables)
+
+
+def _table_blocks(tables: Sequence[TableExplanation]) -> list[Block]:
+    return [block for table in tables for block in (_planned_block(table), _filter_block(table))]
 
 
 def _planned_block(table: TableExplanation) -> Block:
