@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pruning.join_graph import Edge, JoinGraph, Source, Target, conjuncts_at, larger
+from pruning.join_graph import Edge, JoinGraph, Source, larger
+from pruning.lineage import Target
 from pruning.options import PruningOptions
-from pruning.query_plan import Filter, Grouped, Join, Node, PlanNames, Relation
+from pruning.query_plan import Filter, Grouped, Join, Node, PlanNames, Relation, conjuncts_at
 from pruning.reasons import Reason, ReasonCode
 
 # Operators whose result is the same whenever they run on the same rows.

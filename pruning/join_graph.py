@@ -7,14 +7,13 @@ edge: probe key = build key. The build side's keys thin the probe side's rows be
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from types import MappingProxyType
 
+from pruning.lineage import LEFT_NEEDS_MATCH, RIGHT_NEEDS_MATCH, Target, partners, stop, trace
 from pruning.query_plan import (
     Expression,
     Filter,
-    Generate,
     Grouped,
     Join,
     Node,
@@ -22,46 +21,11 @@ from pruning.query_plan import (
     PlanNames,
     Project,
     Relation,
-    Union,
+    conjuncts_at,
     relations_of,
 )
 from pruning.reasons import Reason, ReasonCode
 from pruning.value_type import INTEGER_BITS
-
-# Join types under which rows of a side that match no key of the other side reach no result.
-_LEFT_NEEDS_MATCH = frozenset({"Inner", "Cross", "LeftSemi", "RightOuter"})
-_RIGHT_NEEDS_MATCH = frozenset({"Inner", "Cross", "LeftSemi", "LeftOuter", "LeftAnti", "ExistenceJoin", "LeftSingle"})
-# Join types under which a row of a side that is taken away takes just its own results with it.
-_LEFT_STANDS_ALONE = frozenset({"Inner", "Cross", "LeftSemi", "LeftOuter", "LeftAnti", "ExistenceJoin", "LeftSingle"})
-_RIGHT_STANDS_ALONE = frozenset({"Inner", "Cross", "RightOuter"})
-_STOPS: Mapping[str, ReasonCode] = MappingProxyType(
-    {
-        "GlobalLimit": ReasonCode.LIMITED,
-        "LocalLimit": ReasonCode.LIMITED,
-        "Offset": ReasonCode.LIMITED,
-        "Tail": ReasonCode.LIMITED,
-        "Sample": ReasonCode.SAMPLED,
-        "Expand": ReasonCode.GROUPING_SETS,
-        "InMemoryRelation": ReasonCode.CACHED,
-        "LocalRelation": ReasonCode.NOT_FILES,
-        "Range": ReasonCode.NOT_FILES,
-        "OneRowRelation": ReasonCode.NOT_FILES,
-        "LogicalRDD": ReasonCode.NOT_FILES,
-    }
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """A column of a scan that keys may filter."""
-
-    relation: Relation
-    column: int
-
-    @property
-    def name(self) -> str:
-        """The column's name in its table."""
-        return self.relation.names[self.relation.output.index(self.column)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,99 +99,6 @@ class JoinGraph:
         return "\n".join(lines)
 
 
-def conjuncts_at(
-    expression: Expression | None, path: tuple[int, ...] = ()
-) -> Iterator[tuple[tuple[int, ...], Expression]]:
-    """The parts that all must hold, each with the path that leads to it."""
-    if expression is None:
-        return
-    if expression.kind != "And":
-        yield path, expression
-        return
-    for place, child in enumerate(expression.children):
-        yield from conjuncts_at(child, (*path, place))
-
-
-def trace(node: Node, column: int, seen: set[tuple[int, int]] | None = None) -> Iterator[Target | Reason]:
-    """The scans whose rows may go where a column of `node` must hold one of some keys, and each place where it ends.
-
-    A row without such a value may be taken away below every node that the walk passes, without any change to the
-    rows with one. Several equalities may lead to one column; what lies below it is walked once, which `seen` holds.
-    """
-    seen = set() if seen is None else seen
-    if (node.at, column) not in seen:
-        seen.add((node.at, column))
-        yield from _walk(node, column, seen)
-
-
-def _walk(node: Node, column: int, seen: set[tuple[int, int]]) -> Iterator[Target | Reason]:
-    """One step of `trace`, and what follows."""
-    match node:
-        case Relation():
-            yield Target(node, column)
-        case Passing():
-            yield from trace(node.children[0], column, seen)
-        case Filter() | Project() | Grouped() | Generate() if not node.is_deterministic:
-            yield _stop(node, ReasonCode.NONDETERMINISTIC)
-        case Filter():
-            yield from trace(node.children[0], column, seen)
-        case Project(made=made) if made is not None:
-            yield from _below(node, made.get(column), ReasonCode.COMPUTED, seen)
-        case Grouped(groups=groups) if groups is not None:
-            yield from _below(node, groups.get(column), ReasonCode.NOT_GROUPED, seen)
-        case Generate() if column in node.children[0].output:
-            yield from trace(node.children[0], column, seen)
-        case Generate():
-            yield _stop(node, ReasonCode.COMPUTED)
-        case Union():
-            place = node.output.index(column)
-            for child in node.children:
-                yield from trace(child, child.output[place], seen)
-        case Join():
-            yield from _through_join(node, column, seen)
-        case _:
-            yield _stop(node, _STOPS.get(node.kind, ReasonCode.OPAQUE))
-
-
-def _below(
-    node: Node, expression: Expression | None, otherwise: ReasonCode, seen: set[tuple[int, int]]
-) -> Iterator[Target | Reason]:
-    """On with the column that an expression is, else the end."""
-    if expression is not None and expression.column is not None:
-        yield from trace(node.children[0], expression.column, seen)
-    else:
-        yield _stop(node, otherwise)
-
-
-def _through_join(join: Join, column: int, seen: set[tuple[int, int]]) -> Iterator[Target | Reason]:
-    in_left, in_right = column in join.left.output, column in join.right.output
-    if in_left == in_right:
-        yield _stop(join, ReasonCode.COMPUTED)
-        return
-    own, stands_alone = (join.left, _LEFT_STANDS_ALONE) if in_left else (join.right, _RIGHT_STANDS_ALONE)
-    if join.type in stands_alone and join.is_deterministic:
-        yield from trace(own, column, seen)
-    else:
-        yield _stop(join, ReasonCode.OUTER_SIDE if join.is_deterministic else ReasonCode.NONDETERMINISTIC)
-    # What must hold one of the keys on this side must do so on the other, where the two are equal.
-    other, needs_match = (join.right, _RIGHT_NEEDS_MATCH) if in_left else (join.left, _LEFT_NEEDS_MATCH)
-    if join.type in needs_match and join.is_deterministic:
-        for partner in _partners(join, column):
-            if partner in other.output:
-                yield from trace(other, partner, seen)
-
-
-def _partners(join: Join, column: int) -> Iterator[int]:
-    """The columns that a join sets equal to `column`."""
-    for _, part in conjuncts_at(join.condition):
-        if part.kind == "EqualTo":
-            first, second = (each.column for each in part.children)
-            if first == column and second is not None:
-                yield second
-            if second == column and first is not None:
-                yield first
-
-
 def larger(source: Source) -> tuple[Source, ...]:
     """Key sets that each hold that of `source` and come from fewer tables: those that its first join puts together.
 
@@ -259,7 +130,7 @@ def _join_sources(join: Join, column: int, source: Source) -> Iterator[Source]:
     equal = {column}
     # A column of the other side holds every value of this one only where a row has to have a partner there.
     if join.type in {"Inner", "LeftSemi"}:
-        equal |= set(_partners(join, column))
+        equal |= set(partners(join, column))
     for side in join.children:
         for each in sorted(equal & set(side.output)):
             yield Source(
@@ -275,11 +146,11 @@ def _edges(join: Join) -> tuple[list[Edge], list[Reason]]:
         if sides is None:
             continue
         left, right = sides
-        for build, probe, needs_match in ((right, left, _LEFT_NEEDS_MATCH), (left, right, _RIGHT_NEEDS_MATCH)):
+        for build, probe, needs_match in ((right, left, LEFT_NEEDS_MATCH), (left, right, RIGHT_NEEDS_MATCH)):
             if join.type not in needs_match:
-                refusals.append(_stop(join, ReasonCode.OUTER_SIDE, str(part)))
+                refusals.append(stop(join, ReasonCode.OUTER_SIDE, str(part)))
             elif not join.is_deterministic:
-                refusals.append(_stop(join, ReasonCode.NONDETERMINISTIC, str(part)))
+                refusals.append(stop(join, ReasonCode.NONDETERMINISTIC, str(part)))
             else:
                 edges.append(_edge(join, part, path, build, probe))
     return edges, refusals
@@ -304,7 +175,7 @@ def _edge(join: Join, part: Expression, path: tuple[int, ...], build: int, probe
     source = Source(build_side, build_key, join, (*path, build), part.kind == "EqualNullSafe")
     column = probed_column(probe_key)
     if column is None:
-        found: list[Target | Reason] = [_stop(join, ReasonCode.COMPUTED, str(probe_key))]
+        found: list[Target | Reason] = [stop(join, ReasonCode.COMPUTED, str(probe_key))]
     else:
         found = list(trace(probe_side, column))
     targets = tuple(each for each in found if isinstance(each, Target))
@@ -326,8 +197,3 @@ def probed_column(key: Expression) -> int | None:
     (inner,) = key.children
     is_wider = INTEGER_BITS.get(inner.type, 99) < INTEGER_BITS.get(key.type, 0)
     return inner.column if is_wider else None
-
-
-def _stop(node: Node, code: ReasonCode, detail: str = "") -> Reason:
-    name = f"{node.type} join" if isinstance(node, Join) else node.kind
-    return Reason(code, name, detail)

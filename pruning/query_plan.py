@@ -133,6 +133,19 @@ class Join(Node):
         return self.children[1]
 
 
+def conjuncts_at(
+    expression: Expression | None, path: tuple[int, ...] = ()
+) -> Iterator[tuple[tuple[int, ...], Expression]]:
+    """The parts that all must hold, each with the path that leads to it."""
+    if expression is None:
+        return
+    if expression.kind != "And":
+        yield path, expression
+        return
+    for place, child in enumerate(expression.children):
+        yield from conjuncts_at(child, (*path, place))
+
+
 def relations_of(root: Node) -> tuple[Relation, ...]:
     """The leaves that read tables, in the order of the plan."""
     return tuple(sorted((node for node in root.walk() if isinstance(node, Relation)), key=lambda node: node.at))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pruning.join_graph import JoinGraph, Source, larger, probed_column, trace
+from pruning.join_graph import JoinGraph, Source, larger, probed_column
+from pruning.lineage import trace
 from pruning.query_plan import Expression, Join, Node, Relation
 from pruning.reasons import Reason, ReasonCode
 from tests.pruning.plans import Plans, at_least, both, call, column, equal, literal

@@ -15,7 +15,8 @@ from hypothesis import assume, given, note, settings
 from hypothesis import strategies as st
 
 from pruning.filter_plan import Feed, Sizes, next_feeds
-from pruning.join_graph import JoinGraph, Source, Target, larger
+from pruning.join_graph import JoinGraph, Source, larger
+from pruning.lineage import Target
 from pruning.options import PruningOptions
 from pruning.query_plan import Node
 from tests.pruning.plan_interpreter import Lake, Row, rows_of, value

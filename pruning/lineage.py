@@ -1,0 +1,143 @@
+"""`trace`: from a column of a plan down to the columns of scans, by a whitelist of operators that keys may pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from pruning.query_plan import (
+    Expression,
+    Filter,
+    Generate,
+    Grouped,
+    Join,
+    Node,
+    Passing,
+    Project,
+    Relation,
+    Union,
+    conjuncts_at,
+)
+from pruning.reasons import Reason, ReasonCode
+
+# Join types under which rows of a side that match no key of the other side reach no result.
+LEFT_NEEDS_MATCH = frozenset({"Inner", "Cross", "LeftSemi", "RightOuter"})
+RIGHT_NEEDS_MATCH = frozenset({"Inner", "Cross", "LeftSemi", "LeftOuter", "LeftAnti", "ExistenceJoin", "LeftSingle"})
+# Join types under which a row of a side that is taken away takes just its own results with it.
+_LEFT_STANDS_ALONE = frozenset({"Inner", "Cross", "LeftSemi", "LeftOuter", "LeftAnti", "ExistenceJoin", "LeftSingle"})
+_RIGHT_STANDS_ALONE = frozenset({"Inner", "Cross", "RightOuter"})
+_STOPS: Mapping[str, ReasonCode] = MappingProxyType(
+    {
+        "GlobalLimit": ReasonCode.LIMITED,
+        "LocalLimit": ReasonCode.LIMITED,
+        "Offset": ReasonCode.LIMITED,
+        "Tail": ReasonCode.LIMITED,
+        "Sample": ReasonCode.SAMPLED,
+        "Expand": ReasonCode.GROUPING_SETS,
+        "InMemoryRelation": ReasonCode.CACHED,
+        "LocalRelation": ReasonCode.NOT_FILES,
+        "Range": ReasonCode.NOT_FILES,
+        "OneRowRelation": ReasonCode.NOT_FILES,
+        "LogicalRDD": ReasonCode.NOT_FILES,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A column of a scan that keys may filter."""
+
+    relation: Relation
+    column: int
+
+    @property
+    def name(self) -> str:
+        """The column's name in its table."""
+        return self.relation.names[self.relation.output.index(self.column)]
+
+
+def trace(node: Node, column: int, seen: set[tuple[int, int]] | None = None) -> Iterator[Target | Reason]:
+    """The scans whose rows may go where a column of `node` must hold one of some keys, and each place where it ends.
+
+    A row without such a value may be taken away below every node that the walk passes, without any change to the
+    rows with one. Several equalities may lead to one column; what lies below it is walked once, which `seen` holds.
+    """
+    seen = set() if seen is None else seen
+    if (node.at, column) not in seen:
+        seen.add((node.at, column))
+        yield from _walk(node, column, seen)
+
+
+def _walk(node: Node, column: int, seen: set[tuple[int, int]]) -> Iterator[Target | Reason]:
+    """One step of `trace`, and what follows."""
+    match node:
+        case Relation():
+            yield Target(node, column)
+        case Passing():
+            yield from trace(node.children[0], column, seen)
+        case Filter() | Project() | Grouped() | Generate() if not node.is_deterministic:
+            yield stop(node, ReasonCode.NONDETERMINISTIC)
+        case Filter():
+            yield from trace(node.children[0], column, seen)
+        case Project(made=made) if made is not None:
+            yield from _below(node, made.get(column), ReasonCode.COMPUTED, seen)
+        case Grouped(groups=groups) if groups is not None:
+            yield from _below(node, groups.get(column), ReasonCode.NOT_GROUPED, seen)
+        case Generate() if column in node.children[0].output:
+            yield from trace(node.children[0], column, seen)
+        case Generate():
+            yield stop(node, ReasonCode.COMPUTED)
+        case Union():
+            place = node.output.index(column)
+            for child in node.children:
+                yield from trace(child, child.output[place], seen)
+        case Join():
+            yield from _through_join(node, column, seen)
+        case _:
+            yield stop(node, _STOPS.get(node.kind, ReasonCode.OPAQUE))
+
+
+def _below(
+    node: Node, expression: Expression | None, otherwise: ReasonCode, seen: set[tuple[int, int]]
+) -> Iterator[Target | Reason]:
+    """On with the column that an expression is, else the end."""
+    if expression is not None and expression.column is not None:
+        yield from trace(node.children[0], expression.column, seen)
+    else:
+        yield stop(node, otherwise)
+
+
+def _through_join(join: Join, column: int, seen: set[tuple[int, int]]) -> Iterator[Target | Reason]:
+    in_left, in_right = column in join.left.output, column in join.right.output
+    if in_left == in_right:
+        yield stop(join, ReasonCode.COMPUTED)
+        return
+    own, stands_alone = (join.left, _LEFT_STANDS_ALONE) if in_left else (join.right, _RIGHT_STANDS_ALONE)
+    if join.type in stands_alone and join.is_deterministic:
+        yield from trace(own, column, seen)
+    else:
+        yield stop(join, ReasonCode.OUTER_SIDE if join.is_deterministic else ReasonCode.NONDETERMINISTIC)
+    # What must hold one of the keys on this side must do so on the other, where the two are equal.
+    other, needs_match = (join.right, RIGHT_NEEDS_MATCH) if in_left else (join.left, LEFT_NEEDS_MATCH)
+    if join.type in needs_match and join.is_deterministic:
+        for partner in partners(join, column):
+            if partner in other.output:
+                yield from trace(other, partner, seen)
+
+
+def partners(join: Join, column: int) -> Iterator[int]:
+    """The columns that a join sets equal to `column`."""
+    for _, part in conjuncts_at(join.condition):
+        if part.kind == "EqualTo":
+            first, second = (each.column for each in part.children)
+            if first == column and second is not None:
+                yield second
+            if second == column and first is not None:
+                yield first
+
+
+def stop(node: Node, code: ReasonCode, detail: str = "") -> Reason:
+    """Why a node is not passed."""
+    name = f"{node.type} join" if isinstance(node, Join) else node.kind
+    return Reason(code, name, detail)
