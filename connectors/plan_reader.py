@@ -12,6 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from connectors.compiled import instance
+from connectors.storage import has_jvm
+from pruning.errors import UnsupportedSessionError
 from pruning.order import is_frame_order_free, is_order_free, is_rank
 from pruning.query_plan import Expression, Filter, Generate, Grouped, Join, Node, Passing, Project, Relation, Union
 
@@ -103,10 +105,20 @@ _PASSING = {
     "SubqueryAlias",
     "ReturnAnswer",
 }
+_REMOTE = (
+    "Cannot prune a DataFrame of Spark Connect: found no JVM plan to read; name the keys and use pruned_read(), "
+    "or use a classic session"
+)
 
 
 class UnreadablePlanError(Exception):
     """A plan whose text and objects do not fit together."""
+
+
+def check_has_plan(df: DataFrame) -> None:
+    """Raises `UnsupportedSessionError` for a DataFrame of Spark Connect."""
+    if not has_jvm(df.sparkSession):
+        raise UnsupportedSessionError(_REMOTE)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

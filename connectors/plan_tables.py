@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,6 +64,12 @@ public class FreshColumns {
     }
 }
 """
+
+
+def leaf_sizes(leaves: Mapping[int, Any]) -> tuple[dict[int, int], set[int]]:
+    """The bytes that each leaf reads, and the places of those that read files."""
+    sizes = {at: scanned_bytes(leaf) for at, leaf in leaves.items()}
+    return sizes, {at for at, leaf in leaves.items() if reads_files(leaf)}
 
 
 def scanned_bytes(leaf: Any) -> int:

@@ -19,13 +19,11 @@ from connectors.columns import quoted, resolve
 from connectors.key_sources import KeySource
 from connectors.local_builds import LocalRows
 from connectors.pipeline import Read, pruned_scan, warn
-from connectors.plan_reader import SparkPlan
-from connectors.plan_tables import PlanTable, is_delta, reads_files, scanned_bytes, table_of
+from connectors.plan_reader import SparkPlan, check_has_plan
+from connectors.plan_tables import PlanTable, is_delta, leaf_sizes, table_of
 from connectors.pruned_scan import PrunedScan
 from connectors.query_builds import Asked, QueryBuilds
 from connectors.spark_files import frame_of
-from connectors.storage import has_jvm
-from pruning.errors import UnsupportedSessionError
 from pruning.filter_plan import Feed, FilterPlan, Sizes, next_feeds
 from pruning.join_graph import JoinGraph, Source
 from pruning.key_summary import KeySummary
@@ -36,10 +34,6 @@ from pruning.query_plan import Node, Relation
 from pruning.reasons import Reason, ReasonCode
 
 _QUERY = "the query"
-_REMOTE = (
-    "Cannot prune a DataFrame of Spark Connect: found no JVM plan to read; name the keys and use pruned_read(), "
-    "or use a classic session"
-)
 
 logger = logging.getLogger("scanprune")
 
@@ -70,8 +64,7 @@ class PrunedQuery:
 
 def prune_query(df: DataFrame, options: PruningOptions) -> tuple[DataFrame, PrunedQuery]:
     """`df` with filters on its scans, or `df` itself where no filter is worth it or pruning fails."""
-    if not has_jvm(df.sparkSession):
-        raise UnsupportedSessionError(_REMOTE)
+    check_has_plan(df)
     if not options.enabled:
         return df, PrunedQuery.untouched(Reason(ReasonCode.SWITCHED_OFF, _QUERY))
     # Whether the query itself is sound shows here, in Spark's own words.
@@ -99,23 +92,6 @@ def _pruned(df: DataFrame, options: PruningOptions) -> tuple[DataFrame, PrunedQu
     return frame_of(df.sparkSession, plan.replaced(plan.root, query.others)), record
 
 
-def dry_run(df: DataFrame, options: PruningOptions) -> QueryExplanation:
-    """What `prune` would try, from metadata alone: no build runs and no data is read."""
-    if not has_jvm(df.sparkSession):
-        raise UnsupportedSessionError(_REMOTE)
-    plan = SparkPlan.of(df)
-    graph = JoinGraph.of(plan.root)
-    sizes, files = _sizes({relation.at: plan.node(relation) for relation in graph.relations})
-    filters = FilterPlan.before_builds(graph, Sizes(sizes, files, ()), options)
-    return QueryExplanation.of(filters, sizes, (), (*graph.refusals, *filters.refusals), ran_builds=False)
-
-
-def _sizes(leaves: Mapping[int, Any]) -> tuple[dict[int, int], set[int]]:
-    """The bytes that each leaf reads, and the places of those that read files."""
-    sizes = {at: scanned_bytes(leaf) for at, leaf in leaves.items()}
-    return sizes, {at for at, leaf in leaves.items() if reads_files(leaf)}
-
-
 @dataclass(slots=True)
 class _Query:
     """What is known so far: `others` are the plans that take the place of nodes.
@@ -140,7 +116,7 @@ class _Query:
     def run(self) -> Mapping[int, int]:
         """Levels of builds until no feed is left; what each scan reads without filters, in bytes."""
         leaves = {relation.at: self.plan.node(relation) for relation in self.graph.relations}
-        sizes, files = _sizes(leaves)
+        sizes, files = leaf_sizes(leaves)
         self._sizes = dict(sizes)
         done: set[tuple[int, str, int, int]] = set()
         is_pinned = False

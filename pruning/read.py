@@ -120,10 +120,10 @@ def explain(df: DataFrame) -> Explanation | QueryExplanation:
     """
     record = getattr(df, _RECORD, None)
     if record is None:
-        from connectors import pruned_query  # noqa: PLC0415 - importing this package must not load an engine
+        from connectors.dry_run import dry_run  # noqa: PLC0415 - importing this package must not load an engine
 
         _check_frame(df, "explain")
-        return pruned_query.dry_run(df, PruningOptions.from_confs(df.sparkSession.conf.getAll))
+        return dry_run(df, PruningOptions.from_confs(df.sparkSession.conf.getAll))
     explanation: Explanation | QueryExplanation = record.explanation()
     return explanation
 
