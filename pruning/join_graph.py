@@ -74,13 +74,17 @@ class JoinGraph:
     refusals: tuple[Reason, ...]
 
     @staticmethod
-    def of(root: Node) -> JoinGraph:
-        """The graph of a plan and of the plans of its subqueries."""
+    def of(root: Node, *, equivalence: bool = True) -> JoinGraph:
+        """The graph of a plan and of the plans of its subqueries.
+
+        Without `equivalence` keys reach only what the probe key itself leads down to, no column that is equal to it
+        by a further join: what that leaves out is what global equivalence gains.
+        """
         edges: list[Edge] = []
         refusals: list[Reason] = []
         for node in root.walk():
             if isinstance(node, Join):
-                found, refused = _edges(node)
+                found, refused = _edges(node, equivalence=equivalence)
                 edges += found
                 refusals += refused
         return JoinGraph(root, tuple(edges), tuple(refusals))
@@ -138,7 +142,7 @@ def _join_sources(join: Join, column: int, source: Source) -> Iterator[Source]:
             )
 
 
-def _edges(join: Join) -> tuple[list[Edge], list[Reason]]:
+def _edges(join: Join, *, equivalence: bool) -> tuple[list[Edge], list[Reason]]:
     edges: list[Edge] = []
     refusals: list[Reason] = []
     for path, part in conjuncts_at(join.condition):
@@ -152,7 +156,8 @@ def _edges(join: Join) -> tuple[list[Edge], list[Reason]]:
             elif not join.is_deterministic:
                 refusals.append(stop(join, ReasonCode.NONDETERMINISTIC, str(part)))
             else:
-                edges.append(_edge(join, part, path, build, probe))
+                source = _source(join, part, path, build)
+                edges.append(_edge(source, part.children[probe], equivalence=equivalence))
     return edges, refusals
 
 
@@ -167,17 +172,21 @@ def _sides(join: Join, part: Expression) -> tuple[int, int] | None:
     return (1, 0) if first and second and first <= right and second <= left else None
 
 
-def _edge(join: Join, part: Expression, path: tuple[int, ...], build: int, probe: int) -> Edge:
-    """`build` and `probe` are places in the equality."""
-    build_key, probe_key = part.children[build], part.children[probe]
-    is_left = build_key.columns <= set(join.left.output)
-    build_side, probe_side = (join.left, join.right) if is_left else (join.right, join.left)
-    source = Source(build_side, build_key, join, (*path, build), part.kind == "EqualNullSafe")
+def _source(join: Join, part: Expression, path: tuple[int, ...], build: int) -> Source:
+    """`build` is the place of its key in the equality."""
+    key = part.children[build]
+    side = join.left if key.columns <= set(join.left.output) else join.right
+    return Source(side, key, join, (*path, build), part.kind == "EqualNullSafe")
+
+
+def _edge(source: Source, probe_key: Expression, *, equivalence: bool) -> Edge:
+    join = source.join
+    probe_side = join.right if source.node is join.left else join.left
     column = probed_column(probe_key)
     if column is None:
         found: list[Target | Reason] = [stop(join, ReasonCode.COMPUTED, str(probe_key))]
     else:
-        found = list(trace(probe_side, column))
+        found = list(trace(probe_side, column, equivalence=equivalence))
     targets = tuple(each for each in found if isinstance(each, Target))
     stops = tuple(each for each in found if isinstance(each, Reason))
     return Edge(join, source, probe_side, probe_key, targets, stops)

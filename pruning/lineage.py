@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from pruning.query_plan import (
@@ -57,73 +57,77 @@ class Target:
         return self.relation.names[self.relation.output.index(self.column)]
 
 
-def trace(node: Node, column: int, seen: set[tuple[int, int]] | None = None) -> Iterator[Target | Reason]:
+def trace(node: Node, column: int, *, equivalence: bool = True) -> Iterator[Target | Reason]:
     """The scans whose rows may go where a column of `node` must hold one of some keys, and each place where it ends.
 
     A row without such a value may be taken away below every node that the walk passes, without any change to the
-    rows with one. Several equalities may lead to one column; what lies below it is walked once, which `seen` holds.
+    rows with one. Without `equivalence` the walk does not go on to columns that joins on its way set equal.
     """
-    seen = set() if seen is None else seen
-    if (node.at, column) not in seen:
-        seen.add((node.at, column))
-        yield from _walk(node, column, seen)
+    return _Walk(equivalence).down(node, column)
 
 
-def _walk(node: Node, column: int, seen: set[tuple[int, int]]) -> Iterator[Target | Reason]:
-    """One step of `trace`, and what follows."""
-    match node:
-        case Relation():
-            yield Target(node, column)
-        case Passing():
-            yield from trace(node.children[0], column, seen)
-        case Filter() | Project() | Grouped() | Generate() if not node.is_deterministic:
-            yield stop(node, ReasonCode.NONDETERMINISTIC)
-        case Filter():
-            yield from trace(node.children[0], column, seen)
-        case Project(made=made) if made is not None:
-            yield from _below(node, made.get(column), ReasonCode.COMPUTED, seen)
-        case Grouped(groups=groups) if groups is not None:
-            yield from _below(node, groups.get(column), ReasonCode.NOT_GROUPED, seen)
-        case Generate() if column in node.children[0].output:
-            yield from trace(node.children[0], column, seen)
-        case Generate():
-            yield stop(node, ReasonCode.COMPUTED)
-        case Union():
-            place = node.output.index(column)
-            for child in node.children:
-                yield from trace(child, child.output[place], seen)
-        case Join():
-            yield from _through_join(node, column, seen)
-        case _:
-            yield stop(node, _STOPS.get(node.kind, ReasonCode.OPAQUE))
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """Several equalities may lead to one column; what lies below it is walked once, which `_seen` holds."""
 
+    equivalence: bool
+    _seen: set[tuple[int, int]] = field(default_factory=set)
 
-def _below(
-    node: Node, expression: Expression | None, otherwise: ReasonCode, seen: set[tuple[int, int]]
-) -> Iterator[Target | Reason]:
-    """On with the column that an expression is, else the end."""
-    if expression is not None and expression.column is not None:
-        yield from trace(node.children[0], expression.column, seen)
-    else:
-        yield stop(node, otherwise)
+    def down(self, node: Node, column: int) -> Iterator[Target | Reason]:
+        if (node.at, column) not in self._seen:
+            self._seen.add((node.at, column))
+            yield from self._step(node, column)
 
+    def _step(self, node: Node, column: int) -> Iterator[Target | Reason]:
+        match node:
+            case Relation():
+                yield Target(node, column)
+            case Passing():
+                yield from self.down(node.children[0], column)
+            case Filter() | Project() | Grouped() | Generate() if not node.is_deterministic:
+                yield stop(node, ReasonCode.NONDETERMINISTIC)
+            case Filter():
+                yield from self.down(node.children[0], column)
+            case Project(made=made) if made is not None:
+                yield from self._below(node, made.get(column), ReasonCode.COMPUTED)
+            case Grouped(groups=groups) if groups is not None:
+                yield from self._below(node, groups.get(column), ReasonCode.NOT_GROUPED)
+            case Generate() if column in node.children[0].output:
+                yield from self.down(node.children[0], column)
+            case Generate():
+                yield stop(node, ReasonCode.COMPUTED)
+            case Union():
+                place = node.output.index(column)
+                for child in node.children:
+                    yield from self.down(child, child.output[place])
+            case Join():
+                yield from self._through_join(node, column)
+            case _:
+                yield stop(node, _STOPS.get(node.kind, ReasonCode.OPAQUE))
 
-def _through_join(join: Join, column: int, seen: set[tuple[int, int]]) -> Iterator[Target | Reason]:
-    in_left, in_right = column in join.left.output, column in join.right.output
-    if in_left == in_right:
-        yield stop(join, ReasonCode.COMPUTED)
-        return
-    own, stands_alone = (join.left, _LEFT_STANDS_ALONE) if in_left else (join.right, _RIGHT_STANDS_ALONE)
-    if join.type in stands_alone and join.is_deterministic:
-        yield from trace(own, column, seen)
-    else:
-        yield stop(join, ReasonCode.OUTER_SIDE if join.is_deterministic else ReasonCode.NONDETERMINISTIC)
-    # What must hold one of the keys on this side must do so on the other, where the two are equal.
-    other, needs_match = (join.right, RIGHT_NEEDS_MATCH) if in_left else (join.left, LEFT_NEEDS_MATCH)
-    if join.type in needs_match and join.is_deterministic:
-        for partner in partners(join, column):
-            if partner in other.output:
-                yield from trace(other, partner, seen)
+    def _below(self, node: Node, expression: Expression | None, otherwise: ReasonCode) -> Iterator[Target | Reason]:
+        """On with the column that an expression is, else the end."""
+        if expression is not None and expression.column is not None:
+            yield from self.down(node.children[0], expression.column)
+        else:
+            yield stop(node, otherwise)
+
+    def _through_join(self, join: Join, column: int) -> Iterator[Target | Reason]:
+        in_left, in_right = column in join.left.output, column in join.right.output
+        if in_left == in_right:
+            yield stop(join, ReasonCode.COMPUTED)
+            return
+        own, stands_alone = (join.left, _LEFT_STANDS_ALONE) if in_left else (join.right, _RIGHT_STANDS_ALONE)
+        if join.type in stands_alone and join.is_deterministic:
+            yield from self.down(own, column)
+        else:
+            yield stop(join, ReasonCode.OUTER_SIDE if join.is_deterministic else ReasonCode.NONDETERMINISTIC)
+        # What must hold one of the keys on this side must do so on the other, where the two are equal.
+        other, needs_match = (join.right, RIGHT_NEEDS_MATCH) if in_left else (join.left, LEFT_NEEDS_MATCH)
+        if self.equivalence and join.type in needs_match and join.is_deterministic:
+            for partner in partners(join, column):
+                if partner in other.output:
+                    yield from self.down(other, partner)
 
 
 def partners(join: Join, column: int) -> Iterator[int]:

@@ -383,6 +383,24 @@ def test_keys_go_through_a_chain_of_equalities(plans):
     assert {(each.at, each.output[0]) for each in tables} == set(reached(chain, d)[0])
 
 
+# Seen red where the walk without equivalence still went on to partners.
+def test_without_equivalence_keys_reach_only_what_the_probe_key_leads_down_to(plans):
+    days, one, other = plans.table("k"), plans.table("k"), plans.table("k")
+    pair = plans.join(one, other, equal(*one.output, *other.output))
+    root = plans.join(pair, plans.filter(days, at_least(*days.output, 3)), equal(*one.output, *days.output))
+    found = {
+        wide: {
+            (each.source.key.column, target.column)
+            for each in JoinGraph.of(root, equivalence=wide).edges
+            for target in each.targets
+        }
+        for wide in (True, False)
+    }
+    (d,), (k,), (m,) = days.output, one.output, other.output
+    assert {(d, k), (k, d), (k, m), (m, k)} == found[False]
+    assert found[False] | {(d, m)} == found[True]
+
+
 def test_what_many_equalities_lead_to_is_walked_once(plans):
     node: Node = plans.table("x", "y")
     tables = [node]
