@@ -2,19 +2,41 @@
 
 from __future__ import annotations
 
+import logging
+
 from pyspark.sql import DataFrame
 
+from connectors.build_errors import one_line
 from connectors.plan_reader import SparkPlan, check_has_plan
 from connectors.plan_tables import leaf_sizes
 from pruning.filter_plan import FilterPlan, Sizes
 from pruning.join_graph import JoinGraph
 from pruning.options import PruningOptions
 from pruning.query_explanation import QueryExplanation
+from pruning.reasons import Reason, ReasonCode
+
+_QUERY = "the query"
+
+logger = logging.getLogger("scanprune")
 
 
 def dry_run(df: DataFrame, options: PruningOptions) -> QueryExplanation:
     """What `prune` would try: no build runs and no data is read."""
     check_has_plan(df)
+    if not options.enabled:
+        return _nothing(Reason(ReasonCode.SWITCHED_OFF, _QUERY))
+    try:
+        return _explained(df, options)
+    except Exception as error:
+        logger.debug("Explaining the query failed", exc_info=True)
+        return _nothing(Reason(ReasonCode.PRUNING_FAILED, _QUERY, one_line(error)))
+
+
+def _nothing(reason: Reason) -> QueryExplanation:
+    return QueryExplanation.of(None, {}, (), (reason,), ran_builds=False)
+
+
+def _explained(df: DataFrame, options: PruningOptions) -> QueryExplanation:
     plan = SparkPlan.of(df)
     graph = JoinGraph.of(plan.root)
     sizes, files = leaf_sizes({relation.at: plan.node(relation) for relation in graph.relations})

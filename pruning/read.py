@@ -92,10 +92,13 @@ def prune(df: DataFrame, *, options: PruningOptions | None = None) -> DataFrame:
 
     _check_frame(df, "prune")
     _check(None, options)
-    chosen = options if options is not None else PruningOptions.from_confs(df.sparkSession.conf.getAll)
-    pruned, record = pruned_query.prune_query(df, chosen)
+    pruned, record = pruned_query.prune_query(df, _options(df, options))
     setattr(pruned, _RECORD, record)
     return pruned
+
+
+def _options(df: DataFrame, options: PruningOptions | None) -> PruningOptions:
+    return options if options is not None else PruningOptions.from_confs(df.sparkSession.conf.getAll)
 
 
 def _check(columns: object, options: object) -> None:
@@ -109,23 +112,42 @@ def _check(columns: object, options: object) -> None:
         raise InvalidOptionError(msg)
 
 
-def explain(df: DataFrame) -> Explanation | QueryExplanation:
-    """What is planned for `df`, from metadata alone: no data is read.
+def explain(
+    df: DataFrame, *, run_builds: bool = False, options: PruningOptions | None = None
+) -> Explanation | QueryExplanation:
+    """What is planned for `df`, from metadata alone: no data is read, unless `run_builds` asks for it.
 
-    For a DataFrame that `pruned_read()` or `prune()` returned, its plan. For any other, what `prune()` would do with
-    it: no build runs, so what their keys leave out is not known.
+    For a DataFrame that `pruned_read()` or `prune()` returned, its plan: its builds ran, with the options it was given,
+    so neither argument changes anything. For any other, what `prune()` would do with it.
 
-    Raises `InvalidDataFrameError` for what is no DataFrame, and `UnsupportedSessionError` for one of Spark Connect
+    - `run_builds`: True runs the builds, as `prune()` does, but not the query: what each filter keeps is exact. False
+      runs nothing: what it gives of keys is what the metadata of the build sides tells
+    - `options`: `PruningOptions`; if None, from the session's confs `spark.pruning.*`
+
+    Any trouble with pruning is a reason in the explanation. Raises `InvalidDataFrameError` for what is no DataFrame,
+    `InvalidOptionError` for arguments of other types, and `UnsupportedSessionError` for a DataFrame of Spark Connect
     that `pruned_read()` did not return.
     """
+    _check_switch("run_builds", run_builds)
+    _check(None, options)
     record = getattr(df, _RECORD, None)
     if record is None:
-        from connectors.dry_run import dry_run  # noqa: PLC0415 - importing this package must not load an engine
-
         _check_frame(df, "explain")
-        return dry_run(df, PruningOptions.from_confs(df.sparkSession.conf.getAll))
+        return _explained(df, _options(df, options), run_builds=run_builds)
     explanation: Explanation | QueryExplanation = record.explanation()
     return explanation
+
+
+def _explained(df: DataFrame, options: PruningOptions, *, run_builds: bool) -> QueryExplanation:
+    """What `prune()` would do."""
+    if run_builds:
+        from connectors.pruned_query import prune_query  # noqa: PLC0415 - importing this package loads no engine
+
+        _, record = prune_query(df, options)
+        return record.explanation()
+    from connectors.dry_run import dry_run  # noqa: PLC0415 - the same
+
+    return dry_run(df, options)
 
 
 def report(df: DataFrame) -> PruneReport:
@@ -135,6 +157,12 @@ def report(df: DataFrame) -> PruneReport:
     """
     prune_report: PruneReport = _record(df, "report").report()
     return prune_report
+
+
+def _check_switch(name: str, value: object) -> None:
+    if not isinstance(value, bool):
+        msg = f"Cannot set {name!r} to {value!r}: expected True or False"
+        raise InvalidOptionError(msg)
 
 
 def _check_frame(df: object, asked: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 
 import pytest
@@ -165,36 +164,6 @@ def test_a_query_without_joins_is_returned_as_it_is(spark, star):
 def test_scans_below_the_gate_are_left_alone(pruned):
     df, result = pruned("SELECT s.* FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month = 2", PruningOptions())
     assert df is result
-
-
-def test_a_dry_run_says_what_would_be_tried_and_runs_nothing(spark, star):
-    df = spark.sql(
-        f"SELECT name, sum(amount) FROM {star}sales s JOIN {star}days d ON s.day = d.day "
-        f"JOIN {star}items i ON s.item = i.item WHERE month = 5 GROUP BY name"
-    )
-    confs = {"spark.pruning.min_probe_bytes": "2000"}
-    for name, value in confs.items():
-        spark.conf.set(name, value)
-    # Delta reads its log by jobs when a query is planned, whoever asks for the plan.
-    df._jdf.queryExecution().optimizedPlan()
-    before = len(spark.sparkContext.statusTracker().getJobIdsForGroup(None))
-    try:
-        found = explain(df)
-    finally:
-        for name in confs:
-            spark.conf.unset(name)
-    assert before == len(spark.sparkContext.statusTracker().getJobIdsForGroup(None))
-    assert (False, ()) == (found.ran_builds, found.tables)
-    assert [(1, "days.day", "sales.day")] == [(it.level, it.keys, it.target) for it in found.feeds]
-    assert {"sales", "days", "items"} == set(found.scans)
-    assert ("Inner", "sales.day", "days.day", ("sales.day",)) in [
-        (it.join, it.probe, it.keys, it.reaches) for it in found.edges
-    ]
-    assert "UNSELECTIVE_BUILD" in {it.code.name for it in found.reasons}
-    assert ["days.day"] == [it["keys"] for it in json.loads(json.dumps(found.to_dict()))["feeds"]]
-    for text in (str(found), found._repr_html_()):
-        assert "nothing on the build side leaves out a row" in text
-        assert "sales.day" in text
 
 
 def test_switched_off_the_query_is_returned_as_it_is(pruned):

@@ -1,0 +1,141 @@
+"""`explain()` of any query: what `prune()` would do with it, before any build ran and after."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from connectors import dry_run
+from connectors.plan_reader import UnreadablePlanError
+from pruning import PruningOptions, explain, prune
+from pruning.errors import InvalidDataFrameError, InvalidOptionError
+
+pytestmark = pytest.mark.spark
+
+FILES, DAYS_PER_FILE, ROWS_PER_DAY, ITEMS = 8, 20, 25, 50
+# Tables of tests are small.
+OPTIONS = PruningOptions(min_probe_bytes=2000)
+MARCH = """
+    SELECT name, sum(amount) FROM {sales} s JOIN {days} d ON s.day = d.day JOIN {items} i ON s.item = i.item
+    WHERE month = 2 GROUP BY name"""
+
+
+@pytest.fixture(scope="module", params=["delta", "parquet"])
+def star(spark, request, tmp_path_factory):
+    """Makes a query over sales of days, clustered by day, and the dimensions `days` and `items`."""
+    folder, format_ = tmp_path_factory.mktemp(request.param), request.param
+    days = FILES * DAYS_PER_FILE
+    tables = {
+        "sales": spark.range(0, days * ROWS_PER_DAY, 1, FILES).selectExpr(
+            f"cast(id div {ROWS_PER_DAY} AS int) AS day", f"cast(id % {ITEMS} AS int) AS item", "id AS amount"
+        ),
+        "days": spark.range(0, days, 1, 1).selectExpr("cast(id AS int) AS day", "cast(id div 30 AS int) AS month"),
+        "items": spark.range(0, ITEMS, 1, 1).selectExpr("cast(id AS int) AS item", "concat('n', id) AS name"),
+    }
+    for name, df in tables.items():
+        df.write.format(format_).save(str(folder / name))
+
+    def query(text: str):
+        return spark.sql(text.format(**{name: f"{format_}.`{folder / name}`" for name in tables}))
+
+    return query
+
+
+@pytest.fixture
+def jobs(spark):
+    """How many jobs a call ran."""
+    tracker = spark.sparkContext.statusTracker()
+
+    def count(call):
+        before = set(tracker.getJobIdsForGroup(None))
+        result = call()
+        return result, len(set(tracker.getJobIdsForGroup(None)) - before)
+
+    return count
+
+
+def test_a_dry_run_says_what_would_be_tried_and_runs_nothing(star, jobs):
+    df = star(MARCH)
+    # Delta reads its log by jobs when a query is planned, whoever asks for the plan.
+    df._jdf.queryExecution().optimizedPlan()
+    found, ran = jobs(lambda: explain(df, options=OPTIONS))
+    assert 0 == ran
+    assert (False, ()) == (found.ran_builds, found.tables)
+    assert [(1, "days.day", "sales.day")] == [(it.level, it.keys, it.target) for it in found.feeds]
+    assert {"sales", "days", "items"} == set(found.scans)
+    assert ("Inner", "sales.day", "days.day", ("sales.day",)) in [
+        (it.join, it.probe, it.keys, it.reaches) for it in found.edges
+    ]
+    assert "UNSELECTIVE_BUILD" in {it.code.name for it in found.reasons}
+    assert ["days.day"] == [it["keys"] for it in json.loads(json.dumps(found.to_dict()))["feeds"]]
+    for text in (str(found), found._repr_html_()):
+        assert "nothing on the build side leaves out a row" in text
+        assert "sales.day" in text
+
+
+def test_with_builds_run_numbers_are_those_of_the_pruned_query(star):
+    df = star(MARCH)
+    found = explain(df, run_builds=True, options=OPTIONS)
+    assert found == explain(prune(df, options=OPTIONS))
+    assert found.ran_builds
+    assert [("sales", 2, FILES)] == [(it.table, it.files_kept, it.files_total) for it in found.tables]
+    assert [("day",)] == [each.columns for each in found.tables[0].filters]
+    assert 1 == sum(it.code.name == "UNSELECTIVE_BUILD" and it.subject == "item" for it in found.reasons)
+
+
+def test_running_builds_leaves_the_dataframe_as_it_is(star):
+    df = star(MARCH)
+    explain(df, run_builds=True, options=OPTIONS)
+    assert not explain(df, options=OPTIONS).ran_builds
+
+
+def test_the_builds_of_a_pruned_query_do_not_run_again(star, jobs):
+    pruned = prune(star(MARCH), options=OPTIONS)
+    plain, again = explain(pruned), jobs(lambda: explain(pruned, run_builds=True))
+    assert (plain, 0) == again
+
+
+@pytest.mark.parametrize("run_builds", [False, True], ids=["dry", "with builds"])
+def test_options_come_from_the_session_where_none_are_given(spark, star, run_builds):
+    df = star(MARCH)
+    assert () == explain(df, run_builds=run_builds).feeds
+    assert "PROBE_TOO_SMALL" in {it.code.name for it in explain(df, run_builds=run_builds).reasons}
+    spark.conf.set("spark.pruning.min_probe_bytes", "2000")
+    try:
+        assert 1 == len(explain(df, run_builds=run_builds).feeds)
+    finally:
+        spark.conf.unset("spark.pruning.min_probe_bytes")
+
+
+@pytest.mark.parametrize("run_builds", [False, True], ids=["dry", "with builds"])
+def test_switched_off_nothing_would_be_done(star, run_builds):
+    found = explain(star(MARCH), run_builds=run_builds, options=PruningOptions(enabled=False, min_probe_bytes=0))
+    assert ((), (), ["SWITCHED_OFF"]) == (found.feeds, found.tables, [it.code.name for it in found.reasons])
+
+
+def test_trouble_is_a_reason(star, monkeypatch):
+    def fails(_df) -> None:
+        raise UnreadablePlanError
+
+    monkeypatch.setattr(dry_run.SparkPlan, "of", fails)
+    found = explain(star(MARCH), options=OPTIONS)
+    assert ["the query: pruning failed (UnreadablePlanError)"] == list(map(str, found.reasons))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "said"),
+    [
+        ({"run_builds": "yes"}, InvalidOptionError, "Cannot set 'run_builds' to 'yes': expected True or False"),
+        ({"options": {"enabled": True}}, InvalidOptionError, "expected a PruningOptions, found a dict"),
+    ],
+    ids=["switch", "options"],
+)
+def test_arguments_of_other_types_are_refused(spark, arguments, error, said):
+    with pytest.raises(error, match=said):
+        explain(spark.range(3), **arguments)
+
+
+def test_only_a_dataframe_is_explained():
+    with pytest.raises(InvalidDataFrameError, match="Cannot explain 'SELECT 1': expected a DataFrame, found str"):
+        explain("SELECT 1", run_builds=True)
