@@ -13,8 +13,8 @@ from rich.text import Text
 
 from connectors.demo import Progress as Report
 from connectors.demo import Result
+from pruning.blocks import size
 from pruning.prune_report import Measured
-from pruning.render import size
 
 _TITLES = {"delta": "Delta", "parquet": "Parquet"}
 # Which numbers were measured stands above each of them.

@@ -24,16 +24,12 @@ def dry_run(df: DataFrame, options: PruningOptions) -> QueryExplanation:
     """What `prune` would try: no build runs and no data is read."""
     check_has_plan(df)
     if not options.enabled:
-        return _nothing(Reason(ReasonCode.SWITCHED_OFF, _QUERY))
+        return QueryExplanation.nothing(Reason(ReasonCode.SWITCHED_OFF, _QUERY), ran_builds=False)
     try:
         return _explained(df, options)
     except Exception as error:
         logger.debug("Explaining the query failed", exc_info=True)
-        return _nothing(Reason(ReasonCode.PRUNING_FAILED, _QUERY, one_line(error)))
-
-
-def _nothing(reason: Reason) -> QueryExplanation:
-    return QueryExplanation.of(None, {}, (), (reason,), ran_builds=False)
+        return QueryExplanation.nothing(Reason(ReasonCode.PRUNING_FAILED, _QUERY, one_line(error)), ran_builds=False)
 
 
 def _explained(df: DataFrame, options: PruningOptions) -> QueryExplanation:
@@ -41,4 +37,4 @@ def _explained(df: DataFrame, options: PruningOptions) -> QueryExplanation:
     graph = JoinGraph.of(plan.root)
     sizes, files = leaf_sizes({relation.at: plan.node(relation) for relation in graph.relations})
     filters = FilterPlan.before_builds(graph, Sizes(sizes, files, ()), options)
-    return QueryExplanation.of(filters, sizes, (), (*graph.refusals, *filters.refusals), ran_builds=False)
+    return QueryExplanation.of(filters, sizes, {}, (*graph.refusals, *filters.refusals), ran_builds=False)

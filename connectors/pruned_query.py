@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -24,13 +24,13 @@ from connectors.plan_tables import PlanTable, is_delta, leaf_sizes, table_of
 from connectors.pruned_scan import PrunedScan
 from connectors.query_builds import Asked, QueryBuilds
 from connectors.spark_files import frame_of
-from pruning.filter_plan import Feed, FilterPlan, Sizes, next_feeds
+from pruning.filter_plan import Feed, FilterPlan, Sizes, Unused, next_feeds, unused
 from pruning.join_graph import JoinGraph, Source
 from pruning.key_summary import KeySummary
 from pruning.options import PruningOptions
 from pruning.prune_report import PruneReport
 from pruning.query_explanation import QueryExplanation
-from pruning.query_plan import Node, Relation
+from pruning.query_plan import Node, PlanNames, Relation
 from pruning.reasons import Reason, ReasonCode
 
 _QUERY = "the query"
@@ -40,26 +40,37 @@ logger = logging.getLogger("scanprune")
 
 @dataclass(slots=True)
 class PrunedQuery:
-    """The record of one pruned query: its scans with filters, and why there are no others."""
+    """The record of one pruned query: its scans with filters by `Relation.at`, and why there are no others."""
 
     plan: FilterPlan | None
     sizes: Mapping[int, int]
-    scans: tuple[PrunedScan, ...]
+    scans: Mapping[int, PrunedScan]
     reasons: tuple[Reason, ...]
 
     @staticmethod
     def untouched(reason: Reason) -> PrunedQuery:
         """The record of a query that was left as it is."""
-        return PrunedQuery(None, {}, (), (reason,))
+        return PrunedQuery(None, {}, {}, (reason,))
 
     def explanation(self) -> QueryExplanation:
         """What is planned for each scan with a filter, from metadata alone."""
-        tables = tuple(table for scan in self.scans for table in scan.explanation().tables)
+        if self.plan is None:
+            return QueryExplanation.nothing(*self.reasons, ran_builds=True)
+        tables = {at: table for at, scan in self.scans.items() for table in scan.explanation().tables}
         return QueryExplanation.of(self.plan, self.sizes, tables, self.reasons, ran_builds=True)
 
     def report(self) -> PruneReport:
         """The plan beside what the latest action measured."""
-        return PruneReport(tuple(table for scan in self.scans for table in scan.report().tables))
+        if self.plan is None:
+            return PruneReport(())
+        names = PlanNames(self.plan.graph.root).scans
+        return PruneReport(
+            tuple(
+                replace(table, planned=replace(table.planned, table=names[at]))
+                for at, scan in self.scans.items()
+                for table in scan.report().tables
+            )
+        )
 
 
 def prune_query(df: DataFrame, options: PruningOptions) -> tuple[DataFrame, PrunedQuery]:
@@ -82,8 +93,8 @@ def _pruned(df: DataFrame, options: PruningOptions) -> tuple[DataFrame, PrunedQu
     plan = SparkPlan.of(df)
     query = _Query(df.sparkSession, plan, JoinGraph.of(plan.root), options, QueryBuilds(df.sparkSession, options))
     sizes = query.run()
-    scans = tuple(scan for at, scan in query.scans.items() if at not in query.kept)
-    filters = FilterPlan(query.graph, tuple(query.levels), tuple(query.reasons))
+    scans = {at: scan for at, scan in query.scans.items() if at not in query.kept}
+    filters = FilterPlan(query.graph, tuple(query.levels), tuple(query.reasons), query.unused)
     record = PrunedQuery(filters, sizes, scans, tuple(query.reasons))
     # That a side of a join is not fit to be run beforehand is no trouble: nobody asked for it.
     warn("a query", [each for each in record.reasons if each.code is not ReasonCode.UNREPEATABLE_KEYS])
@@ -109,6 +120,7 @@ class _Query:
     kept: set[int] = field(default_factory=set)
     levels: list[tuple[Feed, ...]] = field(default_factory=list)
     reasons: dict[Reason, None] = field(default_factory=dict)
+    unused: tuple[Unused, ...] = ()
     _keys: dict[int, dict[int, list[KeySummary]]] = field(default_factory=dict)
     _sizes: dict[int, int] = field(default_factory=dict)
     _tables: dict[int, PlanTable | Reason] = field(default_factory=dict)
@@ -121,9 +133,11 @@ class _Query:
         done: set[tuple[int, str, int, int]] = set()
         is_pinned = False
         while True:
-            feeds, refusals = next_feeds(self.graph, Sizes(self._sizes, files, self.scans), done, self.options)
+            known = Sizes(self._sizes, files, self.scans, self.kept)
+            feeds, refusals = next_feeds(self.graph, known, done, self.options)
             if not feeds:
                 self.reasons.update(dict.fromkeys(refusals))
+                self.unused = unused(self.graph, known, self.options)
                 return sizes
             if not is_pinned:
                 # What it costs is paid only where something is to be run, and may leave less to run.

@@ -52,15 +52,28 @@ class Feed:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """What is known of the scans: bytes by `Relation.at`, those whose files are known, and those that are pruned."""
+    """What is known of the scans: bytes by `Relation.at`, those whose files are known, and those that are pruned.
+
+    Those `held` are not read any more: a build has their rows.
+    """
 
     scanned: Mapping[int, int]
     files: Collection[int]
     pruned: Collection[int]
+    held: Collection[int] = ()
 
     def below(self, node: Node) -> int:
         """The bytes that a plan reads."""
         return sum(self.scanned.get(each.at, 0) for each in node.walk() if isinstance(each, Relation))
+
+
+@dataclass(frozen=True, slots=True)
+class Unused:
+    """An edge that reaches a scan without being a filter of it, or only by some of the tables behind its keys."""
+
+    edge: Edge
+    target: Target
+    reason: Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +83,7 @@ class FilterPlan:
     graph: JoinGraph
     levels: tuple[tuple[Feed, ...], ...]
     refusals: tuple[Reason, ...]
+    unused: tuple[Unused, ...] = ()
 
     @staticmethod
     def before_builds(graph: JoinGraph, sizes: Sizes, options: PruningOptions) -> FilterPlan:
@@ -78,10 +92,11 @@ class FilterPlan:
         levels: list[tuple[Feed, ...]] = []
         refusals: dict[Reason, None] = {}
         while True:
-            feeds, refused = next_feeds(graph, Sizes(sizes.scanned, sizes.files, pruned), done, options)
+            last = Sizes(sizes.scanned, sizes.files, pruned)
+            feeds, refused = next_feeds(graph, last, done, options)
             refusals = dict.fromkeys(refused)
             if not feeds:
-                return FilterPlan(graph, tuple(levels), tuple(refusals))
+                return FilterPlan(graph, tuple(levels), tuple(refusals), unused(graph, last, options))
             levels.append(feeds)
             done |= {each.id for each in feeds}
             pruned |= {each.target.relation.at for each in feeds}
@@ -120,6 +135,17 @@ def next_feeds(
     return tuple(ready), tuple(refusals)
 
 
+def unused(graph: JoinGraph, sizes: Sizes, options: PruningOptions) -> tuple[Unused, ...]:
+    """Every edge that is refused for a scan that it reaches."""
+    return tuple(
+        Unused(edge, target, found)
+        for edge in graph.edges
+        for target in edge.targets
+        for found in _feeds(edge, target, sizes, options)
+        if isinstance(found, Reason)
+    )
+
+
 def _waits(feed: Feed, earlier: Sequence[Feed]) -> bool:
     """True where an earlier feed, of another source, makes the build of this one smaller."""
     inside = range(feed.source.node.first, feed.source.node.at + 1)
@@ -128,7 +154,9 @@ def _waits(feed: Feed, earlier: Sequence[Feed]) -> bool:
 
 def _feeds(edge: Edge, target: Target, sizes: Sizes, options: PruningOptions) -> Iterator[Feed | Reason]:
     name = target.name
-    if target.relation.at not in sizes.files:
+    if target.relation.at in sizes.held:
+        yield Reason(ReasonCode.READ_BY_BUILD, name)
+    elif target.relation.at not in sizes.files:
         yield Reason(ReasonCode.NOT_FILES, name)
     elif sizes.scanned[target.relation.at] < options.min_probe_bytes:
         yield Reason(ReasonCode.PROBE_TOO_SMALL, name, f"{sizes.scanned[target.relation.at]:,} bytes")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from pruning import render
+from pruning import render_query
 from pruning.explanation import TableExplanation
 from pruning.filter_plan import FilterPlan
 from pruning.join_graph import JoinGraph
-from pruning.query_plan import PlanNames
+from pruning.query_plan import PlanNames, relations_of
 from pruning.reasons import Reason
 
 
@@ -26,12 +26,41 @@ class EdgeLine:
 
 
 @dataclass(frozen=True, slots=True)
-class FeedLine:
-    """One filter: the keys of a build, the column of a scan, and the level at which the build runs, from 1."""
+class BuildLine:
+    """One key set: the scans that its build reads, their `bytes` without filters, and its level, from 1."""
 
+    name: str
     level: int
     keys: str
-    target: str
+    reads: tuple[str, ...]
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class FeedLine:
+    """One filter: the keys of a build, by its name, for a column of a scan."""
+
+    level: int
+    build: str
+    keys: str
+    scan: str
+    column: str
+
+    @property
+    def target(self) -> str:
+        """The column of the scan by its full name."""
+        return f"{self.scan}.{self.column}"
+
+
+@dataclass(frozen=True, slots=True)
+class UnusedLine:
+    """Keys that could filter a column of a scan, and why they do not."""
+
+    join: str
+    keys: str
+    scan: str
+    column: str
+    reason: Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,36 +69,55 @@ class QueryExplanation:
 
     - `ran_builds`: True for the plan of a pruned query, whose builds ran: `tables` are its pruned scans, in exact
       numbers. False for what `prune()` would try: every build is taken to leave something out
-    - `scans`: bytes that each scan reads without filters, by its name
+    - `scans`: bytes that each scan reads without filters, by its name; a table that is read several times is numbered
+    - `edges`: every equality of a join by which one side could filter the other; `unused` says of those that reach a
+      scan why they are no filter
+    - `reasons`: everything that was left out, weakened or refused
     """
 
     ran_builds: bool
     scans: Mapping[str, int]
     edges: tuple[EdgeLine, ...]
+    builds: tuple[BuildLine, ...]
     feeds: tuple[FeedLine, ...]
+    unused: tuple[UnusedLine, ...]
     tables: tuple[TableExplanation, ...]
     reasons: tuple[Reason, ...]
 
     @staticmethod
+    def nothing(reason: Reason, *, ran_builds: bool) -> QueryExplanation:
+        """The explanation of a query that is left as it is."""
+        return QueryExplanation(ran_builds, {}, (), (), (), (), (), (reason,))
+
+    @staticmethod
     def of(
-        plan: FilterPlan | None,
+        plan: FilterPlan,
         sizes: Mapping[int, int],
-        tables: tuple[TableExplanation, ...],
+        tables: Mapping[int, TableExplanation],
         reasons: tuple[Reason, ...],
         *,
         ran_builds: bool,
     ) -> QueryExplanation:
-        """The explanation of a plan, None where there is none; `sizes` are bytes by `Relation.at`."""
-        if plan is None:
-            return QueryExplanation(ran_builds, {}, (), (), tables, reasons)
+        """The explanation of a plan; `sizes` are bytes and `tables` pruned scans by `Relation.at`."""
         names = PlanNames(plan.graph.root)
-        scans = {names.scans[each.at]: sizes.get(each.at, 0) for each in plan.graph.relations}
-        feeds = tuple(
-            FeedLine(level, names.expression(each.source.key), names.column(each.target.column))
-            for level, feeds in enumerate(plan.levels, start=1)
-            for each in feeds
+        return QueryExplanation(
+            ran_builds,
+            {names.scans[each.at]: sizes.get(each.at, 0) for each in plan.graph.relations},
+            _edges(plan.graph, names),
+            *_builds_and_feeds(plan, sizes, names),
+            tuple(
+                UnusedLine(
+                    each.edge.join.type,
+                    names.expression(each.edge.source.key),
+                    names.scans[each.target.relation.at],
+                    each.target.name,
+                    each.reason,
+                )
+                for each in plan.unused
+            ),
+            tuple(replace(table, table=names.scans[at]) for at, table in tables.items()),
+            reasons,
         )
-        return QueryExplanation(ran_builds, scans, _edges(plan.graph, names), feeds, tables, reasons)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for machines."""
@@ -77,19 +125,21 @@ class QueryExplanation:
             "ran_builds": self.ran_builds,
             "scans": dict(self.scans),
             "edges": [asdict(each) for each in self.edges],
+            "builds": [asdict(each) for each in self.builds],
             "feeds": [asdict(each) for each in self.feeds],
+            "unused": [{**asdict(each), "reason": each.reason.to_dict()} for each in self.unused],
             "tables": [each.to_dict() for each in self.tables],
             "reasons": [each.to_dict() for each in self.reasons],
         }
 
     def __str__(self) -> str:
-        return render.query_text(self)
+        return render_query.query_text(self)
 
     def __rich__(self) -> object:
-        return render.query_rich(self)
+        return render_query.query_rich(self)
 
     def _repr_html_(self) -> str:
-        return render.query_html(self)
+        return render_query.query_html(self)
 
 
 def _edges(graph: JoinGraph, names: PlanNames) -> tuple[EdgeLine, ...]:
@@ -103,3 +153,27 @@ def _edges(graph: JoinGraph, names: PlanNames) -> tuple[EdgeLine, ...]:
         )
         for each in graph.edges
     )
+
+
+def _builds_and_feeds(
+    plan: FilterPlan, sizes: Mapping[int, int], names: PlanNames
+) -> tuple[tuple[BuildLine, ...], tuple[FeedLine, ...]]:
+    builds: dict[tuple[int, str], BuildLine] = {}
+    feeds: list[FeedLine] = []
+    for level, of_level in enumerate(plan.levels, start=1):
+        for each in of_level:
+            keys = names.expression(each.source.key)
+            reads = relations_of(each.source.node)
+            build = builds.setdefault(
+                each.source.id,
+                BuildLine(
+                    str(len(builds) + 1),
+                    level,
+                    keys,
+                    tuple(names.scans[it.at] for it in reads),
+                    sum(sizes.get(it.at, 0) for it in reads),
+                ),
+            )
+            scan = names.scans[each.target.relation.at]
+            feeds.append(FeedLine(level, build.name, keys, scan, each.target.name))
+    return tuple(builds.values()), tuple(feeds)

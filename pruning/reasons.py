@@ -45,6 +45,7 @@ class ReasonCode(Enum):
     OPAQUE = "what this operator does with rows is not known"
     UNSELECTIVE_BUILD = "nothing on the build side leaves out a row"
     BUILD_TOO_LARGE = "the build side reads too much to be run beforehand"
+    READ_BY_BUILD = "a build has read its rows, which are joined as they are"
     PROBE_TOO_SMALL = "the scan reads too little to be worth a filter"
 
 

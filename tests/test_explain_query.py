@@ -68,10 +68,12 @@ def test_a_dry_run_says_what_would_be_tried_and_runs_nothing(star, jobs):
         (it.join, it.probe, it.keys, it.reaches) for it in found.edges
     ]
     assert "UNSELECTIVE_BUILD" in {it.code.name for it in found.reasons}
+    assert [("1", 1, "days.day", ("days",))] == [(it.name, it.level, it.keys, it.reads) for it in found.builds]
+    assert {("sales", "item"), ("days", "day"), ("items", "item")} == {(it.scan, it.column) for it in found.unused}
     assert ["days.day"] == [it["keys"] for it in json.loads(json.dumps(found.to_dict()))["feeds"]]
     for text in (str(found), found._repr_html_()):
         assert "nothing on the build side leaves out a row" in text
-        assert "sales.day" in text
+        assert "day by days.day (build 1)" in text
 
 
 def test_with_builds_run_numbers_are_those_of_the_pruned_query(star):
@@ -81,7 +83,9 @@ def test_with_builds_run_numbers_are_those_of_the_pruned_query(star):
     assert found.ran_builds
     assert [("sales", 2, FILES)] == [(it.table, it.files_kept, it.files_total) for it in found.tables]
     assert [("day",)] == [each.columns for each in found.tables[0].filters]
-    assert 1 == sum(it.code.name == "UNSELECTIVE_BUILD" and it.subject == "item" for it in found.reasons)
+    refused = {(it.scan, it.column, it.reason.code.name) for it in found.unused}
+    assert {("sales", "item", "UNSELECTIVE_BUILD"), ("days", "day", "READ_BY_BUILD")} < refused
+    assert "sales: 2 of 8 files, " in str(found)
 
 
 def test_running_builds_leaves_the_dataframe_as_it_is(star):

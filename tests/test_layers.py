@@ -15,7 +15,7 @@ COMPOSITION_ROOT = ROOT / "pruning" / "read.py"
 ENGINES = frozenset({"connectors", "delta", "deltalake", "duckdb", "pandas", "py4j", "pyarrow", "pyspark", "rich"})
 ALLOWED = sys.stdlib_module_names | {"mmh3", "numpy", "pruning"}
 # Who prints a plan or a report draws with rich; who only prunes never loads it.
-DRAWS = ROOT / "pruning" / "render.py"
+DRAWS = ROOT / "pruning" / "blocks.py"
 
 
 def modules(package: str) -> list[Path]:

@@ -118,7 +118,7 @@ def test_a_branch_of_a_union_is_filtered_for_itself(pruned):
         SELECT s.amount FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month = 1
         UNION ALL SELECT amount FROM {sales}"""
     _, result = pruned(query)
-    assert {"sales": (2, 2, FILES)} == files(result)
+    assert {"sales#1": (2, 2, FILES)} == files(result)
 
 
 def test_a_limit_below_the_join_stops_the_filter(pruned):
@@ -147,7 +147,7 @@ def test_keys_travel_to_every_column_that_is_equal(pruned):
         SELECT count(*) FROM {days} d JOIN {sales} a ON d.day = a.day JOIN {sales} b ON a.day = b.day
         WHERE d.month = 4 AND a.item = 3 AND b.item = 7"""
     _, result = pruned(query)
-    assert [("sales", 2), ("sales", 2)] == [(each.table, each.files_kept) for each in explain(result).tables]
+    assert [("sales#1", 2), ("sales#2", 2)] == [(each.table, each.files_kept) for each in explain(result).tables]
 
 
 def test_an_empty_build_reads_no_file_of_the_fact(pruned):

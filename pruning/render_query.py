@@ -1,0 +1,115 @@
+"""The explanation of a query as text for a terminal and as HTML for a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from pruning.blocks import Block, Branch, as_html, as_rich, as_text, size
+from pruning.reasons import ReasonCode
+from pruning.render import table_blocks
+
+if TYPE_CHECKING:
+    from pruning.explanation import TableExplanation
+    from pruning.query_explanation import BuildLine, FeedLine, QueryExplanation, UnusedLine
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+# What refuses a scan as a whole, by whatever keys.
+_OF_SCANS = {ReasonCode.NOT_FILES, ReasonCode.PROBE_TOO_SMALL, ReasonCode.READ_BY_BUILD}
+
+
+def query_text(query: QueryExplanation) -> str:
+    """Plain text, no colours."""
+    return as_text(_blocks(query))
+
+
+def query_rich(query: QueryExplanation) -> object:
+    """A rich renderable."""
+    return as_rich(_blocks(query))
+
+
+def query_html(query: QueryExplanation) -> str:
+    """An HTML fragment."""
+    return as_html(_blocks(query))
+
+
+def _blocks(query: QueryExplanation) -> list[Block]:
+    shown = {each.reason for each in query.unused}
+    notes = tuple(str(each) for each in query.reasons if each not in shown)
+    return [
+        Block("Scans, and the keys that filter them", (), (), notes, (*_scan_branches(query), *_stop_branches(query))),
+        _builds_block(query),
+        *table_blocks(query.tables),
+    ]
+
+
+def _builds_block(query: QueryExplanation) -> Block:
+    title = (
+        "Builds" if query.ran_builds else "Builds that prune() would run; their filters are used if they skip anything"
+    )
+    rows = tuple(_build_row(each) for each in query.builds)
+    if not rows:
+        return Block(title, (), (), ("none",))
+    return Block(title, ("build", "level", "keys", "reads", "bytes"), rows)
+
+
+def _build_row(build: BuildLine) -> tuple[str, ...]:
+    return (build.name, str(build.level), build.keys, ", ".join(build.reads), size(build.bytes))
+
+
+def _scan_branches(query: QueryExplanation) -> Iterator[Branch]:
+    """A branch for each scan, those that are filtered first."""
+    tables = {each.table: each for each in query.tables}
+    feeds = {name: [each for each in query.feeds if each.scan == name] for name in query.scans}
+    unused = {name: [each for each in query.unused if each.scan == name] for name in query.scans}
+    for name in sorted(query.scans, key=lambda each: not feeds[each]):
+        # Keys that a part of their build gives are used, whatever refused the rest of it.
+        used = {(each.column, each.keys) for each in feeds[name]}
+        left = [each for each in unused[name] if (each.column, each.keys) not in used]
+        below = (*_feed_branches(feeds[name]), *_unused_branches(left))
+        yield Branch(_scan_line(name, query.scans[name], tables.get(name)), below)
+
+
+def _scan_line(name: str, count: int, table: TableExplanation | None) -> str:
+    if table is None or table.files_total is None or table.files_kept is None:
+        return f"{name}: {size(count)}"
+    kept = f"{table.files_kept:,} of {table.files_total:,} files, {size(table.bytes_kept)} of {size(table.bytes_total)}"
+    return f"{name}: {kept}"
+
+
+def _feed_branches(feeds: Sequence[FeedLine]) -> Iterator[Branch]:
+    """A line for each column."""
+    by_column = _grouped((each.column, f"{each.keys} (build {each.build})") for each in feeds)
+    yield from (Branch(f"{column} by {', '.join(keys)}") for column, keys in by_column.items())
+
+
+def _unused_branches(unused: Sequence[UnusedLine]) -> Iterator[Branch]:
+    """A line for each reason, with the keys that it is about."""
+    by_reason = _grouped(((each.reason.code, each.reason.detail), each) for each in unused)
+    for (code, detail), lines in by_reason.items():
+        columns = _grouped((each.column, each.keys) for each in lines)
+        about = "; ".join(f"{column} by {', '.join(keys)}" for column, keys in columns.items())
+        words = f"no filter: {code.value}" + (f" ({detail})" if detail else "")
+        yield Branch(words if code in _OF_SCANS else f"{words}: {about}")
+
+
+def _grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    """The different values of each key, in the order they came."""
+    groups: dict[K, list[V]] = {}
+    for key, value in pairs:
+        values = groups.setdefault(key, [])
+        if value not in values:
+            values.append(value)
+    return groups
+
+
+def _stop_branches(query: QueryExplanation) -> Iterator[Branch]:
+    """Where the way from a join down to the scans ended."""
+    stops: dict[str, None] = {}
+    for edge in query.edges:
+        for stop in edge.stops:
+            stops[f"{edge.probe} by {edge.keys} ({edge.join} join): {stop}"] = None
+    if stops:
+        yield Branch("equalities that reach no scan, or not every one", tuple(map(Branch, stops)))
