@@ -15,6 +15,7 @@ from connectors.spark_files import frame_of
 # Rows stay in Spark's own form from the scan to the join: no value is converted.
 _ROWS = "LocalRows"
 _ROWS_SOURCE = """
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.QueryExecution;
@@ -38,6 +39,14 @@ public class LocalRows extends scala.runtime.AbstractFunction0 {
         return rows.size();
     }
 
+    public long bytes() {
+        long sum = 0;
+        for (int at = 0; at < rows.size(); at++) {
+            sum += ((UnsafeRow) rows.get(at)).getSizeInBytes();
+        }
+        return sum;
+    }
+
     public LogicalPlan insteadOf(LogicalPlan plan) {
         return new LocalRelation(plan.output(), scala.jdk.javaapi.CollectionConverters.asScala(rows).toSeq(), false,
             scala.Option.empty());
@@ -50,9 +59,10 @@ _LONG = (StringType, BinaryType, ArrayType, MapType, StructType, VariantType)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LocalRows:
-    """All rows of a plan, held by the driver's JVM."""
+    """All rows of a plan, held by the driver's JVM; `nbytes` is what they take in Spark's own form."""
 
     count: int
+    nbytes: int
     _rows: Any
 
     def instead_of(self, plan: Any) -> Any:
@@ -70,7 +80,7 @@ def local_rows(spark: SparkSession, plan: Any, name: str) -> LocalRows | None:
     rows = instance(spark, _ROWS, _ROWS_SOURCE, cut._jdf.queryExecution())  # noqa: SLF001 - plans have no public door
     count = int(rows.collect(f"rows of {name}"))
     # A partition that was cut gave all the rows it may.
-    return LocalRows(count, rows) if count < most else None
+    return LocalRows(count, int(rows.bytes()), rows) if count < most else None
 
 
 def _is_long(type_: DataType) -> bool:

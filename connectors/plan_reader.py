@@ -2,117 +2,25 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
-from urllib.parse import unquote_plus
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
 
-from connectors.compiled import instance
+from connectors.plan_tree import plan_tree
+from connectors.plan_visitor import plan_visitor
 from connectors.storage import has_jvm
+from pruning.broadcast import Side
 from pruning.errors import UnsupportedSessionError
-from pruning.order import is_frame_order_free, is_order_free, is_rank
-from pruning.query_plan import Expression, Filter, Generate, Grouped, Join, Node, Passing, Project, Relation, Union
+from pruning.query_plan import Node
 
-# Visits each node after its children and the plans of its subqueries, and may put others in their place.
-_VISITOR = "PlanVisitor"
-_VISITOR_SOURCE = """
-import org.apache.spark.sql.catalyst.TableIdentifier;
-import org.apache.spark.sql.catalyst.catalog.CatalogTable;
-import org.apache.spark.sql.catalyst.expressions.Attribute;
-import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
-import org.apache.spark.sql.execution.datasources.LogicalRelation;
-
-public class PlanVisitor extends scala.runtime.AbstractPartialFunction {
-    private final java.util.ArrayList nodes = new java.util.ArrayList();
-    private final java.util.Map expected;
-    private final java.util.Map others;
-
-    public PlanVisitor(java.util.Map expected, java.util.Map others) {
-        this.expected = expected;
-        this.others = others;
-    }
-
-    public boolean isDefinedAt(Object node) {
-        return true;
-    }
-
-    public Object applyOrElse(Object node, scala.Function1 otherwise) {
-        Integer at = Integer.valueOf(nodes.size());
-        nodes.add(node);
-        if (!others.containsKey(at)) {
-            return node;
-        }
-        if (expected.get(at) != node) {
-            throw new IllegalStateException("node " + at + " of the plan is another one than was read");
-        }
-        return others.get(at);
-    }
-
-    public Object node(int at) {
-        return nodes.get(at);
-    }
-
-    public String described() {
-        StringBuilder text = new StringBuilder();
-        for (int at = 0; at < nodes.size(); at++) {
-            LogicalPlan node = (LogicalPlan) nodes.get(at);
-            boolean isDeterministic = true;
-            scala.collection.Iterator expressions = node.expressions().iterator();
-            while (expressions.hasNext()) {
-                isDeterministic &= ((Expression) expressions.next()).deterministic();
-            }
-            text.append(node.getClass().getName()).append(isDeterministic ? " 1 " : " 0 ");
-            text.append(java.net.URLEncoder.encode(table(node), java.nio.charset.StandardCharsets.UTF_8));
-            scala.collection.Iterator output = node.output().iterator();
-            while (output.hasNext()) {
-                text.append(' ').append(((Attribute) output.next()).exprId().id());
-            }
-            text.append('\\n');
-        }
-        return text.toString();
-    }
-
-    private static String table(LogicalPlan node) {
-        if (!(node instanceof LogicalRelation)) {
-            return "-";
-        }
-        LogicalRelation leaf = (LogicalRelation) node;
-        if (leaf.catalogTable().isDefined()) {
-            TableIdentifier name = ((CatalogTable) leaf.catalogTable().get()).identifier();
-            boolean isPlain = name.database().isEmpty() || name.database().get().equals("default");
-            return isPlain ? name.table() : name.database().get() + "." + name.table();
-        }
-        if (leaf.relation() instanceof HadoopFsRelation) {
-            scala.collection.Seq roots = ((HadoopFsRelation) leaf.relation()).location().rootPaths();
-            return roots.isEmpty() ? "files" : ((org.apache.hadoop.fs.Path) roots.head()).getName();
-        }
-        return leaf.relation().getClass().getSimpleName();
-    }
-}
-"""
-_EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions."
-_PASSING = {
-    "Sort",
-    "Repartition",
-    "RepartitionByExpression",
-    "RebalancePartitions",
-    "SubqueryAlias",
-    "ReturnAnswer",
-}
+_NONE_TOLD: Mapping[int, Side] = MappingProxyType({})
 _REMOTE = (
     "Cannot prune a DataFrame of Spark Connect: found no JVM plan to read; name the keys and use pruned_read(), "
     "or use a classic session"
 )
-
-
-class UnreadablePlanError(Exception):
-    """A plan whose text and objects do not fit together."""
 
 
 def check_has_plan(df: DataFrame) -> None:
@@ -139,215 +47,31 @@ class SparkPlan:
         """The plan of a DataFrame; `UnreadablePlanError` where it is not one tree."""
         plan: Any = df._jdf.queryExecution().optimizedPlan()  # noqa: SLF001 - plans have no public door
         spark = df.sparkSession
-        jvm: Any = spark._jvm  # noqa: SLF001
-        visitor = instance(spark, _VISITOR, _VISITOR_SOURCE, jvm.java.util.HashMap(), jvm.java.util.HashMap())
+        visitor = plan_visitor(spark)
         plan.transformUpWithSubqueries(visitor)
-        reader = _Reader(str(visitor.described()).splitlines())
-        root = reader.read(json.loads(str(plan.toJSON())))
-        first = {node.at: node.first for node in root.walk()}
-        return SparkPlan(spark, root, frozenset(reader.used).union(root.output), first, visitor)
+        root, used = plan_tree(str(plan.toJSON()), str(visitor.described()))
+        return SparkPlan(spark, root, used, {node.at: node.first for node in root.walk()}, visitor)
 
     def node(self, node: Node) -> Any:
         """The JVM's object of a node."""
         return self._visitor.node(node.at)
 
-    def replaced(self, below: Node, others: Mapping[int, Any]) -> Any:
-        """The JVM's plan of `below` with other nodes at the places that `others` names."""
+    def replaced(self, below: Node, others: Mapping[int, Any], sides: Mapping[int, Side] = _NONE_TOLD) -> Any:
+        """The JVM's plan of `below` with other nodes at the places that `others` names.
+
+        Joins at the places of `sides` are told which side to broadcast, unless the query says so itself.
+        """
         inside = {at: other for at, other in others.items() if below.first <= at <= below.at}
         # What another node stands for is gone with all that lies below it.
         gone = {at for top in inside for at in range(self._first[top], top)}
         inside = {at: other for at, other in inside.items() if at not in gone}
-        if not inside:
+        told = {at: side for at, side in sides.items() if below.first <= at <= below.at and at not in gone}
+        if not inside and not told:
             return self.node(below)
-        jvm: Any = self.spark._jvm  # noqa: SLF001
-        expected, replaced = jvm.java.util.HashMap(), jvm.java.util.HashMap()
-        for at, other in inside.items():
-            expected.put(at - below.first, self._visitor.node(at))
-            replaced.put(at - below.first, other)
-        visitor = instance(self.spark, _VISITOR, _VISITOR_SOURCE, expected, replaced)
-        return self.node(below).transformUpWithSubqueries(visitor)
-
-
-@dataclass(slots=True)
-class _Reader:
-    """Reads nodes in the order of the text, and takes from `lines` what the JVM says of them, in order of places."""
-
-    lines: Sequence[str]
-    used: set[int] = field(default_factory=set)
-    _at: int = 0
-
-    def read(self, items: list[Any]) -> Node:
-        """The tree of all items."""
-        rest = iter(items)
-        root = self._node(rest)
-        if self._at != len(self.lines) or next(rest, None) is not None:
-            msg = f"its text has {self._at} nodes, and the plan {len(self.lines)}"
-            raise UnreadablePlanError(msg)
-        return root
-
-    def _node(self, rest: Iterator[Any]) -> Node:
-        item = next(rest)
-        first = self._at
-        children = tuple(self._node(rest) for _ in range(item["num-children"]))
-        fields = {name: self._field(value) for name, value in item.items() if name not in ("class", "num-children")}
-        subqueries = tuple(plan for each in fields.values() for plan in each.subqueries)
-        if self._at >= len(self.lines):
-            msg = f"its text has more nodes than the plan's {len(self.lines)}"
-            raise UnreadablePlanError(msg)
-        name, deterministic, table, *output = self.lines[self._at].split(" ")
-        if name != item["class"]:
-            msg = f"its text has a {item['class']} at {self._at}, and the plan a {name}"
-            raise UnreadablePlanError(msg)
-        expressions = {name: each.expressions for name, each in fields.items()}
-        if children:
-            self.used.update(*(each.columns for group in expressions.values() for each in group))
-        made = _made(
-            Node(
-                self._at,
-                first,
-                name.rpartition(".")[2],
-                tuple(map(int, output)),
-                children,
-                subqueries,
-                deterministic == "1",
-            ),
-            expressions,
-            item,
-            unquote_plus(table),
+        visitor = plan_visitor(
+            self.spark,
+            {at - below.first: self._visitor.node(at) for at in inside},
+            {at - below.first: other for at, other in inside.items()},
+            {at - below.first: side.value for at, side in told.items()},
         )
-        self._at += 1
-        return made
-
-    def _field(self, value: Any) -> _Field:
-        """The expressions of one field of a node, and the plans inside them."""
-        if not isinstance(value, list):
-            return _Field((), ())
-        if value and isinstance(value[0], dict) and "class" in value[0]:
-            return self._expression_list([value])
-        return self._expression_list([each for each in value if isinstance(each, list)])
-
-    def _expression_list(self, lists: list[Any]) -> _Field:
-        found: list[Expression] = []
-        plans: list[Node] = []
-        for each in lists:
-            if each and isinstance(each[0], dict) and "num-children" in each[0]:
-                rest = iter(each)
-                found.append(self._expression(rest, plans))
-            elif each and isinstance(each[0], list):
-                inner = self._expression_list(each)
-                found += inner.expressions
-                plans += inner.subqueries
-        return _Field(tuple(found), tuple(plans))
-
-    def _expression(self, rest: Iterator[Any], plans: list[Node]) -> Expression:
-        item = next(rest)
-        children = tuple(self._expression(rest, plans) for _ in range(item["num-children"]))
-        # The plan of a subquery, and that of a filter of Spark's own dynamic partition pruning.
-        plan = item.get("plan", item.get("buildQuery"))
-        if isinstance(plan, list):
-            plans.append(self._node(iter(plan)))
-        kind = str(item["class"]).removeprefix(_EXPRESSIONS)
-        match kind:
-            case "AttributeReference":
-                return Expression(kind, (), _id(item), _sql_type(item["dataType"]), str(item["name"]))
-            case "Alias":
-                return Expression(kind, children, _id(item), children[0].type, str(item["name"]))
-            case "Literal":
-                return Expression(kind, (), None, _sql_type(item["dataType"]), str(item.get("value")))
-            case "Cast":
-                return Expression(kind, children, None, _sql_type(item["dataType"]))
-            case _:
-                return Expression(kind, children)
-
-
-@dataclass(frozen=True, slots=True)
-class _Field:
-    expressions: tuple[Expression, ...]
-    subqueries: tuple[Node, ...]
-
-
-def _id(item: Mapping[str, Any]) -> int:
-    return int(item["exprId"]["id"])
-
-
-def _sql_type(value: Any) -> str:
-    """Spark's name of a type; empty for one that is not atomic."""
-    if not isinstance(value, str):
-        return ""
-    field = {"name": "x", "type": value, "nullable": True, "metadata": {}}
-    try:
-        return str(StructType.fromJson({"type": "struct", "fields": [field]})["x"].dataType.simpleString())
-    except (ValueError, KeyError):
-        return ""
-
-
-def _made(node: Node, expressions: Mapping[str, tuple[Expression, ...]], item: Mapping[str, Any], table: str) -> Node:
-    """The node as the class of its kind; opaque where it has none."""
-    same = (node.at, node.first, node.kind, node.output, node.children, node.subqueries, node.is_deterministic)
-    match node.kind:
-        case "LogicalRelation":
-            by_id = {each.column: each for each in expressions.get("output", ())}
-            if not by_id.keys() >= set(node.output):
-                msg = "its text names other columns of a table than the plan"
-                raise UnreadablePlanError(msg)
-            known = [by_id[each] for each in node.output]
-            return Relation(*same, tuple(each.text for each in known), tuple(each.type for each in known), table)
-        case "Project":
-            return Project(*same, _by_output(expressions["projectList"]))
-        case "Filter":
-            return Filter(*same, *expressions["condition"])
-        case "Join":
-            return Join(*same, _join_type(item["joinType"]), *expressions.get("condition", ())[:1])
-        case "Aggregate":
-            outputs = expressions["aggregateExpressions"]
-            return Grouped(
-                *same, _groups(expressions["groupingExpressions"], outputs), all(map(is_order_free, outputs))
-            )
-        case "Window" | "WindowGroupLimit":
-            keys = {each.column for each in expressions["partitionSpec"] if each.kind == "AttributeReference"}
-            order_free = all(map(is_frame_order_free, expressions.get("windowExpressions", ())))
-            order_free &= all(map(is_rank, expressions.get("rankLikeFunction", ())))
-            return Grouped(*same, _equal_columns(node.children[0], keys), order_free)
-        case "Union":
-            return Union(*same)
-        case "Generate":
-            return Generate(*same)
-        case kind if kind in _PASSING and len(node.children) == 1:
-            return Passing(*same)
-        case _:
-            return node
-
-
-def _by_output(named: Sequence[Expression]) -> dict[int, Expression]:
-    """Each output column's id to what makes it."""
-    return {each.column: _unnamed(each) for each in named if each.column is not None}
-
-
-def _unnamed(expression: Expression) -> Expression:
-    return expression.children[0] if expression.kind == "Alias" else expression
-
-
-def _groups(grouping: Sequence[Expression], outputs: Sequence[Expression]) -> dict[int, Expression]:
-    keys = {each.column for each in grouping if each.kind == "AttributeReference"}
-    made = _by_output(outputs)
-    return {column: each for column, each in made.items() if each.kind == "AttributeReference" and each.column in keys}
-
-
-def _equal_columns(child: Node, keys: Collection[int | None]) -> dict[int, Expression]:
-    """The columns of a node that are equal to one of some columns of it, by other names."""
-    made: Mapping[int, Expression] = {}
-    if isinstance(child, Project) and child.made is not None:
-        made = child.made
-    origin = {column: made[column].column if column in made else column for column in child.output}
-    equal = {origin[key] for key in keys if key in origin} - {None}
-    return {
-        column: Expression("AttributeReference", (), column)
-        for column in child.output
-        if column in keys or origin[column] in equal
-    }
-
-
-def _join_type(value: Any) -> str:
-    """Spark's name of a join type; existence joins carry a column."""
-    name = str(value.get("object") or value.get("product-class") or "") if isinstance(value, dict) else ""
-    return name.removesuffix("$").rpartition(".")[2]
+        return self.node(below).transformUpWithSubqueries(visitor)

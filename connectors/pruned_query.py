@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from connectors import key_sources
 from connectors.base import Table
 from connectors.build_errors import one_line
+from connectors.channel import Channel
 from connectors.columns import quoted, resolve
 from connectors.key_sources import KeySource
 from connectors.local_builds import LocalRows
@@ -24,6 +25,7 @@ from connectors.plan_tables import PlanTable, is_delta, leaf_sizes, table_of
 from connectors.pruned_scan import PrunedScan
 from connectors.query_builds import Asked, QueryBuilds
 from connectors.spark_files import frame_of
+from pruning.broadcast import BroadcastStrategy, broadcast_sides
 from pruning.filter_plan import Feed, FilterPlan, Sizes, Unused, next_feeds, unused
 from pruning.join_graph import JoinGraph, Source
 from pruning.key_summary import KeySummary
@@ -91,16 +93,18 @@ def prune_query(df: DataFrame, options: PruningOptions) -> tuple[DataFrame, Prun
 
 def _pruned(df: DataFrame, options: PruningOptions) -> tuple[DataFrame, PrunedQuery]:
     plan = SparkPlan.of(df)
-    query = _Query(df.sparkSession, plan, JoinGraph.of(plan.root), options, QueryBuilds(df.sparkSession, options))
+    query = _Query(
+        df.sparkSession, plan, JoinGraph.of(plan.root), options, QueryBuilds(Channel.of(df.sparkSession, options))
+    )
     sizes = query.run()
     scans = {at: scan for at, scan in query.scans.items() if at not in query.kept}
     filters = FilterPlan(query.graph, tuple(query.levels), tuple(query.reasons), query.unused)
     record = PrunedQuery(filters, sizes, scans, tuple(query.reasons))
     # That a side of a join is not fit to be run beforehand is no trouble: nobody asked for it.
     warn("a query", [each for each in record.reasons if each.code is not ReasonCode.UNREPEATABLE_KEYS])
-    if not scans:
+    if not (scans or query.kept):
         return df, record
-    return frame_of(df.sparkSession, plan.replaced(plan.root, query.others)), record
+    return frame_of(df.sparkSession, query.rewritten()), record
 
 
 @dataclass(slots=True)
@@ -124,6 +128,7 @@ class _Query:
     _keys: dict[int, dict[int, list[KeySummary]]] = field(default_factory=dict)
     _sizes: dict[int, int] = field(default_factory=dict)
     _tables: dict[int, PlanTable | Reason] = field(default_factory=dict)
+    _row_bytes: dict[int, int] = field(default_factory=dict)
 
     def run(self) -> Mapping[int, int]:
         """Levels of builds until no feed is left; what each scan reads without filters, in bytes."""
@@ -148,6 +153,11 @@ class _Query:
             wanted = tuple(each for each in feeds if each.target.relation.at not in self.kept)
             self.levels.append(wanted)
             self._level(wanted)
+
+    def rewritten(self) -> Any:
+        """The plan of the query with what was found."""
+        sides = broadcast_sides(self.plan.root, self._row_bytes, self._broadcast_limit(), self._strategy)
+        return self.plan.replaced(self.plan.root, self.others, sides)
 
     def _pin(self, leaves: Mapping[int, Any], files: set[int]) -> None:
         """Lists no Parquet files again: builds and query read the same ones, whatever is written meanwhile.
@@ -185,8 +195,20 @@ class _Query:
         for relation in changed.values():
             self._prune(relation)
 
+    @property
+    def _strategy(self) -> BroadcastStrategy:
+        return BroadcastStrategy[self.options.broadcast_strategy]
+
+    def _broadcast_limit(self) -> int:
+        """Bytes; negative where the session broadcasts nothing of itself."""
+        state: Any = self.spark._jsparkSession.sessionState()  # noqa: SLF001 - the conf's text may have any unit
+        return int(state.conf().autoBroadcastJoinThreshold())
+
     def _keep_rows(self, node: Node, rows: LocalRows) -> None:
         """Joins the rows of a build as they are; what it read is not read again."""
+        if self._strategy is BroadcastStrategy.NONE or 0 <= self._broadcast_limit() < rows.nbytes:
+            return
+        self._row_bytes[node.at] = rows.nbytes
         self.others[node.at] = rows.instead_of(self.plan.node(node))
         for each in node.walk():
             self.kept.add(each.at)

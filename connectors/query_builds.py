@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 from pyspark.sql import Column as SparkColumn
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
-from connectors import builds, spark_keys
+from connectors import spark_keys
 from connectors.builds import Build
+from connectors.channel import Channel
 from connectors.local_builds import LocalRows, local_rows
 from connectors.spark_files import frame_of
 from pruning.key_summary import KeySummary
-from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
 
 T = TypeVar("T")
@@ -66,8 +66,7 @@ class _Once(Generic[T]):
 class QueryBuilds:
     """Runs builds and keeps what they gave."""
 
-    spark: SparkSession
-    options: PruningOptions
+    channel: Channel
     _rows: _Once[LocalRows | Reason | None] = field(default_factory=_Once)
     _keys: _Once[KeySummary | Reason] = field(default_factory=_Once)
 
@@ -84,21 +83,22 @@ class QueryBuilds:
         return [Built(found, None) if isinstance(found, Reason) else Built(next(keys), found) for found in rows]
 
     def _run(self, asked: Sequence[Asked]) -> Sequence[LocalRows | Reason | None]:
-        wanted = [self._build(each) for each in asked]
-        return builds.run_all(self.spark, wanted, timeout=self.options.build_timeout_seconds)
+        return self.channel.run_all([self._build(each) for each in asked])
 
     def _build(self, asked: Asked) -> Build[LocalRows | None]:
-        return Build(asked.name, lambda: local_rows(self.spark, asked.plan, asked.name))
+        return Build(asked.name, lambda: local_rows(self.channel.spark, asked.plan, asked.name))
 
     def _collect(self, frames: Sequence[tuple[DataFrame, str]]) -> Sequence[KeySummary | Reason]:
-        return [_pinned(each) for each in spark_keys.collect_all(self.spark, frames, self.options)]
+        options = self.channel.options
+        return [_pinned(each) for each in spark_keys.collected(frames, options, self.channel.run_all)]
 
     def _frame(self, asked: Asked, rows: LocalRows | None) -> DataFrame:
         """The keys as a DataFrame of one column."""
-        jvm: Any = self.spark._jvm  # noqa: SLF001 - PySpark's only door to the JVM
+        spark = self.channel.spark
+        jvm: Any = spark._jvm  # noqa: SLF001 - PySpark's only door to the JVM
         utils = getattr(getattr(jvm.org.apache.spark.sql.classic, "ExpressionUtils$"), "MODULE$")
         plan = asked.plan if rows is None else rows.instead_of(asked.plan)
-        return frame_of(self.spark, plan).select(SparkColumn(utils.column(asked.key)).alias("key"))
+        return frame_of(spark, plan).select(SparkColumn(utils.column(asked.key)).alias("key"))
 
 
 def _pinned(result: KeySummary | Reason) -> KeySummary | Reason:

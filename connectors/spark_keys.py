@@ -6,7 +6,8 @@ large the DataFrame is, no process holds more of its keys than the limits allow.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -44,11 +45,18 @@ def collect_all(
     spark: SparkSession, frames: Sequence[tuple[DataFrame, str]], options: PruningOptions
 ) -> list[KeySummary | Reason]:
     """The result of `collect` for each DataFrame and name, collected at the same time."""
+    return collected(frames, options, partial(builds.run_all, spark, timeout=options.build_timeout_seconds))
+
+
+def collected(
+    frames: Sequence[tuple[DataFrame, str]],
+    options: PruningOptions,
+    run_all: Callable[[Sequence[Build[KeySummary]]], Sequence[KeySummary | Reason]],
+) -> list[KeySummary | Reason]:
+    """The same by builds that `run_all` runs."""
     prepared = [_prepared(df, options, name) for df, name in frames]
-    wanted = [each for each in prepared if isinstance(each, Build)]
-    results = builds.run_all(spark, wanted, timeout=options.build_timeout_seconds)
-    collected = iter(results)
-    return [next(collected) if isinstance(each, Build) else each for each in prepared]
+    results = iter(run_all([each for each in prepared if isinstance(each, Build)]))
+    return [next(results) if isinstance(each, Build) else each for each in prepared]
 
 
 def _prepared(df: DataFrame, options: PruningOptions, name: str) -> Build[KeySummary] | Reason:
@@ -80,8 +88,8 @@ def _collect(df: DataFrame, types: Sequence[ValueType], limits: KeyLimits, name:
     few = few_rows(keys, types, limits)
     if few is not None:
         return _summary_here(df, *few, types, limits, name)
-    partial = keys.mapInArrow(partial_task(types, limits), PIECES_DDL)
-    merged = partial.repartition(1).mapInArrow(merge_task(types, limits), PIECES_DDL)
+    pieces = keys.mapInArrow(partial_task(types, limits), PIECES_DDL)
+    merged = pieces.repartition(1).mapInArrow(merge_task(types, limits), PIECES_DDL)
     received = list(messages(merged.toArrow().to_batches()))
     if len(received) != 1:
         msg = f"Cannot collect the keys of {name}: expected one message, found {len(received)}"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any
 
+from pruning.broadcast import BroadcastStrategy
 from pruning.errors import InvalidOptionError
 
 CONF_PREFIX = "spark.pruning."
@@ -24,6 +25,10 @@ class PruningOptions:
     - `max_build_scan_bytes`: `prune()` runs no build side that reads more
     - `min_probe_bytes`: `prune()` leaves alone scans that read less
     - `build_timeout_seconds`: a build that takes longer is cancelled and its filter dropped
+    - `all_builds_timeout_seconds`: so are all builds of one `prune()` that are not done by then
+    - `broadcast_strategy`: of a pruned query. `AUTO` joins builds that have run as the rows they gave, broadcast where
+      these take no more than `spark.sql.autoBroadcastJoinThreshold`, and leaves other joins to Spark; `RUNTIME_ONLY`
+      keeps Spark from broadcasting those on an estimate; `NONE` leaves all joins to Spark, and runs builds again
     - `max_ranges`: how many ranges a pushed predicate may have per column
     - `max_in_list`: how many keys may be pushed as an IN list, for dictionaries, Parquet blooms and rows
     - `max_footers`: how many Parquet footers one read may open for row-group statistics
@@ -42,6 +47,8 @@ class PruningOptions:
     max_build_scan_bytes: int = _ranged(150 << 20, 0, 1 << 40)
     min_probe_bytes: int = _ranged(8 << 20, 0, 1 << 50)
     build_timeout_seconds: float = _ranged(120.0, 0.001, 86_400.0)
+    all_builds_timeout_seconds: float = _ranged(300.0, 0.001, 86_400.0)
+    broadcast_strategy: str = field(default="AUTO", metadata={"names": tuple(BroadcastStrategy.__members__)})
     max_ranges: int = _ranged(64, 1, 1000)
     max_in_list: int = _ranged(500, 0, 10_000)
     max_footers: int = _ranged(1000, 0, 10_000_000)
@@ -84,24 +91,35 @@ def _parsed(known: Field[Any], text: str, name: str) -> object:
 
 
 def _parse(known: Field[Any], text: str) -> object:
-    if isinstance(known.default, bool):
-        return {"true": True, "false": False}[text.strip().lower()]
-    return int(text) if isinstance(known.default, int) else float(text)
+    match known.default:
+        case bool():
+            return {"true": True, "false": False}[text.strip().lower()]
+        case str():
+            return text.strip().upper()
+        case _:
+            return int(text) if isinstance(known.default, int) else float(text)
 
 
 def _check(known: Field[Any], value: Any, name: str) -> None:
-    if isinstance(known.default, bool):
-        valid = isinstance(value, bool)
-    else:
-        numbers = (int, float) if isinstance(known.default, float) else int
-        valid = isinstance(value, numbers) and not isinstance(value, bool)
-        valid = valid and known.metadata["least"] <= value <= known.metadata["most"]
+    match known.default:
+        case bool():
+            valid = isinstance(value, bool)
+        case str():
+            valid = value in known.metadata["names"]
+        case _:
+            numbers = (int, float) if isinstance(known.default, float) else int
+            valid = isinstance(value, numbers) and not isinstance(value, bool)
+            valid = valid and known.metadata["least"] <= value <= known.metadata["most"]
     if not valid:
         raise _refused(known, value, name)
 
 
 def _refused(known: Field[Any], value: object, name: str) -> InvalidOptionError:
-    expected = "true or false"
-    if known.metadata:
-        expected = f"a number from {known.metadata['least']} to {known.metadata['most']}"
+    match known.default:
+        case bool():
+            expected = "true or false"
+        case str():
+            expected = f"one of {', '.join(known.metadata['names'])}"
+        case _:
+            expected = f"a number from {known.metadata['least']} to {known.metadata['most']}"
     return InvalidOptionError(f"Cannot set {name!r} to {value!r}: expected {expected}")

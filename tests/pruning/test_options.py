@@ -10,7 +10,7 @@ from pruning.errors import InvalidOptionError, PruningError
 from pruning.options import CONF_PREFIX, PruningOptions
 
 FIELDS = tuple(each.name for each in fields(PruningOptions))
-RANGED = tuple(each for each in fields(PruningOptions) if each.metadata)
+RANGED = tuple(each for each in fields(PruningOptions) if "least" in each.metadata)
 
 
 def test_no_conf_gives_the_defaults():
@@ -38,6 +38,7 @@ def test_a_conf_of_no_field_is_refused():
         pytest.param("max_build_bytes", " 1024 ", 1024, id="spaces"),
         pytest.param("bloom_fpp", "1e-3", 0.001, id="number"),
         pytest.param("build_timeout_seconds", "5", 5.0, id="integer-as-number"),
+        pytest.param("broadcast_strategy", " runtime_only ", "RUNTIME_ONLY", id="word-in-small-letters"),
     ],
 )
 def test_a_conf_sets_its_field_alone(name, text, expected):
@@ -67,6 +68,8 @@ def test_both_ends_of_a_range_are_allowed_and_nothing_beyond(each):
         pytest.param("build_timeout_seconds", float("inf"), id="infinity"),
         pytest.param("enabled", 1, id="number-for-switch"),
         pytest.param("enabled", "true", id="text-for-switch"),
+        pytest.param("broadcast_strategy", "auto", id="small-letters"),
+        pytest.param("broadcast_strategy", None, id="none-for-word"),
     ],
 )
 def test_a_value_of_the_wrong_kind_is_refused(name, value):
@@ -85,6 +88,7 @@ def test_a_value_of_the_wrong_kind_is_refused(name, value):
         pytest.param("bloom_fpp", "nan", "a number from", id="nan"),
         pytest.param("enabled", "yes", "true or false", id="yes"),
         pytest.param("max_in_list", "-1", "a number from 0 to 10000", id="below"),
+        pytest.param("broadcast_strategy", "ALWAYS", "one of AUTO, RUNTIME_ONLY, NONE", id="unknown-word"),
     ],
 )
 def test_a_conf_that_cannot_be_read_names_the_conf_the_text_and_the_remedy(name, text, expected):

@@ -1,0 +1,146 @@
+"""One visit of Spark's optimised plan, which numbers its nodes, describes them, and may put others in their places."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from connectors.compiled import instance
+
+# Visits each node after its children and the plans of its subqueries, and may put others in their place.
+# Spark's word for a hint that holds back hash joins alone is the one that leaves all other kinds of joins possible.
+_VISITOR = "PlanVisitor"
+_VISITOR_SOURCE = """
+import org.apache.spark.sql.catalyst.TableIdentifier;
+import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.plans.logical.BROADCAST$;
+import org.apache.spark.sql.catalyst.plans.logical.HintInfo;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
+import org.apache.spark.sql.catalyst.plans.logical.JoinHint;
+import org.apache.spark.sql.catalyst.plans.logical.JoinHint$;
+import org.apache.spark.sql.catalyst.plans.logical.JoinStrategyHint;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.NO_BROADCAST_HASH$;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+
+public class PlanVisitor extends scala.runtime.AbstractPartialFunction {
+    private final java.util.ArrayList nodes = new java.util.ArrayList();
+    private final java.util.Map expected;
+    private final java.util.Map others;
+    private final java.util.Map sides;
+
+    public PlanVisitor(java.util.Map expected, java.util.Map others, java.util.Map sides) {
+        this.expected = expected;
+        this.others = others;
+        this.sides = sides;
+    }
+
+    public boolean isDefinedAt(Object node) {
+        return true;
+    }
+
+    public Object applyOrElse(Object node, scala.Function1 otherwise) {
+        Integer at = Integer.valueOf(nodes.size());
+        nodes.add(node);
+        if (sides.containsKey(at)) {
+            return told((Join) node, (String) sides.get(at));
+        }
+        if (!others.containsKey(at)) {
+            return node;
+        }
+        if (expected.get(at) != node) {
+            throw new IllegalStateException("node " + at + " of the plan is another one than was read");
+        }
+        return others.get(at);
+    }
+
+    public Object node(int at) {
+        return nodes.get(at);
+    }
+
+    public String described() {
+        StringBuilder text = new StringBuilder();
+        for (int at = 0; at < nodes.size(); at++) {
+            LogicalPlan node = (LogicalPlan) nodes.get(at);
+            boolean isDeterministic = true;
+            scala.collection.Iterator expressions = node.expressions().iterator();
+            while (expressions.hasNext()) {
+                isDeterministic &= ((Expression) expressions.next()).deterministic();
+            }
+            text.append(node.getClass().getName()).append(isDeterministic ? " 1 " : " 0 ");
+            text.append(java.net.URLEncoder.encode(table(node), java.nio.charset.StandardCharsets.UTF_8));
+            scala.collection.Iterator output = node.output().iterator();
+            while (output.hasNext()) {
+                text.append(' ').append(((Attribute) output.next()).exprId().id());
+            }
+            text.append('\\n');
+        }
+        return text.toString();
+    }
+
+    private static Join told(Join join, String side) {
+        if (!join.hint().equals(JoinHint$.MODULE$.NONE())) {
+            return join;
+        }
+        scala.Option nothing = scala.Option.empty();
+        scala.Option broadcast = hint(BROADCAST$.MODULE$);
+        scala.Option held = hint(NO_BROADCAST_HASH$.MODULE$);
+        JoinHint hint = side.equals("left") ? new JoinHint(broadcast, nothing)
+            : side.equals("right") ? new JoinHint(nothing, broadcast) : new JoinHint(held, held);
+        return new Join(join.left(), join.right(), join.joinType(), join.condition(), hint);
+    }
+
+    private static scala.Option hint(JoinStrategyHint strategy) {
+        return scala.Option.apply(new HintInfo(scala.Option.apply(strategy)));
+    }
+
+    private static String table(LogicalPlan node) {
+        if (!(node instanceof LogicalRelation)) {
+            return "-";
+        }
+        LogicalRelation leaf = (LogicalRelation) node;
+        if (leaf.catalogTable().isDefined()) {
+            TableIdentifier name = ((CatalogTable) leaf.catalogTable().get()).identifier();
+            boolean isPlain = name.database().isEmpty() || name.database().get().equals("default");
+            return isPlain ? name.table() : name.database().get() + "." + name.table();
+        }
+        if (leaf.relation() instanceof HadoopFsRelation) {
+            scala.collection.Seq roots = ((HadoopFsRelation) leaf.relation()).location().rootPaths();
+            return roots.isEmpty() ? "files" : ((org.apache.hadoop.fs.Path) roots.head()).getName();
+        }
+        return leaf.relation().getClass().getSimpleName();
+    }
+}
+"""
+
+
+_NOTHING: Mapping[int, Any] = MappingProxyType({})
+
+
+def plan_visitor(
+    spark: SparkSession,
+    expected: Mapping[int, Any] = _NOTHING,
+    others: Mapping[int, Any] = _NOTHING,
+    sides: Mapping[int, str] = _NOTHING,
+) -> Any:
+    """An object for `transformUpWithSubqueries`, which visits all nodes in one order; keys are their places in it.
+
+    `others` take the places of the nodes that are `expected` there; `sides` of joins (`left`, `right`, `neither`) are
+    told to be broadcast.
+    """
+    maps = [_java_map(spark, each) for each in (expected, others, sides)]
+    return instance(spark, _VISITOR, _VISITOR_SOURCE, *maps)
+
+
+def _java_map(spark: SparkSession, items: Mapping[int, Any]) -> Any:
+    jvm: Any = spark._jvm  # noqa: SLF001 - PySpark's only door to the JVM
+    made = jvm.java.util.HashMap()
+    for at, item in items.items():
+        made.put(at, item)
+    return made

@@ -1,0 +1,139 @@
+"""Builds that have run are joined as the rows they gave, by the size these really have."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from pruning import explain, prune
+from tests.queries.star import FILES, OPTIONS, files
+
+pytestmark = pytest.mark.spark
+
+QUERY = "SELECT s.*, month FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month = 2"
+PLANNED = replace(OPTIONS, broadcast_strategy="NONE")
+
+
+@pytest.fixture
+def conf(spark):
+    """Sets confs of the session for one test."""
+    before: dict[str, str | None] = {}
+
+    def put(name: str, value: str) -> None:
+        before.setdefault(name, spark.conf.get(name, None))
+        spark.conf.set(name, value)
+
+    yield put
+    for name, value in before.items():
+        if value is None:
+            spark.conf.unset(name)
+        else:
+            spark.conf.set(name, value)
+
+
+def nodes(df) -> list[str]:
+    """The operators of the plan that Spark would run first."""
+    plan = df._jdf.queryExecution().sparkPlan()
+    return [line.split("(")[0].strip(" :+-") for line in plan.treeString().splitlines()]
+
+
+def leaves(df) -> list[str]:
+    text = df._jdf.queryExecution().optimizedPlan().collectLeaves().mkString("\n")
+    return [line.split(" ")[0] for line in text.splitlines()]
+
+
+def joins(df) -> list[str]:
+    return [name.split(" ")[0] for name in nodes(df) if "Join" in name]
+
+
+def hints(df) -> list[str]:
+    """What the joins of the optimised plan are told."""
+    return re.findall(r"\w+Hint=\(strategy=\w+\)", df._jdf.queryExecution().optimizedPlan().toString())
+
+
+def executions_that_scan(spark, column: str, run) -> int:
+    """The executions of queries that `run` starts and that scan files for a column, by the status store."""
+    store = spark._jsparkSession.sharedState().statusStore()
+    before = store.executionsCount()
+    run()
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    executions = store.executionsList(before, 1000)
+    plans = [executions.apply(at).physicalPlanDescription() for at in range(executions.size())]
+    return sum(bool(re.search(rf"ReadSchema: struct<[^>]*\b{column}:", each)) for each in plans)
+
+
+def test_a_build_is_run_once(spark, pruned):
+    df, result = pruned(QUERY)
+    assert {"sales": (2, 2, FILES)} == files(result)
+    assert 1 == executions_that_scan(spark, "month", lambda: prune(df, options=OPTIONS).collect())
+    assert 2 == executions_that_scan(spark, "month", lambda: prune(df, options=PLANNED).collect())
+
+
+def test_rows_that_are_there_are_broadcast_where_the_estimate_is_too_large(pruned, conf):
+    conf("spark.sql.autoBroadcastJoinThreshold", "750")
+    df, result = pruned(QUERY)
+    assert ["SortMergeJoin"] == joins(df)
+    assert ["BroadcastHashJoin"] == joins(result)
+    assert ["rightHint=(strategy=broadcast)"] == hints(result)
+    assert {"sales": (2, 2, FILES)} == files(result)
+
+
+def test_rows_over_the_threshold_leave_the_join_as_planned(pruned, conf):
+    conf("spark.sql.autoBroadcastJoinThreshold", "700")
+    df, result = pruned(QUERY)
+    assert ["SortMergeJoin"] == joins(df) == joins(result)
+    assert [] == hints(result)
+    assert {"sales": (2, 2, FILES)} == files(result)
+
+
+def test_a_session_that_broadcasts_nothing_joins_the_rows_without_it(pruned, conf):
+    conf("spark.sql.autoBroadcastJoinThreshold", "-1")
+    df, result = pruned(QUERY)
+    assert ["SortMergeJoin"] == joins(df) == joins(result)
+    assert 1 == leaves(result).count("LocalRelation")
+    assert {"sales": (2, 2, FILES)} == files(result)
+
+
+def test_a_hint_of_the_query_itself_stays(pruned):
+    _, result = pruned(QUERY.replace("SELECT", "SELECT /*+ MERGE(d) */"))
+    assert ["SortMergeJoin"] == joins(result)
+    assert ["rightHint=(strategy=merge)"] == hints(result)
+    assert {"sales": (2, 2, FILES)} == files(result)
+
+
+def test_the_side_that_an_outer_join_keeps_is_not_broadcast(pruned):
+    query = "SELECT d.day, count(amount) FROM {days} d LEFT JOIN {sales} s ON s.day = d.day WHERE month = 2 GROUP BY 1"
+    _, result = pruned(query)
+    assert [] == hints(result)
+    assert "LocalRelation" in leaves(result)
+    assert {"sales": (2, 2, FILES)} == files(result)
+
+
+def test_other_joins_are_held_back_from_broadcasts_on_an_estimate(pruned):
+    query = """
+        SELECT name, month, amount FROM {sales} s JOIN {days} d ON s.day = d.day JOIN {items} i ON s.item = i.item
+        WHERE month = 2"""
+    _, result = pruned(query)
+    assert ["BroadcastHashJoin", "BroadcastHashJoin"] == joins(result)
+    _, result = pruned(query, replace(OPTIONS, broadcast_strategy="RUNTIME_ONLY"))
+    assert ["BroadcastHashJoin", "SortMergeJoin"] == sorted(joins(result))
+    assert {"sales": (2, 2, FILES)} == files(result)
+
+
+def test_switched_off_joins_are_as_planned_and_the_filter_stays(pruned):
+    df, result = pruned(QUERY, PLANNED)
+    assert joins(df) == joins(result)
+    assert [] == hints(result)
+    assert "LocalRelation" not in leaves(result)
+    assert {"sales": (2, 2, FILES)} == files(result)
+
+
+def test_a_build_that_filters_nothing_is_still_not_run_twice(spark, pruned):
+    """Its keys lie in every file, and most rows have one: the scan stays as it is."""
+    query = "SELECT s.*, name FROM {sales} s JOIN {items} i ON s.item = i.item WHERE name <> 'n7'"
+    df, result = pruned(query)
+    assert ((), 1) == (explain(result).tables, leaves(result).count("LocalRelation"))
+    assert {"UNSELECTIVE", "UNCLUSTERED"} <= {each.code.name for each in explain(result).reasons}
+    assert 1 == executions_that_scan(spark, "name", lambda: prune(df, options=OPTIONS).collect())

@@ -1,0 +1,164 @@
+"""However pruning a query ends, nothing of it is left running: no job, no thread, no broadcast, no tag."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+
+from connectors import builds, local_builds, query_builds
+from connectors.compiled import instance
+from pruning import explain, prune
+from tests.queries.star import FILES, OPTIONS, files
+
+pytestmark = pytest.mark.spark
+
+QUERY = "SELECT s.*, month FROM {star}sales s JOIN {star}days d ON s.day = d.day WHERE month = 2"
+# Deterministic, and takes longer than any test waits.
+ENDLESS = QUERY + " AND size(filter(sequence(1, 40000000), x -> x % (7 + d.day) = 3)) > 5"
+_BROADCASTS = "Broadcasts"
+_BROADCASTS_SOURCE = """
+public class Broadcasts extends scala.runtime.AbstractFunction1 {
+    public Object apply(Object block) {
+        return Boolean.valueOf(((org.apache.spark.storage.BlockId) block).isBroadcast());
+    }
+}
+"""
+
+
+def broadcasts(spark) -> set[str]:
+    """The blocks of broadcasts that somebody may still use."""
+    gc.collect()
+    spark._jvm.System.gc()
+    found = (
+        spark.sparkContext._jsc.sc()
+        .env()
+        .blockManager()
+        .getMatchingBlockIds(instance(spark, _BROADCASTS, _BROADCASTS_SOURCE))
+    )
+    return {str(found.apply(at)) for at in range(found.size())}
+
+
+def running(spark) -> tuple[list[int], list[int], list[str], set[str]]:
+    tracker = spark.sparkContext.statusTracker()
+    names = [each.name for each in threading.enumerate() if each.name.startswith(("build of", "end of"))]
+    return list(tracker.getActiveJobsIds()), list(tracker.getActiveStageIds()), names, spark.sparkContext.getJobTags()
+
+
+@pytest.fixture
+def nothing_is_left(spark):
+    """Call it at the end: what ran before the test, and nothing else, is there again."""
+    known, before = broadcasts(spark), running(spark)
+
+    def check() -> None:
+        deadline = time.monotonic() + 60
+        # Spark's cleaner follows the collection of garbage in a thread of its own.
+        while (running(spark) != before or broadcasts(spark) - known) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert before == running(spark)
+        assert set() == broadcasts(spark) - known
+
+    return check
+
+
+def test_after_success(spark, star, nothing_is_left):
+    result = prune(spark.sql(QUERY.format(star=star)), options=OPTIONS)
+    assert 750 == result.count()
+    assert {"sales": (2, 2, FILES)} == files(result)
+    del result
+    nothing_is_left()
+
+
+def test_after_a_build_that_failed(spark, star, nothing_is_left, monkeypatch, caplog):
+    def fails(*_) -> None:
+        msg = "secret"
+        raise ValueError(msg)
+
+    monkeypatch.setattr(query_builds, "local_rows", fails)
+    df = spark.sql(QUERY.format(star=star))
+    result = prune(df, options=OPTIONS)
+    assert df is result
+    assert {"BUILD_FAILED"} <= {each.code.name for each in explain(result).reasons}
+    assert "collecting the keys failed (ValueError)" in caplog.text
+    assert "secret" not in caplog.text
+    del df, result
+    nothing_is_left()
+
+
+@pytest.mark.parametrize("limit", ["build_timeout_seconds", "all_builds_timeout_seconds"])
+def test_after_a_build_that_took_too_long(spark, star, nothing_is_left, caplog, limit):
+    df = spark.sql(ENDLESS.format(star=star))
+    result = prune(df, options=replace(OPTIONS, **{limit: 1.0}))
+    assert df is result
+    (reason,) = [each for each in explain(result).reasons if each.code.name == "BUILD_TIMED_OUT"]
+    assert {"build_timeout_seconds": "1 seconds"}.get(limit, "1 seconds for all builds of the query") == reason.detail
+    assert "longer than the limit" in caplog.text
+    nothing_is_left()
+
+
+def test_builds_of_a_later_level_do_not_start_behind_the_deadline_of_all(spark, star, nothing_is_left, monkeypatch):
+    started = []
+
+    def slow(*arguments):
+        started.append(arguments[-1])
+        time.sleep(0.5)
+        return local_builds.local_rows(*arguments)
+
+    monkeypatch.setattr(query_builds, "local_rows", slow)
+    df = spark.sql(QUERY.format(star=star))
+    result = prune(df, options=replace(OPTIONS, all_builds_timeout_seconds=0.4))
+    assert ["day"] == started
+    assert df is result
+    nothing_is_left()
+
+
+def test_after_an_interrupt(spark, star, nothing_is_left, monkeypatch):
+    shown = builds.Display.show
+
+    def interrupt(self, progress) -> None:
+        shown(self, progress)
+        if spark.sparkContext.statusTracker().getActiveJobsIds():
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(builds.Display, "show", interrupt)
+    df = spark.sql(ENDLESS.format(star=star))
+    with pytest.raises(KeyboardInterrupt):
+        prune(df, options=OPTIONS)
+    nothing_is_left()
+
+
+def test_after_an_error_in_the_action(spark, star, nothing_is_left):
+    query = QUERY.format(star=star).replace("s.*", "raise_error(concat('mine', s.amount))")
+    result = prune(spark.sql(query), options=OPTIONS)
+    assert [("sales", 2)] == [(each.table, each.files_kept) for each in explain(result).tables]
+    with pytest.raises(Exception, match="mine"):
+        result.collect()
+    del result
+    nothing_is_left()
+
+
+def test_queries_of_two_threads_do_not_disturb_each_other(spark, star, nothing_is_left):
+    """One of them takes too long; each keeps its own deadline, filters and rows."""
+    endless = spark.sql(ENDLESS.format(star=star))
+
+    def late():
+        result = prune(endless, options=replace(OPTIONS, build_timeout_seconds=4.0))
+        return result is endless, {each.code.name for each in explain(result).reasons}
+
+    def soon(month: int):
+        df = spark.sql(QUERY.format(star=star).replace("= 2", f"= {month}"))
+        result = prune(df, options=OPTIONS)
+        return sorted({row.month for row in result.collect()}), files(result)
+
+    with ThreadPoolExecutor(4) as pool:
+        first = pool.submit(late)
+        others = list(pool.map(soon, [0, 2, 4]))
+        is_untouched, codes = first.result()
+    assert [([0], {"sales": (2, 2, FILES)}), ([2], {"sales": (2, 2, FILES)}), ([4], {"sales": (2, 2, FILES)})] == others
+    assert is_untouched
+    assert "BUILD_TIMED_OUT" in codes
+    nothing_is_left()
