@@ -53,10 +53,10 @@ def as_rich(blocks: Sequence[Block]) -> Any:
 
     parts: list[Any] = []
     for block in blocks:
-        parts.append(Text(_plain(block.title), style="bold"))
+        parts.append(Text(plain(block.title), style="bold"))
         parts += [_rich_table(block)] if block.header else []
         parts += map(_rich_tree, block.trees)
-        parts += [Text(f"  {_plain(note)}") for note in block.notes]
+        parts += [Text(f"  {plain(note)}") for note in block.notes]
     return Group(*parts)
 
 
@@ -68,7 +68,7 @@ def _rich_table(block: Block) -> Any:
     for name in block.header:
         table.add_column(name, overflow="fold")
     for row in block.rows:
-        table.add_row(*(Text(_plain(cell)) for cell in row))
+        table.add_row(*(Text(plain(cell)) for cell in row))
     return table
 
 
@@ -76,7 +76,7 @@ def _rich_tree(branch: Branch) -> Any:
     from rich.text import Text  # noqa: PLC0415 - only who prints pays for loading it
     from rich.tree import Tree  # noqa: PLC0415
 
-    tree = Tree(Text(_plain(branch.text), overflow="fold"))
+    tree = Tree(Text(plain(branch.text), overflow="fold"))
     for each in branch.branches:
         tree.children.append(_rich_tree(each))
     return tree
@@ -90,7 +90,7 @@ def as_text(blocks: Sequence[Block]) -> str:
     console = Console(file=out, width=_TEXT_WIDTH, color_system=None, legacy_windows=False)
     for block in blocks:
         # A path is copied from here: no line ends in the middle of it, however long it is.
-        out.write(f"{_plain(block.title)}\n")
+        out.write(f"{plain(block.title)}\n")
         if block.header:
             console.print(_rich_table(block))
         for tree in block.trees:
@@ -99,14 +99,14 @@ def as_text(blocks: Sequence[Block]) -> str:
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """The text without what would change a terminal: names in tables and paths may hold anything."""
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
 def _note(note: str) -> str:
     return textwrap.fill(
-        _plain(note),
+        plain(note),
         _TEXT_WIDTH,
         initial_indent="  ",
         subsequent_indent="    ",

@@ -8,8 +8,9 @@ from typing import Any
 
 from pruning import render_query
 from pruning.explanation import TableExplanation
+from pruning.filter_picture import filter_picture
 from pruning.filter_plan import FilterPlan
-from pruning.join_graph import JoinGraph
+from pruning.join_graph import JoinGraph, Source
 from pruning.query_plan import PlanNames, relations_of
 from pruning.reasons import Reason
 
@@ -108,7 +109,7 @@ class QueryExplanation:
             tuple(
                 UnusedLine(
                     each.edge.join.type,
-                    names.expression(each.edge.source.key),
+                    _keys(each.edge.source, names),
                     names.scans[each.target.relation.at],
                     each.target.name,
                     each.reason,
@@ -132,6 +133,10 @@ class QueryExplanation:
             "reasons": [each.to_dict() for each in self.reasons],
         }
 
+    def to_svg(self) -> str:
+        """A picture of builds, and of the scans that their keys filter, with bytes: an SVG document."""
+        return filter_picture(self)
+
     def __str__(self) -> str:
         return render_query.query_text(self)
 
@@ -142,12 +147,21 @@ class QueryExplanation:
         return render_query.query_html(self)
 
 
+def _keys(source: Source, names: PlanNames) -> str:
+    """The keys of a build; where they are a column, that of a scan below it, since ids of columns may repeat."""
+    column = source.key.column
+    scan = next((each for each in relations_of(source.node) if column in each.output), None)
+    if column is None or scan is None:
+        return names.expression(source.key)
+    return f"{names.scans[scan.at]}.{scan.names[scan.output.index(column)]}"
+
+
 def _edges(graph: JoinGraph, names: PlanNames) -> tuple[EdgeLine, ...]:
     return tuple(
         EdgeLine(
             each.join.type,
             names.expression(each.probe_key),
-            names.expression(each.source.key),
+            _keys(each.source, names),
             tuple(names.column(target.column) for target in each.targets),
             tuple(map(str, each.stops)),
         )
@@ -162,7 +176,7 @@ def _builds_and_feeds(
     feeds: list[FeedLine] = []
     for level, of_level in enumerate(plan.levels, start=1):
         for each in of_level:
-            keys = names.expression(each.source.key)
+            keys = _keys(each.source, names)
             reads = relations_of(each.source.node)
             build = builds.setdefault(
                 each.source.id,

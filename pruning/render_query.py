@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from pruning.blocks import Block, Branch, as_html, as_rich, as_text, size
+from pruning.filter_picture import filter_picture
 from pruning.reasons import ReasonCode
 from pruning.render import table_blocks
 
@@ -31,8 +32,9 @@ def query_rich(query: QueryExplanation) -> object:
 
 
 def query_html(query: QueryExplanation) -> str:
-    """An HTML fragment."""
-    return as_html(_blocks(query))
+    """An HTML fragment, the picture first."""
+    picture = f"<div>{filter_picture(query)}</div>" if query.feeds else ""
+    return picture + as_html(_blocks(query))
 
 
 def _blocks(query: QueryExplanation) -> list[Block]:
