@@ -25,6 +25,7 @@ from connectors.plan_tables import PlanTable, is_delta, leaf_sizes, table_of
 from connectors.pruned_scan import PrunedScan
 from connectors.query_builds import Asked, QueryBuilds
 from connectors.spark_files import frame_of
+from pruning.bounds import bounded
 from pruning.broadcast import BroadcastStrategy, broadcast_sides
 from pruning.filter_plan import Feed, FilterPlan, Sizes, Unused, next_feeds, unused
 from pruning.join_graph import JoinGraph, Source
@@ -189,8 +190,9 @@ class _Query:
                 self._keep_rows(each.source.node, built.rows)
             relation = each.target.relation
             known = self._keys.setdefault(relation.at, {}).setdefault(each.target.column, [])
-            if not any(summary is result for summary in known):
-                known.append(result)
+            keys = result if each.source.bound is None else bounded(result, each.source.bound)
+            if keys not in known:
+                known.append(keys)
                 changed[relation.at] = relation
         for relation in changed.values():
             self._prune(relation)

@@ -35,6 +35,8 @@ _REPEATABLE = frozenset(
         "WindowGroupLimit",
     }
 )
+# Two ends seldom skip what a list of keys does, so a build for them may read only this part of what the scan reads.
+_LARGEST_SHARE_FOR_BOUND = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +109,7 @@ class FilterPlan:
         lines = []
         for number, feeds in enumerate(self.levels, start=1):
             lines.append(f"level {number}")
-            lines += sorted(
-                f"  {names.expression(each.source.key)} -> {names.column(each.target.column)}" for each in feeds
-            )
+            lines += sorted(f"  {each.source.described(names)} -> {names.column(each.target.column)}" for each in feeds)
         return "\n".join([*lines, *(f"no filter: {each}" for each in self.refusals)])
 
 
@@ -161,7 +161,8 @@ def _feeds(edge: Edge, target: Target, sizes: Sizes, options: PruningOptions) ->
     elif sizes.scanned[target.relation.at] < options.min_probe_bytes:
         yield Reason(ReasonCode.PROBE_TOO_SMALL, name, f"{sizes.scanned[target.relation.at]:,} bytes")
     else:
-        for found in _chosen(edge.source, sizes, min(options.max_build_scan_bytes, sizes.scanned[target.relation.at])):
+        worth = sizes.scanned[target.relation.at] // (1 if edge.source.bound is None else _LARGEST_SHARE_FOR_BOUND)
+        for found in _chosen(edge.source, sizes, min(options.max_build_scan_bytes, worth)):
             yield found if isinstance(found, Reason) else Feed(found, target)
 
 
@@ -184,7 +185,8 @@ def _why_not_run(source: Source, sizes: Sizes, most_bytes: int) -> Reason | None
     unrepeatable = next((each for each in nodes if not _is_repeatable(each, sizes)), None)
     if unrepeatable is not None:
         return Reason(ReasonCode.UNREPEATABLE_KEYS, subject, unrepeatable.kind)
-    if not any(_leaves_out(each, sizes) for each in nodes):
+    # A table may have few values on one side of a column's even where nothing leaves out a row of it.
+    if source.bound is None and not any(_leaves_out(each, sizes) for each in nodes):
         return Reason(ReasonCode.UNSELECTIVE_BUILD, subject)
     size = sizes.below(source.node)
     if size > most_bytes:

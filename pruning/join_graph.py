@@ -3,13 +3,17 @@
 edge: probe key = build key. The build side's keys thin the probe side's rows before the join throws them away:
 
     A join B = (A semijoin B) join B
+
+Of probe key >= build key, or <=, it is the least or the greatest key that does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
+from pruning.bounds import Bound
 from pruning.lineage import LEFT_NEEDS_MATCH, RIGHT_NEEDS_MATCH, Target, partners, stop, trace
 from pruning.query_plan import (
     Expression,
@@ -27,10 +31,22 @@ from pruning.query_plan import (
 from pruning.reasons import Reason, ReasonCode
 from pruning.value_type import INTEGER_BITS
 
+# For each comparison what its first child is to the second, then the second to the first; strict ones are closed.
+_COMPARISONS: Mapping[str, tuple[Bound | None, Bound | None]] = MappingProxyType(
+    {
+        "EqualTo": (None, None),
+        "EqualNullSafe": (None, None),
+        "GreaterThan": (Bound.AT_LEAST, Bound.AT_MOST),
+        "GreaterThanOrEqual": (Bound.AT_LEAST, Bound.AT_MOST),
+        "LessThan": (Bound.AT_MOST, Bound.AT_LEAST),
+        "LessThanOrEqual": (Bound.AT_MOST, Bound.AT_LEAST),
+    }
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Rows whose values of `key` hold every value that a probe key may match.
+    """Rows whose values of `key` hold every value that a probe key may match; with a `bound`, one on that side of it.
 
     `path` leads to `key` in the condition of the join at `join`, where it is no plain column. Keys of an equality
     that is `null_safe` are of use only where none of them is NULL: those that hold one match rows without a value.
@@ -41,18 +57,31 @@ class Source:
     join: Join
     path: tuple[int, ...]
     null_safe: bool = False
+    bound: Bound | None = None
 
     @property
     def id(self) -> tuple[int, str]:
-        """Equal for two sources of the same keys: a column by its id, since names repeat, all else by its place."""
+        """Equal for two sources that let the same values pass.
+
+        A column goes by its id, since names repeat, all else by its place.
+        """
         column = self.key.column
         place = f"#{column}" if column is not None else "/".join(map(str, (self.join.at, *self.path)))
-        return self.node.at, f"{place}?" if self.null_safe else place
+        kind = "" if self.bound is None else f" {self.bound.value}"
+        return self.node.at, f"{place}{kind}{'?' if self.null_safe else ''}"
+
+    def described(self, names: PlanNames) -> str:
+        """Its key, and on which side of it values may match."""
+        return self.worded(names.expression(self.key))
+
+    def worded(self, key: str) -> str:
+        """What people call its key, with the side of it on which values may match."""
+        return key if self.bound is None else f"{self.bound.value} {key}"
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """One equality of a join, in the direction from build to probe.
+    """One comparison of a join, in the direction from build to probe.
 
     `targets` are the scans that the walk from the probe side reached, `stops` why it went no further elsewhere.
     """
@@ -67,7 +96,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class JoinGraph:
-    """Every edge of a query, and the equalities that are none."""
+    """Every edge of a query, and the comparisons that are none."""
 
     root: Node
     edges: tuple[Edge, ...]
@@ -137,9 +166,8 @@ def _join_sources(join: Join, column: int, source: Source) -> Iterator[Source]:
         equal |= set(partners(join, column))
     for side in join.children:
         for each in sorted(equal & set(side.output)):
-            yield Source(
-                side, Expression("AttributeReference", (), each, source.key.type, source.key.text), source.join, ()
-            )
+            key = Expression("AttributeReference", (), each, source.key.type, source.key.text)
+            yield Source(side, key, source.join, (), bound=source.bound)
 
 
 def _edges(join: Join, *, equivalence: bool) -> tuple[list[Edge], list[Reason]]:
@@ -156,14 +184,14 @@ def _edges(join: Join, *, equivalence: bool) -> tuple[list[Edge], list[Reason]]:
             elif not join.is_deterministic:
                 refusals.append(stop(join, ReasonCode.NONDETERMINISTIC, str(part)))
             else:
-                source = _source(join, part, path, build)
+                source = _source(join, part, path, build, _COMPARISONS[part.kind][probe])
                 edges.append(_edge(source, part.children[probe], equivalence=equivalence))
     return edges, refusals
 
 
 def _sides(join: Join, part: Expression) -> tuple[int, int] | None:
-    """Which child of an equality is of the left and which of the right side; None for other conditions."""
-    if part.kind not in ("EqualTo", "EqualNullSafe"):
+    """Which child of a comparison is of the left and which of the right side; None for other conditions."""
+    if part.kind not in _COMPARISONS:
         return None
     left, right = set(join.left.output), set(join.right.output)
     first, second = (each.columns for each in part.children)
@@ -172,11 +200,11 @@ def _sides(join: Join, part: Expression) -> tuple[int, int] | None:
     return (1, 0) if first and second and first <= right and second <= left else None
 
 
-def _source(join: Join, part: Expression, path: tuple[int, ...], build: int) -> Source:
-    """`build` is the place of its key in the equality."""
+def _source(join: Join, part: Expression, path: tuple[int, ...], build: int, bound: Bound | None) -> Source:
+    """`build` is the place of its key in the comparison."""
     key = part.children[build]
     side = join.left if key.columns <= set(join.left.output) else join.right
-    return Source(side, key, join, (*path, build), part.kind == "EqualNullSafe")
+    return Source(side, key, join, (*path, build), part.kind == "EqualNullSafe", bound)
 
 
 def _edge(source: Source, probe_key: Expression, *, equivalence: bool) -> Edge:
@@ -195,7 +223,7 @@ def _edge(source: Source, probe_key: Expression, *, equivalence: bool) -> Edge:
 def _edge_line(edge: Edge, names: PlanNames) -> str:
     targets = [names.column(each.column) for each in edge.targets]
     reached = [*targets, *(f"({each})" for each in edge.stops)]
-    keys, probe = names.expression(edge.source.key), names.expression(edge.probe_key)
+    keys, probe = edge.source.described(names), names.expression(edge.probe_key)
     return f"{edge.join.type} join: {probe} by {keys} -> {', '.join(reached)}"
 
 

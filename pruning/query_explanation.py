@@ -152,8 +152,8 @@ def _keys(source: Source, names: PlanNames) -> str:
     column = source.key.column
     scan = next((each for each in relations_of(source.node) if column in each.output), None)
     if column is None or scan is None:
-        return names.expression(source.key)
-    return f"{names.scans[scan.at]}.{scan.names[scan.output.index(column)]}"
+        return source.worded(names.expression(source.key))
+    return source.worded(f"{names.scans[scan.at]}.{scan.names[scan.output.index(column)]}")
 
 
 def _edges(graph: JoinGraph, names: PlanNames) -> tuple[EdgeLine, ...]:

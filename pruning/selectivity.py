@@ -32,7 +32,8 @@ def pass_ratio(column: ColumnStatistics, rows: IntArray, kept: BoolArray, domain
     keys, (lows, highs) = part.against(domain.ranges)
     weights = np.maximum(rows[chosen], 1).astype(np.float64)
     known = part.has_low & part.has_high & (lows <= highs)
-    if part.type.has_density:
+    if part.type.has_density and known.any():
+        keys = _within(keys, lows[known].min(), highs[known].max())
         shares = _keys_up_to(keys, highs) - _keys_up_to(keys, lows, including=False)
         shares /= _width(lows, highs)
     else:
@@ -71,6 +72,12 @@ def dictionary_bytes(column: ColumnStatistics, rows: IntArray) -> IntArray:
 
 def _width(lows: IntArray, highs: IntArray) -> FloatArray:
     return highs.astype(np.float64) - lows.astype(np.float64) + 1
+
+
+def _within(keys: Intervals, least: np.int64, greatest: np.int64) -> Intervals:
+    """What lies between two ends: beside an end that is open, differences of floats would lose the rest."""
+    inside = (keys[0] <= greatest) & (keys[1] >= least)
+    return np.maximum(keys[0][inside], least), np.minimum(keys[1][inside], greatest)
 
 
 def _keys_up_to(keys: Intervals, points: IntArray, *, including: bool = True) -> FloatArray:

@@ -44,7 +44,10 @@ STRICT: Mapping[str, Callable[..., Any]] = {
     "Cast": lambda it: it,
     "Not": operator.not_,
     "EqualTo": operator.eq,
+    "GreaterThan": operator.gt,
     "GreaterThanOrEqual": operator.ge,
+    "LessThan": operator.lt,
+    "LessThanOrEqual": operator.le,
     "Add": operator.add,
 }
 

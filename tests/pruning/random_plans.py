@@ -22,6 +22,7 @@ JOIN_TYPES = (
     "ExistenceJoin",
     "LeftSingle",
 )
+COMPARISONS = ("LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual")
 
 
 @dataclass
@@ -64,8 +65,10 @@ class RandomPlans:
         if self.random.random() < 0.5:
             one, other = other, one
         drawn = self.random.random()
-        if drawn < 0.75:
+        if drawn < 0.6:
             return call("EqualTo", self._key(one), self._key(other))
+        if drawn < 0.75:
+            return call(self.random.choice(COMPARISONS), self._key(one), self._key(other))
         if drawn < 0.82:
             return call("EqualNullSafe", column(one), column(other))
         if drawn < 0.9 and type_ == "LeftAnti":

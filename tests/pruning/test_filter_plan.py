@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from pruning.bounds import Bound
 from pruning.filter_plan import Feed, Sizes, next_feeds
 from pruning.join_graph import JoinGraph
 from pruning.options import PruningOptions
@@ -200,6 +201,26 @@ def test_a_build_that_leaves_out_nothing_is_not_run(plans):
     fact, days, _, root = star(plans, filtered=False)
     feeds, reasons = Planning.of(root, {fact: 5000, days: 10}).level()
     assert ((), [ReasonCode.UNSELECTIVE_BUILD, ReasonCode.PROBE_TOO_SMALL]) == (feeds, reasons)
+
+
+# Seen red where a bound had to leave out rows as an equality has to, and where its build might read as much.
+@pytest.mark.parametrize(("build", "runs"), [(100, True), (101, False)])
+def test_a_bound_takes_a_build_that_leaves_out_nothing_where_it_is_small_beside_the_scan(plans, build, runs):
+    fact, days = plans.table("k"), plans.table("k")
+    root = plans.join(fact, days, call("LessThan", column(*fact.output), column(*days.output)))
+    feeds, reasons = Planning.of(root, {fact: 800, days: build}).level()
+    assert runs == ([(days.at, fact.at)] == [(each.source.node.at, each.target.relation.at) for each in feeds])
+    assert runs == (reasons.count(ReasonCode.BUILD_TOO_LARGE) == 1)
+
+
+def test_both_bounds_of_one_build_are_of_one_level(plans):
+    fact, spans = plans.table("k"), plans.table("low", "high")
+    (k,), (low, high) = fact.output, spans.output
+    between = (call("GreaterThanOrEqual", column(k), column(low)), call("LessThanOrEqual", column(k), column(high)))
+    feeds, _ = Planning.of(plans.join(fact, spans, *between), {fact: 5000, spans: 10}).level()
+    assert {(low, Bound.AT_LEAST), (high, Bound.AT_MOST)} == {
+        (each.source.key.column, each.source.bound) for each in feeds
+    }
 
 
 def test_that_a_key_is_not_null_leaves_out_nothing(plans):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pruning.bounds import Bound
 from pruning.join_graph import JoinGraph, Source, larger, probed_column
 from pruning.lineage import trace
 from pruning.query_plan import Expression, Join, Node, Relation
@@ -119,18 +120,72 @@ def test_each_equality_of_a_condition_is_an_edge_with_the_path_to_its_key(plans)
         assert each.source.key == expression
 
 
-def test_conditions_that_are_no_equality_of_two_sides_are_no_edges(plans):
+def test_conditions_that_are_no_comparison_of_two_sides_are_no_edges(plans):
     left, right = plans.table("a", "b"), plans.table("k")
     (a, b), (k,) = left.output, right.output
     conditions = [
         call("Or", equal(a, k), equal(b, k)),
         call("Not", equal(a, k)),
-        call("GreaterThanOrEqual", column(a), column(k)),
+        call("Not", call("LessThan", column(a), column(k))),
+        call("Or", call("LessThan", column(a), column(k)), equal(b, k)),
         equal(a, b),
+        call("LessThan", column(a), column(b)),
+        call("LessThan", column(a), literal(4)),
         call("EqualTo", column(a), literal(4)),
         call("EqualTo", call("Add", column(a), column(k)), column(b)),
     ]
     assert () == JoinGraph.of(plans.join(left, right, *conditions)).edges
+
+
+# Seen red where the second child of a comparison took the bound of the first.
+@pytest.mark.parametrize(
+    ("kind", "of_first", "of_second"),
+    [
+        ("LessThan", Bound.AT_MOST, Bound.AT_LEAST),
+        ("LessThanOrEqual", Bound.AT_MOST, Bound.AT_LEAST),
+        ("GreaterThan", Bound.AT_LEAST, Bound.AT_MOST),
+        ("GreaterThanOrEqual", Bound.AT_LEAST, Bound.AT_MOST),
+    ],
+)
+@pytest.mark.parametrize("is_mirrored", [False, True])
+def test_a_comparison_bounds_either_side_by_the_keys_of_the_other(plans, kind, of_first, of_second, is_mirrored):
+    first, second = plans.table("k"), plans.table("k")
+    compared = call(kind, column(*first.output), column(*second.output))
+    sides = (second, first) if is_mirrored else (first, second)
+    graph = JoinGraph.of(plans.join(*sides, compared))
+    found = {(each.targets[0].relation.at, each.source.node.at): each.source for each in graph.edges}
+    assert {(first.at, second.at): of_first, (second.at, first.at): of_second} == {
+        places: source.bound for places, source in found.items()
+    }
+    assert [(1,), (0,)] == [found[each].path for each in [(first.at, second.at), (second.at, first.at)]]
+
+
+@pytest.mark.parametrize(
+    ("type_", "right_by_left", "left_by_right"),
+    [
+        ("Cross", True, True),
+        ("LeftSemi", True, True),
+        ("LeftOuter", True, False),
+        ("LeftAnti", True, False),
+        ("ExistenceJoin", True, False),
+        ("RightOuter", False, True),
+        ("FullOuter", False, False),
+    ],
+)
+def test_a_comparison_bounds_a_side_where_its_rows_need_a_match(plans, type_, right_by_left, left_by_right):
+    left, right = plans.table("k"), plans.table("k")
+    graph = JoinGraph.of(plans.join(left, right, call("LessThan", column(0), column(1)), type_=type_))
+    assert [(right.at, left.at)] * left_by_right + [(left.at, right.at)] * right_by_left == directions(graph)
+    assert [ReasonCode.OUTER_SIDE] * (2 - len(graph.edges)) == refused(graph)
+
+
+def test_a_bound_goes_on_to_columns_that_are_equal_but_not_to_those_that_are_compared(plans):
+    one, same, other, keys = (plans.table("k") for _ in range(4))
+    (k,), (m,), (n,), (low,) = (each.output for each in (one, same, other, keys))
+    pair = plans.join(plans.join(one, same, equal(k, m)), other, call("LessThan", column(k), column(n)))
+    graph = JoinGraph.of(plans.join(pair, keys, call("GreaterThanOrEqual", column(k), column(low))))
+    edge = next(each for each in graph.edges if each.source.node is keys)
+    assert [scan(one, k), scan(same, m)] == [(each.relation.at, each.column) for each in edge.targets]
 
 
 def test_a_join_whose_condition_is_random_is_no_edge(plans):
@@ -531,6 +586,25 @@ def test_sources_are_the_same_by_the_ids_of_their_columns_and_by_the_place_of_an
     assert len(sources) == len({each.id for each in sources})
     again = Source(build, Expression("AttributeReference", (), a, "int", "other"), join, ())
     assert sources[0].id == again.id
+
+
+# Seen red where the id of a source did not name its bound.
+def test_bounds_on_two_sides_and_an_equality_are_three_sources_of_one_key(plans):
+    probe, build = plans.table("p", "q", "r"), plans.table("k")
+    kinds = ("LessThan", "GreaterThan", "EqualTo")
+    parts = [call(kind, column(each), column(*build.output)) for kind, each in zip(kinds, probe.output, strict=True)]
+    sources = [each.source for each in JoinGraph.of(plans.join(probe, build, *parts)).edges if each.probe is probe]
+    assert 3 == len({each.id for each in sources})
+    assert {Bound.AT_MOST, Bound.AT_LEAST, None} == {each.bound for each in sources}
+
+
+# Seen red where the parts of a bounded source were those of an equality.
+def test_a_larger_source_bounds_as_the_one_that_it_stands_for(plans):
+    probe, left, right = plans.table("p"), plans.table("k"), plans.table("k")
+    build = plans.join(left, right, equal(*left.output, *right.output))
+    root = plans.join(probe, build, call("LessThan", column(*probe.output), column(*left.output)))
+    (source,) = (each.source for each in JoinGraph.of(root).edges if each.probe is probe)
+    assert [Bound.AT_MOST] * 2 == [each.bound for each in larger(source)]
 
 
 def test_a_condition_without_parts_has_none():

@@ -9,11 +9,13 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 from random import Random
+from typing import Any
 from zlib import crc32
 
 from hypothesis import assume, given, note, settings
 from hypothesis import strategies as st
 
+from pruning.bounds import Bound
 from pruning.filter_plan import Feed, Sizes, next_feeds
 from pruning.join_graph import JoinGraph, Source, larger
 from pruning.lineage import Target
@@ -26,13 +28,13 @@ LAW = settings(max_examples=settings().max_examples * 10)
 SEEDS = st.integers(0, 1 << 40)
 
 
-def values_of(source: Source, lake: Lake, salt: int) -> set[object]:
+def values_of(source: Source, lake: Lake, salt: int) -> set[Any]:
     """What a build gives."""
     rows = [dict(zip(source.node.output, row, strict=True)) for row in rows_of(source.node, lake, salt)]
     return {value(source.key, row) for row in rows}
 
 
-def keys_of(source: Source, lake: Lake, salt: int) -> set[object]:
+def keys_of(source: Source, lake: Lake, salt: int) -> set[Any]:
     """The keys of a build, which holds no NULL since no key equals one."""
     return values_of(source, lake, salt) - {None}
 
@@ -42,14 +44,25 @@ def is_of_use(source: Source, lake: Lake, salt: int) -> bool:
     return not (source.null_safe and None in values_of(source, lake, salt))
 
 
-def passes(row: Row, *, place: int, keys: set[object], noise: int) -> bool:
-    """Rows with a key pass; of the others, which storage cannot always tell apart, some do."""
-    return row[place] in keys or (noise > 0 and crc32(f"{noise}{row}".encode()) % 3 == 0)
+def passes(row: Row, *, place: int, bound: Bound | None, keys: set[Any], noise: int) -> bool:
+    """Rows that match a key pass; of the others, which storage cannot always tell apart, some do."""
+    return matches(row[place], bound, keys) or (noise > 0 and crc32(f"{noise}{row}".encode()) % 3 == 0)
 
 
-def put(lake: Lake, target: Target, keys: set[object], noise: int) -> None:
+def matches(value: Any, bound: Bound | None, keys: set[Any]) -> bool:
+    match bound:
+        case None:
+            return value in keys
+        case Bound.AT_LEAST:
+            return value is not None and any(value >= key for key in keys)
+        case Bound.AT_MOST:
+            return value is not None and any(value <= key for key in keys)
+
+
+def put(lake: Lake, target: Target, source: Source, keys: set[Any], noise: int) -> None:
     place = target.relation.output.index(target.column)
-    lake.tests.setdefault(target.relation.at, []).append(partial(passes, place=place, keys=keys, noise=noise))
+    test = partial(passes, place=place, bound=source.bound, keys=keys, noise=noise)
+    lake.tests.setdefault(target.relation.at, []).append(test)
 
 
 @dataclass
@@ -88,7 +101,7 @@ def test_a_filter_on_any_one_target_changes_no_row(seed):
             continue
         keys = keys_of(edge.source, case.lake, salt=0)
         for target in edge.targets:
-            put(case.lake, target, keys, case.random.randrange(3))
+            put(case.lake, target, edge.source, keys, case.random.randrange(3))
             note(f"{target.relation.at}.{target.column} by {keys} of {edge.source.id}")
             assert case.expected == case.result()
             case.lake.tests.clear()
@@ -103,7 +116,7 @@ def test_filters_that_are_put_one_after_the_other_change_no_row(seed):
     for edge, target in case.random.sample(pairs, len(pairs)):
         if not is_of_use(edge.source, case.lake, salt=0):
             continue
-        put(case.lake, target, keys_of(edge.source, case.lake, salt=0), case.random.randrange(3))
+        put(case.lake, target, edge.source, keys_of(edge.source, case.lake, salt=0), case.random.randrange(3))
         assert case.expected == case.result()
 
 
@@ -153,13 +166,13 @@ def test_levels_of_feeds_change_no_row_whatever_the_gates_let_through(seed):
         done |= {each.id for each in feeds}
         for each, keys in _built(feeds, lake, random):
             note(f"{each.target.relation.at}.{each.target.column} by {keys} of {each.source.id}")
-            put(lake, each.target, keys, random.randrange(3))
+            put(lake, each.target, each.source, keys, random.randrange(3))
             pruned.add(each.target.relation.at)
             scanned[each.target.relation.at] //= 2
     assert case.expected == case.result()
 
 
-def _built(feeds: tuple[Feed, ...], lake: Lake, random: Random) -> list[tuple[Feed, set[object]]]:
+def _built(feeds: tuple[Feed, ...], lake: Lake, random: Random) -> list[tuple[Feed, set[Any]]]:
     """The keys of one level, all from the same state, without builds that fail."""
     useful = [each for each in feeds if is_of_use(each.source, lake, salt=1)]
     built = {each.source.id: keys_of(each.source, lake, salt=1) for each in useful}

@@ -27,8 +27,14 @@ def ratio(bounds, domain, *, rows=None, kept=None, type_=BIGINT):
         ([(None, None)], Domain.of(BIGINT, 50), 1.0),
         ([(-(2**63), 2**63 - 1)], Domain.all(BIGINT), 1.0),
         ([(0, 9), (100, 109)], Domain.between(BIGINT, 0, 9), 0.5),
+        ([(0, 9), (100, 109)], Domain.between(BIGINT, 5, None), 0.75),
+        ([(0, 9), (100, 109)], Domain.between(BIGINT, None, 4), 0.25),
+        ([(0, 9)], Domain.between(BIGINT, 10, None), 0.0),
     ],
-    ids=["sparse", "whole", "half", "ends", "outside", "unknown bounds", "extremes", "two containers"],
+    ids=[
+        *("sparse", "whole", "half", "ends", "outside", "unknown bounds", "extremes", "two containers"),
+        *("open above", "open below", "beyond"),
+    ],
 )
 def test_density_of_keys_gives_the_share(bounds, domain, expected):
     assert pytest.approx(expected) == ratio(bounds, domain)

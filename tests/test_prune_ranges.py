@@ -1,0 +1,192 @@
+"""`prune()` where joins compare by order or across types: the same rows, without files that cannot match."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pruning import PruningOptions, explain, prune, report
+
+pytestmark = pytest.mark.spark
+
+FILES, DAYS_PER_FILE, ROWS_PER_DAY = 8, 20, 100
+OPTIONS = PruningOptions(min_probe_bytes=2000)
+# Clustered by day in every column. Of `weight`, NaN lies in the first file alone, and day 60 has the lesser zero.
+FACTS = (
+    "cast(n AS int) AS day",
+    "n AS big",
+    "date_add(DATE '2020-01-01', cast(n AS int)) AS date",
+    "lpad(n, 4, '0') AS name",
+    "cast(n / 4 AS decimal(9,2)) AS price",
+    "CASE WHEN n < 20 AND id % 7 = 0 THEN double('NaN') WHEN n = 60 THEN -0.0D ELSE double(n) - 60 END AS weight",
+    "id AS amount",
+)
+
+
+@pytest.fixture(scope="module")
+def duck():
+    import duckdb  # noqa: PLC0415
+
+    with duckdb.connect(config={"threads": 1}) as connection:
+        connection.execute("PRAGMA disable_optimizer")
+        yield connection
+
+
+@pytest.fixture(scope="module", params=["delta", "parquet"])
+def tables(spark, duck, request, tmp_path_factory) -> str:
+    """The facts, a small table of spans of days, and one of single values; the prefix of their views."""
+    folder, format_ = tmp_path_factory.mktemp(request.param), request.param
+    days = FILES * DAYS_PER_FILE
+    facts = spark.range(0, days * ROWS_PER_DAY, 1, FILES).selectExpr("*", f"id div {ROWS_PER_DAY} AS n")
+    frames = {
+        "facts": facts.selectExpr(*FACTS),
+        "spans": spark.createDataFrame(
+            [("a", 30, 45), ("b", 50, 55), ("c", None, 20), ("d", 70, None), ("e", None, None), ("f", 90, 80)],
+            "kind string, low int, high int",
+        ).coalesce(1),
+        "values": spark.sql(
+            """SELECT * FROM VALUES ('two', 0.0D, 2, DATE '2020-02-20', '0044', 7.5),
+            ('zero', -0.0D, 0, null, null, null), ('nan', double('NaN'), 2, null, null, null),
+            ('null', null, null, null, null, null)
+            AS (kind, real, whole, date, name, price)"""
+        ).coalesce(1),
+    }
+    for name, df in frames.items():
+        df.write.format(format_).save(str(folder / name))
+        stored = spark.read.format(format_).load(str(folder / name))
+        stored.createOrReplaceTempView(f"{format_}_{name}")
+        duck.register("arriving", stored.toArrow())
+        duck.execute(f"CREATE TABLE {format_}_{name} AS FROM arriving")
+        duck.unregister("arriving")
+    yield f"{format_}_"
+    for name in frames:
+        spark.catalog.dropTempView(f"{format_}_{name}")
+
+
+@pytest.fixture
+def pruned(spark, tables, duck):
+    """The unpruned and the pruned DataFrame of a query, after all three ways of answering it agreed."""
+
+    def run(query: str, options: PruningOptions = OPTIONS):
+        text = query.format(**{name: f"{tables}{name}" for name in ("facts", "spans", "values")})
+        df = spark.sql(text)
+        result = prune(df, options=options)
+        assert df.schema == result.schema
+        rows = sorted(map(tuple, df.collect()), key=repr)
+        assert rows == sorted(map(tuple, result.collect()), key=repr)
+        assert rows == sorted(duck.execute(text).fetchall(), key=repr)
+        return df, result
+
+    return run
+
+
+def files(df) -> list[tuple[str, int, int]]:
+    """For each pruned scan the files it read and those it was planned to read."""
+    return [
+        (each.planned.table.rpartition("_")[2], each.measured.files_read, each.planned.files_kept)
+        for each in report(df).tables
+    ]
+
+
+COUNTED = "SELECT count(*), sum(f.amount), min(f.day), max(f.day) FROM {facts} f JOIN "
+
+
+@pytest.mark.parametrize(
+    ("query", "kept"),
+    [
+        pytest.param("{spans} s ON f.day BETWEEN low AND high WHERE kind IN ('a', 'b')", 2, id="between"),
+        pytest.param("{spans} s ON f.day >= low AND f.day <= high WHERE kind = 'a'", 2, id="both-ends"),
+        pytest.param("{spans} s ON f.day < low WHERE kind IN ('a', 'b')", 3, id="less"),
+        pytest.param("{spans} s ON low > f.day WHERE kind IN ('a', 'b')", 3, id="less-written-the-other-way"),
+        pytest.param("{spans} s ON f.day >= low WHERE kind IN ('d', 'f')", 5, id="at-least"),
+        # 20 itself lies in the second file, and only a strict end would leave that out.
+        pytest.param("{spans} s ON f.day < high WHERE kind = 'c'", 2, id="a-strict-end-is-taken-as-closed"),
+        pytest.param("{spans} s ON f.day > low - 5 WHERE kind = 'd'", 5, id="computed-on-the-build-side"),
+        pytest.param("{spans} s ON f.day > low AND f.day < high WHERE kind = 'f'", 0, id="ends-that-cross"),
+        pytest.param("{spans} s ON f.day > low WHERE kind = 'x'", 0, id="no-key"),
+        pytest.param("{spans} s ON f.day > low WHERE kind IN ('c', 'e')", 0, id="no-key-but-null"),
+        pytest.param("{spans} s ON f.day <= high WHERE kind IN ('c', 'e')", 2, id="null-beside-a-key"),
+        pytest.param(
+            "(SELECT min(low) low, max(high) high FROM {spans} WHERE kind < 'c') s ON f.day BETWEEN low AND high",
+            *(2,),
+            id="one-row",
+        ),
+        pytest.param("{spans} s ON f.big BETWEEN low AND high WHERE kind = 'a'", 2, id="a-wider-column"),
+        pytest.param(
+            "(SELECT CAST(low AS bigint) k FROM {spans} WHERE kind = 'd') s ON f.day >= k", 5, id="a-narrower-column"
+        ),
+        pytest.param("{values} v ON f.date <= v.date WHERE kind = 'two'", 3, id="dates"),
+        pytest.param("{values} v ON f.name >= v.name WHERE kind = 'two'", 6, id="text"),
+        pytest.param("{values} v ON f.price <= v.price WHERE kind = 'two'", 2, id="decimals"),
+        pytest.param("{values} v ON f.weight <= v.real WHERE kind = 'two'", 4, id="doubles-at-most-zero"),
+        pytest.param("{values} v ON f.weight < v.real WHERE kind = 'zero'", 4, id="doubles-below-the-lesser-zero"),
+    ],
+)
+def test_a_comparison_skips_files_beyond_the_ends_of_the_keys(pruned, query, kept):
+    _, result = pruned(COUNTED + query)
+    assert [("facts", kept, kept)] == files(result)
+
+
+# NaN is above all numbers: under it lies every file, and what is at least a number may be NaN, which bounds leave out.
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [
+        pytest.param("f.weight <= v.real WHERE kind IN ('two', 'nan')", "NAN_KEYS", id="nan-is-the-greatest-key"),
+        pytest.param("f.weight >= v.real WHERE kind = 'two'", "NAN_KEYS", id="nan-is-at-least-every-key"),
+    ],
+)
+def test_a_comparison_with_doubles_skips_nothing_where_nan_comes_in(pruned, query, code):
+    # Its rows would take the place of the build.
+    options = replace(OPTIONS, broadcast_strategy="NONE")
+    df, result = pruned(f"SELECT count(*), sum(f.amount) FROM {{facts}} f JOIN {{values}} v ON {query}", options)
+    assert df is result
+    assert code in reasons(df)
+
+
+def reasons(df, *, run_builds: bool = True) -> set[str]:
+    """The codes of why a query has no more filters."""
+    return {each.code.name for each in explain(df, options=OPTIONS, run_builds=run_builds).reasons}
+
+
+@pytest.mark.parametrize(
+    ("query", "kept"),
+    [
+        pytest.param(
+            "{facts} f WHERE EXISTS (SELECT 1 FROM {spans} s WHERE f.day <= high AND kind = 'c')", 2, id="semi"
+        ),
+        pytest.param("{facts} f RIGHT JOIN {spans} s ON f.day >= low AND f.day <= high AND kind = 'a'", 4, id="right"),
+    ],
+)
+def test_a_comparison_of_other_joins_bounds_the_side_that_needs_a_match(pruned, query, kept):
+    _, result = pruned(f"SELECT count(*), count(f.day), sum(f.amount) FROM {query}")
+    assert [("facts", kept, kept)] == files(result)
+
+
+def test_an_anti_join_bounds_its_right_side(pruned):
+    _, result = pruned(
+        """SELECT kind FROM {spans} s WHERE kind IN ('a', 'd')
+        AND NOT EXISTS (SELECT 1 FROM {facts} f WHERE f.day >= s.low AND f.amount % 1000 = 999)"""
+    )
+    assert [("facts", 7, 7)] == files(result)
+
+
+@pytest.mark.parametrize("type_", ["LEFT", "FULL", "ANTI"])
+def test_the_side_that_a_join_keeps_is_not_bounded(pruned, type_):
+    """DuckDB knows no full join by a comparison alone."""
+    df, result = pruned(
+        f"SELECT count(*), sum(f.amount) FROM {{facts}} f {type_} JOIN {{spans}} s ON f.day > s.low AND f.day = s.high"
+    )
+    assert df is result
+    # Of another DataFrame than the one that was pruned, since that has the record of its own pruning.
+    assert "OUTER_SIDE" in reasons(df.where("true"), run_builds=False)
+
+
+def test_a_bound_goes_on_to_columns_that_are_equal(pruned):
+    # Once pruned, a side of the self-join would be small enough to be a build for the other.
+    _, result = pruned(
+        """SELECT count(*), sum(f.amount) FROM {facts} f JOIN {facts} g ON f.amount = g.amount AND f.day = g.day
+        JOIN {spans} s ON f.day < s.high WHERE kind = 'c'""",
+        replace(OPTIONS, max_build_scan_bytes=2000),
+    )
+    assert [("facts#1", 2, 2), ("facts#2", 2, 2)] == files(result)
