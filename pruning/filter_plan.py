@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from pruning.join_graph import Edge, JoinGraph, Source, larger
 from pruning.lineage import Target
 from pruning.options import PruningOptions
 from pruning.query_plan import Filter, Grouped, Join, Node, PlanNames, Relation, conjuncts_at
 from pruning.reasons import Reason, ReasonCode
+from pruning.zones import zones_of
 
 # Operators whose result is the same whenever they run on the same rows.
 _REPEATABLE = frozenset(
@@ -37,19 +39,39 @@ _REPEATABLE = frozenset(
 )
 # Two ends seldom skip what a list of keys does, so a build for them may read only this part of what the scan reads.
 _LARGEST_SHARE_FOR_BOUND = 8
+# Metadata of a fact bounds the keys of another one; of a dimension that all its files use it leaves out nothing.
+_LARGEST_SHARE_FOR_METADATA = 16
+
+
+# What a source that may not be run still tells without being run.
+_HAVE_METADATA = frozenset({ReasonCode.BUILD_TOO_LARGE, ReasonCode.UNREPEATABLE_KEYS})
+FeedId: TypeAlias = tuple[int, str, int, int, bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """One key set that filters one column of one scan."""
+    """One key set that filters one column of one scan.
+
+    `instead`: why the source is not run; then its keys are all values that the statistics of its files allow.
+    """
 
     source: Source
     target: Target
+    instead: Reason | None = None
 
     @property
-    def id(self) -> tuple[int, str, int, int]:
+    def from_metadata(self) -> bool:
+        """True where the source is not run."""
+        return self.instead is not None
+
+    @property
+    def id(self) -> FeedId:
         """Equal for two feeds that do the same."""
-        return *self.source.id, self.target.relation.at, self.target.column
+        return *self.source.id, self.target.relation.at, self.target.column, self.from_metadata
+
+    def worded(self, source: str) -> str:
+        """What people call its source, and how its keys are known if not by running it."""
+        return f"{source} by the statistics of its files" if self.from_metadata else source
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +112,7 @@ class FilterPlan:
     @staticmethod
     def before_builds(graph: JoinGraph, sizes: Sizes, options: PruningOptions) -> FilterPlan:
         """What would be tried: every build is taken to leave something out, and no scan shrinks."""
-        pruned, done = set(sizes.pruned), set[tuple[int, str, int, int]]()
+        pruned, done = set(sizes.pruned), set[FeedId]()
         levels: list[tuple[Feed, ...]] = []
         refusals: dict[Reason, None] = {}
         while True:
@@ -101,7 +123,8 @@ class FilterPlan:
                 return FilterPlan(graph, tuple(levels), tuple(refusals), unused(graph, last, options))
             levels.append(feeds)
             done |= {each.id for each in feeds}
-            pruned |= {each.target.relation.at for each in feeds}
+            # Whether metadata leaves out anything is known only when it is looked at.
+            pruned |= {each.target.relation.at for each in feeds if not each.from_metadata}
 
     def __str__(self) -> str:
         """A line for each feed below its level, then the refusals."""
@@ -109,12 +132,14 @@ class FilterPlan:
         lines = []
         for number, feeds in enumerate(self.levels, start=1):
             lines.append(f"level {number}")
-            lines += sorted(f"  {each.source.described(names)} -> {names.column(each.target.column)}" for each in feeds)
+            lines += sorted(
+                f"  {each.worded(each.source.described(names))} -> {names.column(each.target.column)}" for each in feeds
+            )
         return "\n".join([*lines, *(f"no filter: {each}" for each in self.refusals)])
 
 
 def next_feeds(
-    graph: JoinGraph, sizes: Sizes, done: Collection[tuple[int, str, int, int]], options: PruningOptions
+    graph: JoinGraph, sizes: Sizes, done: Collection[FeedId], options: PruningOptions
 ) -> tuple[tuple[Feed, ...], tuple[Reason, ...]]:
     """The feeds that wait for no other, without those that are `done`, and why others are left out.
 
@@ -122,7 +147,7 @@ def next_feeds(
     so there is always one that waits for none.
     """
     refusals: dict[Reason, None] = {}
-    wanted: dict[tuple[int, str, int, int], Feed] = {}
+    wanted: dict[FeedId, Feed] = {}
     for edge in graph.edges:
         for target in edge.targets:
             for found in _feeds(edge, target, sizes, options):
@@ -163,10 +188,34 @@ def _feeds(edge: Edge, target: Target, sizes: Sizes, options: PruningOptions) ->
     else:
         worth = sizes.scanned[target.relation.at] // (1 if edge.source.bound is None else _LARGEST_SHARE_FOR_BOUND)
         for found in _chosen(edge.source, sizes, min(options.max_build_scan_bytes, worth)):
-            yield found if isinstance(found, Reason) else Feed(found, target)
+            if isinstance(found, Source):
+                yield Feed(found, target)
+                continue
+            yield found.reason
+            if found.reason.code in _HAVE_METADATA and is_bounded(found.source, target, sizes):
+                yield Feed(found.source, target, found.reason)
 
 
-def _chosen(source: Source, sizes: Sizes, most_bytes: int) -> Iterator[Source | Reason]:
+def is_bounded(source: Source, target: Target, sizes: Sizes) -> bool:
+    """True where the statistics of files may bound the keys of a source, and the target is worth a look at them.
+
+    A `null_safe` source may have NULLs of an outer join, which no file holds.
+    """
+    if source.null_safe or not any(_leaves_out(each, sizes) for each in source.node.walk()):
+        return False
+    places = {each.relation.at for each in zones_of(source.node, source.key)}
+    described = sum(sizes.scanned.get(at, 0) for at in places)
+    is_worth_it = sizes.scanned.get(target.relation.at, 0) >= described // _LARGEST_SHARE_FOR_METADATA
+    return bool(places) and places <= set(sizes.files) and is_worth_it
+
+
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    source: Source
+    reason: Reason
+
+
+def _chosen(source: Source, sizes: Sizes, most_bytes: int) -> Iterator[Source | _Refused]:
     """The source where it may be run; else those of its parts that may."""
     refused = _why_not_run(source, sizes, most_bytes)
     if refused is None:
@@ -174,7 +223,7 @@ def _chosen(source: Source, sizes: Sizes, most_bytes: int) -> Iterator[Source | 
         return
     parts = larger(source) if refused.code is not ReasonCode.UNSELECTIVE_BUILD else ()
     if not parts:
-        yield refused
+        yield _Refused(source, refused)
     for each in parts:
         yield from _chosen(each, sizes, most_bytes)
 

@@ -28,7 +28,10 @@ class EdgeLine:
 
 @dataclass(frozen=True, slots=True)
 class BuildLine:
-    """One key set: the scans that its build reads, their `bytes` without filters, and its level, from 1."""
+    """One key set: the scans that its build reads, their `bytes` without filters, and its level, from 1.
+
+    It reads none where its keys are known from the statistics of files.
+    """
 
     name: str
     level: int
@@ -172,14 +175,14 @@ def _edges(graph: JoinGraph, names: PlanNames) -> tuple[EdgeLine, ...]:
 def _builds_and_feeds(
     plan: FilterPlan, sizes: Mapping[int, int], names: PlanNames
 ) -> tuple[tuple[BuildLine, ...], tuple[FeedLine, ...]]:
-    builds: dict[tuple[int, str], BuildLine] = {}
+    builds: dict[tuple[int, str, bool], BuildLine] = {}
     feeds: list[FeedLine] = []
     for level, of_level in enumerate(plan.levels, start=1):
         for each in of_level:
-            keys = _keys(each.source, names)
-            reads = relations_of(each.source.node)
+            keys = each.worded(_keys(each.source, names))
+            reads = () if each.from_metadata else relations_of(each.source.node)
             build = builds.setdefault(
-                each.source.id,
+                (*each.source.id, each.from_metadata),
                 BuildLine(
                     str(len(builds) + 1),
                     level,

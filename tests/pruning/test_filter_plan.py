@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from pruning.bounds import Bound
-from pruning.filter_plan import Feed, Sizes, next_feeds
+from pruning.filter_plan import Feed, FeedId, Sizes, next_feeds
 from pruning.join_graph import JoinGraph
 from pruning.options import PruningOptions
 from pruning.query_plan import Node, Relation
@@ -22,6 +22,11 @@ def plans() -> Plans:
     return Plans()
 
 
+def run(feeds: tuple[Feed, ...]) -> tuple[Feed, ...]:
+    """Those whose source is run."""
+    return tuple(each for each in feeds if not each.from_metadata)
+
+
 @dataclass
 class Planning:
     """The feeds of a plan, level by level; a scan that a feed reaches reads a tenth from then on."""
@@ -30,7 +35,7 @@ class Planning:
     scanned: dict[int, int]
     files: set[int]
     pruned: set[int] = field(default_factory=set)
-    done: set[tuple[int, str, int, int]] = field(default_factory=set)
+    done: set[FeedId] = field(default_factory=set)
     options: PruningOptions = OPTIONS
 
     @staticmethod
@@ -193,7 +198,8 @@ def test_a_build_reads_no_more_than_the_option_says_and_no_more_than_what_it_may
     fact, days, _, root = star(plans)
     planning = Planning.of(root, {fact: probe, days: build})
     feeds, reasons = planning.level()
-    assert runs == (fact.at in {each.target.relation.at for each in feeds})
+    assert runs == (fact.at in {each.target.relation.at for each in run(feeds)})
+    assert [not runs] == [each.from_metadata for each in feeds if each.target.relation is fact]
     assert runs == (ReasonCode.BUILD_TOO_LARGE not in reasons)
 
 
@@ -248,7 +254,7 @@ def test_what_reads_no_known_files_is_not_filtered(plans):
 def test_what_reads_no_known_files_gives_no_keys(plans):
     fact, days, _, root = star(plans)
     feeds, reasons = Planning.of(root, {fact: 5000, days: 10}, other=(days,)).level()
-    assert ((), True) == (feeds, ReasonCode.UNREPEATABLE_KEYS in reasons)
+    assert ((), True) == (run(feeds), ReasonCode.UNREPEATABLE_KEYS in reasons)
 
 
 # 41, 42, 45, 46
@@ -260,7 +266,7 @@ def test_what_may_give_other_rows_when_it_runs_again_gives_no_keys(plans, kind):
     chosen = plans.other(kind, plans.filter(days, at_least(*days.output, 3)))
     planning = Planning.of(plans.join(fact, chosen, equal(*fact.output, *days.output)), {fact: 5000, days: 10})
     feeds, reasons = planning.level()
-    assert ((), True) == (feeds, ReasonCode.UNREPEATABLE_KEYS in reasons)
+    assert ((), True) == (run(feeds), ReasonCode.UNREPEATABLE_KEYS in reasons)
 
 
 # 41, 46: which of the rows that tie is the first, and what a sum of doubles is, depends on the order of arrival.
@@ -272,7 +278,7 @@ def test_groups_give_keys_where_they_do_not_depend_on_the_order_of_rows(plans, m
     chosen = plans.filter(make(plans, days, key, order_free=order_free), at_least(key, 3))
     planning = Planning.of(plans.join(fact, chosen, equal(*fact.output, key)), {fact: 5000, days: 10})
     feeds, reasons = planning.level()
-    assert order_free == bool(feeds)
+    assert order_free == bool(run(feeds))
     assert order_free == (ReasonCode.UNREPEATABLE_KEYS not in reasons)
 
 
@@ -294,7 +300,7 @@ def test_what_is_random_gives_no_keys_even_inside_a_subquery(plans):
         plans.join(fact, chosen, equal(*fact.output, *days.output)), {fact: 5000, days: 10, other: 1}
     )
     feeds, reasons = planning.level()
-    assert ((), True) == (feeds, ReasonCode.UNREPEATABLE_KEYS in reasons)
+    assert ((), True) == (run(feeds), ReasonCode.UNREPEATABLE_KEYS in reasons)
 
 
 def test_a_build_that_may_not_run_gives_way_to_the_tables_that_it_joins(plans):
@@ -308,12 +314,17 @@ def test_a_build_that_may_not_run_gives_way_to_the_tables_that_it_joins(plans):
     assert ReasonCode.UNSELECTIVE_BUILD in reasons
 
 
-def test_a_build_that_stays_too_large_filters_nothing_and_planning_ends(plans):
+def test_builds_that_stay_too_large_filter_by_their_metadata_one_after_the_other(plans):
     fact, other = plans.table("k"), plans.table("k")
     sides = [plans.filter(each, at_least(*each.output, 3)) for each in (fact, other)]
     planning = Planning.of(plans.join(*sides, equal(*fact.output, *other.output)), {fact: 50_000, other: 60_000})
     feeds, reasons = planning.level()
-    assert ((), {ReasonCode.BUILD_TOO_LARGE}) == (feeds, set(reasons))
+    assert ((), {ReasonCode.BUILD_TOO_LARGE}) == (run(feeds), set(reasons))
+    assert [(sides[0].at, other.at, True)] == [
+        (each.source.node.at, each.target.relation.at, each.from_metadata) for each in feeds
+    ]
+    # What is left of one is little enough to be run for the other.
+    assert [{(sides[1].at, fact.at)}] == planning.levels()
 
 
 def test_planning_ends_for_many_joins_that_all_shrink_each_other(plans):

@@ -16,11 +16,13 @@ from hypothesis import assume, given, note, settings
 from hypothesis import strategies as st
 
 from pruning.bounds import Bound
-from pruning.filter_plan import Feed, Sizes, next_feeds
+from pruning.filter_plan import Feed, FeedId, Sizes, next_feeds
 from pruning.join_graph import JoinGraph, Source, larger
 from pruning.lineage import Target
 from pruning.options import PruningOptions
 from pruning.query_plan import Node
+from pruning.static_filters import static_domains
+from pruning.zones import zones_of
 from tests.pruning.plan_interpreter import Lake, Row, rows_of, value
 from tests.pruning.random_plans import RandomPlans
 
@@ -57,6 +59,18 @@ def matches(value: Any, bound: Bound | None, keys: set[Any]) -> bool:
             return value is not None and any(value >= key for key in keys)
         case Bound.AT_MOST:
             return value is not None and any(value <= key for key in keys)
+
+
+def zone_values_of(source: Source, lake: Lake) -> set[object]:
+    """What the scans behind a source hold, as far as the conditions on their way allow it."""
+    found: set[object] = set()
+    for zone in zones_of(source.node, source.key):
+        wanted = static_domains(zone.conditions)
+        for row in lake.scanned(zone.relation, salt=0):
+            values = dict(zip(zone.relation.output, row, strict=True))
+            if all(wanted[at].contains(values[at]) for at in wanted.keys() & values.keys()):
+                found.add(values[zone.column])
+    return found - {None}
 
 
 def put(lake: Lake, target: Target, source: Source, keys: set[Any], noise: int) -> None:
@@ -133,6 +147,17 @@ def test_a_larger_source_holds_every_key_of_what_it_stands_for(seed):
             waiting += parts
 
 
+@LAW
+@given(SEEDS)
+def test_metadata_holds_every_key_of_a_source_whatever_an_engine_is_free_to_choose(seed):
+    case = Case.of(seed, sure=False)
+    for source in (each.source for each in case.graph.edges):
+        zones = zones_of(source.node, source.key)
+        if zones and all(each.relation.at not in case.lake.unpinned for each in zones):
+            known = zone_values_of(source, case.lake)
+            assert all(keys_of(source, case.lake, salt) <= known for salt in range(3))
+
+
 # 41, 42, 45, 46
 @LAW
 @given(SEEDS)
@@ -140,10 +165,10 @@ def test_a_build_gives_the_same_keys_whatever_an_engine_is_free_to_choose(seed):
     case = Case.of(seed, sure=False)
     files = {each.at for each in case.graph.relations} - set(case.lake.unpinned)
     sizes = Sizes(dict.fromkeys((each.at for each in case.graph.relations), 0), files, files)
-    done: set[tuple[int, str, int, int]] = set()
+    done: set[FeedId] = set()
     while feeds := next_feeds(case.graph, sizes, done, PruningOptions(min_probe_bytes=0))[0]:
         done |= {each.id for each in feeds}
-        for source in {each.source.id: each.source for each in feeds}.values():
+        for source in {each.source.id: each.source for each in feeds if not each.from_metadata}.values():
             keys = keys_of(source, case.lake, salt=0)
             assert all(keys == keys_of(source, case.lake, salt) for salt in (1, 2, 3))
 
@@ -160,7 +185,7 @@ def test_levels_of_feeds_change_no_row_whatever_the_gates_let_through(seed):
     )
     # What static filters have left out of a table makes it worth a build.
     pruned = {at for at in files if random.random() < 0.7}
-    done: set[tuple[int, str, int, int]] = set()
+    done: set[FeedId] = set()
     while feeds := next_feeds(case.graph, Sizes(scanned, files, pruned), done, options)[0]:
         assert done.isdisjoint(each.id for each in feeds)
         done |= {each.id for each in feeds}
@@ -175,5 +200,8 @@ def test_levels_of_feeds_change_no_row_whatever_the_gates_let_through(seed):
 def _built(feeds: tuple[Feed, ...], lake: Lake, random: Random) -> list[tuple[Feed, set[Any]]]:
     """The keys of one level, all from the same state, without builds that fail."""
     useful = [each for each in feeds if is_of_use(each.source, lake, salt=1)]
-    built = {each.source.id: keys_of(each.source, lake, salt=1) for each in useful}
-    return [(each, built[each.source.id]) for each in useful if random.random() < 0.9]
+    built = {
+        each.id: zone_values_of(each.source, lake) if each.from_metadata else keys_of(each.source, lake, salt=1)
+        for each in useful
+    }
+    return [(each, built[each.id]) for each in useful if random.random() < 0.9]

@@ -1,0 +1,239 @@
+"""The levels of builds of one query, and what they leave of its plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from connectors import key_sources
+from connectors.base import Table
+from connectors.channel import Channel
+from connectors.key_sources import KeySource
+from connectors.local_builds import LocalRows
+from connectors.pipeline import Read, pruned_scan
+from connectors.plan_reader import SparkPlan
+from connectors.plan_tables import PlanTable, is_delta, leaf_sizes, table_of
+from connectors.pruned_scan import PrunedScan
+from connectors.query_builds import Asked, Built, QueryBuilds
+from connectors.zone_keys import leaves_out, plan_column, zone_keys
+from pruning.bounds import bounded
+from pruning.broadcast import BroadcastStrategy, broadcast_sides
+from pruning.filter_plan import Feed, FeedId, Sizes, Unused, is_bounded, next_feeds, unused
+from pruning.intervals import BoolArray
+from pruning.join_graph import JoinGraph, Source
+from pruning.key_summary import KeySummary
+from pruning.options import PruningOptions
+from pruning.query_plan import Node, Relation
+from pruning.reasons import Reason, ReasonCode
+from pruning.zones import zones_of
+
+# Builds that gave nothing, though they were begun.
+_NOT_DONE = frozenset({ReasonCode.BUILD_TIMED_OUT, ReasonCode.BUILD_FAILED})
+
+
+@dataclass(slots=True)
+class QueryRun:
+    """What is known so far: `others` are the plans that take the place of nodes.
+
+    The nodes at `kept` are not run again, since the rows of a build stand in their place.
+    """
+
+    spark: SparkSession
+    plan: SparkPlan
+    graph: JoinGraph
+    options: PruningOptions
+    _builds: QueryBuilds
+    others: dict[int, Any] = field(default_factory=dict)
+    scans: dict[int, PrunedScan] = field(default_factory=dict)
+    kept: set[int] = field(default_factory=set)
+    levels: list[tuple[Feed, ...]] = field(default_factory=list)
+    reasons: dict[Reason, None] = field(default_factory=dict)
+    unused: tuple[Unused, ...] = ()
+    _keys: dict[int, dict[int, list[KeySummary]]] = field(default_factory=dict)
+    _sizes: dict[int, int] = field(default_factory=dict)
+    _tables: dict[int, PlanTable | Reason] = field(default_factory=dict)
+    _row_bytes: dict[int, int] = field(default_factory=dict)
+    _files: set[int] = field(default_factory=set)
+    _allowed: dict[tuple[int, str], KeySummary | Reason] = field(default_factory=dict)
+
+    @staticmethod
+    def of(plan: SparkPlan, options: PruningOptions) -> QueryRun:
+        """A query none of whose builds has run; their time begins at this moment."""
+        builds = QueryBuilds(Channel.of(plan.spark, options))
+        return QueryRun(plan.spark, plan, JoinGraph.of(plan.root), options, builds)
+
+    def run(self) -> Mapping[int, int]:
+        """Levels of builds until no feed is left; what each scan reads without filters, in bytes."""
+        leaves = {relation.at: self.plan.node(relation) for relation in self.graph.relations}
+        sizes, self._files = leaf_sizes(leaves)
+        self._sizes = dict(sizes)
+        done: set[FeedId] = set()
+        is_pinned = False
+        while True:
+            known = self._known()
+            feeds, refusals = next_feeds(self.graph, known, done, self.options)
+            if not feeds:
+                self.reasons.update(dict.fromkeys(refusals))
+                self.unused = unused(self.graph, known, self.options)
+                return sizes
+            if not is_pinned:
+                # What it costs is paid only where something is to be run, and may leave less to run.
+                self._pin(leaves)
+                is_pinned = True
+                continue
+            done |= {each.id for each in feeds}
+            wanted = tuple(each for each in feeds if each.target.relation.at not in self.kept)
+            self.levels.append(wanted)
+            self._level(wanted)
+
+    def rewritten(self) -> Any:
+        """The plan of the query with what was found."""
+        sides = broadcast_sides(self.plan.root, self._row_bytes, self._broadcast_limit(), self._strategy)
+        return self.plan.replaced(self.plan.root, self.others, sides)
+
+    def _known(self) -> Sizes:
+        return Sizes(self._sizes, self._files, self.scans, self.kept)
+
+    def _pin(self, leaves: Mapping[int, Any]) -> None:
+        """Lists no Parquet files again: builds and query read the same ones, whatever is written meanwhile.
+
+        A leaf that cannot be pinned is none of `files`: its rows are no keys.
+        """
+        for at, leaf in leaves.items():
+            if at not in self._files or is_delta(leaf):
+                continue
+            table = self._table(at, leaf)
+            if isinstance(table, Reason):
+                self.reasons[table] = None
+                self._files.discard(at)
+            else:
+                self.others[at] = table.renamed(table.table.read(None))
+
+    def _level(self, feeds: Sequence[Feed]) -> None:
+        changed: dict[int, Relation] = {}
+        for each, summary in self._summaries(feeds):
+            relation = each.target.relation
+            known = self._keys.setdefault(relation.at, {}).setdefault(each.target.column, [])
+            keys = summary if each.source.bound is None else bounded(summary, each.source.bound)
+            if keys not in known:
+                known.append(keys)
+                changed[relation.at] = relation
+        for relation in changed.values():
+            self._prune(relation)
+
+    def _summaries(self, feeds: Sequence[Feed]) -> Iterator[tuple[Feed, KeySummary]]:
+        """The feeds whose keys are known, be it from a build or from metadata."""
+        built = iter(self._builds.run([self._asked(each.source) for each in feeds if not each.from_metadata]))
+        self._allowed.clear()
+        for each in feeds:
+            if each.instead is not None:
+                self.reasons[each.instead] = None
+            found = self._from_metadata(each) if each.from_metadata else self._from_build(each, next(built))
+            if isinstance(found, Reason):
+                self.reasons[found] = None
+            else:
+                yield each, found
+
+    def _from_build(self, feed: Feed, built: Built) -> KeySummary | Reason:
+        keys = built.keys
+        if isinstance(keys, Reason):
+            if keys.code not in _NOT_DONE or not is_bounded(feed.source, feed.target, self._known()):
+                return keys
+            self.reasons[keys] = None
+            return self._from_metadata(feed)
+        if feed.source.null_safe and keys.null_rows:
+            return Reason(ReasonCode.NULL_SAFE, str(feed.source.key))
+        if built.rows is not None:
+            self._keep_rows(feed.source.node, built.rows)
+        return keys
+
+    def _from_metadata(self, feed: Feed) -> KeySummary | Reason:
+        """Every value that the statistics of a source's files allow, where that leaves out a file of the target."""
+        source, relation = feed.source, feed.target.relation
+        if source.id not in self._allowed:
+            zones = zones_of(source.node, source.key)
+            self._allowed[source.id] = zone_keys(
+                zones, self._plain_table, self._kept_files, str(source.key), self.options
+            )
+        allowed, table = self._allowed[source.id], self._plain_table(relation)
+        if isinstance(allowed, Reason):
+            return allowed
+        if isinstance(table, Reason):
+            return table
+        keys = allowed if source.bound is None else bounded(allowed, source.bound)
+        if leaves_out(table, plan_column(table, relation, feed.target.column), keys, self.options):
+            return allowed
+        return Reason(ReasonCode.UNCLUSTERED, feed.target.name, "metadata of the build side")
+
+    def _plain_table(self, relation: Relation) -> Table | Reason:
+        found = self._table(relation.at, self.plan.node(relation))
+        return found if isinstance(found, Reason) else found.table
+
+    def _kept_files(self, relation: Relation) -> BoolArray | None:
+        scan = self.scans.get(relation.at)
+        return None if scan is None else scan.decided.plan.files.kept
+
+    @property
+    def _strategy(self) -> BroadcastStrategy:
+        return BroadcastStrategy[self.options.broadcast_strategy]
+
+    def _broadcast_limit(self) -> int:
+        """Bytes; negative where the session broadcasts nothing of itself."""
+        state: Any = self.spark._jsparkSession.sessionState()  # noqa: SLF001 - the conf's text may have any unit
+        return int(state.conf().autoBroadcastJoinThreshold())
+
+    def _keep_rows(self, node: Node, rows: LocalRows) -> None:
+        """Joins the rows of a build as they are; what it read is not read again."""
+        if self._strategy is BroadcastStrategy.NONE or 0 <= self._broadcast_limit() < rows.nbytes:
+            return
+        self._row_bytes[node.at] = rows.nbytes
+        self.others[node.at] = rows.instead_of(self.plan.node(node))
+        for each in node.walk():
+            self.kept.add(each.at)
+            if isinstance(each, Relation):
+                self._sizes[each.at] = 0
+
+    def _asked(self, source: Source) -> Asked:
+        if source.key.column is not None:
+            at = source.node.output.index(source.key.column)
+            expression = self.plan.node(source.node).output().apply(at)
+        else:
+            expression = self.plan.node(source.join).condition().get()
+            for place in source.path:
+                expression = expression.children().apply(place)
+        return Asked(self.plan.replaced(source.node, self.others), expression, str(source.key))
+
+    def _prune(self, relation: Relation) -> None:
+        leaf = self.plan.node(relation)
+        found = self._table(relation.at, leaf)
+        if isinstance(found, Reason):
+            self.reasons[found] = None
+            return
+        table = found.table
+        sources = [
+            KeySource((plan_column(table, relation, column),), summary)
+            for column, summaries in self._keys[relation.at].items()
+            for summary in summaries
+        ]
+        collected = key_sources.collect_all(self.spark, sources, self.options, exact=False)
+        read = Read(self._needed(relation))
+        df, scan = pruned_scan(self.spark, table, collected, read, self.options)
+        if not scan.decided.plan.acts:
+            self.reasons.update(dict.fromkeys(scan.reasons))
+            return
+        self.others[relation.at] = found.renamed(df)
+        self.scans[relation.at] = scan
+        self._sizes[relation.at] = min(self._sizes[relation.at], scan.planned_bytes)
+
+    def _table(self, at: int, leaf: Any) -> PlanTable | Reason:
+        if at not in self._tables:
+            self._tables[at] = table_of(self.spark, leaf, self.options)
+        return self._tables[at]
+
+    def _needed(self, relation: Relation) -> tuple[str, ...]:
+        """The columns that the query uses."""
+        used = self.plan.used
+        return tuple(name for name, column in zip(relation.names, relation.output, strict=True) if column in used)

@@ -1,0 +1,88 @@
+"""The values that a key may have by metadata alone: those of its column in the files that conditions leave.
+
+A build side that is not run still has keys from somewhere: `zones_of` leads to the scans that hold each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from pruning.codes import GREATEST, LEAST
+from pruning.domain import Domain
+from pruning.intervals import BoolArray
+from pruning.join_graph import probed_column
+from pruning.query_plan import Expression, Filter, Generate, Grouped, Join, Node, Passing, Project, Relation, Union
+from pruning.ranges import RangeSet
+from pruning.statistics import Containers
+from pruning.value_type import ValueType
+
+# Operators that give rows of their one child, not always all of them, with the values that these have.
+_SOME_ROWS = frozenset({"GlobalLimit", "LocalLimit", "Offset", "Tail", "Sample"})
+
+
+@dataclass(frozen=True, slots=True)
+class Zone:
+    """A column of a scan, and conditions that all of the scan's rows fulfil where they reach the key."""
+
+    relation: Relation
+    column: int
+    conditions: tuple[Expression, ...]
+
+
+Zones: TypeAlias = tuple[Zone, ...]
+
+
+def zones_of(node: Node, key: Expression) -> Zones:
+    """Columns of scans that together hold every value but NULL of a key of `node`; none where that is not known."""
+    column = probed_column(key)
+    found = [] if column is None else list(_zones(node, column, ()))
+    return () if None in found else tuple(each for each in found if each is not None)
+
+
+def _zones(node: Node, column: int, conditions: tuple[Expression, ...]) -> Iterator[Zone | None]:
+    match node:
+        case Relation():
+            yield Zone(node, column, conditions)
+        case Filter(condition=condition) if condition is not None:
+            yield from _zones(node.children[0], column, (*conditions, condition))
+        case Passing() | Generate() if column in node.children[0].output:
+            yield from _zones(node.children[0], column, conditions)
+        case Project(made=made) if made is not None and node.is_deterministic:
+            yield from _below(node, made.get(column), conditions)
+        case Grouped(groups=groups) if groups is not None and column in groups:
+            yield from _below(node, groups[column], conditions)
+        case Union():
+            # The conditions name columns of the union, and its first branch may share their ids with another one.
+            for child in node.children:
+                yield from _zones(child, child.output[node.output.index(column)], ())
+        case Join() if (column in node.left.output) is not (column in node.right.output):
+            yield from _zones(node.left if column in node.left.output else node.right, column, conditions)
+        case _ if node.kind in _SOME_ROWS and column in node.children[0].output:
+            yield from _zones(node.children[0], column, conditions)
+        case _:
+            yield None
+
+
+def _below(node: Node, expression: Expression | None, conditions: tuple[Expression, ...]) -> Iterator[Zone | None]:
+    if expression is None or expression.column is None:
+        yield None
+    else:
+        yield from _zones(node.children[0], expression.column, conditions)
+
+
+def zone_domain(containers: Containers, name: str, kept: BoolArray, type_: ValueType) -> Domain:
+    """Every value but NULL of a column that the containers where `kept` is True may hold; one range for each."""
+    column = containers.columns.get(name)
+    kept = kept & (containers.rows != 0)
+    if column is None:
+        return Domain(RangeSet.all(type_), nan=type_.is_float) if kept.any() else Domain.none(type_)
+    some = column.take(np.flatnonzero(kept & ~column.all_null(containers.rows)))
+    # Bounds in the wrong order would be an empty range; beside those of keys they are the ends of the line.
+    _, (lows, highs) = some.against(RangeSet.all(type_))
+    is_known = some.has_low & some.has_high & (lows != LEAST) & (highs != GREATEST)
+    ordered = RangeSet.of_ranges(type_, some.lows, some.highs) if is_known.all() else RangeSet.all(type_)
+    return Domain(ordered, nan=type_.is_float and bool(some.may_have_nan.any()))

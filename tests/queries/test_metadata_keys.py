@@ -1,0 +1,89 @@
+"""Builds that are not run, or not to their end, filter by what the statistics of their files allow."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from connectors import query_builds
+from pruning import explain, prune
+from tests.queries.star import FILES, OPTIONS, files
+
+pytestmark = pytest.mark.spark
+
+# No build may read as much as one file.
+NO_BUILDS = replace(OPTIONS, max_build_scan_bytes=10)
+
+
+def codes(df) -> set[str]:
+    return {each.code.name for each in explain(df).reasons}
+
+
+def test_a_build_that_is_too_large_filters_by_its_files(pruned):
+    # Spark itself carries a condition on a key to both sides of a join; this one is on another column.
+    query = """
+        SELECT s.amount, r.amount FROM {sales} s JOIN {sales} r ON s.day = r.day
+        WHERE r.amount BETWEEN 1200 AND 1700 AND r.item = 3"""
+    _, result = pruned(query, NO_BUILDS)
+    # Days 40 to 79 lie in the files of the amounts 1000 to 1999, and what is left of one side filters the other.
+    assert {"sales#1": (2, 2, FILES), "sales#2": (2, 2, FILES)} == files(result)
+    assert "BUILD_TOO_LARGE" in codes(result)
+    assert "by the statistics of its files" in str(explain(result))
+
+
+def test_the_rows_of_a_limit_filter_by_its_files(pruned):
+    """43: a limit may choose other rows when the query runs; they lie in the same files."""
+    query = """
+        SELECT count(*) FROM {sales} s JOIN (
+            SELECT day FROM {sales} WHERE amount >= 3900 ORDER BY amount LIMIT 5
+        ) r ON s.day = r.day"""
+    _, result = pruned(query)
+    assert {"sales#1": (1, 1, FILES)} == files(result)
+    assert "UNREPEATABLE_KEYS" in codes(result)
+
+
+def test_a_build_that_takes_too_long_filters_by_its_files(pruned, monkeypatch, caplog):
+    monkeypatch.setattr(query_builds, "local_rows", lambda *_: time.sleep(2))
+    query = "SELECT s.amount FROM {sales} s JOIN {sales} r ON s.day = r.day WHERE r.amount BETWEEN 1200 AND 1700"
+    _, result = pruned(query, replace(OPTIONS, build_timeout_seconds=0.2))
+    assert (2, 2, FILES) in files(result).values()
+    assert "BUILD_TIMED_OUT" in codes(result)
+    assert "longer than the limit" in caplog.text
+
+
+def test_a_build_without_a_condition_on_its_own_files_filters_nothing(pruned):
+    query = "SELECT count(*) FROM {sales} s JOIN {sales} r ON s.day = r.day AND s.amount = r.amount"
+    df, result = pruned(query, NO_BUILDS)
+    assert df is result
+    assert {"UNSELECTIVE_BUILD"} == codes(result)
+
+
+def test_keys_of_an_outer_join_are_not_taken_from_the_files_where_null_matches_null(pruned):
+    query = """
+        SELECT count(*) FROM {sales} s JOIN (
+            SELECT r.day FROM {days} d LEFT JOIN (SELECT * FROM {sales} WHERE amount BETWEEN 1200 AND 1700) r
+            ON r.day = d.day
+        ) o ON s.day IS NOT DISTINCT FROM o.day"""
+    _, result = pruned(query, NO_BUILDS)
+    assert "sales#1" not in files(result)
+
+
+def test_metadata_of_the_version_that_the_query_reads_counts(spark, tmp_path):
+    """One snapshot: rows that are added later lie beyond what the statistics allowed."""
+    folder = str(tmp_path / "sales")
+    sales = spark.range(0, 4000, 1, FILES).selectExpr("cast(id div 25 AS int) AS day", "id AS amount")
+    sales.write.format("delta").save(folder)
+    query = f"""
+        SELECT count(*) FROM delta.`{folder}` s JOIN delta.`{folder}` r ON s.day = r.day
+        WHERE r.amount BETWEEN 1200 AND 1700"""
+    df = spark.sql(query)
+    before = df.collect()
+    result = prune(spark.sql(query), options=NO_BUILDS)
+    spark.range(1300, 1310).selectExpr("cast(150 AS int) AS day", "id AS amount").write.format("delta").mode(
+        "append"
+    ).save(folder)
+    assert before == result.collect()
+    assert before != spark.sql(query).collect()
+    assert (2, 2, FILES) in files(result).values()
