@@ -48,7 +48,11 @@ def values_at_most(keys: Domain) -> Domain:
 
 
 def bounded(summary: KeySummary, bound: Bound) -> KeySummary:
-    """A summary of every value on one side of the keys: ranges alone, since no single value can be listed."""
+    """A summary of every value on one side of the keys: ranges alone, since no single value can be listed.
+
+    The keys must have the type in which they are compared: of a narrower one, the values on one side end where that
+    type ends.
+    """
     widen = values_at_least if bound is Bound.AT_LEAST else values_at_most
     return replace(
         summary,

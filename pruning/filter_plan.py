@@ -199,9 +199,11 @@ def _feeds(edge: Edge, target: Target, sizes: Sizes, options: PruningOptions) ->
 def is_bounded(source: Source, target: Target, sizes: Sizes) -> bool:
     """True where the statistics of files may bound the keys of a source, and the target is worth a look at them.
 
-    A `null_safe` source may have NULLs of an outer join, which no file holds.
+    A `null_safe` source may have NULLs of an outer join, which no file holds. Beyond the ends of a type that is made
+    wider to be compared lie values of the wider one, which a bound in the narrower one would leave out.
     """
-    if source.null_safe or not any(_leaves_out(each, sizes) for each in source.node.walk()):
+    is_widened = source.bound is not None and source.key.column is None
+    if source.null_safe or is_widened or not any(_leaves_out(each, sizes) for each in source.node.walk()):
         return False
     places = {each.relation.at for each in zones_of(source.node, source.key)}
     described = sum(sizes.scanned.get(at, 0) for at in places)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from pruning.bounds import Bound
+from pruning.casts import probed_column
 from pruning.lineage import LEFT_NEEDS_MATCH, RIGHT_NEEDS_MATCH, Target, partners, stop, trace
 from pruning.query_plan import (
     Expression,
@@ -29,7 +30,6 @@ from pruning.query_plan import (
     relations_of,
 )
 from pruning.reasons import Reason, ReasonCode
-from pruning.value_type import INTEGER_BITS
 
 # For each comparison what its first child is to the second, then the second to the first; strict ones are closed.
 _COMPARISONS: Mapping[str, tuple[Bound | None, Bound | None]] = MappingProxyType(
@@ -225,12 +225,3 @@ def _edge_line(edge: Edge, names: PlanNames) -> str:
     reached = [*targets, *(f"({each})" for each in edge.stops)]
     keys, probe = edge.source.described(names), names.expression(edge.probe_key)
     return f"{edge.join.type} join: {probe} by {keys} -> {', '.join(reached)}"
-
-
-def probed_column(key: Expression) -> int | None:
-    """The column whose values keys can be brought to: a plain one, or one that is only made wider."""
-    if key.kind != "Cast":
-        return key.column
-    (inner,) = key.children
-    is_wider = INTEGER_BITS.get(inner.type, 99) < INTEGER_BITS.get(key.type, 0)
-    return inner.column if is_wider else None

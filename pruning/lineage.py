@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from pruning.casts import probed_column
 from pruning.query_plan import (
     Expression,
     Filter,
@@ -106,11 +107,12 @@ class _Walk:
                 yield stop(node, _STOPS.get(node.kind, ReasonCode.OPAQUE))
 
     def _below(self, node: Node, expression: Expression | None, otherwise: ReasonCode) -> Iterator[Target | Reason]:
-        """On with the column that an expression is, else the end."""
-        if expression is not None and expression.column is not None:
-            yield from self.down(node.children[0], expression.column)
-        else:
+        """On with the column that an expression is, or only makes wider, else the end."""
+        column = None if expression is None else probed_column(expression)
+        if column is None:
             yield stop(node, otherwise)
+        else:
+            yield from self.down(node.children[0], column)
 
     def _through_join(self, join: Join, column: int) -> Iterator[Target | Reason]:
         in_left, in_right = column in join.left.output, column in join.right.output
@@ -125,7 +127,7 @@ class _Walk:
         # What must hold one of the keys on this side must do so on the other, where the two are equal.
         other, needs_match = (join.right, RIGHT_NEEDS_MATCH) if in_left else (join.left, LEFT_NEEDS_MATCH)
         if self.equivalence and join.type in needs_match and join.is_deterministic:
-            for partner in partners(join, column):
+            for partner in _probed_partners(join, column):
                 if partner in other.output:
                     yield from self.down(other, partner)
 
@@ -139,6 +141,19 @@ def partners(join: Join, column: int) -> Iterator[int]:
                 yield second
             if second == column and first is not None:
                 yield first
+
+
+def _probed_partners(join: Join, column: int) -> Iterator[int]:
+    """The columns that a join sets equal to `column`, as they are or made wider: keys can be brought to each.
+
+    Not the wider ones that `column` is made equal to, since days that share an instant are different days.
+    """
+    for _, part in conjuncts_at(join.condition):
+        if part.kind == "EqualTo":
+            for this, other in (part.children, part.children[::-1]):
+                partner = probed_column(other)
+                if this.column == column and partner is not None:
+                    yield partner
 
 
 def stop(node: Node, code: ReasonCode, detail: str = "") -> Reason:

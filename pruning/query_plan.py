@@ -31,9 +31,16 @@ class Expression:
         own = frozenset() if self.column is None else frozenset([self.column])
         return own.union(*(child.columns for child in self.children))
 
+    @property
+    def is_normal_form(self) -> bool:
+        """True for what is put around floats that are compared: one NaN for all and no lesser zero, equal anyway."""
+        return self.kind.rpartition(".")[2] in {"KnownFloatingPointNormalized", "NormalizeNaNAndZero"}
+
     def __str__(self) -> str:
         if self.column is not None or self.kind == "Literal":
             return self.text
+        if self.is_normal_form:
+            return str(self.children[0])
         return f"{self.kind}({', '.join(map(str, self.children))})"
 
 
@@ -176,6 +183,8 @@ class PlanNames:
             return self._columns.get(expression.column, expression.text)
         if expression.kind == "Literal":
             return expression.text
+        if expression.is_normal_form:
+            return self.expression(expression.children[0])
         if expression.kind == "Cast":
             return f"cast({self.expression(expression.children[0])} as {expression.type})"
         return f"{expression.kind}({', '.join(map(self.expression, expression.children))})"

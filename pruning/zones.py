@@ -11,14 +11,14 @@ from typing import TypeAlias
 
 import numpy as np
 
+from pruning.casts import probed_column
 from pruning.codes import GREATEST, LEAST
 from pruning.domain import Domain
 from pruning.intervals import BoolArray
-from pruning.join_graph import probed_column
 from pruning.query_plan import Expression, Filter, Generate, Grouped, Join, Node, Passing, Project, Relation, Union
 from pruning.ranges import RangeSet
 from pruning.statistics import Containers
-from pruning.value_type import ValueType
+from pruning.value_type import TEMPORAL, ValueType
 
 # Operators that give rows of their one child, not always all of them, with the values that these have.
 _SOME_ROWS = frozenset({"GlobalLimit", "LocalLimit", "Offset", "Tail", "Sample"})
@@ -38,7 +38,8 @@ Zones: TypeAlias = tuple[Zone, ...]
 
 def zones_of(node: Node, key: Expression) -> Zones:
     """Columns of scans that together hold every value but NULL of a key of `node`; none where that is not known."""
-    column = probed_column(key)
+    # Days that share an instant are different days, so the days of a file bound no other days.
+    column = key.column if key.type in TEMPORAL else probed_column(key)
     found = [] if column is None else list(_zones(node, column, ()))
     return () if None in found else tuple(each for each in found if each is not None)
 

@@ -20,6 +20,7 @@ FACTS = (
     "lpad(n, 4, '0') AS name",
     "cast(n / 4 AS decimal(9,2)) AS price",
     "CASE WHEN n < 20 AND id % 7 = 0 THEN double('NaN') WHEN n = 60 THEN -0.0D ELSE double(n) - 60 END AS weight",
+    "cast(n / 2 AS float) AS single",
     "id AS amount",
 )
 
@@ -46,9 +47,9 @@ def tables(spark, duck, request, tmp_path_factory) -> str:
             "kind string, low int, high int",
         ).coalesce(1),
         "values": spark.sql(
-            """SELECT * FROM VALUES ('two', 0.0D, 2, DATE '2020-02-20', '0044', 7.5),
-            ('zero', -0.0D, 0, null, null, null), ('nan', double('NaN'), 2, null, null, null),
-            ('null', null, null, null, null, null)
+            """SELECT *, CAST(date AS timestamp_ntz) AS moment, CAST(price * 4 AS decimal(12,4)) AS wide FROM VALUES
+            ('two', 0.0D, 2, DATE '2020-02-20', '0044', 7.5), ('zero', -0.0D, 0, null, null, 7.6),
+            ('nan', double('NaN'), 2, null, null, null), ('null', null, null, null, null, null)
             AS (kind, real, whole, date, name, price)"""
         ).coalesce(1),
     }
@@ -190,3 +191,82 @@ def test_a_bound_goes_on_to_columns_that_are_equal(pruned):
         replace(OPTIONS, max_build_scan_bytes=2000),
     )
     assert [("facts#1", 2, 2), ("facts#2", 2, 2)] == files(result)
+
+
+@pytest.mark.parametrize(
+    ("query", "kept"),
+    [
+        pytest.param("{values} v ON f.day = v.wide WHERE kind = 'two'", 1, id="int-as-decimal"),
+        pytest.param("{values} v ON f.day = v.wide WHERE kind = 'zero'", 0, id="decimal-that-no-int-is"),
+        pytest.param("{values} v ON f.price = v.wide / 4 WHERE kind = 'two'", 1, id="decimal-as-wider-decimal"),
+        pytest.param("{values} v ON f.price <= v.wide / 4 WHERE kind = 'zero'", 2, id="decimal-at-most-a-wider-one"),
+        pytest.param("{values} v ON f.day = v.real WHERE kind IN ('zero', 'null')", 1, id="int-as-double"),
+        pytest.param("{values} v ON f.day = v.real WHERE kind = 'nan'", 0, id="no-int-is-nan"),
+        pytest.param("{values} v ON f.day >= v.real + 80.5 WHERE kind = 'two'", 4, id="int-at-least-a-double"),
+        pytest.param("{values} v ON f.day <= v.real WHERE kind = 'nan'", 8, id="every-int-is-below-nan"),
+        pytest.param("{values} v ON f.single = v.real + 10 WHERE kind = 'two'", 1, id="float-as-double"),
+        pytest.param("{values} v ON f.single < v.real + 10 WHERE kind = 'two'", 2, id="float-below-a-double"),
+        pytest.param("{values} v ON f.date = v.moment WHERE kind = 'two'", 1, id="date-as-timestamp"),
+        pytest.param("{values} v ON f.date >= v.moment WHERE kind = 'two'", 6, id="date-at-least-a-timestamp"),
+    ],
+)
+def test_keys_are_brought_back_through_casts_that_only_make_wider(pruned, query, kept):
+    _, result = pruned(COUNTED + query, replace(OPTIONS, broadcast_strategy="NONE"))
+    found = [each for each in files(result) if each[0] == "facts"]
+    assert ([("facts", kept, kept)] if kept < FILES else []) == found
+
+
+@pytest.mark.parametrize(
+    ("facts", "kept"),
+    [
+        pytest.param("(SELECT CAST(day AS bigint) AS k, amount FROM {facts})", [("facts", 1, 1)], id="projection"),
+        pytest.param(
+            "(SELECT day AS k, amount FROM {facts} UNION ALL SELECT big, amount FROM {facts})",
+            [("facts#1", 1, 1), ("facts#2", 1, 1)],
+            id="branch-of-a-union",
+        ),
+        pytest.param(
+            "(SELECT g.big AS k, f.amount FROM {facts} f JOIN {facts} g ON f.day = g.big)",
+            [("facts#1", 1, 1), ("facts#2", 1, 1)],
+            id="equal-column",
+        ),
+    ],
+)
+def test_keys_go_down_through_casts_that_only_make_wider(pruned, facts, kept):
+    query = f"SELECT count(*), sum(amount) FROM {facts} f JOIN {{values}} v ON f.k = v.whole WHERE kind = 'two'"
+    _, result = pruned(query, replace(OPTIONS, broadcast_strategy="NONE"))
+    assert kept == [each for each in files(result) if each[0] != "values"]
+
+
+def test_a_cast_that_may_take_two_values_for_one_stops_keys(pruned):
+    query = "SELECT count(*), sum(amount) FROM {facts} f JOIN {values} v ON f.big = v.real WHERE kind = 'two'"
+    df, result = pruned(query, replace(OPTIONS, broadcast_strategy="NONE"))
+    assert df is result
+    stops = [stop for edge in explain(df.where("true"), options=OPTIONS).edges for stop in edge.stops]
+    assert ["Inner join: the key is computed, not a column of a scan (Cast(big))"] == stops
+
+
+# 96, 98: what midnight is depends on the zone, and Samoa had no 30 December 2011.
+@pytest.mark.parametrize(
+    ("zone", "days", "kept"),
+    [("UTC", 1, 1), ("America/Los_Angeles", 1, 2), ("Pacific/Kiritimati", 1, 1), ("Pacific/Apia", 2, 2)],
+)
+def test_days_match_their_midnights_by_the_clock_of_the_session(spark, tmp_path, zone, days, kept):
+    facts, moments = str(tmp_path / "facts"), str(tmp_path / "moments")
+    stored = spark.range(0, 1600, 1, 8).selectExpr("date_add(DATE '2011-12-01', cast(id div 20 AS int)) AS day", "id")
+    stored.write.parquet(facts)
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        keys = "(1, TIMESTAMP '2011-12-30 00:00:00'), (1, TIMESTAMP '2011-12-29 12:00:00') AS (id, at)"
+        spark.sql(f"SELECT * FROM VALUES {keys}").coalesce(1).write.parquet(moments)
+        query = f"SELECT f.* FROM parquet.`{facts}` f JOIN parquet.`{moments}` m ON f.day = m.at WHERE m.id < 2"
+        df = spark.sql(query)
+        result = prune(df, options=replace(OPTIONS, min_probe_bytes=0))
+        rows = sorted(map(tuple, df.collect()))
+        assert rows == sorted(map(tuple, result.collect()))
+        assert 20 * days == len(rows)
+        # Of ten days each: one ends with 30 December, which is near 31 by the clock of any zone.
+        assert [("facts", kept, kept)] == files(result)
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)

@@ -41,7 +41,6 @@ def chosen_by(salt: int) -> Callable[[Row], tuple[int, str]]:
 
 
 STRICT: Mapping[str, Callable[..., Any]] = {
-    "Cast": lambda it: it,
     "Not": operator.not_,
     "EqualTo": operator.eq,
     "GreaterThan": operator.gt,
@@ -50,6 +49,11 @@ STRICT: Mapping[str, Callable[..., Any]] = {
     "LessThanOrEqual": operator.le,
     "Add": operator.add,
 }
+
+
+def cast(cell: Any, type_: str) -> Any:
+    """A narrower type has one value for two of a wider one."""
+    return cell // 2 if cell is not None and type_ == "smallint" else cell
 
 
 def value(expression: Expression, row: Values) -> Any:
@@ -71,6 +75,8 @@ def value(expression: Expression, row: Values) -> Any:
             return values[0] == values[1]
         case "Coalesce":
             return next((each for each in values if each is not None), None)
+        case "Cast":
+            return cast(values[0], expression.type)
         case kind:
             return None if None in values else STRICT[kind](*values)
 

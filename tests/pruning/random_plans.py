@@ -79,11 +79,15 @@ class RandomPlans:
 
     def _key(self, at: int) -> Expression:
         drawn = self.random.random()
-        if drawn < 0.08:
-            return call("Cast", column(at, "int"), type_="bigint")
-        if drawn < 0.13:
+        if drawn < 0.1:
+            return self._cast(at)
+        if drawn < 0.15:
             return call("Coalesce", column(at), literal(0))
-        return call("Add", column(at), literal(1)) if drawn < 0.16 else column(at)
+        return call("Add", column(at), literal(1)) if drawn < 0.18 else column(at)
+
+    def _cast(self, at: int) -> Expression:
+        """A cast to a wider type, or to a narrower one."""
+        return call("Cast", column(at, "int"), type_=self.random.choice(("bigint", "decimal(12,2)", "smallint")))
 
     def _column(self, node: Node) -> int:
         return self.random.choice(node.output)
@@ -128,7 +132,8 @@ class RandomPlans:
         kept = self.random.sample(node.output, self.random.randrange(1, len(node.output) + 1))
         renamed = column(self.random.choice(kept))
         computed = call("Coalesce", column(self.random.choice(kept)), literal(self.random.randrange(3)))
-        return self.plans.project(node, *kept, *self.random.choice([(), (renamed,), (computed,)]))
+        cast = self._cast(self.random.choice(kept))
+        return self.plans.project(node, *kept, *self.random.choice([(), (renamed,), (computed,), (cast,)]))
 
     def rows(self, relation: Relation) -> list[Row]:
         """Rows of a table."""

@@ -219,6 +219,17 @@ def test_a_bound_takes_a_build_that_leaves_out_nothing_where_it_is_small_beside_
     assert runs == (reasons.count(ReasonCode.BUILD_TOO_LARGE) == 1)
 
 
+# Seen red: bounds in the type of a file's column left out rows of a wider column that lie beyond the ends of that type.
+@pytest.mark.parametrize("wider", [False, True])
+def test_a_bound_takes_metadata_only_in_the_type_in_which_it_is_compared(plans, wider):
+    fact, other = plans.table("k"), plans.table("k", type_="int")
+    key = call("Cast", column(*other.output, "int"), type_="bigint") if wider else column(*other.output)
+    build = plans.filter(other, at_least(*other.output, 3))
+    root = plans.join(fact, build, call("LessThan", column(*fact.output), key))
+    feeds, _ = Planning.of(root, {fact: 50_000, other: 40_000}).level()
+    assert ([] if wider else [True]) == [each.from_metadata for each in feeds if each.target.relation is fact]
+
+
 def test_both_bounds_of_one_build_are_of_one_level(plans):
     fact, spans = plans.table("k"), plans.table("low", "high")
     (k,), (low, high) = fact.output, spans.output

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pruning.bounds import Bound
-from pruning.join_graph import JoinGraph, Source, larger, probed_column
+from pruning.join_graph import JoinGraph, Source, larger
 from pruning.lineage import trace
 from pruning.query_plan import Expression, Join, Node, Relation
 from pruning.reasons import Reason, ReasonCode
@@ -218,29 +218,6 @@ def test_keys_of_what_is_computed_filter_nothing_but_are_keys_for_the_other_side
     assert [right.at] == [each.relation.at for each in to_right.targets]
 
 
-@pytest.mark.parametrize(
-    ("inner", "outer", "passes"),
-    [
-        ("int", "bigint", True),
-        ("tinyint", "int", True),
-        ("bigint", "int", False),
-        ("int", "int", False),
-        ("int", "double", False),
-        ("float", "double", False),
-        ("string", "bigint", False),
-        ("timestamp", "date", False),
-        ("", "bigint", False),
-        ("int", "", False),
-    ],
-)
-def test_a_cast_passes_where_it_only_makes_integers_wider(inner, outer, passes):
-    assert (7 if passes else None) == probed_column(call("Cast", column(7, inner), type_=outer))
-
-
-def test_a_cast_of_what_is_computed_is_no_column():
-    assert probed_column(call("Cast", call("Add", column(7, "int"), literal(1), type_="int"), type_="bigint")) is None
-
-
 # ------------------------------------------------------------------------------------------------ the walk to the scans
 
 
@@ -256,6 +233,23 @@ def test_filters_and_plain_columns_let_keys_through_under_any_name(plans):
     renamed = plans.project(plans.filter(table, at_least(b, 3)), b, column(a))
     assert ([scan(table, a)], []) == reached(renamed, renamed.output[1])
     assert ([scan(table, b)], []) == reached(renamed, b)
+
+
+# Seen red with casts in both directions.
+def test_what_a_project_only_makes_wider_lets_keys_through(plans):
+    table = plans.table("k")
+    k = column(*table.output, "int")
+    wider, narrower = call("Cast", k, type_="bigint"), call("Cast", k, type_="smallint")
+    node = plans.project(table, wider, narrower)
+    assert ([scan(table, *table.output)], []) == reached(node, node.output[0])
+    assert ([], [ReasonCode.COMPUTED]) == reached(node, node.output[1])
+
+
+def test_a_branch_of_a_union_that_is_made_wider_takes_keys_in(plans):
+    first, second = plans.table("k"), plans.table("k", type_="int")
+    widened = plans.project(second, call("Cast", column(*second.output, "int"), type_="bigint"))
+    node = plans.union(first, widened)
+    assert ([scan(first, *first.output), scan(second, *second.output)], []) == reached(node, *first.output)
 
 
 # 20
@@ -476,14 +470,29 @@ def test_what_many_equalities_lead_to_is_walked_once(plans):
         lambda k, m: call("EqualNullSafe", column(k), column(m)),
         lambda k, m: call("Or", equal(k, m), at_least(k, 3)),
         lambda k, m: equal(column(k), call("Add", column(m), literal(1))),
-        lambda k, m: equal(column(k), call("Cast", column(m, "int"), type_="bigint")),
+        lambda k, m: equal(column(k, "int"), call("Cast", column(m, "bigint"), type_="int")),
+        lambda k, m: equal(call("Cast", column(k, "int"), type_="bigint"), column(m)),
     ],
-    ids=["null-safe", "or", "computed", "cast"],
+    ids=["null-safe", "or", "computed", "narrower", "made-wider-itself"],
 )
 def test_what_is_not_always_equal_takes_no_keys_on(plans, condition):
     left, right = plans.table("k"), plans.table("k")
     join = plans.join(left, right, condition(*left.output, *right.output))
     assert [scan(left, *left.output)] == reached(join, *left.output)[0]
+
+
+def test_keys_go_on_to_a_column_that_is_made_wider_to_be_equal(plans):
+    left, right = plans.table("k"), plans.table("k", type_="int")
+    wider = call("Cast", column(*right.output, "int"), type_="bigint")
+    join = plans.join(left, right, equal(wider, column(*left.output)))
+    assert {scan(left, *left.output), scan(right, *right.output)} == set(reached(join, *left.output)[0])
+
+
+# A larger source gives keys of its own type, whose ends are not those of the wider one.
+def test_a_column_that_is_made_wider_is_no_larger_source(plans):
+    left, right = plans.table("k"), plans.table("k", type_="int")
+    join = plans.join(left, right, equal(column(*left.output), call("Cast", column(*right.output), type_="bigint")))
+    assert [(left.at, *left.output)] == parts(source_of(plans, join, *left.output))
 
 
 def test_a_random_join_stops_keys(plans):

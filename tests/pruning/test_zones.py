@@ -82,6 +82,14 @@ def test_a_computed_key_has_no_zone_and_a_wider_integer_has(plans):
     assert [(table.at, *table.output, 0)] == found(table, call("Cast", own, type_="bigint"))
 
 
+# 98: where a zone left out a day, its midnight is that of the next.
+def test_a_day_that_is_made_an_instant_has_no_zone(plans):
+    table = plans.table("k", type_="date")
+    own = column(*table.output, "date")
+    assert [(table.at, *table.output, 0)] == found(table, own)
+    assert [] == found(table, call("Cast", own, type_="timestamp"))
+
+
 def domain(type_, *rows, kept=None, counts=None, nan=None) -> Domain:
     statistics = ColumnStatistics.of(type_, rows, may_have_nan=nan)
     counts = np.array([10] * len(rows) if counts is None else counts, np.int64)
