@@ -23,10 +23,10 @@ from benchmarks.counters import Bytes, Stretch
 from benchmarks.row_group_limit import Limit, limit
 from benchmarks.tpcds_joins import JOINS, TABLES
 from connectors.cli import default_folder
-from connectors.demo import CONF, made_tables
+from connectors.demo import made_tables
 from connectors.demo_view import progress_bar
 from connectors.oracle import Oracle, oracle
-from connectors.session import spark_session
+from connectors.session import COUNTABLE, spark_session
 from connectors.star_join import Lake, Run, StarJoin, run_pruned, run_stock
 
 # A fair rival has its own row filter wherever it can, not only from 10 GB on.
@@ -59,7 +59,7 @@ class _Counted:
 def run(settings: Settings) -> list[dict[str, Any]]:
     """One entry for each join and format."""
     with tempfile.TemporaryDirectory() as logs:
-        spark = spark_session("scanprune benchmark: TPC-DS", conf={**CONF, **_RIVAL}, log=Path(logs, "spark.log"))
+        spark = spark_session("scanprune benchmark: TPC-DS", conf={**COUNTABLE, **_RIVAL}, log=Path(logs, "spark.log"))
         try:
             with progress_bar(Console(stderr=True)) as progress:
                 return list(entries(spark, settings, default_folder(), progress))

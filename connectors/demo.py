@@ -7,7 +7,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,13 +25,6 @@ if TYPE_CHECKING:
 # What is being done, and which share of the whole demo is done (0 to 1).
 Progress = Callable[[str, float], None]
 
-CONF: Mapping[str, str] = {
-    "spark.sql.shuffle.partitions": "2",
-    # Spark's counter of bytes misses vectored reads. Without these, a large buffer would read far beyond each chunk;
-    # with a small one Spark reads about what its vectored reads do.
-    "spark.hadoop.parquet.hadoop.vectored.io.enabled": "false",
-    "spark.buffer.size": "4096",
-}
 _CHECKOUT = Path(__file__).resolve().parents[1]
 _BYTES_PER_SCALE = 1_200_000_000
 _BYTES_AT_LEAST = 100_000_000

@@ -74,10 +74,10 @@ class QueryRun:
         is_pinned = False
         while True:
             known = self._known()
-            feeds, refusals = next_feeds(self.graph, known, done, self.options)
+            feeds, _ = next_feeds(self.graph, known, done, self.options)
             if not feeds:
-                self.reasons.update(dict.fromkeys(refusals))
-                self.unused = unused(self.graph, known, self.options)
+                self.unused = unused(self.graph, known, self.options, sizes)
+                self.reasons.update(dict.fromkeys(each.reason for each in self.unused))
                 return sizes
             if not is_pinned:
                 # What it costs is paid only where something is to be run, and may leave less to run.

@@ -28,10 +28,14 @@ class FileScan:
     is_own: bool
 
 
+def counts_bytes(spark: SparkSession) -> bool:
+    """True where Spark's counter of input bytes misses none."""
+    return bool(jvm_context(spark).hadoopConfiguration().get(_VECTORED_CONF, "true") == "false")
+
+
 def bytes_scanned(spark: SparkSession, execution: Any, scans: Sequence[FileScan]) -> tuple[int | None, str]:
     """Input bytes of the stages that took in just the own scans' rows; a stage of several scans takes in more."""
-    hadoop = jvm_context(spark).hadoopConfiguration()
-    if hadoop.get(_VECTORED_CONF, "true") != "false":
+    if not counts_bytes(spark):
         return None, _VECTORED_NOTE
     stages, inputs = execution.stages().iterator(), []
     while stages.hasNext():

@@ -31,6 +31,10 @@ class InvalidKeysError(PruningError, ValueError):
     """Keys that cannot be read, or cannot be compared with their probe column."""
 
 
+class InvalidQueryError(PruningError, ValueError):
+    """What a command line asks for is no query, or one that Spark does not understand."""
+
+
 class UnsupportedTypeError(PruningError, TypeError):
     """A type whose values have no order that storage statistics share."""
 

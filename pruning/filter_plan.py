@@ -6,7 +6,7 @@ JoinGraph, sizes --next_feeds--> feeds of one level --build, prune--> smaller si
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from pruning.join_graph import Edge, JoinGraph, Source, larger
@@ -160,15 +160,26 @@ def next_feeds(
     return tuple(ready), tuple(refusals)
 
 
-def unused(graph: JoinGraph, sizes: Sizes, options: PruningOptions) -> tuple[Unused, ...]:
-    """Every edge that is refused for a scan that it reaches."""
+def unused(
+    graph: JoinGraph, sizes: Sizes, options: PruningOptions, whole: Mapping[int, int] | None = None
+) -> tuple[Unused, ...]:
+    """Every edge that is refused for a scan that it reaches.
+
+    `whole` are the bytes of scans without filters, by `Relation.at`: a scan that other keys have made small is refused
+    for what was wrong before, where something was.
+    """
+    before = sizes if whole is None else replace(sizes, scanned=whole)
     return tuple(
-        Unused(edge, target, found)
+        Unused(edge, target, reason)
         for edge in graph.edges
         for target in edge.targets
-        for found in _feeds(edge, target, sizes, options)
-        if isinstance(found, Reason)
+        if (refused := _refused(edge, target, sizes, options))
+        for reason in (_refused(edge, target, before, options) or refused)
     )
+
+
+def _refused(edge: Edge, target: Target, sizes: Sizes, options: PruningOptions) -> tuple[Reason, ...]:
+    return tuple(found for found in _feeds(edge, target, sizes, options) if isinstance(found, Reason))
 
 
 def _waits(feed: Feed, earlier: Sequence[Feed]) -> bool:

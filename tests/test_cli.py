@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -132,3 +133,58 @@ def test_tables_are_kept_below_the_home_where_no_absolute_cache_is_named(monkeyp
 def test_tables_are_kept_below_the_cache_that_is_named(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert tmp_path / "scanprune" == default_folder()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("explain", "SELECT 1", "--table", "a=/no/such"), "No table 'a' at '/no/such': there is no such path"),
+        (("run", "SELECT 1", "--table", "1a=/tmp"), "Cannot call a table '1a': expected a name of letters"),
+        (("run", "-f", "/no/such.sql"), "Cannot read the query from '/no/such.sql': No such file or directory"),
+        (("explain",), "Cannot tell the query: found neither SQL nor a file"),
+        (("explain", "SELECT 1", "--conf", "max_ranges=many"), "Cannot set 'spark.pruning.max_ranges' to 'many'"),
+    ],
+    ids=["path", "name", "file", "no query", "option"],
+)
+def test_a_query_that_cannot_be_asked_is_one_line(tmp_path, arguments, said):
+    assert_one_line(in_a_process(*arguments, XDG_CACHE_HOME=str(tmp_path)), said)
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_a_query_without_java_is_one_line_with_the_remedy(tmp_path):
+    env = {"JAVA_HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
+    assert_one_line(in_a_process("explain", "SELECT 1", **env), "which has no bin/java: install a JDK")
+
+
+def test_help_of_queries_says_what_each_option_does():
+    for command, options in (("explain", ("--run-builds", "--svg", "--json")), ("run", ("--limit", "--compare"))):
+        code, output = invoked(command, "--help")
+        assert 0 == code
+        assert "<bool>" not in output
+        for each in ("--table", "NAME=PATH", "--file", "--conf", *options):
+            assert each in output
+
+
+@pytest.mark.spark
+def test_a_query_is_explained_and_run_from_a_shell(spark, tmp_path):
+    facts, days, picture = (str(tmp_path / name) for name in ("facts", "days", "plan.svg"))
+    spark.range(0, 400_000, 1, 8).selectExpr("id div 1000 AS day", "id AS amount").write.format("delta").save(facts)
+    spark.range(0, 400).selectExpr("id AS day", "id div 100 AS month").write.parquet(days)
+    query = tmp_path / "query.sql"
+    query.write_text("SELECT sum(amount) AS total FROM facts JOIN days USING (day) WHERE month = 1;", encoding="utf-8")
+    given = ("--table", f"facts={facts}", "--table", f"days={days}", "--conf", "min_probe_bytes=0")
+    env = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+
+    explained = in_a_process("explain", f"@{query}", *given, "--run-builds", "--json", "--svg", picture, **env)
+    assert (0, "") == (explained.returncode, explained.stderr)
+    (table,) = json.loads(explained.stdout)["tables"]
+    assert ("facts", 2, 8) == (table["table"], table["files_kept"], table["files_total"])
+    assert Path(picture).read_text(encoding="utf-8").startswith("<svg")
+
+    ran = in_a_process("run", "-f", str(query), *given, "--compare", **env)
+    assert (0, "") == (ran.returncode, ran.stderr)
+    for each in ("14999950000", "│ files   │ 2 ", "Rows equal: 1 row; read "):
+        assert each in ran.stdout
+
+    bad = in_a_process("run", "SELECT nothing FROM facts", *given, **env)
+    assert_one_line(bad, "Cannot understand the query: [UNRESOLVED_COLUMN")

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from connectors import dry_run
-from connectors.plan_reader import UnreadablePlanError
+from connectors.plan_tree import UnreadablePlanError
 from pruning import PruningOptions, explain, prune
 from pruning.errors import InvalidDataFrameError, InvalidOptionError
 

@@ -1,0 +1,162 @@
+"""A query as it is asked for on a command line: SQL text over tables that are named by their paths."""
+
+from __future__ import annotations
+
+import glob
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pruning.errors import InvalidQueryError, SourceNotFoundError
+from pruning.options import CONF_PREFIX, PruningOptions
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+_LOGICAL = "org.apache.spark.sql.catalyst.plans.logical."
+# What a statement that is no query has somewhere at its top: Spark would run it at once.
+_STATEMENTS = (f"{_LOGICAL}Command", f"{_LOGICAL}ParsedStatement")
+
+
+@dataclass(frozen=True, slots=True)
+class AskedQuery:
+    """SQL, the path of each table that it names, and confs of the session."""
+
+    sql: str
+    tables: Mapping[str, str]
+    conf: Mapping[str, str]
+
+    @staticmethod
+    def of(text: str | None, file: Path | None, tables: Sequence[str], conf: Sequence[str]) -> AskedQuery:
+        """The query of SQL text, `@FILE` or a file, of tables as `name=path` and of confs as `name=value`.
+
+        A conf without a dot is one of `PruningOptions`. `InvalidQueryError` for what is none of these,
+        `InvalidOptionError` for an option of pruning with an impossible value, `SourceNotFoundError` where a path of
+        this machine leads nowhere.
+        """
+        confs = dict(_confs(conf))
+        PruningOptions.from_confs(confs)
+        return AskedQuery(_sql(text, file), dict(_tables(tables)), confs)
+
+    def frame(self, spark: SparkSession) -> DataFrame:
+        """The query over views of its tables; nothing is run.
+
+        `InvalidQueryError` for SQL that Spark does not understand or that is no query, `SourceNotFoundError` for a
+        table that it cannot read.
+        """
+        from pyspark.errors import PySparkException  # noqa: PLC0415 - what is wrong with the text shows without Spark
+
+        for name, path in self.tables.items():
+            _opened(spark, name, path)
+        try:
+            _check_is_query(spark, self.sql)
+            return spark.sql(self.sql)
+        except PySparkException as error:
+            hint = ""
+            if error.getCondition() == "TABLE_OR_VIEW_NOT_FOUND":
+                hint = f"; tables are named by --table, found {', '.join(self.tables) or 'none'}"
+            msg = f"Cannot understand the query: {_first_line(error)}{hint}"
+            raise InvalidQueryError(msg) from error
+
+
+def _sql(text: str | None, file: Path | None) -> str:
+    if (text is None) == (file is None):
+        found = "neither SQL nor a file" if text is None else "both SQL and a file"
+        msg = f"Cannot tell the query: found {found}, expected one of them"
+        raise InvalidQueryError(msg)
+    if text is not None and text.startswith("@"):
+        file = Path(text[1:])
+    if file is not None:
+        try:
+            text = file.expanduser().read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            why = getattr(error, "strerror", None) or "it is no text in UTF-8"
+            msg = f"Cannot read the query from {str(file)!r}: {why}"
+            raise InvalidQueryError(msg) from error
+    text = (text or "").strip().removesuffix(";").strip()
+    if not text:
+        msg = "Cannot run a query without any text: give SQL"
+        raise InvalidQueryError(msg)
+    return text
+
+
+def _tables(given: Sequence[str]) -> Iterator[tuple[str, str]]:
+    seen: set[str] = set()
+    for each in given:
+        name, equals, path = each.partition("=")
+        if not equals or not path:
+            msg = f"Cannot tell a table from {each!r}: expected name=path"
+            raise InvalidQueryError(msg)
+        if not _NAME.fullmatch(name):
+            msg = f"Cannot call a table {name!r}: expected a name of letters, digits and underscores"
+            raise InvalidQueryError(msg)
+        if name.lower() in seen:
+            msg = f"Cannot tell which table {name!r} is: found two paths for it"
+            raise InvalidQueryError(msg)
+        seen.add(name.lower())
+        yield name, _found(name, path)
+
+
+def _found(name: str, path: str) -> str:
+    """The path; of this machine in full, since Spark and this process may stand in different folders."""
+    if _SCHEME.match(path):
+        return path
+    whole = str(Path(path).expanduser().absolute())
+    if not Path(whole).exists() and not glob.glob(whole):  # noqa: PTH207 - a pattern as it is given, not below a folder
+        msg = f"No table {name!r} at {path!r}: there is no such path"
+        raise SourceNotFoundError(msg)
+    return whole
+
+
+def _confs(given: Sequence[str]) -> Iterator[tuple[str, str]]:
+    own = {each.name for each in fields(PruningOptions)}
+    for each in given:
+        name, equals, value = each.partition("=")
+        if not equals or not name:
+            msg = f"Cannot tell a conf from {each!r}: expected name=value"
+            raise InvalidQueryError(msg)
+        if "." not in name and name not in own:
+            msg = f"Cannot set {name!r}: expected a conf of Spark, or one of {', '.join(sorted(own))}"
+            raise InvalidQueryError(msg)
+        yield (f"{CONF_PREFIX}{name}" if name in own else name), value
+
+
+def _opened(spark: SparkSession, name: str, path: str) -> None:
+    """Makes a view of a table."""
+    from py4j.protocol import Py4JError  # noqa: PLC0415 - loads Spark
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - the same
+
+    from connectors.storage import exists, java_message  # noqa: PLC0415 - the same
+
+    try:
+        is_delta = exists(spark, f"{path.rstrip('/')}/_delta_log")
+        spark.read.format("delta" if is_delta else "parquet").load(path).createOrReplaceTempView(name)
+    except (OSError, PySparkException, Py4JError) as error:
+        why = java_message(error) if isinstance(error, Py4JError) else _first_line(error)
+        msg = f"Cannot read the table {name!r} from {path!r}: {why}"
+        raise SourceNotFoundError(msg) from error
+
+
+def _check_is_query(spark: SparkSession, sql: str) -> None:
+    jvm: Any = spark._jvm  # noqa: SLF001 - only Spark's own parser tells statements apart
+    parsed = spark._jsparkSession.sessionState().sqlParser().parsePlan(sql)  # noqa: SLF001
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    kinds = [loader.loadClass(name) for name in _STATEMENTS]
+    if any(kind.isInstance(node) for node in _nodes(parsed) for kind in kinds):
+        msg = "Cannot prune what is no query: found a statement that Spark would run at once, expected SELECT"
+        raise InvalidQueryError(msg)
+
+
+def _nodes(plan: Any) -> Iterator[Any]:
+    yield plan
+    children = plan.children()
+    for at in range(children.size()):
+        yield from _nodes(children.apply(at))
+
+
+def _first_line(error: Exception) -> str:
+    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)

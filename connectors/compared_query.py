@@ -1,0 +1,142 @@
+"""One query with pruning and, if asked for, without: rows, bytes and seconds of each way."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from connectors.scan_bytes import counts_bytes
+from connectors.status_store import finished_executions, last_execution, stage_input
+from pruning import prune, report
+from pruning.blocks import plain, size
+from pruning.prune_report import PruneReport
+
+_CLOSE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """What one way of running a query gave: bytes of all its scans and builds, None where Spark does not count them."""
+
+    rows: tuple[Row, ...]
+    seconds: float
+    bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A pruned query, its report, and the same query without pruning, None where nobody asked."""
+
+    columns: tuple[str, ...]
+    pruned: Way
+    report: PruneReport
+    stock: Way | None
+
+    @property
+    def rows_equal(self) -> bool:
+        """True where both ways gave the same rows, in whatever order, or only one was run."""
+        return self.stock is None or same_rows(self.pruned.rows, self.stock.rows)
+
+    def shown(self, limit: int) -> Table:
+        """The first rows, as a table."""
+        table = Table(box=box.SIMPLE_HEAD)
+        for name in self.columns:
+            table.add_column(Text(plain(name)), overflow="fold")
+        for row in self.pruned.rows[:limit]:
+            table.add_row(*(Text(plain(_word(value))) for value in row))
+        return table
+
+    def verdict(self) -> Text:
+        """One line: how many rows, and what was read."""
+        count = f"{len(self.pruned.rows):,} row{'' if len(self.pruned.rows) == 1 else 's'}"
+        read = f"{size(self.pruned.bytes)} in {self.pruned.seconds:.2f} s"
+        if self.stock is None:
+            return Text(f"{count}; read {read}, small sides included")
+        if not self.rows_equal:
+            other = f"{len(self.stock.rows):,} without pruning"
+            why = "a query with LIMIT, or with ties in its order, may choose others in every run"
+            return Text(f"Rows differ: {count} with pruning, {other}; {why}", style="bold red")
+        stock = f"{size(self.stock.bytes)} in {self.stock.seconds:.2f} s unpruned"
+        return Text(f"Rows equal: {count}; read {stock}, {read} pruned, small sides included", style="bold green")
+
+
+def run_query(df: DataFrame, *, compare: bool) -> Outcome:
+    """All rows of a query with pruning; with `compare` the query runs as it is, too, before."""
+    spark = df.sparkSession
+    # Opening tables is part of neither way.
+    df._jdf.queryExecution().optimizedPlan()  # noqa: SLF001 - plans have no public door
+    stock = _way(spark, df.collect) if compare else None
+    pruned: list[DataFrame] = []
+
+    def both_steps() -> list[Row]:
+        pruned.append(prune(df))
+        # Reports call an action what its jobs are called; else by a line of this file.
+        spark.sparkContext.setJobDescription("run")
+        return pruned[0].collect()
+
+    try:
+        way = _way(spark, both_steps)
+    finally:
+        spark.sparkContext.setJobDescription(None)  # type: ignore[arg-type]
+    return Outcome(tuple(df.columns), way, report(pruned[0]), stock)
+
+
+def _way(spark: SparkSession, run: Callable[[], list[Row]]) -> Way:
+    after, began = last_execution(spark), time.perf_counter()
+    rows = run()
+    return Way(tuple(rows), time.perf_counter() - began, _bytes_read(spark, after))
+
+
+def _bytes_read(spark: SparkSession, after: int) -> int | None:
+    """Input bytes of all executions behind the one called `after`."""
+    if not counts_bytes(spark):
+        return None
+    stages = {stage for each in finished_executions(spark, after) for stage in _stages(each)}
+    # What never ran read nothing.
+    return sum(read[0] for stage in stages if (read := stage_input(spark, stage)) is not None)
+
+
+def _stages(execution: Any) -> Iterator[int]:
+    stages = execution.stages().iterator()
+    while stages.hasNext():
+        yield int(stages.next())
+
+
+def same_rows(first: Sequence[Row], second: Sequence[Row]) -> bool:
+    """True for the same rows in any order.
+
+    Sums of doubles depend on the order in which they are made, so floats may differ in their last digits.
+
+    >>> same_rows([Row(a=0.1 + 0.2, b=None), Row(a=1.0, b="x")], [Row(a=1.0, b="x"), Row(a=0.3, b=None)])
+    True
+    """
+    ordered = [sorted(rows, key=_rank) for rows in (first, second)]
+    return len(first) == len(second) and all(map(_same, *ordered))
+
+
+def _rank(value: Any) -> str:
+    """Equal for values that are to be compared with each other, floats by their first digits."""
+    if isinstance(value, tuple):
+        return repr([_rank(each) for each in value])
+    return f"{value:.5g}" if isinstance(value, float) else repr(value)
+
+
+def _same(first: Any, second: Any) -> bool:
+    if isinstance(first, tuple) and isinstance(second, tuple):
+        return len(first) == len(second) and all(map(_same, first, second))
+    if isinstance(first, float) and isinstance(second, float):
+        both_nan = math.isnan(first) and math.isnan(second)
+        return both_nan or math.isclose(first, second, rel_tol=_CLOSE, abs_tol=_CLOSE)
+    return bool(repr(first) == repr(second))
+
+
+def _word(value: object) -> str:
+    return "NULL" if value is None else str(value)

@@ -1,0 +1,67 @@
+"""A query run with pruning and without: rows, bytes, and one line about both."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from pyspark.sql import Row
+
+from connectors.compared_query import Outcome, Way, run_query, same_rows
+from pruning.prune_report import PruneReport
+
+WAY = Way((Row(a=1, b=None),), 0.5, 2048)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "same"),
+    [
+        ([Row(1), Row(2)], [Row(2), Row(1)], True),
+        ([Row(1), Row(1), Row(2)], [Row(1), Row(2), Row(2)], False),
+        ([Row(1)], [Row(1), Row(1)], False),
+        ([Row(math.nan)], [Row(math.nan)], True),
+        ([Row(0.1 + 0.2)], [Row(0.3)], True),
+        ([Row(0.3)], [Row(0.31)], False),
+        ([Row(1e18 + 1e9)], [Row(1e18)], True),
+        ([Row(10**18 + 1)], [Row(10**18)], False),
+        ([Row(Row(1.0, None))], [Row(Row(1.0 + 1e-12, None))], True),
+        ([Row(None)], [Row("None")], False),
+        ([Row(1)], [Row(1.0)], False),
+        ([Row(-0.0)], [Row(0.0)], True),
+    ],
+)  # fmt: skip
+def test_rows_are_the_same_in_any_order_and_floats_nearly(first, second, same):
+    assert same is same_rows(first, second)
+    assert same is same_rows(second, first)
+
+
+def test_one_line_says_what_both_ways_read():
+    outcome = Outcome(("a", "b"), WAY, PruneReport(()), None)
+    assert "1 row; read 2.0 KiB in 0.50 s, small sides included" == str(outcome.verdict())
+    both = replace(outcome, stock=Way(WAY.rows, 1.25, 1 << 20))
+    expected = "Rows equal: 1 row; read 1.0 MiB in 1.25 s unpruned, 2.0 KiB in 0.50 s pruned, small sides included"
+    assert expected == str(both.verdict())
+    other = replace(outcome, stock=Way((), 1.25, None))
+    assert not other.rows_equal
+    assert "Rows differ: 1 row with pruning, 0 without pruning" in str(other.verdict())
+
+
+@pytest.mark.spark
+def test_both_ways_are_run_and_counted(spark, tmp_path):
+    facts, days = str(tmp_path / "facts"), str(tmp_path / "days")
+    spark.range(0, 400_000, 1, 8).selectExpr("id div 1000 AS day", "id AS amount").write.format("delta").save(facts)
+    spark.range(0, 400).selectExpr("id AS day", "id div 100 AS month").write.format("delta").save(days)
+    query = f"SELECT sum(amount) FROM delta.`{facts}` f JOIN delta.`{days}` d ON f.day = d.day WHERE month = 1"
+    spark.conf.set("spark.pruning.min_probe_bytes", "0")
+    try:
+        outcome = run_query(spark.sql(query), compare=True)
+    finally:
+        spark.conf.unset("spark.pruning.min_probe_bytes")
+    assert outcome.rows_equal
+    assert [(2, 2, 8)] == [
+        (it.measured.files_read, it.planned.files_kept, it.planned.files_total) for it in outcome.report.tables
+    ]
+    assert ["run"] == [it.measured.action for it in outcome.report.tables]
+    assert 0 < outcome.pruned.bytes < outcome.stock.bytes / 2
+    assert "sum(amount)" in [column.header.plain for column in outcome.shown(5).columns]
