@@ -18,13 +18,14 @@ from connectors.plan_reader import SparkPlan
 from connectors.plan_tables import PlanTable, is_delta, leaf_sizes, table_of
 from connectors.pruned_scan import PrunedScan
 from connectors.query_builds import Asked, Built, QueryBuilds
-from connectors.zone_keys import leaves_out, plan_column, zone_keys
+from connectors.zone_keys import has_few_keys, leaves_out, plan_column, zone_keys
 from pruning.bounds import bounded
 from pruning.broadcast import BroadcastStrategy, broadcast_sides
 from pruning.filter_plan import Feed, FeedId, Sizes, Unused, is_bounded, next_feeds, unused
 from pruning.intervals import BoolArray
 from pruning.join_graph import JoinGraph, Source
 from pruning.key_summary import KeySummary
+from pruning.lineage import Target
 from pruning.options import PruningOptions
 from pruning.query_plan import Node, Relation
 from pruning.reasons import Reason, ReasonCode
@@ -57,6 +58,7 @@ class QueryRun:
     _tables: dict[int, PlanTable | Reason] = field(default_factory=dict)
     _row_bytes: dict[int, int] = field(default_factory=dict)
     _files: set[int] = field(default_factory=set)
+    _few: dict[tuple[int, str, int, int], bool] = field(default_factory=dict)
     _allowed: dict[tuple[int, str], KeySummary | Reason] = field(default_factory=dict)
 
     @staticmethod
@@ -95,7 +97,16 @@ class QueryRun:
         return self.plan.replaced(self.plan.root, self.others, sides)
 
     def _known(self) -> Sizes:
-        return Sizes(self._sizes, self._files, self.scans, self.kept)
+        return Sizes(self._sizes, self._files, self.scans, self.kept, self._has_few_keys)
+
+    def _has_few_keys(self, source: Source, target: Target) -> bool:
+        pair = (*source.id, target.relation.at, target.column)
+        if pair not in self._few:
+            table, zones = self._plain_table(target.relation), zones_of(source.node, source.key)
+            self._few[pair] = not isinstance(table, Reason) and has_few_keys(
+                zones, self._plain_table, table, plan_column(table, target.relation, target.column), self.options
+            )
+        return self._few[pair]
 
     def _pin(self, leaves: Mapping[int, Any]) -> None:
         """Lists no Parquet files again: builds and query read the same ones, whatever is written meanwhile.
@@ -146,8 +157,9 @@ class QueryRun:
             return self._from_metadata(feed)
         if feed.source.null_safe and keys.null_rows:
             return Reason(ReasonCode.NULL_SAFE, str(feed.source.key))
-        if built.rows is not None:
-            self._keep_rows(feed.source.node, built.rows)
+        is_kept = built.rows is not None and self._keep_rows(feed.source.node, built.rows)
+        if feed.needs_rows and not is_kept:
+            return Reason(ReasonCode.UNREPEATABLE_KEYS, str(feed.source.key), "its rows are too many to be kept")
         return keys
 
     def _from_metadata(self, feed: Feed) -> KeySummary | Reason:
@@ -164,7 +176,7 @@ class QueryRun:
         if isinstance(table, Reason):
             return table
         keys = allowed if source.bound is None else bounded(allowed, source.bound)
-        if leaves_out(table, plan_column(table, relation, feed.target.column), keys, self.options):
+        if leaves_out(table, plan_column(table, relation, feed.target.column), keys):
             return allowed
         return Reason(ReasonCode.UNCLUSTERED, feed.target.name, "metadata of the build side")
 
@@ -185,16 +197,17 @@ class QueryRun:
         state: Any = self.spark._jsparkSession.sessionState()  # noqa: SLF001 - the conf's text may have any unit
         return int(state.conf().autoBroadcastJoinThreshold())
 
-    def _keep_rows(self, node: Node, rows: LocalRows) -> None:
-        """Joins the rows of a build as they are; what it read is not read again."""
+    def _keep_rows(self, node: Node, rows: LocalRows) -> bool:
+        """Joins the rows of a build as they are, if they are few; what it read is not read again."""
         if self._strategy is BroadcastStrategy.NONE or 0 <= self._broadcast_limit() < rows.nbytes:
-            return
+            return False
         self._row_bytes[node.at] = rows.nbytes
         self.others[node.at] = rows.instead_of(self.plan.node(node))
         for each in node.walk():
             self.kept.add(each.at)
             if isinstance(each, Relation):
                 self._sizes[each.at] = 0
+        return True
 
     def _asked(self, source: Source) -> Asked:
         if source.key.column is not None:

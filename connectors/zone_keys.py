@@ -18,6 +18,7 @@ from pruning.query_plan import Relation
 from pruning.reasons import Reason, ReasonCode
 from pruning.skipping import prune
 from pruning.static_filters import static_domains
+from pruning.statistics import UNKNOWN
 from pruning.zones import Zone, Zones, zone_domain
 
 Kept = Callable[[Relation], BoolArray | None]
@@ -71,18 +72,42 @@ def _zone(zone: Zone, table: Table, kept: BoolArray | None, options: PruningOpti
     return domain, rows
 
 
-def leaves_out(table: Table, column: Column, keys: KeySummary, options: PruningOptions) -> bool:
-    """True where some file of a table holds none of the keys, or some row group where only footers can tell."""
+def leaves_out(table: Table, column: Column, keys: KeySummary) -> bool:
+    """True where some file of a table holds none of the keys."""
     filter_ = key_filter([column], keys)
     files = table.files([column])
     kept = prune(files, filter_.domains).kept
-    if filter_.is_empty or not kept[files.rows != 0].all():
-        return True
-    known = files.columns.get(column.name)
-    if (known is not None and (known.has_low | known.has_high).any()) or len(files) > options.max_footers:
+    return filter_.is_empty or not bool(kept[files.rows != 0].all())
+
+
+def has_few_keys(
+    zones: Zones,
+    table_of: Callable[[Relation], Table | Reason],
+    probe: Table,
+    column: Column,
+    options: PruningOptions,
+) -> bool:
+    """True where metadata counts few rows behind a key beside the values that a column of the probe side may have.
+
+    That is the filter ratio `1 - keys / values` before the build has run.
+    """
+    if column.type is None or not column.type.has_density or not zones:
         return False
-    groups = table.row_groups(np.flatnonzero(kept), [column], [column.path[0]])
-    return not prune(groups, filter_.domains).kept.all()
+    rows = 0
+    for zone in zones:
+        table = table_of(zone.relation)
+        if isinstance(table, Reason):
+            return False
+        counts = table.files([]).rows
+        if (counts == UNKNOWN).any():
+            return False
+        rows += int(counts.sum())
+    files = probe.files([column])
+    ranges = zone_domain(files, column.name, files.rows != 0, column.type).ranges
+    values = None if ranges.is_all else ranges.point_count()
+    if values is None or (files.rows == UNKNOWN).any():
+        return False
+    return rows <= (1 - options.min_filter_ratio) * min(values, int(files.rows.sum()))
 
 
 def static_columns(table: Table, zone: Zone) -> tuple[dict[str, Column], dict[str, Domain]]:

@@ -5,7 +5,7 @@ JoinGraph, sizes --next_feeds--> feeds of one level --build, prune--> smaller si
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -43,6 +43,8 @@ _LARGEST_SHARE_FOR_BOUND = 8
 _LARGEST_SHARE_FOR_METADATA = 16
 
 
+# What is cached may be lost, and then made again from tables that have changed.
+_CACHED = "InMemoryRelation"
 # What a source that may not be run still tells without being run.
 _HAVE_METADATA = frozenset({ReasonCode.BUILD_TOO_LARGE, ReasonCode.UNREPEATABLE_KEYS})
 FeedId: TypeAlias = tuple[int, str, int, int, bool]
@@ -52,12 +54,15 @@ FeedId: TypeAlias = tuple[int, str, int, int, bool]
 class Feed:
     """One key set that filters one column of one scan.
 
-    `instead`: why the source is not run; then its keys are all values that the statistics of its files allow.
+    - `instead`: why the source is not run; then its keys are all values that the statistics of its files allow
+    - `needs_rows`: a later run of the source may give other rows, so its keys count only where the query takes the
+      rows that the build gave
     """
 
     source: Source
     target: Target
     instead: Reason | None = None
+    needs_rows: bool = False
 
     @property
     def from_metadata(self) -> bool:
@@ -78,13 +83,15 @@ class Feed:
 class Sizes:
     """What is known of the scans: bytes by `Relation.at`, those whose files are known, and those that are pruned.
 
-    Those `held` are not read any more: a build has their rows.
+    Those `held` are not read any more: a build has their rows. `has_few_keys` says of a source that leaves out no row
+    whether metadata counts few rows of it beside the values of a target.
     """
 
     scanned: Mapping[int, int]
     files: Collection[int]
     pruned: Collection[int]
     held: Collection[int] = ()
+    has_few_keys: Callable[[Source, Target], bool] = lambda *_: False
 
     def below(self, node: Node) -> int:
         """The bytes that a plan reads."""
@@ -198,9 +205,10 @@ def _feeds(edge: Edge, target: Target, sizes: Sizes, options: PruningOptions) ->
         yield Reason(ReasonCode.PROBE_TOO_SMALL, name, f"{sizes.scanned[target.relation.at]:,} bytes")
     else:
         worth = sizes.scanned[target.relation.at] // (1 if edge.source.bound is None else _LARGEST_SHARE_FOR_BOUND)
-        for found in _chosen(edge.source, sizes, min(options.max_build_scan_bytes, worth)):
+        gates = _Gates(sizes, target, min(options.max_build_scan_bytes, worth))
+        for found in _chosen(edge.source, gates):
             if isinstance(found, Source):
-                yield Feed(found, target)
+                yield Feed(found, target, needs_rows=any(each.kind == _CACHED for each in found.node.walk()))
                 continue
             yield found.reason
             if found.reason.code in _HAVE_METADATA and is_bounded(found.source, target, sizes):
@@ -223,14 +231,23 @@ def is_bounded(source: Source, target: Target, sizes: Sizes) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class _Gates:
+    """What a build for a target may be; it reads at most `most_bytes`."""
+
+    sizes: Sizes
+    target: Target
+    most_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class _Refused:
     source: Source
     reason: Reason
 
 
-def _chosen(source: Source, sizes: Sizes, most_bytes: int) -> Iterator[Source | _Refused]:
+def _chosen(source: Source, gates: _Gates) -> Iterator[Source | _Refused]:
     """The source where it may be run; else those of its parts that may."""
-    refused = _why_not_run(source, sizes, most_bytes)
+    refused = _why_not_run(source, gates)
     if refused is None:
         yield source
         return
@@ -238,26 +255,29 @@ def _chosen(source: Source, sizes: Sizes, most_bytes: int) -> Iterator[Source | 
     if not parts:
         yield _Refused(source, refused)
     for each in parts:
-        yield from _chosen(each, sizes, most_bytes)
+        yield from _chosen(each, gates)
 
 
-def _why_not_run(source: Source, sizes: Sizes, most_bytes: int) -> Reason | None:
-    subject = str(source.key)
+def _why_not_run(source: Source, gates: _Gates) -> Reason | None:
+    subject, sizes = str(source.key), gates.sizes
     nodes = list(source.node.walk())
     unrepeatable = next((each for each in nodes if not _is_repeatable(each, sizes)), None)
     if unrepeatable is not None:
         return Reason(ReasonCode.UNREPEATABLE_KEYS, subject, unrepeatable.kind)
+    size, most = sizes.below(source.node), gates.most_bytes
     # A table may have few values on one side of a column's even where nothing leaves out a row of it.
-    if source.bound is None and not any(_leaves_out(each, sizes) for each in nodes):
+    is_selective = source.bound is not None or any(_leaves_out(each, sizes) for each in nodes)
+    if not is_selective and not (size <= most and sizes.has_few_keys(source, gates.target)):
         return Reason(ReasonCode.UNSELECTIVE_BUILD, subject)
-    size = sizes.below(source.node)
-    if size > most_bytes:
-        return Reason(ReasonCode.BUILD_TOO_LARGE, subject, f"{size:,} bytes, at most {most_bytes:,} here")
+    if size > most:
+        return Reason(ReasonCode.BUILD_TOO_LARGE, subject, f"{size:,} bytes, at most {most:,} here")
     return None
 
 
 def _is_repeatable(node: Node, sizes: Sizes) -> bool:
-    """True where a node gives the query the rows that it gave a build."""
+    """True where a node gives the query the rows that it gave a build, or is not run again for the query."""
+    if node.kind == _CACHED:
+        return True
     if node.kind not in _REPEATABLE or not node.is_deterministic:
         return False
     match node:
@@ -281,4 +301,4 @@ def _leaves_out(node: Node, sizes: Sizes) -> bool:
         case Relation():
             return node.at in sizes.pruned
         case _:
-            return node.kind == "LocalRelation"
+            return node.kind in ("LocalRelation", _CACHED)

@@ -240,6 +240,30 @@ def test_both_bounds_of_one_build_are_of_one_level(plans):
     }
 
 
+def test_a_build_that_leaves_out_nothing_is_run_where_it_is_known_to_have_few_keys(plans):
+    fact, days, _, root = star(plans, filtered=False)
+    graph, asked = JoinGraph.of(root), []
+
+    def has_few_keys(source, target) -> bool:
+        asked.append((source.node.at, target.relation.at))
+        return True
+
+    for size, fed in ((1000, [fact.at]), (1001, [])):
+        sizes = Sizes({fact.at: 5000, days.at: size}, {fact.at, days.at}, (), has_few_keys=has_few_keys)
+        feeds, _ = next_feeds(graph, sizes, (), OPTIONS)
+        assert fed == [each.target.relation.at for each in feeds if each.source.node is days]
+        # Metadata is not looked at for what is too large in any case.
+        assert ((days.at, fact.at) in asked) == bool(fed)
+        asked.clear()
+
+
+def test_what_is_cached_gives_keys_where_its_rows_can_be_kept(plans):
+    fact, days = plans.table("k"), plans.table("k")
+    cached = plans.other("InMemoryRelation", output=days.output)
+    (feed,) = Planning.of(plans.join(fact, cached, equal(*fact.output, *days.output)), {fact: 5000}).level()[0]
+    assert (cached.at, fact.at, True) == (feed.source.node.at, feed.target.relation.at, feed.needs_rows)
+
+
 def test_that_a_key_is_not_null_leaves_out_nothing(plans):
     fact, days = plans.table("k"), plans.table("k")
     known = plans.filter(days, call("IsNotNull", column(*days.output)))
@@ -269,9 +293,7 @@ def test_what_reads_no_known_files_gives_no_keys(plans):
 
 
 # 41, 42, 45, 46
-@pytest.mark.parametrize(
-    "kind", ["GlobalLimit", "LocalLimit", "Sample", "Deduplicate", "MapInArrow", "InMemoryRelation", "LogicalRDD"]
-)
+@pytest.mark.parametrize("kind", ["GlobalLimit", "LocalLimit", "Sample", "Deduplicate", "MapInArrow", "LogicalRDD"])
 def test_what_may_give_other_rows_when_it_runs_again_gives_no_keys(plans, kind):
     fact, days = plans.table("k"), plans.table("k")
     chosen = plans.other(kind, plans.filter(days, at_least(*days.output, 3)))
