@@ -7,6 +7,7 @@ import logging
 from pyspark.sql import DataFrame
 
 from connectors.build_errors import one_line
+from connectors.estimates import estimates
 from connectors.plan_reader import SparkPlan, check_has_plan
 from connectors.plan_tables import leaf_sizes
 from pruning.filter_plan import FilterPlan, Sizes
@@ -37,4 +38,6 @@ def _explained(df: DataFrame, options: PruningOptions) -> QueryExplanation:
     graph = JoinGraph.of(plan.root)
     sizes, files = leaf_sizes({relation.at: plan.node(relation) for relation in graph.relations})
     filters = FilterPlan.before_builds(graph, Sizes(sizes, files, ()), options)
-    return QueryExplanation.of(filters, sizes, {}, (*graph.refusals, *filters.refusals), ran_builds=False)
+    reasons = (*graph.refusals, *filters.refusals)
+    kinds = estimates(plan, filters, options)
+    return QueryExplanation.of(filters, sizes, {}, reasons, ran_builds=False, kinds=kinds)

@@ -72,7 +72,8 @@ class PrunedScan:
                     self._all_row_groups(),
                 )
                 reasons = (*self.decided.reasons, *self.table.problems)
-                self._explained = Explanation((explain_table(facts, self.decided.plan, reasons),))
+                table = explain_table(facts, self.decided.plan, reasons, self.options.max_ranges)
+                self._explained = Explanation((table,))
             return self._explained
 
     def report(self) -> PruneReport:

@@ -10,6 +10,7 @@ import numpy as np
 
 from pruning import render
 from pruning.byte_strings import IntArray
+from pruning.filter_kinds import KindLine, Scanned, kinds_of
 from pruning.intervals import BoolArray
 from pruning.key_filter import KeyFilter
 from pruning.pushes import Push
@@ -28,8 +29,8 @@ class FilterExplanation:
 
     `kind` says what is known of its keys; `keys` is the number of distinct ones, None where there were too many to
     count. `ranges` are those pushed to storage, by column. What is kept and skipped is what this filter alone would;
-    row groups are None where footers were not read. `row_test` is applied to scanned rows, of which `pass_ratio` is
-    expected to remain.
+    row groups are None where footers were not read. `kinds` are other filters that could be made of its keys.
+    `row_test` is applied to scanned rows, of which `pass_ratio` is expected to remain.
     """
 
     columns: tuple[str, ...]
@@ -45,6 +46,7 @@ class FilterExplanation:
     row_test: str
     pass_ratio: float
     reasons: tuple[Reason, ...]
+    kinds: tuple[KindLine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +118,8 @@ class TableFacts:
     all_row_groups: Containers | None
 
 
-def explain_table(facts: TableFacts, plan: ScanPlan, reasons: Sequence[Reason]) -> TableExplanation:
-    """The explanation of one planned scan."""
+def explain_table(facts: TableFacts, plan: ScanPlan, reasons: Sequence[Reason], most_ranges: int) -> TableExplanation:
+    """The explanation of one planned scan, to which at most `most_ranges` ranges a column are pushed."""
     groups = _read_groups(facts, plan)
     kept = plan.files.kept
     is_known = facts.files.is_listed
@@ -138,7 +140,7 @@ def explain_table(facts: TableFacts, plan: ScanPlan, reasons: Sequence[Reason]) 
         bytes_basis=CHUNKS if groups else FILE_SIZES,
         files_skipped_by=plan.files.skipped_by() if is_known else {},
         row_groups_skipped_by=plan.row_groups.skipped_by() if plan.row_groups is not None else {},
-        filters=tuple(_explain_filter(decision, plan.pushes, facts) for decision in plan.decisions),
+        filters=tuple(_explain_filter(decision, plan.pushes, facts, most_ranges) for decision in plan.decisions),
         reasons=(*reasons, *plan.reasons),
     )
 
@@ -161,11 +163,14 @@ def _read_groups(facts: TableFacts, plan: ScanPlan) -> _ReadGroups | None:
     return _ReadGroups(facts.all_row_groups, planned, plan.row_groups.kept & plan.files.kept[parents])
 
 
-def _explain_filter(decision: Decision, pushes: Sequence[Push], facts: TableFacts) -> FilterExplanation:
+def _explain_filter(
+    decision: Decision, pushes: Sequence[Push], facts: TableFacts, most_ranges: int
+) -> FilterExplanation:
     filter_ = decision.filter
     files = _alone(facts.files, filter_)
     all_groups = facts.all_row_groups if facts.files.is_listed else None
-    groups = _alone(all_groups.seen_by_reader(), filter_) if all_groups is not None else None
+    groups_read = all_groups.seen_by_reader() if all_groups is not None else None
+    groups = _alone(groups_read, filter_) if groups_read is not None else None
     sizes = facts.files.sizes if all_groups is None else all_groups.sizes
     is_known = facts.files.is_listed or not files.kept.any()
     return FilterExplanation(
@@ -182,6 +187,7 @@ def _explain_filter(decision: Decision, pushes: Sequence[Push], facts: TableFact
         row_test=decision.test.value,
         pass_ratio=decision.ratio,
         reasons=decision.reasons,
+        kinds=kinds_of(filter_, Scanned.whole(facts.files, groups_read), most_ranges),
     )
 
 

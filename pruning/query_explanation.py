@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from pruning import render_query
 from pruning.explanation import TableExplanation
+from pruning.filter_kinds import KindLine
 from pruning.filter_picture import filter_picture
-from pruning.filter_plan import FilterPlan
+from pruning.filter_plan import FeedId, FilterPlan
 from pruning.join_graph import JoinGraph, Source
 from pruning.query_plan import PlanNames, relations_of
 from pruning.reasons import Reason
@@ -42,13 +44,17 @@ class BuildLine:
 
 @dataclass(frozen=True, slots=True)
 class FeedLine:
-    """One filter: the keys of a build, by its name, for a column of a scan."""
+    """One filter: the keys of a build, by its name, for a column of a scan.
+
+    `kinds`: what each kind of filter would keep at most, where no build ran and metadata tells.
+    """
 
     level: int
     build: str
     keys: str
     scan: str
     column: str
+    kinds: tuple[KindLine, ...] = ()
 
     @property
     def target(self) -> str:
@@ -94,21 +100,22 @@ class QueryExplanation:
         return QueryExplanation(ran_builds, {}, (), (), (), (), (), (reason,))
 
     @staticmethod
-    def of(
+    def of(  # noqa: PLR0913 - a plan, and what is known of its parts
         plan: FilterPlan,
         sizes: Mapping[int, int],
         tables: Mapping[int, TableExplanation],
         reasons: tuple[Reason, ...],
         *,
         ran_builds: bool,
+        kinds: Mapping[FeedId, tuple[KindLine, ...]] = MappingProxyType({}),
     ) -> QueryExplanation:
-        """The explanation of a plan; `sizes` are bytes and `tables` pruned scans by `Relation.at`."""
+        """The explanation of a plan; `sizes` are bytes and `tables` pruned scans by `Relation.at`, `kinds` by feed."""
         names = PlanNames(plan.graph.root)
         return QueryExplanation(
             ran_builds,
             {names.scans[each.at]: sizes.get(each.at, 0) for each in plan.graph.relations},
             _edges(plan.graph, names),
-            *_builds_and_feeds(plan, sizes, names),
+            *_builds_and_feeds(plan, sizes, kinds, names),
             tuple(
                 UnusedLine(
                     each.edge.join.type,
@@ -173,7 +180,7 @@ def _edges(graph: JoinGraph, names: PlanNames) -> tuple[EdgeLine, ...]:
 
 
 def _builds_and_feeds(
-    plan: FilterPlan, sizes: Mapping[int, int], names: PlanNames
+    plan: FilterPlan, sizes: Mapping[int, int], kinds: Mapping[FeedId, tuple[KindLine, ...]], names: PlanNames
 ) -> tuple[tuple[BuildLine, ...], tuple[FeedLine, ...]]:
     builds: dict[tuple[int, str, bool], BuildLine] = {}
     feeds: list[FeedLine] = []
@@ -192,5 +199,5 @@ def _builds_and_feeds(
                 ),
             )
             scan = names.scans[each.target.relation.at]
-            feeds.append(FeedLine(level, build.name, keys, scan, each.target.name))
+            feeds.append(FeedLine(level, build.name, keys, scan, each.target.name, kinds.get(each.id, ())))
     return tuple(builds.values()), tuple(feeds)

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, TypeVar
 from pruning.blocks import Block, Branch, as_html, as_rich, as_text, size
 from pruning.filter_picture import filter_picture
 from pruning.reasons import ReasonCode
-from pruning.render import table_blocks
+from pruning.render import kept_words, table_blocks
 
 if TYPE_CHECKING:
-    from pruning.explanation import TableExplanation
+    from pruning.explanation import FilterExplanation, TableExplanation
+    from pruning.filter_kinds import KindLine
     from pruning.query_explanation import BuildLine, FeedLine, QueryExplanation, UnusedLine
 
 K = TypeVar("K", bound=Hashable)
@@ -43,6 +44,7 @@ def _blocks(query: QueryExplanation) -> list[Block]:
     return [
         Block("Scans, and the keys that filter them", (), (), notes, (*_scan_branches(query), *_stop_branches(query))),
         _builds_block(query),
+        *_kinds_blocks(query),
         *table_blocks(query.tables),
     ]
 
@@ -55,6 +57,29 @@ def _builds_block(query: QueryExplanation) -> Block:
     if not rows:
         return Block(title, (), (), ("none",))
     return Block(title, ("build", "level", "keys", "reads", "bytes"), rows)
+
+
+def _kinds_blocks(query: QueryExplanation) -> Iterator[Block]:
+    """What each kind of filter keeps by itself: exactly where builds ran, else as far as metadata bounds their keys."""
+    lines = [(f"{each.target} by {each.keys}", each.kinds) for each in query.feeds]
+    title, unknown = "Kept by each kind of filter alone, at most", "not known before the build runs"
+    if query.ran_builds:
+        filters = [(table.table, each) for table in query.tables for each in table.filters]
+        lines = [(f"{scan}.{', '.join(each.columns)} by {_keys(each)}", each.kinds) for scan, each in filters]
+        title, unknown = "Kept by each kind of filter alone", "not known: too many keys"
+    rows = tuple((name, *(_kept(each, unknown) for each in kinds)) for name, kinds in lines if kinds)
+    if rows:
+        yield Block(title, ("filter", *(each.kind for each in next(kinds for _, kinds in lines if kinds))), rows)
+
+
+def _keys(each: FilterExplanation) -> str:
+    return "too many keys to count" if each.keys is None else f"{each.keys:,} key{'' if each.keys == 1 else 's'}"
+
+
+def _kept(line: KindLine, unknown: str) -> str:
+    if line.files is None:
+        return unknown
+    return kept_words(line.files, line.row_groups, line.bytes)
 
 
 def _build_row(build: BuildLine) -> tuple[str, ...]:

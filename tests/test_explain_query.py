@@ -6,8 +6,9 @@ import json
 
 import pytest
 
-from connectors import dry_run
+from connectors import dry_run, query_builds
 from connectors.plan_tree import UnreadablePlanError
+from connectors.status_store import finished_executions, last_execution
 from pruning import PruningOptions, explain, prune
 from pruning.errors import InvalidDataFrameError, InvalidOptionError
 
@@ -31,6 +32,8 @@ def star(spark, request, tmp_path_factory):
             f"cast(id div {ROWS_PER_DAY} AS int) AS day", f"cast(id % {ITEMS} AS int) AS item", "id AS amount"
         ),
         "days": spark.range(0, days, 1, 1).selectExpr("cast(id AS int) AS day", "cast(id div 30 AS int) AS month"),
+        # The same days in four files.
+        "calendar": spark.range(0, days, 1, 4).selectExpr("cast(id AS int) AS day", "cast(id div 30 AS int) AS month"),
         "items": spark.range(0, ITEMS, 1, 1).selectExpr("cast(id AS int) AS item", "concat('n', id) AS name"),
     }
     for name, df in tables.items():
@@ -55,12 +58,23 @@ def jobs(spark):
     return count
 
 
-def test_a_dry_run_says_what_would_be_tried_and_runs_nothing(star, jobs):
-    df = star(MARCH)
-    # Delta reads its log by jobs when a query is planned, whoever asks for the plan.
-    df._jdf.queryExecution().optimizedPlan()
-    found, ran = jobs(lambda: explain(df, options=OPTIONS))
-    assert 0 == ran
+@pytest.fixture
+def no_builds(spark, monkeypatch):
+    """Fails where a call runs a build, or reads a data file; Delta reads its log by jobs, too."""
+
+    def no_build(_self, _asked) -> None:
+        pytest.fail("a build was run")
+
+    monkeypatch.setattr(query_builds.QueryBuilds, "run", no_build)
+    after = last_execution(spark)
+    yield
+    plans = [str(each.physicalPlanDescription()) for each in finished_executions(spark, after)]
+    assert not [text for text in plans if "FileScan" in text or "Scan parquet" in text]
+
+
+@pytest.mark.usefixtures("no_builds")
+def test_a_dry_run_says_what_would_be_tried_and_runs_nothing(star):
+    found = explain(star(MARCH), options=OPTIONS)
     assert (False, ()) == (found.ran_builds, found.tables)
     assert [(1, "days.day", "sales.day")] == [(it.level, it.keys, it.target) for it in found.feeds]
     assert {"sales", "days", "items"} == set(found.scans)
@@ -86,6 +100,52 @@ def test_with_builds_run_numbers_are_those_of_the_pruned_query(star):
     refused = {(it.scan, it.column, it.reason.code.name) for it in found.unused}
     assert {("sales", "item", "UNSELECTIVE_BUILD"), ("days", "day", "READ_BY_BUILD")} < refused
     assert "sales: 2 of 8 files, " in str(found)
+
+
+SEASONS = "SELECT sum(amount) FROM {sales} s JOIN {calendar} d ON s.day = d.day WHERE month IN (0, 5)"
+
+
+def of_sales(found):
+    """The one filter of the scan of sales."""
+    (feed,) = (each for each in found.feeds if each.scan == "sales")
+    return feed
+
+
+def kinds(lines) -> list[tuple[str, int | None]]:
+    return [(each.kind, each.files) for each in lines]
+
+
+@pytest.mark.usefixtures("no_builds")
+def test_a_dry_run_says_what_each_kind_of_filter_would_keep_by_the_files_of_the_build(star):
+    feed = of_sales(explain(star(SEASONS), options=OPTIONS))
+    # The months lie in the first and the last file of the calendar: days 0 to 39 and 120 to 159.
+    assert [("none", FILES), ("min-max", None), ("ranges", 4), ("list", None)] == kinds(feed.kinds)
+    assert feed.kinds[0].bytes > feed.kinds[2].bytes > 0
+    assert FILES == feed.kinds[0].row_groups
+    text = str(explain(star(SEASONS), options=OPTIONS))
+    assert "Kept by each kind of filter alone, at most" in text
+    assert "not known" in text
+
+
+@pytest.mark.usefixtures("no_builds")
+def test_static_filters_of_the_scan_are_part_of_every_kind(star):
+    df = star(SEASONS.replace("WHERE", "WHERE amount < 999 AND"))
+    feed = of_sales(explain(df, options=OPTIONS))
+    assert [("none", 2), ("min-max", None), ("ranges", None), ("list", None)] == kinds(feed.kinds)
+
+
+@pytest.mark.usefixtures("no_builds")
+def test_a_build_of_one_file_says_nothing_before_it_runs(star):
+    feed = of_sales(explain(star(MARCH), options=OPTIONS))
+    assert [("none", FILES), ("min-max", None), ("ranges", None), ("list", None)] == kinds(feed.kinds)
+
+
+def test_with_builds_run_each_kind_is_exact(star):
+    found = explain(star(SEASONS), run_builds=True, options=OPTIONS)
+    (table,) = (each for each in found.tables if each.table == "sales")
+    (filter_,) = table.filters
+    assert [("none", FILES), ("min-max", FILES), ("ranges", 3), ("list", 3)] == kinds(filter_.kinds)
+    assert "sales.day by 40 keys" in found._repr_html_()
 
 
 def test_running_builds_leaves_the_dataframe_as_it_is(star):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
+from pruning.filter_kinds import KindLine
 from pruning.query_explanation import BuildLine, EdgeLine, FeedLine, QueryExplanation, UnusedLine
 from pruning.reasons import Reason, ReasonCode
 
@@ -70,4 +72,14 @@ def test_plain_values_hold_reasons_as_codes():
     assert ["UNSELECTIVE_BUILD", "PROBE_TOO_SMALL"] == list(
         dict.fromkeys(it["reason"]["code"] for it in plain["unused"])
     )
-    assert {"level": 2, "build": "2", "keys": "m.day", "scan": "sales", "column": "s_day"} == plain["feeds"][1]
+    expected = {"level": 2, "build": "2", "keys": "m.day", "scan": "sales", "column": "s_day", "kinds": ()}
+    assert expected == plain["feeds"][1]
+
+
+def test_what_each_kind_of_filter_keeps_is_a_table():
+    kinds = (KindLine("none", 4, 8, 2048), KindLine("list", None, None, None))
+    query = replace(QUERY, feeds=(replace(QUERY.feeds[0], kinds=kinds), QUERY.feeds[1]))
+    text = re.sub(r"(<[^>]+>|\s)+", " ", query._repr_html_())
+    expected = "sales.s_day by days.d_day 4 files, 8 row groups, 2.0 KiB not known before the build runs"
+    assert f"Kept by each kind of filter alone, at most filter none list {expected}" in text
+    assert "Kept by each kind" not in str(QUERY)
