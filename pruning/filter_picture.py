@@ -118,14 +118,23 @@ def _build_box(key: str, build: BuildLine, query: QueryExplanation, colour: str)
 
 
 def _scan_box(scan: str, columns: Sequence[str], query: QueryExplanation) -> _Box:
-    table = next((each for each in query.tables if each.table == scan), None)
-    if table is None or table.bytes_total is None or table.bytes_kept is None:
-        read, share = size(query.scans.get(scan)), None
-    else:
-        read = f"{size(table.bytes_total)} → {size(table.bytes_kept)}"
-        share = table.bytes_kept / table.bytes_total if table.bytes_total else 0.0
+    whole, kept, words = _bytes(scan, query)
+    share = None if kept is None else kept / whole if whole else 0.0
+    read = size(whole) if kept is None else f"{size(whole)} → {words}{size(kept)}"
     lines = (scan, read, *(f"▸ {each}" for each in columns))
     return _Box("scan", tuple(map(_short, lines)), "\n".join(lines), share)
+
+
+def _bytes(scan: str, query: QueryExplanation) -> tuple[int, int | None, str]:
+    """What a scan reads without filters and with them, None where that is not known, and how it is known."""
+    table = next((each for each in query.tables if each.table == scan), None)
+    if table is not None and table.bytes_total is not None and table.bytes_kept is not None:
+        return table.bytes_total, table.bytes_kept, ""
+    kinds = [line for each in query.feeds if each.scan == scan for line in each.kinds]
+    known = [each.bytes for each in kinds if each.bytes is not None]
+    if not known or min(known) == max(known):
+        return query.scans.get(scan, 0), None, ""
+    return max(known), min(known), "at most "
 
 
 def _laid_out(boxes: Mapping[str, _Box], columns: tuple[tuple[str, ...], ...], arrows: int) -> _Picture:

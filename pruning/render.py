@@ -100,8 +100,7 @@ def _filter_block(table: TableExplanation) -> Block:
 
 def _filter_row(each: FilterExplanation) -> tuple[str, ...]:
     ranges = ", ".join(str(count) for count in each.ranges.values()) or "none"
-    kept = kept_words(each.files_kept, each.row_groups_kept, each.bytes_kept)
-    return (", ".join(each.columns), _keys(each), kept, ranges, _row_test(each))
+    return (", ".join(each.columns), _keys(each), _kept_alone(each), ranges, _row_test(each))
 
 
 def _keys(each: FilterExplanation) -> str:
@@ -113,10 +112,13 @@ def _keys(each: FilterExplanation) -> str:
     return f"{count} ({each.kind}) from {each.source}"
 
 
-def kept_words(files: int | None, row_groups: int | None, bytes_: int | None) -> str:
-    """What is kept of a scan, as far as it is known."""
-    known = [_count(count, what) for count, what in ((files, "file"), (row_groups, "row group")) if count is not None]
-    return ", ".join([*known, size(bytes_)]) if known else "unknown"
+def _kept_alone(each: FilterExplanation) -> str:
+    known = [
+        _count(count, what)
+        for count, what in ((each.files_kept, "file"), (each.row_groups_kept, "row group"))
+        if count is not None
+    ]
+    return ", ".join([*known, size(each.bytes_kept)]) if known else "unknown"
 
 
 def _count(count: int, what: str) -> str:

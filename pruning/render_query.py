@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from pruning.blocks import Block, Branch, as_html, as_rich, as_text, size
 from pruning.filter_picture import filter_picture
 from pruning.reasons import ReasonCode
-from pruning.render import kept_words, table_blocks
+from pruning.render import table_blocks
 
 if TYPE_CHECKING:
     from pruning.explanation import FilterExplanation, TableExplanation
@@ -62,24 +62,28 @@ def _builds_block(query: QueryExplanation) -> Block:
 def _kinds_blocks(query: QueryExplanation) -> Iterator[Block]:
     """What each kind of filter keeps by itself: exactly where builds ran, else as far as metadata bounds their keys."""
     lines = [(f"{each.target} by {each.keys}", each.kinds) for each in query.feeds]
-    title, unknown = "Kept by each kind of filter alone, at most", "not known before the build runs"
+    limit, unknown = ", at most", "?: not known before the build runs"
     if query.ran_builds:
         filters = [(table.table, each) for table in query.tables for each in table.filters]
         lines = [(f"{scan}.{', '.join(each.columns)} by {_keys(each)}", each.kinds) for scan, each in filters]
-        title, unknown = "Kept by each kind of filter alone", "not known: too many keys"
-    rows = tuple((name, *(_kept(each, unknown) for each in kinds)) for name, kinds in lines if kinds)
-    if rows:
-        yield Block(title, ("filter", *(each.kind for each in next(kinds for _, kinds in lines if kinds))), rows)
+        limit, unknown = "", "?: not known, of too many keys or files"
+    known = [(name, kinds) for name, kinds in lines if kinds]
+    if known:
+        rows = tuple((name, *map(_kept, kinds)) for name, kinds in known)
+        title = f"Files / row groups / bytes that each kind of filter alone keeps{limit}"
+        notes = (unknown,) if any("?" in row[1:] for row in rows) else ()
+        yield Block(title, ("filter", *(each.kind for each in known[0][1])), rows, notes)
 
 
 def _keys(each: FilterExplanation) -> str:
     return "too many keys to count" if each.keys is None else f"{each.keys:,} key{'' if each.keys == 1 else 's'}"
 
 
-def _kept(line: KindLine, unknown: str) -> str:
+def _kept(line: KindLine) -> str:
     if line.files is None:
-        return unknown
-    return kept_words(line.files, line.row_groups, line.bytes)
+        return "?"
+    groups = "" if line.row_groups is None else f"{line.row_groups:,} / "
+    return f"{line.files:,} / {groups}{size(line.bytes)}"
 
 
 def _build_row(build: BuildLine) -> tuple[str, ...]:

@@ -123,7 +123,7 @@ def test_a_dry_run_says_what_each_kind_of_filter_would_keep_by_the_files_of_the_
     assert feed.kinds[0].bytes > feed.kinds[2].bytes > 0
     assert FILES == feed.kinds[0].row_groups
     text = str(explain(star(SEASONS), options=OPTIONS))
-    assert "Kept by each kind of filter alone, at most" in text
+    assert "each kind of filter alone keeps, at most" in text
     assert "not known" in text
 
 

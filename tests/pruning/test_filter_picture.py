@@ -10,6 +10,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from pruning.explanation import FILE_SIZES, TableExplanation
+from pruning.filter_kinds import KindLine
 from pruning.query_explanation import BuildLine, FeedLine, QueryExplanation
 from pruning.reasons import Reason, ReasonCode
 
@@ -120,6 +121,13 @@ def test_a_scan_says_how_many_bytes_are_left_where_builds_ran():
     _, full, kept = scan.findall(f"{SVG}rect")
     assert float(full.get("width")) / 4 == pytest.approx(float(kept.get("width")), abs=0.1)
     assert "4.0 KiB" in words(groups(explained.to_svg(), "scan")[0])
+
+
+def test_before_builds_ran_a_scan_says_what_metadata_leaves_of_it():
+    explained = query(2)
+    kinds = (KindLine("none", 4, None, 4096), KindLine("ranges", 1, None, 512), KindLine("list", None, None, None))
+    known = replace(explained, feeds=(replace(explained.feeds[0], kinds=kinds), explained.feeds[1]))
+    assert "4.0 KiB → at most 512 B" in words(groups(known.to_svg(), "scan")[0])
 
 
 def test_scans_without_a_filter_are_counted():
