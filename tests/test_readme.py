@@ -37,7 +37,7 @@ def test_every_option_has_its_line():
 
 
 def _shown(default):
-    if isinstance(default, bool):
+    if isinstance(default, bool | str):
         return f"`{default}`"
     return (
         f"{default >> 20} MiB" if default >= 1 << 20 and default % (1 << 20) == 0 else f"{default:,}".removesuffix(".0")
