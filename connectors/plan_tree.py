@@ -127,6 +127,8 @@ class _Reader:
                 return Expression(kind, (), None, _sql_type(item["dataType"]), str(item.get("value")))
             case "Cast":
                 return Expression(kind, children, None, _sql_type(item["dataType"]))
+            case "GetStructField":
+                return Expression(kind, children, text=str(item["ordinal"]))
             case _:
                 return Expression(kind, children)
 

@@ -5,8 +5,10 @@ A row of the probe side matches some key only where it is at least the least of 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from enum import Enum
+from types import MappingProxyType
 
 import numpy as np
 
@@ -25,6 +27,19 @@ class Bound(Enum):
 
     AT_LEAST = "at least"
     AT_MOST = "at most"
+
+
+# For each comparison what its first child is to the second, then the second to the first; strict ones are closed.
+COMPARISONS: Mapping[str, tuple[Bound | None, Bound | None]] = MappingProxyType(
+    {
+        "EqualTo": (None, None),
+        "EqualNullSafe": (None, None),
+        "GreaterThan": (Bound.AT_LEAST, Bound.AT_MOST),
+        "GreaterThanOrEqual": (Bound.AT_LEAST, Bound.AT_MOST),
+        "LessThan": (Bound.AT_MOST, Bound.AT_LEAST),
+        "LessThanOrEqual": (Bound.AT_MOST, Bound.AT_LEAST),
+    }
+)
 
 
 def values_at_least(keys: Domain) -> Domain:

@@ -266,7 +266,7 @@ def _why_not_run(source: Source, gates: _Gates) -> Reason | None:
         return Reason(ReasonCode.UNREPEATABLE_KEYS, subject, unrepeatable.kind)
     size, most = sizes.below(source.node), gates.most_bytes
     # A table may have few values on one side of a column's even where nothing leaves out a row of it.
-    is_selective = source.bound is not None or any(_leaves_out(each, sizes) for each in nodes)
+    is_selective = source.bound is not None or source.is_one_row or any(_leaves_out(each, sizes) for each in nodes)
     if not is_selective and not (size <= most and sizes.has_few_keys(source, gates.target)):
         return Reason(ReasonCode.UNSELECTIVE_BUILD, subject)
     if size > most:

@@ -4,16 +4,16 @@ edge: probe key = build key. The build side's keys thin the probe side's rows be
 
     A join B = (A semijoin B) join B
 
-Of probe key >= build key, or <=, it is the least or the greatest key that does.
+Of probe key >= build key, or <=, it is the least or the greatest key that does. A filter that compares with a subquery
+of one row is a join with that row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from types import MappingProxyType
 
-from pruning.bounds import Bound
+from pruning.bounds import COMPARISONS, Bound
 from pruning.casts import probed_column
 from pruning.lineage import LEFT_NEEDS_MATCH, RIGHT_NEEDS_MATCH, Target, partners, stop, trace
 from pruning.query_plan import (
@@ -30,31 +30,20 @@ from pruning.query_plan import (
     relations_of,
 )
 from pruning.reasons import Reason, ReasonCode
-
-# For each comparison what its first child is to the second, then the second to the first; strict ones are closed.
-_COMPARISONS: Mapping[str, tuple[Bound | None, Bound | None]] = MappingProxyType(
-    {
-        "EqualTo": (None, None),
-        "EqualNullSafe": (None, None),
-        "GreaterThan": (Bound.AT_LEAST, Bound.AT_MOST),
-        "GreaterThanOrEqual": (Bound.AT_LEAST, Bound.AT_MOST),
-        "LessThan": (Bound.AT_MOST, Bound.AT_LEAST),
-        "LessThanOrEqual": (Bound.AT_MOST, Bound.AT_LEAST),
-    }
-)
+from pruning.scalars import scalars_of
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
     """Rows whose values of `key` hold every value that a probe key may match; with a `bound`, one on that side of it.
 
-    `path` leads to `key` in the condition of the join at `join`, where it is no plain column. Keys of an equality
+    `path` leads to `key` in the condition of `join`, where it is no plain column. Keys of an equality
     that is `null_safe` are of use only where none of them is NULL: those that hold one match rows without a value.
     """
 
     node: Node
     key: Expression
-    join: Join
+    join: Join | Filter
     path: tuple[int, ...]
     null_safe: bool = False
     bound: Bound | None = None
@@ -69,6 +58,11 @@ class Source:
         place = f"#{column}" if column is not None else "/".join(map(str, (self.join.at, *self.path)))
         kind = "" if self.bound is None else f" {self.bound.value}"
         return self.node.at, f"{place}{kind}{'?' if self.null_safe else ''}"
+
+    @property
+    def is_one_row(self) -> bool:
+        """True for the subquery of a filter."""
+        return isinstance(self.join, Filter)
 
     def described(self, names: PlanNames) -> str:
         """Its key, and on which side of it values may match."""
@@ -86,12 +80,17 @@ class Edge:
     `targets` are the scans that the walk from the probe side reached, `stops` why it went no further elsewhere.
     """
 
-    join: Join
+    join: Join | Filter
     source: Source
     probe: Node
     probe_key: Expression
     targets: tuple[Target, ...]
     stops: tuple[Reason, ...]
+
+    @property
+    def type(self) -> str:
+        """The type of its join, `Scalar` for a filter by a subquery."""
+        return self.join.type if isinstance(self.join, Join) else "Scalar"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +111,15 @@ class JoinGraph:
         edges: list[Edge] = []
         refusals: list[Reason] = []
         for node in root.walk():
-            if isinstance(node, Join):
-                found, refused = _edges(node, equivalence=equivalence)
-                edges += found
-                refusals += refused
+            match node:
+                case Join():
+                    found, refused = _edges(node, equivalence=equivalence)
+                case Filter():
+                    found, refused = _scalar_edges(node, equivalence=equivalence)
+                case _:
+                    continue
+            edges += found
+            refusals += refused
         return JoinGraph(root, tuple(edges), tuple(refusals))
 
     @property
@@ -135,9 +139,9 @@ class JoinGraph:
 def larger(source: Source) -> tuple[Source, ...]:
     """Key sets that each hold that of `source` and come from fewer tables: those that its first join puts together.
 
-    None of a `null_safe` source: an outer join may add a NULL that no table holds.
+    None of a `null_safe` source: an outer join may add a NULL that no table holds. None of one row, which they are not.
     """
-    if source.null_safe:
+    if source.null_safe or source.is_one_row:
         return ()
     node, column = source.node, source.key.column
     while column is not None:
@@ -184,14 +188,27 @@ def _edges(join: Join, *, equivalence: bool) -> tuple[list[Edge], list[Reason]]:
             elif not join.is_deterministic:
                 refusals.append(stop(join, ReasonCode.NONDETERMINISTIC, str(part)))
             else:
-                source = _source(join, part, path, build, _COMPARISONS[part.kind][probe])
-                edges.append(_edge(source, part.children[probe], equivalence=equivalence))
+                source = _source(join, part, path, build, COMPARISONS[part.kind][probe])
+                probe_side = join.right if source.node is join.left else join.left
+                edges.append(_edge(source, probe_side, part.children[probe], equivalence=equivalence))
+    return edges, refusals
+
+
+def _scalar_edges(filter_: Filter, *, equivalence: bool) -> tuple[list[Edge], list[Reason]]:
+    edges: list[Edge] = []
+    refusals: list[Reason] = []
+    for each in scalars_of(filter_):
+        if filter_.is_deterministic:
+            source = Source(each.node, each.key, filter_, (), bound=each.bound)
+            edges.append(_edge(source, filter_.children[0], each.probe, equivalence=equivalence))
+        else:
+            refusals.append(stop(filter_, ReasonCode.NONDETERMINISTIC, str(each.part)))
     return edges, refusals
 
 
 def _sides(join: Join, part: Expression) -> tuple[int, int] | None:
     """Which child of a comparison is of the left and which of the right side; None for other conditions."""
-    if part.kind not in _COMPARISONS:
+    if part.kind not in COMPARISONS:
         return None
     left, right = set(join.left.output), set(join.right.output)
     first, second = (each.columns for each in part.children)
@@ -207,21 +224,19 @@ def _source(join: Join, part: Expression, path: tuple[int, ...], build: int, bou
     return Source(side, key, join, (*path, build), part.kind == "EqualNullSafe", bound)
 
 
-def _edge(source: Source, probe_key: Expression, *, equivalence: bool) -> Edge:
-    join = source.join
-    probe_side = join.right if source.node is join.left else join.left
+def _edge(source: Source, probe_side: Node, probe_key: Expression, *, equivalence: bool) -> Edge:
     column = probed_column(probe_key)
     if column is None:
-        found: list[Target | Reason] = [stop(join, ReasonCode.COMPUTED, str(probe_key))]
+        found: list[Target | Reason] = [stop(source.join, ReasonCode.COMPUTED, str(probe_key))]
     else:
         found = list(trace(probe_side, column, equivalence=equivalence))
     targets = tuple(each for each in found if isinstance(each, Target))
     stops = tuple(each for each in found if isinstance(each, Reason))
-    return Edge(join, source, probe_side, probe_key, targets, stops)
+    return Edge(source.join, source, probe_side, probe_key, targets, stops)
 
 
 def _edge_line(edge: Edge, names: PlanNames) -> str:
     targets = [names.column(each.column) for each in edge.targets]
     reached = [*targets, *(f"({each})" for each in edge.stops)]
     keys, probe = edge.source.described(names), names.expression(edge.probe_key)
-    return f"{edge.join.type} join: {probe} by {keys} -> {', '.join(reached)}"
+    return f"{edge.type} join: {probe} by {keys} -> {', '.join(reached)}"

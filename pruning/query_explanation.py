@@ -118,7 +118,7 @@ class QueryExplanation:
             *_builds_and_feeds(plan, sizes, kinds, names),
             tuple(
                 UnusedLine(
-                    each.edge.join.type,
+                    each.edge.type,
                     _keys(each.edge.source, names),
                     names.scans[each.target.relation.at],
                     each.target.name,
@@ -169,7 +169,7 @@ def _keys(source: Source, names: PlanNames) -> str:
 def _edges(graph: JoinGraph, names: PlanNames) -> tuple[EdgeLine, ...]:
     return tuple(
         EdgeLine(
-            each.join.type,
+            each.type,
             names.expression(each.probe_key),
             _keys(each.source, names),
             tuple(names.column(target.column) for target in each.targets),

@@ -16,7 +16,7 @@ class Expression:
 
     - `column`: the id of the column that it refers to; None for any other kind
     - `type`: the SQL type of a column or of what a cast gives; empty where it is not known
-    - `text`: the name of a column, the value of a literal
+    - `text`: the name of a column, the value of a literal, the place of a field in its struct, from 0
     """
 
     kind: str

@@ -270,3 +270,41 @@ def test_days_match_their_midnights_by_the_clock_of_the_session(spark, tmp_path,
         assert [("facts", kept, kept)] == files(result)
     finally:
         spark.conf.set("spark.sql.session.timeZone", before)
+
+
+@pytest.mark.parametrize(
+    ("condition", "kept"),
+    [
+        pytest.param("f.day >= (SELECT max(low) FROM {spans} WHERE kind < 'e')", 5, id="at-least"),
+        pytest.param("(SELECT min(low) FROM {spans} WHERE kind < 'e') > f.day", 2, id="less"),
+        pytest.param("f.day = (SELECT max(low) FROM {spans})", 1, id="equal"),
+        pytest.param("f.day = (SELECT low FROM {spans} WHERE kind = 'x')", 0, id="no-row"),
+        pytest.param("f.day < (SELECT low FROM {spans} WHERE kind = 'c')", 0, id="null"),
+        pytest.param(
+            "f.day BETWEEN (SELECT min(low) FROM {spans} WHERE kind < 'c')"
+            " AND (SELECT max(high) FROM {spans} WHERE kind < 'c')",
+            *(2,),
+            id="merged-subqueries",
+        ),
+    ],
+)
+@pytest.mark.parametrize("strategy", ["AUTO", "NONE"])
+def test_the_value_of_a_subquery_skips_files(pruned, condition, kept, strategy):
+    query = f"SELECT count(*), sum(amount), min(day), max(day) FROM {{facts}} f WHERE {condition}"
+    _, result = pruned(query, replace(OPTIONS, broadcast_strategy=strategy))
+    assert [("facts", kept, kept)] == files(result)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        pytest.param("f.day IS NOT DISTINCT FROM (SELECT low FROM {spans} WHERE kind = 'x')", id="null-without-a-row"),
+        pytest.param("f.day = (SELECT max(low) FROM {spans}) OR f.amount = 3", id="alternative"),
+        pytest.param("f.day + 1 = (SELECT max(low) FROM {spans})", id="computed"),
+        pytest.param("f.big < (SELECT max(low) FROM {spans})", id="made-wider-to-be-compared"),
+    ],
+)
+def test_the_value_of_a_subquery_skips_nothing_where_it_is_no_key_of_a_column(pruned, condition):
+    query = f"SELECT count(*), sum(amount) FROM {{facts}} f WHERE {condition}"
+    df, result = pruned(query, replace(OPTIONS, broadcast_strategy="NONE"))
+    assert df is result

@@ -7,8 +7,8 @@ ties) is chosen by a hash of the row and a `salt`, so that two runs may be made 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 from zlib import crc32
 
@@ -61,7 +61,7 @@ def value(expression: Expression, row: Values) -> Any:
     if expression.column is not None:
         return row[expression.column]
     if expression.kind == "Literal":
-        return int(expression.text)
+        return None if expression.text == "None" else int(expression.text)
     values = [value(each, row) for each in expression.children]
     match expression.kind:
         case "And" | "Or":
@@ -89,6 +89,10 @@ def rows_of(node: Node, lake: Lake, salt: int = 0) -> list[Row]:
     match node:
         case Passing():
             return below[0]
+        case Filter(condition=condition) if condition is not None and _has_scalar(condition):
+            values = iter([_scalar(rows_of(each, lake, salt)) for each in node.subqueries])
+            known = _with(condition, values)
+            return [row for row in below[0] if _holds(known, node.output, row)]
         case Filter(condition=condition):
             least = sum(len(rows_of(each, lake, salt)) for each in node.subqueries) % 3
             kept = [row for row in below[0] if not node.subqueries or row[0] is None or row[0] >= least]
@@ -105,6 +109,23 @@ def rows_of(node: Node, lake: Lake, salt: int = 0) -> list[Row]:
             return _joined(node, *below)
         case _:
             return _opaque(node, below[0], salt)
+
+
+def _has_scalar(condition: Expression) -> bool:
+    return condition.kind == "ScalarSubquery" or any(map(_has_scalar, condition.children))
+
+
+def _scalar(rows: Sequence[Row]) -> Any:
+    """The value of a subquery: NULL without a row; more than one would fail a query."""
+    return min(rows, key=repr)[0] if rows else None
+
+
+def _with(condition: Expression, values: Iterator[Any]) -> Expression:
+    """The condition with values in the place of subqueries, in the order of the plans."""
+    children = tuple(_with(each, values) for each in condition.children)
+    if condition.kind == "ScalarSubquery":
+        return Expression("Literal", (), None, "bigint", str(next(values)))
+    return replace(condition, children=children)
 
 
 def _holds(condition: Expression, output: Sequence[int], row: Row) -> bool:

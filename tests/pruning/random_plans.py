@@ -113,6 +113,7 @@ class RandomPlans:
             lambda: plans.passing("Sort", node),
             lambda: plans.other("Expand", node),
             lambda: plans.filter(node, at_least(at, 0), subqueries=(self._join(1, "Inner"),)),
+            lambda: self.compared_with_scalars(node, at),
         ]
         unsure: list[Callable[[], Node]] = [
             lambda: plans.other("GlobalLimit", node),
@@ -124,6 +125,14 @@ class RandomPlans:
             lambda: plans.project(node, *node.output, column(at), random=True),
         ]
         return self.random.choice(kinds if self.sure else kinds + unsure)()
+
+    def compared_with_scalars(self, node: Node, at: int) -> Node:
+        """Compared with one or two subqueries, of a sum or of a table that may have no row."""
+        kinds = self.random.choices(("EqualTo", "EqualNullSafe", *COMPARISONS), k=self.random.choice((1, 1, 2)))
+        tables = [self.plans.table("s") if self.random.random() < 0.6 else None for _ in kinds]
+        rows = tuple(each or self.plans.aggregate(self.plans.table("s")) for each in tables)
+        parts = [call(kind, column(at), call("ScalarSubquery")) for kind in kinds]
+        return self.plans.filter(node, *parts, subqueries=rows)
 
     def _condition(self, at: int) -> Expression:
         return self.random.choice([at_least(at, 1), call("IsNotNull", column(at)), call("IsNull", column(at))])
