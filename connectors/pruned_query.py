@@ -17,7 +17,7 @@ from connectors.plan_reader import SparkPlan, check_has_plan
 from connectors.pruned_scan import PrunedScan
 from connectors.query_run import QueryRun
 from connectors.spark_files import frame_of
-from pruning.filter_plan import FilterPlan
+from pruning.filter_plan import FilterPlan, Sizes, unused
 from pruning.options import PruningOptions
 from pruning.prune_report import PruneReport
 from pruning.query_explanation import QueryExplanation
@@ -31,24 +31,33 @@ logger = logging.getLogger("scanprune")
 
 @dataclass(slots=True)
 class PrunedQuery:
-    """The record of one pruned query: its scans with filters by `Relation.at`, and why there are no others."""
+    """The record of one pruned query: its scans with filters by `Relation.at`, and what went wrong on the way.
+
+    `known` are the sizes of its scans with filters, of which what is refused follows; `sizes` those without.
+    """
 
     plan: FilterPlan | None
     sizes: Mapping[int, int]
+    known: Sizes
     scans: Mapping[int, PrunedScan]
     reasons: tuple[Reason, ...]
+    options: PruningOptions
 
     @staticmethod
-    def untouched(reason: Reason) -> PrunedQuery:
+    def untouched(reason: Reason, options: PruningOptions) -> PrunedQuery:
         """The record of a query that was left as it is."""
-        return PrunedQuery(None, {}, {}, (reason,))
+        return PrunedQuery(None, {}, Sizes({}, (), ()), {}, (reason,), options)
 
     def explanation(self) -> QueryExplanation:
         """What is planned for each scan with a filter, from metadata alone."""
         if self.plan is None:
             return QueryExplanation.nothing(*self.reasons, ran_builds=True)
+        # It takes as long as finding the filters, and only who asks pays for it.
+        left = unused(self.plan.graph, self.known, self.options, self.sizes)
+        reasons = dict.fromkeys((*self.plan.graph.refusals, *self.reasons, *(each.reason for each in left)))
         tables = {at: table for at, scan in self.scans.items() for table in scan.explanation().tables}
-        return QueryExplanation.of(self.plan, self.sizes, tables, self.reasons, ran_builds=True)
+        plan = replace(self.plan, unused=left)
+        return QueryExplanation.of(plan, self.sizes, tables, tuple(reasons), ran_builds=True)
 
     def report(self) -> PruneReport:
         """The plan beside what the latest action measured."""
@@ -68,7 +77,7 @@ def prune_query(df: DataFrame, options: PruningOptions) -> tuple[DataFrame, Prun
     """`df` with filters on its scans, or `df` itself where no filter is worth it or pruning fails."""
     check_has_plan(df)
     if not options.enabled:
-        return df, PrunedQuery.untouched(Reason(ReasonCode.SWITCHED_OFF, _QUERY))
+        return df, PrunedQuery.untouched(Reason(ReasonCode.SWITCHED_OFF, _QUERY), options)
     # Whether the query itself is sound shows here, in Spark's own words.
     df._jdf.queryExecution().assertAnalyzed()  # noqa: SLF001 - plans have no public door
     try:
@@ -77,7 +86,7 @@ def prune_query(df: DataFrame, options: PruningOptions) -> tuple[DataFrame, Prun
         logger.debug("Pruning the query failed", exc_info=True)
         reason = Reason(ReasonCode.PRUNING_FAILED, _QUERY, one_line(error))
         logger.warning("Reading without pruning: %s", reason)
-        return df, PrunedQuery.untouched(reason)
+        return df, PrunedQuery.untouched(reason, options)
 
 
 def _pruned(df: DataFrame, options: PruningOptions) -> tuple[DataFrame, PrunedQuery]:
@@ -85,8 +94,8 @@ def _pruned(df: DataFrame, options: PruningOptions) -> tuple[DataFrame, PrunedQu
     query = QueryRun.of(plan, options)
     sizes = query.run()
     scans = {at: scan for at, scan in query.scans.items() if at not in query.kept}
-    filters = FilterPlan(query.graph, tuple(query.levels), tuple(query.reasons), query.unused)
-    record = PrunedQuery(filters, sizes, scans, tuple(query.reasons))
+    filters = FilterPlan(query.graph, tuple(query.levels), tuple(query.reasons))
+    record = PrunedQuery(filters, sizes, query.known(), scans, tuple(query.reasons), options)
     # That a side of a join is not fit to be run beforehand is no trouble: nobody asked for it.
     warn("a query", [each for each in record.reasons if each.code is not ReasonCode.UNREPEATABLE_KEYS])
     if not (scans or query.kept):

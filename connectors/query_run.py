@@ -21,7 +21,7 @@ from connectors.query_builds import Asked, Built, QueryBuilds
 from connectors.zone_keys import has_few_keys, leaves_out, plan_column, zone_keys
 from pruning.bounds import bounded
 from pruning.broadcast import BroadcastStrategy, broadcast_sides
-from pruning.filter_plan import Feed, FeedId, Sizes, Unused, is_bounded, next_feeds, unused
+from pruning.filter_plan import Feed, FeedId, Sizes, is_bounded, next_feeds
 from pruning.intervals import BoolArray
 from pruning.join_graph import JoinGraph, Source
 from pruning.key_summary import KeySummary
@@ -52,7 +52,6 @@ class QueryRun:
     kept: set[int] = field(default_factory=set)
     levels: list[tuple[Feed, ...]] = field(default_factory=list)
     reasons: dict[Reason, None] = field(default_factory=dict)
-    unused: tuple[Unused, ...] = ()
     _keys: dict[int, dict[int, list[KeySummary]]] = field(default_factory=dict)
     _sizes: dict[int, int] = field(default_factory=dict)
     _tables: dict[int, PlanTable | Reason] = field(default_factory=dict)
@@ -75,11 +74,9 @@ class QueryRun:
         done: set[FeedId] = set()
         is_pinned = False
         while True:
-            known = self._known()
+            known = self.known()
             feeds, _ = next_feeds(self.graph, known, done, self.options)
             if not feeds:
-                self.unused = unused(self.graph, known, self.options, sizes)
-                self.reasons.update(dict.fromkeys(each.reason for each in self.unused))
                 return sizes
             if not is_pinned:
                 # What it costs is paid only where something is to be run, and may leave less to run.
@@ -96,7 +93,8 @@ class QueryRun:
         sides = broadcast_sides(self.plan.root, self._row_bytes, self._broadcast_limit(), self._strategy)
         return self.plan.replaced(self.plan.root, self.others, sides)
 
-    def _known(self) -> Sizes:
+    def known(self) -> Sizes:
+        """What is known of the scans at this moment."""
         return Sizes(self._sizes, self._files, self.scans, self.kept, self._has_few_keys)
 
     def _has_few_keys(self, source: Source, target: Target) -> bool:
@@ -151,7 +149,7 @@ class QueryRun:
     def _from_build(self, feed: Feed, built: Built) -> KeySummary | Reason:
         keys = built.keys
         if isinstance(keys, Reason):
-            if keys.code not in _NOT_DONE or not is_bounded(feed.source, feed.target, self._known()):
+            if keys.code not in _NOT_DONE or not is_bounded(feed.source, feed.target, self.known()):
                 return keys
             self.reasons[keys] = None
             return self._from_metadata(feed)
