@@ -1,0 +1,88 @@
+"""A Spark Connect session: `prune()` and `explain()` refuse in one line, and `pruned_read()` gives the rows.
+
+The server is started from pyspark's own jars, by a process of its own: a session with a JVM runs in this one.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+SCRIPT = """
+import json
+import sys
+from delta import configure_spark_with_delta_pip
+from pyspark.sql import SparkSession
+from pruning import explain, prune, pruned_read, report
+from pruning.errors import PruningError
+
+folder = sys.argv[1]
+builder = SparkSession.builder.remote("local[2]").config("spark.databricks.delta.snapshotPartitions", "2")
+builder = builder.config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
+builder = builder.config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
+builder = builder.config("spark.sql.shuffle.partitions", "2").config("spark.ui.enabled", "false")
+spark = configure_spark_with_delta_pip(builder).getOrCreate()
+found = {}
+
+
+def message(run):
+    try:
+        run()
+    except PruningError as error:
+        return [type(error).__name__, str(error)]
+
+
+sales = {format_: f"{folder}/{format_}_sales" for format_ in ("delta", "parquet")}
+days = spark.read.format("delta").load(f"{folder}/delta_days").where("month = 2")
+joined = spark.read.format("delta").load(sales["delta"]).join(days, "day")
+found["prune"], found["explain"] = message(lambda: prune(joined)), message(lambda: explain(joined))
+for format_, path in sales.items():
+    whole = spark.read.format(format_).load(path)
+    for name, keys in {"values": list(range(20, 30)), "frame": days.select("day")}.items():
+        read = pruned_read(spark, path, keys={"day": keys})
+        rows = [sorted(map(tuple, df.join(days, "day").collect())) for df in (whole, read)]
+        exact = pruned_read(spark, path, keys={"day": keys}, exact=True)
+        codes = sorted({reason.code.name for table in explain(read).tables for reason in table.reasons})
+        found[f"{format_} {name}"] = [rows[0] == rows[1], len(rows[0]), exact.count(), codes]
+print("answer", json.dumps(found))
+"""
+
+
+@pytest.fixture
+def lake(spark, tmp_path) -> str:
+    sales = spark.range(0, 1200, 1, 6).selectExpr("cast(id div 20 AS int) AS day", "id AS amount")
+    days = spark.range(0, 60, 1, 1).selectExpr("cast(id AS int) AS day", "cast(id div 10 AS int) AS month")
+    for format_ in ("delta", "parquet"):
+        sales.write.format(format_).save(str(tmp_path / f"{format_}_sales"))
+    days.write.format("delta").save(str(tmp_path / "delta_days"))
+    return str(tmp_path)
+
+
+def test_prune_names_the_way_that_works_and_that_way_works(lake):
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, lake],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=280,
+        cwd=Path(__file__).parents[2],
+    )
+    answers = [line.removeprefix("answer ") for line in done.stdout.splitlines() if line.startswith("answer ")]
+    assert 1 == len(answers), done.stderr[-2000:]
+    found = json.loads(answers[0])
+    for asked in ("prune", "explain"):
+        kind, text = found.pop(asked)
+        assert "UnsupportedSessionError" == kind
+        assert "Spark Connect" in text
+        assert "pruned_read()" in text
+        assert "\n" not in text
+    assert 4 == len(found)
+    for is_equal, joined, exact, codes in found.values():
+        assert (True, 200, 200) == (is_equal, joined, exact)
+        assert "NO_JVM" in codes

@@ -1,0 +1,144 @@
+"""Whatever is committed meanwhile, builds, decisions and the query read one version of each table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from connectors.query_builds import QueryBuilds
+from pruning import explain, prune
+from tests.queries.star import OPTIONS
+
+pytestmark = pytest.mark.spark
+
+FILES, DAYS_PER_FILE = 6, 10
+# The build is read once for its keys and once more by the query.
+TWICE = replace(OPTIONS, min_probe_bytes=0, broadcast_strategy="NONE")
+ONCE = replace(TWICE, broadcast_strategy="AUTO")
+
+
+class Lake:
+    """Sales clustered by day, and days with their months, in one format."""
+
+    def __init__(self, spark, format_: str, folder: str) -> None:
+        self.spark, self.format = spark, format_
+        self.sales, self.days = f"{folder}/sales", f"{folder}/days"
+        rows = FILES * DAYS_PER_FILE * 20
+        self.write(self.sales, spark.range(0, rows, 1, FILES).selectExpr("cast(id div 20 AS int) AS day", "id"))
+        self.write(self.days, self.months("day div 10"))
+
+    def months(self, month: str):
+        days = self.spark.range(0, FILES * DAYS_PER_FILE, 1, 1).selectExpr("cast(id AS int) AS day")
+        return days.selectExpr("day", f"cast({month} AS int) AS month")
+
+    def write(self, path: str, df, mode: str = "error") -> None:
+        df.write.format(self.format).mode(mode).save(path)
+
+    @property
+    def query(self) -> str:
+        return f"""
+            SELECT s.day, month, count(*), sum(s.id) FROM {self.format}.`{self.sales}` s
+            JOIN {self.format}.`{self.days}` d ON s.day = d.day WHERE month = 2 GROUP BY 1, 2"""
+
+    def rows(self, df) -> list[tuple[object, ...]]:
+        return sorted(map(tuple, df.collect()))
+
+
+def appended(lake: Lake) -> None:
+    """Days of other months become days of the month that is asked for, and days of that month get more sales."""
+    lake.write(lake.days, lake.months("2").where("day IN (3, 55)"), "append")
+    lake.write(lake.sales, lake.spark.sql("SELECT cast(25 AS int) AS day, 100000L AS id"), "append")
+
+
+def days_overwritten(lake: Lake) -> None:
+    lake.write(lake.days, lake.months("7 - day div 10"), "overwrite")
+
+
+def sales_overwritten(lake: Lake) -> None:
+    shifted = lake.spark.range(0, 1200, 1, 2).selectExpr("cast(59 - id div 20 AS int) AS day", "id + 7 AS id")
+    lake.write(lake.sales, shifted, "overwrite")
+
+
+def optimised(lake: Lake) -> None:
+    """All files become one."""
+    lake.spark.sql(f"OPTIMIZE delta.`{lake.sales}`").collect()
+    lake.spark.sql(f"OPTIMIZE delta.`{lake.days}`").collect()
+
+
+def deleted(lake: Lake) -> None:
+    lake.spark.sql(f"DELETE FROM delta.`{lake.sales}` WHERE day = 21")
+    lake.spark.sql(f"DELETE FROM delta.`{lake.days}` WHERE day = 22")
+
+
+CASES = [
+    pytest.param("delta", each, TWICE, id=f"delta-{each.__name__}")
+    for each in (appended, days_overwritten, sales_overwritten, optimised, deleted)
+] + [
+    pytest.param("parquet", appended, TWICE, id="parquet-appended"),
+    pytest.param("delta", appended, ONCE, id="delta-appended-rows-kept"),
+    pytest.param("parquet", appended, ONCE, id="parquet-appended-rows-kept"),
+]
+
+
+# 28, 29, 47: a build that is executed as a job of its own gets its own snapshot.
+@pytest.mark.parametrize(("format_", "commit", "options"), CASES)
+def test_between_pruning_and_the_action(spark, tmp_path, format_, commit: Callable[[Lake], None], options):
+    lake = Lake(spark, format_, str(tmp_path))
+    expected = lake.rows(spark.sql(lake.query))
+    result = prune(spark.sql(lake.query), options=options)
+    assert [(1, FILES)] == [
+        (it.files_kept, it.files_total) for it in explain(result).tables if it.table.startswith("sales")
+    ]
+    commit(lake)
+    assert expected == lake.rows(result)
+    assert DAYS_PER_FILE == len(expected)
+    if commit is not optimised:
+        assert expected != lake.rows(spark.sql(lake.query))
+
+
+@pytest.mark.parametrize(("format_", "commit", "options"), CASES)
+def test_between_the_build_and_the_decision(
+    spark, tmp_path, monkeypatch, format_, commit: Callable[[Lake], None], options
+):
+    lake = Lake(spark, format_, str(tmp_path))
+    expected = lake.rows(spark.sql(lake.query))
+    run, commits = QueryBuilds.run, []
+
+    def run_and_commit(self, asked):
+        found = run(self, asked)
+        if not commits:
+            commits.append(commit(lake))
+        return found
+
+    monkeypatch.setattr(QueryBuilds, "run", run_and_commit)
+    result = prune(spark.sql(lake.query), options=options)
+    assert [None] == commits
+    assert [1] == [it.files_kept for it in explain(result).tables if it.table.startswith("sales")]
+    assert expected == lake.rows(result)
+
+
+@pytest.mark.parametrize("commit", [days_overwritten, sales_overwritten], ids=lambda each: each.__name__)
+def test_files_that_are_gone_are_an_error_and_no_other_rows(spark, tmp_path, commit):
+    """Parquet keeps no older versions: what is overwritten cannot be read any more."""
+    lake = Lake(spark, "parquet", str(tmp_path))
+    result = prune(spark.sql(lake.query), options=TWICE)
+    commit(lake)
+    with pytest.raises(Exception, match=r"FAILED_READ_FILE|does not exist"):
+        result.collect()
+
+
+def test_a_table_joined_with_its_own_older_version(spark, tmp_path):
+    lake = Lake(spark, "delta", str(tmp_path))
+    sales_overwritten(lake)
+    lake.spark.sql(f"OPTIMIZE delta.`{lake.sales}`").collect()
+    query = f"""
+        SELECT a.day, count(*), sum(b.id) FROM delta.`{lake.sales}` VERSION AS OF 0 a
+        JOIN delta.`{lake.sales}` VERSION AS OF 1 b ON a.day = b.day
+        JOIN delta.`{lake.days}` d ON a.day = d.day WHERE month = 2 GROUP BY 1"""
+    expected = lake.rows(spark.sql(query))
+    result = prune(spark.sql(query), options=TWICE)
+    assert expected == lake.rows(result)
+    versions = {it.version: (it.files_kept, it.files_total) for it in explain(result).tables}
+    assert {0: (1, FILES), 1: (1, 2)} == versions
