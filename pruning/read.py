@@ -130,7 +130,7 @@ def explain(
     """
     _check_switch("run_builds", run_builds)
     _check(None, options)
-    record = getattr(df, _RECORD, None)
+    record = _found(df)
     if record is None:
         _check_frame(df, "explain")
         return _explained(df, _options(df, options), run_builds=run_builds)
@@ -173,8 +173,13 @@ def _check_frame(df: object, asked: str) -> None:
         raise InvalidDataFrameError(msg)
 
 
+def _found(df: object) -> Any:
+    """What was recorded with a DataFrame; as its attribute any name may be a column."""
+    return getattr(df, "__dict__", {}).get(_RECORD)
+
+
 def _record(df: DataFrame, asked: str) -> Any:
-    record = getattr(df, _RECORD, None)
+    record = _found(df)
     if record is None:
         msg = f"Cannot {asked} a DataFrame that prune() or pruned_read() did not return: pass the very one it returned"
         raise NotPrunedReadError(msg)

@@ -140,5 +140,6 @@ def test_a_table_joined_with_its_own_older_version(spark, tmp_path):
     expected = lake.rows(spark.sql(query))
     result = prune(spark.sql(query), options=TWICE)
     assert expected == lake.rows(result)
-    versions = {it.version: (it.files_kept, it.files_total) for it in explain(result).tables}
+    sales = [it for it in explain(result).tables if it.table.startswith("sales")]
+    versions = {it.version: (it.files_kept, it.files_total) for it in sales}
     assert {0: (1, FILES), 1: (1, 2)} == versions
