@@ -62,7 +62,9 @@ class _Known:
     def _allowed(self, feed: Feed) -> KeySummary | Reason:
         source = feed.source
         if source.id not in self._keys:
-            zones = zones_of(source.node, source.key)
+            # In a narrower type than the one in which it is compared, a bound would end where that type does.
+            is_widened = source.bound is not None and source.key.column is None
+            zones = () if is_widened else zones_of(source.node, source.key)
             name = str(source.key)
             self._keys[source.id] = zone_keys(zones, self._table, lambda _: None, name, self.options)
         found = self._keys[source.id]

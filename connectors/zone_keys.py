@@ -31,6 +31,8 @@ def zone_keys(
 
     `kept_of` gives for a scan that is pruned already which of its table's files it reads; `name` is for messages.
     """
+    if not zones:
+        return Reason(ReasonCode.COMPUTED, name)
     domains: list[Domain] = []
     rows = 0
     for zone in zones:

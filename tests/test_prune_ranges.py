@@ -308,3 +308,19 @@ def test_the_value_of_a_subquery_skips_nothing_where_it_is_no_key_of_a_column(pr
     query = f"SELECT count(*), sum(amount) FROM {{facts}} f WHERE {condition}"
     df, result = pruned(query, replace(OPTIONS, broadcast_strategy="NONE"))
     assert df is result
+
+
+# Seen red: explain() failed where no file holds the values of a key.
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT f.* FROM {facts} f JOIN {spans} s ON f.day = s.low + 1 WHERE kind = 'a'",
+        "SELECT f.* FROM {facts} f JOIN (SELECT min(low) k FROM {spans}) s ON f.day >= k",
+        "SELECT f.* FROM {facts} f WHERE f.day = (SELECT max(low) FROM {spans})",
+        "SELECT f.* FROM {facts} f JOIN {spans} s ON f.big < s.low",
+    ],
+    ids=["computed", "aggregated", "subquery", "wider"],
+)
+def test_a_dry_run_plans_keys_that_no_file_holds(spark, tables, query):
+    text = query.format(**{name: f"{tables}{name}" for name in ("facts", "spans")})
+    assert ["facts"] == [each.scan for each in explain(spark.sql(text), options=OPTIONS).feeds]
