@@ -8,6 +8,10 @@ PYTEST := $(VENV_PYTHON) -m pytest
 # Files of tests are dealt out to so many processes, each with a Spark of its own; 0 runs all in this one.
 WORKERS ?= 2
 SPREAD := -n $(WORKERS) --dist loadfile
+# What `make fuzz` queries: each seed makes a few tables, and so many queries over them.
+FIRST := $(shell date +%s)
+SEEDS ?= $(FIRST)-$(shell expr $(FIRST) + 39)
+QUERIES ?= 50
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -45,8 +49,9 @@ check: java lint types doctest test ## what CI runs
 bench: java $(INSTALLED) ## measure, and write JSON and a table
 	$(VENV_PYTHON) -m benchmarks.run $(ARGS)
 
-fuzz: $(INSTALLED) ## the laws with many more examples, other ones each time
+fuzz: java $(INSTALLED) ## the laws with many more examples, and random queries; other ones each time
 	$(PYTEST) -m "not spark" --hypothesis-profile=fuzz --timeout=3600 tests/pruning $(ARGS)
+	SCANPRUNE_SEEDS=$(SEEDS) SCANPRUNE_QUERIES=$(QUERIES) $(PYTEST) -n $(WORKERS) tests/oracle/test_random_queries.py $(ARGS)
 
 readme: $(INSTALLED) ## put what the benchmarks recorded into README.md
 	$(VENV_PYTHON) -m benchmarks.readme_table

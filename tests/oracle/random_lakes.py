@@ -1,0 +1,196 @@
+"""Random tables from a seed: a few that share values, in several files each, Delta and Parquet."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+from deltalake import write_deltalake
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from tests.oracle.draws import Draws
+from tests.oracle.lakes import Layout, write
+from tests.oracle.random_cases import DRAW
+
+# What a column holds, and what its values are called below.
+TYPES: Mapping[str, pa.DataType] = {kind: type_ for kind, (type_, _) in DRAW.items()}
+INTEGERS, EXACT = ("small", "int", "long"), ("small", "int", "long", "money")
+TEMPORAL = ("day", "at", "wall")
+FAMILIES = (("int", "int", "long", "int", "small", "money", "real"), TEMPORAL, ("text",), ("raw",))
+
+_PLAIN = ("k", "m", "x", "y", "z", "w", "v")
+_HOSTILE = ("a.b", "UPPER", "tick`tick", "select", "\u00e4\U0001f600", "it's", "a")
+# Delta takes these only where it maps columns.
+_SPACED = ("b c", 'say "x"', "x=1", "(paren)", "comma,", "semi;colon", "new\nline")
+_FORBIDDEN = frozenset(" ,;{}()\n\t=")
+_EPOCH = date(1970, 1, 1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """One table: `kinds` of its columns by name, its rows, and how they lie.
+
+    - `sorted_by`: the column whose values files hold one after the other; empty where none is
+    - `writer`: `parquet`, `delta` (as Spark writes it), `delta-rs`, or `deleted`: Delta with deletion vectors
+    """
+
+    name: str
+    kinds: Mapping[str, str]
+    rows: pa.Table
+    file_rows: int
+    group_rows: int
+    writer: str
+    sorted_by: str = ""
+    partition_by: str = ""
+
+    def __repr__(self) -> str:
+        columns = ", ".join(f"{name!r} {TYPES[kind]}" for name, kind in self.kinds.items())
+        laid = f"{len(self.rows)} rows, {self.file_rows} a file, {self.group_rows} a row group"
+        cut = f", sorted by {self.sorted_by!r}" if self.sorted_by else ""
+        cut += f", partitioned by {self.partition_by!r}" if self.partition_by else ""
+        return f"{self.name} ({columns}): {self.writer}, {laid}{cut}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RandomLake:
+    """Tables, and for each kind of column the few values that all draw from, so that keys hit and miss."""
+
+    tables: tuple[Table, ...]
+    pools: Mapping[str, Sequence[Any]]
+
+
+def random_lake(seed: int) -> RandomLake:
+    """The tables of a seed: one or two larger ones that are clustered by a key, and some smaller ones."""
+    draws = Draws(f"lake {seed}")
+    pools = _pools(draws)
+    families = (FAMILIES[0], draws.choice(FAMILIES))
+    facts = 1 + draws.below(2)
+    count = facts + 1 + draws.below(3)
+    tables = tuple(_table(draws, f"t{at}", pools, families, is_fact=at < facts) for at in range(count))
+    return RandomLake(tables, pools)
+
+
+def _pools(draws: Draws) -> dict[str, list[Any]]:
+    numbers = draws.sample(range(-100, 160), 12 + draws.below(20))
+    days = [_EPOCH + timedelta(days=each) for each in numbers]
+    midnights = [datetime.combine(each, time(), timezone.utc) for each in days]
+    moments = [*midnights, *(each + timedelta(microseconds=1 + draws.below(1500)) for each in midnights[::3])]
+    random = draws._random
+    real = [float(each) for each in numbers]
+    pools: dict[str, list[Any]] = {
+        "small": [each for each in numbers if each < 128] + [-128, 127],
+        "int": [*numbers, -(2**31), 2**31 - 1],
+        "long": [*numbers, 2**53 + 1, -(2**63), 2**63 - 1],
+        "money": [*map(Decimal, numbers), *(Decimal(each) / 4 for each in numbers[::3])],
+        "real": [*real, *real, *(each / 8 for each in real[::4]), -0.0, 0.0, math.nan, math.inf, 1e300],
+        "single": [*real, -0.0, math.nan, 2.0**-149],
+        "day": [*days, date(1, 1, 1), date(1582, 10, 4), date(9999, 12, 31)],
+        "at": moments,
+        "wall": [each.replace(tzinfo=None) for each in moments],
+    }
+    for kind in ("wide", "text", "raw", "flag"):
+        pools[kind] = [DRAW[kind][1](random) for _ in range(20)]
+    pools["text"] += [str(each) for each in numbers[::2]]
+    return pools
+
+
+def _table(draws: Draws, name: str, pools: Mapping[str, Sequence[Any]], families: Any, *, is_fact: bool) -> Table:
+    kinds = [draws.choice(families[0]), draws.choice(families[1])]
+    kinds += [draws.choice(list(TYPES)) for _ in range(1 + draws.below(3))]
+    count = 60 + draws.below(90) if is_fact else draws.choice((0, 1, 5, 12, 12, 20, 30, 30))
+    writer = draws.choice(("parquet",) * 5 + ("delta-rs",) * 4 + ("delta", "deleted"))
+    names = _names(draws, len(kinds), is_delta_rs=writer == "delta-rs")
+    sorted_by = names[draws.below(2)] if is_fact or draws.chance(40) else ""
+    columns = {"id": "int", **dict(zip(names, kinds, strict=True))}
+    values = {each: _values(draws, pools[kind], count, kind) for each, kind in columns.items() if each != "id"}
+    order = list(range(count))
+    if sorted_by:
+        order.sort(key=lambda at: sort_key(values[sorted_by][at]))
+    arrays = [pa.array(range(count), pa.int32())]
+    arrays += [pa.array([values[each][at] for at in order], TYPES[columns[each]]) for each in names]
+    file_rows = draws.choice((8, 15, 30)) if is_fact else draws.choice((1000, 1000, 10))
+    # Of other names a folder's differs.
+    partitions = [each for each in names if columns[each] in ("int", "small", "day") and each.isidentifier()]
+    partition_by = draws.choice(partitions) if partitions and draws.chance(20) and writer != "deleted" else ""
+    rows = pa.table(arrays, list(columns))
+    return Table(name, columns, rows, file_rows, draws.choice((5, 10, 1000)), writer, sorted_by, partition_by)
+
+
+def _names(draws: Draws, count: int, *, is_delta_rs: bool) -> list[str]:
+    if draws.chance(60):
+        return list(_PLAIN[:count])
+    return draws.sample(_HOSTILE if is_delta_rs else (*_HOSTILE, *_SPACED), count)
+
+
+def _values(draws: Draws, pool: Sequence[Any], count: int, kind: str) -> list[Any]:
+    nulls = draws.choice((0, 10, 40)) if count else 0
+    # Few of the values, so that some of the other tables' keys are missing here.
+    own = draws.sample(pool, len(pool) if kind == "flag" else max(3, len(pool) * 2 // 3))
+    return [None if draws.chance(nulls) else draws.choice(own) for _ in range(count)]
+
+
+def sort_key(value: Any) -> Any:
+    """NULL first, then as Spark orders values."""
+    if value is None:
+        return (0,)
+    if isinstance(value, float):
+        return (1, value != value, value)  # noqa: PLR0124 - NaN is greatest, as in Spark
+    return (1, value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value)
+
+
+def stored(spark: SparkSession, folder: Path, table: Table) -> DataFrame:
+    """The table, written below `folder`, as Spark reads it."""
+    path = folder / table.name
+    match table.writer:
+        case "parquet":
+            return _parquet(spark, path, table)
+        case "delta-rs":
+            parts = [table.partition_by] if table.partition_by else None
+            for at in range(0, max(1, len(table.rows)), table.file_rows):
+                rows = table.rows.slice(at, table.file_rows)
+                write_deltalake(str(path), rows, mode="append", partition_by=parts)
+        case _:
+            _delta(spark, path, table)
+    return spark.read.format("delta").load(str(path))
+
+
+def _parquet(spark: SparkSession, path: Path, table: Table) -> DataFrame:
+    path.mkdir()
+    for number, at in enumerate(range(0, len(table.rows), table.file_rows)):
+        rows = table.rows.slice(at, table.file_rows)
+        if table.partition_by:
+            schema = pa.schema([table.rows.schema.field(table.partition_by)])
+            name = f"part{number}-{{i}}.parquet"
+            partitioning = ds.partitioning(schema, flavor="hive")
+            options = {"existing_data_behavior": "overwrite_or_ignore", "max_rows_per_group": table.group_rows}
+            ds.write_dataset(rows, path, format="parquet", partitioning=partitioning, basename_template=name, **options)
+        else:
+            pq.write_table(rows, path / f"part{number}.parquet", row_group_size=table.group_rows)
+    schema = from_arrow_schema(table.rows.schema, prefer_timestamp_ntz=True)
+    return spark.read.schema(schema).parquet(str(path))
+
+
+def _delta(spark: SparkSession, path: Path, table: Table) -> None:
+    options = {}
+    if any(_FORBIDDEN & set(name) for name in table.kinds):
+        options["delta.columnMapping.mode"] = "name"
+    rows = table.rows
+    if table.writer == "deleted":
+        options["delta.enableDeletionVectors"] = "true"
+        # Rows that a deletion vector hides stay in the files, and in their statistics.
+        gone = rows.slice(0, min(len(rows), 3)).set_column(0, "id", pa.array([-1] * min(len(rows), 3), pa.int32()))
+        rows = pa.concat_tables([rows, gone])
+    parts = (table.partition_by,) if table.partition_by else ()
+    confs = {"spark.sql.shuffle.partitions": "1"}
+    write(spark, path, "delta", rows, Layout(table.file_rows, table.group_rows, parts), options=options, confs=confs)
+    if table.writer == "deleted":
+        spark.sql(f"DELETE FROM delta.`{path}` WHERE id = -1").collect()

@@ -1,0 +1,265 @@
+"""Random queries over a random lake: SQL that Spark and DuckDB read alike, whose rows no choice of theirs changes.
+
+Every relation is a whole SELECT, whose columns have names of their own. Names are quoted as in standard SQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from pruning import PruningOptions
+from tests.oracle.draws import Draws
+from tests.oracle.random_joins import MOST_ROWS, Joins
+from tests.oracle.random_lakes import EXACT, INTEGERS, RandomLake, Table
+from tests.oracle.random_relations import Column, Operators, Relation, listed, quoted
+from tests.oracle.random_values import comparison, is_probed, literal, predicate
+
+_SPARKS_BLOOM = "spark.sql.optimizer.runtime.bloomFilter."
+
+
+@dataclass(frozen=True, slots=True)
+class Must:
+    """A filter that has to be there: `keys` is the SQL of all keys that the clustered column of `table` may hold."""
+
+    table: Table
+    keys: str
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One case: its text, what it is pruned with, and how Spark runs it."""
+
+    sql: str
+    options: PruningOptions
+    confs: Mapping[str, str]
+    must: Must | None
+
+
+def random_query(lake: RandomLake, draws: Draws) -> Query:
+    """The query that the draws lead to."""
+    confs, shape = _confs(draws), draws.choice(("tree", "aimed", "aimed", "aimed", "plain"))
+    options = _plain_options(draws) if shape == "plain" else _options(draws)
+    ops = Operators(lake, draws)
+    queries = _Queries(lake, draws, ops, Joins(lake, draws, ops))
+    pairs = _prunable(lake)
+    exact = [each for each in pairs if _is_exact(*each)]
+    if shape == "plain" and exact:
+        sql, must = queries.plain(*draws.choice(exact))
+        return Query(sql, options, confs, must)
+    return Query(queries.query(draws.choice(pairs) if shape != "tree" and pairs else None), options, confs, None)
+
+
+def _prunable(lake: RandomLake) -> list[tuple[Table, Table, str]]:
+    """Clustered tables of several files, each with a smaller one and a column of it that is like the clustered one."""
+    return [
+        (fact, dim, key)
+        for fact in lake.tables
+        if fact.sorted_by and len(fact.rows) > fact.file_rows
+        for dim in lake.tables
+        if dim is not fact and 0 < len(dim.rows) <= len(fact.rows) // 2
+        for key, kind in dim.kinds.items()
+        if is_probed(fact.kinds[fact.sorted_by], kind)
+    ]
+
+
+def _is_exact(fact: Table, dim: Table, key: str) -> bool:
+    """True where the files of the one that hold a key are known beforehand, and the other surely reads less."""
+    known = fact.writer != "deleted" and dim.kinds[key] in (*EXACT, "day")
+    return known and len(dim.rows) <= dim.file_rows
+
+
+def _confs(draws: Draws) -> dict[str, str]:
+    confs = {"spark.sql.adaptive.enabled": draws.choice(("true", "false"))}
+    confs["spark.sql.autoBroadcastJoinThreshold"] = draws.choice(("10485760", "-1"))
+    confs["spark.sql.join.preferSortMergeJoin"] = draws.choice(("true", "false"))
+    if draws.chance(10):
+        confs["spark.sql.optimizer.dynamicPartitionPruning.enabled"] = "false"
+    if draws.chance(10):
+        # Spark's own filter of rows beside ours.
+        confs[f"{_SPARKS_BLOOM}applicationSideScanSizeThreshold"] = "0"
+        confs[f"{_SPARKS_BLOOM}creationSideThreshold"] = "1g"
+        confs["spark.sql.autoBroadcastJoinThreshold"] = "-1"
+    return confs
+
+
+def _options(draws: Draws) -> PruningOptions:
+    options = PruningOptions(
+        min_probe_bytes=draws.choice((0, 0, 0, 0, 0, 6000)),
+        broadcast_strategy=draws.choice(("AUTO", "AUTO", "RUNTIME_ONLY", "NONE")),
+    )
+    if draws.chance(50):
+        return options
+    return replace(
+        options,
+        max_build_keys=draws.choice((10_000_000, 10_000_000, 1, 4)),
+        max_build_bytes=draws.choice((150 << 20, 150 << 20, 16, 300)),
+        max_build_scan_bytes=draws.choice((150 << 20, 150 << 20, 6000)),
+        max_ranges=draws.choice((64, 1, 2)),
+        max_in_list=draws.choice((500, 0, 3)),
+        max_footers=draws.choice((1000, 0, 2)),
+        bloom_fpp=draws.choice((0.01, 0.4)),
+        min_filter_ratio=draws.choice((0.5, 0.0, 1.0)),
+    )
+
+
+def _plain_options(draws: Draws) -> PruningOptions:
+    return PruningOptions(
+        min_probe_bytes=0,
+        broadcast_strategy=draws.choice(("AUTO", "RUNTIME_ONLY", "NONE")),
+        max_in_list=draws.choice((500, 0)),
+        min_filter_ratio=draws.choice((0.5, 0.0, 1.0)),
+    )
+
+
+@dataclass(slots=True)
+class _Queries:
+    lake: RandomLake
+    draws: Draws
+    ops: Operators
+    joins: Joins
+    _shared: list[tuple[str, Relation]] = field(default_factory=list)
+
+    def query(self, aim: tuple[Table, Table, str] | None) -> str:
+        """A tree of joins, with what may lie around it; with an `aim`, keys of the one for the other at its top."""
+        depth = self.draws.choice((1, 1, 1, 2, 2, 3))
+        if self.draws.chance(20):
+            self._shared.append((self.ops.name("s"), self._relation(depth - 1)))
+        made = self._joined(depth) if aim is None else self._aimed(*aim)
+        while self.draws.chance(35):
+            made = self._above(made)
+        if made.rows > MOST_ROWS:
+            made = self.ops.group(made)
+        if self.draws.chance(30):
+            made = self.ops.narrow(made)
+        parts = ", ".join(f"{name} AS ({shared.sql})" for name, shared in self._shared)
+        return f"WITH {parts} {made.sql}" if parts else made.sql
+
+    def _aimed(self, fact: Table, dim: Table, key: str) -> Relation:
+        """A clustered table below anything, joined in any way with a smaller one that is filtered."""
+        left = self._of_table(fact, list(fact.kinds))
+        one = left.columns[list(fact.kinds).index(fact.sorted_by)]
+        right = self._of_table(dim, list(dim.kinds))
+        other = right.columns[list(dim.kinds).index(key)]
+        if self.draws.chance(80):
+            right = self.ops.filter(right)
+        while self.draws.chance(60):
+            above = self._above(left)
+            left = above if one in above.columns else left
+        if self.draws.chance(40):
+            left, right, one, other = right, left, other, one
+        return self.joins.joined_by(left, right, one, other)
+
+    def plain(self, fact: Table, dim: Table, key: str) -> tuple[str, Must]:
+        """A clustered table joined with a filtered smaller one."""
+        key = quoted(key)
+        facts = [Column(f"f.{quoted(name)}", kind) for name, kind in fact.kinds.items()]
+        dims = [Column(f"d.{quoted(name)}", kind) for name, kind in dim.kinds.items()]
+        # Of the other kinds Spark may know that a test leaves out nothing.
+        tested = [(each.name, each.kind) for each in dims if each.kind not in ("small", "flag")]
+        where = comparison(self.draws, self.lake.pools, *self.draws.choice(tested))
+        on = f"f.{quoted(fact.sorted_by)} = d.{key}"
+        form = self.draws.choice(("JOIN", "LEFT", "EXISTS", "IN", "GROUP"))
+        shown, both = self._renamed(facts), self._renamed((*facts, *dims))
+        match form:
+            case "JOIN":
+                sql = f"SELECT {both} FROM {fact.name} f JOIN {dim.name} d ON {on} WHERE {where}"
+            case "LEFT":
+                sql = f"SELECT {both} FROM {dim.name} d LEFT JOIN {fact.name} f ON {on} WHERE {where}"
+            case "EXISTS":
+                inner = f"SELECT 1 FROM {dim.name} d WHERE {on} AND {where}"
+                sql = f"SELECT {shown} FROM {fact.name} f WHERE EXISTS ({inner})"
+            case "IN":
+                inner = f"SELECT d.{key} FROM {dim.name} d WHERE {where}"
+                sql = f"SELECT {shown} FROM {fact.name} f WHERE f.{quoted(fact.sorted_by)} IN ({inner})"
+            case _:
+                group = self.draws.choice(dims).name
+                sql = f"SELECT {group} AS c0, count(*) AS c1, max(f.id) AS c2 FROM {fact.name} f JOIN {dim.name} d"
+                sql += f" ON {on} WHERE {where} GROUP BY {group}"
+        return sql, Must(fact, f"SELECT DISTINCT d.{key} FROM {dim.name} d WHERE {where}")
+
+    def _renamed(self, columns: Sequence[Column]) -> str:
+        return ", ".join(f"{each.name} AS {self.ops.name('c')}" for each in columns)
+
+    def _relation(self, depth: int) -> Relation:
+        made = self._base() if depth <= 0 or self.draws.chance(15) else self._joined(depth)
+        while self.draws.chance(22):
+            made = self._above(made)
+        return made
+
+    def _joined(self, depth: int) -> Relation:
+        left, right = self._relation(depth - 1), self._relation(self.draws.choice((0, 0, depth - 1)))
+        return self.joins.joined(right, left) if self.draws.chance(25) else self.joins.joined(left, right)
+
+    def _base(self) -> Relation:
+        """A table or what is named above, filtered as often as not."""
+        if self._shared and self.draws.chance(50):
+            name, shared = self.draws.choice(self._shared)
+            columns = [(each.name, each.kind) for each in shared.columns]
+            return self._selected(name, columns, shared.rows)
+        if self.draws.chance(5):
+            return self._values()
+        table = self.draws.choice(self.lake.tables)
+        names = list(table.kinds)
+        return self._of_table(table, names[:3] + self.draws.sample(names[3:], self.draws.below(3)))
+
+    def _of_table(self, table: Table, names: Sequence[str]) -> Relation:
+        return self._selected(table.name, [(quoted(each), table.kinds[each]) for each in names], len(table.rows))
+
+    def _selected(self, name: str, columns: Sequence[tuple[str, str]], rows: int) -> Relation:
+        made = tuple(Column(self.ops.name("c"), kind) for _, kind in columns)
+        texts = [f"{old} AS {each.name}" for (old, _), each in zip(columns, made, strict=True)]
+        sql = f"SELECT {', '.join(texts)} FROM {name}"
+        if self.draws.chance(50):
+            sql += f" WHERE {predicate(self.draws, self.lake.pools, columns)}"
+            rows = (rows + 1) // 2
+        return Relation(sql, made, rows)
+
+    def _values(self) -> Relation:
+        kind = self.draws.choice(("int", "long", "day", "money"))
+        texts = [f"({literal(self.draws, self.lake.pools, kind)})" for _ in range(1 + self.draws.below(5))]
+        column = Column(self.ops.name("c"), kind)
+        sql = f"SELECT {column.name} FROM (VALUES {', '.join(texts)}) AS {self.ops.name('a')}({column.name})"
+        return Relation(sql, (column,), len(texts))
+
+    def _above(self, relation: Relation) -> Relation:
+        kinds: list[Callable[[Relation], Relation]] = [
+            self.ops.filter,
+            self.ops.narrow,
+            self.ops.project,
+            self.ops.group,
+            self.ops.group,
+            self.ops.window,
+            self.ops.window,
+            self.ops.limit,
+            self.ops.distinct,
+            self._combine,
+            self._combine,
+        ]
+        return self.draws.choice(kinds)(relation)
+
+    def _combine(self, relation: Relation) -> Relation:
+        """With the rows of another one, in columns of like kind."""
+        other = self._relation(self.draws.choice((0, 0, 1)))
+        left: list[Column] = []
+        right: list[Column] = []
+        for column in relation.columns:
+            fitting = [each for each in other.columns if _unites(column.kind, each.kind) and each not in right]
+            if fitting:
+                left.append(column)
+                right.append(self.draws.choice(fitting))
+        if not left:
+            return self.ops.filter(relation)
+        kind = self.draws.choice(("UNION ALL",) * 4 + ("UNION", "INTERSECT", "EXCEPT"))
+        sql = f"SELECT {listed(left)} FROM {self.ops.source(relation)} {kind} "
+        sql += f"SELECT {listed(right)} FROM {self.ops.source(other)}"
+        columns = tuple(Column(a.name, max(a.kind, b.kind, key=_width)) for a, b in zip(left, right, strict=True))
+        return Relation(sql, columns, relation.rows + other.rows)
+
+
+def _width(kind: str) -> int:
+    return INTEGERS.index(kind) if kind in INTEGERS else 0
+
+
+def _unites(one: str, other: str) -> bool:
+    return one == other or {one, other} <= set(INTEGERS)

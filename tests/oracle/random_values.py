@@ -1,0 +1,99 @@
+"""Literals and predicates in SQL that Spark and DuckDB read alike."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+from typing import Any
+
+from tests.oracle.draws import Draws
+from tests.oracle.random_lakes import EXACT, INTEGERS, TEMPORAL, TYPES
+
+Pools = Mapping[str, Sequence[Any]]
+
+
+def comparable(one: str, other: str) -> bool:
+    """True for kinds that both engines bring to the same type before they compare them."""
+    kinds = {one, other}
+    if len(kinds) == 1:
+        return one != "sum"
+    return kinds <= {*EXACT, "real"} or kinds == {"real", "single"} or kinds <= set(TEMPORAL)
+
+
+def is_probed(one: str, other: str) -> bool:
+    """True for kinds of which keys of the one filter a column of the other."""
+    return (one == other and one in TYPES) or {one, other} <= set(INTEGERS)
+
+
+def literal(draws: Draws, pools: Pools, kind: str) -> str:
+    """A value that the tables' columns of this kind may hold."""
+    if kind not in pools:
+        return str(draws.below(50))
+    value = draws.choice(pools[kind])
+    match value:
+        case bool():
+            return str(value).upper()
+        case float():
+            return f"CAST('{'NaN' if math.isnan(value) else value}' AS {'FLOAT' if kind == 'single' else 'DOUBLE'})"
+        case str():
+            # What needs an escape is written otherwise in each of the two.
+            plain = "".join(each for each in value if each not in "\x00\\")
+            return "'" + plain.replace("'", "''") + "'"
+        case bytes():
+            return f"unhex('{value.hex()}')"
+        case datetime():
+            return f"TIMESTAMP '{value:%Y-%m-%d %H:%M:%S.%f}'"
+        case date():
+            return f"DATE '{value.isoformat()}'"
+        case _ if kind == "wide":
+            return f"CAST('{value:f}' AS DECIMAL(38, 10))"
+        case _:
+            return str(value)
+
+
+def predicate(draws: Draws, pools: Pools, columns: Sequence[tuple[str, str]]) -> str:
+    """A condition on columns, each given by its name and kind; now and then two or three."""
+    made = _simple(draws, pools, columns)
+    if draws.chance(12):
+        made = f"({made} OR {_simple(draws, pools, columns)})"
+    if draws.chance(8):
+        made = f"NOT ({made})"
+    if draws.chance(15):
+        made = f"{made} AND {_simple(draws, pools, columns)}"
+    return made
+
+
+def comparison(draws: Draws, pools: Pools, name: str, kind: str) -> str:
+    """A condition that only values meet, and not all of them."""
+    one, other = literal(draws, pools, kind), literal(draws, pools, kind)
+    name = _unpushed(name, kind)
+    return draws.choice(
+        (
+            f"{name} <= {one}",
+            f"{name} > {one}",
+            f"{name} >= {one}",
+            f"{name} < {one}",
+            f"{name} = {one}",
+            f"{name} <> {one}",
+            f"{name} BETWEEN {one} AND {other}",
+            f"{name} IN ({one}, {other}, {literal(draws, pools, kind)})",
+        )
+    )
+
+
+def _simple(draws: Draws, pools: Pools, columns: Sequence[tuple[str, str]]) -> str:
+    name, kind = draws.choice(columns)
+    if not draws.chance(25):
+        return comparison(draws, pools, name, kind)
+    distinct = f"{_unpushed(name, kind)} IS DISTINCT FROM {literal(draws, pools, kind)}"
+    forms = [f"{name} IS NOT NULL", f"{name} IS NULL", distinct]
+    same = [each for each, its in columns if its == kind and each != name]
+    if same:
+        forms.append(f"{name} <> {draws.choice(same)}")
+    return draws.choice(forms)
+
+
+def _unpushed(name: str, kind: str) -> str:
+    """Spark's own filters of row groups lose NaN, which other writers leave out of least and greatest values."""
+    return f"({name} * 1)" if kind in ("real", "single") else name
