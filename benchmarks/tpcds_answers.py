@@ -1,0 +1,138 @@
+"""When stock Spark, pruned Spark and DuckDB agree on a query of TPC-DS.
+
+Rows are multisets: no filter of a scan sees their order. Where ORDER BY leaves ties at a LIMIT, rows of the tie are as
+good as each other, so those of Spark only have to be among the rows without the LIMIT. Values are equal by the types of
+their columns:
+
+- whole numbers, decimals, dates, strings: equal, NULL to NULL; decimals as numbers, since `1.50` is `1.5`
+- a decimal of scale s beside a double: DuckDB divides and averages decimals as doubles, of which Spark keeps s digits.
+  They differ by at most half of the last digit (by more where `ROUNDED_TWICE` says why), beside the double's own error
+- two doubles: equal but for the double's own error, since sums of doubles depend on the order of their rows
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Any
+
+import duckdb
+
+from benchmarks.tpcds_workload import Answer, Query, by_duckdb
+
+# The last digits by which Spark's decimals may be away from the exact result, where half a digit is not enough.
+ROUNDED_TWICE: Mapping[int, tuple[Decimal, str]] = MappingProxyType(
+    {66: (Decimal(1), "it adds two quotients, each of which Spark has rounded")}
+)
+
+_INTEGERS = {"tinyint", "smallint", "int", "bigint"}
+_DUCKDB_INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"}
+# Four units in the last place of a double.
+_DOUBLE_ERROR = 2.0**-50
+
+Row = tuple[Any, ...]
+Same = Callable[[Any, Any], bool]
+
+
+def disagreement(query: Query, duck: duckdb.DuckDBPyConnection, stock: Answer, pruned: Answer) -> str:
+    """How the three answers to a query differ; empty where they do not."""
+    digits = _digits(query)
+    return _difference("pruned", pruned, "stock", stock, digits) or _difference(
+        "stock", stock, "DuckDB", by_duckdb(duck, query.text), digits
+    )
+
+
+def disagreement_beyond_ties(query: Query, duck: duckdb.DuckDBPyConnection, stock: Answer, pruned: Answer) -> str:
+    """How they differ in more than which rows of a tie a LIMIT lets through; empty where they do not."""
+    digits, whole = _digits(query), by_duckdb(duck, query.unlimited)
+    expected = len(whole.rows) if query.limit is None else min(query.limit, len(whole.rows))
+    for name, answer in (("stock", stock), ("pruned", pruned)):
+        if len(answer.rows) != expected:
+            return f"{name}: {len(answer.rows)} rows, expected {expected}"
+        left, _ = _unmatched(answer, whole, digits)
+        if left:
+            return f"{name}: {len(left)} rows that the whole answer has not: {_few(left)}"
+    return ""
+
+
+def _digits(query: Query) -> Decimal:
+    return ROUNDED_TWICE[query.number][0] if query.number in ROUNDED_TWICE else Decimal("0.5")
+
+
+def _difference(name: str, spark: Answer, other_name: str, other: Answer, digits: Decimal) -> str:
+    left, unmatched = _unmatched(spark, other, digits)
+    if not left and not unmatched:
+        return ""
+    return f"{len(left)} rows of {name} alone: {_few(left)}; {len(unmatched)} of {other_name} alone: {_few(unmatched)}"
+
+
+def _unmatched(spark: Answer, other: Answer, digits: Decimal) -> tuple[list[Row], list[Row]]:
+    """The rows of each answer that have no partner in the other."""
+    rules = [_rule(*pair, digits) for pair in zip(spark.types, other.types, strict=True)]
+    exact = [at for at, rule in enumerate(rules) if rule is None]
+    near = [(at, rule) for at, rule in enumerate(rules) if rule is not None]
+    waiting: defaultdict[Row, list[Row]] = defaultdict(list)
+    for row in _sorted(other.rows):
+        waiting[_part(row, exact)].append(row)
+    left = []
+    for row in _sorted(spark.rows):
+        candidates = waiting[_part(row, exact)]
+        partner = next((each for each in candidates if _is_near(row, each, near)), None)
+        if partner is None:
+            left.append(row)
+        else:
+            candidates.remove(partner)
+    return left, [row for rows in waiting.values() for row in rows]
+
+
+def _rule(spark: str, other: str, digits: Decimal) -> Same | None:
+    """How two values of these types are compared; None for by `==`. `ValueError` for types that are never alike."""
+    if spark == other == "double" or (spark, other) == ("double", "DOUBLE"):
+        return _same_double
+    if spark.startswith("decimal") and other == "DOUBLE":
+        scale = int(spark.rstrip(")").rpartition(",")[2])
+        return _rounded_to(digits.scaleb(-scale))
+    same_kind = (
+        spark == other
+        or (spark in _INTEGERS and other in _DUCKDB_INTEGERS)
+        or (spark.startswith("decimal") and other.startswith("DECIMAL"))
+        or (spark, other) in {("string", "VARCHAR"), ("date", "DATE")}
+    )
+    if not same_kind:
+        raise ValueError(f"Cannot compare a column of type {spark} with one of type {other}: no rule says how")
+    return None
+
+
+def _same_double(first: float | None, second: float | None) -> bool:
+    if first is None or second is None:
+        return first is second
+    return first == second or math.isclose(first, second, rel_tol=_DOUBLE_ERROR)
+
+
+def _rounded_to(most: Decimal) -> Same:
+    def same(rounded: Decimal | None, exact: float | None) -> bool:
+        if rounded is None or exact is None:
+            return rounded is exact
+        return abs(rounded - Decimal(exact)) <= most + abs(Decimal(exact)) * Decimal(_DOUBLE_ERROR)
+
+    return same
+
+
+def _is_near(row: Row, other: Row, near: Sequence[tuple[int, Same]]) -> bool:
+    return all(same(row[at], other[at]) for at, same in near)
+
+
+def _part(row: Row, columns: Iterable[int]) -> Row:
+    return tuple(row[at] for at in columns)
+
+
+def _sorted(rows: Iterable[Row]) -> list[Row]:
+    """In an order that puts partners in the same places wherever several are near to each other."""
+    return sorted(rows, key=lambda row: [(value is not None, value if value is not None else 0) for value in row])
+
+
+def _few(rows: Sequence[Row]) -> str:
+    return ", ".join(repr(each)[:300] for each in rows[:3])

@@ -1,0 +1,101 @@
+"""The 99 queries of TPC-DS, and the same tables for Spark and for DuckDB."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+
+from sample_data.dsdgen import load_tpcds
+
+_LIMIT = re.compile(r"\bLIMIT\s+(\d+)\s*;?\s*$", re.IGNORECASE)
+# The queries name columns in double quotes.
+_QUOTED = "spark.sql.ansi.doubleQuotedIdentifiers"
+# DuckDB must plan joins, as without that the commas of these queries are cross products. What it derives from minima,
+# maxima and the keys of a join is switched off: the oracle shares no idea with what it judges.
+_OPTIMIZERS = "join_filter_pushdown,statistics_propagation,late_materialization"
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One query as DuckDB's extension has it."""
+
+    number: int
+    text: str
+
+    @property
+    def name(self) -> str:
+        """Its usual short name."""
+        return f"q{self.number}"
+
+    @property
+    def unlimited(self) -> str:
+        """The query without the LIMIT at its end."""
+        return _LIMIT.sub("", self.text)
+
+    @property
+    def limit(self) -> int | None:
+        """The number of rows that its end asks for; None for all."""
+        found = _LIMIT.search(self.text)
+        return int(found[1]) if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Rows in the order in which they came, and the engine's own names of the columns' types."""
+
+    types: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+
+
+def queries() -> tuple[Query, ...]:
+    """All of them, by number."""
+    with duckdb.connect() as connection:
+        load_tpcds(connection)
+        found = connection.execute("SELECT query_nr, query FROM tpcds_queries() ORDER BY query_nr").fetchall()
+    return tuple(Query(number, text) for number, text in found)
+
+
+@contextmanager
+def duckdb_tables(sources: Mapping[str, Path]) -> Iterator[duckdb.DuckDBPyConnection]:
+    """DuckDB with the rows of Parquet files in tables of its own, so that no filter reaches a file."""
+    with duckdb.connect(config={"threads": 1}) as connection:
+        connection.execute(f"SET disabled_optimizers = '{_OPTIMIZERS}'")
+        for table, path in sources.items():
+            connection.register("arriving", pq.read_table(path))
+            connection.execute(f"CREATE TABLE {table} AS FROM arriving")
+            connection.unregister("arriving")
+        yield connection
+
+
+@contextmanager
+def spark_tables(spark: SparkSession, folders: Mapping[str, Path], table_format: str = "delta") -> Iterator[None]:
+    """Views by the names of the tables, in a session that reads the queries' quotes as they are meant."""
+    for table, folder in folders.items():
+        spark.read.format(table_format).load(str(folder)).createOrReplaceTempView(table)
+    spark.conf.set(_QUOTED, "true")
+    try:
+        yield
+    finally:
+        spark.conf.unset(_QUOTED)
+        for table in folders:
+            spark.catalog.dropTempView(table)
+
+
+def by_spark(df: DataFrame) -> Answer:
+    """What an action gives."""
+    return Answer(tuple(each.dataType.simpleString() for each in df.schema), tuple(map(tuple, df.collect())))
+
+
+def by_duckdb(connection: duckdb.DuckDBPyConnection, query: str) -> Answer:
+    """What DuckDB makes of the text of a query."""
+    found = connection.execute(query)
+    types = tuple(str(each[1]) for each in found.description)
+    return Answer(types, tuple(found.fetchall()))

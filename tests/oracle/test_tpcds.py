@@ -1,0 +1,121 @@
+"""All 99 queries of TPC-DS: pruned = stock Spark = DuckDB, and `tpcds_scans.txt` says which scans skip what.
+
+`GOLDEN=write make test ARGS=tests/oracle/test_tpcds.py` writes the scans that are found; read the difference before you
+commit it. How rows are compared stands in `benchmarks/tpcds_answers.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import duckdb
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from benchmarks.tpcds_answers import disagreement
+from benchmarks.tpcds_workload import Query, by_spark, duckdb_tables, queries, spark_tables
+from pruning import PruningOptions, explain, prune, report
+from pruning.prune_report import TableReport
+from pruning.reasons import ReasonCode
+from sample_data.layout import write_delta
+from sample_data.tpcds import TpcdsFiles, generate
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+SCANS = Path(__file__).with_name("tpcds_scans.txt")
+# At a tenth of it queries take the same time, and twice as many have no row.
+SCALE = 0.1
+# Facts and the larger dimensions are above it.
+OPTIONS = PruningOptions(min_probe_bytes=100_000)
+YEARS_OF_SALES = (1998, 2003)
+NUMBERS = range(1, 100)
+# Files that a query skips by itself are planned nevertheless: those of sales without a date, which a join drops.
+READ_BY_OWN_FILTERS = {50: 23}
+TROUBLE = {
+    ReasonCode.PRUNING_FAILED,
+    ReasonCode.BUILD_FAILED,
+    ReasonCode.BUILD_TIMED_OUT,
+    ReasonCode.STATISTICS_FAILED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Tpcds:
+    duck: duckdb.DuckDBPyConnection
+    queries: Mapping[int, Query]
+
+
+@pytest.fixture(scope="module")
+def tpcds(spark, tmp_path_factory) -> Iterator[Tpcds]:
+    folder = tmp_path_factory.mktemp("tpcds")
+    sources = with_days_of_sales(generate(SCALE, folder), folder / "date_dim.parquet")
+    folders = write_delta(spark, sources, folder / "delta")
+    with spark_tables(spark, folders), duckdb_tables(sources.paths) as duck:
+        yield Tpcds(duck, {each.number: each for each in queries()})
+
+
+def with_days_of_sales(sources: TpcdsFiles, days: Path) -> TpcdsFiles:
+    """Tables whose days are as small beside the facts as those of two centuries are beside the facts of scale 1."""
+    rows = pq.read_table(sources.paths["date_dim"])
+    first, last = YEARS_OF_SALES
+    year = rows.column("d_year")
+    pq.write_table(rows.filter(pc.and_(pc.greater_equal(year, first), pc.less_equal(year, last))), days)
+    return replace(sources, paths={**sources.paths, "date_dim": days})
+
+
+@pytest.mark.parametrize("number", NUMBERS, ids="q{}".format)
+def test_pruned_rows_are_those_of_spark_and_duckdb(spark, tpcds, number):
+    query = tpcds.queries[number]
+    df = spark.sql(query.text)
+    stock = by_spark(df)
+    result = prune(df, options=OPTIONS)
+    pruned = by_spark(result)
+    assert df.schema == result.schema
+    check_scans(number, result)
+    # At this scale no ORDER BY leaves a tie at its LIMIT, so there is one right answer to each query.
+    assert "" == disagreement(query, tpcds.duck, stock, pruned)
+    assert set() == TROUBLE & {each.code for each in explain(result).reasons}
+    for each in report(result).tables:
+        # A scan whose rows no other side wants, or that reads what another one has read, did not run.
+        expected = READ_BY_OWN_FILTERS.get(number, each.planned.files_kept)
+        assert each.measured is None or expected == each.measured.files_read
+
+
+def check_scans(number, result):
+    """What each scan with a filter skips is what the file says, or why there is none."""
+    tables = report(result).tables
+    reasons = sorted({each.code.name for each in explain(result).reasons})
+    found = sorted(map(scan_line, tables)) or [f"nothing: {', '.join(reasons) or 'no join'}"]
+    expected = expected_scans()
+    if os.environ.get("GOLDEN") == "write":
+        expected[number] = found
+        SCANS.write_text("".join(map(block, sorted(expected.items()))), encoding="utf-8")
+    assert expected[number] == found
+
+
+def scan_line(table: TableReport) -> str:
+    planned = table.planned
+    columns = ", ".join(sorted({column for each in planned.filters for column in each.columns}))
+    skipped = f"{planned.files_kept} of {planned.files_total} files"
+    if planned.row_groups_total is not None:
+        skipped += f", {planned.row_groups_kept} of {planned.row_groups_total} row groups"
+    return f"{planned.table} by {columns}: {skipped}"
+
+
+def expected_scans() -> dict[int, list[str]]:
+    text = SCANS.read_text(encoding="utf-8") if SCANS.exists() else ""
+    _, *parts = re.split(r"^q(\d+)$", text, flags=re.MULTILINE)
+    return {
+        int(number): [each.strip() for each in lines.strip().splitlines()]
+        for number, lines in zip(parts[::2], parts[1::2], strict=True)
+    }
+
+
+def block(item: tuple[int, list[str]]) -> str:
+    number, lines = item
+    return "".join([f"q{number}\n", *(f"  {each}\n" for each in lines)])

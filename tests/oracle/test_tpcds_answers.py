@@ -1,0 +1,112 @@
+"""Answers to queries of TPC-DS agree just where the rules say so."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+
+import duckdb
+import pytest
+
+from benchmarks.tpcds_answers import disagreement, disagreement_beyond_ties
+from benchmarks.tpcds_workload import Answer, Query, by_duckdb, queries
+
+SPARK = ("bigint", "decimal(7,2)", "string", "date")
+ROW = (1, Decimal("1.50"), "a", date(2000, 1, 2))
+DUCK = "SELECT 1::HUGEINT, 1.5::DECIMAL(38,1), 'a', DATE '2000-01-02'"
+
+
+@pytest.fixture
+def agree(duck):
+    """Whether two answers of Spark and DuckDB's to a text agree."""
+
+    def compare(stock: Answer, pruned: Answer, text: str, compared=disagreement) -> bool:
+        return not compared(Query(1, text), duck, stock, pruned)
+
+    return compare
+
+
+@pytest.fixture
+def agrees(agree):
+    """Whether one value of a Spark type is what DuckDB gives."""
+
+    def compare(type_: str, value: object, text: str) -> bool:
+        answer = Answer((type_,), ((value,),))
+        return agree(answer, answer, f"SELECT {text}")
+
+    return compare
+
+
+def test_equal_rows_agree_whatever_their_order_and_the_scale_of_decimals(agree):
+    two = Answer(SPARK, (ROW, (2, *ROW[1:])))
+    other = Answer(SPARK, two.rows[::-1])
+    assert agree(two, other, f"{DUCK} UNION ALL SELECT 2, 1.5, 'a', DATE '2000-01-02'")
+
+
+@pytest.mark.parametrize("at", range(4))
+def test_another_value_or_null_is_a_disagreement(agree, at):
+    right = Answer(SPARK, (ROW,))
+    assert agree(right, right, DUCK)
+    for value in (None, (2, Decimal("1.51"), "b", date(2000, 1, 3))[at]):
+        wrong = Answer(SPARK, ((*ROW[:at], value, *ROW[at + 1 :]),))
+        assert not agree(right, wrong, DUCK)
+        assert not agree(wrong, wrong, DUCK)
+
+
+def test_a_row_more_or_less_is_a_disagreement(agree):
+    once, twice = Answer(SPARK, (ROW,)), Answer(SPARK, (ROW, ROW))
+    assert agree(twice, twice, f"{DUCK} UNION ALL {DUCK}")
+    assert not agree(once, twice, DUCK)
+    assert not agree(once, once, f"{DUCK} UNION ALL {DUCK}")
+    assert not agree(twice, twice, DUCK)
+
+
+def test_a_rounded_decimal_is_within_half_of_its_last_digit_of_a_double(agrees):
+    assert agrees("decimal(11,6)", Decimal("0.333333"), "1::DOUBLE / 3")
+    assert not agrees("decimal(11,6)", Decimal("0.333334"), "1::DOUBLE / 3")
+    assert not agrees("decimal(11,6)", None, "1::DOUBLE / 3")
+
+
+def test_a_double_has_no_more_digits_than_it_has(agrees):
+    assert agrees("decimal(38,20)", Decimal("0.33333333333333333333"), "1::DOUBLE / 3")
+    assert not agrees("decimal(38,20)", Decimal("0.33333333333333300000"), "1::DOUBLE / 3")
+
+
+def test_doubles_are_equal_but_for_their_own_error(agrees):
+    assert agrees("double", 0.1 + 0.2, "0.3::DOUBLE")
+    assert not agrees("double", 0.300000001, "0.3::DOUBLE")
+    assert not agrees("double", None, "0.3::DOUBLE")
+
+
+def test_types_without_a_rule_are_refused(agrees):
+    with pytest.raises(ValueError, match="no rule says how"):
+        agrees("string", "1", "1")
+
+
+def test_rows_of_a_tie_at_a_limit_are_as_good_as_each_other(agree):
+    text = "SELECT * FROM (VALUES (1), (2), (3)) rows(x) ORDER BY x > 1 LIMIT 2"
+    first, other = Answer(("int",), ((1,), (2,))), Answer(("int",), ((1,), (3,)))
+    assert not agree(first, other, text)
+    assert agree(first, other, text, disagreement_beyond_ties)
+    for wrong in (((1,),), ((1,), (4,)), ((1,), (1,))):
+        assert not agree(first, Answer(("int",), wrong), text, disagreement_beyond_ties)
+
+
+def test_a_limit_at_the_end_of_a_query_is_the_only_one_taken_away():
+    query = Query(1, "SELECT * FROM (SELECT 1 LIMIT 5) ORDER BY 1\nLIMIT 100;\n")
+    assert 100 == query.limit
+    assert "SELECT * FROM (SELECT 1 LIMIT 5) ORDER BY 1" == query.unlimited.strip()
+    assert Query(2, "SELECT 1 LIMIT 5) x").limit is None
+
+
+def test_there_are_99_queries_with_and_without_a_limit():
+    every = queries()
+    assert [*range(1, 100)] == [each.number for each in every]
+    assert {100, None} == {each.limit for each in every}
+
+
+def test_duckdb_names_its_types():
+    with duckdb.connect() as connection:
+        assert Answer(("DECIMAL(3,1)", "VARCHAR"), ((Decimal("1.0"), None),)) == by_duckdb(
+            connection, "SELECT 1.0::DECIMAL(3,1), NULL::VARCHAR"
+        )
