@@ -86,7 +86,26 @@ def _tpcds(quick: bool) -> list[dict[str, Any]]:  # noqa: FBT001
     return tpcds_bytes.run(tpcds_bytes.QUICK if quick else tpcds_bytes.FULL)
 
 
-_GIB = float(1 << 30)
+def _planning(quick: bool) -> list[dict[str, Any]]:  # noqa: FBT001
+    from benchmarks import bench_planning  # noqa: PLC0415
+
+    return bench_planning.run(bench_planning.QUICK if quick else bench_planning.FULL)
+
+
+def _memory(quick: bool) -> list[dict[str, Any]]:  # noqa: FBT001
+    from benchmarks import bench_memory  # noqa: PLC0415
+
+    return bench_memory.run(bench_memory.QUICK if quick else bench_memory.FULL)
+
+
+def _tpcds_queries(quick: bool) -> list[dict[str, Any]]:  # noqa: FBT001
+    from benchmarks import tpcds_queries  # noqa: PLC0415
+
+    return tpcds_queries.run(tpcds_queries.QUICK if quick else tpcds_queries.FULL)
+
+
+_GIB, _MIB = float(1 << 30), float(1 << 20)
+_LATER = "from 200 to 1,000"
 _BIGINTS = {"type": "bigint", "containers": 1_000_000}
 _STRINGS = {"type": "string", "containers": 100_000}
 
@@ -151,6 +170,46 @@ PARTS = (
         (
             *("join", "format", "files_stock", "files", "bytes_stock", "bytes", "bytes_limit"),
             *("stock_to_pruned", "pruned_to_limit", "seconds_stock", "seconds", "rows_equal"),
+        ),
+    ),
+    Part(
+        "planning",
+        "Planning queries of TPC-DS, without builds",
+        _planning,
+        (
+            *("query", "nodes", "scans", "filters", "milliseconds", "milliseconds_read", "milliseconds_graph"),
+            *("milliseconds_sizes", "milliseconds_feeds", "milliseconds_median", "milliseconds_most"),
+        ),
+        (
+            Target("planning, median of 99 queries, ms", {"query": "all 99"}, "milliseconds_median", "<=", 80.0),
+            Target("planning, most of 99 queries, ms", {"query": "all 99"}, "milliseconds_most", "<=", 300.0),
+            Target("planning a join of 20, ms", {"query": "join of 20"}, "milliseconds", "<=", 1000.0),
+            Target("planning a union of 50, ms", {"query": "union of 50"}, "milliseconds", "<=", 1000.0),
+        ),
+    ),
+    Part(
+        "memory",
+        "What a session holds after many prunes",
+        _memory,
+        (
+            *("prunes", "heap_bytes", "python_bytes", "java_objects", "java_threads", "python_threads"),
+            "cached_rdds",
+        ),
+        (
+            Target("heap added by 800 prunes, bytes", {"prunes": _LATER}, "heap_bytes", "<=", 16.0 * _MIB),
+            Target("this process, the same, bytes", {"prunes": _LATER}, "python_bytes", "<=", 16.0 * _MIB),
+            Target("objects kept in Java, the same", {"prunes": _LATER}, "java_objects", "<=", 10.0),
+            Target("Java's threads, the same", {"prunes": _LATER}, "java_threads", "<=", 5.0),
+        ),
+    ),
+    Part(
+        "tpcds_queries",
+        "The 99 queries of TPC-DS by prune()",
+        _tpcds_queries,
+        (
+            *("query", "scans", "scans_pruned", "reached_alone", "reached", "filters_alone", "filters"),
+            *("files_stock", "files", "bytes_planned_stock", "bytes_planned", "query_bytes_stock"),
+            *("query_bytes_pruned", "stock_to_pruned", "rows_equal"),
         ),
     ),
 )

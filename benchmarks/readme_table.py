@@ -1,4 +1,7 @@
-"""The table of measured star joins in README.md, made from `results/tpcds_bytes.json`: `make readme`."""
+"""The table of measured star joins in README.md, made from `results/tpcds_bytes.json`: `make readme`.
+
+That target makes the page of queries, too.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from benchmarks import queries_table
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
@@ -76,8 +81,9 @@ def replaced(text: str, made: str) -> str:
 
 
 def main() -> None:
-    """Writes the README with the table of what is recorded."""
+    """Writes the README with the table of what is recorded, and the page of queries."""
     README.write_text(replaced(README.read_text(encoding="utf-8"), table(recorded())), encoding="utf-8")
+    queries_table.main()
 
 
 if __name__ == "__main__":

@@ -18,13 +18,12 @@ import typer
 from rich.console import Console
 
 from benchmarks.parts import PARTS, Part, Row
+from benchmarks.resume import ROOT, is_newer_than_code
 from benchmarks.view import measurements, targets
 
-ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 # A quick run shows that everything works; what it measures replaces no measurement.
 QUICK_RESULTS = ROOT / ".cache" / "benchmarks"
-_SOURCES = ("pruning", "connectors", "benchmarks", "sample_data")
 _PACKAGES = ("numpy", "pyarrow", "pyspark", "delta-spark", "duckdb")
 _INTERRUPTED = 130
 
@@ -62,7 +61,7 @@ def _run_all(chosen: Sequence[Part], folder: Path, *, quick: bool, resume: bool)
     console, done, failed = Console(), [], []
     for part in chosen:
         path = folder / f"{part.name}.json"
-        if not (resume and _is_newer_than_code(path)):
+        if not (resume and is_newer_than_code(path)):
             console.print(f"Measuring: {part.title} ...", style="dim")
             # In a process of its own: one part's memory and Java are none of the next one's.
             command = [sys.executable, "-m", "benchmarks.run", "--inside", "--only", part.name]
@@ -78,11 +77,6 @@ def _run_all(chosen: Sequence[Part], folder: Path, *, quick: bool, resume: bool)
     if failed:
         console.print(f"Not measured, as told above: {', '.join(failed)}", style="bold red")
         raise typer.Exit(1)
-
-
-def _is_newer_than_code(path: Path) -> bool:
-    code = max(each.stat().st_mtime for folder in _SOURCES for each in (ROOT / folder).rglob("*.py"))
-    return path.exists() and path.stat().st_mtime > code
 
 
 def _measure(part: Part, folder: Path, *, quick: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote_plus
 
@@ -145,9 +146,13 @@ def _id(item: Mapping[str, Any]) -> int:
 
 def _sql_type(value: Any) -> str:
     """Spark's name of a type; empty for one that is not atomic."""
-    if not isinstance(value, str):
-        return ""
-    field = {"name": "x", "type": value, "nullable": True, "metadata": {}}
+    return _atomic_type(value) if isinstance(value, str) else ""
+
+
+@lru_cache(maxsize=1024)
+def _atomic_type(name: str) -> str:
+    # A plan names the same few types thousands of times, and reading one takes as long as reading its column.
+    field = {"name": "x", "type": name, "nullable": True, "metadata": {}}
     try:
         return str(StructType.fromJson({"type": "struct", "fields": [field]})["x"].dataType.simpleString())
     except (ValueError, KeyError):

@@ -1,0 +1,93 @@
+"""What a session holds after many prunes: Java's heap, this process, objects that Python keeps in Java, threads."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import tempfile
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from py4j.finalizer import ThreadSafeFinalizer
+from pyspark.sql import SparkSession
+
+from benchmarks.tpcds_workload import queries, spark_tables
+from connectors.cli import default_folder
+from connectors.session import spark_session
+from pruning import PruningOptions, prune
+from sample_data.layout import write_delta
+from sample_data.tpcds import generate
+
+SCALE = 0.05
+FULL, QUICK = 1000, 20
+# Stars of one fact, a union, one with a table that is read several times.
+_NUMBERS = (3, 7, 71, 98)
+_OPTIONS = PruningOptions(min_probe_bytes=20_000)
+# Spark keeps what it knows of so many executions, and forgets the oldest: with its own limits it is a growing session
+# for a thousand of them.
+_CONF = {
+    "spark.sql.ui.retainedExecutions": "20",
+    "spark.ui.retainedJobs": "20",
+    "spark.ui.retainedStages": "20",
+    "spark.ui.retainedTasks": "200",
+}
+_SAMPLES = 5
+
+
+def run(prunes: int) -> list[dict[str, Any]]:
+    """One entry after each fifth of so many prunes, then what was added between the first and the last of them."""
+    sources = generate(SCALE, default_folder())
+    with tempfile.TemporaryDirectory() as logs:
+        spark = spark_session("scanprune benchmark: memory", conf=_CONF, log=Path(logs, "spark.log"))
+        try:
+            folders = write_delta(spark, sources, default_folder() / f"delta-sf{SCALE:g}")
+            with spark_tables(spark, folders):
+                return _sampled(spark, prunes)
+        finally:
+            spark.stop()
+
+
+def _sampled(spark: SparkSession, prunes: int) -> list[dict[str, Any]]:
+    texts = [each.text for each in queries() if each.number in _NUMBERS]
+    samples = []
+    for done in range(prunes):
+        prune(spark.sql(texts[done % len(texts)]), options=_OPTIONS)
+        if (done + 1) % (prunes // _SAMPLES) == 0:
+            samples.append({"prunes": f"{done + 1:,}", **_held(spark)})
+    first, last = samples[0], samples[-1]
+    added = {name: last[name] - first[name] for name in first if name != "prunes"}
+    return [*samples, {"prunes": f"from {first['prunes']} to {last['prunes']}", **added}]
+
+
+def _held(spark: SparkSession) -> Mapping[str, int]:
+    gc.collect()
+    jvm: Any = spark._jvm  # noqa: SLF001 - Java's counters have no other door
+    for _ in range(2):
+        jvm.java.lang.System.gc()
+    memory = jvm.java.lang.management.ManagementFactory.getMemoryMXBean()
+    threads = jvm.java.lang.management.ManagementFactory.getThreadMXBean()
+    return {
+        "heap_bytes": memory.getHeapMemoryUsage().getUsed(),
+        "python_bytes": _resident(),
+        "java_objects": len(ThreadSafeFinalizer.finalizers),
+        "java_threads": threads.getThreadCount(),
+        "python_threads": threading.active_count(),
+        "cached_rdds": spark.sparkContext._jsc.getPersistentRDDs().size(),  # type: ignore[union-attr]  # noqa: SLF001
+    }
+
+
+def _resident() -> int:
+    """Bytes of this process in memory; zero where the system keeps no such account."""
+    try:
+        pages = Path("/proc/self/statm").read_text(encoding="utf-8").split()[1]
+    except OSError:
+        return 0
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+if __name__ == "__main__":
+    for each in run(QUICK):
+        print(json.dumps(each))

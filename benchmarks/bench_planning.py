@@ -1,0 +1,106 @@
+"""Milliseconds of planning a query before any build runs, in a warm session.
+
+What Spark's own optimiser takes is not counted: every query pays it, pruned or not.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from benchmarks.tpcds_workload import queries, spark_tables
+from connectors.cli import default_folder
+from connectors.plan_reader import SparkPlan
+from connectors.plan_tables import leaf_sizes
+from connectors.session import spark_session
+from pruning import PruningOptions
+from pruning.filter_plan import FilterPlan, Sizes
+from pruning.join_graph import JoinGraph
+from sample_data.layout import write_delta
+from sample_data.tpcds import generate
+
+FULL, QUICK = 1.0, 0.05
+_WAYS, _BRANCHES = 20, 50
+_RUNS = 5
+
+
+def run(scale: float) -> list[dict[str, Any]]:
+    """One entry for each query of TPC-DS, two large ones, and what the 99 come to."""
+    with _session(scale) as spark:
+        texts = {each.name: each.text for each in queries()}
+        # Java compiles what runs often; a first query of a session takes many times what the later ones do.
+        for text in texts.values():
+            _planned(spark.sql(text))
+        entries = [{"query": name, **_measured(spark.sql(text))} for name, text in texts.items()]
+        large = {f"join of {_WAYS}": _join(_WAYS), f"union of {_BRANCHES}": _union(_BRANCHES)}
+        others = [{"query": name, **_measured(spark.sql(text))} for name, text in large.items()]
+    found = [each["milliseconds"] for each in entries]
+    whole = {"milliseconds_median": statistics.median(found), "milliseconds_most": max(found)}
+    return [*entries, *others, {"query": f"all {len(found)}", **whole}]
+
+
+@contextmanager
+def _session(scale: float) -> Iterator[SparkSession]:
+    sources = generate(scale, default_folder())
+    with tempfile.TemporaryDirectory() as logs:
+        spark = spark_session("scanprune benchmark: planning", log=Path(logs, "spark.log"))
+        try:
+            folders = write_delta(spark, sources, default_folder() / f"delta-sf{scale:g}")
+            with spark_tables(spark, folders):
+                yield spark
+        finally:
+            spark.stop()
+
+
+def _measured(df: DataFrame) -> Mapping[str, Any]:
+    """The median of several runs, by their sum."""
+    df._jdf.queryExecution().optimizedPlan()  # type: ignore[operator]  # noqa: SLF001 - plans have no public door
+    runs = sorted((_planned(df) for _ in range(_RUNS)), key=lambda each: each["milliseconds"])
+    return runs[_RUNS // 2]
+
+
+def _planned(df: DataFrame) -> Mapping[str, Any]:
+    began = time.perf_counter()
+    plan = SparkPlan.of(df)
+    read = time.perf_counter()
+    graph = JoinGraph.of(plan.root)
+    traced = time.perf_counter()
+    sizes, files = leaf_sizes({each.at: plan.node(each) for each in graph.relations})
+    sized = time.perf_counter()
+    filters = FilterPlan.before_builds(graph, Sizes(sizes, files, ()), PruningOptions())
+    done = time.perf_counter()
+    return {
+        "milliseconds": 1000 * (done - began),
+        "milliseconds_read": 1000 * (read - began),
+        "milliseconds_graph": 1000 * (traced - read),
+        "milliseconds_sizes": 1000 * (sized - traced),
+        "milliseconds_feeds": 1000 * (done - sized),
+        "nodes": sum(1 for _ in plan.root.walk()),
+        "scans": len(graph.relations),
+        "filters": sum(map(len, filters.levels)),
+    }
+
+
+def _join(ways: int) -> str:
+    """A fact and dimensions on one key, so that each dimension's keys reach every other table."""
+    days = (f"date_dim d{at} ON ss_sold_date_sk = d{at}.d_date_sk AND d{at}.d_dom > {at}" for at in range(1, ways))
+    return " JOIN ".join(["SELECT count(*) FROM store_sales", *days])
+
+
+def _union(branches: int) -> str:
+    """As many stars, one below the other."""
+    branch = "SELECT ss_item_sk FROM store_sales JOIN date_dim ON ss_sold_date_sk = d_date_sk WHERE d_moy = {}"
+    return " UNION ALL ".join(branch.format(1 + at % 12) for at in range(branches))
+
+
+if __name__ == "__main__":
+    for each in run(QUICK):
+        print(json.dumps(each))

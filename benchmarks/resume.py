@@ -1,0 +1,39 @@
+"""Long measurements that go on after an interruption: each row is written down as soon as it is measured."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+# What is not whole is no result; it stays here until it is.
+_UNFINISHED = ROOT / ".cache" / "benchmarks"
+_SOURCES = ("pruning", "connectors", "benchmarks", "sample_data")
+
+
+def is_newer_than_code(path: Path) -> bool:
+    """True for a file that was written by the code as it is."""
+    code = max(each.stat().st_mtime for folder in _SOURCES for each in (ROOT / folder).rglob("*.py"))
+    return path.exists() and path.stat().st_mtime > code
+
+
+def resumed(
+    name: str, keys: Iterable[str], measure: Callable[[str], dict[str, Any]], folder: Path = _UNFINISHED
+) -> list[dict[str, Any]]:
+    """A row for each key, without measuring again what an interrupted call of this name has measured by this code."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.jsonl"
+    if not is_newer_than_code(path):
+        path.unlink(missing_ok=True)
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    known: dict[str, dict[str, Any]] = dict(map(json.loads, lines))
+    with path.open("a", encoding="utf-8") as file:
+        for key in keys:
+            if key not in known:
+                known[key] = measure(key)
+                file.write(json.dumps([key, known[key]]) + "\n")
+                file.flush()
+    path.unlink()
+    return [known[key] for key in keys]

@@ -1,0 +1,132 @@
+"""The 99 queries of TPC-DS by `prune()`: filters found, scans pruned, bytes, and whether the rows stay the same.
+
+Filters are counted in the join graph (every column of a scan that some key set reaches) and in the plan (those that the
+gates let pass), each with and without global equivalence: with it, keys go on to columns that are equal to theirs by
+further joins. Bytes of a whole query are Spark's counter over all of its tasks, those of builds among them.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import duckdb
+import typer
+from pyspark.sql import DataFrame, SparkSession
+
+from benchmarks.counters import Stretch
+from benchmarks.resume import resumed
+from benchmarks.tpcds_answers import disagreement, disagreement_beyond_ties
+from benchmarks.tpcds_workload import Answer, Query, by_spark, duckdb_tables, queries, spark_tables
+from connectors.cli import default_folder
+from connectors.plan_reader import SparkPlan
+from connectors.plan_tables import leaf_sizes
+from connectors.session import COUNTABLE, spark_session
+from pruning import PruningOptions, prune, report
+from pruning.filter_plan import FilterPlan, Sizes
+from pruning.join_graph import JoinGraph
+from sample_data.layout import write_delta
+from sample_data.tpcds import generate
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Which queries, on tables of which scale; scans below `min_probe_bytes` are left alone."""
+
+    scale: float
+    numbers: Sequence[int] = range(1, 100)
+    min_probe_bytes: int = PruningOptions().min_probe_bytes
+
+
+FULL = Settings(1.0)
+QUICK = Settings(0.05, (3, 7, 69), 100_000)
+
+
+def run(settings: Settings) -> list[dict[str, Any]]:
+    """One entry for each query."""
+    sources = generate(settings.scale, default_folder())
+    options = PruningOptions(min_probe_bytes=settings.min_probe_bytes)
+    known = {each.name: each for each in queries() if each.number in settings.numbers}
+    with tempfile.TemporaryDirectory() as logs:
+        spark = spark_session("scanprune benchmark: queries", conf=COUNTABLE, log=Path(logs, "spark.log"))
+        try:
+            folders = write_delta(spark, sources, default_folder() / f"delta-sf{settings.scale:g}")
+            with spark_tables(spark, folders), duckdb_tables(sources.paths) as duck:
+                return resumed(
+                    f"tpcds_queries-sf{settings.scale:g}-{settings.min_probe_bytes}",
+                    list(known),
+                    lambda name: {"scale": settings.scale, **entry(spark, duck, known[name], options)},
+                )
+        finally:
+            spark.stop()
+
+
+def entry(
+    spark: SparkSession, duck: duckdb.DuckDBPyConnection, query: Query, options: PruningOptions
+) -> dict[str, Any]:
+    """One query, both ways."""
+    df = spark.sql(query.text)
+    found = {"query": query.name, **_filters(df, options)}
+    stretch = Stretch(spark)
+    stock = by_spark(df)
+    before = stretch.bytes().counted
+    stretch = Stretch(spark)
+    result = prune(spark.sql(query.text), options=options)
+    pruned = by_spark(result)
+    after = stretch.bytes().counted
+    tables = [each.planned for each in report(result).tables]
+    return {
+        **found,
+        "scans_pruned": len(tables),
+        "files_stock": sum(each.files_total or 0 for each in tables),
+        "files": sum(each.files_kept or 0 for each in tables),
+        "bytes_planned_stock": sum(each.bytes_total or 0 for each in tables),
+        "bytes_planned": sum(each.bytes_kept or 0 for each in tables),
+        "query_bytes_stock": before,
+        "query_bytes_pruned": after,
+        "stock_to_pruned": before / after if before and after else None,
+        "rows": len(stock.rows),
+        **_verdict(duck, query, stock, pruned),
+    }
+
+
+def _verdict(duck: duckdb.DuckDBPyConnection, query: Query, stock: Answer, pruned: Answer) -> Mapping[str, Any]:
+    """Whether rows are equal; if only but for ties at a LIMIT, then `differs` says so."""
+    differs = disagreement(query, duck, stock, pruned)
+    beyond = disagreement_beyond_ties(query, duck, stock, pruned) if differs and query.limit is not None else differs
+    return {"rows_equal": not beyond, "differs": beyond or ("ties" if differs else "")}
+
+
+def _filters(df: DataFrame, options: PruningOptions) -> Mapping[str, int]:
+    plan = SparkPlan.of(df)
+    found: dict[str, int] = {}
+    for name, equivalence in (("_alone", False), ("", True)):
+        graph = JoinGraph.of(plan.root, equivalence=equivalence)
+        sizes, files = leaf_sizes({each.at: plan.node(each) for each in graph.relations})
+        filters = FilterPlan.before_builds(graph, Sizes(sizes, files, ()), options)
+        found["scans"] = len(graph.relations)
+        found[f"reached{name}"] = len({(*edge.source.id, at.relation.at, at.column) for edge, at in _reached(graph)})
+        found[f"filters{name}"] = sum(map(len, filters.levels))
+    return found
+
+
+def _reached(graph: JoinGraph) -> list[tuple[Any, Any]]:
+    return [(edge, target) for edge in graph.edges for target in edge.targets]
+
+
+def main(
+    scale: Annotated[float, typer.Option(help="TPC-DS scale factor.")] = FULL.scale,
+    min_probe_bytes: Annotated[int, typer.Option(help="Scans that read less are left alone.")] = FULL.min_probe_bytes,
+    only: Annotated[list[int] | None, typer.Option(help="The number of a query; may be given several times.")] = None,
+) -> None:
+    """Measures at another scale than `benchmarks.run` does, and prints one JSON object a line."""
+    for found in run(Settings(scale, only or FULL.numbers, min_probe_bytes)):
+        typer.echo(json.dumps(found))
+
+
+if __name__ == "__main__":
+    typer.run(main)
