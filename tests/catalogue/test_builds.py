@@ -1,0 +1,145 @@
+"""Keys are all those that the join will see, or there is no filter."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pruning import explain, prune
+from tests.catalogue.facts import OPTIONS, fact_rows, files, why_not
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("tables")]
+
+PLANNED = replace(OPTIONS, broadcast_strategy="NONE")
+# The facts of two files: 41 and 101 lie in the third and the sixth of eight.
+TWO_FILES = {"facts": 2}
+DIM = "(SELECT * FROM dims WHERE grp = 2)"
+
+
+@pytest.fixture(scope="module")
+def many(spark, stored):
+    """A dimension in eight files, whose keys of `pick` lie in two of them, beside NULL and rows without a key."""
+    rows = fact_rows(spark).selectExpr(
+        "k", "CASE WHEN k IN (41, 101) THEN k END AS key", "k IN (41, 101) AS pick", "item"
+    )
+    stored("many", rows)
+
+
+# 31, 33 - 36, 163: parts of a build, some of them over a limit, make one filter of all of its keys.
+@pytest.mark.parametrize(
+    "limits",
+    [
+        pytest.param({}, id="few-rows"),
+        pytest.param({"max_build_keys": 1}, id="one-key"),
+        pytest.param({"max_build_bytes": 8}, id="eight-bytes"),
+        pytest.param({"max_ranges": 1, "max_in_list": 0}, id="one-range"),
+        pytest.param({"max_build_keys": 1, "max_ranges": 1, "min_filter_ratio": 0.0}, id="a-bloom-filter-of-one-key"),
+    ],
+)
+@pytest.mark.usefixtures("many")
+def test_keys_of_all_partitions_count(agreed, limits):
+    options = replace(PLANNED, **limits)
+    # 32, 38: NULL is among the keys.
+    _, result = agreed("SELECT f.id FROM facts f JOIN many m ON f.k = m.key WHERE m.pick OR m.item = 3", options)
+    # From the first of the keys to the last, where one range is all there may be.
+    assert {"facts": 4 if limits.get("max_ranges") == 1 else 2} == files(result)
+    _, result = agreed(
+        "SELECT f.id FROM facts f WHERE f.k IN (SELECT key FROM many WHERE item >= 0 AND k > 50)", options
+    )
+    assert 1 == files(result)["facts"]
+
+
+# 31, 35: the summary of a build that is too large for the driver is made where its rows are.
+def test_keys_beyond_what_comes_to_the_driver(agreed, monkeypatch):
+    from connectors import few_keys, local_builds  # noqa: PLC0415 - modules of Spark
+
+    for module in (few_keys, local_builds):
+        monkeypatch.setattr(module, "MOST_ROWS", 3)
+    query = "SELECT f.id, d.item FROM facts f JOIN dims d ON f.k = d.k WHERE d.grp IN (2, 5)"
+    _, result = agreed(query, PLANNED)
+    assert TWO_FILES == files(result)
+
+
+# 37: older files lack the column, and so have NULL for it.
+def test_columns_that_older_files_lack(spark, agreed, stored):
+    folder = stored("grown", fact_rows(spark).selectExpr("k", "id"))
+    late = spark.createDataFrame([(7, 1, 41), (8, 2, 3), (9, 3, None)], "k int, id long, late int")
+    late.coalesce(1).write.format("delta").mode("append").option("mergeSchema", "true").save(folder)
+    stored.view("grown", spark.read.format("delta").load(folder))
+    _, result = agreed("SELECT g.id, d.item FROM grown g JOIN dims d ON g.late = d.k WHERE d.grp = 2")
+    # A column that a file lacks has no statistics in the log, so that no file is known to have no key.
+    assert {} == files(result)
+    _, result = agreed("SELECT f.id, g.id FROM grown g JOIN facts f ON g.late = f.k WHERE g.id < 10")
+    assert {"facts": 2} == files(result)
+    df, result = agreed("SELECT f.id FROM facts f JOIN (SELECT min(late) AS low FROM grown) g ON f.k <= g.low")
+    assert {} == files(result)
+    assert "BUILD_TOO_LARGE" in why_not(df, result)
+
+
+# 41, 42, 44, 46: what a second run may give otherwise is no key of a join that runs it again.
+@pytest.mark.parametrize(
+    "build",
+    [
+        pytest.param("SELECT k FROM dims WHERE rand() < 0.25", id="random"),
+        pytest.param("SELECT k FROM dims WHERE grp < 3 LIMIT 7", id="limit"),
+        pytest.param("SELECT k FROM dims WHERE grp < 3 ORDER BY item LIMIT 7", id="ties"),
+        pytest.param(
+            "SELECT k FROM (SELECT k, row_number() OVER (ORDER BY item) AS r FROM dims) WHERE r < 5", id="rank-of-ties"
+        ),
+        pytest.param("SELECT first(k) AS k FROM dims WHERE grp < 3 GROUP BY item", id="first-row"),
+        pytest.param("SELECT CAST(avg(weight) AS int) AS k FROM facts WHERE item = 3", id="sum-of-doubles"),
+        pytest.param("SELECT k FROM dims TABLESAMPLE (10 PERCENT) WHERE grp < 3", id="sample"),
+    ],
+)
+def test_builds_that_may_give_other_rows(spark, build):
+    df = spark.sql(f"SELECT f.id FROM facts f JOIN ({build}) b ON f.k = b.k")
+    result = prune(df, options=PLANNED)
+    assert "UNREPEATABLE_KEYS" in why_not(df, result)
+    # Metadata may still bound what they can be.
+    assert {"by the statistics" in each.keys for each in explain(result).feeds} <= {True}
+
+
+# 41: rows that an RDD may make in another way each time, and lists.
+def test_builds_of_odd_origin(spark, agreed, stored):
+    stored.view("fixed", spark.createDataFrame([(41,), (101,), (None,)], "k int"))
+    stored.view("listed", spark.sql("SELECT * FROM VALUES (41), (101), (NULL) AS (k)"))
+    _, result = agreed("SELECT f.id FROM facts f JOIN listed l ON f.k = l.k")
+    assert TWO_FILES == files(result)
+    df, result = agreed("SELECT f.id FROM facts f JOIN fixed l ON f.k = l.k", PLANNED)
+    assert {} == files(result)
+    assert "UNREPEATABLE_KEYS" in why_not(df, result)
+    _, result = agreed(
+        "SELECT f.id FROM facts f JOIN (SELECT explode(array(41, 101, NULL)) AS k) l ON f.k = l.k",
+        duck="SELECT f.id FROM facts f WHERE k IN (41, 101)",
+    )
+    assert {} == files(result)
+
+
+# 42, 43: the filter of a query that is random above its scan.
+def test_what_is_random_on_the_other_side(spark):
+    for condition in ("rand() < 0.25", "noise(f.item) >= 0"):
+        spark.udf.register("noise", spark_udf())
+        df = spark.sql(f"SELECT f.id FROM (SELECT * FROM facts f WHERE {condition}) f JOIN {DIM} d ON f.k = d.k")
+        result = prune(df, options=PLANNED)
+        assert df is result
+        assert {"NONDETERMINISTIC", "OPAQUE"} & why_not(df, result)
+    spark.sql("DROP TEMPORARY FUNCTION noise")
+
+
+def spark_udf():
+    from pyspark.sql.functions import udf  # noqa: PLC0415
+
+    return udf(lambda value: value, "int").asNondeterministic()
+
+
+# 24: what a build meets is the query's own error, told by its action.
+def test_an_error_on_the_build_side_is_the_querys_own(spark, conf):
+    conf("spark.sql.ansi.enabled", "true")
+    bad = "(SELECT k FROM dims WHERE 100 / (k - 41) > 0)"
+    df = spark.sql(f"SELECT f.id FROM facts f JOIN {bad} d ON f.k = d.k")
+    result = prune(df, options=OPTIONS)
+    assert df is result
+    assert "BUILD_FAILED" in why_not(df, result)
+    with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
+        result.collect()

@@ -1,0 +1,107 @@
+"""Conditions beside a filter are kept as they are, and a filter stays small whatever its keys are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.catalogue.facts import OPTIONS, fact_rows, files, why_not
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("tables")]
+
+PLANNED = replace(OPTIONS, broadcast_strategy="NONE")
+DIM = "(SELECT * FROM dims WHERE grp = 2)"
+MANY = ", ".join(map(str, range(0, 160, 3)))
+
+
+# What is negated is the query's own: nothing of ours is below a NOT, and each condition still holds.
+@pytest.mark.parametrize(
+    "condition",
+    [
+        # 152
+        pytest.param("NOT (f.k = 41 AND f.id % 3 = f.item % 2)", id="not-and"),
+        pytest.param("NOT (f.maybe > 45 OR f.item IN (3, 4) OR f.id % 7 = 1)", id="not-or"),
+        # 153
+        pytest.param(f"f.k NOT IN ({MANY})", id="not-in-many"),
+        pytest.param(f"f.maybe NOT IN ({MANY}, NULL) OR f.item = 2", id="not-in-many-and-null"),
+        # 154
+        pytest.param("NOT (f.maybe IS NOT DISTINCT FROM 41)", id="not-null-safe"),
+        pytest.param("f.maybe IS DISTINCT FROM d.k - 1", id="distinct-from-the-other-side"),
+        # 156
+        pytest.param("NOT (f.k BETWEEN 45 AND 50) AND f.k <> d.item + 40", id="not-between"),
+        pytest.param("f.k NOT IN (SELECT k FROM dims WHERE item = 5)", id="not-in-a-subquery"),
+        # 159
+        pytest.param(
+            "((f.maybe > 45 AND f.item > 2) OR (f.maybe < 43 AND (f.item < 9 OR f.id > 3))) IS NOT NULL",
+            id="is-not-null",
+        ),
+    ],
+)
+def test_conditions_stay(agreed, condition):
+    _, result = agreed(f"SELECT f.id, f.maybe FROM facts f JOIN {DIM} d ON f.k = d.k WHERE {condition}")
+    assert {"facts": 1} == files(result)
+
+
+# 157, 158, 163: many keys are a few ranges, whatever their number.
+def test_predicates_stay_small(spark, agreed, stored):
+    key = "CASE WHEN id < 10 THEN 40 + 2 * id WHEN id < 20 THEN 80 + 2 * id ELSE 1000 + 7 * id END"
+    stored("scattered", spark.range(0, 1000, 1, 1).selectExpr(f"cast({key} AS int) AS k", "id AS n"))
+    options = replace(PLANNED, max_in_list=100, max_ranges=8)
+    _, result = agreed("SELECT f.id FROM facts f JOIN scattered s ON f.k = s.k WHERE s.n >= 0", options)
+    plan = result._jdf.queryExecution().optimizedPlan().toString()
+    assert plan.count(" OR ") <= 3 * options.max_ranges
+    assert 2 == files(result)["facts"]
+
+
+# 161: an end without waiting, on whatever side there is nothing.
+@pytest.mark.parametrize("adaptive", ["true", "false"])
+def test_nothing_on_either_side_ends(agreed, conf, stored, spark, adaptive):
+    conf("spark.sql.adaptive.enabled", adaptive)
+    stored("nothing", spark.table("dims").where("false"))
+    _, result = agreed("SELECT f.id FROM facts f JOIN dims d ON f.k = d.k WHERE d.grp = 77")
+    assert {"facts": 0} == files(result)
+    _, result = agreed("SELECT f.id FROM facts f JOIN nothing d ON f.k = d.k WHERE d.grp = 2")
+    assert {"facts": 0} == files(result)
+    agreed(f"SELECT f.id FROM nothing f JOIN {DIM} d ON f.k = d.k")
+    agreed("SELECT count(*), sum(f.id) FROM facts f WHERE f.k > (SELECT max(k) FROM nothing)")
+
+
+# 160: with and without what Spark itself filters by, and by each kind of join.
+@pytest.mark.parametrize("threshold", ["10485760", "-1"])
+@pytest.mark.parametrize("dynamic", ["true", "false"])
+def test_beside_the_filters_of_spark(spark, agreed, conf, stored, threshold, dynamic):
+    conf("spark.sql.autoBroadcastJoinThreshold", threshold)
+    conf("spark.sql.optimizer.dynamicPartitionPruning.enabled", dynamic)
+    conf("spark.sql.optimizer.dynamicPartitionPruning.reuseBroadcastOnly", "false")
+    stored("sliced", fact_rows(spark).selectExpr("k div 20 AS part", "k", "id"), "parquet", "part")
+    query = "SELECT s.id FROM sliced s JOIN dims d ON s.part = d.grp WHERE d.k BETWEEN 41 AND 43 AND d.item < 9"
+    for options in (OPTIONS, PLANNED):
+        assert {"sliced": 1} == files(agreed(query, options)[1])
+
+
+# 164: several filters for one column.
+def test_keys_of_several_builds_for_one_column(agreed):
+    _, result = agreed(
+        f"""SELECT f.id FROM facts f JOIN {DIM} d ON f.k = d.k JOIN (SELECT k FROM dims WHERE item = 3) e ON f.k = e.k
+            JOIN (SELECT k FROM dims WHERE item IN (3, 4)) g ON f.k = g.k
+            WHERE f.k IN (SELECT k FROM dims WHERE grp < 4) AND f.k >= (SELECT min(k) FROM keys WHERE kind = 'one')"""
+    )
+    assert {"facts": 1} == files(result)
+
+
+# 165: types that nothing is known of.
+@pytest.mark.parametrize(
+    "key", ["array(k)", "map_values(map(k, k))", "named_struct('a', k)", "CAST(k AS INTERVAL DAY)"]
+)
+def test_keys_of_other_types(spark, agreed, tmp_path, key):
+    fact_rows(spark).selectExpr(f"{key} AS k", "id").write.parquet(f"{tmp_path}/odd")
+    spark.table("dims").selectExpr(f"{key} AS k", "grp").write.parquet(f"{tmp_path}/odd_dims")
+    query = (
+        f"SELECT f.id FROM parquet.`{tmp_path}/odd` f JOIN parquet.`{tmp_path}/odd_dims` d ON f.k = d.k WHERE d.grp = 2"
+    )
+    df, result = agreed(
+        query, replace(PLANNED, min_probe_bytes=4000), duck=f"SELECT f.id FROM facts f JOIN {DIM} d ON f.k = d.k"
+    )
+    assert {} == files(result)
+    assert {"UNSUPPORTED_TYPE", "COMPUTED", "UNREPEATABLE_KEYS", "BUILD_FAILED"} & why_not(df, result)

@@ -1,0 +1,226 @@
+"""Operators between a join and its scans: what keys pass, what they must not."""
+
+from __future__ import annotations
+
+import pytest
+
+from pruning import prune
+from tests.catalogue.facts import OPTIONS, files, why_not
+
+pytestmark = pytest.mark.spark
+
+DIM = "(SELECT * FROM dims WHERE grp = 2)"
+
+
+def case(name: str, query: str, *expected):
+    return pytest.param(query.replace("{dim}", DIM), *expected, id=name)
+
+
+@pytest.mark.parametrize(
+    ("query", "kept"),
+    [
+        case(
+            "order-and-limit-above",
+            "SELECT f.id, d.item FROM facts f JOIN {dim} d ON f.k = d.k ORDER BY f.id DESC LIMIT 7 OFFSET 2",
+            {"facts": 1},
+        ),
+        # 7: the greatest value of one column is no key of another one.
+        case(
+            "aggregates-above",
+            """SELECT d.item, max(f.id), min(f.maybe), count(DISTINCT f.item) FROM facts f JOIN {dim} d ON f.k = d.k
+               WHERE f.item = (SELECT max(item) FROM dims WHERE k < 44) GROUP BY d.item""",
+            {"facts": 1},
+        ),
+        case(
+            "grouping-sets-above",
+            """SELECT f.k, f.item, grouping(f.k), count(*) FROM facts f JOIN {dim} d ON f.k = d.k
+               GROUP BY CUBE (f.k, f.item)""",
+            {"facts": 1},
+        ),
+        # 2
+        case(
+            "distinct-of-a-cte-that-is-read-twice",
+            """WITH c AS (SELECT DISTINCT k, maybe FROM facts)
+               SELECT a.k, b.maybe FROM c a JOIN {dim} d ON a.k = d.k LEFT JOIN c b ON b.k = a.k + 20""",
+            # What the first scan left was run as the keys of the second, and is joined as it is.
+            {"facts#2": 1},
+        ),
+        case(
+            "distinct-beside-an-empty-table",
+            """WITH c AS (SELECT DISTINCT k FROM facts)
+               SELECT c.k, e.item FROM c LEFT JOIN (SELECT * FROM dims WHERE grp = 77) e ON e.k = c.k
+               JOIN {dim} d ON d.k = c.k""",
+            {"facts": 1},
+        ),
+        case(
+            "groups-by-the-key",
+            "SELECT f.k, n FROM (SELECT k, count(*) AS n FROM facts GROUP BY k) f JOIN {dim} d ON f.k = d.k",
+            {"facts": 1},
+        ),
+        case(
+            "windows-over-the-key",
+            """SELECT f.k, f.id, n FROM (
+                SELECT k, id, row_number() OVER (PARTITION BY k, item ORDER BY id) AS n FROM plain
+               ) f JOIN {dim} d ON f.k = d.k""",
+            {"plain": 1},
+        ),
+        # 9: one key of two is a constant of its branch.
+        case(
+            "a-union-with-constants",
+            """SELECT u.label, u.id FROM (
+                SELECT 1 AS label, k, id FROM facts UNION ALL SELECT 2, k, id FROM plain UNION ALL SELECT 3, 41, 5
+               ) u JOIN {dim} d ON u.k = d.k AND u.label = d.item""",
+            {"facts": 1, "plain": 1},
+        ),
+        case(
+            "a-union-of-swapped-columns",
+            """SELECT u.a, u.b FROM (
+                SELECT k AS a, item AS b FROM facts UNION ALL SELECT item AS b, k AS a FROM plain
+               ) u JOIN {dim} d ON u.a = d.k""",
+            # No file has such an item.
+            {"facts": 1, "plain": 0},
+        ),
+        case(
+            "a-union-of-types",
+            """SELECT u.k, u.id FROM (
+                SELECT k, id FROM facts UNION ALL SELECT CAST(k AS bigint), id FROM plain UNION ALL SELECT 41, 5
+               ) u JOIN {dim} d ON u.k = d.k""",
+            {"facts": 1, "plain": 1},
+        ),
+        # 27: partitions of an outer join's side.
+        case(
+            "repartitioned",
+            """SELECT d.k, f.id FROM {dim} d LEFT JOIN (SELECT /*+ REPARTITION(3, k) */ * FROM facts) f ON f.k = d.k
+               RIGHT JOIN (SELECT * FROM dims WHERE grp IN (1, 2)) e ON e.k = d.k""",
+            {"facts": 1},
+        ),
+    ],
+)
+def test_keys_pass(agreed, query, kept):
+    _, result = agreed(query)
+    assert kept == files(result)
+
+
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [
+        # 1
+        case(
+            "limit-below",
+            "SELECT f.id FROM (SELECT * FROM facts ORDER BY id LIMIT 50) f JOIN {dim} d ON f.k = d.k",
+            "LIMITED",
+        ),
+        case(
+            "offset-below",
+            "SELECT f.id FROM (SELECT * FROM plain ORDER BY id LIMIT 60 OFFSET 50) f JOIN {dim} d ON f.k = d.k",
+            "LIMITED",
+        ),
+        case(
+            "limit-within-a-branch-of-a-union",
+            """SELECT u.id FROM (
+                SELECT k, 1 AS id FROM keys UNION ALL (SELECT k, id FROM facts ORDER BY id LIMIT 90)
+               ) u JOIN {dim} d ON u.k = d.k""",
+            "LIMITED",
+        ),
+        case(
+            "rank-among-all",
+            """SELECT f.id FROM (SELECT *, rank() OVER (ORDER BY id) AS r FROM facts) f
+               JOIN {dim} d ON f.k = d.k WHERE r < 99""",
+            "NOT_GROUPED",
+        ),
+        case(
+            "windows-over-another-column",
+            """SELECT f.id, n FROM (SELECT *, count(*) OVER (PARTITION BY item) AS n FROM facts) f
+               JOIN {dim} d ON f.k = d.k""",
+            "NOT_GROUPED",
+        ),
+        case(
+            "rollup-below",
+            """SELECT f.k, n FROM (SELECT k, item, count(*) AS n FROM facts GROUP BY ROLLUP (k, item)) f
+               JOIN {dim} d ON f.k = d.k""",
+            "GROUPING_SETS",
+        ),
+        case(
+            "an-aggregate-of-the-key",
+            "SELECT f.k, f.item FROM (SELECT item, max(k) AS k FROM facts GROUP BY item) f JOIN dims d ON f.k = d.k",
+            "NOT_GROUPED",
+        ),
+        # 20: nothing of a table is in a constant.
+        case(
+            "constants-of-a-union",
+            """SELECT u.id FROM (SELECT 41 AS key, id FROM facts WHERE item = 3 UNION ALL SELECT 7, id FROM plain) u
+               JOIN {dim} d ON u.key = d.k""",
+            "COMPUTED",
+        ),
+    ],
+)
+def test_keys_stop(agreed, query, code):
+    df, result = agreed(query)
+    assert {} == files(result)
+    assert code in why_not(df, result)
+
+
+# 21: keys of more than one value.
+def test_keys_in_structs_and_beside_arrays(agreed):
+    by_duck = "SELECT f.id FROM facts f JOIN dims d ON f.k = d.k WHERE d.grp = 2"
+    _, result = agreed(f"SELECT f.id FROM facts f JOIN {DIM} d ON struct(f.k) = struct(d.k)", duck=by_duck)
+    assert {} == files(result)
+    exploded = "SELECT f.id, e FROM facts f LATERAL VIEW explode(array(f.k, f.item)) AS e"
+    _, result = agreed(
+        f"SELECT f.id, f.e FROM ({exploded}) f JOIN {DIM} d ON f.e = d.k",
+        duck="""SELECT f.id, d.k FROM (SELECT id, k AS e FROM facts UNION ALL SELECT id, item FROM facts) f
+                JOIN dims d ON f.e = d.k WHERE d.grp = 2""",
+    )
+    assert {} == files(result)
+
+
+def test_what_is_generated_beside_the_key_lets_it_pass(agreed):
+    _, result = agreed(
+        f"""SELECT f.id, f.e FROM (SELECT k, id, e FROM facts LATERAL VIEW OUTER explode(array(item, id)) AS e) f
+            JOIN {DIM} d ON f.k = d.k""",
+        duck="""SELECT f.id, f.e FROM (
+                    SELECT id, k, item AS e FROM facts UNION ALL SELECT id, k, id FROM facts
+                ) f JOIN dims d ON f.k = d.k WHERE d.grp = 2""",
+    )
+    assert {"facts": 1} == files(result)
+
+
+# 19: a sample of fewer rows is another one.
+def test_a_sample_is_drawn_from_all_rows(agreed):
+    df, result = agreed(
+        f"""SELECT f.id FROM (SELECT * FROM facts TABLESAMPLE (40 PERCENT) REPEATABLE (5)) f
+            JOIN {DIM} d ON f.k = d.k""",
+        by_duck=False,
+    )
+    assert {} == files(result)
+    assert "SAMPLED" in why_not(df, result)
+
+
+# 22, 43: a predicate of no column, which an optimiser may take for one of partitions.
+def test_functions_of_python_above_a_scan(spark, agreed):
+    spark.udf.register("is_one", lambda value: value == 1, "boolean")
+    spark.udf.register("same", lambda value: value, "int")
+    query = f"SELECT f.id FROM (SELECT * FROM facts WHERE is_one(%s)) f JOIN {DIM} d ON f.k = d.k"
+    by_duck = f"SELECT f.id FROM facts f JOIN {DIM} d ON f.k = d.k WHERE "
+    try:
+        assert {} == files(agreed(query % 2, duck=by_duck + "1 = 2")[1])
+        _, result = agreed(f"SELECT f.id FROM facts f JOIN {DIM} d ON same(f.k) = d.k", duck=by_duck + "true")
+        assert {} == files(result)
+    finally:
+        for name in ("is_one", "same"):
+            spark.sql(f"DROP TEMPORARY FUNCTION {name}")
+
+
+# 27: buckets are read as buckets.
+def test_tables_in_buckets(spark, agreed, stored):
+    rows = spark.table("facts").repartition(4, "k")
+    rows.write.bucketBy(4, "k").sortBy("k").format("parquet").saveAsTable("bucketed")
+    try:
+        stored.view("bucketed_rows", spark.table("bucketed"))
+        for join in ("RIGHT JOIN", "JOIN"):
+            query = f"SELECT d.k, f.id FROM bucketed f {join} {DIM} d ON f.k = d.k"
+            _, result = agreed(query, duck=query.replace("bucketed f", "bucketed_rows f"))
+            assert {"bucketed": 4} == files(result)
+        assert prune(spark.table("bucketed"), options=OPTIONS).schema == spark.table("bucketed").schema
+    finally:
+        spark.sql("DROP TABLE bucketed")

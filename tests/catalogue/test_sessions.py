@@ -1,0 +1,57 @@
+"""The same query over other formats, types and confs of a session."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.catalogue.facts import OPTIONS, fact_rows, files, why_not
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("tables")]
+
+DIM = "(SELECT * FROM dims WHERE grp = 2)"
+BY_DUCK = f"SELECT f.id FROM facts f JOIN {DIM} d ON f.k = d.k"
+
+
+# 45: whichever way Spark joins, and whether or not it plans again while it runs.
+@pytest.mark.parametrize("threshold", ["10485760", "-1"])
+@pytest.mark.parametrize("adaptive", ["true", "false"])
+def test_kinds_of_joins(agreed, conf, adaptive, threshold):
+    conf("spark.sql.adaptive.enabled", adaptive)
+    conf("spark.sql.autoBroadcastJoinThreshold", threshold)
+    for strategy in ("AUTO", "RUNTIME_ONLY", "NONE"):
+        options = replace(OPTIONS, broadcast_strategy=strategy)
+        assert {"facts": 1} == files(agreed(BY_DUCK, options)[1])
+
+
+# 6, 25: hints that turn the sides.
+@pytest.mark.parametrize("hint", ["BROADCAST(f)", "BROADCAST(d)", "MERGE(f)", "SHUFFLE_HASH(f)", "SHUFFLE_HASH(d)"])
+def test_either_side_may_be_hashed(agreed, hint):
+    assert {"facts": 1} == files(agreed(BY_DUCK.replace("SELECT", f"SELECT /*+ {hint} */"), duck=BY_DUCK)[1])
+
+
+@pytest.mark.parametrize("format_", ["csv", "json"])
+def test_keys_in_text_files_are_no_filter(spark, agreed, tmp_path, format_):
+    spark.table("dims").where("grp = 2").write.format(format_).save(f"{tmp_path}/text")
+    schema = "k int, id long, item int, grp int"
+    spark.read.schema(schema).format(format_).load(f"{tmp_path}/text").createOrReplaceTempView("text_dims")
+    try:
+        df, result = agreed("SELECT f.id FROM facts f JOIN text_dims d ON f.k = d.k WHERE grp = 2", duck=BY_DUCK)
+        assert {} == files(result)
+        assert "UNREPEATABLE_KEYS" in why_not(df, result)
+    finally:
+        spark.catalog.dropTempView("text_dims")
+
+
+# 96: moments are the same, whatever the clock of the session shows.
+@pytest.mark.parametrize("zone", ["Asia/Kathmandu", "America/St_Johns"])
+def test_moments_in_other_zones(spark, agreed, conf, tmp_path, zone):
+    conf("spark.sql.session.timeZone", zone)
+    moment = "timestamp_seconds(1700000000 + 1801 * k) AS t"
+    fact_rows(spark).selectExpr(moment, "id").write.format("delta").save(f"{tmp_path}/moments")
+    spark.table("dims").selectExpr(moment, "grp").write.parquet(f"{tmp_path}/moment_dims")
+    facts, dims = f"delta.`{tmp_path}/moments`", f"parquet.`{tmp_path}/moment_dims`"
+    query = f"SELECT f.id FROM {facts} f JOIN {dims} d ON f.t = d.t WHERE grp = 2"
+    _, result = agreed(query, replace(OPTIONS, min_probe_bytes=4000), duck=BY_DUCK)
+    assert {"moments": 1} == files(result)

@@ -1,0 +1,193 @@
+"""Joins of each type, with and without NULL: the side whose rows need a match is filtered, the other one never."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.catalogue.facts import files, why_not
+
+pytestmark = pytest.mark.spark
+
+DIM = "(SELECT * FROM dims WHERE grp = 2)"
+
+
+def case(name: str, query: str, *expected):
+    return pytest.param(query.replace("{dim}", DIM), *expected, id=name)
+
+
+@pytest.mark.parametrize(
+    ("query", "kept"),
+    [
+        # 15, 23: the join is still there, with the rest of its condition.
+        case(
+            "semi-join-with-a-residual",
+            """SELECT f.id FROM facts f WHERE EXISTS (
+                SELECT 1 FROM dims d WHERE d.k = f.k AND d.grp = 2 AND f.item > d.item - 3)""",
+            1,
+        ),
+        case("in", "SELECT f.id FROM plain f WHERE f.k IN (SELECT k FROM dims WHERE grp IN (2, 5))", 2),
+        case(
+            "in-within-a-semi-join",
+            """SELECT count(*) FROM facts f WHERE f.k IN (
+                SELECT d.k FROM dims d WHERE d.item IN (SELECT item FROM dims WHERE grp = 2 AND k < 43) AND d.grp = 2)
+            """,
+            1,
+        ),
+        # 14: the side without a match of its own.
+        case("left", "SELECT d.k, f.id, f.maybe FROM {dim} d LEFT JOIN facts f ON f.k = d.k AND f.item > 2", 1),
+        case("right", "SELECT d.k, f.id, f.maybe FROM plain f RIGHT JOIN {dim} d ON f.k = d.k AND f.item > 2", 1),
+        # 14: conditions above that make an outer join an inner one.
+        case("left-made-inner", "SELECT f.id FROM facts f LEFT JOIN dims d ON f.k = d.k WHERE d.grp = 2", 1),
+        case(
+            "full-made-inner",
+            "SELECT f.id FROM facts f FULL JOIN dims d ON f.k = d.k WHERE d.grp = 2 AND f.item = 3",
+            1,
+        ),
+        case("full-made-right", "SELECT f.id, d.k FROM facts f FULL JOIN dims d ON f.k = d.k WHERE d.grp = 2", 1),
+        case(
+            "anti", "SELECT k FROM {dim} d WHERE NOT EXISTS (SELECT 1 FROM facts f WHERE f.k = d.k AND f.item = 3)", 1
+        ),
+        case(
+            "existence-in-an-or",
+            "SELECT k FROM {dim} d WHERE item = 1 OR EXISTS (SELECT 1 FROM facts f WHERE f.k = d.k AND f.item = 4)",
+            1,
+        ),
+        # 13
+        case(
+            "in-in-an-or",
+            "SELECT kind FROM keys x WHERE kind = 'one' AND (x.k IN (SELECT maybe FROM facts) OR x < 0)",
+            1,
+        ),
+        # 11: correlated, the subquery of each row is filtered by its own key, which is no NULL.
+        case(
+            "not-in-of-a-correlated-subquery",
+            "SELECT d.k FROM {dim} d WHERE d.k NOT IN (SELECT maybe FROM facts f WHERE f.k = d.k)",
+            1,
+        ),
+        case(
+            "counts-of-correlated-subqueries",
+            "SELECT d.k, (SELECT count(*) FROM facts f WHERE f.k = d.k AND f.item = 3) AS n FROM {dim} d",
+            1,
+        ),
+        case(
+            "rows-without-any-partner",
+            "SELECT d.k FROM {dim} d WHERE (SELECT count(*) FROM facts f WHERE f.k = d.k AND f.item = 3) = 0",
+            1,
+        ),
+        # 10: where no key is NULL.
+        case(
+            "null-safe-without-null",
+            "SELECT f.id FROM facts f JOIN keys x ON f.maybe IS NOT DISTINCT FROM x.k WHERE kind = 'one'",
+            1,
+        ),
+        # 26, 38: NULL equals nothing.
+        case("null-on-both-sides", "SELECT f.id FROM facts f JOIN keys x ON f.maybe = x.k WHERE kind = 'both'", 1),
+        case("null-alone", "SELECT f.id FROM plain f JOIN keys x ON f.maybe = x.k WHERE kind = 'null'", 0),
+        case(
+            "no-row-has-the-key",
+            "SELECT f.id FROM facts f RIGHT JOIN (SELECT * FROM keys WHERE kind = 'gone') x ON f.k = x.k",
+            0,
+        ),
+        # 66, 67
+        case("the-zeros-are-one", "SELECT f.id FROM facts f JOIN keys x ON f.weight = x.x WHERE kind = 'zero'", 1),
+        case(
+            "the-zeros-are-one-either-way",
+            "SELECT f.id FROM facts f JOIN keys x ON f.weight = x.x WHERE kind = 'minus'",
+            1,
+        ),
+        # 60, 61: NaN equals NaN, and no bound tells where it is; rows are tested.
+        case("nan", "SELECT f.id FROM facts f JOIN keys x ON f.weight = x.x WHERE kind = 'nan'", 8),
+    ],
+)
+def test_rows_that_need_a_match_are_filtered(agreed, query, kept):
+    _, result = agreed(query)
+    assert [kept] == list(files(result).values())
+
+
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [
+        case("left", "SELECT f.id, d.item FROM facts f LEFT JOIN {dim} d ON f.k = d.k", "OUTER_SIDE"),
+        case("right", "SELECT f.id, d.item FROM {dim} d RIGHT JOIN plain f ON f.k = d.k", "OUTER_SIDE"),
+        case(
+            "full-with-coalesced-keys",
+            "SELECT coalesce(f.k, d.k), f.id FROM facts f FULL JOIN (SELECT * FROM dims WHERE grp > 5) d ON f.k = d.k",
+            "OUTER_SIDE",
+        ),
+        case(
+            "left-with-the-keys-of-no-row",
+            "SELECT f.id, d.item FROM facts f LEFT JOIN (SELECT * FROM dims WHERE grp = 77) d ON f.k = d.k",
+            "OUTER_SIDE",
+        ),
+        case("anti", "SELECT f.id FROM facts f WHERE NOT EXISTS (SELECT 1 FROM {dim} d WHERE f.k = d.k)", "OUTER_SIDE"),
+        case(
+            "anti-with-an-empty-right-side",
+            "SELECT f.id FROM facts f WHERE NOT EXISTS (SELECT 1 FROM dims d WHERE f.k = d.k AND grp = 77)",
+            "OUTER_SIDE",
+        ),
+        case(
+            "existence-in-an-or",
+            "SELECT f.id FROM facts f WHERE f.item = 1 OR EXISTS (SELECT 1 FROM dims d WHERE d.k = f.k AND grp = 2)",
+            "OUTER_SIDE",
+        ),
+        # 13
+        case(
+            "in-in-an-or-of-what-may-be-null",
+            "SELECT f.id FROM facts f WHERE f.item = 1 OR f.maybe IN (SELECT k FROM keys WHERE kind = 'both')",
+            "OUTER_SIDE",
+        ),
+        # 10: NULL equals NULL.
+        case(
+            "null-safe-with-null",
+            "SELECT f.id FROM facts f JOIN keys x ON f.maybe IS NOT DISTINCT FROM x.k WHERE kind = 'both'",
+            "NULL_SAFE",
+        ),
+        case("intersect", "SELECT maybe FROM facts INTERSECT SELECT k FROM keys WHERE kind = 'both'", "NULL_SAFE"),
+        # 30
+        case(
+            "null-safe-above-an-outer-join",
+            """SELECT d.k, f.id FROM facts f LEFT JOIN (SELECT k, CASE WHEN item > 0 THEN k END AS m FROM {dim}) d
+               ON f.k = d.k WHERE f.maybe IS NOT DISTINCT FROM d.m""",
+            "OUTER_SIDE",
+        ),
+        # 16, 17: what stands for the missing row of an outer join.
+        case(
+            "coalesce-above-an-outer-join",
+            """SELECT c.item, p.k, p.id FROM (SELECT * FROM dims WHERE grp = 0) c JOIN (
+                SELECT d.k, f.k AS fk, f.id FROM dims d LEFT JOIN facts f ON f.k = d.k + 100
+               ) p ON c.k = coalesce(p.fk, 0)""",
+            "COMPUTED",
+        ),
+        case(
+            "ifnull-on-both-sides-of-an-outer-join",
+            """SELECT d.k, f.id FROM {dim} d JOIN (
+                SELECT a.item, b.maybe, b.id FROM keys x LEFT JOIN dims a ON a.k = x.k LEFT JOIN facts b ON b.k = a.k
+               ) f ON ifnull(f.maybe, 41) = d.k""",
+            "COMPUTED",
+        ),
+    ],
+)
+def test_rows_that_reach_the_result_without_a_match_are_not_filtered(agreed, query, code):
+    df, result = agreed(query)
+    assert {} == files(result)
+    assert code in why_not(df, result)
+
+
+# 11, 12: one NULL on either side changes what NOT IN says of all the others, an empty side what it says of NULL.
+@pytest.mark.parametrize(
+    "query",
+    [
+        case("null-on-the-left", "SELECT f.id FROM facts f WHERE f.maybe NOT IN (SELECT k FROM dims WHERE grp = 2)"),
+        case("null-on-the-right", "SELECT d.k FROM dims d WHERE d.k + 1000 NOT IN (SELECT maybe FROM facts)"),
+        case(
+            "null-in-a-small-right-side", "SELECT id FROM facts WHERE k NOT IN (SELECT k FROM keys WHERE kind = 'both')"
+        ),
+        case("empty-right-side", "SELECT id FROM facts f WHERE maybe NOT IN (SELECT k FROM dims WHERE grp = 77)"),
+        case("null-against-many", "SELECT kind FROM keys x WHERE x.k NOT IN (SELECT k FROM facts WHERE item > 3)"),
+        case("null-against-none", "SELECT kind FROM keys x WHERE x.k NOT IN (SELECT k FROM plain WHERE item > 30)"),
+    ],
+)
+def test_not_in_filters_neither_side(agreed, query):
+    df, result = agreed(query)
+    assert df is result
+    assert {} == files(result)

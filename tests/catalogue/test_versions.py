@@ -1,0 +1,207 @@
+"""One query, one version of each table; other versions, copies and filters of it are never taken for each other."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pruning import explain, prune
+from tests.catalogue.facts import OPTIONS, fact_rows, files
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("tables")]
+
+PLANNED = replace(OPTIONS, broadcast_strategy="NONE")
+DIM = "(SELECT * FROM dims WHERE grp = 2)"
+MODES = pytest.mark.parametrize("options", [OPTIONS, PLANNED], ids=["rows-are-joined", "builds-run-again"])
+
+
+def rows_of(df) -> list[tuple]:
+    return sorted(map(tuple, df.collect()), key=repr)
+
+
+@pytest.fixture(scope="module")
+def versions(spark, stored):
+    """A table of keys whose version 0 has 41 and 42, and version 1 has 101; a copy of it, and one of Parquet."""
+    first = spark.createDataFrame([(41, 1), (42, 2)], "k int, n int").coalesce(1)
+    folder = stored("versioned", first)
+    spark.createDataFrame([(101, 1)], "k int, n int").write.format("delta").mode("overwrite").save(folder)
+    for version in (0, 1):
+        stored.view(f"version_{version}", spark.read.option("versionAsOf", version).format("delta").load(folder))
+    return folder
+
+
+# 47 - 49
+@MODES
+@pytest.mark.usefixtures("versions")
+def test_versions_of_one_table_in_one_query(agreed, options):
+    of = "(SELECT k FROM version_{} WHERE n < 3)"
+    query = f"""
+        SELECT f.id, 0 AS v FROM facts f JOIN {of.format(0)} a ON f.k = a.k
+        UNION ALL SELECT f.id, 1 FROM facts f JOIN {of.format(1)} a ON f.k = a.k"""
+    _, result = agreed(query, options)
+    assert {"facts#1": 1, "facts#2": 1} == files(result)
+    # Keys of one version for the other: 41 and 101 in one row each.
+    _, result = agreed(
+        f"SELECT f.id, g.id FROM facts f JOIN {of.format(0)} a ON f.k = a.k JOIN facts g ON g.item = f.item"
+        f" JOIN {of.format(1)} b ON g.k = b.k",
+        options,
+    )
+    assert {"facts#1": 1, "facts#2": 1} == files(result)
+
+
+# 53: a copy has the id, the version and the predicates of its original.
+@MODES
+def test_copies_of_a_table_are_other_tables(spark, agreed, versions, stored, options, tmp_path):
+    import shutil  # noqa: PLC0415
+
+    copy = str(tmp_path / "versioned")
+    shutil.copytree(versions, copy)
+    spark.sql(f"INSERT INTO delta.`{copy}` VALUES (61, 1)")
+    spark.sql(f"DELETE FROM delta.`{copy}` WHERE k = 101")
+    stored.view("copied", spark.read.format("delta").load(copy))
+    query = """
+        SELECT f.id FROM facts f JOIN version_1 a ON f.k = a.k WHERE a.n = 1
+        UNION ALL SELECT f.id FROM facts f JOIN copied a ON f.k = a.k WHERE a.n = 1
+        UNION ALL SELECT f.id FROM facts f WHERE f.item = 3 AND f.k NOT IN (SELECT k FROM copied WHERE n = 1)"""
+    _, result = agreed(query, options)
+    assert {"facts#1": 1, "facts#2": 1} == files(result)
+
+
+# 47, 56: a commit after pruning changes nothing of that query, and a query that is asked afterwards sees it.
+@MODES
+@pytest.mark.parametrize("change", ["INSERT INTO {0} VALUES (41, 77)", "DELETE FROM {0} WHERE k >= 40", "OPTIMIZE {0}"])
+def test_commits_after_pruning(spark, tmp_path, options, change):
+    facts, keys = (f"delta.`{tmp_path}/{name}`" for name in ("facts", "keys"))
+    fact_rows(spark).selectExpr("k", "id").write.format("delta").save(f"{tmp_path}/facts")
+    spark.createDataFrame([(41, 1), (42, 2)], "k int, id long").write.format("delta").save(f"{tmp_path}/keys")
+    query = f"SELECT f.k, f.id, x.id FROM {facts} f JOIN {keys} x ON f.k = x.k WHERE x.id < 100"
+    before = rows_of(spark.sql(query))
+    result = prune(spark.sql(query), options=replace(options, min_probe_bytes=4000))
+    for table in (facts, keys):
+        spark.sql(change.format(table))
+    assert before == rows_of(result)
+    assert {"facts": 1} == files(result)
+    spark.sql(f"INSERT INTO {keys} VALUES (101, 5)")
+    later = prune(spark.sql(query), options=replace(options, min_probe_bytes=1))
+    assert rows_of(spark.sql(query)) == rows_of(later)
+    assert {101} & {row[0] for row in rows_of(later)} or "DELETE" in change
+
+
+# 50: a query that writes into the table that it reads.
+def test_pruned_rows_written_into_their_own_table(spark, tmp_path):
+    folder = f"{tmp_path}/own"
+    fact_rows(spark).selectExpr("k", "id").write.format("delta").save(folder)
+    query = f"SELECT f.k, f.id FROM delta.`{folder}` f JOIN {DIM} d ON f.k = d.k"
+    prune(spark.sql(query), options=replace(OPTIONS, min_probe_bytes=1)).write.format("delta").mode("append").save(
+        folder
+    )
+    assert (360, 80) == (spark.read.format("delta").load(folder).count(), spark.sql(query).count())
+
+
+# 18: what a MERGE does with rows that have no match is not for keys to decide.
+def test_pruned_rows_as_the_source_of_a_merge(spark, tmp_path):
+    source = f"SELECT f.k, f.id FROM facts f JOIN {DIM} d ON f.k = d.k AND f.item < 5"
+    found = []
+    for name, df in (("plain", spark.sql(source)), ("pruned", prune(spark.sql(source), options=OPTIONS))):
+        target = f"{tmp_path}/{name}"
+        spark.sql("SELECT k, id + 5 AS id FROM facts WHERE k BETWEEN 35 AND 70").write.format("delta").save(target)
+        df.createOrReplaceTempView("source_rows")
+        spark.sql(f"""
+            MERGE INTO delta.`{target}` t USING source_rows s ON s.id = t.id - 5 AND t.k > 44
+            WHEN MATCHED THEN UPDATE SET id = 0 WHEN NOT MATCHED THEN INSERT (k, id) VALUES (s.k, 1)
+            WHEN NOT MATCHED BY SOURCE AND t.k < 50 THEN DELETE""")
+        found.append(rows_of(spark.read.format("delta").load(target)))
+    spark.catalog.dropTempView("source_rows")
+    assert found[0] == found[1]
+    assert {0, 1} <= {row[1] for row in found[0]}
+
+
+# 52: equal subplans but for the filters.
+@pytest.mark.parametrize("adaptive", ["true", "false"])
+@MODES
+def test_exchanges_are_reused_where_filters_are_equal_alone(agreed, conf, options, adaptive):
+    conf("spark.sql.adaptive.enabled", adaptive)
+    conf("spark.sql.autoBroadcastJoinThreshold", "-1")
+    one = """(SELECT f.item, count(*) AS n, min(f.k) AS low FROM plain f
+        JOIN (SELECT * FROM dims WHERE grp = {}) d ON f.k = d.k GROUP BY f.item)"""
+    query = f"SELECT a.item, a.n, a.low, b.low FROM {one} a JOIN {one} b ON a.item = b.item"
+    df, result = agreed(query.format(2, 5), options)
+    assert {"plain#1": 1, "plain#2": 1} == files(result)
+    df, result = agreed(query.format(2, 2), options)
+    assert {1} == set(files(result).values())
+    plans = [each._jdf.queryExecution().executedPlan().toString() for each in (df, result)]
+    assert plans[0].count("ReusedExchange") <= plans[1].count("ReusedExchange")
+    # A CTE that is read twice.
+    _, result = agreed(
+        f"WITH c AS {one.format(3)} SELECT a.item, b.n FROM c a JOIN c b ON a.item = b.item AND a.low < b.low + 2",
+        options,
+    )
+    assert {1} == set(files(result).values())
+
+
+# 51: partition values of two scans of one table.
+def test_a_partitioned_table_with_itself(spark, agreed, stored):
+    rows = fact_rows(spark).selectExpr("k div 20 AS part", "k", "id", "item")
+    stored("parted", rows, "delta", "part")
+    stored("parted_plain", rows, "parquet", "part")
+    for name in ("parted", "parted_plain"):
+        query = f"""
+            SELECT a.part, b.part, a.id, b.id FROM {name} a JOIN {name} b ON a.item = b.item AND a.part = b.part - 3
+            JOIN (SELECT DISTINCT grp FROM dims WHERE k BETWEEN 40 AND 59) d ON a.part = d.grp WHERE a.item = 1"""
+        _, result = agreed(query)
+        assert 1 == files(result)[f"{name}#1"]
+        # 155: OR of a partition column and another one.
+        query = f"""
+            SELECT a.id FROM {name} a JOIN {DIM} d ON a.k = d.k
+            WHERE (a.part = 2 AND a.item > 3) OR (a.part = 7 AND a.item < 5) OR a.k = 44"""
+        _, result = agreed(query)
+        assert {name: 1} == files(result)
+        query = f"SELECT a.id FROM {name} a JOIN {DIM} d ON a.part = d.grp OR a.k = d.k"
+        assert {} == files(agreed(query)[1])
+
+
+# 54, 55: threads that act on one result, and on two of one DataFrame.
+def test_threads_read_the_same_rows(spark):
+    df = spark.sql(f"SELECT f.id, p.item FROM facts f JOIN {DIM} d ON f.k = d.k JOIN plain p ON p.id = f.id")
+    expected = rows_of(df)
+    result = prune(df, options=PLANNED)
+    with ThreadPoolExecutor(4) as pool:
+        of_one = list(pool.map(lambda _: rows_of(result), range(4)))
+        of_many = list(pool.map(lambda _: rows_of(prune(df, options=OPTIONS)), range(3)))
+    assert [expected] * 7 == of_one + of_many
+    # What was measured is that of one action among several at the same time.
+    assert {"facts": 1, "plain": 1} == {each.table: each.files_kept for each in explain(result).tables}
+
+
+# 58: a file that is gone is an error.
+def test_a_file_that_goes_after_pruning_is_an_error(spark, tmp_path):
+    fact_rows(spark).selectExpr("k", "id").write.parquet(f"{tmp_path}/gone")
+    result = prune(
+        spark.sql(f"SELECT f.id FROM parquet.`{tmp_path}/gone` f JOIN {DIM} d ON f.k = d.k"),
+        options=replace(OPTIONS, min_probe_bytes=1),
+    )
+    assert [("gone", 1)] == [(each.table, each.files_kept) for each in explain(result).tables]
+    for path in Path(f"{tmp_path}/gone").glob("*.parquet"):
+        path.unlink()
+    with pytest.raises(Exception, match=r"(?i)does not exist|FAILED_READ_FILE"):
+        result.collect()
+
+
+# 59: what was cached is dropped, and its table has other rows.
+def test_a_cache_that_goes_after_pruning(spark, tmp_path):
+    folder = f"{tmp_path}/keys"
+    spark.createDataFrame([(41,)], "k int").write.parquet(folder)
+    kept = spark.read.parquet(folder).where("k < 100").cache()
+    kept.createOrReplaceTempView("kept_keys")
+    try:
+        result = prune(spark.sql("SELECT f.id FROM facts f JOIN kept_keys x ON f.k = x.k"), options=OPTIONS)
+        kept.unpersist(blocking=True)
+        spark.createDataFrame([(61,)], "k int").write.mode("append").parquet(folder)
+        assert [(10082,), (10083,)] == rows_of(result)
+        assert {"facts": 1} == files(result)
+    finally:
+        kept.unpersist(blocking=True)
+        spark.catalog.dropTempView("kept_keys")
