@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,10 +17,10 @@ from pruning.filter_plan import Feed, FeedId, FilterPlan
 from pruning.key_filter import KeyFilter, key_filter
 from pruning.key_summary import KeySummary
 from pruning.options import PruningOptions
-from pruning.query_plan import Expression, Filter, Node, Passing, Relation
+from pruning.query_plan import Relation
 from pruning.reasons import Reason
 from pruning.skipping import prune
-from pruning.zones import Zone, zones_of
+from pruning.zones import Zone, conditions_of, zones_of
 
 
 def estimates(plan: SparkPlan, filters: FilterPlan, options: PruningOptions) -> Mapping[FeedId, tuple[KindLine, ...]]:
@@ -47,7 +47,7 @@ class _Known:
         column = plan_column(table, relation, feed.target.column)
         keys = self._allowed(feed)
         filter_ = KeyFilter.unknown([column], "") if isinstance(keys, Reason) else key_filter([column], keys)
-        zone = Zone(relation, feed.target.column, next(_conditions(self.plan.root, relation.at, ()), ()))
+        zone = Zone(relation, feed.target.column, conditions_of(self.plan.root, relation))
         columns, wanted = static_columns(table, zone)
         columns = {**columns, column.name: column} if column.type is not None else columns
         files = table.files(list(columns.values()))
@@ -75,18 +75,3 @@ class _Known:
             self._tables[relation.at] = table_of(self.plan.spark, self.plan.node(relation), self.options)
         found = self._tables[relation.at]
         return found if isinstance(found, Reason) else found.table
-
-
-def _conditions(node: Node, at: int, above: tuple[Expression, ...]) -> Iterator[tuple[Expression, ...]]:
-    """What the filters right above the scan at a place ask of all its rows."""
-    match node:
-        case Relation():
-            if node.at == at:
-                yield above
-        case Filter(condition=condition) if condition is not None:
-            yield from _conditions(node.children[0], at, (*above, condition))
-        case Passing():
-            yield from _conditions(node.children[0], at, above)
-        case _:
-            for each in (*node.children, *node.subqueries):
-                yield from _conditions(each, at, ())

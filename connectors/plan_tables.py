@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -16,6 +17,7 @@ from connectors.compiled import instance
 from connectors.delta import DeltaSource
 from connectors.delta_files import FileCatalog
 from connectors.delta_log import snapshot_of
+from connectors.jvm_lists import JvmList
 from connectors.parquet import parquet_source
 from connectors.session_cache import cache_of
 from connectors.spark_files import frame_of, spark_files
@@ -24,6 +26,7 @@ from pruning.reasons import Reason, ReasonCode
 
 _FILES = "org.apache.spark.sql.execution.datasources.HadoopFsRelation"
 _PREPARED = "PreparedDeltaFileIndex"
+_ADD_FILE = "org.apache.spark.sql.delta.actions.AddFile"
 # The pruned scan has column ids of its own, by which the report tells it from the scan of the query as it was; above
 # it they have the ids that the rest of the query knows.
 _FRESH = "FreshColumns"
@@ -94,6 +97,16 @@ class PlanTable:
 
     table: Table
     _fresh: Any
+    _prepared: Any = None
+
+    def listed(self, spark: SparkSession) -> pa.Array | None:
+        """The paths in Delta's log of the files that the query's own conditions leave; None where all are."""
+        if self._prepared is None:
+            return None
+        scan = self._prepared.preparedScan()
+        if scan.allFilters().isEmpty():
+            return None
+        return pa.array(JvmList.of_scala(spark, scan.files()).texts(f"{_ADD_FILE}.path"), pa.string())
 
     def renamed(self, df: DataFrame) -> Any:
         """The JVM's plan of `df` under the ids of the leaf that it stands for."""
@@ -104,7 +117,10 @@ def table_of(spark: SparkSession, leaf: Any, options: PruningOptions) -> PlanTab
     """The table behind a leaf."""
     fresh = instance(spark, _FRESH, _FRESH_SOURCE, leaf)
     table = _table(spark, fresh.leaf(), options)
-    return table if isinstance(table, Reason) else PlanTable(table, fresh)
+    if isinstance(table, Reason):
+        return table
+    index = leaf.relation().location()
+    return PlanTable(table, fresh, index if str(index.getClass().getSimpleName()) == _PREPARED else None)
 
 
 def _table(spark: SparkSession, leaf: Any, options: PruningOptions) -> Table | Reason:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,11 +13,13 @@ from connectors.base import Table
 from connectors.decide import Decided
 from connectors.measured import latest
 from connectors.scan_identity import ScanIdentity, identity_of
+from connectors.static_scan import StaticScan
 from connectors.storage import has_jvm
-from pruning.explanation import Explanation, TableFacts, explain_table
+from pruning.explanation import Explanation, Left, TableFacts, among, explain_table
 from pruning.options import PruningOptions
 from pruning.prune_report import PruneReport, TableReport
 from pruning.reasons import Reason
+from pruning.scan_plan import ScanPlan
 from pruning.statistics import Containers
 
 
@@ -31,6 +33,7 @@ class PrunedScan:
     needed: Sequence[str] | None
     options: PruningOptions
     identity: ScanIdentity | None
+    static: Callable[[], StaticScan] | None = None
     _explained: Explanation | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -71,10 +74,28 @@ class PrunedScan:
                     self.decided.row_groups,
                     self._all_row_groups(),
                 )
+                facts, plan = self._beside(facts)
                 reasons = (*self.decided.reasons, *self.table.problems)
-                table = explain_table(facts, self.decided.plan, reasons, self.options.max_ranges)
+                table = explain_table(facts, plan, reasons, self.options.max_ranges)
                 self._explained = Explanation((table,))
             return self._explained
+
+    def _beside(self, facts: TableFacts) -> tuple[TableFacts, ScanPlan]:
+        """Facts and plan beside what the query itself leaves of the table, where that is known."""
+        plan = self.decided.plan
+        if self.static is None or not facts.files.is_listed:
+            return facts, plan
+        static = self.static()
+        every, chosen = (
+            None if groups is None or groups.parents is None else np.unique(groups.parents)
+            for groups in (facts.all_row_groups, facts.row_groups)
+        )
+        left = Left(
+            static.files,
+            None if every is None else static.row_groups(self.table, every),
+            None if chosen is None else static.row_groups(self.table, chosen),
+        )
+        return among(facts, plan, left)
 
     def report(self) -> PruneReport:
         """The plan beside what the latest action measured."""

@@ -18,6 +18,7 @@ from connectors.plan_reader import SparkPlan
 from connectors.plan_tables import PlanTable, is_delta, leaf_sizes, table_of
 from connectors.pruned_scan import PrunedScan
 from connectors.query_builds import Asked, Built, QueryBuilds
+from connectors.static_scan import StaticScan
 from connectors.zone_keys import has_few_keys, leaves_out, plan_column, zone_keys
 from pruning.bounds import bounded
 from pruning.broadcast import BroadcastStrategy, broadcast_sides
@@ -29,7 +30,7 @@ from pruning.lineage import Target
 from pruning.options import PruningOptions
 from pruning.query_plan import Node, Relation
 from pruning.reasons import Reason, ReasonCode
-from pruning.zones import zones_of
+from pruning.zones import Zone, conditions_of, zones_of
 
 # Builds that gave nothing, though they were begun.
 _NOT_DONE = frozenset({ReasonCode.BUILD_TIMED_OUT, ReasonCode.BUILD_FAILED})
@@ -235,6 +236,8 @@ class QueryRun:
         if not scan.decided.plan.acts:
             self.reasons.update(dict.fromkeys(scan.reasons))
             return
+        zone = Zone(relation, relation.output[0], conditions_of(self.plan.root, relation))
+        scan.static = lambda: StaticScan.of(table, zone, found.listed(self.spark))
         self.others[relation.at] = found.renamed(df)
         self.scans[relation.at] = scan
         self._sizes[relation.at] = min(self._sizes[relation.at], scan.planned_bytes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -53,6 +53,7 @@ class FilterExplanation:
 class TableExplanation:
     """Planned numbers of one table. Row groups are None where footers were not read, all where files were not listed.
 
+    Of a scan in a query, the total is what the conditions of the query itself leave: what it reads without filters.
     Bytes are measured by `bytes_basis`, the same for total and kept.
     """
 
@@ -116,6 +117,46 @@ class TableFacts:
     files: Containers
     row_groups: Containers | None
     all_row_groups: Containers | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Left:
+    """What other conditions leave of a table: files, row groups of all files, and row groups that the plan looked at.
+
+    The latter two are None where footers were not read.
+    """
+
+    files: BoolArray
+    all_row_groups: BoolArray | None
+    row_groups: BoolArray | None
+
+
+def among(facts: TableFacts, plan: ScanPlan, left: Left) -> tuple[TableFacts, ScanPlan]:
+    """The same facts and plan, as if the table had nothing else than what is left."""
+    files = np.flatnonzero(left.files)
+    places = np.cumsum(left.files) - 1
+    planned = None if left.row_groups is None else np.flatnonzero(left.row_groups)
+    return (
+        replace(
+            facts,
+            files=facts.files.take(files),
+            row_groups=_taken(facts.row_groups, left.row_groups, places),
+            all_row_groups=_taken(facts.all_row_groups, left.all_row_groups, places),
+        ),
+        replace(
+            plan,
+            files=plan.files.take(files),
+            row_groups=None if plan.row_groups is None or planned is None else plan.row_groups.take(planned),
+        ),
+    )
+
+
+def _taken(groups: Containers | None, left: BoolArray | None, places: IntArray) -> Containers | None:
+    """Row groups under the places that their files have among those that are left."""
+    if groups is None or groups.parents is None or left is None:
+        return None
+    some = groups.take(np.flatnonzero(left))
+    return replace(some, parents=None if some.parents is None else places[some.parents])
 
 
 def explain_table(facts: TableFacts, plan: ScanPlan, reasons: Sequence[Reason], most_ranges: int) -> TableExplanation:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pruning import intervals
+from pruning.byte_strings import IntArray
 from pruning.domain import Domain
 from pruning.intervals import BoolArray
 from pruning.statistics import ColumnStatistics, Containers
@@ -45,6 +46,10 @@ class Pruned:
     def kept_count(self) -> int:
         """How many containers are kept."""
         return int(np.count_nonzero(self.kept))
+
+    def take(self, indices: IntArray) -> Pruned:
+        """The outcome for the containers at `indices`."""
+        return Pruned(self.kept[indices], self.causes[indices])
 
     def skipped_by(self) -> dict[str, int]:
         """How many containers each cause skipped; causes that skipped none are left out."""

@@ -13,7 +13,7 @@ from decimal import Decimal, InvalidOperation
 from pruning.domain import Domain
 from pruning.errors import UnsupportedTypeError
 from pruning.query_plan import Expression
-from pruning.value_type import ValueType
+from pruning.value_type import INTEGER_BITS, ValueType
 
 _FLIPPED = {
     "EqualTo": "EqualTo",
@@ -96,10 +96,20 @@ def _compared(column: Expression, kind: str, literal: Expression) -> dict[int, D
         return {column.column: Domain.of(type_, value)}
     if isinstance(value, float) and math.isnan(value):
         return {}
+    if kind in ("LessThan", "GreaterThan"):
+        value = _next(type_, value, -1 if kind == "LessThan" else 1)
     if kind in ("GreaterThan", "GreaterThanOrEqual"):
         # NaN is greater than every number.
         return {column.column: Domain(Domain.between(type_, value, None).ranges, nan=type_.is_float)}
     return {column.column: Domain.between(type_, None, value)}
+
+
+def _next(type_: ValueType, value: object, step: int) -> object:
+    """The value beside a whole number; others are left in their range, which is closed."""
+    if not type_.is_integer or not isinstance(value, int):
+        return value
+    most = 1 << (INTEGER_BITS[type_.name] - 1)
+    return value + step if -most <= value + step < most else value
 
 
 def _value(literal: Expression, column: Expression) -> object | None:

@@ -191,6 +191,17 @@ class Containers:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def take(self, indices: IntArray) -> Containers:
+        """The containers at `indices`, under the parents that they have."""
+        return replace(
+            self,
+            names=[self.names[index] for index in indices.tolist()],
+            rows=self.rows[indices],
+            sizes=self.sizes[indices],
+            columns={name: column.take(indices) for name, column in self.columns.items()},
+            parents=None if self.parents is None else self.parents[indices],
+        )
+
     def seen_by_reader(self, file_only: Collection[str] = ()) -> Containers:
         """The same row groups with what their reader can skip them by: nothing of the columns `file_only`."""
         seen = {name: each.seen_by_reader() for name, each in self.columns.items() if name not in file_only}

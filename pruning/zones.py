@@ -87,3 +87,22 @@ def zone_domain(containers: Containers, name: str, kept: BoolArray, type_: Value
     is_known = some.has_low & some.has_high & (lows != LEAST) & (highs != GREATEST)
     ordered = RangeSet.of_ranges(type_, some.lows, some.highs) if is_known.all() else RangeSet.all(type_)
     return Domain(ordered, nan=type_.is_float and bool(some.may_have_nan.any()))
+
+
+def conditions_of(root: Node, relation: Relation) -> tuple[Expression, ...]:
+    """What the filters right above a scan ask of all its rows."""
+    return next(_conditions(root, relation.at, ()), ())
+
+
+def _conditions(node: Node, at: int, above: tuple[Expression, ...]) -> Iterator[tuple[Expression, ...]]:
+    match node:
+        case Relation():
+            if node.at == at:
+                yield above
+        case Filter(condition=condition) if condition is not None:
+            yield from _conditions(node.children[0], at, (*above, condition))
+        case Passing():
+            yield from _conditions(node.children[0], at, above)
+        case _:
+            for each in (*node.children, *node.subqueries):
+                yield from _conditions(each, at, ())

@@ -150,7 +150,10 @@ INT = ValueType("int")
     ("condition", "expected"),
     [
         (call("EqualTo", column(1, "int"), literal("int", 3)), Domain.of(INT, 3)),
-        (call("LessThan", literal("int", 3), column(1, "int")), Domain.between(INT, 3, None)),
+        (call("LessThan", literal("int", 3), column(1, "int")), Domain.between(INT, 4, None)),
+        (call("LessThanOrEqual", literal("int", 3), column(1, "int")), Domain.between(INT, 3, None)),
+        (call("LessThan", column(1, "int"), literal("int", 3)), Domain.between(INT, None, 2)),
+        (call("LessThan", column(1, "int"), literal("int", -(2**31))), Domain.between(INT, None, -(2**31))),
         (call("In", column(1, "int"), literal("int", 3), literal("int", 9)), Domain.of(INT, 3, 9)),
         (
             both(
