@@ -14,7 +14,7 @@ DIM = "(SELECT * FROM dims WHERE grp = 2)"
 BY_DUCK = f"SELECT f.id FROM facts f JOIN {DIM} d ON f.k = d.k"
 
 
-# 45: whichever way Spark joins, and whether or not it plans again while it runs.
+# Whichever way Spark joins, and whether or not it plans again while it runs.
 @pytest.mark.parametrize("threshold", ["10485760", "-1"])
 @pytest.mark.parametrize("adaptive", ["true", "false"])
 def test_kinds_of_joins(agreed, conf, adaptive, threshold):
