@@ -190,9 +190,12 @@ def _refused(edge: Edge, target: Target, sizes: Sizes, options: PruningOptions) 
 
 
 def _waits(feed: Feed, earlier: Sequence[Feed]) -> bool:
-    """True where an earlier feed, of another source, makes the build of this one smaller."""
+    """True where an earlier feed, of another source, makes the build of this one smaller, or keeps rows inside it."""
     inside = range(feed.source.node.first, feed.source.node.at + 1)
-    return any(each.target.relation.at in inside for each in earlier if each.source != feed.source)
+    others = [each for each in earlier if each.source != feed.source]
+    # Two runs of what is cached may differ: the larger build reads the rows that the smaller one gave.
+    is_split = any(each.needs_rows and feed.source.node.at != each.source.node.at in inside for each in others)
+    return is_split or any(each.target.relation.at in inside for each in others)
 
 
 def _feeds(edge: Edge, target: Target, sizes: Sizes, options: PruningOptions) -> Iterator[Feed | Reason]:

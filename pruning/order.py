@@ -10,6 +10,37 @@ _CALL, _FRAME = "aggregate.AggregateExpression", "WindowExpression"
 _ANY_VALUES = frozenset({"aggregate.Count", "aggregate.CountIf", "aggregate.Max", "aggregate.Min"})
 # Sums of floats are rounded at each step.
 _EXACT_VALUES = frozenset({"aggregate.Sum"})
+_TYPED = frozenset({"AttributeReference", "Cast", "Literal"})
+# A quotient of integers is one of doubles that they are cast to.
+_EXACT_KINDS = frozenset(
+    {
+        "Abs",
+        "Add",
+        "And",
+        "CaseWhen",
+        "Coalesce",
+        "Divide",
+        "EqualNullSafe",
+        "EqualTo",
+        "GreaterThan",
+        "GreaterThanOrEqual",
+        "If",
+        "In",
+        "InSet",
+        "IntegralDivide",
+        "IsNotNull",
+        "IsNull",
+        "LessThan",
+        "LessThanOrEqual",
+        "Multiply",
+        "Not",
+        "Or",
+        "Remainder",
+        "Subtract",
+        "UnaryMinus",
+        "UnscaledValue",
+    }
+)
 _RANKS = frozenset({"DenseRank", "Rank"})
 _WHOLE = frozenset({"UnboundedPreceding$", "UnboundedFollowing$"})
 
@@ -41,9 +72,12 @@ def _is_call_order_free(call: Expression) -> bool:
     return function.kind in _ANY_VALUES or (function.kind in _EXACT_VALUES and _is_exact(function))
 
 
-def _is_exact(expression: Expression) -> bool:
-    typed = [each.type for each in _all(expression) if each.kind in ("AttributeReference", "Cast", "Literal")]
-    return all(type_ and type_ not in ("float", "double") for type_ in typed)
+def _is_exact(function: Expression) -> bool:
+    """True where nothing that is added up can be a float: leaves have types, and what is between them adds none."""
+    inside = [each for child in function.children for each in _all(child)]
+    typed = [each.type for each in inside if each.kind in _TYPED]
+    known = all(each.kind in _TYPED or each.kind in _EXACT_KINDS for each in inside)
+    return known and all(type_ and type_ not in ("float", "double") for type_ in typed)
 
 
 def _all(expression: Expression) -> Iterator[Expression]:

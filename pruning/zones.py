@@ -5,7 +5,7 @@ A build side that is not run still has keys from somewhere: `zones_of` leads to 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -15,7 +15,19 @@ from pruning.casts import probed_column
 from pruning.codes import GREATEST, LEAST
 from pruning.domain import Domain
 from pruning.intervals import BoolArray
-from pruning.query_plan import Expression, Filter, Generate, Grouped, Join, Node, Passing, Project, Relation, Union
+from pruning.query_plan import (
+    Expression,
+    Filter,
+    Generate,
+    Grouped,
+    Join,
+    Node,
+    Passing,
+    Project,
+    Relation,
+    Union,
+    conjuncts_at,
+)
 from pruning.ranges import RangeSet
 from pruning.statistics import Containers
 from pruning.value_type import TEMPORAL, ValueType
@@ -47,32 +59,43 @@ def zones_of(node: Node, key: Expression) -> Zones:
 def _zones(node: Node, column: int, conditions: tuple[Expression, ...]) -> Iterator[Zone | None]:
     match node:
         case Relation():
-            yield Zone(node, column, conditions)
-        case Filter(condition=condition) if condition is not None:
-            yield from _zones(node.children[0], column, (*conditions, condition))
+            yield Zone(node, column, _about(conditions, node.output))
+        case Filter(condition=condition):
+            parts = (part for _, part in conjuncts_at(condition))
+            yield from _zones(node.children[0], column, (*conditions, *parts))
         case Passing() | Generate() if column in node.children[0].output:
-            yield from _zones(node.children[0], column, conditions)
+            yield from _zones(node.children[0], column, _about(conditions, node.children[0].output))
         case Project(made=made) if made is not None and node.is_deterministic:
-            yield from _below(node, made.get(column), conditions)
+            yield from _below(node, made, column, conditions)
         case Grouped(groups=groups) if groups is not None and column in groups:
-            yield from _below(node, groups[column], conditions)
+            yield from _below(node, groups, column, conditions)
         case Union():
             # The conditions name columns of the union, and its first branch may share their ids with another one.
             for child in node.children:
                 yield from _zones(child, child.output[node.output.index(column)], ())
         case Join() if (column in node.left.output) is not (column in node.right.output):
-            yield from _zones(node.left if column in node.left.output else node.right, column, conditions)
+            own, other = (node.left, node.right) if column in node.left.output else (node.right, node.left)
+            yield from _zones(own, column, _about(conditions, set(own.output).difference(other.output)))
         case _ if node.kind in _SOME_ROWS and column in node.children[0].output:
             yield from _zones(node.children[0], column, conditions)
         case _:
             yield None
 
 
-def _below(node: Node, expression: Expression | None, conditions: tuple[Expression, ...]) -> Iterator[Zone | None]:
+def _below(
+    node: Node, made: Mapping[int, Expression], column: int, conditions: tuple[Expression, ...]
+) -> Iterator[Zone | None]:
+    expression = made.get(column)
     if expression is None or expression.column is None:
         yield None
-    else:
-        yield from _zones(node.children[0], expression.column, conditions)
+        return
+    unchanged = {at for at, each in made.items() if each.column == at}
+    yield from _zones(node.children[0], expression.column, _about(conditions, unchanged))
+
+
+def _about(conditions: tuple[Expression, ...], columns: Collection[int]) -> tuple[Expression, ...]:
+    """Those that speak of nothing else: an id that another column has too, elsewhere, is not the same column."""
+    return tuple(each for each in conditions if each.columns <= set(columns))
 
 
 def zone_domain(containers: Containers, name: str, kept: BoolArray, type_: ValueType) -> Domain:

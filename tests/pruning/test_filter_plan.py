@@ -264,6 +264,20 @@ def test_what_is_cached_gives_keys_where_its_rows_can_be_kept(plans):
     assert (cached.at, fact.at, True) == (feed.source.node.at, feed.target.relation.at, feed.needs_rows)
 
 
+def test_a_build_around_cached_rows_waits_for_those_that_a_smaller_one_keeps(plans):
+    """Each run may meet other cached rows; the larger build reads the ones that the smaller gave."""
+    days = plans.table("k")
+    cached = plans.other("InMemoryRelation", output=plans.fresh())
+    around = plans.join(days, cached, equal(*days.output, *cached.output), type_="FullOuter")
+    large = plans.table("k")
+    root = plans.join(around, large, equal(*large.output, *cached.output))
+    small = plans.table("k")
+    root = plans.join(root, small, equal(*small.output, *cached.output))
+    levels = Planning.of(root, {days: 500, small: 200, large: 5000}).levels()
+    assert (cached.at, small.at) in levels[0]
+    assert [False, True] == [(around.at, large.at) in level for level in levels[:2]]
+
+
 def test_that_a_key_is_not_null_leaves_out_nothing(plans):
     fact, days = plans.table("k"), plans.table("k")
     known = plans.filter(days, call("IsNotNull", column(*days.output)))

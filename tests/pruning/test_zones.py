@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -37,12 +39,31 @@ def test_some_rows_have_no_other_values_than_all_of_them(plans, kind):
     assert [(table.at, *table.output, 1)] == found(plans.other(kind, plans.filter(table, at_least(*table.output, 3))))
 
 
-def test_a_group_has_the_key_of_its_rows_and_no_condition_on_a_sum_counts(plans):
+def test_a_group_has_the_key_of_its_rows_and_conditions_on_a_sum_do_not_count(plans):
     table = plans.table("k", "x")
     grouped = plans.aggregate(table, table.output[0])
-    above = plans.filter(grouped, at_least(grouped.output[-1], 3))
+    above = plans.filter(grouped, at_least(grouped.output[-1], 3), at_least(table.output[0], 3))
     assert [(table.at, table.output[0], 1)] == found(above, column(table.output[0]))
     assert [] == found(grouped, column(grouped.output[-1]))
+
+
+def test_a_condition_does_not_follow_an_id_to_a_column_of_another_scan(plans):
+    """An engine may use the ids of a table's columns twice in one plan."""
+    one, again = plans.table("k", "x"), plans.table("k", "x")
+    again = replace(again, output=one.output)
+    k, x = one.output
+    renamed = plans.project(again, column(k), column(x))
+    joined = plans.join(one, renamed, equal(k, renamed.output[0]))
+    above = plans.filter(plans.other("GlobalLimit", joined), at_least(k, 5))
+    assert [(again.at, x, 0)] == found(above, column(renamed.output[1]))
+    assert [(one.at, x, 1)] == found(above, column(x))
+
+
+def test_a_condition_on_both_sides_of_a_join_says_nothing_of_one(plans):
+    one, other = plans.table("k"), plans.table("k")
+    both_sides = call("Or", at_least(*one.output, 3), at_least(*other.output, 3))
+    joined = plans.filter(plans.join(one, other), both_sides, at_least(*one.output, 1))
+    assert [(one.at, *one.output, 1)] == found(joined, column(*one.output))
 
 
 @pytest.mark.parametrize(
