@@ -53,14 +53,20 @@ def hints(df) -> list[str]:
     return re.findall(r"\w+Hint=\(strategy=\w+\)", df._jdf.queryExecution().optimizedPlan().toString())
 
 
+def executions(spark) -> list:
+    """Those that the status store holds, which forgets old ones."""
+    found = spark._jsparkSession.sharedState().statusStore().executionsList()
+    return [found.apply(at) for at in range(found.size())]
+
+
 def executions_that_scan(spark, column: str, run) -> int:
     """The executions of queries that `run` starts and that scan files for a column, by the status store."""
-    store = spark._jsparkSession.sharedState().statusStore()
-    before = store.executionsCount()
+    bus = spark.sparkContext._jsc.sc().listenerBus()
+    bus.waitUntilEmpty()
+    before = {each.executionId() for each in executions(spark)}
     run()
-    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
-    executions = store.executionsList(before, 1000)
-    plans = [executions.apply(at).physicalPlanDescription() for at in range(executions.size())]
+    bus.waitUntilEmpty()
+    plans = [each.physicalPlanDescription() for each in executions(spark) if each.executionId() not in before]
     return sum(bool(re.search(rf"ReadSchema: struct<[^>]*\b{column}:", each)) for each in plans)
 
 
