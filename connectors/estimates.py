@@ -20,7 +20,7 @@ from pruning.options import PruningOptions
 from pruning.query_plan import Relation
 from pruning.reasons import Reason
 from pruning.skipping import prune
-from pruning.zones import Zone, conditions_of, zones_of
+from pruning.zones import conditions_of, zones_of
 
 
 def estimates(plan: SparkPlan, filters: FilterPlan, options: PruningOptions) -> Mapping[FeedId, tuple[KindLine, ...]]:
@@ -47,8 +47,7 @@ class _Known:
         column = plan_column(table, relation, feed.target.column)
         keys = self._allowed(feed)
         filter_ = KeyFilter.unknown([column], "") if isinstance(keys, Reason) else key_filter([column], keys)
-        zone = Zone(relation, feed.target.column, conditions_of(self.plan.root, relation))
-        columns, wanted = static_columns(table, zone)
+        columns, wanted = static_columns(table, relation, conditions_of(self.plan.root, relation))
         columns = {**columns, column.name: column} if column.type is not None else columns
         files = table.files(list(columns.values()))
         left = prune(files, wanted).kept

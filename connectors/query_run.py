@@ -30,7 +30,7 @@ from pruning.lineage import Target
 from pruning.options import PruningOptions
 from pruning.query_plan import Node, Relation
 from pruning.reasons import Reason, ReasonCode
-from pruning.zones import Zone, conditions_of, zones_of
+from pruning.zones import conditions_of, zones_of
 
 # Builds that gave nothing, though they were begun.
 _NOT_DONE = frozenset({ReasonCode.BUILD_TIMED_OUT, ReasonCode.BUILD_FAILED})
@@ -236,8 +236,8 @@ class QueryRun:
         if not scan.decided.plan.acts:
             self.reasons.update(dict.fromkeys(scan.reasons))
             return
-        zone = Zone(relation, relation.output[0], conditions_of(self.plan.root, relation))
-        scan.static = lambda: StaticScan.of(table, zone, found.listed(self.spark))
+        root, spark = self.plan.root, self.spark
+        scan.static = lambda: StaticScan.of(table, relation, conditions_of(root, relation), found.listed(spark))
         self.others[relation.at] = found.renamed(df)
         self.scans[relation.at] = scan
         self._sizes[relation.at] = min(self._sizes[relation.at], scan.planned_bytes)

@@ -15,8 +15,8 @@ from connectors.zone_keys import static_columns
 from pruning.byte_strings import IntArray
 from pruning.domain import Domain
 from pruning.intervals import BoolArray
+from pruning.query_plan import Expression, Relation
 from pruning.skipping import prune
-from pruning.zones import Zone
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,9 +28,9 @@ class StaticScan:
     domains: Mapping[str, Domain]
 
     @staticmethod
-    def of(table: Table, zone: Zone, listed: pa.Array | None) -> StaticScan:
+    def of(table: Table, relation: Relation, conditions: tuple[Expression, ...], listed: pa.Array | None) -> StaticScan:
         """`listed` are the paths of the files that the plan itself has found, None where it lists all of them."""
-        columns, domains = static_columns(table, zone)
+        columns, domains = static_columns(table, relation, conditions)
         files = table.files(list(columns.values()))
         by_layout = {name: each for name, each in domains.items() if columns[name].is_partition}
         left = prune(files, by_layout).kept

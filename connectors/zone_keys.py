@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import reduce
 
 import numpy as np
@@ -14,7 +14,7 @@ from pruning.intervals import BoolArray
 from pruning.key_filter import key_filter
 from pruning.key_summary import KeyColumn, KeySummary
 from pruning.options import PruningOptions
-from pruning.query_plan import Relation
+from pruning.query_plan import Expression, Relation
 from pruning.reasons import Reason, ReasonCode
 from pruning.skipping import prune
 from pruning.static_filters import static_domains
@@ -58,7 +58,7 @@ def _zone(zone: Zone, table: Table, kept: BoolArray | None, options: PruningOpti
     key = plan_column(table, zone.relation, zone.column)
     if key.type is None:
         return key.refusal or Reason(ReasonCode.UNSUPPORTED_TYPE, key.name)
-    columns, wanted = static_columns(table, zone)
+    columns, wanted = static_columns(table, zone.relation, zone.conditions)
     columns = {key.name: key, **columns}
     files = table.files(list(columns.values()))
     left = prune(files, wanted).kept
@@ -112,14 +112,16 @@ def has_few_keys(
     return rows <= (1 - options.min_filter_ratio) * min(values, int(files.rows.sum()))
 
 
-def static_columns(table: Table, zone: Zone) -> tuple[dict[str, Column], dict[str, Domain]]:
+def static_columns(
+    table: Table, relation: Relation, conditions: Iterable[Expression]
+) -> tuple[dict[str, Column], dict[str, Domain]]:
     """The columns that a scan's own conditions bound, and what they leave of each, by `Column.name`."""
     columns: dict[str, Column] = {}
     wanted: dict[str, Domain] = {}
-    for at, domain in static_domains(zone.conditions).items():
-        if at not in zone.relation.output:
+    for at, domain in static_domains(conditions).items():
+        if at not in relation.output:
             continue
-        column = plan_column(table, zone.relation, at)
+        column = plan_column(table, relation, at)
         # What is compared in another form than it is stored in says nothing of what is stored.
         if column.type == domain.type:
             columns[column.name] = column
