@@ -9,6 +9,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from connectors.dynamic_pruning import without_dynamic_pruning
 from connectors.plan_tree import plan_tree
 from connectors.plan_visitor import plan_visitor
 from connectors.storage import has_jvm
@@ -45,8 +46,9 @@ class SparkPlan:
     @staticmethod
     def of(df: DataFrame) -> SparkPlan:
         """The plan of a DataFrame; `UnreadablePlanError` where it is not one tree."""
-        plan: Any = df._jdf.queryExecution().optimizedPlan()  # noqa: SLF001 - plans have no public door
         spark = df.sparkSession
+        optimized: Any = df._jdf.queryExecution().optimizedPlan()  # noqa: SLF001 - plans have no public door
+        plan = without_dynamic_pruning(spark, optimized)
         visitor = plan_visitor(spark)
         plan.transformUpWithSubqueries(visitor)
         root, used = plan_tree(str(plan.toJSON()), str(visitor.described()))
