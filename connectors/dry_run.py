@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame
 
 from connectors.build_errors import one_line
 from connectors.estimates import estimates
+from connectors.plan_metadata import PlanMetadata
 from connectors.plan_reader import SparkPlan, check_has_plan
 from connectors.plan_tables import leaf_sizes
 from pruning.filter_plan import FilterPlan, Sizes
@@ -39,5 +40,5 @@ def _explained(df: DataFrame, options: PruningOptions) -> QueryExplanation:
     sizes, files = leaf_sizes({relation.at: plan.node(relation) for relation in graph.relations})
     filters = FilterPlan.before_builds(graph, Sizes(sizes, files, ()), options)
     reasons = (*graph.refusals, *filters.refusals)
-    kinds = estimates(plan, filters, options)
+    kinds = estimates(PlanMetadata(plan, options), filters)
     return QueryExplanation.of(filters, sizes, {}, reasons, ran_builds=False, kinds=kinds)

@@ -9,28 +9,27 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from connectors import key_sources
-from connectors.base import Table
 from connectors.channel import Channel
 from connectors.key_sources import KeySource
 from connectors.local_builds import LocalRows
 from connectors.pipeline import Read, pruned_scan
+from connectors.plan_metadata import PlanMetadata
 from connectors.plan_reader import SparkPlan
-from connectors.plan_tables import PlanTable, is_delta, leaf_sizes, table_of
+from connectors.plan_tables import is_delta, leaf_sizes
 from connectors.pruned_scan import PrunedScan
 from connectors.query_builds import Asked, Built, QueryBuilds
 from connectors.static_scan import StaticScan
-from connectors.zone_keys import has_few_keys, leaves_out, plan_column, zone_keys
+from connectors.zone_keys import plan_column
 from pruning.bounds import bounded
 from pruning.broadcast import BroadcastStrategy, broadcast_sides
 from pruning.filter_plan import Feed, FeedId, Sizes, is_bounded, next_feeds
 from pruning.intervals import BoolArray
 from pruning.join_graph import JoinGraph, Source
 from pruning.key_summary import KeySummary
-from pruning.lineage import Target
 from pruning.options import PruningOptions
 from pruning.query_plan import Node, Relation
 from pruning.reasons import Reason, ReasonCode
-from pruning.zones import conditions_of, zones_of
+from pruning.zones import conditions_of
 
 # Builds that gave nothing, though they were begun.
 _NOT_DONE = frozenset({ReasonCode.BUILD_TIMED_OUT, ReasonCode.BUILD_FAILED})
@@ -48,6 +47,7 @@ class QueryRun:
     graph: JoinGraph
     options: PruningOptions
     _builds: QueryBuilds
+    _metadata: PlanMetadata
     others: dict[int, Any] = field(default_factory=dict)
     scans: dict[int, PrunedScan] = field(default_factory=dict)
     kept: set[int] = field(default_factory=set)
@@ -55,22 +55,18 @@ class QueryRun:
     reasons: dict[Reason, None] = field(default_factory=dict)
     _keys: dict[int, dict[int, list[KeySummary]]] = field(default_factory=dict)
     _sizes: dict[int, int] = field(default_factory=dict)
-    _tables: dict[int, PlanTable | Reason] = field(default_factory=dict)
     _row_bytes: dict[int, int] = field(default_factory=dict)
     _files: set[int] = field(default_factory=set)
-    _few: dict[tuple[int, str, int, int], bool] = field(default_factory=dict)
-    _allowed: dict[tuple[int, str], KeySummary | Reason] = field(default_factory=dict)
 
     @staticmethod
     def of(plan: SparkPlan, options: PruningOptions) -> QueryRun:
         """A query none of whose builds has run; their time begins at this moment."""
         builds = QueryBuilds(Channel.of(plan.spark, options))
-        return QueryRun(plan.spark, plan, JoinGraph.of(plan.root), options, builds)
+        return QueryRun(plan.spark, plan, JoinGraph.of(plan.root), options, builds, PlanMetadata(plan, options))
 
     def run(self) -> Mapping[int, int]:
         """Levels of builds until no feed is left; what each scan reads without filters, in bytes."""
-        leaves = {relation.at: self.plan.node(relation) for relation in self.graph.relations}
-        sizes, self._files = leaf_sizes(leaves)
+        sizes, self._files = leaf_sizes({each.at: self.plan.node(each) for each in self.graph.relations})
         self._sizes = dict(sizes)
         done: set[FeedId] = set()
         is_pinned = False
@@ -81,7 +77,7 @@ class QueryRun:
                 return sizes
             if not is_pinned:
                 # What it costs is paid only where something is to be run, and may leave less to run.
-                self._pin(leaves)
+                self._pin()
                 is_pinned = True
                 continue
             done |= {each.id for each in feeds}
@@ -96,38 +92,28 @@ class QueryRun:
 
     def known(self) -> Sizes:
         """What is known of the scans at this moment."""
-        return Sizes(self._sizes, self._files, self.scans, self.kept, self._has_few_keys)
+        return Sizes(self._sizes, self._files, self.scans, self.kept, self._metadata.has_few_keys)
 
-    def _has_few_keys(self, source: Source, target: Target) -> bool:
-        pair = (*source.id, target.relation.at, target.column)
-        if pair not in self._few:
-            table, zones = self._plain_table(target.relation), zones_of(source.node, source.key)
-            self._few[pair] = not isinstance(table, Reason) and has_few_keys(
-                zones, self._plain_table, table, plan_column(table, target.relation, target.column), self.options
-            )
-        return self._few[pair]
-
-    def _pin(self, leaves: Mapping[int, Any]) -> None:
+    def _pin(self) -> None:
         """Lists no Parquet files again: builds and query read the same ones, whatever is written meanwhile.
 
         A leaf that cannot be pinned is none of `files`: its rows are no keys.
         """
-        for at, leaf in leaves.items():
-            if at not in self._files or is_delta(leaf):
+        for relation in self.graph.relations:
+            if relation.at not in self._files or is_delta(self.plan.node(relation)):
                 continue
-            table = self._table(at, leaf)
+            table = self._metadata.opened(relation)
             if isinstance(table, Reason):
                 self.reasons[table] = None
-                self._files.discard(at)
+                self._files.discard(relation.at)
             else:
-                self.others[at] = table.renamed(table.table.read(None))
+                self.others[relation.at] = table.renamed(table.table.read(None))
 
     def _level(self, feeds: Sequence[Feed]) -> None:
         changed: dict[int, Relation] = {}
-        for each, summary in self._summaries(feeds):
+        for each, keys in self._summaries(feeds):
             relation = each.target.relation
             known = self._keys.setdefault(relation.at, {}).setdefault(each.target.column, [])
-            keys = summary if each.source.bound is None else bounded(summary, each.source.bound)
             if keys not in known:
                 known.append(keys)
                 changed[relation.at] = relation
@@ -137,11 +123,11 @@ class QueryRun:
     def _summaries(self, feeds: Sequence[Feed]) -> Iterator[tuple[Feed, KeySummary]]:
         """The feeds whose keys are known, be it from a build or from metadata."""
         built = iter(self._builds.run([self._asked(each.source) for each in feeds if not each.from_metadata]))
-        self._allowed.clear()
+        self._metadata.forget_keys()
         for each in feeds:
             if each.instead is not None:
                 self.reasons[each.instead] = None
-            found = self._from_metadata(each) if each.from_metadata else self._from_build(each, next(built))
+            found = self._by_statistics(each) if each.from_metadata else self._from_build(each, next(built))
             if isinstance(found, Reason):
                 self.reasons[found] = None
             else:
@@ -153,35 +139,16 @@ class QueryRun:
             if keys.code not in _NOT_DONE or not is_bounded(feed.source, feed.target, self.known()):
                 return keys
             self.reasons[keys] = None
-            return self._from_metadata(feed)
+            return self._by_statistics(feed)
         if feed.source.null_safe and keys.null_rows:
             return Reason(ReasonCode.NULL_SAFE, str(feed.source.key))
         is_kept = built.rows is not None and self._keep_rows(feed.source.node, built.rows)
         if feed.needs_rows and not is_kept:
             return Reason(ReasonCode.UNREPEATABLE_KEYS, str(feed.source.key), "its rows are too many to be kept")
-        return keys
+        return keys if feed.source.bound is None else bounded(keys, feed.source.bound)
 
-    def _from_metadata(self, feed: Feed) -> KeySummary | Reason:
-        """Every value that the statistics of a source's files allow, where that leaves out a file of the target."""
-        source, relation = feed.source, feed.target.relation
-        if source.id not in self._allowed:
-            zones = zones_of(source.node, source.key)
-            self._allowed[source.id] = zone_keys(
-                zones, self._plain_table, self._kept_files, str(source.key), self.options
-            )
-        allowed, table = self._allowed[source.id], self._plain_table(relation)
-        if isinstance(allowed, Reason):
-            return allowed
-        if isinstance(table, Reason):
-            return table
-        keys = allowed if source.bound is None else bounded(allowed, source.bound)
-        if leaves_out(table, plan_column(table, relation, feed.target.column), keys):
-            return allowed
-        return Reason(ReasonCode.UNCLUSTERED, feed.target.name, "metadata of the build side")
-
-    def _plain_table(self, relation: Relation) -> Table | Reason:
-        found = self._table(relation.at, self.plan.node(relation))
-        return found if isinstance(found, Reason) else found.table
+    def _by_statistics(self, feed: Feed) -> KeySummary | Reason:
+        return self._metadata.selective_keys(feed.source, feed.target, self._kept_files)
 
     def _kept_files(self, relation: Relation) -> BoolArray | None:
         scan = self.scans.get(relation.at)
@@ -219,8 +186,7 @@ class QueryRun:
         return Asked(self.plan.replaced(source.node, self.others), expression, str(source.key))
 
     def _prune(self, relation: Relation) -> None:
-        leaf = self.plan.node(relation)
-        found = self._table(relation.at, leaf)
+        found = self._metadata.opened(relation)
         if isinstance(found, Reason):
             self.reasons[found] = None
             return
@@ -231,7 +197,7 @@ class QueryRun:
             for summary in summaries
         ]
         collected = key_sources.collect_all(self.spark, sources, self.options, exact=False)
-        read = Read(self._needed(relation))
+        read = Read(self._metadata.needed(relation))
         df, scan = pruned_scan(self.spark, table, collected, read, self.options)
         if not scan.decided.plan.acts:
             self.reasons.update(dict.fromkeys(scan.reasons))
@@ -241,13 +207,3 @@ class QueryRun:
         self.others[relation.at] = found.renamed(df)
         self.scans[relation.at] = scan
         self._sizes[relation.at] = min(self._sizes[relation.at], scan.planned_bytes)
-
-    def _table(self, at: int, leaf: Any) -> PlanTable | Reason:
-        if at not in self._tables:
-            self._tables[at] = table_of(self.spark, leaf, self.options)
-        return self._tables[at]
-
-    def _needed(self, relation: Relation) -> tuple[str, ...]:
-        """The columns that the query uses."""
-        used = self.plan.used
-        return tuple(name for name, column in zip(relation.names, relation.output, strict=True) if column in used)

@@ -1,0 +1,91 @@
+"""What the metadata of a plan's tables tells before anything of them is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from connectors.base import Table
+from connectors.columns import Column
+from connectors.plan_reader import SparkPlan
+from connectors.plan_tables import PlanTable, table_of
+from connectors.zone_keys import Kept, has_few_keys, leaves_out, plan_column, zone_keys
+from pruning.bounds import bounded
+from pruning.join_graph import Source
+from pruning.key_summary import KeySummary
+from pruning.lineage import Target
+from pruning.options import PruningOptions
+from pruning.query_plan import Relation
+from pruning.reasons import Reason, ReasonCode
+from pruning.zones import zones_of
+
+
+@dataclass(slots=True)
+class PlanMetadata:
+    """The tables of one plan, each opened once, and what their statistics say of keys."""
+
+    plan: SparkPlan
+    options: PruningOptions
+    _tables: dict[int, PlanTable | Reason] = field(default_factory=dict)
+    _keys: dict[tuple[int, str], KeySummary | Reason] = field(default_factory=dict)
+    _few: dict[tuple[int, str, int, int], bool] = field(default_factory=dict)
+
+    def opened(self, relation: Relation) -> PlanTable | Reason:
+        """The table that a scan reads."""
+        if relation.at not in self._tables:
+            self._tables[relation.at] = table_of(self.plan.spark, self.plan.node(relation), self.options)
+        return self._tables[relation.at]
+
+    def table(self, relation: Relation) -> Table | Reason:
+        """The same as its connector knows it."""
+        found = self.opened(relation)
+        return found if isinstance(found, Reason) else found.table
+
+    def needed(self, relation: Relation) -> tuple[str, ...]:
+        """The columns of a scan that the query uses."""
+        used = self.plan.used
+        return tuple(name for name, column in zip(relation.names, relation.output, strict=True) if column in used)
+
+    def keys(self, source: Source, kept_of: Kept) -> KeySummary | Reason:
+        """Every value that the files of a source allow a key to match; a `Reason` where they do not bound it.
+
+        `kept_of` gives the files that a pruned scan still reads; the answer is kept until `forget_keys`.
+        """
+        if source.id not in self._keys:
+            # In a narrower type than the one in which it is compared, a bound would end where that type does.
+            is_widened = source.bound is not None and source.key.column is None
+            zones = () if is_widened else zones_of(source.node, source.key)
+            found = zone_keys(zones, self.table, kept_of, str(source.key), self.options)
+            if source.bound is not None and not isinstance(found, Reason):
+                found = bounded(found, source.bound)
+            self._keys[source.id] = found
+        return self._keys[source.id]
+
+    def forget_keys(self) -> None:
+        """For when scans have shrunk."""
+        self._keys.clear()
+
+    def selective_keys(self, source: Source, target: Target, kept_of: Kept) -> KeySummary | Reason:
+        """The same, and a `Reason` too where they leave out no file of the target."""
+        found, table = self.keys(source, kept_of), self.table(target.relation)
+        if isinstance(found, Reason):
+            return found
+        if isinstance(table, Reason):
+            return table
+        if leaves_out(table, self.column(table, target), found):
+            return found
+        return Reason(ReasonCode.UNCLUSTERED, target.name, "metadata of the build side")
+
+    def has_few_keys(self, source: Source, target: Target) -> bool:
+        """Whether metadata counts few rows of a source beside the values of a target."""
+        pair = (*source.id, target.relation.at, target.column)
+        if pair not in self._few:
+            table, zones = self.table(target.relation), zones_of(source.node, source.key)
+            self._few[pair] = not isinstance(table, Reason) and has_few_keys(
+                zones, self.table, table, self.column(table, target), self.options
+            )
+        return self._few[pair]
+
+    @staticmethod
+    def column(table: Table, target: Target) -> Column:
+        """The column that a target names, as its table knows it."""
+        return plan_column(table, target.relation, target.column)
