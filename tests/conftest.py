@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fcntl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -11,6 +11,7 @@ import hypothesis
 import pytest
 
 from connectors.java import java_problem
+from tests.three_ways import plain_duckdb
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,8 +58,24 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 
 @pytest.fixture
+def conf(spark: SparkSession) -> Iterator[Callable[[str, str], None]]:
+    """Sets confs of the session for one test."""
+    before: dict[str, str | None] = {}
+
+    def put(name: str, value: str) -> None:
+        before.setdefault(name, spark.conf.get(name, None))
+        spark.conf.set(name, value)
+
+    yield put
+    for name, value in before.items():
+        if value is None:
+            spark.conf.unset(name)
+        else:
+            spark.conf.set(name, value)
+
+
+@pytest.fixture
 def duck() -> Iterator[duckdb.DuckDBPyConnection]:
-    """A DuckDB that evaluates queries as written, so that it shares no optimisation with what it checks."""
-    with duckdb.connect(config={"threads": 1}) as connection:
-        connection.execute("PRAGMA disable_optimizer")
+    """A DuckDB to compare with."""
+    with plain_duckdb() as connection:
         yield connection

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pruning import PruningOptions, explain, prune, report
+from tests.three_ways import three_ways
 
 pytestmark = pytest.mark.spark
 
@@ -26,16 +27,14 @@ FACTS = (
 
 
 @pytest.fixture(scope="module")
-def duck():
-    import duckdb  # noqa: PLC0415
-
-    with duckdb.connect(config={"threads": 1}) as connection:
-        connection.execute("PRAGMA disable_optimizer")
-        yield connection
+def ways(spark):
+    """Knows tables by name, and answers queries over them in three ways."""
+    with three_ways(spark) as found:
+        yield found
 
 
 @pytest.fixture(scope="module", params=["delta", "parquet"])
-def tables(spark, duck, request, tmp_path_factory) -> str:
+def tables(spark, ways, request, tmp_path_factory) -> str:
     """The facts, a small table of spans of days, and one of single values; the prefix of their views."""
     folder, format_ = tmp_path_factory.mktemp(request.param), request.param
     days = FILES * DAYS_PER_FILE
@@ -54,30 +53,17 @@ def tables(spark, duck, request, tmp_path_factory) -> str:
         ).coalesce(1),
     }
     for name, df in frames.items():
-        df.write.format(format_).save(str(folder / name))
-        stored = spark.read.format(format_).load(str(folder / name))
-        stored.createOrReplaceTempView(f"{format_}_{name}")
-        duck.register("arriving", stored.toArrow())
-        duck.execute(f"CREATE TABLE {format_}_{name} AS FROM arriving")
-        duck.unregister("arriving")
-    yield f"{format_}_"
-    for name in frames:
-        spark.catalog.dropTempView(f"{format_}_{name}")
+        ways.stored(f"{format_}_{name}", df, str(folder / name), format_)
+    return f"{format_}_"
 
 
 @pytest.fixture
-def pruned(spark, tables, duck):
-    """The unpruned and the pruned DataFrame of a query, after all three ways of answering it agreed."""
+def pruned(ways, tables):
+    """The query as it is and pruned, after all three ways of answering it agreed."""
 
     def run(query: str, options: PruningOptions = OPTIONS):
-        text = query.format(**{name: f"{tables}{name}" for name in ("facts", "spans", "values")})
-        df = spark.sql(text)
-        result = prune(df, options=options)
-        assert df.schema == result.schema
-        rows = sorted(map(tuple, df.collect()), key=repr)
-        assert rows == sorted(map(tuple, result.collect()), key=repr)
-        assert rows == sorted(duck.execute(text).fetchall(), key=repr)
-        return df, result
+        names = {name: f"{tables}{name}" for name in ("facts", "spans", "values")}
+        return ways.agreed(query.format(**names), options)
 
     return run
 

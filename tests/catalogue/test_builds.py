@@ -62,11 +62,11 @@ def test_keys_beyond_what_comes_to_the_driver(agreed, monkeypatch):
 
 
 # 37: older files lack the column, and so have NULL for it.
-def test_columns_that_older_files_lack(spark, agreed, stored):
+def test_columns_that_older_files_lack(spark, agreed, stored, ways):
     folder = stored("grown", fact_rows(spark).selectExpr("k", "id"))
     late = spark.createDataFrame([(7, 1, 41), (8, 2, 3), (9, 3, None)], "k int, id long, late int")
     late.coalesce(1).write.format("delta").mode("append").option("mergeSchema", "true").save(folder)
-    stored.view("grown", spark.read.format("delta").load(folder))
+    ways.view("grown", spark.read.format("delta").load(folder))
     _, result = agreed("SELECT g.id, d.item FROM grown g JOIN dims d ON g.late = d.k WHERE d.grp = 2")
     # A column that a file lacks has no statistics in the log, so that no file is known to have no key.
     assert {} == files(result)
@@ -101,9 +101,9 @@ def test_builds_that_may_give_other_rows(spark, build):
 
 
 # 41: rows that an RDD may make in another way each time, and lists.
-def test_builds_of_odd_origin(spark, agreed, stored):
-    stored.view("fixed", spark.createDataFrame([(41,), (101,), (None,)], "k int"))
-    stored.view("listed", spark.sql("SELECT * FROM VALUES (41), (101), (NULL) AS (k)"))
+def test_builds_of_odd_origin(spark, agreed, ways):
+    ways.view("fixed", spark.createDataFrame([(41,), (101,), (None,)], "k int"))
+    ways.view("listed", spark.sql("SELECT * FROM VALUES (41), (101), (NULL) AS (k)"))
     _, result = agreed("SELECT f.id FROM facts f JOIN listed l ON f.k = l.k")
     assert TWO_FILES == files(result)
     df, result = agreed("SELECT f.id FROM facts f JOIN fixed l ON f.k = l.k", PLANNED)

@@ -212,11 +212,11 @@ def test_functions_of_python_above_a_scan(spark, agreed):
 
 
 # 27: buckets are read as buckets.
-def test_tables_in_buckets(spark, agreed, stored):
+def test_tables_in_buckets(spark, agreed, ways):
     rows = spark.table("facts").repartition(4, "k")
     rows.write.bucketBy(4, "k").sortBy("k").format("parquet").saveAsTable("bucketed")
     try:
-        stored.view("bucketed_rows", spark.table("bucketed"))
+        ways.view("bucketed_rows", spark.table("bucketed"))
         for join in ("RIGHT JOIN", "JOIN"):
             query = f"SELECT d.k, f.id FROM bucketed f {join} {DIM} d ON f.k = d.k"
             _, result = agreed(query, duck=query.replace("bucketed f", "bucketed_rows f"))

@@ -23,13 +23,13 @@ def rows_of(df) -> list[tuple]:
 
 
 @pytest.fixture(scope="module")
-def versions(spark, stored):
+def versions(spark, stored, ways):
     """A table of keys whose version 0 has 41 and 42, and version 1 has 101; a copy of it, and one of Parquet."""
     first = spark.createDataFrame([(41, 1), (42, 2)], "k int, n int").coalesce(1)
     folder = stored("versioned", first)
     spark.createDataFrame([(101, 1)], "k int, n int").write.format("delta").mode("overwrite").save(folder)
     for version in (0, 1):
-        stored.view(f"version_{version}", spark.read.option("versionAsOf", version).format("delta").load(folder))
+        ways.view(f"version_{version}", spark.read.option("versionAsOf", version).format("delta").load(folder))
     return folder
 
 
@@ -54,14 +54,14 @@ def test_versions_of_one_table_in_one_query(agreed, options):
 
 # 53: a copy has the id, the version and the predicates of its original.
 @MODES
-def test_copies_of_a_table_are_other_tables(spark, agreed, versions, stored, options, tmp_path):
+def test_copies_of_a_table_are_other_tables(spark, agreed, versions, ways, options, tmp_path):
     import shutil  # noqa: PLC0415
 
     copy = str(tmp_path / "versioned")
     shutil.copytree(versions, copy)
     spark.sql(f"INSERT INTO delta.`{copy}` VALUES (61, 1)")
     spark.sql(f"DELETE FROM delta.`{copy}` WHERE k = 101")
-    stored.view("copied", spark.read.format("delta").load(copy))
+    ways.view("copied", spark.read.format("delta").load(copy))
     query = """
         SELECT f.id FROM facts f JOIN version_1 a ON f.k = a.k WHERE a.n = 1
         UNION ALL SELECT f.id FROM facts f JOIN copied a ON f.k = a.k WHERE a.n = 1

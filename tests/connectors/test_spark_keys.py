@@ -62,20 +62,6 @@ def listed(summary):
     return code.decode(domain.type, domain.ranges.points())
 
 
-@pytest.fixture
-def conf(spark):
-    """Sets confs of the session for one test."""
-    before = {}
-
-    def set_conf(name, value):
-        before.setdefault(name, spark.conf.get(name))
-        spark.conf.set(name, value)
-
-    yield set_conf
-    for name, value in before.items():
-        spark.conf.set(name, value)
-
-
 @pytest.mark.parametrize(("arrow_type", "values"), CASES, ids=[str(case[0]) for case in CASES])
 def test_keys_are_those_of_the_local_path(spark, arrow_type, values):
     array = pa.array(values, arrow_type)

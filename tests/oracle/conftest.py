@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import duckdb
 import pyarrow as pa
 import pytest
 
 from tests.oracle.lakes import Lake, Layout, write
 from tests.oracle.oracle import Oracle
+from tests.three_ways import plain_duckdb
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,8 +20,7 @@ Made = Callable[..., Lake]
 @pytest.fixture(scope="session")
 def oracle(spark: SparkSession) -> Iterator[Oracle]:
     """Compares pruned reads with Spark's unpruned answer and with DuckDB's."""
-    with duckdb.connect(config={"threads": 1}) as connection:
-        connection.execute("PRAGMA disable_optimizer")
+    with plain_duckdb() as connection:
         yield Oracle(spark, connection)
 
 

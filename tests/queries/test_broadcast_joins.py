@@ -16,23 +16,6 @@ QUERY = "SELECT s.*, month FROM {sales} s JOIN {days} d ON s.day = d.day WHERE m
 PLANNED = replace(OPTIONS, broadcast_strategy="NONE")
 
 
-@pytest.fixture
-def conf(spark):
-    """Sets confs of the session for one test."""
-    before: dict[str, str | None] = {}
-
-    def put(name: str, value: str) -> None:
-        before.setdefault(name, spark.conf.get(name, None))
-        spark.conf.set(name, value)
-
-    yield put
-    for name, value in before.items():
-        if value is None:
-            spark.conf.unset(name)
-        else:
-            spark.conf.set(name, value)
-
-
 def nodes(df) -> list[str]:
     """The operators of the plan that Spark would run first."""
     plan = df._jdf.queryExecution().sparkPlan()

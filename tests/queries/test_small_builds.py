@@ -12,41 +12,17 @@ from tests.queries.star import FILES, OPTIONS, files
 pytestmark = pytest.mark.spark
 
 
-@pytest.fixture
-def view(spark):
-    """Registers a DataFrame as a view for one test."""
-    names = []
-
-    def register(name: str, df) -> None:
-        df.createOrReplaceTempView(name)
-        names.append(name)
-
-    yield register
-    for name in names:
-        spark.catalog.dropTempView(name)
-
-
-def answers(spark, duck_tables, query: str, options=OPTIONS):
-    """The pruned DataFrame, after it gave the rows of the query as it is and of DuckDB."""
-    result = prune(spark.sql(query), options=options)
-    rows = sorted(map(tuple, spark.sql(query).collect()))
-    assert rows == sorted(map(tuple, result.collect())) == sorted(duck_tables.run(query))
-    return result
-
-
 def codes(df) -> set[str]:
     return {each.code.name for each in explain(df).reasons}
 
 
-def test_a_table_that_lists_few_keys_filters_without_any_condition(spark, star, duck_tables, view, tmp_path):
+def test_a_table_that_lists_few_keys_filters_without_any_condition(spark, star, ways, tmp_path):
     spark.createDataFrame([(41,), (43,), (None,), (41,)], "day int").write.format("delta").save(str(tmp_path / "few"))
     few = spark.read.format("delta").load(str(tmp_path / "few"))
-    view("few", few)
-    duck_tables("few", few.toArrow())
+    ways.view("few", few)
     query = f"SELECT s.* FROM {star}sales s JOIN few f ON s.day = f.day"
-    result = answers(spark, duck_tables, query)
+    _, result = ways.agreed(query, OPTIONS)
     assert {"sales": (1, 1, FILES)} == files(result)
-    duck_tables.run("DROP TABLE few")
 
 
 def test_a_dimension_that_holds_every_key_of_the_fact_is_not_run(spark, star):
@@ -57,42 +33,36 @@ def test_a_dimension_that_holds_every_key_of_the_fact_is_not_run(spark, star):
     assert "UNSELECTIVE_BUILD" in codes(result)
 
 
-def test_cached_rows_filter_and_are_joined_as_they_are(spark, star, duck_tables, view):
+def test_cached_rows_filter_and_are_joined_as_they_are(spark, star, ways):
     """49: what is cached may be lost, and made again from a table that has changed."""
     cached = spark.table(f"{star}days").where("month = 2").cache()
     try:
-        view("chosen", cached)
-        duck_tables("chosen", cached.toArrow())
-        result = answers(spark, duck_tables, f"SELECT s.* FROM {star}sales s JOIN chosen c ON s.day = c.day")
+        ways.view("chosen", cached)
+        _, result = ways.agreed(f"SELECT s.* FROM {star}sales s JOIN chosen c ON s.day = c.day", OPTIONS)
         assert {"sales": (2, 2, FILES)} == files(result)
         assert "InMemoryRelation" not in result._jdf.queryExecution().optimizedPlan().toString()
     finally:
         cached.unpersist(blocking=True)
-        duck_tables.run("DROP TABLE chosen")
 
 
-def test_cached_rows_that_the_query_would_read_again_are_no_keys(spark, star, duck_tables, view):
+def test_cached_rows_that_the_query_would_read_again_are_no_keys(spark, star, ways):
     cached = spark.table(f"{star}days").where("month = 2").cache()
     try:
-        view("chosen", cached)
-        duck_tables("chosen", cached.toArrow())
+        ways.view("chosen", cached)
         query = f"SELECT s.* FROM {star}sales s JOIN chosen c ON s.day = c.day"
-        result = answers(spark, duck_tables, query, replace(OPTIONS, broadcast_strategy="NONE"))
+        _, result = ways.agreed(query, replace(OPTIONS, broadcast_strategy="NONE"))
         assert {} == files(result)
         assert {"UNREPEATABLE_KEYS"} <= codes(result)
     finally:
         cached.unpersist(blocking=True)
-        duck_tables.run("DROP TABLE chosen")
 
 
-def test_a_fact_that_is_cached_is_left_alone(spark, star, duck_tables, view):
+def test_a_fact_that_is_cached_is_left_alone(spark, star, ways):
     cached = spark.table(f"{star}sales").cache()
     try:
-        view("kept_sales", cached)
-        duck_tables("kept_sales", cached.toArrow())
+        ways.view("kept_sales", cached)
         query = f"SELECT s.* FROM kept_sales s JOIN {star}days d ON s.day = d.day WHERE month = 2"
-        result = answers(spark, duck_tables, query)
+        _, result = ways.agreed(query, OPTIONS)
         assert ((), True) == (explain(result).tables, "InMemoryRelation" in str(explain(result).edges))
     finally:
         cached.unpersist(blocking=True)
-        duck_tables.run("DROP TABLE kept_sales")

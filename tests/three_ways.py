@@ -1,0 +1,77 @@
+"""One query answered in three ways: by DuckDB, by Spark, and by Spark pruned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import duckdb
+from pyspark.sql import DataFrame, SparkSession
+
+from pruning import PruningOptions, prune
+
+
+@contextmanager
+def plain_duckdb() -> Iterator[duckdb.DuckDBPyConnection]:
+    """A DuckDB that evaluates queries as written, so that it shares no optimisation with what it checks."""
+    with duckdb.connect(config={"threads": 1}) as connection:
+        connection.execute("PRAGMA disable_optimizer")
+        yield connection
+
+
+@dataclass(slots=True)
+class ThreeWays:
+    """Tables that both engines know by the same names."""
+
+    spark: SparkSession
+    duck: duckdb.DuckDBPyConnection
+    names: dict[str, None] = field(default_factory=dict)
+
+    def view(self, name: str, df: DataFrame) -> None:
+        """Names a DataFrame for Spark, and gives DuckDB a table with its rows of this moment."""
+        df.createOrReplaceTempView(name)
+        self.names[name] = None
+        self.rows(name, df)
+
+    def rows(self, name: str, df: DataFrame) -> None:
+        """The same for DuckDB alone."""
+        self.duck.register("arriving", df.toArrow())
+        self.duck.execute(f"CREATE OR REPLACE TABLE {name} AS FROM arriving")
+        self.duck.unregister("arriving")
+
+    def stored(self, name: str, df: DataFrame, folder: str, format_: str, *partitions: str) -> None:
+        """Writes a DataFrame, and names what is read from there."""
+        df.write.format(format_).partitionBy(*partitions).save(folder)
+        self.view(name, self.spark.read.format(format_).load(folder))
+
+    def agreed(
+        self, query: str, options: PruningOptions, *, duck: str | None = None, by_duck: bool = True
+    ) -> tuple[DataFrame, DataFrame]:
+        """The query as it is and pruned, of the same schema and rows in all ways; `duck` is in DuckDB's own words."""
+        df = self.spark.sql(query)
+        result = prune(df, options=options)
+        assert df.schema == result.schema
+        rows = as_text(df.collect())
+        assert rows == as_text(result.collect())
+        if by_duck:
+            assert rows == as_text(self.duck.execute(duck or query.replace("`", '"')).fetchall())
+        return df, result
+
+
+def as_text(rows: Iterable[Any]) -> list[str]:
+    """Rows in an order of their own; NaN is itself there, and the two zeros differ."""
+    return sorted(repr(tuple(row)) for row in rows)
+
+
+@contextmanager
+def three_ways(spark: SparkSession) -> Iterator[ThreeWays]:
+    """None of the views is left."""
+    with plain_duckdb() as connection:
+        ways = ThreeWays(spark, connection)
+        try:
+            yield ways
+        finally:
+            for name in ways.names:
+                spark.catalog.dropTempView(name)
