@@ -22,7 +22,8 @@ from connectors.plan_reader import SparkPlan
 from connectors.plan_tables import leaf_sizes
 from connectors.session import spark_session
 from pruning import PruningOptions
-from pruning.filter_plan import FilterPlan, Sizes
+from pruning.filter_plan import FilterPlan
+from pruning.gates import Sizes
 from pruning.join_graph import JoinGraph
 from sample_data.layout import write_delta
 from sample_data.tpcds import generate

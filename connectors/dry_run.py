@@ -11,7 +11,8 @@ from connectors.estimates import estimates
 from connectors.plan_metadata import PlanMetadata
 from connectors.plan_reader import SparkPlan, check_has_plan
 from connectors.plan_tables import leaf_sizes
-from pruning.filter_plan import FilterPlan, Sizes
+from pruning.filter_plan import FilterPlan
+from pruning.gates import Sizes
 from pruning.join_graph import JoinGraph
 from pruning.options import PruningOptions
 from pruning.query_explanation import QueryExplanation

@@ -17,7 +17,8 @@ from connectors.plan_reader import SparkPlan, check_has_plan
 from connectors.pruned_scan import PrunedScan
 from connectors.query_run import QueryRun
 from connectors.spark_files import frame_of
-from pruning.filter_plan import FilterPlan, Sizes, unused
+from pruning.filter_plan import FilterPlan, unused
+from pruning.gates import Sizes
 from pruning.options import PruningOptions
 from pruning.prune_report import PruneReport
 from pruning.query_explanation import QueryExplanation

@@ -22,7 +22,8 @@ from connectors.static_scan import StaticScan
 from connectors.zone_keys import plan_column
 from pruning.bounds import bounded
 from pruning.broadcast import BroadcastStrategy, broadcast_sides
-from pruning.filter_plan import Feed, FeedId, Sizes, is_bounded, next_feeds
+from pruning.filter_plan import Feed, FeedId, next_feeds
+from pruning.gates import Gates, Sizes
 from pruning.intervals import BoolArray
 from pruning.join_graph import JoinGraph, Source
 from pruning.key_summary import KeySummary
@@ -94,6 +95,9 @@ class QueryRun:
         """What is known of the scans at this moment."""
         return Sizes(self._sizes, self._files, self.scans, self.kept, self._metadata.has_few_keys)
 
+    def _gates(self) -> Gates:
+        return Gates(self.known(), self.options)
+
     def _pin(self) -> None:
         """Lists no Parquet files again: builds and query read the same ones, whatever is written meanwhile.
 
@@ -136,7 +140,7 @@ class QueryRun:
     def _from_build(self, feed: Feed, built: Built) -> KeySummary | Reason:
         keys = built.keys
         if isinstance(keys, Reason):
-            if keys.code not in _NOT_DONE or not is_bounded(feed.source, feed.target, self.known()):
+            if keys.code not in _NOT_DONE or not self._gates().is_bounded(feed.source, feed.target):
                 return keys
             self.reasons[keys] = None
             return self._by_statistics(feed)

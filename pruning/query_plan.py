@@ -66,9 +66,11 @@ class Node:
 
     def walk(self) -> Iterator[Node]:
         """Every node of the tree, those of subqueries too, each before what lies below it."""
-        yield self
-        for below in (*self.children, *self.subqueries):
-            yield from below.walk()
+        waiting = [self]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            waiting.extend(reversed((*node.children, *node.subqueries)))
 
 
 @dataclass(frozen=True, slots=True)

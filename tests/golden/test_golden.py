@@ -14,7 +14,8 @@ import pytest
 
 from connectors.plan_reader import SparkPlan
 from pruning import PruningOptions
-from pruning.filter_plan import FilterPlan, Sizes
+from pruning.filter_plan import FilterPlan
+from pruning.gates import Sizes
 from pruning.join_graph import JoinGraph
 from pruning.query_plan import Node
 from sample_data.dsdgen import load_tpcds

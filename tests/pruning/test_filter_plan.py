@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from pruning.bounds import Bound
-from pruning.filter_plan import Feed, FeedId, Sizes, next_feeds
+from pruning.filter_plan import Feed, FeedId, next_feeds
+from pruning.gates import Sizes
 from pruning.join_graph import JoinGraph
 from pruning.options import PruningOptions
 from pruning.query_plan import Node, Relation

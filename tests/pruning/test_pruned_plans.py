@@ -16,7 +16,8 @@ from hypothesis import assume, given, note, settings
 from hypothesis import strategies as st
 
 from pruning.bounds import Bound
-from pruning.filter_plan import Feed, FeedId, Sizes, next_feeds
+from pruning.filter_plan import Feed, FeedId, next_feeds
+from pruning.gates import Sizes
 from pruning.join_graph import JoinGraph, Source, larger
 from pruning.lineage import Target
 from pruning.options import PruningOptions

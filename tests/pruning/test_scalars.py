@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pruning.bounds import Bound
-from pruning.filter_plan import Sizes, next_feeds
+from pruning.filter_plan import next_feeds
+from pruning.gates import Sizes
 from pruning.join_graph import JoinGraph, larger
 from pruning.options import PruningOptions
 from pruning.query_plan import Expression, Filter, Node

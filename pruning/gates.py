@@ -1,0 +1,192 @@
+"""`Gates`: whether a scan is worth a filter, and which build sides are worth running for it, before anything is run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from pruning.join_graph import Source, larger
+from pruning.lineage import Target
+from pruning.options import PruningOptions
+from pruning.query_plan import Filter, Grouped, Join, Node, Relation, conjuncts_at
+from pruning.reasons import Reason, ReasonCode
+from pruning.zones import zones_of
+
+# Operators whose result is the same whenever they run on the same rows.
+_REPEATABLE = frozenset(
+    {
+        "Aggregate",
+        "Expand",
+        "Filter",
+        "Generate",
+        "Join",
+        "LocalRelation",
+        "LogicalRelation",
+        "Project",
+        "RebalancePartitions",
+        "Repartition",
+        "RepartitionByExpression",
+        "Sort",
+        "SubqueryAlias",
+        "Union",
+        "Window",
+        "WindowGroupLimit",
+    }
+)
+# What is cached may be lost, and then made again from tables that have changed.
+_CACHED = "InMemoryRelation"
+# Two ends seldom skip what a list of keys does, so a build for them may read only this part of what the scan reads.
+_LARGEST_SHARE_FOR_BOUND = 8
+# Metadata of a fact bounds the keys of another one; of a dimension that all its files use it leaves out nothing.
+_LARGEST_SHARE_FOR_METADATA = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """What is known of the scans: bytes by `Relation.at`, those whose files are known, and those that are pruned.
+
+    Those `held` are not read any more: a build has their rows. `has_few_keys` says of a source that leaves out no row
+    whether metadata counts few rows of it beside the values of a target.
+    """
+
+    scanned: Mapping[int, int]
+    files: Collection[int]
+    pruned: Collection[int]
+    held: Collection[int] = ()
+    has_few_keys: Callable[[Source, Target], bool] = lambda *_: False
+
+    def below(self, node: Node) -> int:
+        """The bytes that a plan reads."""
+        return sum(size for at, size in self.scanned.items() if node.first <= at <= node.at)
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A source that is not run, and why."""
+
+    source: Source
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """A plan that may be run: the bytes it reads, and whether it may give fewer keys than its tables hold.
+
+    - `unrepeatable`: the kind of a node that may give the query other rows than it gave a build
+    - `is_cached`: some of its rows are
+    """
+
+    size: int
+    unrepeatable: str | None
+    leaves_out: bool
+    is_cached: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Gates:
+    """What is worth it by the sizes of one moment; each plan is looked at once, however many scans its keys reach."""
+
+    sizes: Sizes
+    options: PruningOptions
+    _sides: dict[int, _Side] = field(default_factory=dict)
+
+    def why_no_filter(self, target: Target) -> Reason | None:
+        """What keeps a scan from any filter."""
+        at, name = target.relation.at, target.name
+        if at in self.sizes.held:
+            return Reason(ReasonCode.READ_BY_BUILD, name)
+        if at not in self.sizes.files:
+            return Reason(ReasonCode.NOT_FILES, name)
+        if self.sizes.scanned[at] < self.options.min_probe_bytes:
+            return Reason(ReasonCode.PROBE_TOO_SMALL, name, f"{self.sizes.scanned[at]:,} bytes")
+        return None
+
+    def chosen(self, source: Source, target: Target) -> Iterator[Source | Refused]:
+        """The source where it may be run; else those of its parts that may."""
+        share = 1 if source.bound is None else _LARGEST_SHARE_FOR_BOUND
+        worth = self.sizes.scanned[target.relation.at] // share
+        return self._chosen(source, target, min(self.options.max_build_scan_bytes, worth))
+
+    def needs_rows(self, source: Source) -> bool:
+        """True where a later run of a source may give other rows than this one."""
+        return self._side(source.node).is_cached
+
+    def is_bounded(self, source: Source, target: Target) -> bool:
+        """True where the statistics of files may bound the keys of a source, and the target is worth a look at them.
+
+        A `null_safe` source may have NULLs of an outer join, which no file holds. Beyond the ends of a type that is
+        made wider to be compared lie values of the wider one, which a bound in the narrower one would leave out.
+        """
+        is_widened = source.bound is not None and source.key.column is None
+        if source.null_safe or is_widened or not self._side(source.node).leaves_out:
+            return False
+        places = {each.relation.at for each in zones_of(source.node, source.key)}
+        scanned = self.sizes.scanned
+        described = sum(scanned.get(at, 0) for at in places)
+        is_worth_it = scanned.get(target.relation.at, 0) >= described // _LARGEST_SHARE_FOR_METADATA
+        return bool(places) and places <= set(self.sizes.files) and is_worth_it
+
+    def _chosen(self, source: Source, target: Target, most: int) -> Iterator[Source | Refused]:
+        refused = self._why_not_run(source, target, most)
+        if refused is None:
+            yield source
+            return
+        parts = larger(source) if refused.code is not ReasonCode.UNSELECTIVE_BUILD else ()
+        if not parts:
+            yield Refused(source, refused)
+        for each in parts:
+            yield from self._chosen(each, target, most)
+
+    def _why_not_run(self, source: Source, target: Target, most: int) -> Reason | None:
+        """`most` are the bytes that it may read."""
+        subject, side = str(source.key), self._side(source.node)
+        if side.unrepeatable is not None:
+            return Reason(ReasonCode.UNREPEATABLE_KEYS, subject, side.unrepeatable)
+        # A table may have few values on one side of a column's even where nothing leaves out a row of it.
+        is_selective = source.bound is not None or source.is_one_row or side.leaves_out
+        if not is_selective and not (side.size <= most and self.sizes.has_few_keys(source, target)):
+            return Reason(ReasonCode.UNSELECTIVE_BUILD, subject)
+        if side.size > most:
+            return Reason(ReasonCode.BUILD_TOO_LARGE, subject, f"{side.size:,} bytes, at most {most:,} here")
+        return None
+
+    def _side(self, node: Node) -> _Side:
+        if node.at not in self._sides:
+            nodes = list(node.walk())
+            self._sides[node.at] = _Side(
+                self.sizes.below(node),
+                next((each.kind for each in nodes if not _is_repeatable(each, self.sizes)), None),
+                any(_leaves_out(each, self.sizes) for each in nodes),
+                any(each.kind == _CACHED for each in nodes),
+            )
+        return self._sides[node.at]
+
+
+def _is_repeatable(node: Node, sizes: Sizes) -> bool:
+    """True where a node gives the query the rows that it gave a build, or is not run again for the query."""
+    if node.kind == _CACHED:
+        return True
+    if node.kind not in _REPEATABLE or not node.is_deterministic:
+        return False
+    match node:
+        case Relation():
+            # Only of files is it known that both read the same.
+            return node.at in sizes.files
+        case Grouped(groups=groups):
+            # Rows arrive in another order in every run; columns that are equal in all rows of a group do not see it.
+            return node.order_free or (groups is not None and groups.keys() >= set(node.output))
+        case _:
+            return True
+
+
+def _leaves_out(node: Node, sizes: Sizes) -> bool:
+    """True where a node may give fewer keys than the tables below it hold."""
+    match node:
+        case Filter(condition=condition):
+            return any(part.kind != "IsNotNull" for _, part in conjuncts_at(condition))
+        case Join(type="LeftSemi" | "LeftAnti"):
+            return True
+        case Relation():
+            return node.at in sizes.pruned
+        case _:
+            return node.kind in ("LocalRelation", _CACHED)
