@@ -57,7 +57,7 @@ class Sizes:
 
     def below(self, node: Node) -> int:
         """The bytes that a plan reads."""
-        return sum(size for at, size in self.scanned.items() if node.first <= at <= node.at)
+        return sum(self.scanned.get(each.at, 0) for each in node.walk() if isinstance(each, Relation))
 
 
 @dataclass(frozen=True, slots=True)
