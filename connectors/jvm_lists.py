@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 from pyspark.sql import SparkSession
 
+from connectors.long_text import long_text
 from pruning.byte_strings import IntArray
 from pruning.intervals import BoolArray
-
-_OBJECT = "java.lang.Object.toString"
 
 
 class JvmList:
@@ -40,8 +39,7 @@ class JvmList:
 
     def texts(self, *methods: str) -> list[str]:
         """The same as text, which must not hold a line feed."""
-        joined = str(self._mapped((*methods, _OBJECT)).collect(self._jvm.java.util.stream.Collectors.joining("\n")))
-        return joined.split("\n") if len(self) else []
+        return long_text(self._spark, self._mapped(methods).toList()).split("\n") if len(self) else []
 
     def numbers(self, *methods: str) -> IntArray:
         """The same as integers."""

@@ -10,6 +10,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from connectors.dynamic_pruning import without_dynamic_pruning
+from connectors.long_text import long_text
 from connectors.plan_tree import plan_tree
 from connectors.plan_visitor import plan_visitor
 from connectors.storage import has_jvm
@@ -51,7 +52,8 @@ class SparkPlan:
         plan = without_dynamic_pruning(spark, optimized)
         visitor = plan_visitor(spark)
         plan.transformUpWithSubqueries(visitor)
-        root, used = plan_tree(str(plan.toJSON()), str(visitor.described()))
+        text, _, described = long_text(spark, visitor.texts(plan)).partition("\n")
+        root, used = plan_tree(text, described)
         return SparkPlan(spark, root, used, {node.at: node.first for node in root.walk()}, visitor)
 
     def node(self, node: Node) -> Any:

@@ -64,7 +64,11 @@ public class PlanVisitor extends scala.runtime.AbstractPartialFunction {
         return nodes.get(at);
     }
 
-    public String described() {
+    public java.util.List texts(LogicalPlan plan) {
+        return java.util.Arrays.asList(new Object[] {plan.toJSON(), described()});
+    }
+
+    private String described() {
         StringBuilder text = new StringBuilder();
         for (int at = 0; at < nodes.size(); at++) {
             LogicalPlan node = (LogicalPlan) nodes.get(at);

@@ -115,7 +115,7 @@ def next_feeds(
                     refusals[found] = None
                 elif found.id not in done:
                     wanted.setdefault(found.id, found)
-    ordered = sorted(wanted.values(), key=lambda each: (sizes.below(each.source.node), each.id))
+    ordered = sorted(wanted.values(), key=lambda each: (gates.bytes_read(each.source), each.id))
     ready = [each for at, each in enumerate(ordered) if not _waits(each, ordered[:at])]
     return tuple(ready), tuple(refusals)
 

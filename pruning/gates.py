@@ -107,6 +107,10 @@ class Gates:
         worth = self.sizes.scanned[target.relation.at] // share
         return self._chosen(source, target, min(self.options.max_build_scan_bytes, worth))
 
+    def bytes_read(self, source: Source) -> int:
+        """What a build of the source reads."""
+        return self._side(source.node).size
+
     def needs_rows(self, source: Source) -> bool:
         """True where a later run of a source may give other rows than this one."""
         return self._side(source.node).is_cached
