@@ -38,8 +38,8 @@ class Query:
 
 def random_query(lake: RandomLake, draws: Draws) -> Query:
     """The query that the draws lead to."""
-    confs, shape = _confs(draws), draws.choice(("tree", "aimed", "aimed", "aimed", "plain"))
-    options = _plain_options(draws) if shape == "plain" else _options(draws)
+    confs, shape = _confs(draws), draws.choice(("tree", "aimed", "aimed", "over", "plain"))
+    options = _plain_options(draws) if shape in ("over", "plain") else _options(draws)
     ops = Operators(lake, draws)
     queries = _Queries(lake, draws, ops, Joins(lake, draws, ops))
     pairs = _prunable(lake)
@@ -47,6 +47,8 @@ def random_query(lake: RandomLake, draws: Draws) -> Query:
     if shape == "plain" and exact:
         sql, must = queries.plain(*draws.choice(exact))
         return Query(sql, options, confs, must)
+    if shape == "over" and pairs:
+        return Query(queries.over(*draws.choice(pairs)), options, confs, None)
     return Query(queries.query(draws.choice(pairs) if shape != "tree" and pairs else None), options, confs, None)
 
 
@@ -149,6 +151,21 @@ class _Queries:
         if self.draws.chance(40):
             left, right, one, other = right, left, other, one
         return self.joins.joined_by(left, right, one, other)
+
+    def over(self, fact: Table, dim: Table, key: str) -> str:
+        """One operator over a clustered table, joined with a filtered smaller one: keys pass it or do not."""
+        left, right = self._of_table(fact, list(fact.kinds)), self._of_table(dim, list(dim.kinds))
+        one, other = left.columns[list(fact.kinds).index(fact.sorted_by)], right.columns[list(dim.kinds).index(key)]
+        if self.draws.chance(70):
+            right = self.ops.filter(right)
+        above = self.draws.choice((self.ops.limit, self.ops.window, self.ops.group, self.ops.distinct, self.ops.filter))
+        made = above(left)
+        if one in made.columns:
+            left = made
+        on = self.draws.choice(("{} = {}", "{} IS NOT DISTINCT FROM {}")).format(one.name, other.name)
+        kind = self.draws.choice(("JOIN", "SEMI JOIN", "RIGHT JOIN"))
+        columns = left.columns if kind == "SEMI JOIN" else (*left.columns, *right.columns)
+        return f"SELECT {listed(columns)} FROM {self.ops.source(left)} {kind} {self.ops.source(right)} ON {on}"
 
     def plain(self, fact: Table, dim: Table, key: str) -> tuple[str, Must]:
         """A clustered table joined with a filtered smaller one."""
