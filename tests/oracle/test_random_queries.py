@@ -182,7 +182,10 @@ def check_filter(both: Engines, must: Must, result: DataFrame) -> None:
             # It was the smaller side, and the query does not read it any more.
             return
         fact = filtered(result, must.table)
-        assert (kept, total) == (fact.planned.files_kept, fact.planned.files_total)
+        # The fact may filter the other side first, which then has fewer keys for the fact.
+        is_known = len(plan.tables) == 1
+        assert fact.planned.files_kept == kept if is_known else fact.planned.files_kept <= kept
+        assert total == fact.planned.files_total
         assert fact.measured is None or fact.planned.format == "delta" or fact.measured.files_read <= kept
 
 
