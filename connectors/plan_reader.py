@@ -9,10 +9,10 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from connectors.dynamic_pruning import without_dynamic_pruning
 from connectors.long_text import long_text
 from connectors.plan_tree import plan_tree
 from connectors.plan_visitor import plan_visitor
+from connectors.spark_filters import without_spark_filters
 from connectors.storage import has_jvm
 from pruning.broadcast import Side
 from pruning.errors import UnsupportedSessionError
@@ -49,7 +49,7 @@ class SparkPlan:
         """The plan of a DataFrame; `UnreadablePlanError` where it is not one tree."""
         spark = df.sparkSession
         optimized: Any = df._jdf.queryExecution().optimizedPlan()  # noqa: SLF001 - plans have no public door
-        plan = without_dynamic_pruning(spark, optimized)
+        plan = without_spark_filters(spark, optimized)
         visitor = plan_visitor(spark)
         plan.transformUpWithSubqueries(visitor)
         text, _, described = long_text(spark, visitor.texts(plan)).partition("\n")

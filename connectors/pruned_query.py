@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pyspark.sql import DataFrame
 
@@ -101,4 +102,7 @@ def _pruned(df: DataFrame, options: PruningOptions) -> tuple[DataFrame, PrunedQu
     warn("a query", [each for each in record.reasons if each.code is not ReasonCode.UNREPEATABLE_KEYS])
     if not (scans or query.kept):
         return df, record
-    return frame_of(df.sparkSession, query.rewritten()), record
+    result: Any = frame_of(df.sparkSession, query.rewritten())
+    # Spark does it before the first action anyway. What it cannot do must show where the query itself is still at hand.
+    result._jdf.queryExecution().optimizedPlan()  # noqa: SLF001 - plans have no public door
+    return result, record

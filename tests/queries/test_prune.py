@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
@@ -162,48 +160,3 @@ def test_what_is_written_after_pruning_changes_no_row(spark, name, tmp_path):
         assert before != spark.sql(query).collect()
     finally:
         spark.sql("DROP TABLE IF EXISTS pinned_days")
-
-
-@pytest.fixture
-def partitions(spark, tmp_path) -> Iterator[tuple[str, str]]:
-    """Sales by day in partitions, and the days, as plain Parquet."""
-    sales, days = (str(tmp_path / name) for name in ("sales", "days"))
-    spark.range(0, 4000, 1, 1).selectExpr("id % 8 AS day", "id AS amount").write.partitionBy("day").parquet(sales)
-    spark.range(0, 8, 1, 1).selectExpr("id AS day", "id div 4 AS month").write.parquet(days)
-    return sales, days
-
-
-def test_partitions_that_spark_prunes_itself_are_pruned_too(spark, partitions):
-    sales, days = partitions
-    query = f"SELECT sum(amount) FROM parquet.`{sales}` s JOIN parquet.`{days}` d ON s.day = d.day WHERE month = 1"
-    df = spark.sql(query)
-    assert "dynamicpruning" in optimised(df)
-    result = prune(df, options=OPTIONS)
-    assert df.collect() == result.collect()
-    assert {"sales": (4, 4, 8)} == files(result)
-
-
-@pytest.mark.parametrize("strategy", ["AUTO", "NONE"])
-def test_spark_prunes_partitions_of_a_table_read_twice_anew(spark, partitions, duck, strategy):
-    """Its conditions hold plans of their own, and none of these outlives a second analysis of the whole."""
-    sales, days = partitions
-    query = """
-        WITH c AS (SELECT amount, s.day FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month = 1)
-        SELECT a.* FROM c a LEFT JOIN c b ON a.amount = b.day
-        WHERE a.amount NOT IN (SELECT amount FROM c WHERE amount > 3900)"""
-    df = spark.sql(query.format(sales=f"parquet.`{sales}`", days=f"parquet.`{days}`"))
-    assert "dynamicpruning" in optimised(df)
-    result = prune(df, options=replace(OPTIONS, broadcast_strategy=strategy))
-    for name, folder in (("sales", sales), ("days", days)):
-        duck.register("rows", spark.read.parquet(folder).toArrow())
-        duck.execute(f"CREATE TABLE {name} AS SELECT * FROM rows")
-    expected = sorted(duck.execute(query.format(sales="sales", days="days")).fetchall())
-    assert expected == sorted(map(tuple, df.collect())) == sorted(map(tuple, result.collect()))
-    assert {(4, 8)} == {(it.files_kept, it.files_total) for it in explain(result).tables}
-    # One side of the outer join reads what the other has read.
-    assert {4} == {it.measured.files_read for it in report(result).tables if it.measured is not None}
-    assert "dynamicpruning" in optimised(result)
-
-
-def optimised(df) -> str:
-    return df._jdf.queryExecution().optimizedPlan().toString()

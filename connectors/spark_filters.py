@@ -1,4 +1,4 @@
-"""Spark's own dynamic pruning of partitions, which an optimised plan already holds."""
+"""Spark's own filters by the other side of a join, which an optimised plan already holds."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from pyspark.sql import SparkSession
 
 from connectors.compiled import instance
 
-_REMOVER = "DynamicPruningRemover"
+_REMOVER = "SparkFilterRemover"
 _REMOVER_SOURCE = """
 import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.BloomFilterMightContain;
 import org.apache.spark.sql.catalyst.expressions.DynamicPruning;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.SubqueryExpression$;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 
-public class DynamicPruningRemover extends scala.runtime.AbstractPartialFunction {
+public class SparkFilterRemover extends scala.runtime.AbstractPartialFunction {
     public boolean isDefinedAt(Object node) {
         return node instanceof Filter;
     }
@@ -30,7 +32,8 @@ public class DynamicPruningRemover extends scala.runtime.AbstractPartialFunction
     }
 
     private static Expression without(Expression condition) {
-        if (condition instanceof DynamicPruning) {
+        boolean isBloom = condition instanceof BloomFilterMightContain;
+        if (condition instanceof DynamicPruning || isBloom && SubqueryExpression$.MODULE$.hasSubquery(condition)) {
             return null;
         }
         if (!(condition instanceof And)) {
@@ -48,10 +51,11 @@ public class DynamicPruningRemover extends scala.runtime.AbstractPartialFunction
 """
 
 
-def without_dynamic_pruning(spark: SparkSession, plan: Any) -> Any:
-    """The plan in the JVM before Spark pruned partitions: no row differs, and Spark does it anew when the plan runs.
+def without_spark_filters(spark: SparkSession, plan: Any) -> Any:
+    """The plan in the JVM before Spark pruned partitions and put bloom filters on scans: no row differs.
 
-    A plan is analysed again before that, which the conditions of this kind do not bear where a table stands in it
-    twice: one side gets new column ids, and the plans inside these conditions keep the old ones.
+    A plan is analysed and optimised again before it runs, and Spark adds such filters anew. It does not see that there
+    are old ones: of a table that stands in a plan twice one side gets new column ids, which the plans inside the
+    conditions for partitions keep, and bloom filters that were merged into one subquery cannot be merged again.
     """
     return plan.transformUpWithSubqueries(instance(spark, _REMOVER, _REMOVER_SOURCE))

@@ -1,0 +1,85 @@
+"""Beside the filters that Spark itself adds by the other side of a join: partitions, and bloom filters of rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from unittest.mock import Mock
+
+import pytest
+
+from connectors import pruned_query
+from pruning import explain, prune, report
+from tests.queries.star import OPTIONS, files
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def blooms(conf) -> None:
+    """Spark tests rows of any scan by the keys of any sort merge join."""
+    conf("spark.sql.optimizer.runtime.bloomFilter.applicationSideScanSizeThreshold", "0")
+    conf("spark.sql.optimizer.runtime.bloomFilter.creationSideThreshold", "1g")
+    conf("spark.sql.autoBroadcastJoinThreshold", "-1")
+
+
+@pytest.mark.usefixtures("blooms")
+def test_spark_tests_rows_by_merged_bloom_filters_anew(spark, ways, tmp_path):
+    """A join that takes NULL for a value has two keys for Spark, whose bloom filters it merges."""
+    facts = spark.range(0, 8000, 1, 8).selectExpr("cast(id div 50 AS smallint) AS day", "id AS amount")
+    days = spark.range(0, 160, 1, 1).selectExpr("cast(id AS int) AS day", "cast(id div 30 AS int) AS month")
+    ways.stored("bloom_facts", facts, str(tmp_path / "facts"), "parquet")
+    ways.stored("bloom_days", days, str(tmp_path / "days"), "parquet")
+    query = "SELECT f.* FROM bloom_facts f JOIN bloom_days d ON f.day IS NOT DISTINCT FROM d.day WHERE month = 2"
+    df, result = ways.agreed(query, replace(OPTIONS, broadcast_strategy="NONE"))
+    assert {1} == {optimised(each).count("mergedValue") > 0 for each in (df, result)}
+    assert {"facts": (2, 2, 8)} == files(result)
+
+
+def test_a_plan_that_spark_does_not_take_leaves_the_query_as_it_is(spark, star, monkeypatch):
+    refused = Mock()
+    refused._jdf.queryExecution.return_value.optimizedPlan.side_effect = ValueError("secret")
+    monkeypatch.setattr(pruned_query, "frame_of", lambda *_: refused)
+    df = spark.sql(f"SELECT s.* FROM {star}sales s JOIN {star}days d ON s.day = d.day WHERE month = 2")
+    result = prune(df, options=OPTIONS)
+    assert df is result
+    assert ["the query: pruning failed (ValueError)"] == [str(each) for each in explain(result).reasons]
+
+
+@pytest.fixture
+def partitions(spark, tmp_path) -> tuple[str, str]:
+    """Sales by day in partitions, and the days, as plain Parquet."""
+    sales, days = (str(tmp_path / name) for name in ("sales", "days"))
+    spark.range(0, 4000, 1, 1).selectExpr("id % 8 AS day", "id AS amount").write.partitionBy("day").parquet(sales)
+    spark.range(0, 8, 1, 1).selectExpr("id AS day", "id div 4 AS month").write.parquet(days)
+    return sales, days
+
+
+def test_partitions_that_spark_prunes_itself_are_pruned_too(spark, partitions):
+    sales, days = partitions
+    query = f"SELECT sum(amount) FROM parquet.`{sales}` s JOIN parquet.`{days}` d ON s.day = d.day WHERE month = 1"
+    df = spark.sql(query)
+    assert "dynamicpruning" in optimised(df)
+    result = prune(df, options=OPTIONS)
+    assert df.collect() == result.collect()
+    assert {"sales": (4, 4, 8)} == files(result)
+
+
+@pytest.mark.parametrize("strategy", ["AUTO", "NONE"])
+def test_spark_prunes_partitions_of_a_table_read_twice_anew(spark, ways, partitions, strategy):
+    """Its conditions hold plans of their own, and none of these outlives a second analysis of the whole."""
+    query = """
+        WITH c AS (SELECT amount, s.day FROM part_sales s JOIN part_days d ON s.day = d.day WHERE month = 1)
+        SELECT a.* FROM c a LEFT JOIN c b ON a.amount = b.day
+        WHERE a.amount NOT IN (SELECT amount FROM c WHERE amount > 3900)"""
+    for name, folder in zip(("part_sales", "part_days"), partitions, strict=True):
+        ways.view(name, spark.read.parquet(folder))
+    df, result = ways.agreed(query, replace(OPTIONS, broadcast_strategy=strategy))
+    assert "dynamicpruning" in optimised(df)
+    assert {(4, 8)} == {(it.files_kept, it.files_total) for it in explain(result).tables}
+    # One side of the outer join reads what the other has read.
+    assert {4} == {it.measured.files_read for it in report(result).tables if it.measured is not None}
+    assert "dynamicpruning" in optimised(result)
+
+
+def optimised(df) -> str:
+    return df._jdf.queryExecution().optimizedPlan().toString()
