@@ -38,7 +38,7 @@ class Query:
 
 def random_query(lake: RandomLake, draws: Draws) -> Query:
     """The query that the draws lead to."""
-    confs, shape = _confs(draws), draws.choice(("tree", "aimed", "aimed", "over", "plain"))
+    confs, shape = _confs(draws), draws.choice(("tree", "aimed", "over", "over", "plain"))
     options = _plain_options(draws) if shape in ("over", "plain") else _options(draws)
     ops = Operators(lake, draws)
     queries = _Queries(lake, draws, ops, Joins(lake, draws, ops))
@@ -158,11 +158,11 @@ class _Queries:
         one, other = left.columns[list(fact.kinds).index(fact.sorted_by)], right.columns[list(dim.kinds).index(key)]
         if self.draws.chance(70):
             right = self.ops.filter(right)
-        above = self.draws.choice((self.ops.limit, self.ops.window, self.ops.group, self.ops.distinct, self.ops.filter))
-        made = above(left)
-        if one in made.columns:
-            left = made
-        on = self.draws.choice(("{} = {}", "{} IS NOT DISTINCT FROM {}")).format(one.name, other.name)
+        on = self.draws.choice(("{} = {}", "{} = {}", "{} IS NOT DISTINCT FROM {}"))
+        if on.startswith("{} ="):
+            above = self.draws.choice((self.ops.limit, self.ops.window, self.ops.group, self.ops.distinct))(left)
+            left = above if one in above.columns else left
+        on = on.format(one.name, other.name)
         kind = self.draws.choice(("JOIN", "SEMI JOIN", "RIGHT JOIN"))
         columns = left.columns if kind == "SEMI JOIN" else (*left.columns, *right.columns)
         return f"SELECT {listed(columns)} FROM {self.ops.source(left)} {kind} {self.ops.source(right)} ON {on}"
