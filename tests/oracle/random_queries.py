@@ -15,7 +15,7 @@ from tests.oracle.random_lakes import EXACT, INTEGERS, RandomLake, Table
 from tests.oracle.random_relations import Column, Operators, Relation, listed, quoted
 from tests.oracle.random_values import comparison, is_probed, literal, predicate
 
-_SPARKS_BLOOM = "spark.sql.optimizer.runtime.bloomFilter."
+SPARKS_BLOOM = "spark.sql.optimizer.runtime.bloomFilter.creationSideThreshold"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +79,8 @@ def _confs(draws: Draws) -> dict[str, str]:
         confs["spark.sql.optimizer.dynamicPartitionPruning.enabled"] = "false"
     if draws.chance(10):
         # Spark's own filter of rows beside ours.
-        confs[f"{_SPARKS_BLOOM}applicationSideScanSizeThreshold"] = "0"
-        confs[f"{_SPARKS_BLOOM}creationSideThreshold"] = "1g"
+        confs["spark.sql.optimizer.runtime.bloomFilter.applicationSideScanSizeThreshold"] = "0"
+        confs[SPARKS_BLOOM] = "1g"
         confs["spark.sql.autoBroadcastJoinThreshold"] = "-1"
     return confs
 

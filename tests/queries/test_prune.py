@@ -160,3 +160,13 @@ def test_what_is_written_after_pruning_changes_no_row(spark, name, tmp_path):
         assert before != spark.sql(query).collect()
     finally:
         spark.sql("DROP TABLE IF EXISTS pinned_days")
+
+
+def test_columns_of_the_tables_still_name_columns_of_the_pruned_query(spark, star):
+    sales, days = spark.table(f"{star}sales"), spark.table(f"{star}days").where("month < 3")
+    joined = sales.join(days, sales.day == days.day)
+    result = prune(joined, options=OPTIONS)
+    assert joined is not result
+    found = [each.where(days.month == 2).groupBy(sales.day).count().sort("day").collect() for each in (joined, result)]
+    assert found[0] == found[1] == [(day, 25) for day in range(60, 90)]
+    assert {"sales": 5} == {each.table: each.files_kept for each in explain(result).tables}
