@@ -178,7 +178,9 @@ class DeltaSource:
         return FooterColumn(column.name, path, type_, missing_is_null=False, field_ids=ids)
 
     def _physical(self, names: Sequence[str]) -> list[str]:
-        return [self._snapshot.physical_top(name) for name in names if name not in self.partition_columns]
+        # Beside the columns of the table stands what Spark tells of each file, such as its size.
+        stored = set(self._snapshot.schema.names).difference(self.partition_columns)
+        return [self._snapshot.physical_top(name) for name in names if name in stored]
 
     def _add(self, *problems: Reason) -> None:
         self._problems.update(dict.fromkeys(problems))

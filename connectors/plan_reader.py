@@ -35,12 +35,14 @@ def check_has_plan(df: DataFrame) -> None:
 class SparkPlan:
     """The optimised plan of a query: `root` as a tree, and the JVM's own object of each of its nodes.
 
-    `used` are the ids of the columns that some expression or the result names.
+    `used` are the ids of the columns that some expression or the result names, `partitions` of those by which Spark
+    itself prunes partitions.
     """
 
     spark: SparkSession
     root: Node
     used: frozenset[int]
+    partitions: frozenset[int]
     _first: Mapping[int, int]
     _visitor: Any
 
@@ -48,13 +50,13 @@ class SparkPlan:
     def of(df: DataFrame) -> SparkPlan:
         """The plan of a DataFrame; `UnreadablePlanError` where it is not one tree."""
         spark = df.sparkSession
-        optimized: Any = df._jdf.queryExecution().optimizedPlan()  # noqa: SLF001 - plans have no public door
-        plan = without_spark_filters(spark, optimized)
+        execution: Any = df._jdf.queryExecution()  # noqa: SLF001 - plans have no public door
+        plan, partitions = without_spark_filters(spark, execution)
         visitor = plan_visitor(spark)
         plan.transformUpWithSubqueries(visitor)
         text, _, described = long_text(spark, visitor.texts(plan)).partition("\n")
         root, used = plan_tree(text, described)
-        return SparkPlan(spark, root, used, {node.at: node.first for node in root.walk()}, visitor)
+        return SparkPlan(spark, root, used, partitions, {node.at: node.first for node in root.walk()}, visitor)
 
     def node(self, node: Node) -> Any:
         """The JVM's object of a node."""

@@ -114,8 +114,7 @@ class _Reader:
     def _expression(self, rest: Iterator[Any], plans: list[Node]) -> Expression:
         item = next(rest)
         children = tuple(self._expression(rest, plans) for _ in range(item["num-children"]))
-        # The plan of a subquery, and that of a filter of Spark's own dynamic partition pruning.
-        plan = item.get("plan", item.get("buildQuery"))
+        plan = item.get("plan")
         if isinstance(plan, list):
             plans.append(self._node(iter(plan)))
         kind = str(item["class"]).removeprefix(_EXPRESSIONS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from connectors import key_sources
+from connectors.build_errors import one_line
 from connectors.channel import Channel
 from connectors.key_sources import KeySource
 from connectors.local_builds import LocalRows
@@ -31,6 +33,8 @@ from pruning.options import PruningOptions
 from pruning.query_plan import Node, Relation
 from pruning.reasons import Reason, ReasonCode
 from pruning.zones import conditions_of
+
+logger = logging.getLogger("scanprune")
 
 # Builds that gave nothing, though they were begun.
 _NOT_DONE = frozenset({ReasonCode.BUILD_TIMED_OUT, ReasonCode.BUILD_FAILED})
@@ -160,7 +164,9 @@ class QueryRun:
 
     @property
     def _strategy(self) -> BroadcastStrategy:
-        return BroadcastStrategy[self.options.broadcast_strategy]
+        """Rows in the place of a side end what Spark prunes by its condition, so keys have to reach all of that."""
+        reached = {target.column for edge in self.graph.edges for target in edge.targets}
+        return BroadcastStrategy[self.options.broadcast_strategy if self.plan.partitions <= reached else "NONE"]
 
     def _broadcast_limit(self) -> int:
         """Bytes; negative where the session broadcasts nothing of itself."""
@@ -202,7 +208,13 @@ class QueryRun:
         ]
         collected = key_sources.collect_all(self.spark, sources, self.options, exact=False)
         read = Read(self._metadata.needed(relation))
-        df, scan = pruned_scan(self.spark, table, collected, read, self.options)
+        try:
+            df, scan = pruned_scan(self.spark, table, collected, read, self.options)
+        except Exception as error:
+            # The other scans keep their filters, and the builds that have run are not for nothing.
+            logger.debug("Pruning %s failed", table.name, exc_info=True)
+            self.reasons[Reason(ReasonCode.STATISTICS_FAILED, table.name, one_line(error))] = None
+            return
         if not scan.decided.plan.acts:
             self.reasons.update(dict.fromkeys(scan.reasons))
             return

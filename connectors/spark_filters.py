@@ -11,29 +11,52 @@ from connectors.compiled import instance
 _REMOVER = "SparkFilterRemover"
 _REMOVER_SOURCE = """
 import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.BloomFilterMightContain;
 import org.apache.spark.sql.catalyst.expressions.DynamicPruning;
+import org.apache.spark.sql.catalyst.expressions.DynamicPruningSubquery;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression$;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 
 public class SparkFilterRemover extends scala.runtime.AbstractPartialFunction {
+    private final boolean hasOwnBlooms;
+    private final java.util.List columns = new java.util.ArrayList();
+
+    public SparkFilterRemover(LogicalPlan analyzed) {
+        hasOwnBlooms = hasBloom(analyzed);
+    }
+
     public boolean isDefinedAt(Object node) {
-        return node instanceof Filter;
+        return true;
     }
 
     public Object applyOrElse(Object node, scala.Function1 otherwise) {
         if (!(node instanceof Filter)) {
-            return otherwise.apply(node);
+            return node;
         }
         Filter filter = (Filter) node;
         Expression rest = without(filter.condition());
         return rest == null ? filter.child() : rest == filter.condition() ? filter : new Filter(rest, filter.child());
     }
 
-    private static Expression without(Expression condition) {
-        boolean isBloom = condition instanceof BloomFilterMightContain;
-        if (condition instanceof DynamicPruning || isBloom && SubqueryExpression$.MODULE$.hasSubquery(condition)) {
+    public String columns() {
+        StringBuilder text = new StringBuilder();
+        for (int at = 0; at < columns.size(); at++) {
+            text.append(columns.get(at)).append(' ');
+        }
+        return text.toString();
+    }
+
+    private Expression without(Expression condition) {
+        if (condition instanceof DynamicPruningSubquery) {
+            scala.collection.Iterator names = ((DynamicPruningSubquery) condition).pruningKey().references().iterator();
+            while (names.hasNext()) {
+                columns.add(Long.valueOf(((Attribute) names.next()).exprId().id()));
+            }
+        }
+        if (condition instanceof DynamicPruning || !hasOwnBlooms && isBloom(condition)) {
             return null;
         }
         if (!(condition instanceof And)) {
@@ -47,15 +70,53 @@ public class SparkFilterRemover extends scala.runtime.AbstractPartialFunction {
         }
         return left == null ? right : right == null ? left : new And(left, right);
     }
+
+    private static boolean isBloom(Expression condition) {
+        boolean isBloom = condition instanceof BloomFilterMightContain;
+        return isBloom && SubqueryExpression$.MODULE$.hasSubquery(condition);
+    }
+
+    private static boolean hasBloom(LogicalPlan plan) {
+        scala.collection.Iterator expressions = plan.expressions().iterator();
+        while (expressions.hasNext()) {
+            if (hasBloom((Expression) expressions.next())) {
+                return true;
+            }
+        }
+        scala.collection.Iterator children = plan.children().iterator();
+        while (children.hasNext()) {
+            if (hasBloom((LogicalPlan) children.next())) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    private static boolean hasBloom(Expression expression) {
+        if (expression instanceof BloomFilterMightContain) {
+            return true;
+        }
+        scala.collection.Iterator children = expression.children().iterator();
+        while (children.hasNext()) {
+            if (hasBloom((Expression) children.next())) {
+                return true;
+            }
+        }
+        return false;
+    }
 }
 """
 
 
-def without_spark_filters(spark: SparkSession, plan: Any) -> Any:
-    """The plan in the JVM before Spark pruned partitions and put bloom filters on scans: no row differs.
+def without_spark_filters(spark: SparkSession, execution: Any) -> tuple[Any, frozenset[int]]:
+    """The optimised plan in the JVM before Spark pruned partitions and put bloom filters on scans: no row differs.
+
+    With it the ids of the columns by which partitions were pruned. Bloom filters stay where the query has some itself.
 
     A plan is analysed and optimised again before it runs, and Spark adds such filters anew. It does not see that there
     are old ones: of a table that stands in a plan twice one side gets new column ids, which the plans inside the
     conditions for partitions keep, and bloom filters that were merged into one subquery cannot be merged again.
     """
-    return plan.transformUpWithSubqueries(instance(spark, _REMOVER, _REMOVER_SOURCE))
+    remover = instance(spark, _REMOVER, _REMOVER_SOURCE, execution.analyzed())
+    plan = execution.optimizedPlan().transformUpWithSubqueries(remover)
+    return plan, frozenset(map(int, str(remover.columns()).split()))

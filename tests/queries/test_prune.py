@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 
-from connectors import pruned_query, query_builds
+from connectors import pruned_query, query_builds, query_run
 from connectors.plan_tree import UnreadablePlanError
 from pruning import PruningOptions, explain, prune, report
 from pruning.errors import NotPrunedReadError
@@ -170,3 +171,34 @@ def test_columns_of_the_tables_still_name_columns_of_the_pruned_query(spark, sta
     found = [each.where(days.month == 2).groupBy(sales.day).count().sort("day").collect() for each in (joined, result)]
     assert found[0] == found[1] == [(day, 25) for day in range(60, 90)]
     assert {"sales": 5} == {each.table: each.files_kept for each in explain(result).tables}
+
+
+def test_what_spark_tells_of_files_is_no_column_of_the_table(spark, star):
+    folder = spark.table(f"{star}sales").inputFiles()[0].rpartition("/")[0]
+    df = spark.sql(f"""
+        SELECT s.day, s._metadata.file_size AS size FROM {star.rstrip("_")}.`{folder}` s
+        JOIN {star}days d ON s.day = d.day WHERE month = 2""")
+    result = prune(df, options=OPTIONS)
+    assert sorted(df.collect()) == sorted(result.collect())
+    assert {"sales": (2, 2, FILES)} == files(result)
+
+
+def test_a_scan_that_cannot_be_pruned_leaves_the_others_their_filters(spark, star, monkeypatch, caplog):
+    pruned_scan = query_run.pruned_scan
+
+    def fails(spark, table, *arguments):
+        if table.name.endswith("items"):
+            msg = "secret"
+            raise KeyError(msg)
+        return pruned_scan(spark, table, *arguments)
+
+    monkeypatch.setattr(query_run, "pruned_scan", fails)
+    df = spark.sql(f"""
+        SELECT s.amount FROM {star}sales s JOIN {star}days d ON s.day = d.day WHERE month = 2 UNION ALL
+        SELECT i.item FROM {star}items i JOIN (VALUES (3), (4)) v(k) ON i.item = k""")
+    result = prune(df, options=replace(OPTIONS, min_probe_bytes=0))
+    assert sorted(df.collect()) == sorted(result.collect())
+    assert {"sales": 2} == {each.table: each.files_kept for each in explain(result).tables}
+    assert "STATISTICS_FAILED" in {each.code.name for each in explain(result).reasons}
+    assert "(KeyError)" in caplog.text
+    assert "secret" not in caplog.text

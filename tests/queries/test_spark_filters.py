@@ -81,5 +81,20 @@ def test_spark_prunes_partitions_of_a_table_read_twice_anew(spark, ways, partiti
     assert "dynamicpruning" in optimised(result)
 
 
+def test_partitions_that_keys_do_not_reach_are_still_pruned_by_spark(spark, ways, partitions, tmp_path):
+    """Spark does so by a side with a condition, which rows of a build in its place would not have."""
+    for name, folder in zip(("next_sales", "next_days"), partitions, strict=True):
+        ways.view(name, spark.read.parquet(folder))
+    facts = spark.range(0, 8000, 1, 8).selectExpr("id div 1000 AS day", "id AS fact")
+    ways.stored("next_facts", facts, str(tmp_path / "next_facts"), "parquet")
+    query = """
+        SELECT d.day, sum(amount), count(fact) FROM next_days d JOIN next_sales s ON s.day + 1 = d.day
+        JOIN (SELECT day, max(fact) AS fact FROM next_facts GROUP BY day) f ON f.day = d.day
+        WHERE month = 1 GROUP BY d.day"""
+    df, result = ways.agreed(query, OPTIONS)
+    assert {"next_facts": 4} == {each.table: each.files_kept for each in explain(result).tables}
+    assert (1, 1) == tuple(optimised(each).count("dynamicpruning") for each in (df, result))
+
+
 def optimised(df) -> str:
     return df._jdf.queryExecution().optimizedPlan().toString()
