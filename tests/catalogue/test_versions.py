@@ -151,7 +151,8 @@ def test_a_partitioned_table_with_itself(spark, agreed, stored):
         query = f"""
             SELECT a.part, b.part, a.id, b.id FROM {name} a JOIN {name} b ON a.item = b.item AND a.part = b.part - 3
             JOIN (SELECT DISTINCT grp FROM dims WHERE k BETWEEN 40 AND 59) d ON a.part = d.grp WHERE a.item = 1"""
-        _, result = agreed(query)
+        # With rows of builds in the plan the smaller side is read by a build for the larger one.
+        _, result = agreed(query, PLANNED)
         assert 1 == files(result)[f"{name}#1"]
         # 155: OR of a partition column and another one.
         query = f"""
