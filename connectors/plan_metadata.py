@@ -51,9 +51,7 @@ class PlanMetadata:
         `kept_of` gives the files that a pruned scan still reads; the answer is kept until `forget_keys`.
         """
         if source.id not in self._keys:
-            # In a narrower type than the one in which it is compared, a bound would end where that type does.
-            is_widened = source.bound is not None and source.key.column is None
-            zones = () if is_widened else zones_of(source.node, source.key)
+            zones = () if source.is_widened_bound else zones_of(source.node, source.key)
             found = zone_keys(zones, self.table, kept_of, str(source.key), self.options)
             if source.bound is not None and not isinstance(found, Reason):
                 found = bounded(found, source.bound)

@@ -53,6 +53,7 @@ class QueryRun:
     options: PruningOptions
     _builds: QueryBuilds
     _metadata: PlanMetadata
+    _strategy: BroadcastStrategy
     others: dict[int, Any] = field(default_factory=dict)
     scans: dict[int, PrunedScan] = field(default_factory=dict)
     kept: set[int] = field(default_factory=set)
@@ -67,7 +68,9 @@ class QueryRun:
     def of(plan: SparkPlan, options: PruningOptions) -> QueryRun:
         """A query none of whose builds has run; their time begins at this moment."""
         builds = QueryBuilds(Channel.of(plan.spark, options))
-        return QueryRun(plan.spark, plan, JoinGraph.of(plan.root), options, builds, PlanMetadata(plan, options))
+        graph = JoinGraph.of(plan.root)
+        strategy, metadata = _strategy(plan, graph, options), PlanMetadata(plan, options)
+        return QueryRun(plan.spark, plan, graph, options, builds, metadata, strategy)
 
     def run(self) -> Mapping[int, int]:
         """Levels of builds until no feed is left; what each scan reads without filters, in bytes."""
@@ -162,12 +165,6 @@ class QueryRun:
         scan = self.scans.get(relation.at)
         return None if scan is None else scan.decided.plan.files.kept
 
-    @property
-    def _strategy(self) -> BroadcastStrategy:
-        """Rows in the place of a side end what Spark prunes by its condition, so keys have to reach all of that."""
-        reached = {target.column for edge in self.graph.edges for target in edge.targets}
-        return BroadcastStrategy[self.options.broadcast_strategy if self.plan.partitions <= reached else "NONE"]
-
     def _broadcast_limit(self) -> int:
         """Bytes; negative where the session broadcasts nothing of itself."""
         state: Any = self.spark._jsparkSession.sessionState()  # noqa: SLF001 - the conf's text may have any unit
@@ -223,3 +220,9 @@ class QueryRun:
         self.others[relation.at] = found.renamed(df)
         self.scans[relation.at] = scan
         self._sizes[relation.at] = min(self._sizes[relation.at], scan.planned_bytes)
+
+
+def _strategy(plan: SparkPlan, graph: JoinGraph, options: PruningOptions) -> BroadcastStrategy:
+    """Rows in the place of a side end what Spark prunes by its condition, so keys have to reach all of that."""
+    reached = {target.column for edge in graph.edges for target in edge.targets}
+    return BroadcastStrategy[options.broadcast_strategy if plan.partitions <= reached else "NONE"]

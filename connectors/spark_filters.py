@@ -19,10 +19,11 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression$;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
 
 public class SparkFilterRemover extends scala.runtime.AbstractPartialFunction {
     private final boolean hasOwnBlooms;
-    private final java.util.List columns = new java.util.ArrayList();
+    private final StringBuilder columns = new StringBuilder();
 
     public SparkFilterRemover(LogicalPlan analyzed) {
         hasOwnBlooms = hasBloom(analyzed);
@@ -42,18 +43,14 @@ public class SparkFilterRemover extends scala.runtime.AbstractPartialFunction {
     }
 
     public String columns() {
-        StringBuilder text = new StringBuilder();
-        for (int at = 0; at < columns.size(); at++) {
-            text.append(columns.get(at)).append(' ');
-        }
-        return text.toString();
+        return columns.toString();
     }
 
     private Expression without(Expression condition) {
         if (condition instanceof DynamicPruningSubquery) {
             scala.collection.Iterator names = ((DynamicPruningSubquery) condition).pruningKey().references().iterator();
             while (names.hasNext()) {
-                columns.add(Long.valueOf(((Attribute) names.next()).exprId().id()));
+                columns.append(((Attribute) names.next()).exprId().id()).append(' ');
             }
         }
         if (condition instanceof DynamicPruning || !hasOwnBlooms && isBloom(condition)) {
@@ -76,29 +73,16 @@ public class SparkFilterRemover extends scala.runtime.AbstractPartialFunction {
         return isBloom && SubqueryExpression$.MODULE$.hasSubquery(condition);
     }
 
-    private static boolean hasBloom(LogicalPlan plan) {
-        scala.collection.Iterator expressions = plan.expressions().iterator();
-        while (expressions.hasNext()) {
-            if (hasBloom((Expression) expressions.next())) {
-                return true;
-            }
-        }
-        scala.collection.Iterator children = plan.children().iterator();
-        while (children.hasNext()) {
-            if (hasBloom((LogicalPlan) children.next())) {
-                return true;
-            }
-        }
-        return false;
+    private static boolean hasBloom(TreeNode node) {
+        boolean isPlan = node instanceof LogicalPlan;
+        return node instanceof BloomFilterMightContain || anyHasBloom(node.children())
+            || isPlan && anyHasBloom(((LogicalPlan) node).expressions());
     }
 
-    private static boolean hasBloom(Expression expression) {
-        if (expression instanceof BloomFilterMightContain) {
-            return true;
-        }
-        scala.collection.Iterator children = expression.children().iterator();
-        while (children.hasNext()) {
-            if (hasBloom((Expression) children.next())) {
+    private static boolean anyHasBloom(scala.collection.Seq nodes) {
+        scala.collection.Iterator rest = nodes.iterator();
+        while (rest.hasNext()) {
+            if (hasBloom((TreeNode) rest.next())) {
                 return true;
             }
         }

@@ -118,11 +118,9 @@ class Gates:
     def is_bounded(self, source: Source, target: Target) -> bool:
         """True where the statistics of files may bound the keys of a source, and the target is worth a look at them.
 
-        A `null_safe` source may have NULLs of an outer join, which no file holds. Beyond the ends of a type that is
-        made wider to be compared lie values of the wider one, which a bound in the narrower one would leave out.
+        A `null_safe` source may have NULLs of an outer join, which no file holds.
         """
-        is_widened = source.bound is not None and source.key.column is None
-        if source.null_safe or is_widened or not self._side(source.node).leaves_out:
+        if source.null_safe or source.is_widened_bound or not self._side(source.node).leaves_out:
             return False
         places = {each.relation.at for each in zones_of(source.node, source.key)}
         scanned = self.sizes.scanned

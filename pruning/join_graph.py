@@ -60,6 +60,14 @@ class Source:
         return self.node.at, f"{place}{kind}{'?' if self.null_safe else ''}"
 
     @property
+    def is_widened_bound(self) -> bool:
+        """True for a bound in a wider type than that of the columns it is made from.
+
+        Statistics of these would end it where their own type does.
+        """
+        return self.bound is not None and self.key.column is None
+
+    @property
     def is_one_row(self) -> bool:
         """True for the subquery of a filter."""
         return isinstance(self.join, Filter)

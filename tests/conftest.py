@@ -11,7 +11,7 @@ import hypothesis
 import pytest
 
 from connectors.java import java_problem
-from tests.three_ways import plain_duckdb
+from tests.three_ways import ThreeWays, plain_duckdb, three_ways
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,6 +72,13 @@ def conf(spark: SparkSession) -> Iterator[Callable[[str, str], None]]:
             spark.conf.unset(name)
         else:
             spark.conf.set(name, value)
+
+
+@pytest.fixture(scope="module")
+def ways(spark: SparkSession) -> Iterator[ThreeWays]:
+    """Knows tables by name, and answers queries over them in three ways."""
+    with three_ways(spark) as found:
+        yield found
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from pruning import PruningOptions, explain, prune, report
-from tests.three_ways import three_ways
 
 pytestmark = pytest.mark.spark
 
@@ -24,13 +23,6 @@ FACTS = (
     "cast(n / 2 AS float) AS single",
     "id AS amount",
 )
-
-
-@pytest.fixture(scope="module")
-def ways(spark):
-    """Knows tables by name, and answers queries over them in three ways."""
-    with three_ways(spark) as found:
-        yield found
 
 
 @pytest.fixture(scope="module", params=["delta", "parquet"])

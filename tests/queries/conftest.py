@@ -6,14 +6,6 @@ import pytest
 
 from pruning import PruningOptions
 from tests.queries.star import DAYS_PER_FILE, FILES, ITEMS, OPTIONS, ROWS_PER_DAY
-from tests.three_ways import three_ways
-
-
-@pytest.fixture(scope="module")
-def ways(spark):
-    """Knows tables by name, and answers queries over them in three ways."""
-    with three_ways(spark) as found:
-        yield found
 
 
 @pytest.fixture(scope="module", params=["delta", "parquet"])
