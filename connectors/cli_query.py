@@ -66,6 +66,9 @@ def run(  # noqa: PLR0913, PLR0917 - options of a command line
     compare: Annotated[  # noqa: FBT002 - a switch of the command line
         bool, typer.Option("--compare", help="Run the query without pruning, too: rows have to be equal.")
     ] = False,
+    runs: Annotated[
+        int, typer.Option(min=0, metavar="TIMES", help="Run so often again, by turns, and say how long that takes.")
+    ] = 0,
     conf: Confs = None,
 ) -> None:
     """A query with pruning: its rows, what was planned beside what was measured, and with --compare both ways."""
@@ -73,7 +76,7 @@ def run(  # noqa: PLR0913, PLR0917 - options of a command line
         from connectors.compared_query import run_query  # noqa: PLC0415 - `--help` answers at once
 
         out = _console()
-        outcome = run_query(asked.frame(spark), compare=compare)
+        outcome = run_query(asked.frame(spark), compare=compare, runs=runs)
         out.print(outcome.shown(limit))
         _print(outcome.report)
         out.print(outcome.verdict(), soft_wrap=True)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -14,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from connectors.scan_bytes import counts_bytes
+from connectors.spark_files import frame_of
 from connectors.status_store import finished_executions, last_execution, stage_input
 from pruning import prune, report
 from pruning.blocks import plain, size
@@ -24,11 +26,19 @@ _CLOSE = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """What one way of running a query gave: bytes of all its scans and builds, None where Spark does not count them."""
+    """What one way of running a query gave: bytes of all its scans and builds, None where Spark does not count them.
+
+    `seconds` are those of each further run: the first one of a Java process compiles what later ones find compiled.
+    """
 
     rows: tuple[Row, ...]
-    seconds: float
     bytes: int | None
+    seconds: tuple[float, ...] = ()
+
+    def read(self) -> str:
+        """What was read, and in how many seconds, if these say something."""
+        seconds = f" in {statistics.median(self.seconds):.2f} s" if self.seconds else ""
+        return size(self.bytes) + seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,42 +67,67 @@ class Outcome:
     def verdict(self) -> Text:
         """One line: how many rows, and what was read."""
         count = f"{len(self.pruned.rows):,} row{'' if len(self.pruned.rows) == 1 else 's'}"
-        read = f"{size(self.pruned.bytes)} in {self.pruned.seconds:.2f} s"
+        read = f"{self.pruned.read()}{'' if self.stock is None else ' pruned'}, small sides included"
+        if runs := len(self.pruned.seconds):
+            read += f" ({f'median of {runs} runs' if runs > 1 else 'one run'} after a first one)"
         if self.stock is None:
-            return Text(f"{count}; read {read}, small sides included")
+            return Text(f"{count}; read {read}")
         if not self.rows_equal:
             other = f"{len(self.stock.rows):,} without pruning"
             why = "a query with LIMIT, or with ties in its order, may choose others in every run"
             return Text(f"Rows differ: {count} with pruning, {other}; {why}", style="bold red")
-        stock = f"{size(self.stock.bytes)} in {self.stock.seconds:.2f} s unpruned"
-        return Text(f"Rows equal: {count}; read {stock}, {read} pruned, small sides included", style="bold green")
+        return Text(f"Rows equal: {count}; read {self.stock.read()} unpruned, {read}", style="bold green")
 
 
-def run_query(df: DataFrame, *, compare: bool) -> Outcome:
-    """All rows of a query with pruning; with `compare` the query runs as it is, too, before."""
-    spark = df.sparkSession
+def run_query(df: DataFrame, *, compare: bool, runs: int = 0) -> Outcome:
+    """All rows of a query with pruning; with `compare` the query runs as it is, too, before.
+
+    Seconds are those of so many further `runs`, both ways by turns.
+    """
     # Opening tables is part of neither way.
     df._jdf.queryExecution().optimizedPlan()  # noqa: SLF001 - plans have no public door
-    stock = _way(spark, df.collect) if compare else None
+    stock = _way(df.sparkSession, df.collect) if compare else None
+    pruned, result = _pruned(df)
+    found = Outcome(tuple(df.columns), pruned, report(result), stock)
+    for _ in range(runs):
+        if found.stock is not None:
+            found = replace(found, stock=_again(found.stock, df, _same_query))
+        found = replace(found, pruned=_again(found.pruned, df, prune))
+    return found
+
+
+def _again(way: Way, df: DataFrame, choose: Callable[[DataFrame], DataFrame]) -> Way:
+    # A DataFrame that has run keeps its plan and what it shuffled.
+    fresh = frame_of(df.sparkSession, df._jdf.queryExecution().analyzed())  # noqa: SLF001 - plans have no public door
+    began = time.perf_counter()
+    choose(fresh).collect()
+    return replace(way, seconds=(*way.seconds, time.perf_counter() - began))
+
+
+def _same_query(df: DataFrame) -> DataFrame:
+    return df
+
+
+def _pruned(df: DataFrame) -> tuple[Way, DataFrame]:
+    context = df.sparkSession.sparkContext
     pruned: list[DataFrame] = []
 
     def both_steps() -> list[Row]:
         pruned.append(prune(df))
         # Reports call an action what its jobs are called; else by a line of this file.
-        spark.sparkContext.setJobDescription("run")
+        context.setJobDescription("run")
         return pruned[0].collect()
 
     try:
-        way = _way(spark, both_steps)
+        return _way(df.sparkSession, both_steps), pruned[0]
     finally:
-        spark.sparkContext.setJobDescription(None)  # type: ignore[arg-type]
-    return Outcome(tuple(df.columns), way, report(pruned[0]), stock)
+        context.setJobDescription(None)  # type: ignore[arg-type]
 
 
 def _way(spark: SparkSession, run: Callable[[], list[Row]]) -> Way:
-    after, began = last_execution(spark), time.perf_counter()
-    rows = run()
-    return Way(tuple(rows), time.perf_counter() - began, _bytes_read(spark, after))
+    after = last_execution(spark)
+    rows = tuple(run())
+    return Way(rows, _bytes_read(spark, after))
 
 
 def _bytes_read(spark: SparkSession, after: int) -> int | None:

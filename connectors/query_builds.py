@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
@@ -10,12 +11,15 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 
 from connectors import spark_keys
+from connectors.build_errors import one_line
 from connectors.builds import Build
 from connectors.channel import Channel
 from connectors.local_builds import LocalRows, local_rows
 from connectors.spark_files import frame_of
 from pruning.key_summary import KeySummary
 from pruning.reasons import Reason, ReasonCode
+
+logger = logging.getLogger("scanprune")
 
 T = TypeVar("T")
 
@@ -73,14 +77,14 @@ class QueryBuilds:
     def run(self, asked: Sequence[Asked]) -> list[Built]:
         """What each build gives, all run at the same time; equal ones give the same object."""
         rows = self._rows.each([each.plan for each in asked], lambda places: self._run([asked[at] for at in places]))
-        frames = [
-            (self._frame(each, found), each.name)
-            for each, found in zip(asked, rows, strict=True)
-            if not isinstance(found, Reason)
-        ]
+        found = [self._frame(each, its_rows) for each, its_rows in zip(asked, rows, strict=True)]
+        frames = [(df, each.name) for each, df in zip(asked, found, strict=True) if not isinstance(df, Reason)]
         plans = [df._jdf.queryExecution().analyzed() for df, _ in frames]  # noqa: SLF001 - plans have no public door
         keys = iter(self._keys.each(plans, lambda places: self._collect([frames[at] for at in places])))
-        return [Built(found, None) if isinstance(found, Reason) else Built(next(keys), found) for found in rows]
+        return [
+            Built(df if isinstance(df, Reason) else next(keys), None if isinstance(its_rows, Reason) else its_rows)
+            for df, its_rows in zip(found, rows, strict=True)
+        ]
 
     def _run(self, asked: Sequence[Asked]) -> Sequence[LocalRows | Reason | None]:
         return self.channel.run_all([self._build(each) for each in asked])
@@ -92,8 +96,17 @@ class QueryBuilds:
         options = self.channel.options
         return [_pinned(each) for each in spark_keys.collected(frames, options, self.channel.run_all)]
 
-    def _frame(self, asked: Asked, rows: LocalRows | None) -> DataFrame:
-        """The keys as a DataFrame of one column."""
+    def _frame(self, asked: Asked, rows: LocalRows | Reason | None) -> DataFrame | Reason:
+        """The keys as a DataFrame of one column; that Spark does not understand one leaves the others theirs."""
+        if isinstance(rows, Reason):
+            return rows
+        try:
+            return self._keys_of(asked, rows)
+        except Exception as error:
+            logger.debug("The build of %s failed", asked.name, exc_info=True)
+            return Reason(ReasonCode.BUILD_FAILED, asked.name, one_line(error))
+
+    def _keys_of(self, asked: Asked, rows: LocalRows | None) -> DataFrame:
         spark = self.channel.spark
         jvm: Any = spark._jvm  # noqa: SLF001 - PySpark's only door to the JVM
         utils = getattr(getattr(jvm.org.apache.spark.sql.classic, "ExpressionUtils$"), "MODULE$")

@@ -157,7 +157,10 @@ def test_a_query_without_java_is_one_line_with_the_remedy(tmp_path):
 
 
 def test_help_of_queries_says_what_each_option_does():
-    for command, options in (("explain", ("--run-builds", "--svg", "--json")), ("run", ("--limit", "--compare"))):
+    for command, options in (
+        ("explain", ("--run-builds", "--svg", "--json")),
+        ("run", ("--limit", "--compare", "--runs")),
+    ):
         code, output = invoked(command, "--help")
         assert 0 == code
         assert "<bool>" not in output

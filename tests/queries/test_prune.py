@@ -11,6 +11,7 @@ from connectors import pruned_query, query_builds, query_run
 from connectors.plan_tree import UnreadablePlanError
 from pruning import PruningOptions, explain, prune, report
 from pruning.errors import NotPrunedReadError
+from pruning.reasons import ReasonCode
 from tests.queries.star import FILES, OPTIONS, files
 
 pytestmark = pytest.mark.spark
@@ -181,6 +182,27 @@ def test_what_spark_tells_of_files_is_no_column_of_the_table(spark, star):
     result = prune(df, options=OPTIONS)
     assert sorted(df.collect()) == sorted(result.collect())
     assert {"sales": (2, 2, FILES)} == files(result)
+
+
+def test_keys_that_spark_does_not_understand_leave_the_other_builds_theirs(spark, star, monkeypatch):
+    frame_of = query_builds.frame_of
+
+    def fails(spark, plan):
+        if "item#" in plan.toString():
+            msg = "secret"
+            raise ValueError(msg)
+        return frame_of(spark, plan)
+
+    monkeypatch.setattr(query_builds, "frame_of", fails)
+    df = spark.sql(f"""
+        SELECT s.amount FROM {star}sales s JOIN {star}days d ON s.day = d.day JOIN {star}items i ON s.item = i.item
+        WHERE month = 2 AND name < 'n2'""")
+    result = prune(df, options=OPTIONS)
+    assert sorted(df.collect()) == sorted(result.collect())
+    assert {"sales": (2, 2, FILES)} == files(result)
+    (reason,) = (each for each in explain(result).reasons if each.code is ReasonCode.BUILD_FAILED)
+    assert "ValueError" in str(reason)
+    assert "secret" not in str(reason)
 
 
 def test_a_scan_that_cannot_be_pruned_leaves_the_others_their_filters(spark, star, monkeypatch, caplog):

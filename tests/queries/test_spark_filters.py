@@ -5,11 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from unittest.mock import Mock
 
+import numpy as np
 import pytest
 
 from connectors import pruned_query
+from connectors.spark_bloom import might_contain_column
 from pruning import explain, prune, report
-from tests.queries.star import OPTIONS, files
+from pruning.bloom import BloomFilter
+from pruning.key_sets import row_hashes
+from pruning.value_type import ValueType
+from tests.queries.star import FILES, OPTIONS, ROWS_PER_DAY, files
 
 pytestmark = pytest.mark.spark
 
@@ -33,6 +38,19 @@ def test_spark_tests_rows_by_merged_bloom_filters_anew(spark, ways, tmp_path):
     df, result = ways.agreed(query, replace(OPTIONS, broadcast_strategy="NONE"))
     assert {1} == {optimised(each).count("mergedValue") > 0 for each in (df, result)}
     assert {"facts": (2, 2, 8)} == files(result)
+
+
+def test_bloom_filters_of_the_query_itself_stay(spark, star):
+    """They may drop rows, which Spark's own never do."""
+    some = BloomFilter.of_capacity(10, 0.01)
+    assert isinstance(some, BloomFilter)
+    some = some.adding(row_hashes([ValueType.parse("int")], [np.array([3, 4])]))
+    sales, days = spark.table(f"{star}sales"), spark.table(f"{star}days").where("month = 2")
+    df = sales.where(might_contain_column(sales, ["item"], some.to_bytes())).join(days, "day")
+    result = prune(df, options=OPTIONS)
+    assert sorted(df.collect()) == sorted(result.collect())
+    assert 30 <= result.count() < 30 * ROWS_PER_DAY
+    assert {"sales": (2, 2, FILES)} == files(result)
 
 
 def test_a_plan_that_spark_does_not_take_leaves_the_query_as_it_is(spark, star, monkeypatch):
