@@ -18,8 +18,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.tpcds_workload import queries, spark_tables
 from connectors.cli import default_folder
+from connectors.leaf_sizes import leaf_sizes
+from connectors.plan_metadata import PlanMetadata
 from connectors.plan_reader import SparkPlan
-from connectors.plan_tables import leaf_sizes
 from connectors.session import spark_session
 from pruning import PruningOptions
 from pruning.filter_plan import FilterPlan
@@ -74,9 +75,11 @@ def _planned(df: DataFrame) -> Mapping[str, Any]:
     read = time.perf_counter()
     graph = JoinGraph.of(plan.root)
     traced = time.perf_counter()
-    sizes, files = leaf_sizes({each.at: plan.node(each) for each in graph.relations})
+    sizes, files = leaf_sizes(plan, graph)
     sized = time.perf_counter()
-    filters = FilterPlan.before_builds(graph, Sizes(sizes, files, ()), PruningOptions())
+    options = PruningOptions()
+    few = PlanMetadata(plan, options).has_few_keys
+    filters = FilterPlan.before_builds(graph, Sizes(sizes, files, (), has_few_keys=few), options)
     done = time.perf_counter()
     return {
         "milliseconds": 1000 * (done - began),

@@ -23,8 +23,8 @@ from benchmarks.resume import resumed
 from benchmarks.tpcds_answers import disagreement, disagreement_beyond_ties
 from benchmarks.tpcds_workload import Answer, Query, by_spark, duckdb_tables, queries, spark_tables
 from connectors.cli import default_folder
+from connectors.leaf_sizes import leaf_sizes
 from connectors.plan_reader import SparkPlan
-from connectors.plan_tables import leaf_sizes
 from connectors.session import COUNTABLE, spark_session
 from pruning import PruningOptions, prune, report
 from pruning.filter_plan import FilterPlan
@@ -110,7 +110,7 @@ def _filters(df: DataFrame, options: PruningOptions) -> Mapping[str, int]:
     found: dict[str, int] = {}
     for name, equivalence in (("_alone", False), ("", True)):
         graph = JoinGraph.of(plan.root, equivalence=equivalence)
-        sizes, files = leaf_sizes({each.at: plan.node(each) for each in graph.relations})
+        sizes, files = leaf_sizes(plan, graph)
         filters = FilterPlan.before_builds(graph, Sizes(sizes, files, ()), options)
         found["scans"] = len(graph.relations)
         found[f"reached{name}"] = len({(*edge.source.id, at.relation.at, at.column) for edge, at in _reached(graph)})

@@ -8,9 +8,9 @@ from pyspark.sql import DataFrame
 
 from connectors.build_errors import one_line
 from connectors.estimates import estimates
+from connectors.leaf_sizes import leaf_sizes
 from connectors.plan_metadata import PlanMetadata
 from connectors.plan_reader import SparkPlan, check_has_plan
-from connectors.plan_tables import leaf_sizes
 from pruning.filter_plan import FilterPlan
 from pruning.gates import Sizes
 from pruning.join_graph import JoinGraph
@@ -38,8 +38,10 @@ def dry_run(df: DataFrame, options: PruningOptions) -> QueryExplanation:
 def _explained(df: DataFrame, options: PruningOptions) -> QueryExplanation:
     plan = SparkPlan.of(df)
     graph = JoinGraph.of(plan.root)
-    sizes, files = leaf_sizes({relation.at: plan.node(relation) for relation in graph.relations})
-    filters = FilterPlan.before_builds(graph, Sizes(sizes, files, ()), options)
+    sizes, files = leaf_sizes(plan, graph)
+    metadata = PlanMetadata(plan, options)
+    known = Sizes(sizes, files, (), has_few_keys=metadata.has_few_keys)
+    filters = FilterPlan.before_builds(graph, known, options)
     reasons = (*graph.refusals, *filters.refusals)
-    kinds = estimates(PlanMetadata(plan, options), filters)
+    kinds = estimates(metadata, filters)
     return QueryExplanation.of(filters, sizes, {}, reasons, ran_builds=False, kinds=kinds)

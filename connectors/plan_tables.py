@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +23,6 @@ from connectors.spark_files import frame_of, spark_files
 from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
 
-_FILES = "org.apache.spark.sql.execution.datasources.HadoopFsRelation"
 _PREPARED = "PreparedDeltaFileIndex"
 _ADD_FILE = "org.apache.spark.sql.delta.actions.AddFile"
 # The pruned scan has column ids of its own, by which the report tells it from the scan of the query as it was; above
@@ -67,23 +65,6 @@ public class FreshColumns {
     }
 }
 """
-
-
-def leaf_sizes(leaves: Mapping[int, Any]) -> tuple[dict[int, int], set[int]]:
-    """The bytes that each leaf reads, and the places of those that read files."""
-    sizes = {at: scanned_bytes(leaf) for at, leaf in leaves.items()}
-    return sizes, {at for at, leaf in leaves.items() if reads_files(leaf)}
-
-
-def scanned_bytes(leaf: Any) -> int:
-    """What Spark believes that a leaf reads: of files, their size less what static filters skip."""
-    return int(str(leaf.stats().sizeInBytes()))
-
-
-def reads_files(leaf: Any) -> bool:
-    """True for a leaf that reads files of Delta or Parquet."""
-    relation = leaf.relation()
-    return bool(relation.getClass().getName() == _FILES and "Parquet" in relation.fileFormat().getClass().getName())
 
 
 def is_delta(leaf: Any) -> bool:

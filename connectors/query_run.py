@@ -13,11 +13,12 @@ from connectors import key_sources
 from connectors.build_errors import one_line
 from connectors.channel import Channel
 from connectors.key_sources import KeySource
+from connectors.leaf_sizes import leaf_sizes
 from connectors.local_builds import LocalRows
 from connectors.pipeline import Read, pruned_scan
 from connectors.plan_metadata import PlanMetadata
 from connectors.plan_reader import SparkPlan
-from connectors.plan_tables import is_delta, leaf_sizes
+from connectors.plan_tables import is_delta
 from connectors.pruned_scan import PrunedScan
 from connectors.query_builds import Asked, Built, QueryBuilds
 from connectors.static_scan import StaticScan
@@ -74,7 +75,7 @@ class QueryRun:
 
     def run(self) -> Mapping[int, int]:
         """Levels of builds until no feed is left; what each scan reads without filters, in bytes."""
-        sizes, self._files = leaf_sizes({each.at: self.plan.node(each) for each in self.graph.relations})
+        sizes, self._files = leaf_sizes(self.plan, self.graph)
         self._sizes = dict(sizes)
         done: set[FeedId] = set()
         is_pinned = False

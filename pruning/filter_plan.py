@@ -75,7 +75,7 @@ class FilterPlan:
         levels: list[tuple[Feed, ...]] = []
         refusals: dict[Reason, None] = {}
         while True:
-            last = Sizes(sizes.scanned, sizes.files, pruned)
+            last = replace(sizes, pruned=pruned)
             feeds, refused = next_feeds(graph, last, done, options)
             refusals = dict.fromkeys(refused)
             if not feeds:

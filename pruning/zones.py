@@ -114,18 +114,26 @@ def zone_domain(containers: Containers, name: str, kept: BoolArray, type_: Value
 
 def conditions_of(root: Node, relation: Relation) -> tuple[Expression, ...]:
     """What the filters right above a scan ask of all its rows."""
-    return next(_conditions(root, relation.at, ()), ())
+    found = filters_above(root).get(relation.at, ())
+    return tuple(each.condition for each in found if each.condition is not None)
 
 
-def _conditions(node: Node, at: int, above: tuple[Expression, ...]) -> Iterator[tuple[Expression, ...]]:
-    match node:
-        case Relation():
-            if node.at == at:
-                yield above
-        case Filter(condition=condition) if condition is not None:
-            yield from _conditions(node.children[0], at, (*above, condition))
-        case Passing():
-            yield from _conditions(node.children[0], at, above)
-        case _:
-            for each in (*node.children, *node.subqueries):
-                yield from _conditions(each, at, ())
+def filters_above(root: Node) -> dict[int, tuple[Filter, ...]]:
+    """For each scan, by `Relation.at`, the filters that its rows pass before anything else happens to them."""
+    found: dict[int, tuple[Filter, ...]] = {}
+    waiting: list[tuple[Node, tuple[Filter, ...]]] = [(root, ())]
+    while waiting:
+        node, above = waiting.pop()
+        below: tuple[Filter, ...] = ()
+        match node:
+            case Relation():
+                found[node.at] = above
+            case Filter():
+                below = (*above, node)
+            case Passing():
+                below = above
+            case _:
+                pass
+        waiting += [(each, below) for each in node.children]
+        waiting += [(each, ()) for each in node.subqueries]
+    return found

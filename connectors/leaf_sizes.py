@@ -1,0 +1,119 @@
+"""What the leaves of a plan read without any filter of ours, from the lists of files that the plan has pinned."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from connectors.compiled import instance
+from connectors.plan_reader import SparkPlan
+from pruning.join_graph import JoinGraph
+from pruning.zones import filters_above
+
+_SIZES = "LeafSizes"
+# Spark's own guess is what ANALYZE once counted, or counts every partition of a path, or is scaled by a conf.
+_SIZES_SOURCE = """
+import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.SubqueryExpression$;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.execution.datasources.CatalogFileIndex;
+import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.execution.datasources.PartitionDirectory;
+import org.apache.spark.sql.types.StructType;
+
+public class LeafSizes {
+    private static final java.util.List NONE = new java.util.ArrayList();
+    private final java.util.List nodes;
+
+    public LeafSizes(java.util.List nodes) {
+        this.nodes = nodes;
+    }
+
+    public String lines() {
+        StringBuilder lines = new StringBuilder();
+        for (int at = 0; at < nodes.size();) {
+            LogicalRelation leaf = (LogicalRelation) nodes.get(at++);
+            java.util.ArrayList conditions = new java.util.ArrayList();
+            while (at < nodes.size() && nodes.get(at) instanceof Filter) {
+                addPartitions(leaf, ((Filter) nodes.get(at++)).condition(), conditions);
+            }
+            lines.append(readsFiles(leaf)).append(' ').append(bytes(leaf, conditions)).append(' ');
+        }
+        return lines.toString();
+    }
+
+    private static boolean readsFiles(LogicalRelation leaf) {
+        return leaf.relation() instanceof HadoopFsRelation
+            && relation(leaf).fileFormat().getClass().getName().contains("Parquet");
+    }
+
+    private static String bytes(LogicalRelation leaf, java.util.List conditions) {
+        if (!readsFiles(leaf)) {
+            return leaf.stats().sizeInBytes().toString();
+        }
+        FileIndex index = relation(leaf).location();
+        boolean isKnown = conditions.isEmpty() && !(index instanceof CatalogFileIndex);
+        return Long.toString(isKnown ? index.sizeInBytes() : listed(index, conditions));
+    }
+
+    private static long listed(FileIndex index, java.util.List conditions) {
+        long bytes = 0;
+        scala.collection.Iterator partitions = index.listFiles(sequence(conditions), sequence(NONE)).iterator();
+        while (partitions.hasNext()) {
+            scala.collection.Iterator files = ((PartitionDirectory) partitions.next()).files().iterator();
+            while (files.hasNext()) {
+                bytes += ((FileStatusWithMetadata) files.next()).getLen();
+            }
+        }
+        return bytes;
+    }
+
+    private static HadoopFsRelation relation(LogicalRelation leaf) {
+        return (HadoopFsRelation) leaf.relation();
+    }
+
+    private static void addPartitions(LogicalRelation leaf, Expression condition, java.util.List conditions) {
+        if (condition instanceof And) {
+            addPartitions(leaf, ((And) condition).left(), conditions);
+            addPartitions(leaf, ((And) condition).right(), conditions);
+        } else if (readsFiles(leaf) && isOfPartitions(relation(leaf).partitionSchema(), condition)) {
+            conditions.add(condition);
+        }
+    }
+
+    private static boolean isOfPartitions(StructType partitions, Expression condition) {
+        boolean isIt = condition.deterministic() && !SubqueryExpression$.MODULE$.hasSubquery(condition)
+            && !condition.references().isEmpty();
+        scala.collection.Iterator columns = condition.references().iterator();
+        while (isIt && columns.hasNext()) {
+            isIt = partitions.getFieldIndex(((Attribute) columns.next()).name()).isDefined();
+        }
+        return isIt;
+    }
+
+    private static scala.collection.immutable.Seq sequence(java.util.List items) {
+        return scala.jdk.javaapi.CollectionConverters.asScala(items).toSeq();
+    }
+}
+"""
+
+
+def leaf_sizes(plan: SparkPlan, graph: JoinGraph) -> tuple[dict[int, int], set[int]]:
+    """The bytes that each relation reads, and the places of those that read files of Delta or Parquet.
+
+    Of files it is the size of those that conditions on partitions leave, and in Delta those on statistics.
+    """
+    jvm: Any = plan.spark._jvm  # noqa: SLF001 - PySpark's only door to the JVM
+    nodes, filters = jvm.java.util.ArrayList(), filters_above(graph.root)
+    for relation in graph.relations:
+        nodes.add(plan.node(relation))
+        for each in filters[relation.at]:
+            nodes.add(plan.node(each))
+    words = str(instance(plan.spark, _SIZES, _SIZES_SOURCE, nodes).lines()).split()
+    places = [each.at for each in graph.relations]
+    sizes = dict(zip(places, map(int, words[1::2]), strict=True))
+    return sizes, {at for at, reads_files in zip(places, words[::2], strict=True) if reads_files == "true"}
