@@ -14,22 +14,14 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
-from types import MappingProxyType
 from typing import Any
 
 import duckdb
 
+from benchmarks.tpcds_rounding import ROUNDED_TWICE
 from benchmarks.tpcds_workload import Answer, Query, by_duckdb
-
-# The last digits by which Spark's decimals may be away from the exact result, where half a digit is not enough.
-ROUNDED_TWICE: Mapping[int, tuple[Decimal, str]] = MappingProxyType(
-    {
-        58: (Decimal(10**6), "it divides by an average that Spark has rounded to six digits, and multiplies by 100"),
-        66: (Decimal(1), "it adds two quotients, each of which Spark has rounded"),
-    }
-)
 
 _INTEGERS = {"tinyint", "smallint", "int", "bigint"}
 _DUCKDB_INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"}
