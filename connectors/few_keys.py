@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
+from connectors.plan_broadcasts import broadcasts_released
 from connectors.spark_files import frame_of
 from connectors.storage import has_jvm
 from pruning.key_sets import KeyLimits
@@ -36,7 +37,8 @@ def few_rows(df: DataFrame, types: Sequence[ValueType], limits: KeyLimits) -> tu
     cut = limited(_shortened(df, types), most)
     if bytes_read(cut) > _MOST_BYTES_READ:
         return None
-    rows = cut.toArrow()
+    with broadcasts_released(cut):
+        rows = cut.toArrow()
     # A partition that was cut gave all the rows it may.
     if rows.num_rows >= most or pc.any(rows.column(_IS_LONG)).as_py():
         return None

@@ -10,6 +10,7 @@ from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, StringTy
 
 from connectors.compiled import instance
 from connectors.few_keys import MOST_LONG_ROWS, MOST_ROWS, bytes_read, limited
+from connectors.plan_broadcasts import broadcasts_released
 from connectors.spark_files import frame_of
 
 # Rows stay in Spark's own form from the scan to the join: no value is converted.
@@ -78,7 +79,8 @@ def local_rows(spark: SparkSession, plan: Any, name: str) -> LocalRows | None:
     if bytes_read(cut) > _MOST_BYTES_READ:
         return None
     rows = instance(spark, _ROWS, _ROWS_SOURCE, cut._jdf.queryExecution())  # noqa: SLF001 - plans have no public door
-    count = int(rows.collect(f"rows of {name}"))
+    with broadcasts_released(cut):
+        count = int(rows.collect(f"rows of {name}"))
     # A partition that was cut gave all the rows it may.
     return LocalRows(count, int(rows.bytes()), rows) if count < most else None
 

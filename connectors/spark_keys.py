@@ -20,6 +20,7 @@ from connectors.executed_plan import executed_plan
 from connectors.few_keys import few_rows
 from connectors.key_tasks import PIECES_DDL, merge_task, messages, partial_task
 from connectors.local_keys import built
+from connectors.plan_broadcasts import broadcasts_released
 from pruning.errors import InvalidKeysError
 from pruning.key_builder import IncompleteBuildError, KeyBuilder
 from pruning.key_sets import KeyLimits
@@ -90,7 +91,8 @@ def _collect(df: DataFrame, types: Sequence[ValueType], limits: KeyLimits, name:
         return _summary_here(df, *few, types, limits, name)
     pieces = keys.mapInArrow(partial_task(types, limits), PIECES_DDL)
     merged = pieces.repartition(1).mapInArrow(merge_task(types, limits), PIECES_DDL)
-    received = list(messages(merged.toArrow().to_batches()))
+    with broadcasts_released(merged):
+        received = list(messages(merged.toArrow().to_batches()))
     if len(received) != 1:
         msg = f"Cannot collect the keys of {name}: expected one message, found {len(received)}"
         raise IncompleteBuildError(msg)

@@ -49,6 +49,7 @@ MUTANTS = {
     "a-key-is-dropped": Mutant(
         *("pruning/key_builder.py", "RangeSet.of_codes(type_, points,", "RangeSet.of_codes(type_, points[1:],")
     ),
+    # 32
     "a-partial-build-is-published": Mutant(
         *("pruning/key_builder.py", "self._reported != set(range(partitions))", "not self._reported")
     ),

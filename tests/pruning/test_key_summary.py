@@ -204,6 +204,7 @@ def test_a_column_within_the_limits_stays_exact_though_its_rows_are_not():
     assert (None, None, False) == (result.distinct, result.key_rows, result.exact)
 
 
+# 32: keys of a part of the rows are no filter.
 @pytest.mark.parametrize("partitions", [0, 2], ids=["too many", "too few"])
 def test_partial_build_gives_no_summary(partitions):
     builder = partition([BIGINT], [(1,)], AMPLE)

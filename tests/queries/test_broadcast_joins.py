@@ -60,6 +60,18 @@ def test_a_build_is_run_once(spark, pruned):
     assert 2 == executions_that_scan(spark, "month", lambda: prune(df, options=PLANNED).collect())
 
 
+def test_equal_builds_of_a_query_are_run_once(spark, pruned):
+    """Each branch asks for the days of one month, under names and column ids of its own."""
+    branch = "SELECT s.{} FROM {{sales}} s JOIN {{days}} {} ON s.day = {}.day WHERE month = 2"
+    query = " UNION ALL ".join(
+        branch.format(*names) for names in (("amount", "d", "d"), ("item", "e", "e"), ("day", "f", "f"))
+    )
+    df, result = pruned(query)
+    assert {f"sales#{at}": (2, 2, FILES) for at in (1, 2, 3)} == files(result)
+    assert 1 == executions_that_scan(spark, "day", lambda: prune(df, options=OPTIONS))
+    assert 1 == executions_that_scan(spark, "month", lambda: prune(df, options=PLANNED))
+
+
 def test_rows_that_are_there_are_broadcast_where_the_estimate_is_too_large(pruned, conf):
     conf("spark.sql.autoBroadcastJoinThreshold", "750")
     df, result = pruned(QUERY)

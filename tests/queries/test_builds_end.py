@@ -6,7 +6,9 @@ import gc
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -21,6 +23,16 @@ QUERY = "SELECT s.*, month FROM {star}sales s JOIN {star}days d ON s.day = d.day
 # Deterministic, and takes longer than any test waits, in little memory: where the heap ends, so does Java. A task that
 # is cancelled goes on to the end of its batch.
 ENDLESS = f"{QUERY} AND NOT exists(sequence(d.day, 500), x -> exists(sequence(d.day, 500), y -> x + y < d.day))"
+# A build that is a join by broadcast. Errors of other kinds are logged by PySpark with all that their frames hold.
+JOINED = """
+    SELECT s.*, month FROM {star}sales s JOIN (
+        SELECT /*+ BROADCAST(i) */ d.day, month FROM {star}days d JOIN {star}items i ON month = i.item
+        WHERE month = 2 AND if(d.day + i.item = {bad}, raise_error('mine'), true)
+    ) d ON s.day = d.day"""
+# Two builds of one level.
+TWO = """
+    SELECT s.* FROM {star}sales s JOIN {star}days d ON s.day = d.day JOIN {star}items i ON s.item = i.item
+    WHERE month = 2 AND name <> 'n7'"""
 _BROADCASTS = "Broadcasts"
 _BROADCASTS_SOURCE = """
 public class Broadcasts extends scala.runtime.AbstractFunction1 {
@@ -35,6 +47,11 @@ def broadcasts(spark) -> set[str]:
     """The blocks of broadcasts that somebody may still use."""
     gc.collect()
     spark._jvm.System.gc()
+    return blocks(spark)
+
+
+def blocks(spark) -> set[str]:
+    """Those of all broadcasts that Spark has not released."""
     found = (
         spark.sparkContext._jsc.sc()
         .env()
@@ -66,6 +83,57 @@ def nothing_is_left(spark):
     return check
 
 
+def broadcasts_of(plan) -> set[str]:
+    """The blocks of what a plan that ran has broadcast for its joins."""
+    match str(plan.getClass().getSimpleName()):
+        case "AdaptiveSparkPlanExec":
+            return broadcasts_of(plan.executedPlan())
+        case name if name.endswith("QueryStageExec"):
+            return broadcasts_of(plan.plan())
+        case "BroadcastExchangeExec":
+            return {f"broadcast_{plan.completionFuture().value().get().get().id()}"}
+    children = plan.children()
+    return {block for at in range(children.size()) for block in broadcasts_of(children.apply(at))}
+
+
+@pytest.fixture
+def held(spark, monkeypatch) -> set[str]:
+    """The blocks of broadcasts for joins of builds that were there when the builds ended."""
+    found, released = set(), local_builds.broadcasts_released
+
+    @contextmanager
+    def noted(df):
+        with released(df):
+            try:
+                yield
+            finally:
+                found.update(broadcasts_of(df._jdf.queryExecution().executedPlan()) & blocks(spark))
+
+    monkeypatch.setattr(local_builds, "broadcasts_released", noted)
+    return found
+
+
+def assert_released(spark, held: set[str]) -> None:
+    """They go with the build, not with the collection of garbage."""
+    assert held
+    deadline = time.monotonic() + 20
+    while held & blocks(spark) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert set() == held & blocks(spark)
+
+
+def waiting(spark, folder: Path):
+    """Runs as long as its folder has no file `end`, and says by the file `begun` that it does."""
+
+    def task(batches):
+        Path(folder, "begun").touch()
+        while not Path(folder, "end").exists():
+            time.sleep(0.02)
+        yield from batches
+
+    return spark.range(0, 1, 1, 1).mapInArrow(task, "id long")
+
+
 def test_after_success(spark, star, nothing_is_left):
     result = prune(spark.sql(QUERY.format(star=star)), options=OPTIONS)
     assert 750 == result.count()
@@ -88,6 +156,94 @@ def test_after_a_build_that_failed(spark, star, nothing_is_left, monkeypatch, ca
     assert "secret" not in caplog.text
     del df, result
     nothing_is_left()
+
+
+def test_after_a_build_that_is_a_join_by_broadcast(spark, star, nothing_is_left, held):
+    result = prune(spark.sql(JOINED.format(star=star, bad=0)), options=OPTIONS)
+    assert_released(spark, held)
+    assert 750 == result.count()
+    assert {"sales": (2, 2, FILES)} == files(result)
+    del result
+    nothing_is_left()
+
+
+def test_after_a_join_by_broadcast_that_failed(spark, star, nothing_is_left, held):
+    """At a row of the join, so that the broadcast was made before."""
+    df = spark.sql(JOINED.format(star=star, bad=67))
+    result = prune(df, options=OPTIONS)
+    assert_released(spark, held)
+    assert {"BUILD_FAILED"} <= {each.code.name for each in explain(result).reasons}
+    del df, result
+    nothing_is_left()
+
+
+def test_a_build_that_failed_leaves_the_others_of_its_level_running(
+    spark, star, nothing_is_left, monkeypatch, tmp_path
+):
+    show = builds.Display.show
+
+    def fails_beside_a_job(session, plan, name):
+        if name == "day":
+            waiting(session, tmp_path).collect()
+            return local_builds.local_rows(session, plan, name)
+        while not (tmp_path / "begun").exists():
+            time.sleep(0.02)
+        msg = "secret"
+        raise ValueError(msg)
+
+    def let_go(self, progress) -> None:
+        show(self, progress)
+        if len(progress) == 1 and (tmp_path / "begun").exists():
+            (tmp_path / "end").touch()
+
+    monkeypatch.setattr(query_builds, "local_rows", fails_beside_a_job)
+    monkeypatch.setattr(builds.Display, "show", let_go)
+    df = spark.sql(TWO.format(star=star))
+    result = prune(df, options=OPTIONS)
+    assert [("BUILD_FAILED", "item")] == not_done(result)
+    assert sorted(df.collect()) == sorted(result.collect())
+    assert {"sales": (2, 2, FILES)} == files(result)
+    del df, result
+    nothing_is_left()
+
+
+def test_a_build_that_took_too_long_leaves_the_others_their_filters(
+    spark, star, nothing_is_left, monkeypatch, tmp_path
+):
+    def slow(session, plan, name):
+        if name == "item":
+            waiting(session, tmp_path).collect()
+        return local_builds.local_rows(session, plan, name)
+
+    monkeypatch.setattr(query_builds, "local_rows", slow)
+    df = spark.sql(TWO.format(star=star))
+    result = prune(df, options=replace(OPTIONS, build_timeout_seconds=4.0))
+    assert (tmp_path / "begun").exists()
+    assert [("BUILD_TIMED_OUT", "item")] == not_done(result)
+    assert sorted(df.collect()) == sorted(result.collect())
+    assert {"sales": (2, 2, FILES)} == files(result)
+    del df, result
+    nothing_is_left()
+
+
+def not_done(df) -> list[tuple[str, str]]:
+    """What kept which builds from giving anything."""
+    reasons = explain(df).reasons
+    return [(each.code.name, each.subject) for each in reasons if each.code.name in {"BUILD_FAILED", "BUILD_TIMED_OUT"}]
+
+
+def test_builds_of_one_level_run_at_the_same_time(spark, star, monkeypatch):
+    """One after the other, the first would wait for the second in vain."""
+    meeting = threading.Barrier(2, timeout=20)
+
+    def meets(*arguments):
+        meeting.wait()
+        return local_builds.local_rows(*arguments)
+
+    monkeypatch.setattr(query_builds, "local_rows", meets)
+    result = prune(spark.sql(TWO.format(star=star)), options=OPTIONS)
+    assert [] == not_done(result)
+    assert {"day", "item"} == {each.keys.split(".")[-1] for each in explain(result).feeds}
 
 
 @pytest.mark.parametrize("limit", ["build_timeout_seconds", "all_builds_timeout_seconds"])

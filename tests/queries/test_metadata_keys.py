@@ -36,7 +36,7 @@ def test_a_build_that_is_too_large_filters_by_its_files(pruned, star):
 
 
 def test_the_rows_of_a_limit_filter_by_its_files(pruned):
-    """43: a limit may choose other rows when the query runs; they lie in the same files."""
+    """46: a limit may choose other rows when the query runs; they lie in the same files."""
     query = """
         SELECT count(*) FROM {sales} s JOIN (
             SELECT day FROM {sales} WHERE amount >= 3900 ORDER BY amount LIMIT 5

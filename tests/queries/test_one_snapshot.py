@@ -82,7 +82,7 @@ CASES = [
 ]
 
 
-# 28, 29, 47: a build that is executed as a job of its own gets its own snapshot.
+# 47: a build that is executed as a job of its own gets its own snapshot.
 @pytest.mark.parametrize(("format_", "commit", "options"), CASES)
 def test_between_pruning_and_the_action(spark, tmp_path, format_, commit: Callable[[Lake], None], options):
     lake = Lake(spark, format_, str(tmp_path))

@@ -34,7 +34,7 @@ def test_a_dimension_that_holds_every_key_of_the_fact_is_not_run(spark, star):
 
 
 def test_cached_rows_filter_and_are_joined_as_they_are(spark, star, ways):
-    """49: what is cached may be lost, and made again from a table that has changed."""
+    """59: what is cached may be lost, and made again from a table that has changed."""
     cached = spark.table(f"{star}days").where("month = 2").cache()
     try:
         ways.view("chosen", cached)
