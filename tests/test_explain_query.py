@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -100,6 +101,14 @@ def test_with_builds_run_numbers_are_those_of_the_pruned_query(star):
     refused = {(it.scan, it.column, it.reason.code.name) for it in found.unused}
     assert {("sales", "item", "UNSELECTIVE_BUILD"), ("days", "day", "READ_BY_BUILD")} < refused
     assert "sales: 2 of 8 files, " in str(found)
+
+
+def test_with_builds_run_nothing_of_the_scans_they_filter_is_read(spark, star):
+    df, after = star(MARCH), last_execution(spark)
+    explain(df, run_builds=True, options=OPTIONS)
+    plans = "".join(each.physicalPlanDescription() for each in finished_executions(spark, after))
+    read = set(re.findall(r"(\w+):", "".join(re.findall("ReadSchema: struct<[^>]*>", plans))))
+    assert ({"month"}, set()) == (read & {"month"}, read & {"amount"})
 
 
 SEASONS = "SELECT sum(amount) FROM {sales} s JOIN {calendar} d ON s.day = d.day WHERE month IN (0, 5)"
