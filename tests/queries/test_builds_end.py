@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pyspark.sql import DataFrame
 
 from connectors import builds, local_builds, query_builds
 from connectors.compiled import instance
@@ -97,9 +98,9 @@ def broadcasts_of(plan) -> set[str]:
 
 
 @pytest.fixture
-def held(spark, monkeypatch) -> set[str]:
-    """The blocks of broadcasts for joins of builds that were there when the builds ended."""
-    found, released = set(), local_builds.broadcasts_released
+def held(spark, monkeypatch) -> dict[str, DataFrame]:
+    """The blocks of broadcasts for joins of builds that were there when the builds ended, and whose they are."""
+    found, released = {}, local_builds.broadcasts_released
 
     @contextmanager
     def noted(df):
@@ -107,19 +108,20 @@ def held(spark, monkeypatch) -> set[str]:
             try:
                 yield
             finally:
-                found.update(broadcasts_of(df._jdf.queryExecution().executedPlan()) & blocks(spark))
+                found.update(dict.fromkeys(broadcasts_of(df._jdf.queryExecution().executedPlan()) & blocks(spark), df))
 
     monkeypatch.setattr(local_builds, "broadcasts_released", noted)
     return found
 
 
-def assert_released(spark, held: set[str]) -> None:
-    """They go with the build, not with the collection of garbage."""
+def assert_released(spark, held: dict[str, DataFrame]) -> None:
+    """They go with the build: as long as somebody has its plan, they are no garbage."""
     assert held
-    deadline = time.monotonic() + 20
-    while held & blocks(spark) and time.monotonic() < deadline:
+    deadline = time.monotonic() + 10
+    while held.keys() & blocks(spark) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert set() == held & blocks(spark)
+    assert set() == held.keys() & blocks(spark)
+    held.clear()
 
 
 def waiting(spark, folder: Path):
