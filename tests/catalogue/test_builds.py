@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -40,7 +45,7 @@ def many(spark, stored):
 @pytest.mark.usefixtures("many")
 def test_keys_of_all_partitions_count(agreed, limits):
     options = replace(PLANNED, **limits)
-    # 32, 38: NULL is among the keys.
+    # 38: NULL is among the keys.
     _, result = agreed("SELECT f.id FROM facts f JOIN many m ON f.k = m.key WHERE m.pick OR m.item = 3", options)
     # From the first of the keys to the last, where one range is all there may be.
     assert {"facts": 4 if limits.get("max_ranges") == 1 else 2} == files(result)
@@ -77,7 +82,7 @@ def test_columns_that_older_files_lack(spark, agreed, stored, ways):
     assert "BUILD_TOO_LARGE" in why_not(df, result)
 
 
-# 41, 42, 44, 46: what a second run may give otherwise is no key of a join that runs it again.
+# 41, 42, 44 - 46: what a second run may give otherwise is no key of a join that runs it again.
 @pytest.mark.parametrize(
     "build",
     [
@@ -90,6 +95,7 @@ def test_columns_that_older_files_lack(spark, agreed, stored, ways):
         pytest.param("SELECT first(k) AS k FROM dims WHERE grp < 3 GROUP BY item", id="first-row"),
         pytest.param("SELECT CAST(avg(weight) AS int) AS k FROM facts WHERE item = 3", id="sum-of-doubles"),
         pytest.param("SELECT k FROM dims TABLESAMPLE (10 PERCENT) WHERE grp < 3", id="sample"),
+        pytest.param("SELECT k FROM dims WHERE grp < 3 DISTRIBUTE BY rand()", id="random-partitions"),
     ],
 )
 def test_builds_that_may_give_other_rows(spark, build):
@@ -98,6 +104,68 @@ def test_builds_that_may_give_other_rows(spark, build):
     assert "UNREPEATABLE_KEYS" in why_not(df, result)
     # Metadata may still bound what they can be.
     assert {"by the statistics" in each.keys for each in explain(result).feeds} <= {True}
+
+
+# Tasks are tried again by the master of a session alone, and each first try fails here when all of its rows went by.
+RETRIED = """
+import json, sys
+from pathlib import Path
+from pyspark import TaskContext
+from connectors import few_keys, local_builds, spark_keys
+from pyspark.sql import SparkSession
+from pruning import explain, prune
+from tests.catalogue.facts import OPTIONS
+
+folder, done = Path(sys.argv[1]), spark_keys.partial_task
+few_keys.MOST_ROWS = local_builds.MOST_ROWS = 3
+
+def partial_task(types, limits):
+    def tried(batches):
+        yield from done(types, limits)(batches)
+        task = TaskContext.get()
+        if task.attemptNumber() == 0:
+            (folder / f"failed-{task.partitionId()}").touch()
+            raise OSError("first attempt")
+    return tried
+
+spark_keys.partial_task = partial_task
+confs = {
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+}
+spark = SparkSession.builder.master("local[2,4]").config(map=confs).getOrCreate()
+for name in ("facts", "days"):
+    spark.read.parquet(str(folder / name)).createOrReplaceTempView(name)
+df = spark.sql("SELECT f.id FROM facts f JOIN (SELECT key FROM days WHERE pick OR item = 3) d ON f.k = d.key")
+result = prune(df, options=OPTIONS)
+rows = sorted(result.collect())
+print(json.dumps({
+    "same": rows == sorted(df.collect()),
+    "rows": len(rows),
+    "files": {each.table: each.files_kept for each in explain(result).tables}["facts"],
+    "failed": len(list(folder.glob("failed-*"))),
+}))
+"""
+
+
+# 45: a task that is run again takes the place of the one that failed, in keys as in rows.
+@pytest.mark.slow
+def test_tasks_of_a_build_that_are_run_again(spark, tmp_path):
+    rows = fact_rows(spark)
+    rows.write.parquet(f"{tmp_path}/facts")
+    keys = rows.selectExpr("CASE WHEN k IN (41, 101) THEN k END AS key", "k IN (41, 101) AS pick", "item")
+    keys.write.parquet(f"{tmp_path}/days")
+    command = [sys.executable, "-c", RETRIED, str(tmp_path)]
+    root = Path(__file__).resolve().parents[2]
+    environment = os.environ | {"PYTHONPATH": str(root), "PYSPARK_PYTHON": sys.executable}
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    found = json.loads(ran.stdout.splitlines()[-1])
+    assert found.pop("failed") > 1
+    assert {"same": True, "rows": 8, "files": 2} == found
 
 
 # 41: rows that an RDD may make in another way each time, and lists.
