@@ -146,6 +146,7 @@ print(json.dumps({
     "same": rows == sorted(df.collect()),
     "rows": len(rows),
     "files": {each.table: each.files_kept for each in explain(result).tables}["facts"],
+    "is_built": not {each.code.name for each in explain(result).reasons} & {"BUILD_FAILED", "BUILD_TIMED_OUT"},
     "failed": len(list(folder.glob("failed-*"))),
 }))
 """
@@ -165,7 +166,7 @@ def test_tasks_of_a_build_that_are_run_again(spark, tmp_path):
     assert ran.returncode == 0, ran.stderr
     found = json.loads(ran.stdout.splitlines()[-1])
     assert found.pop("failed") > 1
-    assert {"same": True, "rows": 8, "files": 2} == found
+    assert {"same": True, "rows": 8, "files": 2, "is_built": True} == found
 
 
 # 41: rows that an RDD may make in another way each time, and lists.
