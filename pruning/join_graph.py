@@ -188,6 +188,8 @@ def _edges(join: Join, *, equivalence: bool) -> tuple[list[Edge], list[Reason]]:
     for path, part in conjuncts_at(join.condition):
         sides = _sides(join, part)
         if sides is None:
+            if _is_null_aware(join, part):
+                refusals.append(stop(join, ReasonCode.NULL_AWARE, str(part)))
             continue
         left, right = sides
         for build, probe, needs_match in ((right, left, LEFT_NEEDS_MATCH), (left, right, RIGHT_NEEDS_MATCH)):
@@ -206,11 +208,13 @@ def _scalar_edges(filter_: Filter, *, equivalence: bool) -> tuple[list[Edge], li
     edges: list[Edge] = []
     refusals: list[Reason] = []
     for each in scalars_of(filter_):
-        if filter_.is_deterministic:
+        if each.null_safe:
+            refusals.append(stop(filter_, ReasonCode.NULL_AWARE, str(each.part)))
+        elif not filter_.is_deterministic:
+            refusals.append(stop(filter_, ReasonCode.NONDETERMINISTIC, str(each.part)))
+        else:
             source = Source(each.node, each.key, filter_, (), bound=each.bound)
             edges.append(_edge(source, filter_.children[0], each.probe, equivalence=equivalence))
-        else:
-            refusals.append(stop(filter_, ReasonCode.NONDETERMINISTIC, str(each.part)))
     return edges, refusals
 
 
@@ -223,6 +227,16 @@ def _sides(join: Join, part: Expression) -> tuple[int, int] | None:
     if first and second and first <= left and second <= right:
         return 0, 1
     return (1, 0) if first and second and first <= right and second <= left else None
+
+
+def _is_null_aware(join: Join, part: Expression) -> bool:
+    """True for an equality that holds where it is NULL, too, as NOT IN asks for."""
+    if part.kind != "Or":
+        return False
+    return any(
+        _sides(join, equality) is not None and other == Expression("IsNull", (equality,))
+        for equality, other in (part.children, part.children[::-1])
+    )
 
 
 def _source(join: Join, part: Expression, path: tuple[int, ...], build: int, bound: Bound | None) -> Source:

@@ -34,6 +34,7 @@ class ReasonCode(Enum):
     UNREPEATABLE_KEYS = "the keys come from a query that may give other rows when it runs again; cache them"
     OUTER_SIDE = "rows of this side reach the result without a match"
     NULL_SAFE = "the equality matches NULLs, and one of the keys is NULL"
+    NULL_AWARE = "a NULL may match, too, and keys do not tell of NULLs"
     NONDETERMINISTIC = "it may give other rows when it runs on fewer"
     LIMITED = "a limit chooses among all rows"
     SAMPLED = "a sample chooses among all rows"

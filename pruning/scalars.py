@@ -16,7 +16,10 @@ _SUBQUERY = "ScalarSubquery"
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """One such comparison: the rows of `node` have the value as their `key`, and `probe` is compared with it."""
+    """One such comparison: the rows of `node` have the value as their `key`, and `probe` is compared with it.
+
+    Keys of one that is `null_safe` do not tell which rows match: a subquery without a row is NULL, too.
+    """
 
     part: Expression
     probe: Expression
@@ -24,15 +27,17 @@ class Scalar:
     key: Expression
     bound: Bound | None
 
+    @property
+    def null_safe(self) -> bool:
+        """True for an equality that matches NULL."""
+        return self.part.kind == "EqualNullSafe"
+
 
 def scalars_of(filter_: Filter) -> Iterator[Scalar]:
-    """The comparisons of which one side is a subquery, or a field of one that holds the values of several.
-
-    No equality that matches NULL: a subquery without a row is NULL, too.
-    """
+    """The comparisons of which one side is a subquery, or a field of one that holds the values of several."""
     plans = _plans(filter_)
     for _, part in conjuncts_at(filter_.condition):
-        if part.kind not in COMPARISONS or part.kind == "EqualNullSafe":
+        if part.kind not in COMPARISONS:
             continue
         for build, probe in ((0, 1), (1, 0)):
             found = _value(part.children[build], plans)

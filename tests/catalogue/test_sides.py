@@ -191,3 +191,13 @@ def test_not_in_filters_neither_side(agreed, query):
     df, result = agreed(query)
     assert df is result
     assert {} == files(result)
+    assert "NULL_AWARE" in why_not(df, result)
+
+
+# 10, 12: a subquery without a row is NULL, too, which such an equality matches.
+@pytest.mark.parametrize("kind", ["one", "null", "absent"])
+def test_an_equality_with_a_subquery_that_matches_null_filters_nothing(agreed, kind):
+    subquery = f"(SELECT min(k) FROM keys WHERE kind = '{kind}')"
+    df, result = agreed(f"SELECT f.id FROM facts f WHERE f.maybe IS NOT DISTINCT FROM {subquery}")
+    assert {} == files(result)
+    assert "NULL_AWARE" in why_not(df, result)

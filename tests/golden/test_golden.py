@@ -49,9 +49,11 @@ def tables(spark) -> Iterator[dict[int, str]]:
         for table in sorted({name for name, *_ in columns}):
             fields = ", ".join(f"{column} {_spark(type_)}" for name, column, type_ in columns if name == table)
             spark.sql(f"CREATE TABLE {table} ({fields}) USING parquet")
+        spark.udf.register("python_function", lambda value: value, "int")
         yield queries
     finally:
         spark.conf.unset(quoted)
+        spark.sql("DROP TEMPORARY FUNCTION IF EXISTS python_function")
         spark.sql("USE default")
         spark.sql(f"DROP DATABASE {DATABASE} CASCADE")
 

@@ -87,11 +87,13 @@ def test_an_equality_that_matches_nulls_carries_keys_without_null_and_no_larger_
 
 
 # 11, 12
-def test_not_in_filters_neither_side(plans):
+@pytest.mark.parametrize("type_", ["LeftAnti", "ExistenceJoin"])
+def test_not_in_filters_neither_side(plans, type_):
     left, right = plans.table("k"), plans.table("k")
     same = equal(*left.output, *right.output)
-    graph = JoinGraph.of(plans.join(left, right, call("Or", same, call("IsNull", same)), type_="LeftAnti"))
-    assert () == graph.edges
+    for parts in ((same, call("IsNull", same)), (call("IsNull", same), same)):
+        graph = JoinGraph.of(plans.join(left, right, call("Or", *parts), type_=type_))
+        assert ((), [ReasonCode.NULL_AWARE]) == (graph.edges, refused(graph))
 
 
 # 11
@@ -102,6 +104,7 @@ def test_the_correlation_of_not_in_filters_its_subquery_alone(plans):
     graph = JoinGraph.of(plans.join(left, right, *condition, type_="LeftAnti"))
     assert [(left.at, right.at)] == directions(graph)
     assert right.output[1] == graph.edges[0].targets[0].column
+    assert [ReasonCode.NULL_AWARE, ReasonCode.OUTER_SIDE] == refused(graph)
 
 
 # 8
@@ -133,8 +136,12 @@ def test_conditions_that_are_no_comparison_of_two_sides_are_no_edges(plans):
         call("LessThan", column(a), literal(4)),
         call("EqualTo", column(a), literal(4)),
         call("EqualTo", call("Add", column(a), column(k)), column(b)),
+        # Nor are they NOT IN.
+        call("Or", equal(a, k), call("IsNull", equal(b, k))),
+        call("Or", equal(a, b), call("IsNull", equal(a, b))),
     ]
-    assert () == JoinGraph.of(plans.join(left, right, *conditions)).edges
+    graph = JoinGraph.of(plans.join(left, right, *conditions))
+    assert ((), ()) == (graph.edges, graph.refusals)
 
 
 # Seen red where the second child of a comparison took the bound of the first.

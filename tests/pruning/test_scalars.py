@@ -64,7 +64,8 @@ def test_each_subquery_is_compared_with_its_own_side(plans):
 # A subquery without a row is NULL, which such an equality matches.
 def test_an_equality_that_matches_null_is_no_edge(plans):
     root, _ = filtered(plans, "EqualNullSafe")
-    assert [] == list(scalars_of(root))
+    graph = JoinGraph.of(root)
+    assert ((), [ReasonCode.NULL_AWARE]) == (graph.edges, [each.code for each in graph.refusals])
 
 
 def test_what_need_not_hold_for_every_row_is_no_edge(plans):
