@@ -142,8 +142,9 @@ class Gates:
     def _why_not_run(self, source: Source, target: Target, most: int) -> Reason | None:
         """`most` are the bytes that it may read."""
         subject, side = str(source.key), self._side(source.node)
-        if side.unrepeatable is not None:
-            return Reason(ReasonCode.UNREPEATABLE_KEYS, subject, side.unrepeatable)
+        unrepeatable = side.unrepeatable or self._unrepeatable_in_key(source)
+        if unrepeatable is not None:
+            return Reason(ReasonCode.UNREPEATABLE_KEYS, subject, unrepeatable)
         # A table may have few values on one side of a column's even where nothing leaves out a row of it.
         is_selective = source.bound is not None or source.is_one_row or side.leaves_out
         if not is_selective and not (side.size <= most and self.sizes.has_few_keys(source, target)):
@@ -151,6 +152,15 @@ class Gates:
         if side.size > most:
             return Reason(ReasonCode.BUILD_TOO_LARGE, subject, f"{side.size:,} bytes, at most {most:,} here")
         return None
+
+    def _unrepeatable_in_key(self, source: Source) -> str | None:
+        """The kind of a node that may give the query another key of the same rows.
+
+        A computed key may hold a subquery of the join, which runs again even where the query takes the build's rows.
+        """
+        plans = source.join.subqueries if source.key.column is None else ()
+        nodes = (node for plan in plans for node in plan.walk())
+        return next((each.kind for each in nodes if each.kind == _CACHED or not _is_repeatable(each, self.sizes)), None)
 
     def _side(self, node: Node) -> _Side:
         if node.at not in self._sides:

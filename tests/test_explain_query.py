@@ -157,6 +157,21 @@ def test_with_builds_run_each_kind_is_exact(star):
     assert "sales.day by 40 keys" in found._repr_html_()
 
 
+def test_two_months_in_the_middle_tell_each_kind_from_the_others(star):
+    """Days 30 to 59 and 90 to 119 lie in the second and third file and the fifth and sixth, one row group each."""
+    df = star("SELECT sum(amount) FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month IN (1, 3)")
+    found = explain(df, run_builds=True, options=OPTIONS)
+    (table,) = found.tables
+    (filter_,) = table.filters
+    assert [("none", FILES), ("min-max", 5), ("ranges", 4), ("list", 4)] == kinds(filter_.kinds)
+    assert [FILES, 5, 4, 4] == [each.row_groups for each in filter_.kinds]
+    none, span, ranges, listed = (each.bytes for each in filter_.kinds)
+    assert none > span > ranges == listed > 0
+    # All files are of nearly one size.
+    assert [5, 4] == [round(FILES * each / none) for each in (span, ranges)]
+    assert (4, ranges) == (table.files_kept, table.planned_bytes)
+
+
 def test_running_builds_leaves_the_dataframe_as_it_is(star):
     df = star(MARCH)
     explain(df, run_builds=True, options=OPTIONS)

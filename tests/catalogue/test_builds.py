@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pruning import explain, prune
-from tests.catalogue.facts import OPTIONS, fact_rows, files, why_not
+from tests.catalogue.facts import FILES, KEYS_PER_FILE, OPTIONS, fact_rows, files, why_not
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("tables")]
 
@@ -66,20 +66,31 @@ def test_keys_beyond_what_comes_to_the_driver(agreed, monkeypatch):
     assert TWO_FILES == files(result)
 
 
-# 37: older files lack the column, and so have NULL for it.
-def test_columns_that_older_files_lack(spark, agreed, stored, ways):
-    folder = stored("grown", fact_rows(spark).selectExpr("k", "id"))
+@pytest.fixture(scope="module")
+def large(spark, stored):
+    """Facts so large that a build may read another table for one end of them; 20 keys a file, as others have them."""
+    rows = FILES * KEYS_PER_FILE * 300
+    stored(
+        "large", spark.range(0, rows, 1, FILES).selectExpr("cast(id div 300 AS int) AS k", "id", "xxhash64(id) AS x")
+    )
+
+
+# 37: older files lack the column, and so have NULL for it, which is no bound.
+@pytest.mark.parametrize("format_", ["delta", "parquet"])
+@pytest.mark.usefixtures("large")
+def test_columns_that_older_files_lack(spark, agreed, stored, ways, format_):
+    grown = f"grown_{format_}"
+    folder = stored(grown, fact_rows(spark).selectExpr("k", "id"), format_)
     late = spark.createDataFrame([(7, 1, 41), (8, 2, 3), (9, 3, None)], "k int, id long, late int")
-    late.coalesce(1).write.format("delta").mode("append").option("mergeSchema", "true").save(folder)
-    ways.view("grown", spark.read.format("delta").load(folder))
-    _, result = agreed("SELECT g.id, d.item FROM grown g JOIN dims d ON g.late = d.k WHERE d.grp = 2")
+    late.coalesce(1).write.format(format_).mode("append").option("mergeSchema", "true").save(folder)
+    ways.view(grown, spark.read.format(format_).option("mergeSchema", "true").load(folder))
+    _, result = agreed(f"SELECT g.id, d.item FROM {grown} g JOIN dims d ON g.late = d.k WHERE d.grp = 2")
     # A column that a file lacks has no statistics in the log, so that no file is known to have no key.
-    assert {} == files(result)
-    _, result = agreed("SELECT f.id, g.id FROM grown g JOIN facts f ON g.late = f.k WHERE g.id < 10")
+    assert ({} if format_ == "delta" else {grown: 1}) == files(result)
+    _, result = agreed(f"SELECT f.id, g.id FROM {grown} g JOIN facts f ON g.late = f.k WHERE g.id < 10")
     assert {"facts": 2} == files(result)
-    df, result = agreed("SELECT f.id FROM facts f JOIN (SELECT min(late) AS low FROM grown) g ON f.k <= g.low")
-    assert {} == files(result)
-    assert "BUILD_TOO_LARGE" in why_not(df, result)
+    for query, kept in (("f.k <= (SELECT min(late) FROM {})", 1), ("f.k >= (SELECT max(late) FROM {})", 6)):
+        assert {"large": kept} == files(agreed("SELECT f.id FROM large f WHERE " + query.format(grown))[1])
 
 
 # 41, 42, 44 - 46: what a second run may give otherwise is no key of a join that runs it again.
@@ -94,6 +105,8 @@ def test_columns_that_older_files_lack(spark, agreed, stored, ways):
         ),
         pytest.param("SELECT first(k) AS k FROM dims WHERE grp < 3 GROUP BY item", id="first-row"),
         pytest.param("SELECT CAST(avg(weight) AS int) AS k FROM facts WHERE item = 3", id="sum-of-doubles"),
+        pytest.param("SELECT CAST(avg(k) AS int) AS k FROM facts WHERE item = 3", id="average-of-integers"),
+        pytest.param("SELECT k - (SELECT max(k) FROM (SELECT k FROM dims LIMIT 9)) AS k FROM dims", id="in-a-subquery"),
         pytest.param("SELECT k FROM dims TABLESAMPLE (10 PERCENT) WHERE grp < 3", id="sample"),
         pytest.param("SELECT k FROM dims WHERE grp < 3 DISTRIBUTE BY rand()", id="random-partitions"),
     ],
@@ -167,6 +180,43 @@ def test_tasks_of_a_build_that_are_run_again(spark, tmp_path):
     found = json.loads(ran.stdout.splitlines()[-1])
     assert found.pop("failed") > 1
     assert {"same": True, "rows": 8, "files": 2, "is_built": True} == found
+
+
+# 41: a subquery in the key itself runs again with the join, whatever rows the query takes from the build.
+@pytest.mark.parametrize("options", [OPTIONS, PLANNED], ids=["rows-are-joined", "builds-run-again"])
+def test_subqueries_inside_of_keys(spark, agreed, conf, ways, options):
+    # Spark itself fails to broadcast by a key with a subquery.
+    conf("spark.sql.autoBroadcastJoinThreshold", "-1")
+    query = f"SELECT f.id FROM facts f JOIN {DIM} d ON f.k = d.k + (SELECT {{}})"
+    _, result = agreed(query.format("max(k) - 139 FROM dims"), options)
+    # From 60 to 79.
+    assert {"facts": 1} == files(result)
+    limited = "(SELECT k FROM dims WHERE item = 3 LIMIT 4)"
+    for subquery in (f"max(k) - 139 FROM {limited}", "CAST(sum(weight) AS int) FROM facts WHERE id = 10040"):
+        df = spark.sql(query.format(subquery))
+        assert df is prune(df, options=options)
+        assert "UNREPEATABLE_KEYS" in why_not(df, df)
+    ways.view("kept", spark.table("dims").where("k < 21").cache())
+    try:
+        df, result = agreed(query.format("max(k) FROM kept"), options)
+        assert df is result
+        assert "UNREPEATABLE_KEYS" in why_not(df, result)
+    finally:
+        spark.table("kept").unpersist(blocking=True)
+
+
+# 41: how often an outer generator gives a row changes no key; NULL of what it has nothing of is none.
+def test_keys_of_an_outer_generator(agreed):
+    of_some = "explode(CASE WHEN item > 3 THEN array(k, k, k + 100) WHEN item > 1 THEN array() END)"
+    _, result = agreed(
+        f"SELECT f.id FROM facts f JOIN (SELECT e FROM {DIM} LATERAL VIEW OUTER {of_some} AS e) d ON f.k = d.e",
+        PLANNED,
+        duck=f"""SELECT f.id FROM facts f JOIN (
+                     SELECT k AS e FROM {DIM} WHERE item > 3 UNION ALL SELECT k FROM {DIM} WHERE item > 3
+                     UNION ALL SELECT k + 100 FROM {DIM} WHERE item > 3
+                 ) d ON f.k = d.e""",
+    )
+    assert TWO_FILES == files(result)
 
 
 # 41: rows that an RDD may make in another way each time, and lists.

@@ -120,3 +120,27 @@ def test_names_that_differ_in_case(spark, agreed, conf, tmp_path):
 def test_names_in_another_case_than_the_tables(agreed):
     _, result = agreed(f"SELECT F.ID FROM FACTS F JOIN (SELECT K AS Key FROM {DIM}) D ON F.K = D.kEY")
     assert {"facts": 1} == files(result)
+
+
+# 126, 127: a name that was another column's, whose files still have it.
+def test_names_that_were_those_of_other_columns(spark, agreed, stored, ways):
+    folder = stored("renamed", fact_rows(spark).selectExpr("k", "id", "item"))
+    table = f"delta.`{folder}`"
+    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
+    for name, new in (("item", "between"), ("k", "item"), ("between", "k")):
+        spark.sql(f"ALTER TABLE {table} RENAME COLUMN {name} TO {new}")
+    ways.view("renamed", spark.read.format("delta").load(folder))
+    _, result = agreed(f"SELECT r.id, r.k FROM renamed r JOIN {DIM} d ON r.item = d.k")
+    assert {"renamed": 1} == files(result)
+    # Every file has every one of these, and none has keys from 40 on.
+    _, result = agreed(f"SELECT r.id, r.item FROM renamed r JOIN {DIM} d ON r.k = d.k")
+    assert {"renamed": 0} == files(result)
+    _, result = agreed("SELECT r.id, r.item FROM renamed r JOIN dims d ON r.k = d.k WHERE d.k < 3")
+    assert {"renamed": 8} == files(result)
+    # Both of them, in files of before and after.
+    spark.sql(f"INSERT INTO {table} (k, id, item) VALUES (41, 7, 3), (3, 8, 41)")
+    ways.view("renamed", spark.read.format("delta").load(folder))
+    _, result = agreed(f"SELECT r.id, r.k FROM renamed r JOIN {DIM} d ON r.item = d.k JOIN dims e ON r.k = e.item")
+    assert {"renamed": 2} == files(result)
+    _, result = agreed(f"SELECT r.id, r.k FROM renamed r JOIN {DIM} d ON r.k = d.k")
+    assert {"renamed": 1} == files(result)

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.catalogue.facts import OPTIONS, fact_rows, files, why_not
+from pruning import explain
+from tests.catalogue.facts import FILES, OPTIONS, fact_rows, files, why_not
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("tables")]
 
@@ -52,6 +53,32 @@ def test_predicates_stay_small(spark, agreed, stored):
     plan = result._jdf.queryExecution().optimizedPlan().toString()
     assert plan.count(" OR ") <= 3 * options.max_ranges
     assert 2 == files(result)["facts"]
+
+
+@pytest.fixture(scope="module")
+def broad(spark, stored):
+    """Ten thousand keys in each file."""
+    stored("broad", spark.range(0, 80_000, 1, FILES).selectExpr("cast(id AS int) AS k", "id"))
+
+
+# 157, 158: as many ranges and keys as options allow.
+@pytest.mark.parametrize(
+    ("key", "keys", "test", "kept"),
+    [
+        # Five keys out of twenty, in the first quarter.
+        pytest.param("20 * (id div 5) + id % 5", 5000, "ranges", 2, id="a-thousand-ranges"),
+        pytest.param("7 * id", 10_000, "IN list", 7, id="ten-thousand-keys"),
+        pytest.param("CASE WHEN id = 0 THEN 69999 ELSE 7 * id END", 10_001, "bloom filter", 8, id="one-key-more"),
+    ],
+)
+@pytest.mark.usefixtures("broad")
+def test_the_largest_predicates(spark, agreed, stored, key, keys, test, kept):
+    stored("sparse", spark.range(0, keys, 1, 1).selectExpr(f"cast({key} AS int) AS k", "id AS n"))
+    options = replace(PLANNED, max_ranges=1000, max_in_list=10_000)
+    _, result = agreed("SELECT count(*), sum(b.id) FROM broad b JOIN sparse s ON b.k = s.k WHERE s.n >= 0", options)
+    assert {"broad": kept} == files(result)
+    ((filter_,),) = (each.filters for each in explain(result).tables)
+    assert test == filter_.row_test
 
 
 # 161: an end without waiting, on whatever side there is nothing.

@@ -55,3 +55,41 @@ def test_moments_in_other_zones(spark, agreed, conf, tmp_path, zone):
     query = f"SELECT f.id FROM {facts} f JOIN {dims} d ON f.t = d.t WHERE grp = 2"
     _, result = agreed(query, replace(OPTIONS, min_probe_bytes=4000), duck=BY_DUCK)
     assert {"moments": 1} == files(result)
+
+
+# What is pruned is known by its plan, however it is named.
+def test_tables_of_the_catalog_and_permanent_views(spark, agreed, tmp_path):
+    spark.sql("CREATE DATABASE named")
+    try:
+        fact_rows(spark).write.format("delta").saveAsTable("named.managed")
+        fact_rows(spark).write.format("delta").save(f"{tmp_path}/elsewhere")
+        spark.sql(f"CREATE TABLE named.external USING delta LOCATION '{tmp_path}/elsewhere'")
+        spark.table("dims").write.format("delta").saveAsTable("named.dims")
+        spark.sql("CREATE VIEW named.some_dims AS SELECT k AS key, item FROM named.dims WHERE grp = 2")
+        spark.sql("CREATE VIEW named.joined AS SELECT f.id FROM named.managed f JOIN named.some_dims d ON f.k = d.key")
+        for table in ("managed", "external"):
+            query = f"SELECT f.id FROM named.{table} f JOIN named.some_dims d ON f.k = d.key"
+            _, result = agreed(query, duck=BY_DUCK)
+            assert [1] == list(files(result).values())
+        _, result = agreed("SELECT * FROM named.joined", duck=BY_DUCK)
+        assert [1] == list(files(result).values())
+    finally:
+        spark.sql("DROP DATABASE named CASCADE")
+
+
+@pytest.mark.parametrize("format_", ["orc", "csv"])
+def test_other_formats_are_left_alone_with_a_reason(spark, agreed, tmp_path, format_):
+    facts = fact_rows(spark).selectExpr("k", "id")
+    facts.write.format(format_).save(f"{tmp_path}/other")
+    spark.read.schema(facts.schema).format(format_).load(f"{tmp_path}/other").createOrReplaceTempView("other_facts")
+    try:
+        query = f"SELECT f.id FROM other_facts f JOIN {DIM} d ON f.k = d.k"
+        df, result = agreed(query, replace(OPTIONS, min_probe_bytes=1), duck=BY_DUCK)
+        assert df is result
+        assert "NOT_FILES" in why_not(df, result)
+        # Others of the same query are not.
+        query += " JOIN facts g ON g.k = f.k AND g.id = f.id"
+        df, result = agreed(query, duck=BY_DUCK)
+        assert {"facts": 1} == files(result)
+    finally:
+        spark.catalog.dropTempView("other_facts")

@@ -72,8 +72,15 @@ def test_copies_of_a_table_are_other_tables(spark, agreed, versions, ways, optio
 
 # 47, 56: a commit after pruning changes nothing of that query, and a query that is asked afterwards sees it.
 @MODES
-@pytest.mark.parametrize("change", ["INSERT INTO {0} VALUES (41, 77)", "DELETE FROM {0} WHERE k >= 40", "OPTIMIZE {0}"])
-def test_commits_after_pruning(spark, tmp_path, options, change):
+@pytest.mark.parametrize(
+    ("change", "kept"),
+    [
+        pytest.param("INSERT INTO {0} VALUES (41, 77)", [(3, 9)], id="insert"),
+        pytest.param("DELETE FROM {0} WHERE k >= 40", [(0, 2)], id="delete"),
+        pytest.param("OPTIMIZE {0}", [(1, 1)], id="optimize"),
+    ],
+)
+def test_commits_after_pruning(spark, tmp_path, options, change, kept):
     facts, keys = (f"delta.`{tmp_path}/{name}`" for name in ("facts", "keys"))
     fact_rows(spark).selectExpr("k", "id").write.format("delta").save(f"{tmp_path}/facts")
     spark.createDataFrame([(41, 1), (42, 2)], "k int, id long").write.format("delta").save(f"{tmp_path}/keys")
@@ -88,6 +95,37 @@ def test_commits_after_pruning(spark, tmp_path, options, change):
     later = prune(spark.sql(query), options=replace(options, min_probe_bytes=1))
     assert rows_of(spark.sql(query)) == rows_of(later)
     assert {101} & {row[0] for row in rows_of(later)} or "DELETE" in change
+    assert kept == [(it.files_kept, it.files_total) for it in explain(later).tables if it.table == "facts"]
+
+
+# 49: which version a DataFrame reads that was analysed before a commit is for Spark to say.
+@MODES
+@pytest.mark.parametrize("older", ["keys", "facts"])
+def test_a_dataframe_older_than_a_commit_beside_a_read_after_it(spark, tmp_path, options, older):
+    folders = {name: f"{tmp_path}/{name}" for name in ("keys", "facts")}
+
+    def read(name):
+        return spark.read.format("delta").load(folders[name])
+
+    fact_rows(spark).selectExpr("k", "id").write.format("delta").save(folders["facts"])
+    spark.createDataFrame([(41, 1), (42, 2)], "k int, n int").write.format("delta").save(folders["keys"])
+    before = read(older)
+    assert 2 == len(before.columns)
+    spark.createDataFrame([(101, 1)], "k int, n int").write.format("delta").mode("append").save(folders["keys"])
+    spark.sql("SELECT 41 AS k, 5L AS id").write.format("delta").mode("append").save(folders["facts"])
+    if older == "keys":
+        now = read("keys").withColumnRenamed("k", "l")
+        joined = read("facts").join(before.where("n < 9"), "k").join(now, "n").select("k", "l", "id")
+    else:
+        keys = read("keys").where("k < 100")
+        joined = before.join(keys, "k").join(read("facts").withColumnRenamed("id", "again"), "k")
+    expected = rows_of(joined)
+    result = prune(joined, options=replace(options, min_probe_bytes=4000))
+    assert expected == rows_of(result)
+    # The row that was added to the facts lies in a file of its own, and is read.
+    assert 5 in {row[-1] for row in expected}
+    kept = (3, 9) if older == "keys" else (2, 6)
+    assert {kept} == {(each.files_kept, each.files_total) for each in explain(result).tables}
 
 
 # 50: a query that writes into the table that it reads.
@@ -95,9 +133,9 @@ def test_pruned_rows_written_into_their_own_table(spark, tmp_path):
     folder = f"{tmp_path}/own"
     fact_rows(spark).selectExpr("k", "id").write.format("delta").save(folder)
     query = f"SELECT f.k, f.id FROM delta.`{folder}` f JOIN {DIM} d ON f.k = d.k"
-    prune(spark.sql(query), options=replace(OPTIONS, min_probe_bytes=1)).write.format("delta").mode("append").save(
-        folder
-    )
+    result = prune(spark.sql(query), options=replace(OPTIONS, min_probe_bytes=1))
+    assert [("own", 1, 8)] == [(each.table, each.files_kept, each.files_total) for each in explain(result).tables]
+    result.write.format("delta").mode("append").save(folder)
     assert (360, 80) == (spark.read.format("delta").load(folder).count(), spark.sql(query).count())
 
 
@@ -105,7 +143,9 @@ def test_pruned_rows_written_into_their_own_table(spark, tmp_path):
 def test_pruned_rows_as_the_source_of_a_merge(spark, tmp_path):
     source = f"SELECT f.k, f.id FROM facts f JOIN {DIM} d ON f.k = d.k AND f.item < 5"
     found = []
-    for name, df in (("plain", spark.sql(source)), ("pruned", prune(spark.sql(source), options=OPTIONS))):
+    result = prune(spark.sql(source), options=OPTIONS)
+    assert [("facts", 1, 8)] == [(each.table, each.files_kept, each.files_total) for each in explain(result).tables]
+    for name, df in (("plain", spark.sql(source)), ("pruned", result)):
         target = f"{tmp_path}/{name}"
         spark.sql("SELECT k, id + 5 AS id FROM facts WHERE k BETWEEN 35 AND 70").write.format("delta").save(target)
         df.createOrReplaceTempView("source_rows")

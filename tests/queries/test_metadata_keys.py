@@ -72,6 +72,28 @@ def test_keys_of_an_outer_join_are_not_taken_from_the_files_where_null_matches_n
     assert "sales#1" not in files(result)
 
 
+# 80: files of capitals hold what equals small letters.
+def test_conditions_by_another_collation_bound_no_keys(spark, ways, tmp_path):
+    letters = "CASE WHEN id < 2000 THEN 'a' ELSE 'A' END"
+    lettered = spark.range(0, 4000, 1, FILES).selectExpr(
+        "cast(id div 25 AS int) AS day",
+        "id AS amount",
+        f"{letters} AS word",
+        f"{letters} COLLATE UTF8_LCASE AS any_case",
+    )
+    ways.stored("lettered", lettered, str(tmp_path / "lettered"), "parquet")
+    query = "SELECT s.amount FROM lettered s JOIN lettered r ON s.day = r.day WHERE r.amount % 25 = 3 AND r."
+    df, result = ways.agreed(query + "any_case = 'A'", NO_BUILDS, duck=query + "amount >= 0")
+    assert df is result
+    read_as = spark.read.schema("day int, amount long, word string collate UTF8_LCASE").parquet(f"{tmp_path}/lettered")
+    read_as.createOrReplaceTempView("read_otherwise")
+    other = query.replace("lettered r", "read_otherwise r")
+    df, result = ways.agreed(other + "word = 'A'", NO_BUILDS, duck=query + "amount >= 0")
+    assert df is result
+    _, result = ways.agreed(query + "word = 'A'", NO_BUILDS)
+    assert {"lettered#1": (4, 4, FILES)} == {name: each for name, each in files(result).items() if name.endswith("1")}
+
+
 def test_metadata_of_the_version_that_the_query_reads_counts(spark, tmp_path):
     """One snapshot: rows that are added later lie beyond what the statistics allowed."""
     folder = str(tmp_path / "sales")
