@@ -191,7 +191,9 @@ def test_a_constant_in_the_place_of_a_partition(agreed, table):
 @pytest.mark.usefixtures("sliced")
 def test_keys_in_structs(agreed, table, key, of):
     query = f"SELECT f.id FROM {table} f JOIN {DIM} d ON "
-    df, result = agreed(f"{query} named_struct('key', f.{key}) = named_struct('key', d.{of})", duck=f"{query} f.{key} = d.{of}")
+    df, result = agreed(
+        f"{query} named_struct('key', f.{key}) = named_struct('key', d.{of})", duck=f"{query} f.{key} = d.{of}"
+    )
     assert {} == files(result)
     assert "COMPUTED" in why_not(df, result)
 

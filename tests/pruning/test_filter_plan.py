@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -349,6 +349,19 @@ def test_what_is_random_gives_no_keys_even_inside_a_subquery(plans):
     )
     feeds, reasons = planning.level()
     assert ((), True) == (run(feeds), ReasonCode.UNREPEATABLE_KEYS in reasons)
+
+
+# 41: a subquery of the join itself runs again with the query, even where the rows of the side do not.
+@pytest.mark.parametrize("kind", [None, "GlobalLimit", "InMemoryRelation"])
+def test_a_key_with_a_subquery_is_built_where_that_gives_the_same_again(plans, kind):
+    fact, days, other = plans.table("k"), plans.table("k"), plans.table("k")
+    chosen = plans.filter(days, at_least(*days.output, 3))
+    value = other if kind is None else plans.other(kind, other)
+    key = call("Add", column(*days.output), call("ScalarSubquery"))
+    join = replace(plans.join(fact, chosen, equal(column(*fact.output), key)), subqueries=(value,))
+    feeds, reasons = Planning.of(join, {fact: 5000, days: 10, other: 1}).level()
+    expected = ((), True) if kind else ((fact.at,), False)
+    assert expected == (tuple(it.target.relation.at for it in run(feeds)), ReasonCode.UNREPEATABLE_KEYS in reasons)
 
 
 def test_a_build_that_may_not_run_gives_way_to_the_tables_that_it_joins(plans):
