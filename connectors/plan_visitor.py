@@ -11,13 +11,16 @@ from pyspark.sql import SparkSession
 from connectors.compiled import instance
 
 # Visits each node after its children and the plans of its subqueries, and may put others in their place.
+# A sum that is NULL where it overflows depends on the order of its rows, and its text does not show that it is one.
 # Spark's word for a hint that holds back hash joins alone is the one that leaves all other kinds of joins possible.
 _VISITOR = "PlanVisitor"
 _VISITOR_SOURCE = """
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.EvalMode$;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Sum;
 import org.apache.spark.sql.catalyst.plans.logical.BROADCAST$;
 import org.apache.spark.sql.catalyst.plans.logical.HintInfo;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
@@ -28,8 +31,10 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.NO_BROADCAST_HASH$;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.types.DecimalType;
 
 public class PlanVisitor extends scala.runtime.AbstractPartialFunction {
+    private static final int DIGITS_OF_ANY_SUM = 28;
     private final java.util.ArrayList nodes = new java.util.ArrayList();
     private final java.util.Map expected;
     private final java.util.Map others;
@@ -75,7 +80,8 @@ public class PlanVisitor extends scala.runtime.AbstractPartialFunction {
             boolean isDeterministic = true;
             scala.collection.Iterator expressions = node.expressions().iterator();
             while (expressions.hasNext()) {
-                isDeterministic &= ((Expression) expressions.next()).deterministic();
+                Expression expression = (Expression) expressions.next();
+                isDeterministic &= expression.deterministic() && !mayOverflowToNull(expression);
             }
             text.append(node.getClass().getName()).append(isDeterministic ? " 1 " : " 0 ");
             text.append(java.net.URLEncoder.encode(table(node), java.nio.charset.StandardCharsets.UTF_8));
@@ -86,6 +92,26 @@ public class PlanVisitor extends scala.runtime.AbstractPartialFunction {
             text.append('\\n');
         }
         return text.toString();
+    }
+
+    private static boolean mayOverflowToNull(Expression expression) {
+        if (expression instanceof Sum && overflowsToNull((Sum) expression)) {
+            return true;
+        }
+        scala.collection.Iterator children = expression.children().iterator();
+        while (children.hasNext()) {
+            if (mayOverflowToNull((Expression) children.next())) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    private static boolean overflowsToNull(Sum sum) {
+        Object mode = sum.evalContext().evalMode();
+        boolean isWide = sum.child().dataType() instanceof DecimalType
+            && ((DecimalType) sum.child().dataType()).precision() > DIGITS_OF_ANY_SUM;
+        return mode.equals(EvalMode$.MODULE$.TRY()) || isWide && !mode.equals(EvalMode$.MODULE$.ANSI());
     }
 
     private static Join told(Join join, String side) {
