@@ -51,9 +51,13 @@ class UnlistedTable:
         """The whole table."""
         return self.df
 
-    def widened(self, column: str, ranges: RangeSet) -> RangeSet:  # noqa: ARG002 - nothing is known of any
-        """Every value of a Delta column, whose stored bounds may be cut short; else the same ranges."""
-        return RangeSet.all(ranges.type) if self.format == "delta" and not ranges.is_none else ranges
+    def widened(self, column: str, ranges: RangeSet) -> RangeSet:  # noqa: ARG002 - all columns of a type are alike
+        """Every value of types whose bounds or literals storage may cut short; else the same ranges."""
+        is_whole = ranges.type.is_integer or ranges.type.name == "date"
+        if self.format != "delta":
+            # The reader of Parquet files cuts a decimal's literal to the width of a file's numbers.
+            is_whole = ranges.type.name != "decimal"
+        return ranges if is_whole or ranges.is_none else RangeSet.all(ranges.type)
 
     def _whole(self, kind: ContainerKind, parents: IntArray | None) -> Containers:
         count = 1 if parents is None else len(parents)

@@ -17,6 +17,9 @@ from pruning.scan_abilities import ScanAbilities
 from pruning.skipping import Cause, column_causes
 from pruning.statistics import ColumnStatistics, Containers
 
+# Each range is compared with every row, and may skip nothing.
+_MOST_BLIND = 8
+
 
 @dataclass(frozen=True, slots=True)
 class Push:
@@ -34,6 +37,8 @@ def plan_pushes(
     """At most `most` ranges a column, and why none. The column that skips most bytes is first, then what it leaves."""
     if not any(len(level) for level in levels):
         return (), ()
+    if not any(level.is_listed for level in levels):
+        return _blind_pushes(domains, abilities, min(most, _MOST_BLIND))
     left = [_weights(level) for level in levels]
     reasons: list[Reason] = []
     pushes: list[Push] = []
@@ -54,6 +59,25 @@ def plan_pushes(
             else:
                 detail = f"as far as {most} ranges can tell"
                 reasons.append(Reason(ReasonCode.UNCLUSTERED, name, detail))
+    return tuple(pushes), tuple(reasons)
+
+
+def _blind_pushes(
+    domains: Mapping[str, Domain], abilities: ScanAbilities, most: int
+) -> tuple[tuple[Push, ...], tuple[Reason, ...]]:
+    """The widest gaps between keys: storage may find files in them, though none is known here."""
+    reasons: list[Reason] = []
+    pushes: list[Push] = []
+    for name, domain in domains.items():
+        ranges = abilities.widen(name, domain.ranges).simplify(most)
+        if abilities.push_refusal is not None:
+            reasons.append(Reason(abilities.push_refusal, name))
+        elif domain.nan or domain.null:
+            reasons.append(Reason(ReasonCode.NAN_KEYS if domain.nan else ReasonCode.NULL_KEYS, name))
+        elif ranges.is_all:
+            reasons.append(Reason(ReasonCode.NO_STATISTICS, name))
+        elif not domain.is_none:
+            pushes.append(Push(name, ranges, 0, 0))
     return tuple(pushes), tuple(reasons)
 
 

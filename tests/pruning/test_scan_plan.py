@@ -243,3 +243,27 @@ def test_row_groups_whose_reader_takes_no_predicate_are_kept(hidden, kept, codes
     assert plan.row_groups is not None
     assert ([True, False], kept) == (plan.files.kept.tolist(), plan.row_groups.kept.tolist())
     assert codes == [reason.code for reason in plan.reasons]
+
+
+UNLISTED = replace(files([(None, None)]), columns={}, is_listed=False)
+
+
+def test_where_no_file_is_known_the_widest_gaps_are_left_out():
+    pairs = [(1000 * at * at, 1000 * at * at + 5) for at in range(1, 10)]
+    plan = plan_scan(UNLISTED, None, [keys(*(each for pair in pairs for each in pair))], DELTA, OPTIONS)
+    (push,) = plan.pushes
+    assert [(1000, 4005), *pairs[2:]] == list(zip(push.ranges.lows.tolist(), push.ranges.highs.tolist(), strict=True))
+    assert plan.files.kept.all()
+
+
+@pytest.mark.parametrize(
+    ("abilities", "code"),
+    [
+        (replace(DELTA, push_refusal=ReasonCode.NOT_VECTORISED), ReasonCode.NOT_VECTORISED),
+        (replace(DELTA, widen=lambda _, ranges: RangeSet.all(ranges.type)), ReasonCode.NO_STATISTICS),
+    ],
+)
+def test_what_storage_cannot_compare_is_not_pushed_where_no_file_is_known(abilities, code):
+    plan = plan_scan(UNLISTED, None, [keys(1, 9)], abilities, OPTIONS)
+    assert () == plan.pushes
+    assert code in {each.code for each in plan.reasons}
