@@ -3,25 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tests.oracle.draws import Draws
+from tests.oracle.expected_filters import Must
 from tests.oracle.random_lakes import RandomLake
-from tests.oracle.random_relations import Column, Operators, Relation, listed
+from tests.oracle.random_relations import Column, Operators, Relation, listed, stopped
 from tests.oracle.random_values import comparable, is_probed, literal
 
 JOINS = ("JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "SEMI JOIN", "ANTI JOIN")
 SUBQUERIES = ("EXISTS", "NOT EXISTS", "IN", "NOT IN", "OR EXISTS", "SCALAR", "LOOKUP")
 MOST_ROWS = 4000
+# Joins after which a row of a side is gone where it matches none of the other one, and those that keep such rows.
+LEFT_PROBED = {"JOIN", "RIGHT JOIN", "SEMI JOIN", "EXISTS", "IN"}
+RIGHT_PROBED = {"JOIN", "LEFT JOIN", "SEMI JOIN", "ANTI JOIN", "EXISTS", "IN", "NOT EXISTS"}
+LEFT_STOPS, RIGHT_STOPS = {"RIGHT JOIN", "FULL JOIN"}, {"LEFT JOIN", "FULL JOIN"}
+
+
+@dataclass(frozen=True, slots=True)
+class On:
+    """A condition, and the two columns that are equal in every pair for which it holds, if there are such."""
+
+    text: str
+    equal: tuple[Column, Column] | None = None
 
 
 @dataclass(slots=True)
 class Joins:
-    """Makes a relation from two others."""
+    """Makes a relation from two others; `musts` are the filters that what it has made has to show.
+
+    `compares`: one of its joins has an equality by which one side may filter the other.
+    """
 
     lake: RandomLake
     draws: Draws
     ops: Operators
+    musts: list[Must] = field(default_factory=list)
+    compares: bool = False
 
     def joined(self, left: Relation, right: Relation) -> Relation:
         """The two, joined by one of their columns each where any can be compared."""
@@ -43,13 +61,33 @@ class Joins:
         near = [(one, other) for one, other in pairs if is_probed(one.kind, other.kind)]
         return self.draws.choice(near if near and not self.draws.chance(15) else pairs)
 
-    def _joined(self, left: Relation, right: Relation, on: str) -> Relation:
-        kind = self.draws.choice(JOINS)
+    def joined_as(self, kind: str, left: Relation, right: Relation, on: On, *, is_sure: bool = False) -> Relation:
+        """The two, by a join of one kind."""
         both = kind not in ("SEMI JOIN", "ANTI JOIN")
-        columns = (*left.columns, *right.columns) if both else left.columns
-        sql = f"SELECT {listed(columns)} FROM {self.ops.source(left)} {kind} {self.ops.source(right)} ON {on}"
+        columns = stopped(left.columns) if kind in LEFT_STOPS else left.columns
+        if both:
+            columns += stopped(right.columns) if kind in RIGHT_STOPS else right.columns
+        sql = f"SELECT {listed(columns)} FROM {self.ops.source(left)} {kind} {self.ops.source(right)} ON {on.text}"
+        self._expect(kind, left, right, on, is_sure=is_sure)
         rows = max(left.rows, right.rows, left.rows * right.rows // 15) if both else left.rows
         return Relation(sql, columns, rows)
+
+    def _joined(self, left: Relation, right: Relation, on: On) -> Relation:
+        return self.joined_as(self.draws.choice(JOINS), left, right, on)
+
+    def _expect(self, kind: str, left: Relation, right: Relation, on: On, *, is_sure: bool = False) -> None:
+        """Notes the scans that keys of the one side may filter on the other."""
+        if on.equal is None or not is_probed(*(each.kind for each in on.equal)):
+            return
+        one, other = on.equal
+        self.compares |= kind in LEFT_PROBED | RIGHT_PROBED
+        if one.kind != other.kind:
+            # A cast may stop keys at an operator that they pass else.
+            return
+        if kind in LEFT_PROBED and one.clustered is not None:
+            self.musts.append(Must(one.clustered, distinct_values(right, other), is_sure))
+        if kind in RIGHT_PROBED and other.clustered is not None:
+            self.musts.append(Must(other.clustered, distinct_values(left, one)))
 
     def _without_equality(self, left: Relation, right: Relation) -> Relation:
         if ordered := comparable_pairs(left, right):
@@ -59,12 +97,12 @@ class Joins:
             if self.draws.chance(50):
                 on = f"{one.name} BETWEEN {other.name} AND {self.draws.choice(highs).name}"
             if left.rows * right.rows < MOST_ROWS:
-                return replace(self._joined(left, right, on), rows=left.rows * right.rows // 2 + 1)
+                return replace(self._joined(left, right, On(on)), rows=left.rows * right.rows // 2 + 1)
             right = self._one_row(right, other)
             on = f"{one.name} {self.draws.choice(('<=', '>'))} {right.columns[0].name}"
-            return replace(self._joined(left, right, on), rows=left.rows)
+            return replace(self._joined(left, right, On(on)), rows=left.rows)
         right = self._one_row(right, self.draws.choice(right.columns))
-        columns = (*left.columns, *right.columns)
+        columns = (*left.columns, *stopped(right.columns))
         kind = self.draws.choice(("CROSS JOIN", "LEFT JOIN"))
         on = "" if kind == "CROSS JOIN" else " ON TRUE"
         sql = f"SELECT {listed(columns)} FROM {self.ops.source(left)} {kind} {self.ops.source(right)}{on}"
@@ -76,8 +114,9 @@ class Joins:
         sql = f"SELECT {aggregate}({column.name}) AS {made.name} FROM {self.ops.source(relation)}"
         return Relation(sql, (made,), 1)
 
-    def _condition(self, left: Relation, right: Relation, one: Column, other: Column) -> str:
-        parts = [self._equality(one, other)]
+    def _condition(self, left: Relation, right: Relation, one: Column, other: Column) -> On:
+        first = self._equality(one, other)
+        parts, equal = [first], (one, other) if first in equalities(one, other) else None
         pairs = comparable_pairs(left, right)
         if self.draws.chance(25):
             parts.append(self._equality(*self.draws.choice(pairs)))
@@ -88,16 +127,16 @@ class Joins:
             side = self.draws.choice((right, left))
             parts.append(self.ops.predicate(side))
         if self.draws.chance(4):
-            return f"({parts[0]} OR {self.ops.predicate(left)})" + "".join(f" AND {each}" for each in parts[1:])
-        return " AND ".join(parts)
+            return On(f"({parts[0]} OR {self.ops.predicate(left)})" + "".join(f" AND {each}" for each in parts[1:]))
+        return On(" AND ".join(parts), equal)
 
     def _equality(self, one: Column, other: Column) -> str:
-        plain = f"{one.name} = {other.name}"
+        plain, turned = equalities(one, other)
         drawn = self.draws.below(100)
         if drawn < 65:
             return plain
         if drawn < 72:
-            return f"{other.name} = {one.name}"
+            return turned
         if drawn < 90:
             return f"{one.name} IS NOT DISTINCT FROM {other.name}"
         return f"{self._computed(one)} = {other.name}"
@@ -121,6 +160,7 @@ class Joins:
         match kind:
             case "IN" | "NOT IN":
                 test = f"{one.name} {kind} (SELECT {other.name} FROM {self.ops.source(right)})"
+                self._expect(kind, left, right, On("", (one, other)))
             case "SCALAR":
                 aggregate = self.draws.choice(("max", "min"))
                 operator = self.draws.choice(("=", "<=", ">"))
@@ -130,7 +170,8 @@ class Joins:
             case _:
                 exists = kind.removeprefix("OR ")
                 on = self._condition(left, right, one, other)
-                test = f"{exists} (SELECT 1 FROM {self.ops.source(right)} WHERE {on})"
+                test = f"{exists} (SELECT 1 FROM {self.ops.source(right)} WHERE {on.text})"
+                self._expect(kind, left, right, on)
         if kind.startswith("OR"):
             test += f" OR {self.ops.predicate(left)}"
         return Relation(head + test, left.columns, left.rows)
@@ -144,6 +185,16 @@ class Joins:
         return Relation(
             f"SELECT {left.names}, ({inner}) AS {made.name} FROM {self.ops.source(left)}", columns, left.rows
         )
+
+
+def equalities(one: Column, other: Column) -> tuple[str, str]:
+    """The two ways to write that two columns are equal."""
+    return f"{one.name} = {other.name}", f"{other.name} = {one.name}"
+
+
+def distinct_values(relation: Relation, column: Column) -> str:
+    """The SQL of all values of a column."""
+    return f"SELECT DISTINCT {column.name} FROM ({relation.sql}) AS keys"
 
 
 def comparable_pairs(left: Relation, right: Relation) -> list[tuple[Column, Column]]:

@@ -26,6 +26,8 @@ TYPES: Mapping[str, pa.DataType] = {kind: type_ for kind, (type_, _) in DRAW.ite
 INTEGERS, EXACT = ("small", "int", "long"), ("small", "int", "long", "money")
 TEMPORAL = ("day", "at", "wall")
 FAMILIES = (("int", "int", "long", "int", "small", "money", "real"), TEMPORAL, ("text",), ("raw",))
+# Kinds of which the files that hold a key are known from their values: no bound is wider than these.
+SURE = ("int", "int", "long", "small", "money", "day")
 
 _PLAIN = ("k", "m", "x", "y", "z", "w", "v")
 _HOSTILE = ("a.b", "UPPER", "tick`tick", "select", "\u00e4\U0001f600", "it's", "a")
@@ -52,6 +54,14 @@ class Table:
     sorted_by: str = ""
     partition_by: str = ""
 
+    @property
+    def written(self) -> pa.Table:
+        """The rows that are written at first: those that a deletion vector hides stay in the files and statistics."""
+        if self.writer != "deleted":
+            return self.rows
+        gone = self.rows.slice(0, 3)
+        return pa.concat_tables([self.rows, gone.set_column(0, "id", pa.array([-1] * len(gone), pa.int32()))])
+
     def __repr__(self) -> str:
         columns = ", ".join(f"{name!r} {TYPES[kind]}" for name, kind in self.kinds.items())
         laid = f"{len(self.rows)} rows, {self.file_rows} a file, {self.group_rows} a row group"
@@ -69,14 +79,20 @@ class RandomLake:
 
 
 def random_lake(seed: int) -> RandomLake:
-    """The tables of a seed: one or two larger ones that are clustered by a key, and some smaller ones."""
+    """The tables of a seed: one or two larger ones that are clustered by a key, and some smaller ones.
+
+    The first is clustered by a key whose files are known from its values, and the last has some of these keys.
+    """
     draws = Draws(f"lake {seed}")
     pools = _pools(draws)
     families = (FAMILIES[0], draws.choice(FAMILIES))
     facts = 1 + draws.below(2)
     count = facts + 1 + draws.below(3)
-    tables = tuple(_table(draws, f"t{at}", pools, families, is_fact=at < facts) for at in range(count))
-    return RandomLake(tables, pools)
+    first = _table(draws, "t0", pools, ((draws.choice(SURE),), families[1]), is_fact=True, is_sure=True)
+    rest = [_table(draws, f"t{at}", pools, families, is_fact=at < facts) for at in range(1, count - 1)]
+    key = first.kinds[first.sorted_by]
+    last = _table(draws, f"t{count - 1}", pools, ((key,), families[1]), is_fact=False, is_sure=True)
+    return RandomLake((first, *rest, last), pools)
 
 
 def _pools(draws: Draws) -> dict[str, list[Any]]:
@@ -103,13 +119,22 @@ def _pools(draws: Draws) -> dict[str, list[Any]]:
     return pools
 
 
-def _table(draws: Draws, name: str, pools: Mapping[str, Sequence[Any]], families: Any, *, is_fact: bool) -> Table:
+def _table(
+    draws: Draws,
+    name: str,
+    pools: Mapping[str, Sequence[Any]],
+    families: Any,
+    *,
+    is_fact: bool,
+    is_sure: bool = False,
+) -> Table:
     kinds = [draws.choice(families[0]), draws.choice(families[1])]
     kinds += [draws.choice(list(TYPES)) for _ in range(1 + draws.below(3))]
-    count = 60 + draws.below(90) if is_fact else draws.choice((0, 1, 5, 12, 12, 20, 30, 30))
+    few = (12, 20, 30) if is_sure else (0, 1, 5, 12, 12, 20, 30, 30)
+    count = 60 + draws.below(90) if is_fact else draws.choice(few)
     writer = draws.choice(("parquet",) * 5 + ("delta-rs",) * 4 + ("delta", "deleted"))
     names = _names(draws, len(kinds), is_delta_rs=writer == "delta-rs")
-    sorted_by = names[draws.below(2)] if is_fact or draws.chance(40) else ""
+    sorted_by = names[0 if is_sure else draws.below(2)] if is_fact or draws.chance(40) else ""
     columns = {"id": "int", **dict(zip(names, kinds, strict=True))}
     values = {each: _values(draws, pools[kind], count, kind) for each, kind in columns.items() if each != "id"}
     order = list(range(count))
@@ -117,7 +142,7 @@ def _table(draws: Draws, name: str, pools: Mapping[str, Sequence[Any]], families
         order.sort(key=lambda at: sort_key(values[sorted_by][at]))
     arrays = [pa.array(range(count), pa.int32())]
     arrays += [pa.array([values[each][at] for at in order], TYPES[columns[each]]) for each in names]
-    file_rows = draws.choice((8, 15, 30)) if is_fact else draws.choice((1000, 1000, 10))
+    file_rows = draws.choice((8, 15, 30)) if is_fact else draws.choice((1000, 1000, 1000 if is_sure else 10))
     # Of other names a folder's differs.
     partitions = [each for each in names if columns[each] in ("int", "small", "day") and each.isidentifier()]
     partition_by = draws.choice(partitions) if partitions and draws.chance(20) and writer != "deleted" else ""
@@ -183,14 +208,18 @@ def _delta(spark: SparkSession, path: Path, table: Table) -> None:
     options = {}
     if any(_FORBIDDEN & set(name) for name in table.kinds):
         options["delta.columnMapping.mode"] = "name"
-    rows = table.rows
     if table.writer == "deleted":
         options["delta.enableDeletionVectors"] = "true"
-        # Rows that a deletion vector hides stay in the files, and in their statistics.
-        gone = rows.slice(0, min(len(rows), 3)).set_column(0, "id", pa.array([-1] * min(len(rows), 3), pa.int32()))
-        rows = pa.concat_tables([rows, gone])
     parts = (table.partition_by,) if table.partition_by else ()
     confs = {"spark.sql.shuffle.partitions": "1"}
-    write(spark, path, "delta", rows, Layout(table.file_rows, table.group_rows, parts), options=options, confs=confs)
+    write(
+        spark,
+        path,
+        "delta",
+        table.written,
+        Layout(table.file_rows, table.group_rows, parts),
+        options=options,
+        confs=confs,
+    )
     if table.writer == "deleted":
         spark.sql(f"DELETE FROM delta.`{path}` WHERE id = -1").collect()

@@ -5,12 +5,14 @@ Every relation is a whole SELECT, whose columns have names of their own. Names a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pruning import PruningOptions
 from tests.oracle.draws import Draws
-from tests.oracle.random_joins import MOST_ROWS, Joins
+from tests.oracle.expected_filters import Must
+from tests.oracle.random_joins import MOST_ROWS, Joins, On, equalities
 from tests.oracle.random_lakes import EXACT, INTEGERS, RandomLake, Table
 from tests.oracle.random_relations import Column, Operators, Relation, listed, quoted
 from tests.oracle.random_values import comparison, is_probed, literal, predicate
@@ -19,21 +21,18 @@ SPARKS_BLOOM = "spark.sql.optimizer.runtime.bloomFilter.creationSideThreshold"
 
 
 @dataclass(frozen=True, slots=True)
-class Must:
-    """A filter that has to be there: `keys` is the SQL of all keys that the clustered column of `table` may hold."""
-
-    table: Table
-    keys: str
-
-
-@dataclass(frozen=True, slots=True)
 class Query:
-    """One case: its text, what it is pruned with, and how Spark runs it."""
+    """One case: its text, what it is pruned with, and how Spark runs it.
+
+    - `musts`: the filters that its plan has to show
+    - `compares`: some join could be filtered on one of its sides by a column of the other
+    """
 
     sql: str
     options: PruningOptions
     confs: Mapping[str, str]
-    must: Must | None
+    musts: tuple[Must, ...]
+    compares: bool
 
 
 def random_query(lake: RandomLake, draws: Draws) -> Query:
@@ -43,13 +42,14 @@ def random_query(lake: RandomLake, draws: Draws) -> Query:
     ops = Operators(lake, draws)
     queries = _Queries(lake, draws, ops, Joins(lake, draws, ops))
     pairs = _prunable(lake)
-    exact = [each for each in pairs if _is_exact(*each)]
-    if shape == "plain" and exact:
-        sql, must = queries.plain(*draws.choice(exact))
-        return Query(sql, options, confs, must)
-    if shape == "over" and pairs:
-        return Query(queries.over(*draws.choice(pairs)), options, confs, None)
-    return Query(queries.query(draws.choice(pairs) if shape != "tree" and pairs else None), options, confs, None)
+    sure = [each for each in pairs if _is_sure(*each[1:])]
+    if shape == "plain" and sure:
+        sql = queries.plain(*draws.choice(sure))
+    elif shape == "over" and pairs:
+        sql = queries.over(*draws.choice(pairs))
+    else:
+        sql = queries.query(draws.choice(pairs) if shape != "tree" and pairs else None)
+    return Query(sql, options, confs, tuple(queries.joins.musts), queries.joins.compares)
 
 
 def _prunable(lake: RandomLake) -> list[tuple[Table, Table, str]]:
@@ -65,10 +65,9 @@ def _prunable(lake: RandomLake) -> list[tuple[Table, Table, str]]:
     ]
 
 
-def _is_exact(fact: Table, dim: Table, key: str) -> bool:
-    """True where the files of the one that hold a key are known beforehand, and the other surely reads less."""
-    known = fact.writer != "deleted" and dim.kinds[key] in (*EXACT, "day")
-    return known and len(dim.rows) <= dim.file_rows
+def _is_sure(dim: Table, key: str) -> bool:
+    """True for keys of which the files that hold one are known beforehand, and a table that surely reads less."""
+    return dim.kinds[key] in (*EXACT, "day") and len(dim.rows) <= dim.file_rows
 
 
 def _confs(draws: Draws) -> dict[str, str]:
@@ -134,8 +133,13 @@ class _Queries:
             made = self.ops.group(made)
         if self.draws.chance(30):
             made = self.ops.narrow(made)
-        parts = ", ".join(f"{name} AS ({shared.sql})" for name, shared in self._shared)
-        return f"WITH {parts} {made.sql}" if parts else made.sql
+        self.joins.musts = [replace(each, keys=self._with_shared(each.keys)) for each in self.joins.musts]
+        return self._with_shared(made.sql)
+
+    def _with_shared(self, sql: str) -> str:
+        """A text after the relations that it names."""
+        parts = [f"{name} AS ({each.sql})" for name, each in self._shared if re.search(rf"\b{name}\b", sql)]
+        return f"WITH {', '.join(parts)} {sql}" if parts else sql
 
     def _aimed(self, fact: Table, dim: Table, key: str) -> Relation:
         """A clustered table below anything, joined in any way with a smaller one that is filtered."""
@@ -148,6 +152,7 @@ class _Queries:
         while self.draws.chance(60):
             above = self._above(left)
             left = above if one in above.columns else left
+        one = left.columns[left.columns.index(one)]
         if self.draws.chance(40):
             left, right, one, other = right, left, other, one
         return self.joins.joined_by(left, right, one, other)
@@ -156,25 +161,30 @@ class _Queries:
         """One operator over a clustered table, joined with a filtered smaller one: keys pass it or do not."""
         left, right = self._of_table(fact, list(fact.kinds)), self._of_table(dim, list(dim.kinds))
         one, other = left.columns[list(fact.kinds).index(fact.sorted_by)], right.columns[list(dim.kinds).index(key)]
-        if self.draws.chance(70):
-            right = self.ops.filter(right)
-        on = self.draws.choice(("{} = {}", "{} = {}", "{} IS NOT DISTINCT FROM {}"))
-        if on.startswith("{} ="):
+        # Fewer files than all of them may be smaller than the other table.
+        is_sure = " WHERE " not in left.sql and _is_sure(dim, key)
+        if self.draws.chance(60):
+            where = comparison(self.draws, self.lake.pools, *self.draws.choice(_tested(right.columns)))
+            right = replace(right, sql=f"SELECT {right.names} FROM {self.ops.source(right)} WHERE {where}")
+        else:
+            is_sure = False
+            right = self.ops.filter(right) if self.draws.chance(50) else right
+        kind = self.draws.choice(("JOIN", "SEMI JOIN", "RIGHT JOIN"))
+        if self.draws.chance(30):
+            on = On(f"{one.name} IS NOT DISTINCT FROM {other.name}")
+        else:
             above = self.draws.choice((self.ops.limit, self.ops.window, self.ops.group, self.ops.distinct))(left)
             left = above if one in above.columns else left
-        on = on.format(one.name, other.name)
-        kind = self.draws.choice(("JOIN", "SEMI JOIN", "RIGHT JOIN"))
-        columns = left.columns if kind == "SEMI JOIN" else (*left.columns, *right.columns)
-        return f"SELECT {listed(columns)} FROM {self.ops.source(left)} {kind} {self.ops.source(right)} ON {on}"
+            one = left.columns[left.columns.index(one)]
+            on = On(equalities(one, other)[0], (one, other))
+        return self.joins.joined_as(kind, left, right, on, is_sure=is_sure).sql
 
-    def plain(self, fact: Table, dim: Table, key: str) -> tuple[str, Must]:
+    def plain(self, fact: Table, dim: Table, key: str) -> str:
         """A clustered table joined with a filtered smaller one."""
         key = quoted(key)
         facts = [Column(f"f.{quoted(name)}", kind) for name, kind in fact.kinds.items()]
         dims = [Column(f"d.{quoted(name)}", kind) for name, kind in dim.kinds.items()]
-        # Of the other kinds Spark may know that a test leaves out nothing.
-        tested = [(each.name, each.kind) for each in dims if each.kind not in ("small", "flag")]
-        where = comparison(self.draws, self.lake.pools, *self.draws.choice(tested))
+        where = comparison(self.draws, self.lake.pools, *self.draws.choice(_tested(dims)))
         on = f"f.{quoted(fact.sorted_by)} = d.{key}"
         form = self.draws.choice(("JOIN", "LEFT", "EXISTS", "IN", "GROUP"))
         shown, both = self._renamed(facts), self._renamed((*facts, *dims))
@@ -193,7 +203,10 @@ class _Queries:
                 group = self.draws.choice(dims).name
                 sql = f"SELECT {group} AS c0, count(*) AS c1, max(f.id) AS c2 FROM {fact.name} f JOIN {dim.name} d"
                 sql += f" ON {on} WHERE {where} GROUP BY {group}"
-        return sql, Must(fact, f"SELECT DISTINCT d.{key} FROM {dim.name} d WHERE {where}")
+        keys = f"SELECT DISTINCT d.{key} FROM {dim.name} d WHERE {where}"
+        self.joins.compares = True
+        self.joins.musts.append(Must(fact, keys, is_sure=True, is_exact=True))
+        return sql
 
     def _renamed(self, columns: Sequence[Column]) -> str:
         return ", ".join(f"{each.name} AS {self.ops.name('c')}" for each in columns)
@@ -212,8 +225,7 @@ class _Queries:
         """A table or what is named above, filtered as often as not."""
         if self._shared and self.draws.chance(50):
             name, shared = self.draws.choice(self._shared)
-            columns = [(each.name, each.kind) for each in shared.columns]
-            return self._selected(name, columns, shared.rows)
+            return self._selected(name, shared.columns, shared.rows)
         if self.draws.chance(5):
             return self._values()
         table = self.draws.choice(self.lake.tables)
@@ -221,14 +233,18 @@ class _Queries:
         return self._of_table(table, names[:3] + self.draws.sample(names[3:], self.draws.below(3)))
 
     def _of_table(self, table: Table, names: Sequence[str]) -> Relation:
-        return self._selected(table.name, [(quoted(each), table.kinds[each]) for each in names], len(table.rows))
+        clustered = table if len(table.rows) > table.file_rows else None
+        columns = [
+            Column(quoted(each), table.kinds[each], clustered if each == table.sorted_by else None) for each in names
+        ]
+        return self._selected(table.name, columns, len(table.rows))
 
-    def _selected(self, name: str, columns: Sequence[tuple[str, str]], rows: int) -> Relation:
-        made = tuple(Column(self.ops.name("c"), kind) for _, kind in columns)
-        texts = [f"{old} AS {each.name}" for (old, _), each in zip(columns, made, strict=True)]
+    def _selected(self, name: str, columns: Sequence[Column], rows: int) -> Relation:
+        made = tuple(replace(each, name=self.ops.name("c")) for each in columns)
+        texts = [f"{old.name} AS {each.name}" for old, each in zip(columns, made, strict=True)]
         sql = f"SELECT {', '.join(texts)} FROM {name}"
         if self.draws.chance(50):
-            sql += f" WHERE {predicate(self.draws, self.lake.pools, columns)}"
+            sql += f" WHERE {predicate(self.draws, self.lake.pools, [(each.name, each.kind) for each in columns])}"
             rows = (rows + 1) // 2
         return Relation(sql, made, rows)
 
@@ -270,8 +286,14 @@ class _Queries:
         kind = self.draws.choice(("UNION ALL",) * 4 + ("UNION", "INTERSECT", "EXCEPT"))
         sql = f"SELECT {listed(left)} FROM {self.ops.source(relation)} {kind} "
         sql += f"SELECT {listed(right)} FROM {self.ops.source(other)}"
-        columns = tuple(Column(a.name, max(a.kind, b.kind, key=_width)) for a, b in zip(left, right, strict=True))
+        kinds = [max(a.kind, b.kind, key=_width) for a, b in zip(left, right, strict=True)]
+        columns = tuple(replace(each, kind=its) for each, its in zip(left, kinds, strict=True))
         return Relation(sql, columns, relation.rows + other.rows)
+
+
+def _tested(columns: Sequence[Column]) -> list[tuple[str, str]]:
+    """Columns for a comparison; of the other kinds Spark may know that it leaves out nothing."""
+    return [(each.name, each.kind) for each in columns if each.kind not in ("small", "flag")]
 
 
 def _width(kind: str) -> int:

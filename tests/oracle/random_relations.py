@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tests.oracle.draws import Draws
-from tests.oracle.random_lakes import INTEGERS, RandomLake
+from tests.oracle.random_lakes import INTEGERS, RandomLake, Table
 from tests.oracle.random_values import literal, predicate
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a relation, as SQL names it, and what it holds."""
+    """A column of a relation, as SQL names it, and what it holds.
+
+    `clustered`: the table whose clustered column it is, where keys may pass from here down to the scan of it.
+    """
 
     name: str
     kind: str
+    clustered: Table | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,11 @@ class Relation:
     def names(self) -> str:
         """All columns, as a list in SQL."""
         return listed(self.columns)
+
+
+def stopped(columns: Sequence[Column], passed: Sequence[Column] = ()) -> tuple[Column, ...]:
+    """Columns above an operator that keys do not pass, but for some of them."""
+    return tuple(each if each in passed else replace(each, clustered=None) for each in columns)
 
 
 def listed(columns: Sequence[Column]) -> str:
@@ -82,7 +91,7 @@ class Operators:
                 f"CASE WHEN {self.predicate(relation)} THEN {column.name} END",
             )
         )
-        made = Column(self.name("c"), column.kind)
+        made = Column(self.name("c"), column.kind, column.clustered if text == column.name else None)
         kept = [each for each in relation.columns if each is not column]
         columns = (*kept, made)
         texts = [*(each.name for each in kept), f"{text} AS {made.name}"]
@@ -100,12 +109,14 @@ class Operators:
         texts = [*(each.name for each in keys)]
         texts += [f"{call} AS {each.name}" for (call, _), each in zip(picked, made, strict=True)]
         sql = f"SELECT {', '.join(texts)} FROM {self.source(relation)}"
+        columns = (*keys, *made)
         if keys:
             rollup = self.draws.chance(10)
             sql += f" GROUP BY ROLLUP ({listed(keys)})" if rollup else f" GROUP BY {listed(keys)}"
+            columns = stopped(columns) if rollup else columns
         if keys and self.draws.chance(25):
             sql += " HAVING count(*) > 1"
-        return Relation(sql, (*keys, *made), max(1, relation.rows // 2) if keys else 1)
+        return Relation(sql, columns, max(1, relation.rows // 2) if keys else 1)
 
     def window(self, relation: Relation) -> Relation:
         column = self.draws.choice(relation.columns)
@@ -125,7 +136,7 @@ class Operators:
         made = Column(self.name("c"), kind)
         result = Relation(
             f"SELECT {relation.names}, {call} AS {made.name} FROM {self.source(relation)}",
-            (*relation.columns, made),
+            (*stopped(relation.columns, by), made),
             relation.rows,
         )
         if kind == "long" and self.draws.chance(50):
@@ -144,7 +155,7 @@ class Operators:
         most = self.draws.choice((1, 5, 20))
         offset = f" OFFSET {self.draws.choice((1, 10))}" if self.draws.chance(20) else ""
         sql = f"SELECT {relation.names} FROM {self.source(relation)} ORDER BY {self._total(relation)} LIMIT {most}"
-        return Relation(sql + offset, relation.columns, min(most, relation.rows))
+        return Relation(sql + offset, stopped(relation.columns), min(most, relation.rows))
 
     def distinct(self, relation: Relation) -> Relation:
         kept = self.draws.sample(relation.columns, 1 + self.draws.below(3))

@@ -1,0 +1,118 @@
+"""Filters that the plan of a random query has to show, told from the tables and from DuckDB's answer alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from pruning.explanation import TableExplanation
+from pruning.query_explanation import QueryExplanation
+from pruning.reasons import ReasonCode
+from tests.oracle.random_lakes import EXACT, Table
+
+# Why keys may leave a scan alone of which some files hold none of them.
+EXCUSES = {
+    ReasonCode.BUILD_TOO_LARGE,
+    ReasonCode.PROBE_TOO_SMALL,
+    ReasonCode.READ_BY_BUILD,
+    ReasonCode.UNREPEATABLE_KEYS,
+    ReasonCode.UNSELECTIVE_BUILD,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Must:
+    """An equality whose keys may filter the clustered column of `table`: `keys` is the SQL of all of them.
+
+    - `is_sure`: the build is filtered, and smaller than anything that the query may leave of the table
+    - `is_exact`: and nothing else filters the table
+    """
+
+    table: Table
+    keys: str
+    is_sure: bool = False
+    is_exact: bool = False
+
+
+def check_filter(plan: QueryExplanation, must: Must, sql: str, keys: Collection[Any]) -> None:
+    """The keys reach the scan, and if some of its files hold none of them, it is filtered or has an excuse."""
+    table = must.table
+    scans = scans_of(plan, table)
+    if len(scans) < mentions(sql, table):
+        # Spark knows without reading that some have no rows.
+        return
+    columns = {f"{scan}.{table.sorted_by}" for scan in scans}
+    assert columns & {each for edge in plan.edges for each in edge.reaches}, f"no keys reach {table.sorted_by!r}"
+    if table.kinds[table.sorted_by] not in (*EXACT, "day"):
+        # Bounds of the other kinds may be wider than the values.
+        return
+    kept, total = files_with(table, keys)
+    if kept == total:
+        return
+    left = {each.reason.code for each in plan.unused if f"{each.scan}.{each.column}" in columns}
+    excuses = {ReasonCode.READ_BY_BUILD} if must.is_sure else EXCUSES
+    fed = columns & {each.target for each in plan.feeds}
+    assert fed or left & excuses, f"no filter, though {total - kept} of {total} files hold no key: {plan.reasons}"
+    if not must.is_sure or ReasonCode.READ_BY_BUILD in left:
+        # What the smaller side was, the query does not read any more.
+        return
+    (found,) = [each for each in plan.tables if each.table in scans]
+    check_files(found, must, kept, total, is_alone=len(plan.tables) == 1)
+
+
+def check_files(found: TableExplanation, must: Must, kept: int, total: int, *, is_alone: bool) -> None:
+    """Files that hold no key are skipped, and no others."""
+    assert found.files_kept is not None
+    assert found.files_kept <= kept, f"{found.files_kept} of {total} files are kept, and {kept} hold a key"
+    if must.is_exact:
+        assert total == found.files_total
+        # The fact may filter the other side first, which then has fewer keys for the fact.
+        assert not is_alone or found.files_kept == kept
+
+
+def mentions(sql: str, table: Table) -> int:
+    """How often a query names a table."""
+    return len(re.findall(rf"\b{table.name}\b", sql))
+
+
+def scans_of(plan: QueryExplanation, table: Table) -> set[str]:
+    """The names of the scans of a table: one that is read several times is numbered."""
+    return {each for each in plan.scans if each.partition("#")[0] == table.name}
+
+
+def files_with(table: Table, keys: Iterable[Any]) -> tuple[int, int]:
+    """How many files have a key between the ends of the clustered column's values, and how many there are."""
+    wanted = {day_of(key) if table.kinds[table.sorted_by] == "day" else key for key in keys} - {None}
+    files = files_of(table, table.sorted_by)
+    kept = 0
+    for values in files:
+        known = [each for each in values if each is not None]
+        kept += any(min(known) <= key <= max(known) for key in wanted) if known else 0
+    return kept, len(files)
+
+
+def files_without_values(table: Table, columns: Iterable[str]) -> int:
+    """How many files have nothing but NULL in one of some columns: Delta has no statistics of these, and keeps them."""
+    empty = [[all(value is None for value in values) for values in files_of(table, each)] for each in columns]
+    return sum(map(any, zip(*empty, strict=True)))
+
+
+def files_of(table: Table, column: str) -> Sequence[Sequence[Any]]:
+    """The values of a column in each file, those of deleted rows too; no file of which all rows are deleted."""
+    rows, count = table.written, len(table.rows)
+    parts = rows.column(table.partition_by).to_pylist() if table.partition_by else [None] * len(rows)
+    files: dict[Any, list[Any]] = {}
+    left = {(at // table.file_rows, parts[at]) for at in range(count)}
+    for at, value in enumerate(rows.column(column).to_pylist()):
+        files.setdefault((at // table.file_rows, parts[at]), []).append(value)
+    return [values for file, values in files.items() if file in left]
+
+
+def day_of(key: Any) -> Any:
+    """The day that equals a key; None where there is none, as at noon."""
+    if not isinstance(key, datetime):
+        return key
+    return key.date() if key.time() == datetime.min.time() else None

@@ -1,0 +1,59 @@
+"""What is printed of a random query that fails: how to run it again, and a smaller one that fails alike."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tests.oracle.draws import Draws, simplest
+from tests.oracle.expected_filters import mentions
+from tests.oracle.random_lakes import RandomLake
+from tests.oracle.random_queries import Query, random_query
+
+TRIES = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A query that fails: `again` are the settings that make it, `taken` the draws."""
+
+    again: str
+    query: Query
+    error: Exception
+    taken: Sequence[int]
+
+
+def shown(failure: Failure, lake: RandomLake, problem: Callable[[Query], Exception | None]) -> str:
+    """The text for people; `problem` says what is wrong with a query, None where nothing is."""
+    small = smaller(failure, lake, problem)
+    tables = [each for each in lake.tables if mentions(small.sql, each)]
+    lines = [
+        f"{type(failure.error).__name__}: {str(failure.error)[:1500]}",
+        f"again: {failure.again} pytest tests/oracle/test_random_queries.py",
+        f"query: {failure.query}",
+        f"smaller: {small}",
+        f"which says: {str(problem(small))[:1500]}",
+        *map(repr, tables),
+    ]
+    return "\n".join(lines)
+
+
+def smaller(failure: Failure, lake: RandomLake, problem: Callable[[Query], Exception | None]) -> Query:
+    """A query of simpler draws that fails alike."""
+
+    def fails(given: Sequence[int]) -> Sequence[int] | None:
+        draws = Draws(given=given)
+        found = problem(random_query(lake, draws))
+        return draws.taken if found is not None and alike(found, failure.error) else None
+
+    return random_query(lake, Draws(given=simplest(failure.taken, fails, TRIES)))
+
+
+def alike(one: Exception, other: Exception) -> bool:
+    """True for errors of one kind that begin alike, whatever numbers they name: a smaller query loses fewer rows."""
+    return type(one) is type(other) and _beginning(one) == _beginning(other)
+
+
+def _beginning(error: Exception) -> str:
+    return re.sub(r"\d+", "", str(error))[:8]
