@@ -1,6 +1,6 @@
 """When stock Spark, pruned Spark and DuckDB agree on a query of TPC-DS.
 
-Rows are multisets: no filter of a scan sees their order. Where ORDER BY leaves ties at a LIMIT, rows of the tie are as
+Rows are multisets, and `disorder` looks at their order. Where ORDER BY leaves ties at a LIMIT, rows of the tie are as
 good as each other, so those of Spark only have to be among the rows without the LIMIT. Values are equal by the types of
 their columns:
 
@@ -13,6 +13,7 @@ their columns:
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
@@ -27,6 +28,9 @@ _INTEGERS = {"tinyint", "smallint", "int", "bigint"}
 _DUCKDB_INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"}
 # Four units in the last place of a double.
 _DOUBLE_ERROR = 2.0**-50
+_ORDER_BY = re.compile(r"\bORDER\s+BY\b", re.IGNORECASE)
+# What may stand around the name of a column, or its number.
+_PLAIN_ITEM = re.compile(r"(?:\w+\.)?(\w+)(?:\s+(?:ASC|DESC))?(?:\s+NULLS\s+(?:FIRST|LAST))?", re.IGNORECASE)
 
 Row = tuple[Any, ...]
 Same = Callable[[Any, Any], bool]
@@ -51,6 +55,52 @@ def disagreement_beyond_ties(query: Query, duck: duckdb.DuckDBPyConnection, stoc
         if left:
             return f"{name}: {len(left)} rows that the whole answer has not: {_few(left)}"
     return ""
+
+
+def disorder(query: Query, columns: Sequence[str], stock: Answer, pruned: Answer) -> str:
+    """Where the rows of the two differ in the columns that ORDER BY names, one row after the other; empty for nowhere.
+
+    `columns` are the names of the result. Rows that are equal in these columns may be in any order.
+    """
+    places = ordered_by(query, columns, stock.types)
+    for number, (row, other) in enumerate(zip(pruned.rows, stock.rows, strict=False), start=1):
+        if _part(row, places) != _part(other, places):
+            return f"row {number}: {_part(row, places)} of pruned, {_part(other, places)} of stock"
+    return ""
+
+
+def ordered_by(query: Query, columns: Sequence[str], types: Sequence[str]) -> tuple[int, ...]:
+    """The places of the columns that ORDER BY names, up to the first item that is no column of the result.
+
+    None from a double on: sums of doubles differ in their last digits, and what comes after one is in any order.
+    """
+    names = [each.lower() for each in columns]
+    places: list[int] = []
+    for item in _order_items(query.unlimited):
+        found = _PLAIN_ITEM.fullmatch(item)
+        name = found[1].lower() if found else ""
+        if not name.isdecimal() and names.count(name) != 1:
+            break
+        place = int(name) - 1 if name.isdecimal() else names.index(name)
+        if types[place] == "double":
+            break
+        places.append(place)
+    return tuple(places)
+
+
+def _order_items(text: str) -> list[str]:
+    """What a query's own ORDER BY names; none where the last one belongs to a window or a subquery."""
+    items = [""]
+    depth = 0
+    for character in _ORDER_BY.split(text.strip().rstrip(";"))[-1]:
+        depth += {"(": 1, ")": -1}.get(character, 0)
+        if depth < 0:
+            return []
+        if character == "," and depth == 0:
+            items.append("")
+        else:
+            items[-1] += character
+    return [each.strip() for each in items] if _ORDER_BY.search(text) else []
 
 
 def _digits(query: Query) -> Decimal:

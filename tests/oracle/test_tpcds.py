@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from benchmarks.tpcds_answers import disagreement
+from benchmarks.tpcds_answers import disagreement, disorder
 from benchmarks.tpcds_workload import Query, by_spark, duckdb_tables, queries, spark_tables
 from pruning import PruningOptions, explain, prune, report
 from pruning.prune_report import TableReport
@@ -77,6 +77,7 @@ def test_pruned_rows_are_those_of_spark_and_duckdb(spark, tpcds, number):
     check_scans(number, result)
     # At this scale no ORDER BY leaves a tie at its LIMIT, so there is one right answer to each query.
     assert "" == disagreement(query, tpcds.duck, stock, pruned)
+    assert "" == disorder(query, df.columns, stock, pruned)
     assert set() == TROUBLE & {each.code for each in explain(result).reasons}
     for each in report(result).tables:
         # A scan whose rows no other side wants, or that reads what another one has read, did not run.

@@ -8,8 +8,9 @@ from decimal import Decimal
 import duckdb
 import pytest
 
-from benchmarks.tpcds_answers import disagreement, disagreement_beyond_ties
+from benchmarks.tpcds_answers import disagreement, disagreement_beyond_ties, disorder, ordered_by
 from benchmarks.tpcds_workload import Answer, Query, by_duckdb, queries
+from sample_data.dsdgen import load_tpcds
 
 SPARK = ("bigint", "decimal(7,2)", "string", "date")
 ROW = (1, Decimal("1.50"), "a", date(2000, 1, 2))
@@ -97,6 +98,56 @@ def test_a_limit_at_the_end_of_a_query_is_the_only_one_taken_away():
     assert 100 == query.limit
     assert "SELECT * FROM (SELECT 1 LIMIT 5) ORDER BY 1" == query.unlimited.strip()
     assert Query(2, "SELECT 1 LIMIT 5) x").limit is None
+
+
+ORDER_COLUMNS = ("a", "b", "c")
+
+
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [
+        ("SELECT * FROM t ORDER BY a, b", (0, 1)),
+        ("SELECT * FROM t order by t.C DESC NULLS LAST, 2 NULLS FIRST LIMIT 100;", (2, 1)),
+        ("SELECT * FROM t ORDER BY a, b - a, c", (0,)),
+        ("SELECT * FROM t ORDER BY d, a", ()),
+        ("SELECT * FROM t ORDER BY substr(b, 1, 2), a", ()),
+        ("SELECT a, rank() OVER (ORDER BY b) FROM t", ()),
+        ("SELECT a, rank() OVER (ORDER BY b) FROM t ORDER BY c", (2,)),
+        ("SELECT a FROM t", ()),
+    ],
+)
+def test_order_is_that_of_the_first_plain_columns(text, places):
+    assert places == ordered_by(Query(1, text), ORDER_COLUMNS, ("int", "string", "date"))
+
+
+def test_nothing_is_in_order_from_a_double_on():
+    assert (0,) == ordered_by(Query(1, "SELECT * ORDER BY a, b, c"), ORDER_COLUMNS, ("int", "double", "date"))
+
+
+def test_a_name_that_is_there_twice_tells_no_order():
+    assert () == ordered_by(Query(1, "SELECT * ORDER BY a"), ("a", "A"), ("int", "int"))
+
+
+def test_rows_that_follow_each_other_otherwise_are_found_but_not_those_of_a_tie():
+    query, types = Query(1, "SELECT * ORDER BY a"), ("int", "int")
+    stock = Answer(types, ((1, 1), (1, 2), (2, 3)))
+    assert not disorder(query, ("a", "b"), stock, Answer(types, ((1, 2), (1, 1), (2, 3))))
+    assert "row 1: (2,) of pruned, (1,) of stock" == disorder(
+        query, ("a", "b"), stock, Answer(types, ((2, 3), (1, 1), (1, 2)))
+    )
+
+
+def test_most_queries_tell_an_order_by_the_names_of_their_columns():
+    with duckdb.connect() as connection:
+        load_tpcds(connection)
+        connection.execute("CALL dsdgen(sf=0)")
+        described = {each: connection.execute(f"DESCRIBE {each.text}").fetchall() for each in queries()}
+    found = {
+        query.number: ordered_by(query, *zip(*((name, type_.lower()) for name, type_, *_ in columns), strict=True))
+        for query, columns in described.items()
+    }
+    assert (2, 3, 0, 1) == found[98]
+    assert sum(map(bool, found.values())) >= 70
 
 
 def test_there_are_99_queries_with_and_without_a_limit():

@@ -84,6 +84,17 @@ def test_keys_travel_to_every_column_that_is_equal(pruned):
     assert [("sales#1", 2), ("sales#2", 2)] == [(each.table, each.files_kept) for each in explain(result).tables]
 
 
+@pytest.mark.parametrize("limit", ["", "LIMIT 30"])
+def test_the_rows_are_in_the_order_of_the_query(pruned, limit):
+    """Rows are compared without their order elsewhere, so a sort that is lost would show nowhere."""
+    query = (
+        "SELECT s.* FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month = 2 ORDER BY item % 7 DESC, amount DESC"
+    )
+    df, result = pruned(f"{query} {limit}")
+    assert {"sales": (2, 2, FILES)} == files(result)
+    assert df.collect() == result.collect()
+
+
 def test_an_empty_build_reads_no_file_of_the_fact(pruned):
     _, result = pruned("SELECT * FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month = 77")
     assert {"sales": (0, 0, FILES)} == files(result)
