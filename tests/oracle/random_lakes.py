@@ -137,6 +137,9 @@ def _table(
     sorted_by = names[0 if is_sure else draws.below(2)] if is_fact or draws.chance(40) else ""
     columns = {"id": "int", **dict(zip(names, kinds, strict=True))}
     values = {each: _values(draws, pools[kind], count, kind) for each, kind in columns.items() if each != "id"}
+    if is_sure:
+        # What a NULL-safe equality matches beside values is in both.
+        values[names[0]][::5] = [None] * len(values[names[0]][::5])
     order = list(range(count))
     if sorted_by:
         order.sort(key=lambda at: sort_key(values[sorted_by][at]))

@@ -159,21 +159,26 @@ class _Queries:
 
     def over(self, fact: Table, dim: Table, key: str) -> str:
         """One operator over a clustered table, joined with a filtered smaller one: keys pass it or do not."""
-        left, right = self._of_table(fact, list(fact.kinds)), self._of_table(dim, list(dim.kinds))
+        # What an operator does with rows without a key shows only where such rows come to it.
+        left, right = self._of_table(fact, list(fact.kinds), filtered=15), self._of_table(dim, list(dim.kinds))
         one, other = left.columns[list(fact.kinds).index(fact.sorted_by)], right.columns[list(dim.kinds).index(key)]
         # Fewer files than all of them may be smaller than the other table.
         is_sure = " WHERE " not in left.sql and _is_sure(dim, key)
-        if self.draws.chance(60):
-            where = comparison(self.draws, self.lake.pools, *self.draws.choice(_tested(right.columns)))
+        is_null_safe = self.draws.chance(30)
+        if self.draws.chance(70):
+            # The rows without a key stay where NULL matches NULL.
+            tested = [each for each in right.columns if not is_null_safe or each is not other]
+            where = comparison(self.draws, self.lake.pools, *self.draws.choice(_tested(tested)))
             right = replace(right, sql=f"SELECT {right.names} FROM {self.ops.source(right)} WHERE {where}")
         else:
             is_sure = False
             right = self.ops.filter(right) if self.draws.chance(50) else right
         kind = self.draws.choice(("JOIN", "SEMI JOIN", "RIGHT JOIN"))
-        if self.draws.chance(30):
+        if is_null_safe:
             on = On(f"{one.name} IS NOT DISTINCT FROM {other.name}")
         else:
-            above = self.draws.choice((self.ops.limit, self.ops.window, self.ops.group, self.ops.distinct))(left)
+            ops = self.ops
+            above = self.draws.choice((ops.limit, ops.limit, ops.window, ops.window, ops.group, ops.distinct))(left)
             left = above if one in above.columns else left
             one = left.columns[left.columns.index(one)]
             on = On(equalities(one, other)[0], (one, other))
@@ -232,18 +237,18 @@ class _Queries:
         names = list(table.kinds)
         return self._of_table(table, names[:3] + self.draws.sample(names[3:], self.draws.below(3)))
 
-    def _of_table(self, table: Table, names: Sequence[str]) -> Relation:
+    def _of_table(self, table: Table, names: Sequence[str], filtered: int = 50) -> Relation:
         clustered = table if len(table.rows) > table.file_rows else None
         columns = [
             Column(quoted(each), table.kinds[each], clustered if each == table.sorted_by else None) for each in names
         ]
-        return self._selected(table.name, columns, len(table.rows))
+        return self._selected(table.name, columns, len(table.rows), filtered)
 
-    def _selected(self, name: str, columns: Sequence[Column], rows: int) -> Relation:
+    def _selected(self, name: str, columns: Sequence[Column], rows: int, filtered: int = 50) -> Relation:
         made = tuple(replace(each, name=self.ops.name("c")) for each in columns)
         texts = [f"{old.name} AS {each.name}" for old, each in zip(columns, made, strict=True)]
         sql = f"SELECT {', '.join(texts)} FROM {name}"
-        if self.draws.chance(50):
+        if self.draws.chance(filtered):
             sql += f" WHERE {predicate(self.draws, self.lake.pools, [(each.name, each.kind) for each in columns])}"
             rows = (rows + 1) // 2
         return Relation(sql, made, rows)

@@ -152,7 +152,8 @@ class Operators:
         return ", ".join([f"{first.name}{direction} NULLS FIRST", *rest])
 
     def limit(self, relation: Relation) -> Relation:
-        most = self.draws.choice((1, 5, 20))
+        # One that lets all rows pass hides nothing of what comes before it.
+        most = self.draws.choice([each for each in (1, 5, 20) if each < relation.rows] or [1])
         offset = f" OFFSET {self.draws.choice((1, 10))}" if self.draws.chance(20) else ""
         sql = f"SELECT {relation.names} FROM {self.source(relation)} ORDER BY {self._total(relation)} LIMIT {most}"
         return Relation(sql + offset, stopped(relation.columns), min(most, relation.rows))

@@ -8,7 +8,7 @@ from datetime import date, datetime
 from typing import Any
 
 from tests.oracle.draws import Draws
-from tests.oracle.random_lakes import EXACT, INTEGERS, TEMPORAL, TYPES
+from tests.oracle.random_lakes import EXACT, INTEGERS, TEMPORAL, TYPES, sort_key
 
 Pools = Mapping[str, Sequence[Any]]
 
@@ -28,9 +28,10 @@ def is_probed(one: str, other: str) -> bool:
 
 def literal(draws: Draws, pools: Pools, kind: str) -> str:
     """A value that the tables' columns of this kind may hold."""
-    if kind not in pools:
-        return str(draws.below(50))
-    value = draws.choice(pools[kind])
+    return str(draws.below(50)) if kind not in pools else _text(draws.choice(pools[kind]), kind)
+
+
+def _text(value: Any, kind: str) -> str:
     match value:
         case bool():
             return str(value).upper()
@@ -76,10 +77,18 @@ def comparison(draws: Draws, pools: Pools, name: str, kind: str) -> str:
             f"{name} < {one}",
             f"{name} = {one}",
             f"{name} <> {one}",
-            f"{name} BETWEEN {one} AND {other}",
+            f"{name} BETWEEN {' AND '.join(_ends(draws, pools, kind))}",
             f"{name} IN ({one}, {other}, {literal(draws, pools, kind)})",
         )
     )
+
+
+def _ends(draws: Draws, pools: Pools, kind: str) -> list[str]:
+    """Two literals, the lesser one first, since nothing lies between the others."""
+    if kind not in pools:
+        return sorted((literal(draws, pools, kind) for _ in range(2)), key=int)
+    values = sorted((draws.choice(pools[kind]) for _ in range(2)), key=sort_key)
+    return [_text(each, kind) for each in values]
 
 
 def _simple(draws: Draws, pools: Pools, columns: Sequence[tuple[str, str]]) -> str:

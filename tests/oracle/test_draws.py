@@ -41,7 +41,7 @@ def test_the_smaller_query_is_small_and_holds_the_fault(lake, fault):
     found = failure(lake, fault)
     small = smaller(found, lake, problem_of(fault))
     assert fault in small.sql
-    assert len(small.sql) < len(found.query.sql) / 3
+    assert len(small.sql) < len(found.query.sql) / 2
     assert small.sql.count("SELECT") <= 10
 
 
