@@ -49,7 +49,15 @@ class Draws:
 
 def simplest(taken: Sequence[int], fails: Callable[[Sequence[int]], Sequence[int] | None], tries: int) -> list[int]:
     """Simpler choices that still fail: `fails` gives those that it took, or None where all is well."""
-    best, width = list(taken), max(1, len(taken) // 2)
+    best = list(taken)
+    for count in (len(best) // 8, len(best) // 4, len(best) // 2):
+        # What goes wrong at the beginning needs nothing of the rest.
+        tries -= 1
+        found = fails(best[:count])
+        if found is not None and len(found) < len(best):
+            best = list(found)
+            break
+    width = max(1, len(best) // 2)
     while width:
         at = 0
         while at < len(best) and tries:

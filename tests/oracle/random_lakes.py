@@ -91,8 +91,16 @@ def random_lake(seed: int) -> RandomLake:
     first = _table(draws, "t0", pools, ((draws.choice(SURE),), families[1]), is_fact=True, is_sure=True)
     rest = [_table(draws, f"t{at}", pools, families, is_fact=at < facts) for at in range(1, count - 1)]
     key = first.kinds[first.sorted_by]
-    last = _table(draws, f"t{count - 1}", pools, ((key,), families[1]), is_fact=False, is_sure=True)
+    last = _table(draws, f"t{count - 1}", _half_as(first, pools), ((key,), families[1]), is_fact=False, is_sure=True)
     return RandomLake((first, *rest, last), pools)
+
+
+def _half_as(table: Table, pools: Mapping[str, Sequence[Any]]) -> Mapping[str, Sequence[Any]]:
+    """Pools with half of the clustered values of a table, and a few that it has not."""
+    kind = table.kinds[table.sorted_by]
+    own = table.rows.column(table.sorted_by).unique().drop_null().to_pylist()
+    others = [each for each in pools[kind] if each not in own]
+    return {**pools, kind: [*own[::2], *others[:3]]}
 
 
 def _pools(draws: Draws) -> dict[str, list[Any]]:
@@ -138,8 +146,7 @@ def _table(
     columns = {"id": "int", **dict(zip(names, kinds, strict=True))}
     values = {each: _values(draws, pools[kind], count, kind) for each, kind in columns.items() if each != "id"}
     if is_sure:
-        # What a NULL-safe equality matches beside values is in both.
-        values[names[0]][::5] = [None] * len(values[names[0]][::5])
+        values[names[0]] = _keys(draws, pools[kinds[0]], count)
     order = list(range(count))
     if sorted_by:
         order.sort(key=lambda at: sort_key(values[sorted_by][at]))
@@ -164,6 +171,12 @@ def _values(draws: Draws, pool: Sequence[Any], count: int, kind: str) -> list[An
     # Few of the values, so that some of the other tables' keys are missing here.
     own = draws.sample(pool, len(pool) if kind == "flag" else max(3, len(pool) * 2 // 3))
     return [None if draws.chance(nulls) else draws.choice(own) for _ in range(count)]
+
+
+def _keys(draws: Draws, pool: Sequence[Any], count: int) -> list[Any]:
+    """Values of which tables share some, and NULL, which a NULL-safe equality matches beside these."""
+    own = draws.sample(pool, max(8, len(pool) * 2 // 3))
+    return [None if at % 5 == 0 else draws.choice(own) for at in range(count)]
 
 
 def sort_key(value: Any) -> Any:

@@ -19,6 +19,8 @@ from tests.oracle.random_values import comparison, is_probed, literal, predicate
 
 SPARKS_BLOOM = "spark.sql.optimizer.runtime.bloomFilter.creationSideThreshold"
 
+FEW_SHARED = 3
+
 
 @dataclass(frozen=True, slots=True)
 class Query:
@@ -53,7 +55,7 @@ def random_query(lake: RandomLake, draws: Draws) -> Query:
 
 
 def _prunable(lake: RandomLake) -> list[tuple[Table, Table, str]]:
-    """Clustered tables of several files, each with a smaller one and a column of it that is like the clustered one."""
+    """Clustered tables of several files, each with a smaller one and a column of it that has some of the values."""
     return [
         (fact, dim, key)
         for fact in lake.tables
@@ -61,8 +63,16 @@ def _prunable(lake: RandomLake) -> list[tuple[Table, Table, str]]:
         for dim in lake.tables
         if dim is not fact and 0 < len(dim.rows) <= len(fact.rows) // 2
         for key, kind in dim.kinds.items()
-        if is_probed(fact.kinds[fact.sorted_by], kind)
+        if is_probed(fact.kinds[fact.sorted_by], kind) and _share_some(fact, dim, key)
     ]
+
+
+def _share_some(fact: Table, dim: Table, key: str) -> bool:
+    """True where rows of both find partners, and others of the clustered table none."""
+    values, keys = (
+        set(table.rows.column(name).to_pylist()) - {None} for table, name in ((fact, fact.sorted_by), (dim, key))
+    )
+    return len(values & keys) >= FEW_SHARED and not values <= keys
 
 
 def _is_sure(dim: Table, key: str) -> bool:

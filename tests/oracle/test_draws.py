@@ -12,7 +12,7 @@ from tests.oracle.random_queries import Query, random_query
 from tests.oracle.reproductions import TRIES, Failure, shown, smaller
 
 SEED = 1
-FAULTS = (" LIMIT ", " OVER (", " UNION ALL ", " IS NOT DISTINCT FROM ", "LEFT JOIN")
+FAULTS = (" LIMIT ", " OVER (", " IS NOT DISTINCT FROM ", " GROUP BY ")
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +41,7 @@ def test_the_smaller_query_is_small_and_holds_the_fault(lake, fault):
     found = failure(lake, fault)
     small = smaller(found, lake, problem_of(fault))
     assert fault in small.sql
-    assert len(small.sql) < len(found.query.sql) / 2
-    assert small.sql.count("SELECT") <= 10
+    assert small.sql.count("SELECT") <= 10 < found.query.sql.count("SELECT")
 
 
 def test_what_is_printed_runs_the_query_again_and_names_its_tables_alone(lake):
