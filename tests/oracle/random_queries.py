@@ -177,8 +177,7 @@ class _Queries:
         is_null_safe = self.draws.chance(30)
         if self.draws.chance(70):
             # The rows without a key stay where NULL matches NULL.
-            tested = [each for each in right.columns if not is_null_safe or each is not other]
-            where = comparison(self.draws, self.lake.pools, *self.draws.choice(_tested(tested)))
+            where = self._some_of(dim, right.columns, but=key if is_null_safe else "")
             right = replace(right, sql=f"SELECT {right.names} FROM {self.ops.source(right)} WHERE {where}")
         else:
             is_sure = False
@@ -199,7 +198,7 @@ class _Queries:
         key = quoted(key)
         facts = [Column(f"f.{quoted(name)}", kind) for name, kind in fact.kinds.items()]
         dims = [Column(f"d.{quoted(name)}", kind) for name, kind in dim.kinds.items()]
-        where = comparison(self.draws, self.lake.pools, *self.draws.choice(_tested(dims)))
+        where = self._some_of(dim, dims)
         on = f"f.{quoted(fact.sorted_by)} = d.{key}"
         form = self.draws.choice(("JOIN", "LEFT", "EXISTS", "IN", "GROUP"))
         shown, both = self._renamed(facts), self._renamed((*facts, *dims))
@@ -222,6 +221,18 @@ class _Queries:
         self.joins.compares = True
         self.joins.musts.append(Must(fact, keys, is_sure=True, is_exact=True))
         return sql
+
+    def _some_of(self, table: Table, columns: Sequence[Column], but: str = "") -> str:
+        """A comparison of one of a table's columns, but for one, with values that it has."""
+        # Of the other kinds Spark may know that a test leaves out nothing.
+        tested = [
+            (name, each)
+            for name, each in zip(table.kinds, columns, strict=True)
+            if each.kind not in ("small", "flag") and name != but
+        ]
+        name, column = self.draws.choice(tested)
+        own = table.rows.column(name).drop_null().unique().to_pylist() or self.lake.pools[column.kind]
+        return comparison(self.draws, {**self.lake.pools, column.kind: own}, column.name, column.kind)
 
     def _renamed(self, columns: Sequence[Column]) -> str:
         return ", ".join(f"{each.name} AS {self.ops.name('c')}" for each in columns)
@@ -304,11 +315,6 @@ class _Queries:
         kinds = [max(a.kind, b.kind, key=_width) for a, b in zip(left, right, strict=True)]
         columns = tuple(replace(each, kind=its) for each, its in zip(left, kinds, strict=True))
         return Relation(sql, columns, relation.rows + other.rows)
-
-
-def _tested(columns: Sequence[Column]) -> list[tuple[str, str]]:
-    """Columns for a comparison; of the other kinds Spark may know that it leaves out nothing."""
-    return [(each.name, each.kind) for each in columns if each.kind not in ("small", "flag")]
 
 
 def _width(kind: str) -> int:

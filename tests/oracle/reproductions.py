@@ -23,15 +23,22 @@ class Failure:
     error: Exception
     taken: Sequence[int]
 
+    def __str__(self) -> str:
+        return "\n".join(
+            (
+                f"{type(self.error).__name__}: {str(self.error)[:1500]}",
+                f"again: {self.again} pytest tests/oracle/test_random_queries.py",
+                f"query: {self.query}",
+            )
+        )
+
 
 def shown(failure: Failure, lake: RandomLake, problem: Callable[[Query], Exception | None]) -> str:
     """The text for people; `problem` says what is wrong with a query, None where nothing is."""
     small = smaller(failure, lake, problem)
     tables = [each for each in lake.tables if mentions(small.sql, each)]
     lines = [
-        f"{type(failure.error).__name__}: {str(failure.error)[:1500]}",
-        f"again: {failure.again} pytest tests/oracle/test_random_queries.py",
-        f"query: {failure.query}",
+        str(failure),
         f"smaller: {small}",
         f"which says: {str(problem(small))[:1500]}",
         *map(repr, tables),

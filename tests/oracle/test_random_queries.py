@@ -36,6 +36,7 @@ from tests.oracle.reproductions import Failure, shown
 pytestmark = pytest.mark.spark
 
 QUERIES = int(os.environ.get("SCANPRUNE_QUERIES", "40"))
+MADE_SMALLER = 3
 # Whoever has one of these has met trouble, and answers without pruning.
 TROUBLE = {
     ReasonCode.PRUNING_FAILED,
@@ -77,10 +78,12 @@ def test_random_queries(spark, duck, tmp_path, seed):
             error = problem(both, query)
             if error is not None:
                 found = Failure(f"SCANPRUNE_SEEDS={seed} SCANPRUNE_QUERY={number}", query, error, draws.taken)
-                failures.append(shown(found, both.lake, partial(problem, both)))
+                # To make many smaller takes longer than it takes to mend what they have in common.
+                is_next = len(failures) >= MADE_SMALLER
+                failures.append(str(found) if is_next else shown(found, both.lake, partial(problem, both)))
     assert not failures, "\n\n".join(failures)
     # A query that is returned as it is passes every comparison of rows.
-    assert len(both.filtered) >= len(numbers()) // 3, f"only {len(both.filtered)} queries have a filter"
+    assert len(both.filtered) >= len(numbers()) // 5, f"only {len(both.filtered)} queries have a filter"
 
 
 @contextmanager
