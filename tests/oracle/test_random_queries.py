@@ -22,6 +22,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from connectors.columns import split_name
 from pruning import explain, prune, report
 from pruning.explanation import TableExplanation
 from pruning.reasons import ReasonCode
@@ -184,7 +185,7 @@ def files_kept_by_delta(lake: RandomLake, planned: TableExplanation) -> int:
     if planned.format != "delta":
         return 0
     (table,) = [each for each in lake.tables if each.name == planned.table.partition("#")[0]]
-    return files_without_values(table, {column for each in planned.filters for column in each.columns})
+    return files_without_values(table, {split_name(column)[0] for each in planned.filters for column in each.columns})
 
 
 def few(rows: Rows) -> str:
