@@ -177,7 +177,8 @@ class _Queries:
         is_null_safe = self.draws.chance(30)
         if self.draws.chance(70):
             # The rows without a key stay where NULL matches NULL.
-            where = self._some_of(dim, right.columns, but=key if is_null_safe else "")
+            tested, where = self._some_of(dim, right.columns, but=key if is_null_safe else "")
+            is_sure &= tested != key
             right = replace(right, sql=f"SELECT {right.names} FROM {self.ops.source(right)} WHERE {where}")
         else:
             is_sure = False
@@ -195,10 +196,10 @@ class _Queries:
 
     def plain(self, fact: Table, dim: Table, key: str) -> str:
         """A clustered table joined with a filtered smaller one."""
-        key = quoted(key)
+        name, key = key, quoted(key)
         facts = [Column(f"f.{quoted(name)}", kind) for name, kind in fact.kinds.items()]
         dims = [Column(f"d.{quoted(name)}", kind) for name, kind in dim.kinds.items()]
-        where = self._some_of(dim, dims)
+        tested, where = self._some_of(dim, dims)
         on = f"f.{quoted(fact.sorted_by)} = d.{key}"
         form = self.draws.choice(("JOIN", "LEFT", "EXISTS", "IN", "GROUP"))
         shown, both = self._renamed(facts), self._renamed((*facts, *dims))
@@ -219,11 +220,12 @@ class _Queries:
                 sql += f" ON {on} WHERE {where} GROUP BY {group}"
         keys = f"SELECT DISTINCT d.{key} FROM {dim.name} d WHERE {where}"
         self.joins.compares = True
-        self.joins.musts.append(Must(fact, keys, is_sure=True, is_exact=True))
+        # What is asked of a key Spark asks of its equal, too, which may leave nothing for a filter to skip.
+        self.joins.musts.append(Must(fact, keys, is_sure=tested != name, is_exact=tested != name))
         return sql
 
-    def _some_of(self, table: Table, columns: Sequence[Column], but: str = "") -> str:
-        """A comparison of one of a table's columns, but for one, with values that it has."""
+    def _some_of(self, table: Table, columns: Sequence[Column], but: str = "") -> tuple[str, str]:
+        """The name of one of a table's columns, but for one, and a comparison of it with values that it has."""
         # Of the other kinds Spark may know that a test leaves out nothing.
         tested = [
             (name, each)
@@ -232,7 +234,7 @@ class _Queries:
         ]
         name, column = self.draws.choice(tested)
         own = table.rows.column(name).drop_null().unique().to_pylist() or self.lake.pools[column.kind]
-        return comparison(self.draws, {**self.lake.pools, column.kind: own}, column.name, column.kind)
+        return name, comparison(self.draws, {**self.lake.pools, column.kind: own}, column.name, column.kind)
 
     def _renamed(self, columns: Sequence[Column]) -> str:
         return ", ".join(f"{each.name} AS {self.ops.name('c')}" for each in columns)
