@@ -206,8 +206,14 @@ def _unnamed(expression: Expression) -> Expression:
 
 def _groups(grouping: Sequence[Expression], outputs: Sequence[Expression]) -> dict[int, Expression]:
     keys = {each.column for each in grouping if each.kind == "AttributeReference"}
-    made = _by_output(outputs)
-    return {column: each for column, each in made.items() if each.kind == "AttributeReference" and each.column in keys}
+    return {column: each for column, each in _by_output(outputs).items() if _uncast(each).column in keys - {None}}
+
+
+def _uncast(expression: Expression) -> Expression:
+    """What is cast: the distinct keys of a join are brought to its type above the aggregate that finds them."""
+    while expression.kind == "Cast":
+        expression = expression.children[0]
+    return expression
 
 
 def _equal_columns(child: Node, keys: Collection[int | None]) -> dict[int, Expression]:

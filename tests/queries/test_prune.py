@@ -106,6 +106,12 @@ def test_a_query_without_joins_is_returned_as_it_is(spark, star):
     assert ((), ()) == (explain(df).tables, explain(df).feeds)
 
 
+def test_keys_of_groups_reach_the_scan_though_they_are_made_wider_above(pruned):
+    groups = "SELECT CAST(day AS bigint) AS k, count(*) AS sold FROM {sales} GROUP BY day"
+    _, result = pruned(f"SELECT g.* FROM ({groups}) g JOIN {{days}} d ON g.k = d.day WHERE month = 2")
+    assert {"sales": (2, 2, FILES)} == files(result)
+
+
 def test_scans_below_the_gate_are_left_alone(pruned):
     df, result = pruned("SELECT s.* FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month = 2", PruningOptions())
     assert df is result
