@@ -24,6 +24,7 @@ from benchmarks.tpcds_answers import disagreement, disagreement_beyond_ties
 from benchmarks.tpcds_workload import Answer, Query, by_spark, duckdb_tables, queries, spark_tables
 from connectors.cli import default_folder
 from connectors.leaf_sizes import leaf_sizes
+from connectors.plan_metadata import PlanMetadata
 from connectors.plan_reader import SparkPlan
 from connectors.session import COUNTABLE, spark_session
 from pruning import PruningOptions, prune, report
@@ -107,11 +108,12 @@ def _verdict(duck: duckdb.DuckDBPyConnection, query: Query, stock: Answer, prune
 
 def _filters(df: DataFrame, options: PruningOptions) -> Mapping[str, int]:
     plan = SparkPlan.of(df)
+    few = PlanMetadata(plan, options).has_few_keys
     found: dict[str, int] = {}
     for name, equivalence in (("_alone", False), ("", True)):
         graph = JoinGraph.of(plan.root, equivalence=equivalence)
         sizes, files = leaf_sizes(plan, graph)
-        filters = FilterPlan.before_builds(graph, Sizes(sizes, files, ()), options)
+        filters = FilterPlan.before_builds(graph, Sizes(sizes, files, (), has_few_keys=few), options)
         found["scans"] = len(graph.relations)
         found[f"reached{name}"] = len({(*edge.source.id, at.relation.at, at.column) for edge, at in _reached(graph)})
         found[f"filters{name}"] = sum(map(len, filters.levels))

@@ -49,6 +49,7 @@ def abilities_of(
         must_be_exact=exact,
         widen=table.widened,
         file_only=frozenset(column.name for column in probes if not _reaches_row_groups(spark, column)),
+        pushes_blindly=not has_jvm(spark),
     )
 
 

@@ -10,7 +10,8 @@ from pruning.join_graph import JoinGraph
 from pruning.zones import filters_above
 
 _SIZES = "LeafSizes"
-# Spark's own guess is what ANALYZE once counted, or counts every partition of a path, or is scaled by a conf.
+# An index of Delta has been prepared with all conditions, and knows its size. Spark's own guess of a table is what
+# ANALYZE once counted, or counts every partition of a path, or is scaled by a conf.
 _SIZES_SOURCE = """
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
@@ -23,6 +24,7 @@ import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
+import org.apache.spark.sql.execution.datasources.PartitioningAwareFileIndex;
 import org.apache.spark.sql.types.StructType;
 
 public class LeafSizes {
@@ -56,8 +58,9 @@ public class LeafSizes {
             return leaf.stats().sizeInBytes().toString();
         }
         FileIndex index = relation(leaf).location();
-        boolean isKnown = conditions.isEmpty() && !(index instanceof CatalogFileIndex);
-        return Long.toString(isKnown ? index.sizeInBytes() : listed(index, conditions));
+        boolean isListed = index instanceof CatalogFileIndex
+            || index instanceof PartitioningAwareFileIndex && !conditions.isEmpty();
+        return Long.toString(isListed ? listed(index, conditions) : index.sizeInBytes());
     }
 
     private static long listed(FileIndex index, java.util.List conditions) {

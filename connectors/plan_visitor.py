@@ -11,16 +11,21 @@ from pyspark.sql import SparkSession
 from connectors.compiled import instance
 
 # Visits each node after its children and the plans of its subqueries, and may put others in their place.
-# A sum that is NULL where it overflows depends on the order of its rows, and its text does not show that it is one.
+# What depends on the order of rows, though the text of a plan does not show it: a sum that is NULL where it overflows,
+# which of several equal texts stands for their group or is the greatest, and which zero, if it becomes a text.
 # Spark's word for a hint that holds back hash joins alone is the one that leaves all other kinds of joins possible.
 _VISITOR = "PlanVisitor"
 _VISITOR_SOURCE = """
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.EvalMode$;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Max;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Min;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Sum;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.BROADCAST$;
 import org.apache.spark.sql.catalyst.plans.logical.HintInfo;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
@@ -29,9 +34,13 @@ import org.apache.spark.sql.catalyst.plans.logical.JoinHint$;
 import org.apache.spark.sql.catalyst.plans.logical.JoinStrategyHint;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.NO_BROADCAST_HASH$;
+import org.apache.spark.sql.catalyst.util.UnsafeRowUtils;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.DoubleType;
+import org.apache.spark.sql.types.FloatType;
+import org.apache.spark.sql.types.StringType;
 
 public class PlanVisitor extends scala.runtime.AbstractPartialFunction {
     private static final int DIGITS_OF_ANY_SUM = 28;
@@ -75,14 +84,16 @@ public class PlanVisitor extends scala.runtime.AbstractPartialFunction {
 
     private String described() {
         StringBuilder text = new StringBuilder();
+        boolean textOfFloats = makesTextOfFloats();
         for (int at = 0; at < nodes.size(); at++) {
             LogicalPlan node = (LogicalPlan) nodes.get(at);
             boolean isDeterministic = true;
             scala.collection.Iterator expressions = node.expressions().iterator();
             while (expressions.hasNext()) {
                 Expression expression = (Expression) expressions.next();
-                isDeterministic &= expression.deterministic() && !mayOverflowToNull(expression);
+                isDeterministic &= expression.deterministic() && !isByOrder(expression, textOfFloats);
             }
+            isDeterministic &= !(node instanceof Aggregate) || areSame(((Aggregate) node).groupingExpressions());
             text.append(node.getClass().getName()).append(isDeterministic ? " 1 " : " 0 ");
             text.append(java.net.URLEncoder.encode(table(node), java.nio.charset.StandardCharsets.UTF_8));
             scala.collection.Iterator output = node.output().iterator();
@@ -94,17 +105,54 @@ public class PlanVisitor extends scala.runtime.AbstractPartialFunction {
         return text.toString();
     }
 
-    private static boolean mayOverflowToNull(Expression expression) {
-        if (expression instanceof Sum && overflowsToNull((Sum) expression)) {
-            return true;
-        }
+    private static boolean isByOrder(Expression expression, boolean textOfFloats) {
+        boolean isIt = expression instanceof Sum && overflowsToNull((Sum) expression)
+            || (expression instanceof Max || expression instanceof Min)
+                && (!isSame(expression) || textOfFloats && isFloat(expression));
         scala.collection.Iterator children = expression.children().iterator();
-        while (children.hasNext()) {
-            if (mayOverflowToNull((Expression) children.next())) {
-                return true;
+        while (!isIt && children.hasNext()) {
+            isIt = isByOrder((Expression) children.next(), textOfFloats);
+        }
+        return isIt;
+    }
+
+    private static boolean isSame(Expression expression) {
+        return UnsafeRowUtils.isBinaryStable(expression.dataType());
+    }
+
+    private static boolean areSame(scala.collection.Seq keys) {
+        scala.collection.Iterator rest = keys.iterator();
+        while (rest.hasNext()) {
+            if (!isSame((Expression) rest.next())) {
+                return false;
             }
         }
-        return false;
+        return true;
+    }
+
+    private static boolean isFloat(Expression expression) {
+        return expression.dataType() instanceof DoubleType || expression.dataType() instanceof FloatType;
+    }
+
+    private boolean makesTextOfFloats() {
+        boolean found = false;
+        for (int at = 0; at < nodes.size() && !found; at++) {
+            scala.collection.Iterator expressions = ((LogicalPlan) nodes.get(at)).expressions().iterator();
+            while (!found && expressions.hasNext()) {
+                found = makesTextOfFloats((Expression) expressions.next());
+            }
+        }
+        return found;
+    }
+
+    private static boolean makesTextOfFloats(Expression expression) {
+        boolean found = expression instanceof Cast && expression.dataType() instanceof StringType
+            && isFloat(((Cast) expression).child());
+        scala.collection.Iterator children = expression.children().iterator();
+        while (!found && children.hasNext()) {
+            found = makesTextOfFloats((Expression) children.next());
+        }
+        return found;
     }
 
     private static boolean overflowsToNull(Sum sum) {

@@ -53,11 +53,10 @@ class UnlistedTable:
 
     def widened(self, column: str, ranges: RangeSet) -> RangeSet:  # noqa: ARG002 - all columns of a type are alike
         """Every value of types whose bounds or literals storage may cut short; else the same ranges."""
-        is_whole = ranges.type.is_integer or ranges.type.name == "date"
-        if self.format != "delta":
-            # The reader of Parquet files cuts a decimal's literal to the width of a file's numbers.
-            is_whole = ranges.type.name != "decimal"
-        return ranges if is_whole or ranges.is_none else RangeSet.all(ranges.type)
+        type_ = ranges.type
+        # The reader of Parquet files cuts a decimal's literal to the width of a file's numbers.
+        is_whole = type_.is_integer or type_.name == "date" if self.format == "delta" else type_.name != "decimal"
+        return ranges if is_whole or ranges.is_none else RangeSet.all(type_)
 
     def _whole(self, kind: ContainerKind, parents: IntArray | None) -> Containers:
         count = 1 if parents is None else len(parents)

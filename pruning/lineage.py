@@ -92,7 +92,8 @@ class _Walk:
             case Project(made=made) if made is not None:
                 yield from self._below(node, made.get(column), ReasonCode.COMPUTED)
             case Grouped(groups=groups) if groups is not None:
-                yield from self._below(node, groups.get(column), ReasonCode.NOT_GROUPED)
+                otherwise = ReasonCode.COMPUTED if column in groups else ReasonCode.NOT_GROUPED
+                yield from self._below(node, groups.get(column), otherwise)
             case Generate() if column in node.children[0].output:
                 yield from self.down(node.children[0], column)
             case Generate():

@@ -37,7 +37,7 @@ def plan_pushes(
     """At most `most` ranges a column, and why none. The column that skips most bytes is first, then what it leaves."""
     if not any(len(level) for level in levels):
         return (), ()
-    if not any(level.is_listed for level in levels):
+    if abilities.pushes_blindly and not any(level.is_listed for level in levels):
         return _blind_pushes(domains, abilities, min(most, _MOST_BLIND))
     left = [_weights(level) for level in levels]
     reasons: list[Reason] = []
@@ -70,15 +70,24 @@ def _blind_pushes(
     pushes: list[Push] = []
     for name, domain in domains.items():
         ranges = abilities.widen(name, domain.ranges).simplify(most)
-        if abilities.push_refusal is not None:
-            reasons.append(Reason(abilities.push_refusal, name))
-        elif domain.nan or domain.null:
-            reasons.append(Reason(ReasonCode.NAN_KEYS if domain.nan else ReasonCode.NULL_KEYS, name))
-        elif ranges.is_all:
-            reasons.append(Reason(ReasonCode.NO_STATISTICS, name))
+        refused = _why_not_pushed_blindly(name, domain, ranges, abilities)
+        if refused is not None:
+            reasons.append(refused)
         elif not domain.is_none:
             pushes.append(Push(name, ranges, 0, 0))
     return tuple(pushes), tuple(reasons)
+
+
+def _why_not_pushed_blindly(name: str, domain: Domain, ranges: RangeSet, abilities: ScanAbilities) -> Reason | None:
+    if domain.is_none:
+        return None
+    if abilities.push_refusal is not None:
+        return Reason(abilities.push_refusal, name)
+    if domain.nan or domain.null:
+        return Reason(ReasonCode.NAN_KEYS if domain.nan else ReasonCode.NULL_KEYS, name)
+    if name in abilities.file_only:
+        return Reason(ReasonCode.NO_READER_FILTER, name)
+    return Reason(ReasonCode.NO_STATISTICS, name) if ranges.is_all else None
 
 
 def _weights(level: Containers) -> IntArray:

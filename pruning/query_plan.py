@@ -105,9 +105,10 @@ class Filter(Node):
 class Grouped(Node):
     """Rows that depend on those of one group of its child alone: aggregates, windows.
 
-    `groups` maps the output columns that are constant in a group, and equal to the child's, to the child's. The
-    others are `order_free` where they and the choice of rows depend on the set of rows of a group, not on the order
-    in which these arrive, as those of `first`, `row_number` among ties, and sums of doubles do.
+    `groups` maps the output columns that are made of one of the child's that is constant in a group, be it the very
+    column or a cast of it, to what makes them. The others are `order_free` where they and the choice of rows depend on
+    the set of rows of a group, not on the order in which these arrive, as those of `first`, `row_number` among ties,
+    and sums of doubles do.
     """
 
     groups: Mapping[int, Expression] | None = None

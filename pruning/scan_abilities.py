@@ -19,6 +19,7 @@ class ScanAbilities:
     - `must_be_exact`: the caller asked for the semijoin, without false positives
     - `widen`: a column, ranges -> ranges under which storage, that compares bounds as stored, skips soundly
     - `file_only`: columns on which the reader of files takes no predicate, so that it skips none of their row groups
+    - `pushes_blindly`: no file can be known, so that ranges are pushed though nothing tells what they skip
     """
 
     names_files: bool
@@ -27,3 +28,4 @@ class ScanAbilities:
     must_be_exact: bool
     widen: Callable[[str, RangeSet], RangeSet]
     file_only: frozenset[str] = frozenset()
+    pushes_blindly: bool = False

@@ -85,3 +85,13 @@ def test_of_a_delta_table_only_files_that_its_statistics_leave_count(spark, tmp_
     df = spark.read.format("delta").load(folder)
     assert [size_of(folder)] == sizes(df)
     assert size_of(folder) // 5 < sizes(df.where("amount < 10"))[0] < size_of(folder) // 3
+
+
+def test_of_a_partitioned_delta_table_its_statistics_count_beside_its_partitions(spark, tmp_path):
+    folder = str(tmp_path / "facts")
+    facts = spark.range(0, 4000, 1, 1).selectExpr("id AS amount", "id % 2 AS month").repartitionByRange(8, "amount")
+    facts.write.partitionBy("month").format("delta").save(folder)
+    df = spark.read.format("delta").load(folder)
+    assert [size_of(f"{folder}/month=1")] == sizes(df.where("month = 1"))
+    (one,) = sizes(df.where("month = 1 AND amount < 10"))
+    assert one in {each.stat().st_size for each in Path(folder, "month=1").glob("*.parquet")}

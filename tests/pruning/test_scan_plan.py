@@ -245,12 +245,13 @@ def test_row_groups_whose_reader_takes_no_predicate_are_kept(hidden, kept, codes
     assert codes == [reason.code for reason in plan.reasons]
 
 
+BLIND = replace(DELTA, pushes_blindly=True)
 UNLISTED = replace(files([(None, None)]), columns={}, is_listed=False)
 
 
 def test_where_no_file_is_known_the_widest_gaps_are_left_out():
     pairs = [(1000 * at * at, 1000 * at * at + 5) for at in range(1, 10)]
-    plan = plan_scan(UNLISTED, None, [keys(*(each for pair in pairs for each in pair))], DELTA, OPTIONS)
+    plan = plan_scan(UNLISTED, None, [keys(*(each for pair in pairs for each in pair))], BLIND, OPTIONS)
     (push,) = plan.pushes
     assert [(1000, 4005), *pairs[2:]] == list(zip(push.ranges.lows.tolist(), push.ranges.highs.tolist(), strict=True))
     assert plan.files.kept.all()
@@ -259,11 +260,19 @@ def test_where_no_file_is_known_the_widest_gaps_are_left_out():
 @pytest.mark.parametrize(
     ("abilities", "code"),
     [
-        (replace(DELTA, push_refusal=ReasonCode.NOT_VECTORISED), ReasonCode.NOT_VECTORISED),
-        (replace(DELTA, widen=lambda _, ranges: RangeSet.all(ranges.type)), ReasonCode.NO_STATISTICS),
+        (DELTA, ReasonCode.NO_STATISTICS),
+        (replace(BLIND, push_refusal=ReasonCode.NOT_VECTORISED), ReasonCode.NOT_VECTORISED),
+        (replace(BLIND, file_only=frozenset("k")), ReasonCode.NO_READER_FILTER),
+        (replace(BLIND, widen=lambda _, ranges: RangeSet.all(ranges.type)), ReasonCode.NO_STATISTICS),
     ],
 )
 def test_what_storage_cannot_compare_is_not_pushed_where_no_file_is_known(abilities, code):
     plan = plan_scan(UNLISTED, None, [keys(1, 9)], abilities, OPTIONS)
     assert () == plan.pushes
     assert code in {each.code for each in plan.reasons}
+
+
+def test_without_keys_nothing_is_pushed_or_refused_where_no_file_is_known():
+    plan = plan_scan(UNLISTED, None, [keys()], replace(BLIND, push_refusal=ReasonCode.NOT_VECTORISED), OPTIONS)
+    assert ((), ()) == (plan.pushes, plan.reasons)
+    assert not plan.files.kept.any()
