@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from benchmarks.process_tree import below, bytes_read, is_accounted
 from connectors import status_store
 
 
@@ -54,32 +54,6 @@ def _ids(scala_set: object) -> Iterator[int]:
 def _bytes_read() -> dict[int, int] | None:
     """Bytes by process: Spark's Java and the Python workers below it."""
     java = SparkContext._gateway.proc.pid  # type: ignore[union-attr]  # noqa: SLF001
-    if not Path("/proc/self/io").exists():
+    if not is_accounted():
         return None
-    parents = dict(_parents())
-    return {process: size for process in parents if _is_below(process, java, parents) and (size := _rchar(process))}
-
-
-def _parents() -> Iterator[tuple[int, int]]:
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                # The program's name, in parentheses, may hold anything.
-                fields = (folder / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-            except OSError:
-                continue
-            yield int(folder.name), int(fields[1])
-
-
-def _is_below(process: int, ancestor: int, parents: dict[int, int]) -> bool:
-    while process in parents and process != ancestor:
-        process = parents[process]
-    return process == ancestor
-
-
-def _rchar(process: int) -> int:
-    try:
-        first = Path("/proc", str(process), "io").read_text(encoding="utf-8").splitlines()[0]
-    except OSError:
-        return 0
-    return int(first.partition(":")[2])
+    return {process: size for process in below(java) if (size := bytes_read(process))}

@@ -8,6 +8,10 @@ their columns:
 - a decimal of scale s beside a double: DuckDB divides and averages decimals as doubles, of which Spark keeps s digits.
   They differ by at most half of the last digit (by more where `ROUNDED_TWICE` says why), beside the double's own error
 - two doubles: equal but for the double's own error, since sums of doubles depend on the order of their rows
+
+Other engines have types of their own for averages and quotients. By the `lenient_rule()`, doubles and decimals of
+different scales are equal where they differ by no more than the last digit of the coarser decimal, or by a
+thousand-millionth of their size; all else is equal by `==`.
 """
 
 from __future__ import annotations
@@ -34,27 +38,25 @@ _PLAIN_ITEM = re.compile(r"(?:\w+\.)?(\w+)(?:\s+(?:ASC|DESC))?(?:\s+NULLS\s+(?:F
 
 Row = tuple[Any, ...]
 Same = Callable[[Any, Any], bool]
+# How values of two types are compared; None for by `==`.
+Rule = Callable[[str, str], "Same | None"]
+_LENIENT_ERROR = Decimal("1e-9")
 
 
 def disagreement(query: Query, duck: duckdb.DuckDBPyConnection, stock: Answer, pruned: Answer) -> str:
     """How the three answers to a query differ; empty where they do not."""
-    digits = _digits(query)
-    return _difference("pruned", pruned, "stock", stock, digits) or _difference(
-        "stock", stock, "DuckDB", by_duckdb(duck, query.text), digits
+    rule = spark_rule(query)
+    return difference("pruned", pruned, "stock", stock, rule) or difference(
+        "stock", stock, "DuckDB", by_duckdb(duck, query.text), rule
     )
 
 
 def disagreement_beyond_ties(query: Query, duck: duckdb.DuckDBPyConnection, stock: Answer, pruned: Answer) -> str:
     """How they differ in more than which rows of a tie a LIMIT lets through; empty where they do not."""
-    digits, whole = _digits(query), by_duckdb(duck, query.unlimited)
-    expected = len(whole.rows) if query.limit is None else min(query.limit, len(whole.rows))
-    for name, answer in (("stock", stock), ("pruned", pruned)):
-        if len(answer.rows) != expected:
-            return f"{name}: {len(answer.rows)} rows, expected {expected}"
-        left, _ = _unmatched(answer, whole, digits)
-        if left:
-            return f"{name}: {len(left)} rows that the whole answer has not: {_few(left)}"
-    return ""
+    whole = by_duckdb(duck, query.unlimited)
+    return difference_beyond_ties("stock", stock, whole, query.limit, spark_rule(query)) or difference_beyond_ties(
+        "pruned", pruned, whole, query.limit, spark_rule(query)
+    )
 
 
 def disorder(query: Query, columns: Sequence[str], stock: Answer, pruned: Answer) -> str:
@@ -103,27 +105,62 @@ def _order_items(text: str) -> list[str]:
     return [each.strip() for each in items] if _ORDER_BY.search(text) else []
 
 
-def _digits(query: Query) -> Decimal:
-    return ROUNDED_TWICE[query.number][0] if query.number in ROUNDED_TWICE else Decimal("0.5")
-
-
-def _difference(name: str, spark: Answer, other_name: str, other: Answer, digits: Decimal) -> str:
-    left, unmatched = _unmatched(spark, other, digits)
+def difference(name: str, answer: Answer, other_name: str, other: Answer, rule: Rule) -> str:
+    """How two answers differ; empty where they do not."""
+    left, unmatched = _unmatched(answer, other, rule)
     if not left and not unmatched:
         return ""
     return f"{len(left)} rows of {name} alone: {_few(left)}; {len(unmatched)} of {other_name} alone: {_few(unmatched)}"
 
 
-def _unmatched(spark: Answer, other: Answer, digits: Decimal) -> tuple[list[Row], list[Row]]:
+def difference_beyond_ties(name: str, answer: Answer, whole: Answer, limit: int | None, rule: Rule) -> str:
+    """How an answer is more than any `limit` rows of the whole one; empty where it is not."""
+    expected = len(whole.rows) if limit is None else min(limit, len(whole.rows))
+    if len(answer.rows) != expected:
+        return f"{name}: {len(answer.rows)} rows, expected {expected}"
+    left, _ = _unmatched(answer, whole, rule)
+    return f"{name}: {len(left)} rows that the whole answer has not: {_few(left)}" if left else ""
+
+
+def spark_rule(query: Query) -> Rule:
+    """How Spark's values are compared with Spark's own or DuckDB's."""
+    digits = ROUNDED_TWICE[query.number][0] if query.number in ROUNDED_TWICE else Decimal("0.5")
+    return lambda spark, other: _rule(spark, other, digits)
+
+
+def lenient_rule(first: str, second: str) -> Same | None:
+    """How values of engines are compared that have types of their own for averages and quotients."""
+    scales = (_scale(first), _scale(second))
+    if None in scales or (scales[0] == scales[1] != math.inf):
+        return None
+    digits = [scale for scale in scales if scale is not None and 0 < scale < math.inf]
+    return _within(Decimal(1).scaleb(-int(min(digits))) if digits else Decimal(0))
+
+
+def _scale(type_: str) -> float | None:
+    """Digits behind the point, of a double endlessly many; None for what is no number."""
+    name, _, parameters = type_.lower().rstrip(")").partition("(")
+    match name:
+        case "decimal":
+            return int(parameters.rpartition(",")[2])
+        case "double" | "float":
+            return math.inf
+        case "tinyint" | "smallint" | "int" | "integer" | "bigint" | "hugeint":
+            return 0
+        case _:
+            return None
+
+
+def _unmatched(answer: Answer, other: Answer, rule: Rule) -> tuple[list[Row], list[Row]]:
     """The rows of each answer that have no partner in the other."""
-    rules = [_rule(*pair, digits) for pair in zip(spark.types, other.types, strict=True)]
-    exact = [at for at, rule in enumerate(rules) if rule is None]
-    near = [(at, rule) for at, rule in enumerate(rules) if rule is not None]
+    rules = [rule(*pair) for pair in zip(answer.types, other.types, strict=True)]
+    exact = [at for at, same in enumerate(rules) if same is None]
+    near = [(at, same) for at, same in enumerate(rules) if same is not None]
     waiting: defaultdict[Row, list[Row]] = defaultdict(list)
     for row in _sorted(other.rows):
         waiting[_part(row, exact)].append(row)
     left = []
-    for row in _sorted(spark.rows):
+    for row in _sorted(answer.rows):
         candidates = waiting[_part(row, exact)]
         partner = next((each for each in candidates if _is_near(row, each, near)), None)
         if partner is None:
@@ -162,6 +199,16 @@ def _rounded_to(most: Decimal) -> Same:
         if rounded is None or exact is None:
             return rounded is exact
         return abs(rounded - Decimal(exact)) <= most + abs(Decimal(exact)) * Decimal(_DOUBLE_ERROR)
+
+    return same
+
+
+def _within(digit: Decimal) -> Same:
+    def same(first: Any, second: Any) -> bool:
+        if first is None or second is None:
+            return first is second
+        one, other = Decimal(first), Decimal(second)
+        return abs(one - other) <= max(digit, _LENIENT_ERROR * abs(other))
 
     return same
 

@@ -30,7 +30,7 @@ from connectors.session import COUNTABLE, spark_session
 from connectors.star_join import Lake, Run, StarJoin, run_pruned, run_stock
 
 # A fair rival has its own row filter wherever it can, not only from 10 GB on.
-_RIVAL = {
+RIVAL = {
     "spark.sql.optimizer.runtime.bloomFilter.enabled": "true",
     "spark.sql.optimizer.runtime.bloomFilter.applicationSideScanSizeThreshold": "0",
 }
@@ -59,7 +59,7 @@ class _Counted:
 def run(settings: Settings) -> list[dict[str, Any]]:
     """One entry for each join and format."""
     with tempfile.TemporaryDirectory() as logs:
-        spark = spark_session("scanprune benchmark: TPC-DS", conf={**COUNTABLE, **_RIVAL}, log=Path(logs, "spark.log"))
+        spark = spark_session("scanprune benchmark: TPC-DS", conf={**COUNTABLE, **RIVAL}, log=Path(logs, "spark.log"))
         try:
             with progress_bar(Console(stderr=True)) as progress:
                 return list(entries(spark, settings, default_folder(), progress))

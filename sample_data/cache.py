@@ -41,6 +41,11 @@ def cache_folder(folder: Path, manifest: Manifest, names: Iterable[str]) -> Iter
         yield
 
 
+def is_made(folder: Path, manifest: Manifest, names: Iterable[str]) -> bool:
+    """True where all of `names` are there, and `manifest` made them."""
+    return _read(folder) == dict(manifest) and all((folder / name).exists() for name in names)
+
+
 def remove_unfinished(folder: Path) -> None:
     """Removes what an interrupted process left half made; leaves alone what another process holds."""
     if not (folder / _LOCK).exists():

@@ -1,10 +1,13 @@
-"""TPC-DS tables laid out as a lakehouse would hold them: facts clustered by date in several files."""
+"""TPC-DS tables laid out as a lakehouse would hold them: facts clustered by date in several files.
+
+`layouts.py` has other ways to lay facts out, for comparison.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +34,15 @@ class Clustered:
     unique: tuple[str, str]
     files: int
 
+    @property
+    def item(self) -> str:
+        """Its column of items."""
+        return next(name for name in self.unique if name.endswith("_item_sk"))
+
+    def files_of(self, rows: int) -> int:
+        """The number of files for so many rows."""
+        return max(self.files, math.ceil(rows / ROWS_PER_FILE_AT_MOST))
+
 
 FACTS: Mapping[str, Clustered] = {
     "store_sales": Clustered("ss_sold_date_sk", ("ss_ticket_number", "ss_item_sk"), 24),
@@ -43,51 +55,63 @@ FACTS: Mapping[str, Clustered] = {
 }
 
 
+# Writes all rows of a fact to a folder that is not there, as a table of a format.
+WriteFact = Callable[[DataFrame, Clustered, str, Path], None]
+
+
 def write_delta(
     spark: SparkSession, source: TpcdsFiles, target: Path, progress: Progress = quiet
 ) -> Mapping[str, Path]:
     """The folder of each table as a Delta table below `target`, written where it is missing."""
-    return _write(spark, source, target, "delta", progress)
+    return write(spark, source, target, manifest(source, "delta"), write_clustered, progress)
 
 
 def write_parquet(
     spark: SparkSession, source: TpcdsFiles, target: Path, progress: Progress = quiet
 ) -> Mapping[str, Path]:
     """The folder of each table as Parquet files below `target`, written where it is missing."""
-    return _write(spark, source, target, "parquet", progress)
+    return write(spark, source, target, manifest(source, "parquet"), write_clustered, progress)
 
 
-def _write(
+def manifest(source: TpcdsFiles, table_format: Literal["delta", "parquet"]) -> Manifest:
+    """What tells tables of this source and format from others."""
+    return {**source.manifest, "format": table_format, "layout": _REVISION}
+
+
+def write(  # noqa: PLR0913, PLR0917
     spark: SparkSession,
     source: TpcdsFiles,
     target: Path,
-    table_format: Literal["delta", "parquet"],
-    progress: Progress,
+    made: Manifest,
+    write_fact: WriteFact,
+    progress: Progress = quiet,
 ) -> Mapping[str, Path]:
-    manifest: Manifest = {**source.manifest, "format": table_format, "layout": _REVISION}
+    """The folder of each table below `target`: facts as `write_fact` has them, dimensions as one file each."""
+    table_format = str(made["format"])
     folders = {table: target / table for table in source.paths}
-    with cache_folder(target, manifest, TABLES):
+    with cache_folder(target, made, TABLES):
         missing = {table: path for table, path in source.paths.items() if not folders[table].exists()}
         sizes = {table: path.stat().st_size for table, path in missing.items()}
         done = 0
         for table, path in missing.items():
             progress(f"Writing {table} as {table_format}", done / sum(sizes.values()))
             with made_whole(folders[table]) as unfinished:
-                _write_table(spark, spark.read.parquet(str(path)), FACTS.get(table), table_format, unfinished)
+                rows = spark.read.parquet(str(path))
+                if table in FACTS:
+                    write_fact(rows, FACTS[table], table_format, unfinished)
+                else:
+                    rows.coalesce(1).write.format(table_format).save(str(unfinished))
             done += sizes[table]
     progress(f"Tables written as {table_format}", 1.0)
     return folders
 
 
-def _write_table(
-    spark: SparkSession, rows: DataFrame, layout: Clustered | None, table_format: str, folder: Path
-) -> None:
-    if layout is None:
-        rows.coalesce(1).write.format(table_format).save(str(folder))
-        return
+def write_clustered(rows: DataFrame, layout: Clustered, table_format: str, folder: Path) -> None:
+    """A fact in files of whole days, in the order of days."""
+    spark = rows.sparkSession
     days = [(day, count) for day, count in rows.groupBy(layout.date).count().orderBy(layout.date).collect()]
     total = sum(count for _, count in days)
-    files = max(layout.files, math.ceil(total / ROWS_PER_FILE_AT_MOST))
+    files = layout.files_of(total)
     file_of_day = list(_file_of_day(days, total, files))
     small = spark.createDataFrame(file_of_day, f"day int, {_FILE} int")
     laid_out = (
@@ -97,7 +121,7 @@ def _write_table(
         .sortWithinPartitions(layout.date, *layout.unique)
         .select(*rows.columns)
     )
-    with _conf(spark, _ROWS_PER_GROUP, str(_rows_per_group(days, file_of_day))):
+    with row_groups_of(spark, _rows_per_group(days, file_of_day)):
         laid_out.write.format(table_format).save(str(folder))
 
 
@@ -118,7 +142,14 @@ def _rows_per_group(days: list[tuple[int | None, int]], file_of_day: list[tuple[
 
 
 @contextmanager
-def _conf(spark: SparkSession, name: str, value: str) -> Iterator[None]:
+def row_groups_of(spark: SparkSession, rows: int) -> Iterator[None]:
+    """Lets the writes inside cut row groups of so many rows."""
+    with conf(spark, _ROWS_PER_GROUP, str(rows)):
+        yield
+
+
+@contextmanager
+def conf(spark: SparkSession, name: str, value: str) -> Iterator[None]:
     """A setting for the writes inside; Delta takes no options of the Parquet writer."""
     previous = spark.conf.get(name, None)
     spark.conf.set(name, value)

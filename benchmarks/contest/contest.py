@@ -1,0 +1,153 @@
+"""Lets contenders answer the same queries over the same files by turns, and writes down what each one used."""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from benchmarks.contest.judge import TIES, Judge, judge
+from benchmarks.contest.place import Table
+from benchmarks.contest.pool import ENGINES, STRICT, Pool, pool
+from benchmarks.contest.ratios import with_ratios
+from benchmarks.contest.tables import tables
+from benchmarks.contest.worker import WorkerFailed
+from benchmarks.process_tree import Usage, is_accounted, reset_peaks, usage
+from benchmarks.resume import resumed
+from benchmarks.tpcds_workload import SELECTIVE, Query, queries
+from connectors.cli import default_folder
+from connectors.demo_view import progress_bar
+from pruning.errors import EnvironmentProblem
+from sample_data.cache import Progress, quiet
+from sample_data.layouts import LAYOUTS
+from sample_data.tpcds import generate
+
+CONTENDERS = tuple(ENGINES)
+_SEPARATOR = " "
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What is compared: each query runs `runs` times, and once before that, in at most `seconds`."""
+
+    scale: float
+    layouts: tuple[str, ...] = tuple(LAYOUTS)
+    numbers: tuple[int, ...] = SELECTIVE
+    contenders: tuple[str, ...] = CONTENDERS
+    runs: int = 3
+    seconds: float = 600.0
+
+    @property
+    def name(self) -> str:
+        """Of what measures the same, so that it may go on after an interruption."""
+        return f"contest-sf{self.scale:g}-{'-'.join(self.contenders)}-{self.runs}"
+
+
+FULL = Settings(1.0)
+QUICK = Settings(0.05, ("delta", "partitioned"), (20, 21, 96))
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One answer: its time, what it took of the machine, and how its rows are wrong ("" if they are not)."""
+
+    seconds: float
+    used: Usage
+    rows: int
+    differs: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """No answer, and why."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Contest:
+    """Engines, tables by layout, queries by name, and who says what is right."""
+
+    settings: Settings
+    pool: Pool
+    judge: Judge
+    tables: Mapping[str, Sequence[Table]]
+    queries: Mapping[str, Query]
+
+    def rows(self, layout: str, query: Query) -> list[dict[str, Any]]:
+        """A row for each contender."""
+        found: dict[str, list[Run | Failed]] = {name: [] for name in self.settings.contenders}
+        for _ in range(1 + self.settings.runs):
+            for name, runs in found.items():
+                # Who failed once has failed.
+                if not (runs and isinstance(runs[-1], Failed)):
+                    runs.append(self._run(layout, query, name))
+        head = {"scale": self.settings.scale, "layout": layout, "query": query.name}
+        return with_ratios([{**head, "contender": name, **_summary(runs)} for name, runs in found.items()])
+
+    def _run(self, layout: str, query: Query, contender: str) -> Run | Failed:
+        try:
+            worker = self.pool.worker(contender, layout, self.tables[layout])
+            reset_peaks(worker.process)
+            before = usage(worker.process)
+            seconds = worker.answer(contender, query.text)
+            used = usage(worker.process).since(before)
+            answer = worker.rows()
+        except WorkerFailed as error:
+            return Failed(str(error))
+        differs = self.judge.verdict(query, contender, answer, strict=contender in STRICT)
+        return Run(seconds, used, len(answer.rows), differs)
+
+
+def run(settings: Settings, folder: Path | None = None) -> list[dict[str, Any]]:
+    """A row for each layout, query and contender; goes on where an interrupted call with these settings was."""
+    if not is_accounted():
+        raise EnvironmentProblem("Cannot count what engines read: this needs Linux's /proc/<process>/io")
+    pairs = [f"{layout}{_SEPARATOR}q{number}" for layout in settings.layouts for number in settings.numbers]
+    with progress_bar(Console(stderr=True)) as progress, _contest(settings, folder or default_folder(), progress) as it:
+
+        def measure(pair: str) -> dict[str, Any]:
+            layout, name = pair.split(_SEPARATOR)
+            progress(f"{name}, {layout}", pairs.index(pair) / len(pairs))
+            return {"rows": it.rows(layout, it.queries[name])}
+
+        return [row for found in resumed(settings.name, pairs, measure) for row in found["rows"]]
+
+
+@contextmanager
+def _contest(settings: Settings, folder: Path, progress: Progress = quiet) -> Iterator[Contest]:
+    source = generate(settings.scale, folder, None, progress)
+    laid_out = {layout: tables(layout, source, folder) for layout in settings.layouts}
+    known = {each.name: each for each in queries()}
+    with (
+        tempfile.TemporaryDirectory() as logs,
+        judge(folder / f"judge-sf{settings.scale:g}", source) as found,
+        pool(Path(logs), settings.seconds) as workers,
+    ):
+        yield Contest(settings, workers, found, laid_out, known)
+
+
+def _summary(runs: Sequence[Run | Failed]) -> dict[str, Any]:
+    """Medians of the timed runs; bytes of the last one, which reads no class of Java's for the first time."""
+    if isinstance(runs[-1], Failed):
+        return {"failed": runs[-1].why}
+    counted = [each for each in runs if isinstance(each, Run)]
+    timed = counted[1:]
+    wrong = next((each.differs for each in counted if each.differs not in {"", TIES}), "")
+    return {
+        "seconds": statistics.median(each.seconds for each in timed),
+        "seconds_least": min(each.seconds for each in timed),
+        "seconds_most": max(each.seconds for each in timed),
+        "bytes": timed[-1].used.bytes_read,
+        "cpu_seconds": statistics.median(each.used.cpu_seconds for each in timed),
+        "peak_bytes": max(each.used.peak_bytes for each in timed),
+        "rows": timed[-1].rows,
+        "rows_equal": not wrong,
+        "differs": wrong or next((each.differs for each in counted if each.differs), ""),
+    }

@@ -1,0 +1,90 @@
+"""DataFusion as a contender, with every filter pushed down to the Parquet files and columns read late."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+import pyarrow as pa
+from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext
+
+from benchmarks.contest.place import Table
+from benchmarks.contest.protocol import Unsupported, reason, serve
+from benchmarks.tpcds_workload import Answer
+
+# As many threads as Spark has, and as much memory.
+_PARTITIONS, _MEMORY = 2, 4 << 30
+CONFIG: Mapping[str, str] = MappingProxyType(
+    {
+        "datafusion.execution.parquet.pushdown_filters": "true",
+        "datafusion.execution.parquet.reorder_filters": "true",
+        "datafusion.execution.parquet.pruning": "true",
+        "datafusion.execution.parquet.enable_page_index": "true",
+        "datafusion.execution.parquet.bloom_filter_on_read": "true",
+        "datafusion.optimizer.enable_dynamic_filter_pushdown": "true",
+    }
+)
+# Names of types as Spark has them.
+_TYPES = MappingProxyType(
+    {
+        **dict.fromkeys((pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint32(), pa.uint64()), "bigint"),
+        **dict.fromkeys((pa.string(), pa.large_string(), pa.string_view()), "string"),
+        pa.float32(): "double",
+        pa.float64(): "double",
+        pa.date32(): "date",
+    }
+)
+
+
+class DatafusionEngine:
+    """Reads the folder of each table; that it holds no file besides the table's own is checked by Spark's engine."""
+
+    def __init__(self) -> None:
+        self._context = SessionContext()
+
+    def tables(self, tables: Sequence[Table]) -> None:
+        """Tables in a session of their own."""
+        config = SessionConfig(dict(CONFIG)).with_target_partitions(_PARTITIONS)
+        self._context = SessionContext(config, RuntimeEnvBuilder().with_disk_manager_os().with_fair_spill_pool(_MEMORY))
+        for each in tables:
+            _register(self._context, each)
+
+    def answer(self, contender: str, query: str) -> Answer:  # noqa: ARG002 - it is one contender
+        """All rows."""
+        try:
+            found = self._context.sql(query).to_arrow_table()
+        except Exception as error:
+            raise self._refusal(query) or error from error
+        columns = [column.to_pylist() for column in found.columns]
+        return Answer(tuple(map(_type, found.schema.types)), tuple(zip(*columns, strict=True)))
+
+    def _refusal(self, query: str) -> Unsupported | None:
+        """Why it cannot plan a query, if it cannot."""
+        try:
+            self._context.sql(query).execution_plan()
+        except Exception as error:  # noqa: BLE001 - Rust's errors have no class of their own
+            return Unsupported(reason(error))
+        return None
+
+
+def _register(context: SessionContext, table: Table) -> None:
+    if not table.partition:
+        context.register_parquet(table.name, table.folder)
+        return
+    # It reads no NULL from a folder's name into an int. Partitions are skipped through this view all the same.
+    files = f"{table.name}_files"
+    context.register_parquet(files, table.folder, table_partition_cols=[(table.partition, pa.string())])
+    columns = [f'"{field.name}"' for field in context.table(files).schema() if field.name != table.partition]
+    date = f'TRY_CAST("{table.partition}" AS INT) AS "{table.partition}"'
+    context.sql(f'CREATE VIEW "{table.name}" AS SELECT {", ".join([*columns, date])} FROM "{files}"')
+
+
+def _type(type_: pa.DataType) -> str:
+    if pa.types.is_decimal(type_):
+        return f"decimal({type_.precision},{type_.scale})"
+    return _TYPES.get(type_, str(type_))
+
+
+if __name__ == "__main__":
+    sys.exit(serve(DatafusionEngine))

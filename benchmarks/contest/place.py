@@ -1,0 +1,65 @@
+"""Where tables of a contest live, and of which files they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import PurePosixPath
+from typing import Any
+
+from pyarrow import fs
+
+_HIDDEN = ("_", ".")
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table as every engine gets it: its folder, for those with a log its format, and all of its files.
+
+    `partition` is the column whose values are names of folders, "" for none; it is an int.
+    """
+
+    name: str
+    folder: str
+    format: str
+    files: tuple[str, ...]
+    partition: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """As `of_json()` reads it."""
+        return asdict(self)
+
+    @staticmethod
+    def of_json(found: Mapping[str, Any]) -> Table:
+        """The table that `to_json()` told."""
+        return Table(**{**found, "files": tuple(found["files"])})
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A folder of a file system; `prefix` is what engines put before its paths, such as `s3a://`."""
+
+    root: str
+    prefix: str = ""
+    filesystem: fs.FileSystem = field(default_factory=fs.LocalFileSystem)
+
+    def table(self, folder: str, name: str, table_format: str) -> Table:
+        """The table of this name in a folder. `ValueError` if it has no file."""
+        path = f"{self.root}/{folder}/{name}"
+        files = sorted(self._data_files(path))
+        if not files:
+            raise ValueError(f"Cannot read table {name!r}: no Parquet file below {path!r}")
+        partitions = {part.partition("=")[0] for part in PurePosixPath(files[0]).parts if "=" in part}
+        return Table(
+            name,
+            self.prefix + path,
+            table_format,
+            tuple(self.prefix + each for each in files),
+            next(iter(partitions), ""),
+        )
+
+    def _data_files(self, path: str) -> Iterator[str]:
+        for each in self.filesystem.get_file_info(fs.FileSelector(path, recursive=True)):
+            inside = each.path.removeprefix(path).strip("/").split("/")
+            if each.extension == "parquet" and not any(part.startswith(_HIDDEN) for part in inside):
+                yield each.path

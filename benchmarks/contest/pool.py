@@ -1,0 +1,65 @@
+"""The engines of a contest, each in a process that is started when it is first needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from benchmarks.contest.place import Table
+from benchmarks.contest.worker import Worker
+
+_SPARK = "benchmarks.contest.spark_engine"
+# The engine of each contender; those of one engine share its process.
+ENGINES: Mapping[str, str] = MappingProxyType(
+    {
+        "pruned": _SPARK,
+        "stock": _SPARK,
+        "duckdb": "benchmarks.contest.duckdb_engine",
+        "datafusion": "benchmarks.contest.datafusion_engine",
+    }
+)
+STRICT = frozenset({"pruned", "stock"})
+
+
+@dataclass(slots=True)
+class _Running:
+    worker: Worker
+    layout: str = ""
+
+
+class Pool:
+    """Workers that know the tables of the layout they were last asked for; one that ended is started again."""
+
+    def __init__(self, logs: Path, seconds: float) -> None:
+        self._logs, self._seconds = logs, seconds
+        self._running: dict[str, _Running] = {}
+
+    def worker(self, contender: str, layout: str, tables: Sequence[Table]) -> Worker:
+        """The worker of a contender, ready to answer queries over these tables."""
+        engine = ENGINES[contender]
+        found = self._running.get(engine)
+        if found is None or not found.worker.is_alive():
+            log = self._logs / f"{engine.rpartition('.')[2]}.log"
+            found = self._running[engine] = _Running(Worker(engine, log, self._seconds))
+        if found.layout != layout:
+            found.worker.tables(tables)
+            found.layout = layout
+        return found.worker
+
+    def end(self) -> None:
+        """Ends all of them."""
+        for each in self._running.values():
+            each.worker.end()
+
+
+@contextmanager
+def pool(logs: Path, seconds: float) -> Iterator[Pool]:
+    """A pool whose workers end with the block; each query has so many seconds."""
+    found = Pool(logs, seconds)
+    try:
+        yield found
+    finally:
+        found.end()

@@ -1,0 +1,35 @@
+"""What a contest's numbers are beside each other's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+# The ratio's name, its numerator, and whose number is the denominator.
+_RATIOS = (
+    ("seconds_to_stock", "seconds", "stock"),
+    ("bytes_to_stock", "bytes", "stock"),
+    ("bytes_to_duckdb", "bytes", "duckdb"),
+    ("bytes_to_datafusion", "bytes", "datafusion"),
+)
+
+
+def with_ratios(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of one query, each with its ratios to the others: below 1 is less than these."""
+    of = {row["contender"]: row for row in rows}
+    return [{**row, **{name: _ratio(row, of.get(to, {}), field) for name, field, to in _RATIOS}} for row in rows]
+
+
+def _ratio(row: dict[str, Any], other: dict[str, Any], field: str) -> float | None:
+    return row[field] / other[field] if row.get(field) and other.get(field) else None
+
+
+def geometric_mean(values: Iterable[float | None]) -> float | None:
+    """Of the values that are known; None if none is.
+
+    >>> geometric_mean([1.0, 4.0, None])
+    2.0
+    """
+    known = [math.log(value) for value in values if value]
+    return math.exp(sum(known) / len(known)) if known else None

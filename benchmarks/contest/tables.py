@@ -1,0 +1,46 @@
+"""Makes the tables of a layout, in a process of its own: what that takes of memory is no contender's."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from benchmarks.contest.place import Place, Table
+from benchmarks.resume import ROOT
+from connectors.demo_view import progress_bar
+from connectors.session import spark_session
+from sample_data.layouts import LAYOUTS, folder_of, is_written, write_layout
+from sample_data.tpcds import TpcdsFiles, generate
+
+
+def tables(name: str, source: TpcdsFiles, folder: Path) -> Sequence[Table]:
+    """Every table in the layout of this name below `folder`, written where it is missing."""
+    layout = LAYOUTS[name]
+    if not is_written(layout, source, folder):
+        command = [sys.executable, "-m", __name__, name, repr(source.scale), str(folder)]
+        subprocess.run(command, cwd=ROOT, check=True)  # noqa: S603 - our own module
+    place = Place(str(folder))
+    return [place.table(folder_of(layout, folder, source.scale).name, table, layout.format) for table in source.paths]
+
+
+def main(layout: str, scale: float, folder: Annotated[Path, typer.Argument()]) -> None:
+    """Writes what is missing of a layout."""
+    with tempfile.TemporaryDirectory() as logs, progress_bar(Console(stderr=True)) as progress:
+        source = generate(scale, folder, None, progress)
+        # Z-ordering shuffles a whole fact.
+        spark = spark_session("scanprune tables", conf={"spark.driver.memory": "4g"}, log=Path(logs, "spark.log"))
+        try:
+            write_layout(spark, LAYOUTS[layout], source, folder, progress)
+        finally:
+            spark.stop()
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,134 @@
+"""The same TPC-DS tables in every layout that a benchmark compares: `LAYOUTS`, each written by `write_layout()`.
+
+Files and row groups of a fact are as many in each as in the one clustered by date (`layout.py`), so that layouts differ
+in where rows are and in nothing else; the partitioned one alone has a file for each day.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Literal
+
+from delta.tables import DeltaTable
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  the name that Spark's users know
+
+from sample_data.cache import Manifest, Progress, is_made, quiet
+from sample_data.layout import (
+    ROW_GROUPS_PER_FILE,
+    Clustered,
+    WriteFact,
+    conf,
+    manifest,
+    row_groups_of,
+    write,
+    write_clustered,
+)
+from sample_data.tpcds import TpcdsFiles
+
+# Fewer rows a day would be files of some kilobytes, of which footers are the larger part.
+ROWS_PER_PARTITION_AT_LEAST = 1_000
+_FILE, _AT = "__file__", "__at__"
+_VACUUM_CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
+_FILE_SIZE = "spark.databricks.delta.optimize.maxFileSize"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A way to lay out facts; tables of a scale stand in a folder of its name."""
+
+    name: str
+    format: Literal["delta", "parquet"]
+    says: str
+    write_fact: WriteFact
+
+
+def write_partitioned(rows: DataFrame, layout: Clustered, table_format: str, folder: Path) -> None:
+    """A fact partitioned by its date, one file a day; clustered by date where days have few rows."""
+    count, days = rows.agg(F.count(F.lit(1)), F.countDistinct(layout.date)).first() or (0, 0)
+    if count < ROWS_PER_PARTITION_AT_LEAST * days:
+        write_clustered(rows, layout, table_format, folder)
+        return
+    # A task writes many days one after the other, since its rows arrive in their order.
+    tasks = rows.repartition(layout.files, layout.date).sortWithinPartitions(layout.date, *layout.unique)
+    tasks.write.format(table_format).partitionBy(layout.date).save(str(folder))
+
+
+def write_unclustered(rows: DataFrame, layout: Clustered, table_format: str, folder: Path) -> None:
+    """A fact in random order, the same one on each run."""
+    count = rows.count()
+    files = layout.files_of(count)
+    laid_out = (
+        rows.withColumn(_FILE, F.pmod(_shuffled(layout, 0), F.lit(files)).cast("int"))
+        .withColumn(_AT, _shuffled(layout, 1))
+        .repartitionById(files, F.col(_FILE))
+        .sortWithinPartitions(_AT, *layout.unique)
+        .select(*rows.columns)
+    )
+    with row_groups_of(rows.sparkSession, _rows_per_group(count, files)):
+        laid_out.write.format(table_format).save(str(folder))
+
+
+def write_zordered(rows: DataFrame, layout: Clustered, table_format: str, folder: Path) -> None:
+    """A fact Z-ordered by date and item, as Delta does it; its files alone stay."""
+    spark = rows.sparkSession
+    write_unclustered(rows, layout, table_format, folder)
+    count = rows.count()
+    files = layout.files_of(count)
+    table = DeltaTable.forPath(spark, str(folder))
+    size = table.detail().select("sizeInBytes").first()[0]  # type: ignore[index]
+    with conf(spark, _FILE_SIZE, str(size // files)), row_groups_of(spark, _rows_per_group(count, files)):
+        table.optimize().executeZOrderBy(layout.date, layout.item)
+    with conf(spark, _VACUUM_CHECK, "false"):
+        table.vacuum(0)
+
+
+# The first two are those of the demo and of other benchmarks.
+LAYOUTS: Mapping[str, Layout] = MappingProxyType(
+    {
+        each.name: each
+        for each in (
+            Layout("delta", "delta", "Delta, clustered by date", write_clustered),
+            Layout("parquet", "parquet", "Parquet without a log, clustered by date", write_clustered),
+            Layout("partitioned", "delta", "Delta, partitioned by date", write_partitioned),
+            Layout("zordered", "delta", "Delta, Z-ordered by date and item", write_zordered),
+            Layout("unclustered", "delta", "Delta, in random order", write_unclustered),
+        )
+    }
+)
+
+
+def folder_of(layout: Layout, folder: Path, scale: float) -> Path:
+    """Where the tables of a layout and scale stand below the folder of all generated tables."""
+    return folder / f"{layout.name}-sf{scale:g}"
+
+
+def is_written(layout: Layout, source: TpcdsFiles, folder: Path) -> bool:
+    """True where `write_layout()` has nothing to do."""
+    return is_made(folder_of(layout, folder, source.scale), _manifest(layout, source), source.paths)
+
+
+def write_layout(
+    spark: SparkSession, layout: Layout, source: TpcdsFiles, folder: Path, progress: Progress = quiet
+) -> Mapping[str, Path]:
+    """The folder of each table in this layout, written where it is missing."""
+    target = folder_of(layout, folder, source.scale)
+    return write(spark, source, target, _manifest(layout, source), layout.write_fact, progress)
+
+
+def _manifest(layout: Layout, source: TpcdsFiles) -> Manifest:
+    made = manifest(source, layout.format)
+    return made if layout.write_fact is write_clustered else {**made, "facts": layout.name}
+
+
+def _shuffled(layout: Clustered, salt: int) -> Column:
+    return F.xxhash64(*map(F.col, layout.unique), F.lit(salt))
+
+
+def _rows_per_group(rows: int, files: int) -> int:
+    """A little more than a file's share, since no file has exactly that."""
+    return math.ceil(1.1 * rows / files / ROW_GROUPS_PER_FILE)
