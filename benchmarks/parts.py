@@ -104,6 +104,12 @@ def _tpcds_queries(quick: bool) -> list[dict[str, Any]]:  # noqa: FBT001
     return tpcds_queries.run(tpcds_queries.QUICK if quick else tpcds_queries.FULL)
 
 
+def _contest(quick: bool) -> list[dict[str, Any]]:  # noqa: FBT001
+    from benchmarks.contest import contest  # noqa: PLC0415
+
+    return contest.run(contest.QUICK if quick else contest.FULL)
+
+
 _GIB, _MIB = float(1 << 30), float(1 << 20)
 _LATER = "from 200 to 1,000"
 _BIGINTS = {"type": "bigint", "containers": 1_000_000}
@@ -210,6 +216,15 @@ PARTS = (
             *("query", "scans", "scans_pruned", "reached_alone", "reached", "filters_alone", "filters"),
             *("files_stock", "files", "bytes_planned_stock", "bytes_planned", "query_bytes_stock"),
             *("query_bytes_pruned", "stock_to_pruned", "rows_equal"),
+        ),
+    ),
+    Part(
+        "contest-sf1",
+        "Queries of TPC-DS: pruned Spark, stock Spark, DuckDB, DataFusion",
+        _contest,
+        (
+            *("layout", "query", "contender", "bytes", "bytes_to_stock", "bytes_to_duckdb", "bytes_to_datafusion"),
+            *("seconds", "seconds_to_stock", "cpu_seconds", "peak_bytes", "rows", "rows_equal", "failed"),
         ),
     ),
 )

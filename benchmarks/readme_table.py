@@ -1,6 +1,6 @@
 """The table of measured star joins in README.md, made from `results/tpcds_bytes.json`: `make readme`.
 
-That target makes the page of queries, too.
+That target makes the page of queries and that of the contest, too.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import queries_table
+from benchmarks.contest import page
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
@@ -81,9 +82,10 @@ def replaced(text: str, made: str) -> str:
 
 
 def main() -> None:
-    """Writes the README with the table of what is recorded, and the page of queries."""
+    """Writes the README with the table of what is recorded, and the pages beside the results."""
     README.write_text(replaced(README.read_text(encoding="utf-8"), table(recorded())), encoding="utf-8")
     queries_table.main()
+    page.main()
 
 
 if __name__ == "__main__":

@@ -37,3 +37,8 @@ def resumed(
                 file.flush()
     path.unlink()
     return [known[key] for key in keys]
+
+
+def forget(name: str, folder: Path = _UNFINISHED) -> None:
+    """Lets the next call of this name begin anew."""
+    (folder / f"{name}.jsonl").unlink(missing_ok=True)

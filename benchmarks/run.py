@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import json
-import os
-import platform
-import resource
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from benchmarks.parts import PARTS, Part, Row
+from benchmarks.parts import PARTS, Part
+from benchmarks.record import record
 from benchmarks.resume import ROOT, is_newer_than_code
 from benchmarks.view import measurements, targets
 
 RESULTS = ROOT / "benchmarks" / "results"
 # A quick run shows that everything works; what it measures replaces no measurement.
 QUICK_RESULTS = ROOT / ".cache" / "benchmarks"
-_PACKAGES = ("numpy", "pyarrow", "pyspark", "delta-spark", "duckdb")
-_INTERRUPTED = 130
+INTERRUPTED = 130
 
 
 def main(
@@ -41,13 +37,13 @@ def main(
     folder.mkdir(parents=True, exist_ok=True)
     if inside:
         for part in chosen:
-            _measure(part, folder, quick=quick)
+            record(folder / f"{part.name}.json", part.name, partial(part.measure, quick), quick=quick)
         return
     try:
         _run_all(chosen, folder, quick=quick, resume=resume)
     except KeyboardInterrupt:
         typer.echo("Interrupted; --resume goes on from what was measured", err=True)
-        raise typer.Exit(_INTERRUPTED) from None
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def _chosen(names: Sequence[str]) -> list[Part]:
@@ -77,54 +73,6 @@ def _run_all(chosen: Sequence[Part], folder: Path, *, quick: bool, resume: bool)
     if failed:
         console.print(f"Not measured, as told above: {', '.join(failed)}", style="bold red")
         raise typer.Exit(1)
-
-
-def _measure(part: Part, folder: Path, *, quick: bool) -> None:
-    load, began = os.getloadavg()[0], time.perf_counter()
-    rows: Sequence[Row] = part.measure(quick)
-    found = {
-        "part": part.name,
-        "quick": quick,
-        "machine": {**_machine(), "load_before": round(load, 1)},
-        "seconds": round(time.perf_counter() - began, 1),
-        "peak_rss_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _RSS_UNIT,
-        "rows": [_rounded(row) for row in rows],
-    }
-    unfinished = folder / f".{part.name}.json"
-    unfinished.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    unfinished.replace(folder / f"{part.name}.json")
-
-
-# Linux counts kibibytes, macOS bytes.
-_RSS_UNIT = 1 if sys.platform == "darwin" else 1024
-
-
-def _machine() -> dict[str, Any]:
-    return {
-        "cores": os.cpu_count(),
-        "processor": _processor(),
-        "python": platform.python_version(),
-        "packages": {name: _version(name) for name in _PACKAGES},
-    }
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.machine()
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
-
-
-def _version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
-
-
-def _rounded(row: Row) -> dict[str, Any]:
-    return {name: float(f"{value:.4g}") if isinstance(value, float) else value for name, value in row.items()}
 
 
 if __name__ == "__main__":

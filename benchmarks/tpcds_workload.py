@@ -41,6 +41,10 @@ class Query:
         """Its usual short name."""
         return f"q{self.number}"
 
+    def names(self, table: str) -> bool:
+        """True where the query may read this table."""
+        return re.search(rf"\b{table}\b", self.text, re.IGNORECASE) is not None
+
     @property
     def unlimited(self) -> str:
         """The query without the LIMIT at its end."""

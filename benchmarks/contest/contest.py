@@ -26,7 +26,7 @@ from connectors.demo_view import progress_bar
 from pruning.errors import EnvironmentProblem
 from sample_data.cache import Progress, quiet
 from sample_data.layouts import LAYOUTS
-from sample_data.tpcds import generate
+from sample_data.tpcds import TABLES, generate
 
 CONTENDERS = tuple(ENGINES)
 _SEPARATOR = " "
@@ -89,7 +89,7 @@ class Contest:
                 if not (runs and isinstance(runs[-1], Failed)):
                     runs.append(self._run(layout, query, name))
         head = {"scale": self.settings.scale, "layout": layout, "query": query.name}
-        return with_ratios([{**head, "contender": name, **_summary(runs)} for name, runs in found.items()])
+        return [{**head, "contender": name, **_summary(runs)} for name, runs in found.items()]
 
     def _run(self, layout: str, query: Query, contender: str) -> Run | Failed:
         try:
@@ -117,14 +117,15 @@ def run(settings: Settings, folder: Path | None = None) -> list[dict[str, Any]]:
             progress(f"{name}, {layout}", pairs.index(pair) / len(pairs))
             return {"rows": it.rows(layout, it.queries[name])}
 
-        return [row for found in resumed(settings.name, pairs, measure) for row in found["rows"]]
+        return with_ratios([row for found in resumed(settings.name, pairs, measure) for row in found["rows"]])
 
 
 @contextmanager
 def _contest(settings: Settings, folder: Path, progress: Progress = quiet) -> Iterator[Contest]:
-    source = generate(settings.scale, folder, None, progress)
+    known = {each.name: each for each in queries() if each.number in settings.numbers}
+    named = [table for table in TABLES if any(each.names(table) for each in known.values())]
+    source = generate(settings.scale, folder, named, progress)
     laid_out = {layout: tables(layout, source, folder) for layout in settings.layouts}
-    known = {each.name: each for each in queries()}
     with (
         tempfile.TemporaryDirectory() as logs,
         judge(folder / f"judge-sf{settings.scale:g}", source) as found,

@@ -48,12 +48,9 @@ class Judge:
 
     @cached_property
     def _connection(self) -> duckdb.DuckDBPyConnection:
-        path = self._folder / _DATABASE
-        if not path.exists():
-            with made_whole(path) as unfinished, duckdb.connect(unfinished, config=_CONFIG) as connection:
-                for table, file in self._source.paths.items():
-                    connection.execute(f"CREATE TABLE {table} AS FROM {quoted(file)}")
-        connection = duckdb.connect(path, read_only=True, config=_CONFIG)
+        connection = duckdb.connect(self._folder / _DATABASE, config=_CONFIG)
+        for table, file in self._source.paths.items():
+            connection.execute(f"CREATE TABLE IF NOT EXISTS {table} AS FROM {quoted(file)}")
         connection.execute(f"SET disabled_optimizers = '{OPTIMIZERS}'")
         return connection
 

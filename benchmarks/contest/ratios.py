@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+Row = Mapping[str, Any]
 # The ratio's name, its numerator, and whose number is the denominator.
 _RATIOS = (
     ("seconds_to_stock", "seconds", "stock"),
@@ -15,13 +16,19 @@ _RATIOS = (
 )
 
 
-def with_ratios(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows of one query, each with its ratios to the others: below 1 is less than these."""
-    of = {row["contender"]: row for row in rows}
-    return [{**row, **{name: _ratio(row, of.get(to, {}), field) for name, field, to in _RATIOS}} for row in rows]
+def with_ratios(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """The rows, each with its ratios to others of its layout and query: below 1 is less than these."""
+    of = {(row["layout"], row["query"], row["contender"]): row for row in rows}
+    return [
+        {
+            **row,
+            **{name: _ratio(row, of.get((row["layout"], row["query"], to), {}), field) for name, field, to in _RATIOS},
+        }
+        for row in rows
+    ]
 
 
-def _ratio(row: dict[str, Any], other: dict[str, Any], field: str) -> float | None:
+def _ratio(row: Row, other: Row, field: str) -> float | None:
     return row[field] / other[field] if row.get(field) and other.get(field) else None
 
 

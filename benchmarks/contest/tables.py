@@ -21,19 +21,19 @@ from sample_data.tpcds import TpcdsFiles, generate
 
 
 def tables(name: str, source: TpcdsFiles, folder: Path) -> Sequence[Table]:
-    """Every table in the layout of this name below `folder`, written where it is missing."""
+    """The tables of `source` in the layout of this name below `folder`, written where they are missing."""
     layout = LAYOUTS[name]
     if not is_written(layout, source, folder):
-        command = [sys.executable, "-m", __name__, name, repr(source.scale), str(folder)]
+        command = [sys.executable, "-m", __name__, name, repr(source.scale), str(folder), *source.paths]
         subprocess.run(command, cwd=ROOT, check=True)  # noqa: S603 - our own module
     place = Place(str(folder))
     return [place.table(folder_of(layout, folder, source.scale).name, table, layout.format) for table in source.paths]
 
 
-def main(layout: str, scale: float, folder: Annotated[Path, typer.Argument()]) -> None:
-    """Writes what is missing of a layout."""
+def main(layout: str, scale: float, folder: Path, names: Annotated[list[str] | None, typer.Argument()] = None) -> None:
+    """Writes what is missing of tables in a layout; all tables without `names`."""
     with tempfile.TemporaryDirectory() as logs, progress_bar(Console(stderr=True)) as progress:
-        source = generate(scale, folder, None, progress)
+        source = generate(scale, folder, names or None, progress)
         # Z-ordering shuffles a whole fact.
         spark = spark_session("scanprune tables", conf={"spark.driver.memory": "4g"}, log=Path(logs, "spark.log"))
         try:

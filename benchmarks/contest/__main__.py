@@ -1,0 +1,102 @@
+"""`python -m benchmarks.contest`: compares contenders at any scale, and writes `results/contest-sf<scale>.json`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from benchmarks.contest.contest import CONTENDERS, FULL, Settings, run
+from benchmarks.contest.ratios import with_ratios
+from benchmarks.parts import PARTS
+from benchmarks.record import record
+from benchmarks.resume import forget
+from benchmarks.run import INTERRUPTED, RESULTS
+from benchmarks.tpcds_workload import SELECTIVE
+from benchmarks.view import measurements
+from connectors.cli import default_folder
+from pruning.errors import EnvironmentProblem
+from sample_data.layouts import LAYOUTS
+from sample_data.tpcds import LEAST_SCALE
+
+_ALL = "all"
+_QUERIES = {f"q{number}": number for number in range(1, 100)}
+
+
+def main(  # noqa: PLR0913, PLR0917 - options of a command
+    scale: Annotated[float, typer.Option(min=LEAST_SCALE, help="TPC-DS scale factor.")] = FULL.scale,
+    layout: Annotated[list[str] | None, typer.Option(help=f"One of {', '.join(LAYOUTS)}; all by default.")] = None,
+    query: Annotated[
+        list[str] | None, typer.Option(help=f"q1 to q99, or {_ALL}; {', '.join(map(str, SELECTIVE))} by default.")
+    ] = None,
+    contender: Annotated[
+        list[str] | None, typer.Option(help=f"One of {', '.join(CONTENDERS)}; all by default.")
+    ] = None,
+    runs: Annotated[int, typer.Option(min=3, help="Timed runs of each query; one more warms up.")] = FULL.runs,
+    timeout: Annotated[float, typer.Option(min=1.0, help="Seconds that a run may take.")] = FULL.seconds,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where an interrupted run was.")] = False,  # noqa: FBT002
+    tables: Annotated[Path | None, typer.Option(help="The folder of generated tables.")] = None,
+    results: Annotated[Path, typer.Option(help="The folder of results.")] = RESULTS,
+) -> None:
+    """Compares contenders on the same files, query by query; rows of earlier runs that are not measured again stay."""
+    settings = Settings(
+        scale,
+        _chosen("layout", layout, tuple(LAYOUTS)),
+        _numbers(query or []),
+        _chosen("contender", contender, CONTENDERS),
+        runs,
+        timeout,
+    )
+    if not resume:
+        forget(settings.name)
+    path = results / f"contest-sf{scale:g}.json"
+    results.mkdir(parents=True, exist_ok=True)
+    try:
+        record(path, path.stem, partial(_measured, settings, path, tables or default_folder()), quick=False)
+    except EnvironmentProblem as error:
+        typer.echo(error, err=True)
+        raise typer.Exit(1) from None
+    except KeyboardInterrupt:
+        typer.echo("Interrupted; --resume goes on from what was measured", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+    part = next(each for each in PARTS if each.name.startswith("contest"))
+    Console().print(measurements(part, _recorded(path)))
+    typer.echo(f"Written to {str(path)!r}", err=True)
+
+
+def merged(before: Iterable[Mapping[str, Any]], rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Rows in the order of layouts, queries and contenders; later ones replace those of the same three."""
+    found = {(row["layout"], row["query"], row["contender"]): row for each in (before, rows) for row in each}
+    layouts, contenders = list(LAYOUTS), list(CONTENDERS)
+    order = {key: (layouts.index(key[0]), _QUERIES[key[1]], contenders.index(key[2])) for key in found}
+    return with_ratios([found[key] for key in sorted(found, key=order.__getitem__)])
+
+
+def _measured(settings: Settings, path: Path, folder: Path) -> Sequence[Mapping[str, Any]]:
+    return merged(_recorded(path), run(settings, folder))
+
+
+def _recorded(path: Path) -> list[Mapping[str, Any]]:
+    return json.loads(path.read_text(encoding="utf-8"))["rows"] if path.exists() else []
+
+
+def _chosen(what: str, names: Sequence[str] | None, known: tuple[str, ...]) -> tuple[str, ...]:
+    if unknown := [name for name in names or () if name not in known]:
+        raise typer.BadParameter(f"there is no {what} {unknown[0]!r}; expected one of {', '.join(known)}")
+    return tuple(name for name in known if not names or name in names)
+
+
+def _numbers(names: Sequence[str]) -> tuple[int, ...]:
+    if _ALL in names:
+        return tuple(_QUERIES.values())
+    asked = _chosen("query", [f"q{name.lower().removeprefix('q')}" for name in names], tuple(_QUERIES))
+    return tuple(_QUERIES[name] for name in asked) if names else SELECTIVE
+
+
+if __name__ == "__main__":
+    typer.run(main)
