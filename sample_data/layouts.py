@@ -30,8 +30,8 @@ from sample_data.layout import (
 )
 from sample_data.tpcds import TpcdsFiles
 
-# Fewer rows a day would be files of some kilobytes, of which footers are the larger part.
-ROWS_PER_PARTITION_AT_LEAST = 1_000
+# Of files with fewer rows the footer is the larger part.
+ROWS_PER_PARTITION_AT_LEAST = 400
 _FILE, _AT = "__file__", "__at__"
 _VACUUM_CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
 _FILE_SIZE = "spark.databricks.delta.optimize.maxFileSize"

@@ -277,3 +277,69 @@ def test_spark_reads_nasty_tables_as_arrow_wrote_them(spark, tmp_path, name):
     rows = spark.read.parquet(str(tmp_path)).orderBy("id").toArrow()
     assert table.schema.names == rows.schema.names
     assert [str(row) for row in table.to_pylist()] == [str(row) for row in rows.to_pylist()]
+
+
+@pytest.fixture(scope="module")
+def laid_out(spark, files, tmp_path_factory: pytest.TempPathFactory):
+    """A fact in a layout, as a folder; a day of stock has rows enough for a partition, a day of returns has not."""
+    from sample_data import layouts  # noqa: PLC0415  loads Spark
+
+    target = tmp_path_factory.mktemp("layouts")
+    patch = pytest.MonkeyPatch()
+    patch.setattr(layouts, "ROWS_PER_PARTITION_AT_LEAST", 50)
+
+    def write(name: str, table: str) -> Path:
+        source = TpcdsFiles(files.scale, files.manifest, {table: files.paths[table]})
+        return layouts.write_layout(spark, layouts.LAYOUTS[name], source, target)[table]
+
+    yield write
+    patch.undo()
+
+
+def data_files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*.parquet") if "_delta_log" not in path.parts)
+
+
+OTHER_LAYOUTS = pytest.mark.parametrize(
+    ("layout", "table"),
+    [("partitioned", "inventory"), ("zordered", "store_returns"), ("unclustered", "store_returns")],
+)
+
+
+@pytest.mark.spark
+@OTHER_LAYOUTS
+def test_other_layouts_keep_every_row_in_files_of_one_version(spark, duck, files, laid_out, layout, table):
+    folder = laid_out(layout, table)
+    df = spark.read.format("delta").load(str(folder))
+    source = pq.read_table(files.paths[table])
+    duck.register("rows", df.select(*source.schema.names).toArrow())
+    duck.register("source", source)
+    assert [(source.num_rows, 0)] == duck.sql(
+        "SELECT (SELECT count(*) FROM rows),"
+        " (SELECT count(*) FROM (SELECT * FROM rows EXCEPT ALL SELECT * FROM source))"
+    ).fetchall()
+    # Who knows no log reads the folder.
+    assert {path.name for path in data_files(folder)} == {file.rpartition("/")[2] for file in df.inputFiles()}
+
+
+def spans(folder: Path, column: str) -> list[int]:
+    """By how much values of a column differ within each file."""
+    values = [pq.read_table(path, columns=[column])[column].drop_null().to_pylist() for path in data_files(folder)]
+    return [max(each) - min(each) for each in values if each]
+
+
+@pytest.mark.spark
+def test_a_random_order_spreads_days_over_all_files_and_z_order_gathers_both_keys(laid_out):
+    unclustered, zordered = laid_out("unclustered", "store_returns"), laid_out("zordered", "store_returns")
+    assert 8 == len(spans(unclustered, "sr_item_sk"))
+    assert 4 <= len(spans(zordered, "sr_item_sk")) <= 16
+    for column in ("sr_returned_date_sk", "sr_item_sk"):
+        assert min(spans(unclustered, column)) > 1.2 * sum(spans(zordered, column)) / len(spans(zordered, column))
+
+
+@pytest.mark.spark
+def test_a_fact_is_partitioned_by_its_date_where_days_have_rows_enough(laid_out):
+    stock, returns = (data_files(laid_out("partitioned", table)) for table in ("inventory", "store_returns"))
+    days = [path.parent.name for path in stock]
+    assert len(days) == len({*days}) == len([day for day in days if day.startswith("inv_date_sk=")])
+    assert [] == [path for path in returns if "=" in path.parent.name]

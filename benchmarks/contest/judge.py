@@ -34,8 +34,9 @@ class Judge:
         `strict`: by the rule for Spark, else by the lenient one.
         """
         rule = spark_rule(query) if strict else lenient_rule
-        if not difference(contender, answer, "DuckDB", self._right(query), rule):
-            return ""
+        differs = difference(contender, answer, "DuckDB", self._right(query), rule)
+        if not differs or query.limit is None:
+            return differs
         whole = by_duckdb(self._connection, query.unlimited)
         return difference_beyond_ties(contender, answer, whole, query.limit, rule) or TIES
 

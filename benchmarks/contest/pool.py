@@ -41,7 +41,10 @@ class Pool:
         """The worker of a contender, ready to answer queries over these tables."""
         engine = ENGINES[contender]
         found = self._running.get(engine)
-        if found is None or not found.worker.is_alive():
+        if found is not None and not found.worker.is_alive():
+            found.worker.end()
+            found = None
+        if found is None:
             log = self._logs / f"{engine.rpartition('.')[2]}.log"
             found = self._running[engine] = _Running(Worker(engine, log, self._seconds))
         if found.layout != layout:

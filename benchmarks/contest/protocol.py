@@ -65,7 +65,7 @@ def converse(engine: Engine, asked: TextIO, answers: TextIO) -> None:
                 case other:
                     said = {"failed": f"there is no question {other!r}"}
         except Unsupported as error:
-            said = {"unsupported": reason(error)}
+            said = {"unsupported": str(error)}
         except Exception as error:  # noqa: BLE001 - whatever an engine raises is its answer
             said = {"failed": reason(error)}
         _say(answers, said)

@@ -78,7 +78,8 @@ class Worker:
     def end(self) -> None:
         """Ends it and every process below it."""
         if self._process.stdin is not None:
-            self._process.stdin.close()
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             # Who waits for a question ends by itself, and Spark removes its files; who runs a query does not.
             self._process.wait(_SECONDS_TO_END if self._waits else 0)
@@ -92,8 +93,11 @@ class Worker:
         if self._process.stdin is None or not self.is_alive():
             raise WorkerFailed(self._end())
         self._waits = False
-        self._process.stdin.write(json.dumps(question).encode() + b"\n")
-        self._process.stdin.flush()
+        try:
+            self._process.stdin.write(json.dumps(question).encode() + b"\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            raise WorkerFailed(self._end()) from None
         return self._answered(seconds)
 
     def _answered(self, seconds: float) -> Mapping[str, Any]:

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.tpcds_answers import disagreement, disorder
-from benchmarks.tpcds_workload import Query, by_spark, duckdb_tables, queries, spark_tables
+from benchmarks.tpcds_workload import SELECTIVE, Query, by_spark, duckdb_tables, queries, spark_tables
 from pruning import PruningOptions, explain, prune, report
 from pruning.prune_report import TableReport
 from pruning.reasons import ReasonCode
@@ -82,6 +82,11 @@ def test_pruned_rows_are_those_of_spark_and_duckdb(spark, tpcds, number):
     for each in report(result).tables:
         # A scan whose rows no other side wants, or that reads what another one has read, did not run.
         assert each.measured is None or each.planned.files_kept == each.measured.files_read
+
+
+@pytest.mark.parametrize("number", SELECTIVE, ids="q{}".format)
+def test_queries_that_benchmarks_call_selective_are_pruned(number):
+    assert "nothing" not in "".join(expected_scans()[number])
 
 
 def check_scans(number, result):

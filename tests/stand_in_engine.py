@@ -1,0 +1,43 @@
+"""An engine that does what its queries say, as a process of its own: a worker needs no real one."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from datetime import date
+from decimal import Decimal
+
+from benchmarks.contest.protocol import Unsupported, serve
+from benchmarks.tpcds_workload import Answer
+
+ROW = (1, Decimal("1.50"), date(2000, 1, 2), "é", None, 0.1)
+
+
+class StandIn:
+    def __init__(self):
+        self.names = []
+
+    def tables(self, tables):
+        self.names = [each.name for each in tables]
+
+    def answer(self, contender, query):
+        match query.split():
+            case ["sleep", seconds]:
+                time.sleep(float(seconds))
+            case ["end"]:
+                os._exit(3)
+            case ["fail"]:
+                raise ValueError("no such column\nat line 1")
+            case ["refuse"]:
+                raise Unsupported("no such function")
+            case ["print"]:
+                sys.stdout.write("a line that is no answer\n")
+                sys.stdout.flush()
+            case ["names"]:
+                return Answer(("string", "string"), tuple((contender, name) for name in self.names))
+        return Answer(("int", "decimal(3,2)", "date", "string", "void", "double"), (ROW,))
+
+
+if __name__ == "__main__":
+    sys.exit(serve(StandIn))

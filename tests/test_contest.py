@@ -1,0 +1,477 @@
+"""Contenders are asked by lines, counted by the system, compared with right rows, and shown as they were measured."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import typer
+
+from benchmarks import process_tree
+from benchmarks.contest import contest, page, pool
+from benchmarks.contest.__main__ import _chosen, _numbers, merged
+from benchmarks.contest.charts import bars, growth
+from benchmarks.contest.contest import CONTENDERS, Contest, Settings
+from benchmarks.contest.duckdb_engine import DuckdbEngine
+from benchmarks.contest.judge import TIES, judge
+from benchmarks.contest.place import Place
+from benchmarks.contest.ratios import with_ratios
+from benchmarks.contest.worker import Worker, WorkerFailed
+from benchmarks.process_tree import Usage
+from benchmarks.resume import resumed
+from benchmarks.tpcds_answers import lenient_rule
+from benchmarks.tpcds_workload import SELECTIVE, Answer, Query, queries
+from sample_data.tpcds import TpcdsFiles
+from tests.stand_in_engine import ROW
+
+needs_account = pytest.mark.skipif(not process_tree.is_accounted(), reason="needs Linux's /proc/<process>/io")
+STAND_IN = "tests.stand_in_engine"
+MIB = 1 << 20
+
+
+# What the system counts.
+
+
+@contextmanager
+def process(code):
+    """A process that runs `code` once it is told to, and says when it is done."""
+    told = f"import sys\nsys.stdin.readline()\n{code}\nprint('done', flush=True)\nsys.stdin.readline()"
+    command = [sys.executable, "-c", told]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as found:
+        try:
+            yield found
+        finally:
+            found.kill()
+
+
+def used_by(code):
+    with process(code) as found:
+        before = process_tree.usage(found.pid)
+        found.stdin.write("go\n")
+        found.stdin.flush()
+        assert "done\n" == found.stdout.readline()
+        return process_tree.usage(found.pid).since(before)
+
+
+@needs_account
+@pytest.mark.parametrize("where", ["itself", "a child that has ended"])
+def test_bytes_of_a_known_file_are_counted_once_each_time_they_are_read(tmp_path, where):
+    file = tmp_path / "known"
+    file.write_bytes(bytes(5 * MIB))
+    code = f"import pathlib\nfor _ in range(2): pathlib.Path({str(file)!r}).read_bytes()"
+    if where != "itself":
+        code = f"import subprocess, sys; subprocess.run([sys.executable, '-S', '-c', {code!r}], check=True)"
+    read = used_by(code).bytes_read
+    # Python itself reads its modules.
+    assert 10 * MIB <= read < 12 * MIB
+
+
+@needs_account
+@pytest.mark.parametrize("where", ["itself", "a child that has ended"])
+def test_cpu_seconds_are_those_of_the_whole_tree(where):
+    code = "import time\nwhile time.process_time() < 0.4: pass"
+    if where != "itself":
+        code = f"import subprocess, sys; subprocess.run([sys.executable, '-S', '-c', {code!r}], check=True)"
+    assert 0.3 < used_by(code).cpu_seconds < 2
+
+
+@needs_account
+def test_a_peak_is_seen_after_its_memory_was_given_back_and_begins_anew():
+    with process(f"len(bytearray(b'1') * {64 * MIB})") as found:
+        found.stdin.write("go\n")
+        found.stdin.flush()
+        found.stdout.readline()
+        with_peak = process_tree.usage(found.pid).peak_bytes
+        if not process_tree.reset_peaks(found.pid):
+            pytest.skip("the system lets no peak begin anew")
+        assert with_peak - process_tree.usage(found.pid).peak_bytes > 60 * MIB
+
+
+@needs_account
+def test_a_process_that_is_not_there_has_used_nothing():
+    with process("") as found:
+        pass
+    found.wait()
+    assert Usage(0, 0.0, 0) == process_tree.usage(found.pid)
+
+
+# Questions and answers.
+
+
+@pytest.fixture
+def worker(tmp_path):
+    found = Worker(STAND_IN, tmp_path / "log", 60.0)
+    yield found
+    found.end()
+
+
+def test_rows_arrive_with_the_values_that_the_engine_gave(worker):
+    assert 0 <= worker.answer("stock", "anything") < 60
+    answer = worker.rows()
+    assert (ROW,) == answer.rows
+    assert list(map(type, ROW)) == list(map(type, answer.rows[0]))
+    assert "decimal(3,2)" == answer.types[1]
+
+
+def test_seconds_are_those_of_the_query(worker):
+    assert 0.3 <= worker.answer("stock", "sleep 0.3")
+
+
+def test_what_an_engine_prints_is_no_answer(worker, tmp_path):
+    worker.answer("stock", "print")
+    assert "a line that is no answer" in (tmp_path / "log").read_text()
+    assert (ROW,) == worker.rows().rows
+
+
+def test_who_fails_or_refuses_a_query_says_why_and_answers_the_next(worker):
+    with pytest.raises(WorkerFailed, match=r"^failed: ValueError: no such column$"):
+        worker.answer("stock", "fail")
+    with pytest.raises(WorkerFailed, match=r"^unsupported: no such function$"):
+        worker.answer("stock", "refuse")
+    worker.answer("stock", "anything")
+
+
+def test_who_takes_too_long_is_ended(tmp_path):
+    worker = Worker(STAND_IN, tmp_path / "log", 0.5)
+    with pytest.raises(WorkerFailed, match=r"^no answer within 0\.5 s$"):
+        worker.answer("stock", "sleep 100")
+    assert not worker.is_alive()
+
+
+def test_who_cannot_start_says_its_last_line(tmp_path):
+    with pytest.raises(WorkerFailed, match=r"the process ended with 1: .*No module named tests\.no_engine"):
+        Worker("tests.no_engine", tmp_path / "log", 10.0)
+
+
+@pytest.fixture
+def stand_ins(monkeypatch, tmp_path):
+    """Workers of which each contender is a stand-in."""
+    monkeypatch.setattr(pool, "ENGINES", dict.fromkeys(CONTENDERS, STAND_IN))
+    with pool.pool(tmp_path, 20.0) as found:
+        yield found
+
+
+@pytest.fixture
+def lake(tmp_path):
+    """Tables of one plain and one partitioned folder, with what a log leaves beside them."""
+    rows = pa.table({"k": pa.array([1, 2], pa.int32())})
+    for path in ("t/a.parquet", "t/_log/c.parquet", "p/day=1/a.parquet", "p/day=__HIVE_DEFAULT_PARTITION__/a.parquet"):
+        file = tmp_path / "lake" / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(rows, file)
+    return [Place(str(tmp_path)).table("lake", name, "parquet") for name in ("t", "p")]
+
+
+def test_a_worker_that_ended_is_started_again_with_its_tables(stand_ins, lake):
+    first = stand_ins.worker("stock", "layout", lake)
+    with pytest.raises(WorkerFailed, match="the process ended with 3"):
+        first.answer("stock", "end")
+    again = stand_ins.worker("pruned", "layout", lake)
+    assert first.process != again.process
+    again.answer("pruned", "names")
+    assert (("pruned", "t"), ("pruned", "p")) == again.rows().rows
+    assert again is stand_ins.worker("stock", "layout", lake)
+
+
+# Tables and engines.
+
+
+def test_a_table_has_its_own_files_and_the_column_of_its_folders(lake):
+    plain, partitioned = lake
+    assert ("", ["a.parquet"]) == (plain.partition, [Path(each).name for each in plain.files])
+    assert ("day", 2) == (partitioned.partition, len(partitioned.files))
+
+
+def test_a_folder_without_files_is_refused(tmp_path):
+    (tmp_path / "lake" / "t").mkdir(parents=True)
+    with pytest.raises(ValueError, match="no Parquet file below"):
+        Place(str(tmp_path)).table("lake", "t", "delta")
+
+
+QUESTION = "SELECT (SELECT count(*) FROM t) AS t, day, count(*) AS n FROM p GROUP BY day ORDER BY day NULLS LAST"
+
+
+def test_engines_read_plain_and_partitioned_tables_alike(lake):
+    datafusion = pytest.importorskip("benchmarks.contest.datafusion_engine")
+    for engine in (DuckdbEngine(), datafusion.DatafusionEngine()):
+        for tables in (lake[:1], lake):
+            engine.tables(tables)
+        assert ((2, 1, 2), (2, None, 2)) == engine.answer("", QUESTION).rows
+
+
+def test_what_datafusion_cannot_plan_is_unsupported(lake):
+    datafusion = pytest.importorskip("benchmarks.contest.datafusion_engine")
+    engine = datafusion.DatafusionEngine()
+    engine.tables(lake)
+    with pytest.raises(datafusion.Unsupported, match="no_such_column"):
+        engine.answer("", "SELECT no_such_column FROM t")
+
+
+def test_duckdb_reads_files_again_at_each_run(lake, tmp_path):
+    file = tmp_path / "lake" / "t" / "a.parquet"
+    engine = DuckdbEngine()
+    engine.tables(lake[:1])
+    assert ((2,),) == engine.answer("", "SELECT count(k) FROM t").rows
+    before = process_tree.usage(os.getpid()).bytes_read
+    engine.answer("", "SELECT sum(k) FROM t")
+    assert process_tree.usage(os.getpid()).bytes_read - before > file.stat().st_size // 2
+
+
+# Rows.
+
+
+@pytest.fixture
+def judged(tmp_path):
+    pq.write_table(pa.table({"k": pa.array([1, 2, 3], pa.int32())}), tmp_path / "t.parquet")
+    source = TpcdsFiles(1.0, {"scale": 1.0}, {"t": tmp_path / "t.parquet"})
+
+    def verdict(text, types, rows, **how):
+        with judge(tmp_path / "judge", source) as found:
+            return found.verdict(Query(1, text), "stock", Answer(types, rows), **{"strict": True, **how})
+
+    return verdict
+
+
+def test_right_rows_are_right_again_when_they_are_remembered(judged):
+    for _ in range(2):
+        assert "" == judged("SELECT k FROM t ORDER BY k", ("int",), ((3,), (1,), (2,)))
+        assert "1 rows of stock alone: (4,); 1 of DuckDB alone: (3,)" == judged(
+            "SELECT k FROM t ORDER BY k", ("int",), ((4,), (1,), (2,))
+        )
+
+
+def test_other_rows_of_a_tie_are_told_from_wrong_ones(judged):
+    text = "SELECT k FROM t ORDER BY k > 0 LIMIT 1"
+    assert {"", TIES} == {judged(text, ("int",), ((k,),)) for k in (1, 2, 3)}
+
+
+def test_a_tie_at_a_limit_lets_no_wrong_row_through(judged):
+    assert "that the whole answer has not" in judged("SELECT k FROM t LIMIT 1", ("int",), ((4,),))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "pairs"),
+    [
+        ("bigint", "DECIMAL(38,0)", {(1, 2): False}),
+        ("decimal(38,2)", "DECIMAL(38,2)", {}),
+        ("decimal(11,6)", "DOUBLE", {("0.333333", 1 / 3): True, ("0.333335", 1 / 3): False}),
+        ("decimal(11,2)", "DECIMAL(11,6)", {("0.33", "0.333333"): True, ("0.35", "0.333333"): False}),
+        ("double", "DOUBLE", {(0.1 + 0.2, 0.3): True, (0.3000001, 0.3): False, (None, 0.3): False, (None, None): True}),
+        ("bigint", "DOUBLE", {(3, 3.0): True, (3, 3.1): False}),
+        ("string", "VARCHAR", {}),
+    ],
+    ids=str,
+)
+def test_the_lenient_rule_forgives_last_digits_of_averages_alone(first, second, pairs):
+    same = lenient_rule(first, second)
+    if same is None:
+        assert True not in pairs.values()
+    else:
+        assert pairs == {pair: same(*pair) for pair in pairs}
+
+
+# A contest.
+
+
+class RightIfAsked:
+    def verdict(self, _query, contender, _answer, *, strict):
+        return f"{contender} is wrong" if contender == "datafusion" else TIES if not strict else ""
+
+
+def test_each_contender_has_a_row_and_who_has_no_answer_says_why(stand_ins, lake):
+    settings = Settings(1.0, ("delta",), (1,), runs=2)
+    known = Contest(settings, stand_ins, RightIfAsked(), {"delta": lake}, {})
+    rows = {row["contender"]: row for row in known.rows("delta", Query(1, "sleep 0.01"))}
+    assert list(CONTENDERS) == list(rows)
+    assert ["", "", TIES, "datafusion is wrong"] == [row["differs"] for row in rows.values()]
+    assert [True, True, True, False] == [row["rows_equal"] for row in rows.values()]
+    assert all(row["seconds_least"] <= row["seconds"] <= row["seconds_most"] for row in rows.values())
+    assert all(row["peak_bytes"] > MIB for row in rows.values())
+    failed = known.rows("delta", Query(2, "refuse"))
+    assert {"unsupported: no such function"} == {row["failed"] for row in failed}
+
+
+def test_contenders_run_by_turns(stand_ins, lake, monkeypatch):
+    asked = []
+    monkeypatch.setattr(Contest, "_run", lambda *run: asked.append(run[-1]) or contest.Failed("no"))
+    settings = Settings(1.0, contenders=("pruned", "stock"), runs=3)
+    Contest(settings, stand_ins, RightIfAsked(), {"delta": lake}, {}).rows("delta", Query(1, ""))
+    assert ["pruned", "stock"] == asked, "who failed once is not asked again"
+    run = contest.Run(1.0, Usage(1, 1.0, 1), 1, "")
+    monkeypatch.setattr(Contest, "_run", lambda *of: asked.append(of[-1]) or run)
+    asked.clear()
+    Contest(settings, stand_ins, RightIfAsked(), {"delta": lake}, {}).rows("delta", Query(1, ""))
+    assert ["pruned", "stock"] * 4 == asked
+
+
+def test_an_interrupted_contest_goes_on_where_it_was(monkeypatch, tmp_path):
+    asked = []
+
+    class Interrupted:
+        def __init__(self):
+            self.queries = {f"q{number}": Query(number, "") for number in (1, 2)}
+
+        def rows(self, layout, query):
+            asked.append((layout, query.name))
+            if len(asked) == 3:
+                raise KeyboardInterrupt
+            return [{"layout": layout, "query": query.name, "contender": "stock", "seconds": 1.0}]
+
+    @contextmanager
+    def stand_in(*_):
+        yield Interrupted()
+
+    monkeypatch.setattr(contest, "_contest", stand_in)
+    monkeypatch.setattr(contest, "resumed", partial(resumed, folder=tmp_path))
+    settings = Settings(1.0, ("delta", "parquet"), (1, 2))
+    with pytest.raises(KeyboardInterrupt):
+        contest.run(settings)
+    assert 4 == len(contest.run(settings))
+    pairs = [(layout, query) for layout in ("delta", "parquet") for query in ("q1", "q2")]
+    assert [*pairs[:3], *pairs[2:]] == asked
+
+
+def row(contender, query="q3", layout="delta", scale=1.0, **more):
+    found = {"seconds": 1.0, "cpu_seconds": 1.0, "bytes": MIB, "peak_bytes": MIB, "rows": 4, "rows_equal": True}
+    return {"scale": scale, "layout": layout, "query": query, "contender": contender, **found, "differs": "", **more}
+
+
+def failed(contender, why, **more):
+    return {"scale": 1.0, "layout": "delta", "query": "q3", "contender": contender, "failed": why, **more}
+
+
+MEASURED = with_ratios(
+    [
+        row("pruned", seconds=0.5),
+        row("stock", bytes=4 * MIB),
+        row("duckdb", bytes=2 * MIB),
+        failed("datafusion", "unsupported: a | b"),
+        row("pruned", "q5", seconds=2.0),
+        row("stock", "q5", rows_equal=False),
+    ]
+)
+
+
+def test_ratios_are_to_the_same_query_and_absent_where_one_is():
+    names = ("seconds_to_stock", "bytes_to_stock", "bytes_to_duckdb", "bytes_to_datafusion")
+    assert [0.5, 0.25, 0.5, None] == [MEASURED[0][name] for name in names]
+    assert [2.0, 1.0, None, None] == [MEASURED[4][name] for name in names]
+    assert {None} == {MEASURED[3][name] for name in names}
+
+
+def test_what_is_measured_again_replaces_its_row_and_all_others_stay_in_order():
+    before = [row("stock", "q10"), row("stock", "q3"), row("stock", "q3", "parquet")]
+    found = merged(before, [row("pruned", "q10", seconds=3.0), row("stock", "q10", seconds=2.0)])
+    assert [("q3", "stock"), ("q10", "pruned"), ("q10", "stock"), ("q3", "stock")] == [
+        (each["query"], each["contender"]) for each in found
+    ]
+    assert 1.5 == found[1]["seconds_to_stock"]
+
+
+def test_queries_are_named_or_numbered_and_unknown_ones_refused():
+    assert SELECTIVE == _numbers([])
+    assert (3, 20) == _numbers(["q20", "3"])
+    assert 99 == len(_numbers(["all"]))
+    with pytest.raises(typer.BadParameter, match="there is no query 'q100'"):
+        _numbers(["q100"])
+    with pytest.raises(typer.BadParameter, match="there is no layout 'iceberg'; expected one of delta, parquet"):
+        _chosen("layout", ["iceberg"], ("delta", "parquet"))
+
+
+def test_a_query_names_the_tables_that_it_reads():
+    (query,) = (each for each in queries() if each.number == 96)
+    assert {"store_sales", "household_demographics", "time_dim", "store"} == {
+        table for table in ("store_sales", "store", "household_demographics", "time_dim", "item") if query.names(table)
+    }
+
+
+# What is shown.
+
+
+def test_the_page_tells_ratios_wrong_rows_and_who_has_no_answer():
+    text = page.page({1.0: MEASURED})
+    assert "| delta | 2 | 0.50 | 0.50 | - | 1.00 | q5: 2.00 | differ: stock q5 |" in text
+    assert "| q3 | datafusion | - | - | - | - | unsupported: a \\| b |" in text
+    assert "| q5 | stock | 1.00 | 1.000 | 1.00 | 1 | 4 DIFFER |" in text
+    assert "Growth" not in text
+
+
+def test_the_page_of_the_contest_is_what_was_measured():
+    path = page.RESULTS / "contest.md"
+    written = path.read_text(encoding="utf-8") if path.exists() else None
+    found = page.recorded()
+    assert written == (page.page(found) if found else None), "run `make readme`"
+    for name in re.findall(r"\((contest-[\w.]+\.svg)\)", written or ""):
+        assert (page.RESULTS / name).exists()
+
+
+def bars_of(svg, colour):
+    """The filled shapes of one colour: its bars, and its mark in the legend."""
+    root = ET.fromstring(svg)  # noqa: S314 - made here
+    return [
+        each for each in root.iter("{http://www.w3.org/2000/svg}path") if f"fill: {colour}" in each.get("style", "")
+    ]
+
+
+def test_a_picture_has_a_bar_for_each_answer_and_is_the_same_each_time():
+    pytest.importorskip("matplotlib")
+    svg = bars(MEASURED)
+    assert svg == bars(MEASURED)
+    # Twice, for bytes and for seconds, and one mark.
+    counts = {"#1b7837": 2 * 2 + 1, "#d6604d": 2 * 2 + 1, "#e0b000": 2 * 1 + 1, "#4393c3": 1}
+    assert counts == {colour: len(bars_of(svg, colour)) for colour in counts}
+    for text in ("pruned Spark", "DataFusion", "delta: MiB read", "q5"):
+        assert f">{text}<" in svg
+
+
+def test_growth_is_drawn_of_queries_that_all_answered_at_all_scales():
+    pytest.importorskip("matplotlib")
+    rows = [row(name, scale=scale) for scale in (0.1, 1.0) for name in ("pruned", "stock")]
+    svg = growth([*rows, row("pruned", "q5"), failed("stock", "no", query="q5")])
+    assert ">1 queries: MiB read<" in svg
+    assert {"#1b7837", "#d6604d"} == {each for each in ("#1b7837", "#d6604d", "#e0b000") if each in svg}
+
+
+def test_pictures_are_written_beside_the_page(tmp_path):
+    pytest.importorskip("matplotlib")
+    for scale in (0.1, 1.0):
+        rows = [{**each, "scale": scale} for each in MEASURED]
+        (tmp_path / f"contest-sf{scale:g}.json").write_text(json.dumps({"rows": rows}))
+    page.main(tmp_path)
+    named = re.findall(r"\(([\w.-]+\.svg)\)", (tmp_path / "contest.md").read_text())
+    assert ["contest-sf0.1.svg", "contest-sf1.svg", "contest-growth.svg"] == named
+    assert {*named} == {each.name for each in tmp_path.glob("*.svg")}
+
+
+# All of it, with the engines themselves.
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@needs_account
+def test_all_contenders_answer_two_queries_of_tpcds_with_the_right_rows(spark, tmp_path, monkeypatch):
+    from sample_data.layouts import LAYOUTS, write_layout  # noqa: PLC0415 - loads Spark
+    from sample_data.tpcds import TABLES, generate  # noqa: PLC0415
+
+    pytest.importorskip("datafusion")
+    chosen = [each for each in queries() if each.number in {20, 96}]
+    named = [table for table in TABLES if any(each.names(table) for each in chosen)]
+    # In the session that is there, so that no other one is started for it.
+    write_layout(spark, LAYOUTS["delta"], generate(0.05, tmp_path, named), tmp_path)
+    monkeypatch.setattr(contest, "resumed", partial(resumed, folder=tmp_path / "unfinished"))
+    rows = contest.run(Settings(0.05, ("delta",), (20, 96), runs=1), tmp_path)
+    assert [(query, name) for query in ("q20", "q96") for name in CONTENDERS] == [
+        (each["query"], each["contender"]) for each in rows
+    ]
+    assert [] == [each for each in rows if each.get("failed") or not each["rows_equal"]]
+    assert all(0 < each["bytes"] < 64 * MIB and each["peak_bytes"] > 16 * MIB for each in rows)
