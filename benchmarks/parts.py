@@ -223,8 +223,8 @@ PARTS = (
         "Queries of TPC-DS: pruned Spark, stock Spark, DuckDB, DataFusion",
         _contest,
         (
-            *("layout", "query", "contender", "bytes", "bytes_to_stock", "bytes_to_duckdb", "bytes_to_datafusion"),
-            *("seconds", "seconds_to_stock", "cpu_seconds", "peak_bytes", "rows", "rows_equal", "failed"),
+            *("layout", "query", "contender", "bytes", "read_to_stock", "seconds", "seconds_to_stock"),
+            *("cpu_seconds", "rows_equal", "failed"),
         ),
     ),
 )

@@ -368,7 +368,7 @@ MEASURED = with_ratios(
 
 
 def test_ratios_are_to_the_same_query_and_absent_where_one_is():
-    names = ("seconds_to_stock", "bytes_to_stock", "bytes_to_duckdb", "bytes_to_datafusion")
+    names = ("seconds_to_stock", "read_to_stock", "read_to_duckdb", "read_to_datafusion")
     assert [0.5, 0.25, 0.5, None] == [MEASURED[0][name] for name in names]
     assert [2.0, 1.0, None, None] == [MEASURED[4][name] for name in names]
     assert {None} == {MEASURED[3][name] for name in names}

@@ -39,6 +39,7 @@ def main(  # noqa: PLR0913, PLR0917 - options of a command
     ] = None,
     runs: Annotated[int, typer.Option(min=3, help="Timed runs of each query; one more warms up.")] = FULL.runs,
     timeout: Annotated[float, typer.Option(min=1.0, help="Seconds that a run may take.")] = FULL.seconds,
+    conf: Annotated[list[str] | None, typer.Option(help="name=value for both Sparks; several times.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where an interrupted run was.")] = False,  # noqa: FBT002
     tables: Annotated[Path | None, typer.Option(help="The folder of generated tables.")] = None,
     results: Annotated[Path, typer.Option(help="The folder of results.")] = RESULTS,
@@ -51,6 +52,7 @@ def main(  # noqa: PLR0913, PLR0917 - options of a command
         _chosen("contender", contender, CONTENDERS),
         runs,
         timeout,
+        tuple(conf or ()),
     )
     if not resume:
         forget(settings.name)

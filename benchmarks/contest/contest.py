@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 import tempfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -34,7 +36,10 @@ _SEPARATOR = " "
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What is compared: each query runs `runs` times, and once before that, in at most `seconds`."""
+    """What is compared: each query runs `runs` times, and once before that, in at most `seconds`.
+
+    `conf`: entries `name=value` of both Sparks' session beside those that it has.
+    """
 
     scale: float
     layouts: tuple[str, ...] = tuple(LAYOUTS)
@@ -42,15 +47,18 @@ class Settings:
     contenders: tuple[str, ...] = CONTENDERS
     runs: int = 3
     seconds: float = 600.0
+    conf: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
         """Of what measures the same, so that it may go on after an interruption."""
-        return f"contest-sf{self.scale:g}-{'-'.join(self.contenders)}-{self.runs}"
+        told = json.dumps([self.contenders, self.runs, self.seconds, self.conf]).encode()
+        return f"contest-sf{self.scale:g}-{zlib.crc32(told):08x}"
 
 
 FULL = Settings(1.0)
-QUICK = Settings(0.05, ("delta", "partitioned"), (20, 21, 96))
+# At this scale the default gates leave all scans alone, as they should.
+QUICK = Settings(0.05, ("delta", "partitioned"), (20, 21, 96), conf=("spark.pruning.min_probe_bytes=100000",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +97,8 @@ class Contest:
                 if not (runs and isinstance(runs[-1], Failed)):
                     runs.append(self._run(layout, query, name))
         head = {"scale": self.settings.scale, "layout": layout, "query": query.name}
+        if self.settings.conf:
+            head["conf"] = ", ".join(self.settings.conf)
         return [{**head, "contender": name, **_summary(runs)} for name, runs in found.items()]
 
     def _run(self, layout: str, query: Query, contender: str) -> Run | Failed:
@@ -129,7 +139,7 @@ def _contest(settings: Settings, folder: Path, progress: Progress = quiet) -> It
     with (
         tempfile.TemporaryDirectory() as logs,
         judge(folder / f"judge-sf{settings.scale:g}", source) as found,
-        pool(Path(logs), settings.seconds) as workers,
+        pool(Path(logs), settings.seconds, settings.conf) as workers,
     ):
         yield Contest(settings, workers, found, laid_out, known)
 

@@ -74,7 +74,7 @@ def _summary(layout: str, rows: Sequence[Row]) -> tuple[str, ...]:
     return (
         layout,
         str(len(ours)),
-        *(_ratio(geometric_mean(row[f"bytes_to_{to}"] for row in ours)) for to in ("stock", "duckdb", "datafusion")),
+        *(_ratio(geometric_mean(row[f"read_to_{to}"] for row in ours)) for to in ("stock", "duckdb", "datafusion")),
         _ratio(mean and 1 / mean),
         f"{worst}: {_ratio(slower[worst])}" if worst else "-",
         f"differ: {', '.join(wrong)}" if wrong else "equal",

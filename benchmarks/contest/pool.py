@@ -33,8 +33,8 @@ class _Running:
 class Pool:
     """Workers that know the tables of the layout they were last asked for; one that ended is started again."""
 
-    def __init__(self, logs: Path, seconds: float) -> None:
-        self._logs, self._seconds = logs, seconds
+    def __init__(self, logs: Path, seconds: float, conf: Sequence[str] = ()) -> None:
+        self._logs, self._seconds, self._conf = logs, seconds, conf
         self._running: dict[str, _Running] = {}
 
     def worker(self, contender: str, layout: str, tables: Sequence[Table]) -> Worker:
@@ -45,8 +45,9 @@ class Pool:
             found.worker.end()
             found = None
         if found is None:
+            arguments = self._conf if engine == _SPARK else ()
             log = self._logs / f"{engine.rpartition('.')[2]}.log"
-            found = self._running[engine] = _Running(Worker(engine, log, self._seconds))
+            found = self._running[engine] = _Running(Worker(engine, log, self._seconds, arguments))
         if found.layout != layout:
             found.worker.tables(tables)
             found.layout = layout
@@ -59,9 +60,9 @@ class Pool:
 
 
 @contextmanager
-def pool(logs: Path, seconds: float) -> Iterator[Pool]:
-    """A pool whose workers end with the block; each query has so many seconds."""
-    found = Pool(logs, seconds)
+def pool(logs: Path, seconds: float, conf: Sequence[str] = ()) -> Iterator[Pool]:
+    """A pool whose workers end with the block; each query has so many seconds, and Spark has `conf` as `name=value`."""
+    found = Pool(logs, seconds, conf)
     try:
         yield found
     finally:

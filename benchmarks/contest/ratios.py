@@ -10,9 +10,9 @@ Row = Mapping[str, Any]
 # The ratio's name, its numerator, and whose number is the denominator.
 _RATIOS = (
     ("seconds_to_stock", "seconds", "stock"),
-    ("bytes_to_stock", "bytes", "stock"),
-    ("bytes_to_duckdb", "bytes", "duckdb"),
-    ("bytes_to_datafusion", "bytes", "datafusion"),
+    ("read_to_stock", "bytes", "stock"),
+    ("read_to_duckdb", "bytes", "duckdb"),
+    ("read_to_datafusion", "bytes", "datafusion"),
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from urllib.parse import unquote, urlsplit
@@ -31,9 +32,9 @@ CONF: Mapping[str, str] = MappingProxyType(
 class SparkEngine:
     """Answers each query from a DataFrame of its own, so planning counts for both."""
 
-    def __init__(self) -> None:
+    def __init__(self, conf: Mapping[str, str]) -> None:
         warehouse = Path(tempfile.gettempdir(), "scanprune-contest-warehouse").as_uri()
-        self._spark = spark_session("scanprune contest", conf={**CONF, "spark.sql.warehouse.dir": warehouse})
+        self._spark = spark_session("scanprune contest", conf={**CONF, "spark.sql.warehouse.dir": warehouse, **conf})
         self._names: list[str] = []
 
     def tables(self, tables: Sequence[Table]) -> None:
@@ -59,4 +60,5 @@ def _path(file: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(serve(SparkEngine))
+    # Confs as `name=value`.
+    sys.exit(serve(partial(SparkEngine, dict(each.split("=", 1) for each in sys.argv[1:]))))

@@ -29,11 +29,11 @@ class WorkerFailed(Exception):  # noqa: N818 - what an engine did, no fault of a
 class Worker:
     """A running process of the module `engine`; what it prints besides answers is appended to `log`."""
 
-    def __init__(self, engine: str, log: Path, seconds: float) -> None:
+    def __init__(self, engine: str, log: Path, seconds: float, arguments: Sequence[str] = ()) -> None:
         self._seconds, self._log, self._waits = seconds, log, False
         with log.open("a") as file:
             self._process = subprocess.Popen(  # noqa: S603 - our own module
-                [sys.executable, "-m", engine],
+                [sys.executable, "-m", engine, *arguments],
                 cwd=ROOT,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
