@@ -407,6 +407,8 @@ def test_the_page_tells_ratios_wrong_rows_and_who_has_no_answer():
     assert "| q3 | datafusion | - | - | - | - | unsupported: a \\| b |" in text
     assert "| q5 | stock | 1.00 | 1.000 | 1.00 | 1 | 4 DIFFER |" in text
     assert "Growth" not in text
+    assert "Both Sparks" not in text
+    assert "Both Sparks ran with `a=b`.\n" in page.page({1.0: [{**each, "conf": "a=b"} for each in MEASURED]})
 
 
 def test_the_page_of_the_contest_is_what_was_measured():

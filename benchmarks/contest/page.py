@@ -59,6 +59,8 @@ Made from `contest-sf*.json` by `make readme`; `benchmarks/README.md` says what 
 def _of_scale(scale: float, rows: Sequence[Row]) -> Iterator[str]:
     layouts = list(dict.fromkeys(row["layout"] for row in rows))
     yield f"## Scale {scale:g}\n"
+    if confs := sorted({row["conf"] for row in rows if row.get("conf")}):
+        yield f"Both Sparks ran with `{'`, `'.join(confs)}`.\n"
     yield _table(_SUMMARY, (_summary(layout, [row for row in rows if row["layout"] == layout]) for layout in layouts))
     yield f"![Bytes and seconds of each query]({_picture(scale)})\n"
     for layout in layouts:
