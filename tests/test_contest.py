@@ -211,6 +211,16 @@ def test_engines_read_plain_and_partitioned_tables_alike(lake):
         assert ((2, 1, 2), (2, None, 2)) == engine.answer("", QUESTION).rows
 
 
+def test_a_partition_column_that_files_hold_too_is_read_once(tmp_path):
+    datafusion = pytest.importorskip("benchmarks.contest.datafusion_engine")
+    file = tmp_path / "lake" / "p" / "day=1" / "a.parquet"
+    file.parent.mkdir(parents=True)
+    pq.write_table(pa.table({"k": pa.array([7], pa.int32()), "day": pa.array([1], pa.int32())}), file)
+    for engine in (DuckdbEngine(), datafusion.DatafusionEngine()):
+        engine.tables([Place(str(tmp_path)).table("lake", "p", "delta")])
+        assert ((7, 1),) == engine.answer("", "SELECT k, day FROM p WHERE day = 1").rows
+
+
 def test_what_datafusion_cannot_plan_is_unsupported(lake):
     datafusion = pytest.importorskip("benchmarks.contest.datafusion_engine")
     engine = datafusion.DatafusionEngine()

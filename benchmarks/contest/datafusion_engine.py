@@ -72,10 +72,13 @@ def _register(context: SessionContext, table: Table) -> None:
     if not table.partition:
         context.register_parquet(table.name, table.folder)
         return
+    # Files of Delta hold the column, too, which would be there twice.
+    fields = [field for field in context.read_parquet(table.files[0]).schema() if field.name != table.partition]
     # It reads no NULL from a folder's name into an int. Partitions are skipped through this view all the same.
     files = f"{table.name}_files"
-    context.register_parquet(files, table.folder, table_partition_cols=[(table.partition, pa.string())])
-    columns = [f'"{field.name}"' for field in context.table(files).schema() if field.name != table.partition]
+    days = [(table.partition, pa.string())]
+    context.register_parquet(files, table.folder, table_partition_cols=days, schema=pa.schema(fields))
+    columns = [f'"{field.name}"' for field in fields]
     date = f'TRY_CAST("{table.partition}" AS INT) AS "{table.partition}"'
     context.sql(f'CREATE VIEW "{table.name}" AS SELECT {", ".join([*columns, date])} FROM "{files}"')
 
