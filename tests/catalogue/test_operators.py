@@ -174,14 +174,14 @@ PROBES = pytest.mark.parametrize(
 )
 
 
-# 20: the branch with a constant is not one of partitions, and the others are filtered.
+# 20: the branch with a constant is not one of partitions, and the others are filtered. Spark knows no key beforehand.
 @pytest.mark.parametrize("table", ["sliced", "sliced_plain"])
 @pytest.mark.usefixtures("sliced")
 def test_a_constant_in_the_place_of_a_partition(agreed, table):
     df, result = agreed(f"""
         SELECT u.part, u.id, d.item FROM (
             SELECT 2 AS part, id FROM facts UNION ALL SELECT part, id FROM {table}
-        ) u JOIN {DIM} d ON u.part = d.grp""")
+        ) u JOIN (SELECT * FROM dims WHERE id BETWEEN 40 AND 59) d ON u.part = d.grp""")
     assert {table: 1} == files(result)
     assert "COMPUTED" in why_not(df, result)
 
