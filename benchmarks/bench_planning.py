@@ -18,13 +18,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.tpcds_workload import queries, spark_tables
 from connectors.cli import default_folder
-from connectors.leaf_sizes import leaf_sizes
+from connectors.leaf_sizes import sizes_before_builds
 from connectors.plan_metadata import PlanMetadata
 from connectors.plan_reader import SparkPlan
 from connectors.session import spark_session
 from pruning import PruningOptions
 from pruning.filter_plan import FilterPlan
-from pruning.gates import Sizes
 from pruning.join_graph import JoinGraph
 from sample_data.layout import write_delta
 from sample_data.tpcds import generate
@@ -75,11 +74,10 @@ def _planned(df: DataFrame) -> Mapping[str, Any]:
     read = time.perf_counter()
     graph = JoinGraph.of(plan.root)
     traced = time.perf_counter()
-    sizes, files = leaf_sizes(plan, graph)
-    sized = time.perf_counter()
     options = PruningOptions()
-    few = PlanMetadata(plan, options).has_few_keys
-    filters = FilterPlan.before_builds(graph, Sizes(sizes, files, (), has_few_keys=few), options)
+    sizes = sizes_before_builds(plan, graph, PlanMetadata(plan, options))
+    sized = time.perf_counter()
+    filters = FilterPlan.before_builds(graph, sizes, options)
     done = time.perf_counter()
     return {
         "milliseconds": 1000 * (done - began),

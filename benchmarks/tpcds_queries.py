@@ -23,13 +23,12 @@ from benchmarks.resume import resumed
 from benchmarks.tpcds_answers import disagreement, disagreement_beyond_ties
 from benchmarks.tpcds_workload import Answer, Query, by_spark, duckdb_tables, queries, spark_tables
 from connectors.cli import default_folder
-from connectors.leaf_sizes import leaf_sizes
+from connectors.leaf_sizes import sizes_before_builds
 from connectors.plan_metadata import PlanMetadata
 from connectors.plan_reader import SparkPlan
 from connectors.session import COUNTABLE, spark_session
 from pruning import PruningOptions, prune, report
 from pruning.filter_plan import FilterPlan
-from pruning.gates import Sizes
 from pruning.join_graph import JoinGraph
 from sample_data.layout import write_delta
 from sample_data.tpcds import generate
@@ -108,12 +107,11 @@ def _verdict(duck: duckdb.DuckDBPyConnection, query: Query, stock: Answer, prune
 
 def _filters(df: DataFrame, options: PruningOptions) -> Mapping[str, int]:
     plan = SparkPlan.of(df)
-    few = PlanMetadata(plan, options).has_few_keys
+    metadata = PlanMetadata(plan, options)
     found: dict[str, int] = {}
     for name, equivalence in (("_alone", False), ("", True)):
         graph = JoinGraph.of(plan.root, equivalence=equivalence)
-        sizes, files = leaf_sizes(plan, graph)
-        filters = FilterPlan.before_builds(graph, Sizes(sizes, files, (), has_few_keys=few), options)
+        filters = FilterPlan.before_builds(graph, sizes_before_builds(plan, graph, metadata), options)
         found["scans"] = len(graph.relations)
         found[f"reached{name}"] = len({(*edge.source.id, at.relation.at, at.column) for edge, at in _reached(graph)})
         found[f"filters{name}"] = sum(map(len, filters.levels))

@@ -8,11 +8,10 @@ from pyspark.sql import DataFrame
 
 from connectors.build_errors import one_line
 from connectors.estimates import estimates
-from connectors.leaf_sizes import leaf_sizes
+from connectors.leaf_sizes import sizes_before_builds
 from connectors.plan_metadata import PlanMetadata
 from connectors.plan_reader import SparkPlan, check_has_plan
 from pruning.filter_plan import FilterPlan
-from pruning.gates import Sizes
 from pruning.join_graph import JoinGraph
 from pruning.options import PruningOptions
 from pruning.query_explanation import QueryExplanation
@@ -38,10 +37,9 @@ def dry_run(df: DataFrame, options: PruningOptions) -> QueryExplanation:
 def _explained(df: DataFrame, options: PruningOptions) -> QueryExplanation:
     plan = SparkPlan.of(df)
     graph = JoinGraph.of(plan.root)
-    sizes, files = leaf_sizes(plan, graph)
     metadata = PlanMetadata(plan, options)
-    known = Sizes(sizes, files, (), has_few_keys=metadata.has_few_keys)
+    known = sizes_before_builds(plan, graph, metadata)
     filters = FilterPlan.before_builds(graph, known, options)
     reasons = (*graph.refusals, *filters.refusals)
     kinds = estimates(metadata, filters)
-    return QueryExplanation.of(filters, sizes, {}, reasons, ran_builds=False, kinds=kinds)
+    return QueryExplanation.of(filters, known.scanned, {}, reasons, ran_builds=False, kinds=kinds)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from connectors.compiled import instance
+from connectors.plan_metadata import PlanMetadata
 from connectors.plan_reader import SparkPlan
+from pruning.gates import Sizes
 from pruning.join_graph import JoinGraph
 from pruning.zones import filters_above
 
@@ -120,3 +122,9 @@ def leaf_sizes(plan: SparkPlan, graph: JoinGraph) -> tuple[dict[int, int], set[i
     places = [each.at for each in graph.relations]
     sizes = dict(zip(places, map(int, words[1::2]), strict=True))
     return sizes, {at for at, reads_files in zip(places, words[::2], strict=True) if reads_files == "true"}
+
+
+def sizes_before_builds(plan: SparkPlan, graph: JoinGraph, metadata: PlanMetadata) -> Sizes:
+    """What gates know of a query of which no build has run."""
+    sizes, files = leaf_sizes(plan, graph)
+    return Sizes(sizes, files, (), has_few_keys=metadata.has_few_keys)

@@ -206,7 +206,7 @@ def _unnamed(expression: Expression) -> Expression:
 
 def _groups(grouping: Sequence[Expression], outputs: Sequence[Expression]) -> dict[int, Expression]:
     keys = {each.column for each in grouping if each.kind == "AttributeReference"}
-    return {column: each for column, each in _by_output(outputs).items() if _uncast(each).column in keys - {None}}
+    return {column: each for column, each in _by_output(outputs).items() if _uncast(each).column in keys}
 
 
 def _uncast(expression: Expression) -> Expression:

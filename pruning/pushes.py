@@ -69,25 +69,19 @@ def _blind_pushes(
     reasons: list[Reason] = []
     pushes: list[Push] = []
     for name, domain in domains.items():
+        if domain.is_none:
+            continue
         ranges = abilities.widen(name, domain.ranges).simplify(most)
-        refused = _why_not_pushed_blindly(name, domain, ranges, abilities)
+        refused = _why_no_literals(name, domain, abilities)
         if refused is not None:
             reasons.append(refused)
-        elif not domain.is_none:
+        elif name in abilities.file_only:
+            reasons.append(Reason(ReasonCode.NO_READER_FILTER, name))
+        elif ranges.is_all:
+            reasons.append(Reason(ReasonCode.NO_STATISTICS, name))
+        else:
             pushes.append(Push(name, ranges, 0, 0))
     return tuple(pushes), tuple(reasons)
-
-
-def _why_not_pushed_blindly(name: str, domain: Domain, ranges: RangeSet, abilities: ScanAbilities) -> Reason | None:
-    if domain.is_none:
-        return None
-    if abilities.push_refusal is not None:
-        return Reason(abilities.push_refusal, name)
-    if domain.nan or domain.null:
-        return Reason(ReasonCode.NAN_KEYS if domain.nan else ReasonCode.NULL_KEYS, name)
-    if name in abilities.file_only:
-        return Reason(ReasonCode.NO_READER_FILTER, name)
-    return Reason(ReasonCode.NO_STATISTICS, name) if ranges.is_all else None
 
 
 def _weights(level: Containers) -> IntArray:
@@ -115,14 +109,22 @@ def _why_not_pushed(  # noqa: PLR0913, PLR0917 - the evidence for each reason
     known = any(_has_bounds(each) for each in columns)
     if domain.is_none:
         return None
-    if abilities.push_refusal is not None:
-        return Reason(abilities.push_refusal, name)
-    if domain.nan or domain.null:
-        return Reason(ReasonCode.NAN_KEYS if domain.nan else ReasonCode.NULL_KEYS, name)
+    refused = _why_no_literals(name, domain, abilities)
+    if refused is not None:
+        return refused
     if not known:
         return Reason(ReasonCode.NO_READER_FILTER if name in abilities.file_only else ReasonCode.NO_STATISTICS, name)
     detail = "but for those that other columns skip" if alone else ""
     return Reason(ReasonCode.UNCLUSTERED, name, detail) if worth == 0 else None
+
+
+def _why_no_literals(name: str, domain: Domain, abilities: ScanAbilities) -> Reason | None:
+    """Why storage may not see ranges of a column, whatever it knows of its files."""
+    if abilities.push_refusal is not None:
+        return Reason(abilities.push_refusal, name)
+    if domain.nan or domain.null:
+        return Reason(ReasonCode.NAN_KEYS if domain.nan else ReasonCode.NULL_KEYS, name)
+    return None
 
 
 def _push(name: str, keys: RangeSet, levels: Sequence[Containers], left: list[IntArray], most: int) -> Push:
