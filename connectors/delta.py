@@ -156,6 +156,10 @@ class DeltaSource:
         comparable = comparable if digits is None or comparable.is_none else within_digits(comparable, digits)
         return self._limits.widened(column, comparable)
 
+    def with_frame(self, df: DataFrame) -> DeltaSource:
+        """The same version, read by another DataFrame of it."""
+        return DeltaSource(self.name, df, self._snapshot, self._catalog, self._footers)
+
     def _listed(self, columns: Sequence[Column]) -> tuple[DeltaFiles, dict[str, ColumnStatistics]] | None:
         """The files and the statistics of `columns`; None, with the reason noted, where the log cannot be read."""
         try:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from connectors.compiled import instance
 from connectors.plan_metadata import PlanMetadata
 from connectors.plan_reader import SparkPlan
@@ -112,12 +110,8 @@ def leaf_sizes(plan: SparkPlan, graph: JoinGraph) -> tuple[dict[int, int], set[i
 
     Of files it is the size of those that conditions on partitions leave, and in Delta those on statistics.
     """
-    jvm: Any = plan.spark._jvm  # noqa: SLF001 - PySpark's only door to the JVM
-    nodes, filters = jvm.java.util.ArrayList(), filters_above(graph.root)
-    for relation in graph.relations:
-        nodes.add(plan.node(relation))
-        for each in filters[relation.at]:
-            nodes.add(plan.node(each))
+    filters = filters_above(graph.root)
+    nodes = plan.nodes(each for relation in graph.relations for each in (relation, *filters[relation.at]))
     words = str(instance(plan.spark, _SIZES, _SIZES_SOURCE, nodes).lines()).split()
     places = [each.at for each in graph.relations]
     sizes = dict(zip(places, map(int, words[1::2]), strict=True))

@@ -154,6 +154,10 @@ class ParquetSource:
         """The same ranges, since row-group bounds cover their values, but for what the reader compares wrongly."""
         return self._limits.widened(column, ranges)
 
+    def with_frame(self, df: DataFrame) -> ParquetSource:
+        """The same files, read by another DataFrame of the same relation."""
+        return ParquetSource(self.name, df, self._files.with_frame(df), self._footers)
+
     def _add(self, *problems: Reason) -> None:
         self._problems.update(dict.fromkeys(problems))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from connectors.base import Table
 from connectors.columns import Column
 from connectors.plan_reader import SparkPlan
-from connectors.plan_tables import PlanTable, table_of
+from connectors.plan_tables import OpenedTable, PlanTable, scan_of, shared_leaves, table_of
 from connectors.zone_keys import Kept, has_few_keys, leaves_out, plan_column, zone_keys
 from pruning.bounds import bounded
 from pruning.join_graph import Source
@@ -21,24 +21,35 @@ from pruning.zones import zones_of
 
 @dataclass(slots=True)
 class PlanMetadata:
-    """The tables of one plan, each opened once, and what their statistics say of keys."""
+    """The tables of one plan, each opened once however many scans read it, and what their statistics say of keys."""
 
     plan: SparkPlan
     options: PruningOptions
-    _tables: dict[int, PlanTable | Reason] = field(default_factory=dict)
+    _first: dict[int, int] = field(default_factory=dict)
+    _tables: dict[int, OpenedTable | Reason] = field(default_factory=dict)
+    _scans: dict[int, PlanTable | Reason] = field(default_factory=dict)
     _keys: dict[tuple[int, str], KeySummary | Reason] = field(default_factory=dict)
     _few: dict[tuple[int, str, int, int], bool] = field(default_factory=dict)
 
-    def opened(self, relation: Relation) -> PlanTable | Reason:
-        """The table that a scan reads."""
-        if relation.at not in self._tables:
-            self._tables[relation.at] = table_of(self.plan.spark, self.plan.node(relation), self.options)
-        return self._tables[relation.at]
+    def table(self, relation: Relation) -> OpenedTable | Reason:
+        """The table that a scan reads, which is the same object for scans that read the same."""
+        if not self._first:
+            relations = [each for each in self.plan.root.walk() if isinstance(each, Relation)]
+            firsts = shared_leaves(self.plan.spark, self.plan.nodes(relations))
+            self._first = {each.at: relations[first].at for each, first in zip(relations, firsts, strict=True)}
+        first = self._first[relation.at]
+        if first not in self._tables:
+            self._tables[first] = table_of(self.plan.spark, self.plan.node(relation), self.options)
+        return self._tables[first]
 
-    def table(self, relation: Relation) -> Table | Reason:
-        """The same as its connector knows it."""
-        found = self.opened(relation)
-        return found if isinstance(found, Reason) else found.table
+    def scan(self, relation: Relation) -> PlanTable | Reason:
+        """The same for this scan alone, to be read in its place."""
+        if relation.at not in self._scans:
+            table = self.table(relation)
+            if isinstance(table, Reason):
+                return table
+            self._scans[relation.at] = scan_of(self.plan.spark, self.plan.node(relation), table)
+        return self._scans[relation.at]
 
     def needed(self, relation: Relation) -> tuple[str, ...]:
         """The columns of a scan that the query uses."""

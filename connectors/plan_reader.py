@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -61,6 +61,10 @@ class SparkPlan:
     def node(self, node: Node) -> Any:
         """The JVM's object of a node."""
         return self._visitor.node(node.at)
+
+    def nodes(self, nodes: Iterable[Node]) -> Any:
+        """The same for many nodes, as a list in the JVM."""
+        return self._visitor.nodes(" ".join(str(node.at) for node in nodes))
 
     def replaced(self, below: Node, others: Mapping[int, Any], sides: Mapping[int, Side] = _NONE_TOLD) -> Any:
         """The JVM's plan of `below` with other nodes at the places that `others` names.

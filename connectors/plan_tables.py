@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
@@ -17,12 +18,13 @@ from connectors.delta import DeltaSource
 from connectors.delta_files import FileCatalog
 from connectors.delta_log import snapshot_of
 from connectors.jvm_lists import JvmList
-from connectors.parquet import parquet_source
+from connectors.parquet import ParquetSource, parquet_source
 from connectors.session_cache import cache_of
 from connectors.spark_files import frame_of, spark_files
 from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
 
+_TROUBLE = (Py4JError, PySparkException, ValueError, TypeError, LookupError)
 _PREPARED = "PreparedDeltaFileIndex"
 _ADD_FILE = "org.apache.spark.sql.delta.actions.AddFile"
 # The pruned scan has column ids of its own, by which the report tells it from the scan of the query as it was; above
@@ -66,10 +68,85 @@ public class FreshColumns {
 }
 """
 
+# A query names the same table many times, and what metadata tells of it is the same each time.
+_SHARED = "SharedLeaves"
+_SHARED_SOURCE = """
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+
+public class SharedLeaves {
+    private final java.util.List leaves;
+
+    public SharedLeaves(java.util.List leaves) {
+        this.leaves = leaves;
+    }
+
+    public String firsts() throws Exception {
+        StringBuilder text = new StringBuilder();
+        java.util.ArrayList distinct = new java.util.ArrayList();
+        for (int at = 0; at < leaves.size(); at++) {
+            int first = at;
+            for (int other = 0; other < distinct.size() && first == at; other++) {
+                int before = ((Integer) distinct.get(other)).intValue();
+                first = areSame((LogicalRelation) leaves.get(before), (LogicalRelation) leaves.get(at)) ? before : at;
+            }
+            if (first == at) {
+                distinct.add(Integer.valueOf(at));
+            }
+            text.append(first).append(' ');
+        }
+        return text.toString();
+    }
+
+    private static boolean areSame(LogicalRelation one, LogicalRelation other) throws Exception {
+        if (!(one.relation() instanceof HadoopFsRelation) || !(other.relation() instanceof HadoopFsRelation)) {
+            return false;
+        }
+        HadoopFsRelation first = (HadoopFsRelation) one.relation();
+        HadoopFsRelation second = (HadoopFsRelation) other.relation();
+        return pinned(first.location()) == pinned(second.location())
+            && first.fileFormat().getClass() == second.fileFormat().getClass()
+            && first.options().equals(second.options())
+            && name(one).equals(name(other))
+            && columns(one).equals(columns(other));
+    }
+
+    private static Object pinned(FileIndex index) throws Exception {
+        if (!index.getClass().getSimpleName().equals("PreparedDeltaFileIndex")) {
+            return index;
+        }
+        Object scan = index.getClass().getMethod("preparedScan", new Class[0]).invoke(index, new Object[0]);
+        return scan.getClass().getMethod("scannedSnapshot", new Class[0]).invoke(scan, new Object[0]);
+    }
+
+    private static Object name(LogicalRelation leaf) {
+        return leaf.catalogTable().isEmpty() ? ""
+            : ((org.apache.spark.sql.catalyst.catalog.CatalogTable) leaf.catalogTable().get()).identifier();
+    }
+
+    private static java.util.List columns(LogicalRelation leaf) {
+        java.util.ArrayList found = new java.util.ArrayList();
+        scala.collection.Iterator output = leaf.output().iterator();
+        while (output.hasNext()) {
+            Attribute column = (Attribute) output.next();
+            found.add(column.name());
+            found.add(column.dataType());
+            found.add(column.metadata());
+        }
+        return found;
+    }
+}
+"""
+
 
 def is_delta(leaf: Any) -> bool:
     """True for a leaf whose files a snapshot pins."""
     return "Delta" in str(leaf.relation().fileFormat().getClass().getSimpleName())
+
+
+OpenedTable: TypeAlias = DeltaSource | ParquetSource
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,17 +171,13 @@ class PlanTable:
         return self._fresh.renamed(df._jdf.queryExecution().analyzed())  # noqa: SLF001 - plans have no public door
 
 
-def table_of(spark: SparkSession, leaf: Any, options: PruningOptions) -> PlanTable | Reason:
+def shared_leaves(spark: SparkSession, leaves: Any) -> Sequence[int]:
+    """For each of a list of leaves in the JVM the place there of the first that reads the same files and columns."""
+    return tuple(map(int, str(instance(spark, _SHARED, _SHARED_SOURCE, leaves).firsts()).split()))
+
+
+def table_of(spark: SparkSession, leaf: Any, options: PruningOptions) -> OpenedTable | Reason:
     """The table behind a leaf."""
-    fresh = instance(spark, _FRESH, _FRESH_SOURCE, leaf)
-    table = _table(spark, fresh.leaf(), options)
-    if isinstance(table, Reason):
-        return table
-    index = leaf.relation().location()
-    return PlanTable(table, fresh, index if str(index.getClass().getSimpleName()) == _PREPARED else None)
-
-
-def _table(spark: SparkSession, leaf: Any, options: PruningOptions) -> Table | Reason:
     name = _name(leaf)
     try:
         df, index = frame_of(spark, leaf), leaf.relation().location()
@@ -118,8 +191,18 @@ def _table(spark: SparkSession, leaf: Any, options: PruningOptions) -> Table | R
         if files is None:
             return Reason(ReasonCode.NOT_FILES, name, kind)
         return parquet_source(spark, name, df, files, options.max_footers)
-    except (Py4JError, PySparkException, ValueError, TypeError, LookupError) as error:
+    except _TROUBLE as error:
         return Reason(ReasonCode.STATISTICS_FAILED, name, one_line(error))
+
+
+def scan_of(spark: SparkSession, leaf: Any, table: OpenedTable) -> PlanTable | Reason:
+    """A table that `table_of` has opened, for the scan at one leaf."""
+    try:
+        fresh, index = instance(spark, _FRESH, _FRESH_SOURCE, leaf), leaf.relation().location()
+        own = table.with_frame(frame_of(spark, fresh.leaf()))
+        return PlanTable(own, fresh, index if str(index.getClass().getSimpleName()) == _PREPARED else None)
+    except _TROUBLE as error:
+        return Reason(ReasonCode.STATISTICS_FAILED, table.name, one_line(error))
 
 
 def _name(leaf: Any) -> str:

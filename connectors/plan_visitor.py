@@ -78,6 +78,15 @@ public class PlanVisitor extends scala.runtime.AbstractPartialFunction {
         return nodes.get(at);
     }
 
+    public java.util.List nodes(String places) {
+        java.util.ArrayList found = new java.util.ArrayList();
+        java.util.StringTokenizer rest = new java.util.StringTokenizer(places);
+        while (rest.hasMoreTokens()) {
+            found.add(nodes.get(Integer.parseInt(rest.nextToken())));
+        }
+        return found;
+    }
+
     public java.util.List texts(LogicalPlan plan) {
         return java.util.Arrays.asList(new Object[] {plan.toJSON(), described()});
     }

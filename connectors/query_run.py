@@ -114,7 +114,7 @@ class QueryRun:
         for relation in self.graph.relations:
             if relation.at not in self._files or is_delta(self.plan.node(relation)):
                 continue
-            table = self._metadata.opened(relation)
+            table = self._metadata.scan(relation)
             if isinstance(table, Reason):
                 self.reasons[table] = None
                 self._files.discard(relation.at)
@@ -194,7 +194,7 @@ class QueryRun:
         return Asked(self.plan.replaced(source.node, self.others), expression, str(source.key))
 
     def _prune(self, relation: Relation) -> None:
-        found = self._metadata.opened(relation)
+        found = self._metadata.scan(relation)
         if isinstance(found, Reason):
             self.reasons[found] = None
             return

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import compress
 from typing import Any
 
@@ -79,6 +79,10 @@ class SparkFiles:
         """The files at `indices`, one by one."""
         paths = [self.paths[index] for index in indices.tolist()]
         return list(map(FileRef, paths, self.sizes[indices].tolist(), self.modified[indices].tolist()))
+
+    def with_frame(self, df: DataFrame) -> SparkFiles:
+        """The same files for another DataFrame of the same relation."""
+        return replace(self, _df=df, _path=_path_to_relation(df))
 
     @property
     def _relation(self) -> Any:

@@ -55,10 +55,6 @@ class Sizes:
     held: Collection[int] = ()
     has_few_keys: Callable[[Source, Target], bool] = lambda *_: False
 
-    def below(self, node: Node) -> int:
-        """The bytes that a plan reads."""
-        return sum(self.scanned.get(each.at, 0) for each in node.walk() if isinstance(each, Relation))
-
 
 @dataclass(frozen=True, slots=True)
 class Refused:
@@ -164,12 +160,14 @@ class Gates:
 
     def _side(self, node: Node) -> _Side:
         if node.at not in self._sides:
-            nodes = list(node.walk())
+            below = [self._side(each) for each in (*node.children, *node.subqueries)]
+            unrepeatable = None if _is_repeatable(node, self.sizes) else node.kind
+            own = self.sizes.scanned.get(node.at, 0) if isinstance(node, Relation) else 0
             self._sides[node.at] = _Side(
-                self.sizes.below(node),
-                next((each.kind for each in nodes if not _is_repeatable(each, self.sizes)), None),
-                any(_leaves_out(each, self.sizes) for each in nodes),
-                any(each.kind == _CACHED for each in nodes),
+                own + sum(each.size for each in below),
+                next(filter(None, (unrepeatable, *(each.unrepeatable for each in below))), None),
+                _leaves_out(node, self.sizes) or any(each.leaves_out for each in below),
+                node.kind == _CACHED or any(each.is_cached for each in below),
             )
         return self._sides[node.at]
 
