@@ -48,6 +48,7 @@ public class PlanVisitor extends scala.runtime.AbstractPartialFunction {
     private final java.util.Map expected;
     private final java.util.Map others;
     private final java.util.Map sides;
+    private Boolean textOfFloats = null;
 
     public PlanVisitor(java.util.Map expected, java.util.Map others, java.util.Map sides) {
         this.expected = expected;
@@ -93,14 +94,13 @@ public class PlanVisitor extends scala.runtime.AbstractPartialFunction {
 
     private String described() {
         StringBuilder text = new StringBuilder();
-        boolean textOfFloats = makesTextOfFloats();
         for (int at = 0; at < nodes.size(); at++) {
             LogicalPlan node = (LogicalPlan) nodes.get(at);
             boolean isDeterministic = true;
             scala.collection.Iterator expressions = node.expressions().iterator();
             while (expressions.hasNext()) {
                 Expression expression = (Expression) expressions.next();
-                isDeterministic &= expression.deterministic() && !isByOrder(expression, textOfFloats);
+                isDeterministic &= expression.deterministic() && !isByOrder(expression);
             }
             isDeterministic &= !(node instanceof Aggregate) || areSame(((Aggregate) node).groupingExpressions());
             text.append(node.getClass().getName()).append(isDeterministic ? " 1 " : " 0 ");
@@ -114,13 +114,13 @@ public class PlanVisitor extends scala.runtime.AbstractPartialFunction {
         return text.toString();
     }
 
-    private static boolean isByOrder(Expression expression, boolean textOfFloats) {
+    private boolean isByOrder(Expression expression) {
         boolean isIt = expression instanceof Sum && overflowsToNull((Sum) expression)
             || (expression instanceof Max || expression instanceof Min)
-                && (!isSame(expression) || textOfFloats && isFloat(expression));
+                && (!isSame(expression) || isFloat(expression) && makesTextOfFloats());
         scala.collection.Iterator children = expression.children().iterator();
         while (!isIt && children.hasNext()) {
-            isIt = isByOrder((Expression) children.next(), textOfFloats);
+            isIt = isByOrder((Expression) children.next());
         }
         return isIt;
     }
@@ -144,6 +144,13 @@ public class PlanVisitor extends scala.runtime.AbstractPartialFunction {
     }
 
     private boolean makesTextOfFloats() {
+        if (textOfFloats == null) {
+            textOfFloats = Boolean.valueOf(someMakesTextOfFloats());
+        }
+        return textOfFloats.booleanValue();
+    }
+
+    private boolean someMakesTextOfFloats() {
         boolean found = false;
         for (int at = 0; at < nodes.size() && !found; at++) {
             scala.collection.Iterator expressions = ((LogicalPlan) nodes.get(at)).expressions().iterator();
