@@ -1,4 +1,4 @@
-"""Long text from the JVM, in pieces that each fit into one packet of the bridge.
+"""Long text and bytes from the JVM, in pieces that each fit into one packet of the bridge.
 
 py4j sends an answer of more than 8 KB as several small writes without TCP_NODELAY: each such answer waits some 40 ms
 for an acknowledgement that the other side holds back. Packed, the text of a plan is a handful of short answers.
@@ -21,15 +21,8 @@ public class PackedText {
     private final String text;
 
     public PackedText(Object items) throws java.io.IOException {
-        StringBuilder all = new StringBuilder();
-        java.util.Iterator rest = ((java.util.Collection) items).iterator();
-        while (rest.hasNext()) {
-            all.append(rest.next());
-            if (rest.hasNext()) {
-                all.append('\\n');
-            }
-        }
-        byte[] bytes = all.toString().getBytes(java.nio.charset.StandardCharsets.UTF_8);
+        byte[] bytes = items instanceof java.io.ByteArrayOutputStream
+            ? ((java.io.ByteArrayOutputStream) items).toByteArray() : joined((java.util.Collection) items);
         java.util.zip.Deflater fast = new java.util.zip.Deflater(java.util.zip.Deflater.BEST_SPEED);
         try {
             java.io.ByteArrayOutputStream packed = new java.io.ByteArrayOutputStream();
@@ -40,6 +33,18 @@ public class PackedText {
         } finally {
             fast.end();
         }
+    }
+
+    private static byte[] joined(java.util.Collection items) {
+        StringBuilder all = new StringBuilder();
+        java.util.Iterator rest = items.iterator();
+        while (rest.hasNext()) {
+            all.append(rest.next());
+            if (rest.hasNext()) {
+                all.append('\\n');
+            }
+        }
+        return all.toString().getBytes(java.nio.charset.StandardCharsets.UTF_8);
     }
 
     public int pieces() {
@@ -55,6 +60,11 @@ public class PackedText {
 
 def long_text(spark: SparkSession, lines: Any) -> str:
     """The elements of a collection in the JVM as text, with a line feed between them."""
-    packed = instance(spark, _PACKED, _PACKED_SOURCE, lines)
+    return long_bytes(spark, lines).decode()
+
+
+def long_bytes(spark: SparkSession, stream: Any) -> bytes:
+    """What was written to a `ByteArrayOutputStream` in the JVM."""
+    packed = instance(spark, _PACKED, _PACKED_SOURCE, stream)
     pieces = "".join(packed.piece(at) for at in range(packed.pieces()))
-    return zlib.decompress(base64.b64decode(pieces)).decode()
+    return zlib.decompress(base64.b64decode(pieces))

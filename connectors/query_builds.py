@@ -26,11 +26,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Asked:
-    """The values of `key`, an expression of the JVM, over the rows of `plan`; `name` is for messages."""
+    """The values of `key`, an expression of the JVM, over the rows of `plan`; `name` is for messages.
+
+    `place` is where `plan` has them among its columns, None where they are computed.
+    """
 
     plan: Any
     key: Any
     name: str
+    place: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,13 +81,15 @@ class QueryBuilds:
     def run(self, asked: Sequence[Asked]) -> list[Built]:
         """What each build gives, all run at the same time; equal ones give the same object."""
         rows = self._rows.each([each.plan for each in asked], lambda places: self._run([asked[at] for at in places]))
-        found = [self._frame(each, its_rows) for each, its_rows in zip(asked, rows, strict=True)]
-        frames = [(df, each.name) for each, df in zip(asked, found, strict=True) if not isinstance(df, Reason)]
+        found = [self._keys_or_frame(each, its_rows) for each, its_rows in zip(asked, rows, strict=True)]
+        frames = [(df, each.name) for each, df in zip(asked, found, strict=True) if isinstance(df, DataFrame)]
         plans = [df._jdf.queryExecution().analyzed() for df, _ in frames]  # noqa: SLF001 - plans have no public door
         keys = iter(self._keys.each(plans, lambda places: self._collect([frames[at] for at in places])))
         return [
-            Built(df if isinstance(df, Reason) else next(keys), None if isinstance(its_rows, Reason) else its_rows)
-            for df, its_rows in zip(found, rows, strict=True)
+            Built(
+                next(keys) if isinstance(each, DataFrame) else each, None if isinstance(its_rows, Reason) else its_rows
+            )
+            for each, its_rows in zip(found, rows, strict=True)
         ]
 
     def _run(self, asked: Sequence[Asked]) -> Sequence[LocalRows | Reason | None]:
@@ -96,11 +102,16 @@ class QueryBuilds:
         options = self.channel.options
         return [_pinned(each) for each in spark_keys.collected(frames, options, self.channel.run_all)]
 
-    def _frame(self, asked: Asked, rows: LocalRows | Reason | None) -> DataFrame | Reason:
-        """The keys as a DataFrame of one column; that Spark does not understand one leaves the others theirs."""
+    def _keys_or_frame(self, asked: Asked, rows: LocalRows | Reason | None) -> KeySummary | Reason | DataFrame:
+        """The keys of rows that are here, else a DataFrame of one column.
+
+        That Spark does not understand one leaves the others theirs.
+        """
         if isinstance(rows, Reason):
             return rows
         try:
+            if rows is not None and asked.place is not None:
+                return rows.keys(asked.place, asked.key, self.channel.options, asked.name)
             return self._keys_of(asked, rows)
         except Exception as error:
             logger.debug("The build of %s failed", asked.name, exc_info=True)

@@ -184,14 +184,14 @@ class QueryRun:
         return True
 
     def _asked(self, source: Source) -> Asked:
+        plan, name = self.plan.replaced(source.node, self.others), str(source.key)
         if source.key.column is not None:
             at = source.node.output.index(source.key.column)
-            expression = self.plan.node(source.node).output().apply(at)
-        else:
-            expression = self.plan.node(source.join).condition().get()
-            for place in source.path:
-                expression = expression.children().apply(place)
-        return Asked(self.plan.replaced(source.node, self.others), expression, str(source.key))
+            return Asked(plan, self.plan.node(source.node).output().apply(at), name, at)
+        expression = self.plan.node(source.join).condition().get()
+        for place in source.path:
+            expression = expression.children().apply(place)
+        return Asked(plan, expression, name)
 
     def _prune(self, relation: Relation) -> None:
         found = self._metadata.scan(relation)

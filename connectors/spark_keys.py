@@ -61,13 +61,14 @@ def collected(
 
 
 def _prepared(df: DataFrame, options: PruningOptions, name: str) -> Build[KeySummary] | Reason:
-    types = _key_types(df.schema, name)
+    types = key_types(df.schema, name)
     if isinstance(types, Reason):
         return types
     return Build(name, lambda: _collect(df, types, KeyLimits.of(options), name))
 
 
-def _key_types(schema: StructType, name: str) -> Sequence[ValueType] | Reason:
+def key_types(schema: StructType, name: str) -> Sequence[ValueType] | Reason:
+    """The types of keys with such columns; a `Reason` where one cannot be pruned by."""
     if not schema.fields:
         msg = f"Cannot use keys of {name!r}: found a DataFrame without columns"
         raise InvalidKeysError(msg)

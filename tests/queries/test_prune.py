@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from connectors import pruned_query, query_builds, query_run
+from connectors import local_builds, pruned_query, query_builds, query_run
 from connectors.plan_tree import UnreadablePlanError
 from pruning import PruningOptions, explain, prune, report
 from pruning.errors import NotPrunedReadError
@@ -201,18 +201,22 @@ def test_what_spark_tells_of_files_is_no_column_of_the_table(spark, star):
     assert {"sales": (2, 2, FILES)} == files(result)
 
 
-def test_keys_that_spark_does_not_understand_leave_the_other_builds_theirs(spark, star, monkeypatch):
-    frame_of = query_builds.frame_of
+@pytest.mark.parametrize("key", ["i.item", "i.item + 0"], ids=["a column", "computed"])
+def test_keys_that_cannot_be_read_leave_the_other_builds_theirs(spark, star, monkeypatch, key):
+    frame_of, key_types = query_builds.frame_of, local_builds.key_types
 
-    def fails(spark, plan):
-        if "item#" in plan.toString():
+    def fails(is_item, go_on):
+        if is_item:
             msg = "secret"
             raise ValueError(msg)
-        return frame_of(spark, plan)
+        return go_on()
 
-    monkeypatch.setattr(query_builds, "frame_of", fails)
+    monkeypatch.setattr(
+        query_builds, "frame_of", lambda *given: fails("item#" in given[1].toString(), lambda: frame_of(*given))
+    )
+    monkeypatch.setattr(local_builds, "key_types", lambda *given: fails("item" in given[1], lambda: key_types(*given)))
     df = spark.sql(f"""
-        SELECT s.amount FROM {star}sales s JOIN {star}days d ON s.day = d.day JOIN {star}items i ON s.item = i.item
+        SELECT s.amount FROM {star}sales s JOIN {star}days d ON s.day = d.day JOIN {star}items i ON s.item = {key}
         WHERE month = 2 AND name < 'n2'""")
     result = prune(df, options=OPTIONS)
     assert sorted(df.collect()) == sorted(result.collect())
