@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pruning.errors import InvalidDataFrameError, InvalidKeysError, InvalidOptionError, NotPrunedReadError
-from pruning.options import PruningOptions
+from pruning.options import CONF_PREFIX, PruningOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -67,7 +67,7 @@ def pruned_read(  # noqa: PLR0913 - keywords, each with one meaning
         msg = f"Cannot prune by keys given as {found}: expected a mapping of at least one column to its keys"
         raise InvalidKeysError(msg)
     _check(columns, options)
-    chosen = options if options is not None else PruningOptions.from_confs(spark.conf.getAll)
+    chosen = options if options is not None else _session_options(spark)
     request = pipeline.Request(os.fspath(source), dict(keys), columns, format, version, timestamp, chosen, exact)
     df, record = pipeline.run(spark, request)
     setattr(df, _RECORD, record)
@@ -98,7 +98,13 @@ def prune(df: DataFrame, *, options: PruningOptions | None = None) -> DataFrame:
 
 
 def _options(df: DataFrame, options: PruningOptions | None) -> PruningOptions:
-    return options if options is not None else PruningOptions.from_confs(df.sparkSession.conf.getAll)
+    return options if options is not None else _session_options(df.sparkSession)
+
+
+def _session_options(spark: SparkSession) -> PruningOptions:
+    from connectors.option_confs import option_confs  # noqa: PLC0415 - importing this package must not load an engine
+
+    return PruningOptions.from_confs(option_confs(spark, CONF_PREFIX))
 
 
 def _check(columns: object, options: object) -> None:

@@ -261,7 +261,7 @@ def test_after_a_build_that_took_too_long(spark, star, nothing_is_left, caplog, 
 
 
 def test_nothing_of_a_build_starts_behind_the_deadline_of_all(spark, star, nothing_is_left, monkeypatch):
-    """Rows come in time, and the clock goes on before their keys are collected."""
+    """Rows turn out to be too many to be kept, and the clock goes on before a job collects their keys."""
     clock = Mock(monotonic=Mock(return_value=0.0))
     monkeypatch.setattr(channel, "time", clock)
     run_all, begun = builds.run_all, []
@@ -274,9 +274,8 @@ def test_nothing_of_a_build_starts_behind_the_deadline_of_all(spark, star, nothi
     monkeypatch.setattr(builds, "run_all", counted)
 
     def late(*arguments):
-        rows = local_builds.local_rows(*arguments)
+        assert local_builds.local_rows(*arguments) is not None
         clock.monotonic.return_value = OPTIONS.all_builds_timeout_seconds + 1
-        return rows
 
     monkeypatch.setattr(query_builds, "local_rows", late)
     df = spark.sql(QUERY.format(star=star))
