@@ -7,8 +7,6 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from connectors.jvm import jvm_name
-
 _ATTRIBUTE = "_scanprune_classes"
 _LOCK = threading.Lock()
 
@@ -16,16 +14,24 @@ _LOCK = threading.Lock()
 def instance(spark: SparkSession, name: str, source: str, *arguments: Any) -> Any:
     """An object of the class called `name`, which each session compiles once, made by its only constructor."""
     with _LOCK:
-        constructors: dict[str, Any] = spark.__dict__.setdefault(_ATTRIBUTE, {})
-        if name not in constructors:
-            constructors[name] = _compiled(spark, name, source).getConstructors()[0]
-    return constructors[name].newInstance(jvm_name(spark, "java.util.List.of")(*arguments).toArray())
+        classes: dict[str, Any] = spark.__dict__.setdefault(_ATTRIBUTE, {})
+        if name not in classes:
+            classes[name] = _compiled(spark, name, source)
+    return classes[name].getConstructors()[0].newInstance(_array(spark, arguments))
 
 
 def _compiled(spark: SparkSession, name: str, source: str) -> Any:
-    compiler = jvm_name(spark, "org.codehaus.janino.SimpleCompiler")()
-    class_for_name = jvm_name(spark, "org.apache.spark.util.Utils.classForName")
-    spark_class = class_for_name("org.apache.spark.sql.Row", True, False)  # noqa: FBT003 - Java has no names
+    jvm: Any = spark._jvm  # noqa: SLF001 - PySpark's only door to the JVM
+    compiler = jvm.org.codehaus.janino.SimpleCompiler()
+    spark_class = jvm.org.apache.spark.util.Utils.classForName("org.apache.spark.sql.Row", True, False)  # noqa: FBT003
     compiler.setParentClassLoader(spark_class.getClassLoader())
     compiler.cook(source)
     return compiler.getClassLoader().loadClass(name)
+
+
+def _array(spark: SparkSession, items: tuple[Any, ...]) -> Any:
+    gateway: Any = spark.sparkContext._gateway  # noqa: SLF001
+    packed = gateway.new_array(gateway.jvm.java.lang.Object, len(items))
+    for position, item in enumerate(items):
+        packed[position] = item
+    return packed

@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from connectors.jvm import jvm_name
 from connectors.plan_broadcasts import broadcasts_released
 from connectors.spark_files import frame_of
 from connectors.storage import has_jvm
@@ -72,10 +71,12 @@ def limited(df: DataFrame, most: int) -> DataFrame:
     """
     spark = df.sparkSession
     few = df.coalesce(_MOST_PARTITIONS)
-    integer = jvm_name(spark, "org.apache.spark.sql.types.DataTypes.IntegerType")
-    count = jvm_name(spark, "org.apache.spark.sql.catalyst.expressions.Literal")(most, integer)
-    limit = jvm_name(spark, "org.apache.spark.sql.catalyst.plans.logical.LocalLimit")
-    return frame_of(spark, limit(count, few._jdf.queryExecution().analyzed()))  # noqa: SLF001 - plans have no public door
+    jvm: Any = spark._jvm  # noqa: SLF001 - plans have no public door
+    count = jvm.org.apache.spark.sql.catalyst.expressions.Literal(
+        most, jvm.org.apache.spark.sql.types.DataTypes.IntegerType
+    )
+    plan = jvm.org.apache.spark.sql.catalyst.plans.logical.LocalLimit(count, few._jdf.queryExecution().analyzed())  # noqa: SLF001
+    return frame_of(spark, plan)
 
 
 def bytes_read(df: DataFrame) -> int:

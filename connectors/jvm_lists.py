@@ -12,12 +12,9 @@ from typing import Any
 import numpy as np
 from pyspark.sql import SparkSession
 
-from connectors.jvm import jvm_name
 from connectors.long_text import long_text
 from pruning.byte_strings import IntArray
 from pruning.intervals import BoolArray
-
-_CONVERTERS = "scala.jdk.javaapi.CollectionConverters"
 
 
 class JvmList:
@@ -25,12 +22,13 @@ class JvmList:
 
     def __init__(self, spark: SparkSession, items: Any) -> None:
         self._spark = spark
+        self._jvm: Any = spark._jvm  # noqa: SLF001 - PySpark's only door to the JVM
         self.items = items
 
     @staticmethod
     def of_scala(spark: SparkSession, sequence: Any) -> JvmList:
         """A Scala sequence."""
-        return JvmList(spark, jvm_name(spark, f"{_CONVERTERS}.asJava")(sequence))
+        return JvmList(spark, spark._jvm.scala.jdk.javaapi.CollectionConverters.asJava(sequence))  # type: ignore[union-attr]  # noqa: SLF001
 
     def __len__(self) -> int:
         return int(self.items.size())
@@ -49,8 +47,8 @@ class JvmList:
 
     def flattened(self, method: str) -> JvmList:
         """The elements of all Scala sequences that `method` returns, one after the other."""
-        handles, types = self._name("java.lang.invoke.MethodHandles"), self._name("java.lang.invoke.MethodType")
-        converters = self._class(_CONVERTERS)
+        handles, types = self._jvm.java.lang.invoke.MethodHandles, self._jvm.java.lang.invoke.MethodType
+        converters = self._class("scala.jdk.javaapi.CollectionConverters")
         sequence, items = self._class("scala.collection.Seq"), self._class("java.util.List")
         to_list = handles.publicLookup().findStatic(converters, "asJava", types.methodType(items, sequence))
         stream = self._handle("java.util.Collection.stream")
@@ -62,32 +60,35 @@ class JvmList:
 
     def where(self, mask: BoolArray) -> JvmList:
         """The elements where `mask` is True."""
-        bits = self._name("java.util.BitSet.valueOf")(np.packbits(mask, bitorder="little").tobytes())
-        method_type = self._name("java.lang.invoke.MethodType.methodType")
-        get_type = method_type(self._class("java.lang.Object"), self._name("java.lang.Integer.TYPE"))
-        get = self._lookup().findVirtual(self._class("java.util.List"), "get", get_type).bindTo(self.items)
+        java = self._jvm.java
+        bits = java.util.BitSet.valueOf(np.packbits(mask, bitorder="little").tobytes())
+        get_type = java.lang.invoke.MethodType.methodType(self._class("java.lang.Object"), java.lang.Integer.TYPE)
+        lookup = java.lang.invoke.MethodHandles.publicLookup()
+        get = lookup.findVirtual(self._class("java.util.List"), "get", get_type).bindTo(self.items)
         return JvmList(self._spark, bits.stream().mapToObj(self._proxy("java.util.function.IntFunction", get)).toList())
 
     def pass_to(self, target: Any, method: str, element: str, constant: Any) -> None:
         """Call `method` of `target` with each element, declared as the class `element`, and with one constant."""
-        gateway = self._gateway()
+        java, gateway = self._jvm.java, self._gateway()
         owner, _, name = method.rpartition(".")
-        types = gateway.new_array(self._name("java.lang.Class"), 2)
+        types = gateway.new_array(java.lang.Class, 2)
         types[0], types[1] = self._class(element), constant.getClass()
-        constants = gateway.new_array(self._name("java.lang.Object"), 1)
+        constants = gateway.new_array(java.lang.Object, 1)
         constants[0] = constant
-        found = self._lookup().unreflect(self._class(owner).getMethod(name, types)).bindTo(target)
-        with_constant = self._name("java.lang.invoke.MethodHandles.insertArguments")(found, 1, constants)
-        self.items.stream().forEach(self._proxy("java.util.function.Consumer", with_constant))
+        handles = java.lang.invoke.MethodHandles
+        found = handles.publicLookup().unreflect(self._class(owner).getMethod(name, types)).bindTo(target)
+        self.items.stream().forEach(
+            self._proxy("java.util.function.Consumer", handles.insertArguments(found, 1, constants))
+        )
 
     def as_scala(self) -> Any:
         """A Scala `Seq` of the elements."""
-        return self._name(f"{_CONVERTERS}.asScala")(self.items).toSeq()
+        return self._jvm.scala.jdk.javaapi.CollectionConverters.asScala(self.items).toSeq()
 
     def as_array(self, element: str) -> Any:
         """A Java array of the elements, which are of the class `element`."""
-        tag = self._name("scala.reflect.ClassTag.apply")(self._class(element))
-        return self._name(f"{_CONVERTERS}.asScala")(self.items).toArray(tag)
+        tag = self._jvm.scala.reflect.ClassTag.apply(self._class(element))
+        return self._jvm.scala.jdk.javaapi.CollectionConverters.asScala(self.items).toArray(tag)
 
     def _mapped(self, methods: Iterable[str]) -> Any:
         stream = self.items.stream()
@@ -97,24 +98,18 @@ class JvmList:
 
     def _handle(self, method: str) -> Any:
         owner, _, name = method.rpartition(".")
-        no_classes = self._gateway().new_array(self._name("java.lang.Class"), 0)
+        no_classes = self._gateway().new_array(self._jvm.java.lang.Class, 0)
         found = self._class(owner).getMethod(name, no_classes)
-        return self._lookup().unreflect(found)
+        return self._jvm.java.lang.invoke.MethodHandles.publicLookup().unreflect(found)
 
     def _function(self, handle: Any) -> Any:
         return self._proxy("java.util.function.Function", handle)
 
     def _proxy(self, interface: str, handle: Any) -> Any:
-        return self._name("java.lang.invoke.MethodHandleProxies.asInterfaceInstance")(self._class(interface), handle)
+        return self._jvm.java.lang.invoke.MethodHandleProxies.asInterfaceInstance(self._class(interface), handle)
 
     def _class(self, name: str) -> Any:
-        return self._name("org.apache.spark.util.Utils.classForName")(name, True, False)  # noqa: FBT003 - Java has no names
-
-    def _name(self, name: str) -> Any:
-        return jvm_name(self._spark, name)
-
-    def _lookup(self) -> Any:
-        return self._name("java.lang.invoke.MethodHandles.publicLookup")()
+        return self._jvm.org.apache.spark.util.Utils.classForName(name, True, False)  # noqa: FBT003 - Java has no names
 
     def _gateway(self) -> Any:
         return self._spark.sparkContext._gateway  # noqa: SLF001

@@ -9,7 +9,6 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from connectors.compiled import instance
-from connectors.jvm import jvm_name
 
 # Visits each node after its children and the plans of its subqueries, and may put others in their place.
 # What depends on the order of rows, though the text of a plan does not show it: a sum that is NULL where it overflows,
@@ -234,7 +233,8 @@ def plan_visitor(
 
 
 def _java_map(spark: SparkSession, items: Mapping[int, Any]) -> Any:
-    made = jvm_name(spark, "java.util.HashMap")()
+    jvm: Any = spark._jvm  # noqa: SLF001 - PySpark's only door to the JVM
+    made = jvm.java.util.HashMap()
     for at, item in items.items():
         made.put(at, item)
     return made

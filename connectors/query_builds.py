@@ -14,7 +14,6 @@ from connectors import spark_keys
 from connectors.build_errors import one_line
 from connectors.builds import Build
 from connectors.channel import Channel
-from connectors.jvm import jvm_name
 from connectors.local_builds import LocalRows, local_rows
 from connectors.spark_files import frame_of
 from pruning.key_summary import KeySummary
@@ -120,7 +119,8 @@ class QueryBuilds:
 
     def _keys_of(self, asked: Asked, rows: LocalRows | None) -> DataFrame:
         spark = self.channel.spark
-        utils = jvm_name(spark, "org.apache.spark.sql.classic.ExpressionUtils$.MODULE$")
+        jvm: Any = spark._jvm  # noqa: SLF001 - PySpark's only door to the JVM
+        utils = getattr(getattr(jvm.org.apache.spark.sql.classic, "ExpressionUtils$"), "MODULE$")
         plan = asked.plan if rows is None else rows.instead_of(asked.plan)
         return frame_of(spark, plan).select(SparkColumn(utils.column(asked.key)).alias("key"))
 

@@ -8,13 +8,11 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
-from connectors.jvm import jvm_name
 from connectors.storage import has_jvm
 from pruning.errors import UnsupportedSessionError
 from pruning.hashing import SPARK_SEED
 
 _SCHEMA = "bloom binary"
-_EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions"
 
 
 def might_contain_column(df: DataFrame, columns: Sequence[str], bloom_bytes: bytes) -> Column:
@@ -29,20 +27,20 @@ def might_contain_column(df: DataFrame, columns: Sequence[str], bloom_bytes: byt
         raise UnsupportedSessionError(
             "Cannot test rows by a bloom filter on Spark Connect: found no JVM plan, use a classic session"
         )
+    jvm: Any = spark._jvm  # noqa: SLF001 - PySpark's only door to the JVM
+    expressions = jvm.org.apache.spark.sql.catalyst.expressions
     # By class, as SQL has no name for the one, and a session may give the other's name to another function.
-    utils = jvm_name(spark, "org.apache.spark.sql.classic.ExpressionUtils$.MODULE$")
-    to_seq = jvm_name(spark, "org.apache.spark.api.python.PythonUtils.toSeq")
-    keys = to_seq([utils.expression(F.expr(each)._jc) for each in columns])  # noqa: SLF001 - no other way to a node
-    bloom = utils.expression(_scalar(spark, bloom_bytes))
-    hashed = jvm_name(spark, f"{_EXPRESSIONS}.XxHash64")(keys, SPARK_SEED)
-    return Column(utils.column(jvm_name(spark, f"{_EXPRESSIONS}.BloomFilterMightContain")(bloom, hashed)))
+    utils = getattr(getattr(jvm.org.apache.spark.sql.classic, "ExpressionUtils$"), "MODULE$")
+    keys = jvm.PythonUtils.toSeq([utils.expression(F.expr(each)._jc) for each in columns])  # noqa: SLF001
+    bloom = utils.expression(_scalar(spark, jvm, bloom_bytes))
+    hashed = expressions.XxHash64(keys, SPARK_SEED)
+    return Column(utils.column(expressions.BloomFilterMightContain(bloom, hashed)))
 
 
-def _scalar(spark: SparkSession, value: bytes) -> Any:
+def _scalar(spark: SparkSession, jvm: Any, value: bytes) -> Any:
     """A scalar subquery of one local row: a literal would be spelled out in every text of the plan."""
-    gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 - as PySpark makes its arrays
-    fields = gateway.new_array(jvm_name(spark, "java.lang.Object"), 1)
+    fields = spark.sparkContext._gateway.new_array(jvm.java.lang.Object, 1)  # type: ignore[union-attr]  # noqa: SLF001
     fields[0] = value
-    rows = jvm_name(spark, "java.util.List.of")(jvm_name(spark, "org.apache.spark.sql.RowFactory.create")(fields))
-    schema = jvm_name(spark, "org.apache.spark.sql.types.StructType.fromDDL")(_SCHEMA)
+    rows = jvm.java.util.List.of(jvm.org.apache.spark.sql.RowFactory.create(fields))
+    schema = jvm.org.apache.spark.sql.types.StructType.fromDDL(_SCHEMA)
     return spark._jsparkSession.createDataFrame(rows, schema).scalar()  # noqa: SLF001

@@ -18,7 +18,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from connectors.compiled import instance
 from connectors.footers import FileRef
-from connectors.jvm import jvm_name
 from connectors.jvm_lists import JvmList
 from pruning.byte_strings import IntArray
 from pruning.intervals import BoolArray
@@ -165,7 +164,8 @@ def spark_files(df: DataFrame) -> SparkFiles | None:
     path = _path_to_relation(df)
     if not path:
         return None
-    no_filters = JvmList(spark, jvm_name(spark, "java.util.ArrayList")()).as_scala()
+    jvm: Any = spark._jvm  # noqa: SLF001
+    no_filters = JvmList(spark, jvm.java.util.ArrayList()).as_scala()
     location = path[-1].relation().location()
     if location.getClass().getName() == f"{_DATASOURCES}.CatalogFileIndex":
         location = location.filterPartitions(no_filters)
@@ -217,5 +217,5 @@ def _path_to_relation(df: DataFrame) -> tuple[Any, ...]:
 
 def frame_of(spark: SparkSession, plan: Any) -> DataFrame:
     """The DataFrame of a logical plan in the JVM."""
-    of_rows = jvm_name(spark, "org.apache.spark.sql.classic.Dataset.ofRows")
-    return DataFrame(of_rows(spark._jsparkSession, plan), spark)  # noqa: SLF001 - no public door takes a plan
+    jvm: Any = spark._jvm  # noqa: SLF001
+    return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)  # noqa: SLF001
