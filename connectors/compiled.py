@@ -7,6 +7,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from connectors.java_names import java_names
+
 _ATTRIBUTE = "_scanprune_classes"
 _LOCK = threading.Lock()
 
@@ -21,7 +23,7 @@ def instance(spark: SparkSession, name: str, source: str, *arguments: Any) -> An
 
 
 def _compiled(spark: SparkSession, name: str, source: str) -> Any:
-    jvm: Any = spark._jvm  # noqa: SLF001 - PySpark's only door to the JVM
+    jvm = java_names(spark)
     compiler = jvm.org.codehaus.janino.SimpleCompiler()
     spark_class = jvm.org.apache.spark.util.Utils.classForName("org.apache.spark.sql.Row", True, False)  # noqa: FBT003
     compiler.setParentClassLoader(spark_class.getClassLoader())
@@ -31,7 +33,7 @@ def _compiled(spark: SparkSession, name: str, source: str) -> Any:
 
 def _array(spark: SparkSession, items: tuple[Any, ...]) -> Any:
     gateway: Any = spark.sparkContext._gateway  # noqa: SLF001
-    packed = gateway.new_array(gateway.jvm.java.lang.Object, len(items))
+    packed = gateway.new_array(java_names(spark).java.lang.Object, len(items))
     for position, item in enumerate(items):
         packed[position] = item
     return packed

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
+from connectors.java_names import java_names
 from connectors.plan_broadcasts import broadcasts_released
 from connectors.spark_files import frame_of
 from connectors.storage import has_jvm
@@ -71,7 +72,7 @@ def limited(df: DataFrame, most: int) -> DataFrame:
     """
     spark = df.sparkSession
     few = df.coalesce(_MOST_PARTITIONS)
-    jvm: Any = spark._jvm  # noqa: SLF001 - plans have no public door
+    jvm = java_names(spark)
     count = jvm.org.apache.spark.sql.catalyst.expressions.Literal(
         most, jvm.org.apache.spark.sql.types.DataTypes.IntegerType
     )

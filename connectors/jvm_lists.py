@@ -12,9 +12,12 @@ from typing import Any
 import numpy as np
 from pyspark.sql import SparkSession
 
+from connectors.java_names import java_names
 from connectors.long_text import long_text
 from pruning.byte_strings import IntArray
 from pruning.intervals import BoolArray
+
+_GETTERS = "_scanprune_getters"
 
 
 class JvmList:
@@ -22,13 +25,13 @@ class JvmList:
 
     def __init__(self, spark: SparkSession, items: Any) -> None:
         self._spark = spark
-        self._jvm: Any = spark._jvm  # noqa: SLF001 - PySpark's only door to the JVM
+        self._jvm = java_names(spark)
         self.items = items
 
     @staticmethod
     def of_scala(spark: SparkSession, sequence: Any) -> JvmList:
         """A Scala sequence."""
-        return JvmList(spark, spark._jvm.scala.jdk.javaapi.CollectionConverters.asJava(sequence))  # type: ignore[union-attr]  # noqa: SLF001
+        return JvmList(spark, java_names(spark).scala.jdk.javaapi.CollectionConverters.asJava(sequence))
 
     def __len__(self) -> int:
         return int(self.items.size())
@@ -93,8 +96,15 @@ class JvmList:
     def _mapped(self, methods: Iterable[str]) -> Any:
         stream = self.items.stream()
         for method in methods:
-            stream = stream.map(self._function(self._handle(method)))
+            stream = stream.map(self._getter(method))
         return stream
+
+    def _getter(self, method: str) -> Any:
+        """The method as a function, made once in a session."""
+        known: dict[str, Any] = self._spark.__dict__.setdefault(_GETTERS, {})
+        if method not in known:
+            known[method] = self._function(self._handle(method))
+        return known[method]
 
     def _handle(self, method: str) -> Any:
         owner, _, name = method.rpartition(".")

@@ -9,6 +9,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from connectors.compiled import instance
+from connectors.java_names import java_names
 
 # Visits each node after its children and the plans of its subqueries, and may put others in their place.
 # What depends on the order of rows, though the text of a plan does not show it: a sum that is NULL where it overflows,
@@ -233,7 +234,7 @@ def plan_visitor(
 
 
 def _java_map(spark: SparkSession, items: Mapping[int, Any]) -> Any:
-    jvm: Any = spark._jvm  # noqa: SLF001 - PySpark's only door to the JVM
+    jvm = java_names(spark)
     made = jvm.java.util.HashMap()
     for at, item in items.items():
         made.put(at, item)

@@ -14,6 +14,7 @@ from connectors import spark_keys
 from connectors.build_errors import one_line
 from connectors.builds import Build
 from connectors.channel import Channel
+from connectors.java_names import java_names
 from connectors.local_builds import LocalRows, local_rows
 from connectors.spark_files import frame_of
 from pruning.key_summary import KeySummary
@@ -119,7 +120,7 @@ class QueryBuilds:
 
     def _keys_of(self, asked: Asked, rows: LocalRows | None) -> DataFrame:
         spark = self.channel.spark
-        jvm: Any = spark._jvm  # noqa: SLF001 - PySpark's only door to the JVM
+        jvm = java_names(spark)
         utils = getattr(getattr(jvm.org.apache.spark.sql.classic, "ExpressionUtils$"), "MODULE$")
         plan = asked.plan if rows is None else rows.instead_of(asked.plan)
         return frame_of(spark, plan).select(SparkColumn(utils.column(asked.key)).alias("key"))

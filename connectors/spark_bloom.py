@@ -8,6 +8,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
+from connectors.java_names import java_names
 from connectors.storage import has_jvm
 from pruning.errors import UnsupportedSessionError
 from pruning.hashing import SPARK_SEED
@@ -27,7 +28,7 @@ def might_contain_column(df: DataFrame, columns: Sequence[str], bloom_bytes: byt
         raise UnsupportedSessionError(
             "Cannot test rows by a bloom filter on Spark Connect: found no JVM plan, use a classic session"
         )
-    jvm: Any = spark._jvm  # noqa: SLF001 - PySpark's only door to the JVM
+    jvm = java_names(spark)
     expressions = jvm.org.apache.spark.sql.catalyst.expressions
     # By class, as SQL has no name for the one, and a session may give the other's name to another function.
     utils = getattr(getattr(jvm.org.apache.spark.sql.classic, "ExpressionUtils$"), "MODULE$")

@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from connectors.compiled import instance
 from connectors.footers import FileRef
+from connectors.java_names import java_names
 from connectors.jvm_lists import JvmList
 from pruning.byte_strings import IntArray
 from pruning.intervals import BoolArray
@@ -94,7 +95,7 @@ class SparkFiles:
 
     def partitions(self) -> pa.Table:
         """One row a partition: its values in Spark's own types, one column for each of `partition_columns`."""
-        jvm: Any = self._spark._jvm  # noqa: SLF001 - no public door leads to a file index
+        jvm = java_names(self._spark)
         attributes = jvm.org.apache.spark.sql.catalyst.types.DataTypeUtils.toAttributes(
             self._relation.partitionSchema()
         )
@@ -132,7 +133,7 @@ class SparkFiles:
         It comes first and has a short name, because Spark cuts the description of a scan, by which `report()` finds
         it, after some 100 characters.
         """
-        jvm: Any = self._spark._jvm  # noqa: SLF001
+        jvm = java_names(self._spark)
         roots = self._relation.location().rootPaths()
         marker = jvm.org.apache.hadoop.fs.Path(roots.head(), f"/.scanprune-{self._digest(kept)}")
         cache = jvm.org.apache.spark.sql.execution.datasources.SharedInMemoryCache(_ALL_IN_MEMORY, -1)
@@ -164,7 +165,7 @@ def spark_files(df: DataFrame) -> SparkFiles | None:
     path = _path_to_relation(df)
     if not path:
         return None
-    jvm: Any = spark._jvm  # noqa: SLF001
+    jvm = java_names(spark)
     no_filters = JvmList(spark, jvm.java.util.ArrayList()).as_scala()
     location = path[-1].relation().location()
     if location.getClass().getName() == f"{_DATASOURCES}.CatalogFileIndex":
@@ -217,5 +218,5 @@ def _path_to_relation(df: DataFrame) -> tuple[Any, ...]:
 
 def frame_of(spark: SparkSession, plan: Any) -> DataFrame:
     """The DataFrame of a logical plan in the JVM."""
-    jvm: Any = spark._jvm  # noqa: SLF001
+    jvm = java_names(spark)
     return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)  # noqa: SLF001

@@ -10,6 +10,8 @@ from urllib.parse import unquote
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
+from connectors.java_names import java_names
+
 TRAILER = 8
 _TAIL = 64 << 10
 _FILE_SCHEME = "file:"
@@ -57,8 +59,7 @@ class SparkStorage:
 
     def __init__(self, spark: SparkSession) -> None:
         self._local = LocalStorage()
-        jvm: Any = spark._jvm  # noqa: SLF001 - the JVM's file systems have no public door
-        # Each dot of a class name is a call to the JVM, so the classes are found once.
+        jvm = java_names(spark)
         self._path_class, self._uri_class = jvm.org.apache.hadoop.fs.Path, jvm.java.net.URI
         self._buffer_class = jvm.java.io.BufferedInputStream
         self._conf: Any = spark._jsparkSession.sessionState().newHadoopConf()  # noqa: SLF001
@@ -135,7 +136,7 @@ def has_jvm(spark: SparkSession) -> bool:
 
 def exists(spark: SparkSession, path: str) -> bool:
     """True where a classic session's file systems find something under exactly this name; `OSError` where they fail."""
-    jvm: Any = spark._jvm  # noqa: SLF001
+    jvm = java_names(spark)
     try:
         found = jvm.org.apache.hadoop.fs.Path(path)
         return bool(found.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()).exists(found))  # noqa: SLF001
