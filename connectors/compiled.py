@@ -16,10 +16,10 @@ _LOCK = threading.Lock()
 def instance(spark: SparkSession, name: str, source: str, *arguments: Any) -> Any:
     """An object of the class called `name`, which each session compiles once, made by its only constructor."""
     with _LOCK:
-        classes: dict[str, Any] = spark.__dict__.setdefault(_ATTRIBUTE, {})
-        if name not in classes:
-            classes[name] = _compiled(spark, name, source)
-    return classes[name].getConstructors()[0].newInstance(_array(spark, arguments))
+        constructors: dict[str, Any] = spark.__dict__.setdefault(_ATTRIBUTE, {})
+        if name not in constructors:
+            constructors[name] = _compiled(spark, name, source).getConstructors()[0]
+    return constructors[name].newInstance(java_names(spark).java.util.List.of(*arguments).toArray())
 
 
 def _compiled(spark: SparkSession, name: str, source: str) -> Any:
@@ -29,11 +29,3 @@ def _compiled(spark: SparkSession, name: str, source: str) -> Any:
     compiler.setParentClassLoader(spark_class.getClassLoader())
     compiler.cook(source)
     return compiler.getClassLoader().loadClass(name)
-
-
-def _array(spark: SparkSession, items: tuple[Any, ...]) -> Any:
-    gateway: Any = spark.sparkContext._gateway  # noqa: SLF001
-    packed = gateway.new_array(java_names(spark).java.lang.Object, len(items))
-    for position, item in enumerate(items):
-        packed[position] = item
-    return packed
