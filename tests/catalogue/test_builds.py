@@ -179,7 +179,6 @@ confs = {
     "spark.sql.shuffle.partitions": "2",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
-    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
 }
 spark = SparkSession.builder.master("local[2,4]").config(map=confs).getOrCreate()
 for name in ("facts", "days"):
