@@ -91,7 +91,8 @@ def canonical_list(table: pa.Table) -> list[tuple[Any, ...]]:
 
 def collected(df: DataFrame) -> pa.Table:
     """All rows of `df`; its columns are called by their position, since names may repeat or be hostile."""
-    return df.toDF(*(f"c{at}" for at in range(len(df.columns)))).toArrow()
+    # Renamed by Spark it would be another query, to be analysed and optimised once more.
+    return df.toArrow().rename_columns([f"c{at}" for at in range(len(df.columns))])
 
 
 def spark_semijoin(df: DataFrame, entry: Keys) -> DataFrame:
