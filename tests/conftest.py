@@ -32,13 +32,18 @@ os.environ["SPARK_LAUNCHER_OPTS"] = f"{_JAVA_OPTIONS} {os.environ.get('SPARK_LAU
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks each test that asks for `spark`, and skips the marked ones where Spark cannot start."""
+    """Marks each test that asks for `spark`, skips the marked ones where Spark cannot start, and orders files.
+
+    Those with tests that take long come first: processes that are dealt out files end at about the same time.
+    """
     problem = java_problem()
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
         if problem is not None and item.get_closest_marker("spark"):
             item.add_marker(pytest.mark.skip(reason=problem))
+    long = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in long)
 
 
 @pytest.fixture(scope="session")

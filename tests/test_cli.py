@@ -169,6 +169,7 @@ def test_help_of_queries_says_what_each_option_does():
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_a_query_is_explained_and_run_from_a_shell(spark, tmp_path):
     facts, days, picture = (str(tmp_path / name) for name in ("facts", "days", "plan.svg"))
     spark.range(0, 400_000, 1, 8).selectExpr("id div 1000 AS day", "id AS amount").write.format("delta").save(facts)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from connectors.star_join import Lake
     from sample_data.tpcds import TpcdsFiles
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 ROOT = Path(__file__).resolve().parents[1]
 SCALE = 0.01

@@ -34,7 +34,7 @@ from tests.oracle.random_lakes import RandomLake, random_lake, stored
 from tests.oracle.random_queries import SPARKS_BLOOM, Query, random_query
 from tests.oracle.reproductions import Failure, shown
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 QUERIES = int(os.environ.get("SCANPRUNE_QUERIES", "40"))
 MADE_SMALLER = 3

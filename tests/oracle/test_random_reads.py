@@ -13,7 +13,7 @@ import pytest
 from tests.oracle.oracle import Oracle, Skips
 from tests.oracle.random_cases import LAYOUTS, Case, random_cases, random_table
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 CASES = int(os.environ.get("SCANPRUNE_CASES", "25"))
 

@@ -19,7 +19,7 @@ from connectors.compiled import instance
 from pruning import explain, prune
 from tests.queries.star import FILES, OPTIONS, files
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 QUERY = "SELECT s.*, month FROM {star}sales s JOIN {star}days d ON s.day = d.day WHERE month = 2"
 # Deterministic, and takes longer than any test waits, in little memory: where the heap ends, so does Java. A task that
