@@ -71,6 +71,22 @@ def test_later_commits_change_nothing(spark, versioned, mode):
     assert 4 == opened(spark, versioned).version
 
 
+# The session of tests has states of one part.
+@pytest.mark.spark
+def test_a_state_of_several_parts_is_read_whole(spark, conf, tmp_path):
+    conf("spark.databricks.delta.snapshotPartitions", "5")
+    source = write_log(tmp_path / "t", SCHEMA, [add(each) for each in range(20)])
+    table = opened(spark, source)
+    state = (
+        spark._jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, source)
+        .unsafeVolatileSnapshot()
+        .stateDF()
+    )
+    assert (5, 20) == (state.rdd().getNumPartitions(), len(table.files([])))
+    assert 1 == len(kept_files(table, "i", Domain.of(INT, 7)))
+    assert set() == kept_files(table, "i", Domain.of(INT, 20))
+
+
 # 56: statistics of the new table, not of the one that was there before.
 @pytest.mark.spark
 def test_a_table_made_anew_at_the_same_path_is_another_table(spark, tmp_path):
