@@ -58,7 +58,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         # By default a hash table of a few rows takes 32 MiB, and Java's time goes into collecting these.
         "spark.buffer.pageSize": "1m",
         # A table that was just written has its state made by a query with a shuffle: a fifth less than with two parts.
-        "spark.databricks.delta.snapshotPartitions": os.environ.get("SUITE_SNAP", "1"),
+        "spark.databricks.delta.snapshotPartitions": "1",
         # Task metrics count every byte read only without vectored IO.
         "spark.hadoop.parquet.hadoop.vectored.io.enabled": "false",
     }
