@@ -9,7 +9,6 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from connectors.java_names import java_names
 from pruning.errors import InvalidQueryError, SourceNotFoundError
 from pruning.options import CONF_PREFIX, PruningOptions
 
@@ -143,7 +142,7 @@ def _opened(spark: SparkSession, name: str, path: str) -> None:
 
 
 def _check_is_query(spark: SparkSession, sql: str) -> None:
-    jvm = java_names(spark)
+    jvm: Any = spark._jvm  # noqa: SLF001 - only Spark's own parser tells statements apart
     parsed = spark._jsparkSession.sessionState().sqlParser().parsePlan(sql)  # noqa: SLF001
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     kinds = [loader.loadClass(name) for name in _STATEMENTS]
