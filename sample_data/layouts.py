@@ -34,6 +34,7 @@ from sample_data.tpcds import TpcdsFiles
 ROWS_PER_PARTITION_AT_LEAST = 400
 _FILE, _AT = "__file__", "__at__"
 _VACUUM_CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
+_LISTING_TASKS = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 _FILE_SIZE = "spark.databricks.delta.optimize.maxFileSize"
 
 
@@ -83,7 +84,8 @@ def write_zordered(rows: DataFrame, layout: Clustered, table_format: str, folder
     size = table.detail().select("sizeInBytes").first()[0]  # type: ignore[index]
     with conf(spark, _FILE_SIZE, str(size // files)), row_groups_of(spark, _rows_per_group(count, files)):
         table.optimize().executeZOrderBy(layout.date, layout.item)
-    with conf(spark, _VACUUM_CHECK, "false"):
+    # By default Delta looks for old files by ten thousand tasks.
+    with conf(spark, _VACUUM_CHECK, "false"), conf(spark, _LISTING_TASKS, str(files)):
         table.vacuum(0)
 
 

@@ -59,6 +59,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.buffer.pageSize": "1m",
         # A table that was just written has its state made by a query with a shuffle: a fifth less than with two parts.
         "spark.databricks.delta.snapshotPartitions": "1",
+        # Ten thousand by default, which Delta takes for the number of tasks of a VACUUM.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
         # Task metrics count every byte read only without vectored IO.
         "spark.hadoop.parquet.hadoop.vectored.io.enabled": "false",
     }

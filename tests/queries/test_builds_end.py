@@ -21,6 +21,9 @@ from tests.queries.star import FILES, OPTIONS, files
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
+# How long a build takes, and what ends it, is the same whatever it reads.
+ONE_FORMAT = pytest.mark.parametrize("star", ["delta"], indirect=True)
+
 QUERY = "SELECT s.*, month FROM {star}sales s JOIN {star}days d ON s.day = d.day WHERE month = 2"
 # Deterministic, and takes longer than any test waits, in little memory: where the heap ends, so does Java. A task that
 # is cancelled goes on to the end of its batch.
@@ -210,6 +213,7 @@ def test_a_build_that_failed_leaves_the_others_of_its_level_running(
     nothing_is_left()
 
 
+@ONE_FORMAT
 def test_a_build_that_took_too_long_leaves_the_others_their_filters(
     spark, star, nothing_is_left, monkeypatch, tmp_path
 ):
@@ -249,6 +253,7 @@ def test_builds_of_one_level_run_at_the_same_time(spark, star, monkeypatch):
     assert {"day", "item"} == {each.keys.split(".")[-1] for each in explain(result).feeds}
 
 
+@ONE_FORMAT
 @pytest.mark.parametrize("limit", ["build_timeout_seconds", "all_builds_timeout_seconds"])
 def test_after_a_build_that_took_too_long(spark, star, nothing_is_left, caplog, limit):
     df = spark.sql(ENDLESS.format(star=star))
@@ -260,6 +265,7 @@ def test_after_a_build_that_took_too_long(spark, star, nothing_is_left, caplog, 
     nothing_is_left()
 
 
+@ONE_FORMAT
 def test_nothing_of_a_build_starts_behind_the_deadline_of_all(spark, star, nothing_is_left, monkeypatch):
     """Rows turn out to be too many to be kept, and the clock goes on before a job collects their keys."""
     clock = Mock(monotonic=Mock(return_value=0.0))
@@ -286,6 +292,7 @@ def test_nothing_of_a_build_starts_behind_the_deadline_of_all(spark, star, nothi
     nothing_is_left()
 
 
+@ONE_FORMAT
 def test_after_an_interrupt(spark, star, nothing_is_left, monkeypatch):
     shown = builds.Display.show
 
@@ -311,6 +318,7 @@ def test_after_an_error_in_the_action(spark, star, nothing_is_left):
     nothing_is_left()
 
 
+@ONE_FORMAT
 def test_queries_of_two_threads_do_not_disturb_each_other(spark, star, nothing_is_left):
     """One of them takes too long; each keeps its own deadline, filters and rows."""
     endless = spark.sql(ENDLESS.format(star=star))
