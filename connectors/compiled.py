@@ -14,9 +14,13 @@ _LOCK = threading.Lock()
 
 
 def instance(spark: SparkSession, name: str, source: str, *arguments: Any) -> Any:
-    """An object of the class called `name`, which each session compiles once, made by its only constructor."""
+    """An object of the class called `name`, which is compiled once, made by its only constructor.
+
+    Once for all sessions: py4j keeps methods by the name of their class, and would call that of another session's.
+    """
+    jvm: Any = spark._jvm  # noqa: SLF001 - PySpark's only door to the JVM
     with _LOCK:
-        constructors: dict[str, Any] = spark.__dict__.setdefault(_ATTRIBUTE, {})
+        constructors: dict[str, Any] = jvm.__dict__.setdefault(_ATTRIBUTE, {})
         if name not in constructors:
             constructors[name] = _compiled(spark, name, source).getConstructors()[0]
     return constructors[name].newInstance(java_names(spark).java.util.List.of(*arguments).toArray())

@@ -43,6 +43,7 @@ def option_confs(spark: SparkSession, prefix: str) -> Mapping[str, str]:
     if not has_jvm(spark):
         return {name: text for name, text in spark.conf.getAll.items() if name.startswith(prefix)}
     every = spark._jsparkSession.conf().getAllAsJava()  # noqa: SLF001 - the session's own confs, as PySpark reads them
-    lines = long_text(spark, instance(spark, _CONFS, _CONFS_SOURCE, every, prefix).lines()).split()
-    pairs = zip(lines[::2], lines[1::2], strict=True)
-    return {unquote_plus(name): unquote_plus(text) for name, text in pairs}
+    lines = long_text(spark, instance(spark, _CONFS, _CONFS_SOURCE, every, prefix).lines()).splitlines()
+    # A value may be empty.
+    pairs = (line.partition(" ") for line in lines)
+    return {unquote_plus(name): unquote_plus(text) for name, _, text in pairs}

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from pruning import prune
 from tests.catalogue.facts import OPTIONS, fact_rows, files, why_not
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("tables")]
@@ -93,3 +94,17 @@ def test_other_formats_are_left_alone_with_a_reason(spark, agreed, tmp_path, for
         assert {"facts": 1} == files(result)
     finally:
         spark.catalog.dropTempView("other_facts")
+
+
+def test_two_sessions_of_one_application(spark, agreed):
+    """Each with confs and views of its own, by turns."""
+    other = spark.newSession()
+    for name in ("facts", "dims"):
+        folder = spark.table(name).inputFiles()[0].rpartition("/")[0]
+        other.read.format("delta").load(folder).createOrReplaceTempView(name)
+    wanted = sorted(map(tuple, agreed(BY_DUCK)[1].collect()))
+    for session in (other, spark, other):
+        result = prune(session.sql(BY_DUCK), options=OPTIONS)
+        assert {"facts": 1} == files(result)
+        assert wanted == sorted(map(tuple, result.collect()))
+    assert wanted
