@@ -60,11 +60,15 @@ public class PackedText {
 
 def long_text(spark: SparkSession, lines: Any) -> str:
     """The elements of a collection in the JVM as text, with a line feed between them."""
-    return long_bytes(spark, lines).decode()
+    return _bytes_of(spark, lines).decode()
 
 
 def long_bytes(spark: SparkSession, stream: Any) -> bytes:
     """What was written to a `ByteArrayOutputStream` in the JVM."""
-    packed = instance(spark, _PACKED, _PACKED_SOURCE, stream)
+    return _bytes_of(spark, stream)
+
+
+def _bytes_of(spark: SparkSession, items: Any) -> bytes:
+    packed = instance(spark, _PACKED, _PACKED_SOURCE, items)
     pieces = "".join(packed.piece(at) for at in range(packed.pieces()))
     return zlib.decompress(base64.b64decode(pieces))

@@ -7,14 +7,15 @@ from dataclasses import dataclass, field
 from connectors.base import Table
 from connectors.columns import Column
 from connectors.plan_reader import SparkPlan
-from connectors.plan_tables import OpenedTable, PlanTable, scan_of, shared_leaves, table_of
+from connectors.plan_tables import OpenedTable, PlanTable, scan_of, table_of
+from connectors.shared_leaves import shared_leaves
 from connectors.zone_keys import Kept, has_few_keys, leaves_out, plan_column, zone_keys
 from pruning.bounds import bounded
 from pruning.join_graph import Source
 from pruning.key_summary import KeySummary
 from pruning.lineage import Target
 from pruning.options import PruningOptions
-from pruning.query_plan import Relation
+from pruning.query_plan import Relation, relations_of
 from pruning.reasons import Reason, ReasonCode
 from pruning.zones import zones_of
 
@@ -34,7 +35,7 @@ class PlanMetadata:
     def table(self, relation: Relation) -> OpenedTable | Reason:
         """The table that a scan reads, which is the same object for scans that read the same."""
         if not self._first:
-            relations = [each for each in self.plan.root.walk() if isinstance(each, Relation)]
+            relations = relations_of(self.plan.root)
             firsts = shared_leaves(self.plan.spark, self.plan.nodes(relations))
             self._first = {each.at: relations[first].at for each, first in zip(relations, firsts, strict=True)}
         first = self._first[relation.at]
