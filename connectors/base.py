@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from connectors.columns import Column
+from connectors.stored_files import StoredFile
 from pruning.byte_strings import IntArray
 from pruning.intervals import BoolArray
 from pruning.ranges import RangeSet
@@ -58,6 +59,12 @@ class Table(Protocol):
 
         Sizes are the compressed bytes of the column chunks of the top-level columns `projected`, all if None.
         A file whose footer cannot be read is one container of unknown rows, of the file's size.
+        """
+
+    def stored(self, files: IntArray, columns: Sequence[Column]) -> list[StoredFile] | Reason:
+        """The files at these indexes with their footers, and where they hold these top-level columns.
+
+        A `Reason` where rows of a file are not simply those of its row groups, or a footer cannot be read.
         """
 
     def read(self, kept: BoolArray | None) -> DataFrame:

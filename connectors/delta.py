@@ -22,6 +22,7 @@ from connectors.footers import FooterCache, FooterColumn, read_row_groups
 from connectors.reader_filters import NO_LIMITS, ReaderLimits, within_digits
 from connectors.session_cache import SessionCache, cache_of
 from connectors.storage import has_jvm, java_message, storage_of
+from connectors.stored_files import StoredFile, partition_constants, stored_files
 from connectors.unlisted import UnlistedTable
 from pruning.byte_strings import IntArray
 from pruning.intervals import BoolArray
@@ -125,7 +126,7 @@ class DeltaSource:
             None if projected is None else self._physical(projected),
             storage_of(self._df.sparkSession),
             self._footers,
-            case_sensitive=str(self._df.sparkSession.conf.get(_CASE_CONF, "false")).lower() == "true",
+            case_sensitive=self._is_case_sensitive,
         )
         self._add(*result.problems)
         self._limits = self._limits.union(result.limits)
@@ -134,6 +135,30 @@ class DeltaSource:
         repeated = {name: _repeated(each, listing, parents, groups.rows) for name, each in partitions.items()}
         statistics = {**groups.columns, **repeated}
         return Containers(groups.kind, groups.names, groups.rows, groups.sizes, statistics, parents)
+
+    def stored(self, files: IntArray, columns: Sequence[Column]) -> list[StoredFile] | Reason:
+        """The files at these indexes as they hold top-level columns."""
+        partitions = [column for column in columns if column.is_partition]
+        listed = self._listed(partitions)
+        if listed is None:
+            return Reason(ReasonCode.STATISTICS_FAILED, self.name)
+        listing, statistics = listed
+        if listing.has_vector[files].any():
+            return Reason(ReasonCode.DELETION_VECTORS, self.name)
+        constants = partition_constants([each.name for each in partitions], statistics, listing.rows, files)
+        if isinstance(constants, Reason):
+            return constants
+        return stored_files(
+            [listing.reference(index) for index in files.tolist()],
+            [constants[each.name] if each.is_partition else self._footer_column(each, _held(each)) for each in columns],
+            storage_of(self._df.sparkSession),
+            self._footers,
+            case_sensitive=self._is_case_sensitive,
+        )
+
+    @property
+    def _is_case_sensitive(self) -> bool:
+        return str(self._df.sparkSession.conf.get(_CASE_CONF, "false")).lower() == "true"
 
     def read(self, kept: BoolArray | None) -> DataFrame:  # noqa: ARG002 - Delta skips by the predicate
         """The pinned table."""
@@ -192,6 +217,11 @@ class DeltaSource:
 
 def _typed(columns: Sequence[Column]) -> Iterator[tuple[Column, ValueType]]:
     return ((column, column.type) for column in columns if column.type is not None)
+
+
+def _held(column: Column) -> ValueType:
+    """The type of a column's values in files, also where they cannot be compared."""
+    return column.type if column.type is not None else ValueType("string")
 
 
 def _repeated(statistics: ColumnStatistics, files: DeltaFiles, parents: IntArray, rows: IntArray) -> ColumnStatistics:

@@ -16,6 +16,7 @@ from connectors.delta_log import Snapshot
 from connectors.delta_statistics import LogColumn, column_statistics, flaws_of, listing, row_counts
 from connectors.footers import FileRef
 from pruning.byte_strings import IntArray
+from pruning.intervals import BoolArray
 from pruning.statistics import ColumnStatistics
 
 _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
@@ -46,14 +47,15 @@ class Uris(Sequence[str]):
 class DeltaFiles:
     """The `n` files of a version in the order of their paths.
 
-    `rows` are those in the file, also where deletion vectors mark them as gone; `modified` are milliseconds.
-    `broken` counts the files whose statistics cannot be parsed whole.
+    `rows` are those in the file, also where deletion vectors mark them as gone, as `has_vector` says; `modified` are
+    milliseconds. `broken` counts the files whose statistics cannot be parsed whole.
     """
 
     uris: Uris
     rows: IntArray
     sizes: IntArray
     modified: IntArray
+    has_vector: BoolArray
     broken: int
 
     def __len__(self) -> int:
@@ -121,5 +123,6 @@ def _files(root: str, table: pa.Table) -> DeltaFiles:
         row_counts(table),
         numbers["size"],
         numbers["modified"],
+        np.asarray(table["vector"].is_valid().to_numpy(), bool),
         broken,
     )

@@ -106,7 +106,7 @@ def read_row_groups(  # noqa: PLR0913 - what to read, and the three things the c
     """
     gathered = _Gathered([_Series(column) for column in columns])
     problems: list[Reason] = []
-    for index, (file, footer) in enumerate(zip(files, _footers(files, storage, cache), strict=True)):
+    for index, (file, footer) in enumerate(zip(files, load_footers(files, storage, cache), strict=True)):
         if isinstance(footer, Exception):
             gathered.add_unknown(index, file)
             problems.append(Reason(ReasonCode.STATISTICS_FAILED, file.path, _one_line(footer)))
@@ -118,7 +118,7 @@ def read_row_groups(  # noqa: PLR0913 - what to read, and the three things the c
     return FooterResult(gathered.containers(), _shortened(problems), ReaderLimits(frozenset(inverted), digits))
 
 
-def _footers(files: Sequence[FileRef], storage: Storage, cache: FooterCache) -> Iterator[Footer | Exception]:
+def load_footers(files: Sequence[FileRef], storage: Storage, cache: FooterCache) -> Iterator[Footer | Exception]:
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="footers") as pool:
         yield from pool.map(lambda file: _load(file, storage, cache), files)
 

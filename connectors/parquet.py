@@ -22,6 +22,7 @@ from connectors.reader_filters import NO_LIMITS, ReaderLimits
 from connectors.session_cache import cache_of
 from connectors.spark_files import SparkFiles, spark_files, with_own_columns
 from connectors.storage import Storage, has_jvm, java_message, storage_of
+from connectors.stored_files import StoredFile, partition_constants, stored_files
 from connectors.unlisted import UnlistedTable
 from pruning.byte_strings import IntArray
 from pruning.intervals import BoolArray
@@ -142,6 +143,26 @@ class ParquetSource:
         statistics = {**groups.columns, **self._partition_statistics(columns, parents, groups.rows)}
         return Containers(groups.kind, groups.names, groups.rows, groups.sizes, statistics, parents)
 
+    def stored(self, files: IntArray, columns: Sequence[Column]) -> list[StoredFile] | Reason:
+        """The files at these indexes as they hold top-level columns."""
+        rows = np.ones(len(self._files), np.int64)
+        partitions = [column for column in columns if column.is_partition]
+        statistics = self._partition_statistics(partitions, np.arange(len(rows)), rows)
+        constants = partition_constants([each.name for each in partitions], statistics, rows, files)
+        if isinstance(constants, Reason):
+            return constants
+        by_id = self._is_on(_FIELD_ID_CONF)
+        return stored_files(
+            self._files.refs(files),
+            [
+                constants[each.name] if each.is_partition else _stored(self.schema, each, _held(each), by_id=by_id)
+                for each in columns
+            ],
+            self._footers.storage,
+            self._footers.cache,
+            case_sensitive=self._is_on(_CASE_CONF),
+        )
+
     def read(self, kept: BoolArray | None) -> DataFrame:
         """The files as they were listed; only those where `kept` is True."""
         try:
@@ -207,6 +228,11 @@ class ParquetSource:
         codes, valid, nan = values.codes.take(partition), values.valid[partition], values.nan[partition]
         nulls = np.where(valid | nan, 0, rows)
         return ColumnStatistics(type_, codes, codes, valid, valid, nulls, nan, is_partition=True)
+
+
+def _held(column: Column) -> ValueType:
+    """The type of a column's values in files, also where they cannot be compared."""
+    return column.type if column.type is not None else ValueType("string")
 
 
 def _stored(schema: StructType, column: Column, type_: ValueType, *, by_id: bool) -> FooterColumn:

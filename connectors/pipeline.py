@@ -8,12 +8,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from connectors.abilities import abilities_of
+from connectors.arrow_scan import arrow_scan
 from connectors.base import Table
 from connectors.build_errors import one_line
-from connectors.columns import Column, resolve
-from connectors.decide import decide
+from connectors.columns import Column, quoted, resolve
+from connectors.decide import Decided, decide
 from connectors.key_sources import Collected, KeySource, collect_all, row_keys
 from connectors.open_table import open_table
 from connectors.pruned_scan import PrunedScan
@@ -23,6 +25,7 @@ from pruning.errors import InvalidKeysError, PruningError
 from pruning.key_filter import KeyFilter
 from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
+from pruning.scan_plan import column_domains
 
 logger = logging.getLogger("scanprune")
 
@@ -109,8 +112,32 @@ def pruned_scan(  # noqa: PLR0913 - a table, its keys, and how to read it
     decided = decide(table, [each.filter for each in collected], probes, needed, abilities, options)
     decisions = zip(collected, decided.plan.decisions, strict=True)
     keys = [row_keys(spark, each, decision, options) for each, decision in decisions]
-    df = scan(table, decided.plan, probes, keys, read.selected)
+    df = _by_arrow(spark, table, decided, collected, probes, read) if options.scan == "ARROW" and not exact else None
+    if df is None:
+        df = scan(table, decided.plan, probes, keys, read.selected)
     return df, PrunedScan.of(df, table, decided, needed, options)
+
+
+def _by_arrow(  # noqa: PLR0913, PLR0917
+    spark: SparkSession,
+    table: Table,
+    decided: Decided,
+    collected: Sequence[Collected],
+    probes: Mapping[str, Column],
+    read: Read,
+) -> DataFrame | None:
+    names = table.schema.names if read.columns is None else list(dict.fromkeys(read.columns))
+    tops = dict.fromkeys((*names, *(each.path[0] for each in probes.values())))
+    columns = [
+        resolve(table.schema, quoted(n), table=table.name, case_sensitive=True, partitions=table.partition_columns)
+        for n in tops
+    ]
+    domains = column_domains([each.filter for each in collected])
+    found = arrow_scan(spark, table, decided, domains, columns)
+    if isinstance(found, Reason):
+        print("ARROW:", found)
+        return None
+    return found if read.selected is None else found.select(*(F.expr(each) for each in read.selected))
 
 
 @dataclass(frozen=True, slots=True)

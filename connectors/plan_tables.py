@@ -32,6 +32,8 @@ _FRESH = "FreshColumns"
 _FRESH_SOURCE = """
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 
@@ -55,10 +57,24 @@ public class FreshColumns {
         scala.collection.Iterator to = known.output().iterator();
         while (to.hasNext()) {
             Attribute column = (Attribute) to.next();
-            columns.add(new Alias((Attribute) from.next(), column.name(), column.exprId(), column.qualifier(),
-                scala.Option.empty(), sequence(nothing)));
+            columns.add(new Alias(value((Attribute) from.next(), plan), column.name(), column.exprId(),
+                column.qualifier(), scala.Option.empty(), sequence(nothing)));
         }
         return new Project(sequence(columns), plan);
+    }
+
+    private static Expression value(Attribute wanted, LogicalPlan plan) {
+        if (plan.outputSet().contains(wanted)) {
+            return wanted;
+        }
+        scala.collection.Iterator found = plan.output().iterator();
+        while (found.hasNext()) {
+            Attribute column = (Attribute) found.next();
+            if (column.name().equals(wanted.name())) {
+                return column;
+            }
+        }
+        return new Literal(null, wanted.dataType());
     }
 
     private static scala.collection.immutable.Seq sequence(java.util.List items) {

@@ -13,7 +13,7 @@ from connectors.columns import Column
 from pruning.byte_strings import IntArray
 from pruning.intervals import BoolArray
 from pruning.ranges import RangeSet
-from pruning.reasons import Reason
+from pruning.reasons import Reason, ReasonCode
 from pruning.statistics import UNKNOWN, ContainerKind, Containers
 
 
@@ -46,6 +46,10 @@ class UnlistedTable:
     ) -> Containers:
         """The table as one row group, or none where no file is asked for."""
         return self._whole(ContainerKind.ROW_GROUP, np.asarray(files, np.int64))
+
+    def stored(self, files: IntArray, columns: Sequence[Column]) -> Reason:  # noqa: ARG002 - nothing is known of any
+        """Why there are none."""
+        return Reason(ReasonCode.NOT_FILES, self.name)
 
     def read(self, kept: BoolArray | None) -> DataFrame:  # noqa: ARG002 - its files have no names
         """The whole table."""

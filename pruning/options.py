@@ -29,6 +29,7 @@ class PruningOptions:
     - `broadcast_strategy`: of a pruned query. `AUTO` joins builds that have run as the rows they gave, broadcast where
       these take no more than `spark.sql.autoBroadcastJoinThreshold`, and leaves other joins to Spark; `RUNTIME_ONLY`
       keeps Spark from broadcasting those on an estimate; `NONE` leaves all joins to Spark, and runs builds again
+    - `scan`: `PREDICATE` has Spark's own reader make every pruned scan, `ARROW` has pyarrow make those that it can
     - `max_ranges`: how many ranges a pushed predicate may have per column
     - `max_in_list`: how many keys may be pushed as an IN list, for dictionaries, Parquet blooms and rows
     - `max_footers`: how many Parquet footers one read may open for row-group statistics
@@ -48,6 +49,7 @@ class PruningOptions:
     min_probe_bytes: int = _ranged(8 << 20, 0, 1 << 50)
     build_timeout_seconds: float = _ranged(120.0, 0.001, 86_400.0)
     all_builds_timeout_seconds: float = _ranged(300.0, 0.001, 86_400.0)
+    scan: str = field(default="PREDICATE", metadata={"names": ("PREDICATE", "ARROW")})
     broadcast_strategy: str = field(default="AUTO", metadata={"names": tuple(BroadcastStrategy.__members__)})
     max_ranges: int = _ranged(64, 1, 1000)
     max_in_list: int = _ranged(500, 0, 10_000)

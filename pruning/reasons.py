@@ -29,6 +29,8 @@ class ReasonCode(Enum):
     NO_READER_FILTER = "the reader of Parquet files takes no predicate on the column, so no row group is skipped by it"
     SKIPPING_DISABLED = "the session switches this kind of skipping off"
     PRUNING_FAILED = "pruning failed"
+    DELETION_VECTORS = "deletion vectors mark rows as gone, which only Spark's own reader follows"
+    NOT_READ_BY_ARROW = "Spark's own reader reads it, since pyarrow may not read just the same values"
     NO_JVM = "the session has no JVM plan (Spark Connect)"
     UNPINNED_KEYS = "the keys are not pinned: a later run of their query may give others"
     UNREPEATABLE_KEYS = "the keys come from a query that may give other rows when it runs again; cache them"

@@ -1,0 +1,98 @@
+"""What an Arrow scan reads: parts of files, dealt out to tasks by their bytes."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from pyspark.sql.types import DataType
+
+from connectors.arrow_reader import FilePart
+from connectors.arrow_types import is_readable
+from connectors.storage import TRAILER, local_path
+from connectors.stored_files import StoredFile
+from pruning.byte_strings import IntArray
+from pruning.reasons import Reason, ReasonCode
+
+# A task costs some milliseconds, so it should have some to do.
+_BYTES_PER_TASK = 8 << 20
+# Footers that all tasks together are given; beyond it each reads its own again.
+_MOST_FOOTER_BYTES = 8 << 20
+_MAGIC = b"PAR1"
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """One row group, and the compressed bytes of its columns."""
+
+    part: FilePart
+    size: int
+
+
+def file_part(file: StoredFile, groups: Sequence[int], columns: Mapping[str, DataType]) -> FilePart | Reason:
+    """The row groups of one file; a `Reason` where pyarrow may not read each of its columns as Spark does."""
+    path = local_path(file.uri)
+    if path is None:
+        return Reason(ReasonCode.NOT_READ_BY_ARROW, file.uri, "it is no file of this machine")
+    leaves: list[int | None] = []
+    for (name, type_), place in zip(columns.items(), file.places, strict=True):
+        if place is None or place.is_missing:
+            leaves.append(None)
+            continue
+        if place.leaf is None or place.type is None:
+            return Reason(ReasonCode.NOT_READ_BY_ARROW, name, "a file holds something else than one column")
+        if not is_readable(place.type, type_, is_gregorian=file.footer.is_gregorian):
+            return Reason(ReasonCode.NOT_READ_BY_ARROW, name, f"{type_.simpleString()} from {place.type.physical}")
+        leaves.append(place.leaf)
+    return FilePart(str(path), tuple(groups), tuple(leaves), file.constants, _whole_footer(file.footer.data))
+
+
+def _whole_footer(data: bytes) -> bytes:
+    footer = data + len(data).to_bytes(TRAILER - len(_MAGIC), "little") + _MAGIC
+    # Arrow takes a footer for a file without rows, which begins like every other.
+    return _MAGIC + footer
+
+
+def dealt(parts: Sequence[FilePart], sizes: Sequence[IntArray], cores: int) -> list[list[FilePart]]:
+    """The parts as tasks that have about the same to read; `sizes` are bytes by part and row group.
+
+    >>> part = FilePart("a", (0, 1, 2), (), (), b"")
+    >>> [[each.row_groups for each in task] for task in dealt([part], [np.array([9 << 20, 1, 8 << 20])], 2)]
+    [[(0,)], [(1, 2)]]
+    """
+    if sum(len(each.footer or b"") for each in parts) > _MOST_FOOTER_BYTES:
+        parts = [replace(each, footer=None) for each in parts]
+    pieces = [
+        _Piece(replace(part, row_groups=(group,)), int(size))
+        for part, of_groups in zip(parts, sizes, strict=True)
+        for group, size in zip(part.row_groups, of_groups, strict=True)
+    ]
+    total = sum(each.size for each in pieces)
+    count = max(1, min(len(pieces), max(cores, -(-total // _BYTES_PER_TASK))))
+    tasks: list[tuple[int, int, list[int]]] = [(0, at, []) for at in range(count)]
+    for at in sorted(range(len(pieces)), key=lambda at: -pieces[at].size):
+        size, number, chosen = heapq.heappop(tasks)
+        chosen.append(at)
+        heapq.heappush(tasks, (size + pieces[at].size, number, chosen))
+    ordered = sorted(tasks, key=lambda each: each[1])
+    return [_joined([pieces[at].part for at in sorted(chosen)]) for _, _, chosen in ordered if chosen]
+
+
+def _joined(parts: Sequence[FilePart]) -> list[FilePart]:
+    """Row groups of one file that follow each other as one part, so that it is opened once."""
+    found: list[FilePart] = []
+    for each in parts:
+        if found and found[-1].path == each.path:
+            found[-1] = replace(found[-1], row_groups=(*found[-1].row_groups, *each.row_groups))
+        else:
+            found.append(each)
+    return found
+
+
+def chunk_bytes(file: StoredFile, groups: Sequence[int]) -> IntArray:
+    """The compressed bytes of the columns asked for in each of these row groups."""
+    leaves = [place.leaf for place in file.places if place is not None and place.leaf is not None]
+    found: IntArray = file.footer.sizes[np.asarray(groups, np.int64)][:, leaves].sum(axis=1)
+    return found
