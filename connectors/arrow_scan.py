@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
 from typing import TypeAlias
 
 import numpy as np
@@ -10,12 +12,14 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, StructField, StructType
 
+from connectors.arrow_counts import ScanCounter
 from connectors.arrow_parts import chunk_bytes, dealt, file_part
 from connectors.arrow_reader import ArrowReader, FilePart, KeyTest, ReadColumn
 from connectors.arrow_types import arrow_type
 from connectors.base import Table
 from connectors.columns import Column
 from connectors.decide import Decided
+from connectors.task_ids import task_ids
 from pruning.domain import Domain
 from pruning.intervals import BoolArray
 from pruning.reasons import Reason, ReasonCode
@@ -25,9 +29,17 @@ from pruning.skipping import prune
 Task: TypeAlias = "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]"
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ArrowScan:
+    """The scan as a DataFrame, and what its tasks count."""
+
+    df: DataFrame
+    counter: ScanCounter
+
+
 def arrow_scan(
     spark: SparkSession, table: Table, decided: Decided, domains: Mapping[str, Domain], columns: Sequence[Column]
-) -> DataFrame | Reason:
+) -> ArrowScan | Reason:
     """The rows of `columns`, all top-level, whose values lie in the domains of their columns; in no order.
 
     A `Reason` where Spark's own reader has to read them.
@@ -50,7 +62,18 @@ def arrow_scan(
     ]
     read_columns = [ReadColumn(name, type_) for name, type_ in reads if type_ is not None]
     schema = StructType([StructField(name, type_) for name, type_ in types.items()])
-    return task_ids(spark, len(tasks)).mapInArrow(_task(tasks, read_columns, tests), schema)
+    counter = ScanCounter.of(spark)
+    rows = _expected_rows(decided, groups)
+    ids = task_ids(spark, len(tasks), rows)
+    return ArrowScan(ids.mapInArrow(_task(tasks, read_columns, tests, counter), schema), counter)
+
+
+def _expected_rows(decided: Decided, groups: Mapping[int, Sequence[int]]) -> int:
+    """How many rows may pass: of those scanned the share that each filter is expected to let through."""
+    if decided.row_groups is None or decided.row_groups.parents is None:
+        return 0
+    scanned = decided.row_groups.rows[np.isin(decided.row_groups.parents, list(groups))].sum()
+    return int(scanned * prod(each.ratio for each in decided.plan.decisions))
 
 
 def _row_groups(decided: Decided, domains: Mapping[str, Domain]) -> dict[int, list[int]] | None:
@@ -96,17 +119,20 @@ def _named(columns: Sequence[Column], name: str) -> Column:
     return next(column for column in columns if column.name == name)
 
 
-def _task(tasks: Sequence[Sequence[FilePart]], columns: Sequence[ReadColumn], tests: Sequence[KeyTest]) -> Task:
+def _task(
+    tasks: Sequence[Sequence[FilePart]],
+    columns: Sequence[ReadColumn],
+    tests: Sequence[KeyTest],
+    counter: ScanCounter,
+) -> Task:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         reader = ArrowReader(columns, tests)
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                for part in tasks[number]:
-                    yield from reader.read(part)
+        try:
+            for batch in batches:
+                for number in batch.column(0).to_pylist():
+                    for part in tasks[number]:
+                        yield from reader.read(part)
+        finally:
+            counter.add(reader.counts)
 
     return run
-
-
-def task_ids(spark: SparkSession, count: int) -> DataFrame:
-    """The numbers below `count`, each in a task of its own."""
-    return spark.range(0, count, 1, count)

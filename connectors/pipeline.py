@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
 from connectors.abilities import abilities_of
-from connectors.arrow_scan import arrow_scan
+from connectors.arrow_scan import ArrowScan, arrow_scan
 from connectors.base import Table
 from connectors.build_errors import one_line
 from connectors.columns import Column, quoted, resolve
@@ -112,9 +112,10 @@ def pruned_scan(  # noqa: PLR0913 - a table, its keys, and how to read it
     decided = decide(table, [each.filter for each in collected], probes, needed, abilities, options)
     decisions = zip(collected, decided.plan.decisions, strict=True)
     keys = [row_keys(spark, each, decision, options) for each, decision in decisions]
-    df = _by_arrow(spark, table, decided, collected, probes, read) if options.scan == "ARROW" and not exact else None
-    if df is None:
-        df = scan(table, decided.plan, probes, keys, read.selected)
+    arrow = _by_arrow(spark, table, decided, collected, probes, read) if options.scan == "ARROW" and not exact else None
+    if isinstance(arrow, ArrowScan):
+        return arrow.df, PrunedScan.of(arrow.df, table, decided, needed, options)
+    df = scan(table, decided.plan, probes, keys, read.selected)
     return df, PrunedScan.of(df, table, decided, needed, options)
 
 
@@ -125,7 +126,7 @@ def _by_arrow(  # noqa: PLR0913, PLR0917
     collected: Sequence[Collected],
     probes: Mapping[str, Column],
     read: Read,
-) -> DataFrame | None:
+) -> ArrowScan | Reason:
     names = table.schema.names if read.columns is None else list(dict.fromkeys(read.columns))
     tops = dict.fromkeys((*names, *(each.path[0] for each in probes.values())))
     columns = [
@@ -135,9 +136,8 @@ def _by_arrow(  # noqa: PLR0913, PLR0917
     domains = column_domains([each.filter for each in collected])
     found = arrow_scan(spark, table, decided, domains, columns)
     if isinstance(found, Reason):
-        print("ARROW:", found)
-        return None
-    return found if read.selected is None else found.select(*(F.expr(each) for each in read.selected))
+        return found
+    return found if read.selected is None else replace(found, df=found.df.select(*(F.expr(e) for e in read.selected)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ def check_has_plan(df: DataFrame) -> None:
 class SparkPlan:
     """The optimised plan of a query: `root` as a tree, and the JVM's own object of each of its nodes.
 
-    `used` are the ids of the columns that some expression or the result names, `partitions` of those by which Spark
+    `used` are the ids of the columns that some expression or the result uses, `partitions` of those by which Spark
     itself prunes partitions.
     """
 

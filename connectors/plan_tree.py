@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 
 from pruning.order import is_frame_order_free, is_order_free, is_rank
 from pruning.query_plan import Expression, Filter, Generate, Grouped, Join, Node, Passing, Project, Relation, Union
+from pruning.used_columns import columns_by_place
 
 _EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions."
 _PASSING = {
@@ -30,14 +31,14 @@ class UnreadablePlanError(Exception):
 
 
 def plan_tree(text: str, described: str) -> tuple[Node, frozenset[int]]:
-    """The tree of a plan, and the ids of the columns that some expression or the result names.
+    """The tree of a plan, and the ids of the columns that some expression or the result uses.
 
     `text` is Spark's JSON of the plan; `described` has a line for each node, in the order of places.
     `UnreadablePlanError` where the two do not fit together.
     """
     reader = _Reader(described.splitlines())
     root = reader.read(json.loads(text))
-    return root, frozenset(reader.used).union(root.output)
+    return root, frozenset(reader.used).union(root.output, columns_by_place(root))
 
 
 @dataclass(slots=True)

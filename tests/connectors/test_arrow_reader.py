@@ -1,0 +1,145 @@
+"""What Spark's workers run for an Arrow scan, without Spark."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from connectors.arrow_reader import ArrowReader, FilePart, KeyTest, ReadColumn
+from pruning.domain import Domain
+from pruning.row_set import RowSet
+from pruning.value_type import ValueType
+
+INT, ROWS, PER_GROUP = ValueType("int"), 1000, 100
+
+
+@pytest.fixture
+def facts(tmp_path) -> FilePart:
+    """Ten row groups: `day` ascends through them, `item` is spread over all, and is NULL now and then."""
+    numbers = np.arange(ROWS)
+    items = [None if at % 7 == 0 else at % 50 for at in range(ROWS)]
+    table = pa.table(
+        {
+            "day": pa.array(numbers // 10, pa.int32()),
+            "item": pa.array(items, pa.int32()),
+            "amount": pa.array([Decimal(at) / 100 for at in range(ROWS)], pa.decimal128(9, 2)),
+            "note": pa.array(["é" * (at % 3) for at in range(ROWS)]),
+        }
+    )
+    path = tmp_path / "facts.parquet"
+    pq.write_table(table, path, row_group_size=PER_GROUP)
+    return FilePart(str(path), tuple(range(ROWS // PER_GROUP)), (0, 1, 2, 3), (None,) * 4)
+
+
+COLUMNS = [
+    ReadColumn("day", pa.int32()),
+    ReadColumn("item", pa.int32()),
+    ReadColumn("amount", pa.decimal128(9, 2)),
+    ReadColumn("note", pa.string()),
+]
+
+
+def key_test(column: int, *keys: int) -> KeyTest:
+    return KeyTest(column, INT, RowSet.of(Domain.of(INT, *keys)))
+
+
+def rows(reader: ArrowReader, *parts: FilePart) -> list[dict[str, Any]]:
+    batches = [batch for part in parts for batch in reader.read(part)]
+    assert all(batch.schema == reader.schema for batch in batches)
+    return [row for batch in batches for row in batch.to_pylist()]
+
+
+def test_rows_with_a_key_in_every_column_come_whole(facts):
+    reader = ArrowReader(COLUMNS, [key_test(0, 3, 4, 55), key_test(1, 30, 31, 42, 49)])
+    table = pq.read_table(facts.path).to_pylist()
+    expected = [row for row in table if row["day"] in {3, 4, 55} and row["item"] in {30, 31, 42, 49}]
+    assert expected == rows(reader, facts)
+    assert len(expected) == reader.counts.rows_passed > 0
+
+
+def test_other_columns_are_read_of_row_groups_with_survivors_alone(facts):
+    reader = ArrowReader(COLUMNS, [key_test(0, 3, 4, 55)])
+    assert 30 == len(rows(reader, facts))
+    metadata = pq.read_metadata(facts.path)
+    size = {
+        (group, leaf): metadata.row_group(group).column(leaf).total_compressed_size
+        for group in range(10)
+        for leaf in range(4)
+    }
+    expected = sum(size[group, 0] for group in range(10)) + sum(size[g, leaf] for g in (0, 5) for leaf in (1, 2, 3))
+    counts = reader.counts
+    assert (expected, 10, 2, ROWS) == (counts.bytes, counts.row_groups, counts.row_groups_used, counts.rows)
+
+
+def test_no_row_group_is_opened_that_was_not_asked_for(facts):
+    reader = ArrowReader(COLUMNS[:1], [])
+    some = FilePart(facts.path, (2, 9), (0,), (None,))
+    assert [*range(20, 30), *range(90, 100)] == sorted({row["day"] for row in rows(reader, some)})
+    assert 2 * PER_GROUP == reader.counts.rows == reader.counts.rows_passed
+
+
+def test_the_test_that_drops_most_comes_first(facts):
+    reader = ArrowReader(COLUMNS, [key_test(1, *range(49)), key_test(0, 95)])
+    assert 8 == len(rows(reader, facts))
+    assert [0, 1] == [each.test.column for each in reader._watched]
+    assert reader._watched[1].asked < ROWS == reader._watched[0].asked
+
+
+def test_a_test_that_drops_nothing_is_given_up(facts, monkeypatch):
+    monkeypatch.setattr("connectors.arrow_reader._ENOUGH_ROWS", 2 * PER_GROUP)
+    reader = ArrowReader(COLUMNS, [key_test(0, *range(200))])
+    assert ROWS == len(rows(reader, facts))
+    assert 2 * PER_GROUP == reader._watched[0].asked
+
+
+def test_null_matches_no_key(facts):
+    reader = ArrowReader(COLUMNS, [KeyTest(1, INT, RowSet.of(Domain.of(INT, 0, 1, 2, 5, None)))])
+    assert {0, 1, 2, 5} == {row["item"] for row in rows(reader, facts)}
+
+
+def test_columns_that_a_file_has_not_have_one_value(facts):
+    columns = [ReadColumn("day", pa.int32()), ReadColumn("year", pa.int32()), ReadColumn("lost", pa.string())]
+    part = FilePart(facts.path, (0,), (0, None, None), (None, pa.scalar(2001, pa.int32()), None))
+    tested = KeyTest(1, INT, RowSet.of(Domain.of(INT, 2001)))
+    found = rows(ArrowReader(columns, [tested, key_test(0, 4)]), part)
+    assert [{"day": 4, "year": 2001, "lost": None}] * 10 == found
+    assert [] == rows(ArrowReader(columns, [key_test(1, 1999)]), part)
+    assert [] == rows(
+        ArrowReader(columns, [KeyTest(2, ValueType("string"), RowSet.of(Domain.of(ValueType("string"), "a")))]), part
+    )
+
+
+def test_a_footer_that_is_given_is_not_read_again(facts):
+    data = Path(facts.path).read_bytes()
+    length = int.from_bytes(data[-8:-4], "little") + 8
+    given = FilePart(facts.path, (1,), facts.leaves, facts.constants, data[:4] + data[-length:])
+    assert PER_GROUP == len(rows(ArrowReader(COLUMNS, []), given))
+
+
+def test_nan_and_both_zeros_are_found(tmp_path):
+    double = ValueType("double")
+    path = str(tmp_path / "floats.parquet")
+    pq.write_table(pa.table({"x": [0.0, -0.0, float("nan"), 1.5, None]}), path)
+    part = FilePart(path, (0,), (0,), (None,))
+    column = [ReadColumn("x", pa.float64())]
+    zeros = ArrowReader(column, [KeyTest(0, double, RowSet.of(Domain.of(double, 0.0)))])
+    assert ["0.0", "-0.0"] == [str(row["x"]) for row in rows(zeros, part)]
+    nan = ArrowReader(column, [KeyTest(0, double, RowSet.of(Domain.of(double, float("nan"))))])
+    assert ["nan"] == [str(row["x"]) for row in rows(nan, part)]
+
+
+def test_narrower_numbers_and_plain_bytes_are_widened(tmp_path):
+    path = str(tmp_path / "narrow.parquet")
+    table = pa.table({"k": pa.array([1, 2], pa.int32()), "b": pa.array([b"a", b"\xff"], pa.binary())})
+    pq.write_table(table, path)
+    columns = [ReadColumn("k", pa.int64()), ReadColumn("b", pa.string())]
+    part = FilePart(path, (0,), (0, 1), (None, None))
+    batch = next(ArrowReader(columns, []).read(part))
+    assert [1, 2] == batch.column(0).to_pylist()
+    assert [b"a", b"\xff"] == batch.column(1).view(pa.binary()).to_pylist()

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import pytest
+
+from pruning.used_columns import columns_by_place
+from tests.pruning.plans import Plans, at_least, equal
+
+
+@pytest.fixture
+def plans() -> Plans:
+    return Plans()
+
+
+def test_below_a_projection_or_an_aggregate_only_named_columns_count(plans):
+    table = plans.table("a", "b")
+    assert frozenset() == columns_by_place(plans.project(table, table.output[0]))
+    assert frozenset() == columns_by_place(plans.aggregate(table, table.output[0]))
+
+
+def test_what_reaches_a_union_counts_by_its_place(plans):
+    first, second, third = (plans.table("a", "b") for _ in range(3))
+    branches = [
+        plans.filter(first, at_least(first.output[0], 3)),
+        plans.passing("Sort", second),
+        plans.project(third, third.output[0], third.output[0]),
+    ]
+    union = plans.union(*branches)
+    above = plans.project(union, union.output[0])
+    assert {*first.output, *second.output} == columns_by_place(above)
+
+
+def test_joins_and_windows_hand_on_all_that_they_are_given(plans):
+    left, right, other = (plans.table("a", "b") for _ in range(3))
+    joined = plans.join(left, right, equal(left.output[0], right.output[0]))
+    windowed = plans.window(joined, left.output[0])
+    union = plans.union(windowed, plans.project(other, other.output[0]))
+    assert {*left.output, *right.output} == columns_by_place(plans.project(union, union.output[0]))
+    assert frozenset() == columns_by_place(plans.project(windowed, left.output[0]))
+
+
+def test_unknown_operators_and_the_results_of_subqueries_use_all(plans):
+    below, inside = plans.table("a", "b"), plans.table("c")
+    opaque = plans.other("Mystery", below, subqueries=(inside,))
+    assert {*below.output, *inside.output} == columns_by_place(plans.project(opaque, below.output[0]))
