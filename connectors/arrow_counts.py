@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from pyspark import TaskContext
@@ -51,7 +51,5 @@ class ScanCounter:
         """On the driver: the sums of what the tasks of each execution have read."""
         found: dict[int, Counts] = {}
         for (execution, _, _), counts in self._by_task.value.items():
-            total = found.setdefault(execution, Counts())
-            for each in fields(Counts):
-                setattr(total, each.name, getattr(total, each.name) + getattr(counts, each.name))
+            found[execution] = found.get(execution, Counts()) + counts
         return found

@@ -57,13 +57,29 @@ class FilePart:
 
 @dataclass(slots=True)
 class Counts:
-    """What was read: compressed bytes of column chunks, row groups looked at and those of which rows came, and rows."""
+    """What was read.
+
+    - `bytes`: compressed bytes of column chunks, and of the footers that were not given
+    - `rows`: those of the `row_groups`, whether or not a key was found in each; `row_groups_used` are those in which
+    - `rows_passed`: those that have a key in every column
+    """
 
     bytes: int = 0
+    files: set[str] = field(default_factory=set)
     row_groups: int = 0
     row_groups_used: int = 0
     rows: int = 0
     rows_passed: int = 0
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(
+            self.bytes + other.bytes,
+            self.files | other.files,
+            self.row_groups + other.row_groups,
+            self.row_groups_used + other.row_groups_used,
+            self.rows + other.rows,
+            self.rows_passed + other.rows_passed,
+        )
 
 
 @dataclass(slots=True)
@@ -103,7 +119,9 @@ class ArrowReader:
     def read(self, part: FilePart) -> Iterator[pa.RecordBatch]:
         """The rows of one file part, in its order."""
         metadata = None if part.footer is None else pq.read_metadata(pa.BufferReader(part.footer))
+        self.counts.files.add(part.path)
         with pq.ParquetFile(part.path, metadata=metadata, pre_buffer=False) as file:
+            self.counts.bytes += 0 if part.footer is not None else file.metadata.serialized_size
             for at in part.row_groups:
                 yield from self._read_group(_Group(file, at, part, self.columns, self.counts))
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from connectors.arrow_counts import ScanCounter
 from connectors.scan_bytes import FileScan, bytes_scanned
 from connectors.scan_identity import ScanIdentity
 from connectors.status_store import finished_executions, sql_store
@@ -33,6 +34,25 @@ def latest(spark: SparkSession, identity: ScanIdentity) -> tuple[Measured | None
         if any(scan.is_own for scan in scans):
             found.append((execution, scans))
     return (_measured(spark, *found[0]), len(found)) if found else (None, 0)
+
+
+def latest_by_arrow(spark: SparkSession, counter: ScanCounter, after: int) -> tuple[Measured | None, int]:
+    """The same of a scan whose tasks count for themselves."""
+    counts = counter.by_execution()
+    found = [each for each in finished_executions(spark, after) if int(each.executionId()) in counts]
+    if not found:
+        return None, 0
+    last, read = found[0], counts[int(found[0].executionId())]
+    measured = Measured(
+        action=_action(str(last.description())),
+        files_read=len(read.files),
+        rows_scanned=read.rows,
+        bytes_scanned=read.bytes,
+        bytes_note="",
+        vectorised=True,
+        seconds=_seconds(last),
+    )
+    return measured, len(found)
 
 
 def _scans(spark: SparkSession, execution: Any, earlier: Sequence[Any], identity: ScanIdentity) -> list[FileScan]:
@@ -99,8 +119,12 @@ def _measured(spark: SparkSession, execution: Any, scans: Sequence[FileScan]) ->
         bytes_scanned=size,
         bytes_note=note,
         vectorised=all(scan.vectorised for scan in own),
-        seconds=(execution.completionTime().get().getTime() - execution.submissionTime()) / 1000,
+        seconds=_seconds(execution),
     )
+
+
+def _seconds(execution: Any) -> float:
+    return float(execution.completionTime().get().getTime() - execution.submissionTime()) / 1000
 
 
 def _action(description: str) -> str:

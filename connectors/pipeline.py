@@ -114,7 +114,7 @@ def pruned_scan(  # noqa: PLR0913 - a table, its keys, and how to read it
     keys = [row_keys(spark, each, decision, options) for each, decision in decisions]
     arrow = _by_arrow(spark, table, decided, collected, probes, read) if options.scan == "ARROW" and not exact else None
     if isinstance(arrow, ArrowScan):
-        return arrow.df, PrunedScan.of(arrow.df, table, decided, needed, options)
+        return arrow.df, PrunedScan.of(arrow.df, table, decided, needed, options, arrow.counter)
     df = scan(table, decided.plan, probes, keys, read.selected)
     return df, PrunedScan.of(df, table, decided, needed, options)
 

@@ -9,15 +9,16 @@ from dataclasses import dataclass, field
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 
+from connectors.arrow_counts import ScanCounter
 from connectors.base import Table
 from connectors.decide import Decided
-from connectors.measured import latest
+from connectors.measured import latest, latest_by_arrow
 from connectors.scan_identity import ScanIdentity, identity_of
 from connectors.static_scan import StaticScan
 from connectors.storage import has_jvm
 from pruning.explanation import Explanation, Left, TableFacts, among, explain_table
 from pruning.options import PruningOptions
-from pruning.prune_report import PruneReport, TableReport
+from pruning.prune_report import Measured, PruneReport, TableReport
 from pruning.reasons import Reason
 from pruning.scan_plan import ScanPlan
 from pruning.statistics import Containers
@@ -34,18 +35,27 @@ class PrunedScan:
     options: PruningOptions
     identity: ScanIdentity | None
     static: Callable[[], StaticScan] | None = None
+    counter: ScanCounter | None = None
     _explained: Explanation | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @staticmethod
-    def of(
-        df: DataFrame, table: Table, decided: Decided, needed: Sequence[str] | None, options: PruningOptions
+    def of(  # noqa: PLR0913, PLR0917 - what a record holds
+        df: DataFrame,
+        table: Table,
+        decided: Decided,
+        needed: Sequence[str] | None,
+        options: PruningOptions,
+        counter: ScanCounter | None = None,
     ) -> PrunedScan:
-        """The record of `df`; executions of the session up to here are not its actions."""
+        """The record of `df`; executions of the session up to here are not its actions.
+
+        `counter` is that of a scan whose tasks count for themselves.
+        """
         spark = df.sparkSession
         reads_nothing = not decided.plan.files.kept_count
         identity = identity_of(df, reads_nothing=reads_nothing) if has_jvm(spark) else None
-        return PrunedScan(spark, table, decided, needed, options, identity)
+        return PrunedScan(spark, table, decided, needed, options, identity, counter=counter)
 
     @property
     def planned_bytes(self) -> int:
@@ -99,9 +109,16 @@ class PrunedScan:
 
     def report(self) -> PruneReport:
         """The plan beside what the latest action measured."""
-        measured, actions = latest(self.spark, self.identity) if self.identity is not None else (None, 0)
+        measured, actions = self._measured()
         (planned,) = self.explanation().tables
         return PruneReport((TableReport(planned, measured, actions),))
+
+    def _measured(self) -> tuple[Measured | None, int]:
+        if self.identity is None:
+            return None, 0
+        if self.counter is not None:
+            return latest_by_arrow(self.spark, self.counter, self.identity.after_execution)
+        return latest(self.spark, self.identity)
 
     def _all_row_groups(self) -> Containers | None:
         count = len(self.decided.files)

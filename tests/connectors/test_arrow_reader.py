@@ -45,6 +45,10 @@ COLUMNS = [
 ]
 
 
+# The row groups and leaves that keys of days 3, 4 and 55 need.
+CHUNKS = [(range(10), (0,)), ((0, 5), (1, 2, 3))]
+
+
 def key_test(column: int, *keys: int) -> KeyTest:
     return KeyTest(column, INT, RowSet.of(Domain.of(INT, *keys)))
 
@@ -72,9 +76,10 @@ def test_other_columns_are_read_of_row_groups_with_survivors_alone(facts):
         for group in range(10)
         for leaf in range(4)
     }
-    expected = sum(size[group, 0] for group in range(10)) + sum(size[g, leaf] for g in (0, 5) for leaf in (1, 2, 3))
+    keys, others = (sum(size[g, leaf] for g in groups for leaf in leaves) for groups, leaves in CHUNKS)
     counts = reader.counts
-    assert (expected, 10, 2, ROWS) == (counts.bytes, counts.row_groups, counts.row_groups_used, counts.rows)
+    assert keys + others + metadata.serialized_size == counts.bytes
+    assert (10, 2, ROWS, {facts.path}) == (counts.row_groups, counts.row_groups_used, counts.rows, counts.files)
 
 
 def test_no_row_group_is_opened_that_was_not_asked_for(facts):
