@@ -13,43 +13,73 @@ from pyspark.sql import SparkSession
 from connectors.arrow_reader import Counts
 
 _EXECUTION = "spark.sql.execution.id"
+# A DataFrame may run any number of times.
+_EXECUTIONS_KEPT = 32
 
-# By execution, stage and partition, so that a task that runs twice counts once.
-ByTask: TypeAlias = dict[tuple[int, int, int], Counts]
+
+@dataclass(frozen=True, slots=True)
+class TaskRead:
+    """What one attempt at a task of Spark has read, and which numbered shares of the scan that was, each to its end."""
+
+    attempt: int
+    counts: Counts
+    shares: frozenset[int]
+
+    def then(self, other: TaskRead) -> TaskRead:
+        """Both where they are of one attempt, which may read several shares; else the later attempt alone."""
+        if self.attempt != other.attempt:
+            return other
+        return TaskRead(self.attempt, self.counts + other.counts, self.shares | other.shares)
 
 
-class _LastOfEachTask(AccumulatorParam[ByTask]):
+# By execution, then by stage and partition, so that what runs twice counts once.
+ByTask: TypeAlias = dict[int, dict[tuple[int, int], TaskRead]]
+
+
+class _ByTask(AccumulatorParam[ByTask]):
     def zero(self, value: ByTask) -> ByTask:  # noqa: ARG002 - PySpark's signature
         """Nothing."""
         return {}
 
     def addInPlace(self, value1: ByTask, value2: ByTask) -> ByTask:  # noqa: N802 - PySpark's name
-        """Both."""
-        value1.update(value2)
+        """Both, of the latest executions."""
+        for execution, tasks in value2.items():
+            known = value1.setdefault(execution, {})
+            for task, read in tasks.items():
+                known[task] = known[task].then(read) if task in known else read
+        for old in sorted(value1)[:-_EXECUTIONS_KEPT]:
+            del value1[old]
         return value1
 
 
 @dataclass(frozen=True, slots=True)
 class ScanCounter:
-    """Counts of one scan, whichever actions run it."""
+    """Counts of one scan of some shares, whichever actions run it."""
 
+    shares: int
     _by_task: Accumulator[ByTask]
 
     @staticmethod
-    def of(spark: SparkSession) -> ScanCounter:
+    def of(spark: SparkSession, shares: int) -> ScanCounter:
         """Nothing counted yet."""
-        return ScanCounter(spark.sparkContext.accumulator({}, _LastOfEachTask()))
+        return ScanCounter(shares, spark.sparkContext.accumulator({}, _ByTask()))
 
-    def add(self, counts: Counts) -> None:
+    def add(self, counts: Counts, shares: frozenset[int]) -> None:
         """In a task: what it has read."""
         context = TaskContext.get()
         assert context is not None  # noqa: S101
         execution = int(context.getLocalProperty(_EXECUTION) or -1)
-        self._by_task.add({(execution, context.stageId(), context.partitionId()): counts})
+        read = TaskRead(context.taskAttemptId(), counts, shares)
+        self._by_task.add({execution: {(context.stageId(), context.partitionId()): read}})
 
     def by_execution(self) -> Mapping[int, Counts]:
-        """On the driver: the sums of what the tasks of each execution have read."""
+        """On the driver: the sums of what each execution has read, of those that have read every share to its end.
+
+        Others stopped early, as a limit does, and what their last tasks have read is not told.
+        """
         found: dict[int, Counts] = {}
-        for (execution, _, _), counts in self._by_task.value.items():
-            found[execution] = found.get(execution, Counts()) + counts
+        for execution, tasks in list(self._by_task.value.items()):
+            reads = list(tasks.values())
+            if len(frozenset[int]().union(*(each.shares for each in reads))) == self.shares:
+                found[execution] = sum((each.counts for each in reads), Counts())
         return found

@@ -7,10 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pyarrow as pa
 from pyspark.sql.types import DataType
 
-from connectors.arrow_reader import FilePart
-from connectors.arrow_types import is_readable
+from connectors.arrow_reader import FilePart, opened
+from connectors.arrow_types import arrow_type, becomes, is_readable
+from connectors.footer_parse import Footer
+from connectors.footer_schema import LeafType
 from connectors.storage import TRAILER, local_path
 from connectors.stored_files import StoredFile
 from pruning.byte_strings import IntArray
@@ -21,6 +24,8 @@ _BYTES_PER_TASK = 8 << 20
 # Footers that all tasks together are given; beyond it each reads its own again.
 _MOST_FOOTER_BYTES = 8 << 20
 _MAGIC = b"PAR1"
+# Of others one reader has what the other lacks, or a framing of its own.
+_CODECS = frozenset({"UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +49,46 @@ def file_part(file: StoredFile, groups: Sequence[int], columns: Mapping[str, Dat
         if place.leaf is None or place.type is None:
             return Reason(ReasonCode.NOT_READ_BY_ARROW, name, "a file holds something else than one column")
         if not is_readable(place.type, type_, is_gregorian=file.footer.is_gregorian):
-            return Reason(ReasonCode.NOT_READ_BY_ARROW, name, f"{type_.simpleString()} from {place.type.physical}")
+            return Reason(ReasonCode.NOT_READ_BY_ARROW, name, f"{type_.simpleString()} from {_stored_as(place.type)}")
         leaves.append(place.leaf)
-    return FilePart(str(path), tuple(groups), tuple(leaves), file.constants, _whole_footer(file.footer.data))
+    part = FilePart(
+        str(path),
+        tuple(groups),
+        tuple(leaves),
+        file.constants,
+        file.size,
+        file.modified,
+        _whole_footer(file.footer.data),
+    )
+    return _refusal(part, file.footer, columns) or part
+
+
+def _stored_as(leaf: LeafType) -> str:
+    kind = leaf.annotation.kind
+    return leaf.physical if kind == "NONE" else f"{leaf.physical} ({kind})"
+
+
+def _refusal(part: FilePart, footer: Footer, columns: Mapping[str, DataType]) -> Reason | None:
+    """Why pyarrow cannot read the chunks of a part, or reads other types than Spark is to be given."""
+    tops = [node.leaf for node in footer.schema.tops]
+    groups = list(part.row_groups)
+    try:
+        with opened(part) as file:
+            schema, metadata = file.schema_arrow, file.metadata
+            for (name, type_), leaf in zip(columns.items(), part.leaves, strict=True):
+                if leaf is None:
+                    continue
+                found, wanted = schema.field(tops.index(leaf)).type, arrow_type(type_)
+                if wanted is None or not becomes(found, wanted):
+                    return Reason(ReasonCode.NOT_READ_BY_ARROW, name, f"pyarrow reads it as {found}")
+                # Chunks in another file, and encrypted ones, are not described where they should be.
+                is_whole = (footer.chunks[groups, leaf] >= 0) & (footer.values[groups, leaf] == footer.rows[groups])
+                codecs = {metadata.row_group(each).column(leaf).compression for each in groups}
+                if not is_whole.all() or not codecs <= _CODECS:
+                    return Reason(ReasonCode.NOT_READ_BY_ARROW, name, f"chunks compressed by {', '.join(codecs)}")
+    except (pa.ArrowException, OSError, ValueError, IndexError) as error:
+        return Reason(ReasonCode.NOT_READ_BY_ARROW, part.path, f"{type(error).__name__} in its footer")
+    return None
 
 
 def _whole_footer(data: bytes) -> bytes:
@@ -58,8 +100,8 @@ def _whole_footer(data: bytes) -> bytes:
 def dealt(parts: Sequence[FilePart], sizes: Sequence[IntArray], cores: int) -> list[list[FilePart]]:
     """The parts as tasks that have about the same to read; `sizes` are bytes by part and row group.
 
-    >>> part = FilePart("a", (0, 1, 2), (), (), b"")
-    >>> [[each.row_groups for each in task] for task in dealt([part], [np.array([9 << 20, 1, 8 << 20])], 2)]
+    >>> part = FilePart("a", (0, 1, 2), (), ())
+    >>> [[each.row_groups for each in task] for task in dealt([part], [np.array([6 << 20, 1, 5 << 20])], 2)]
     [[(0,)], [(1, 2)]]
     """
     if sum(len(each.footer or b"") for each in parts) > _MOST_FOOTER_BYTES:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -17,9 +18,11 @@ from pruning.intervals import BoolArray
 from pruning.row_set import RowSet
 from pruning.value_type import ValueType
 
-_ROWS_PER_BATCH = 1 << 16
+# What a batch holds at most: rows, and about so many bytes.
+_MOST_ROWS, _MOST_BYTES = 1 << 16, 16 << 20
 # A test that lets nearly everything pass costs more than it saves; so many rows say that it does.
 _USELESS, _ENOUGH_ROWS = 0.95, 100_000
+_NANOSECONDS_PER_MILLISECOND = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,7 @@ class FilePart:
 
     - `leaves`: for each column of the result the leaf of the file that holds it, None where it has none
     - `constants`: for each column without a leaf the value of all its rows
+    - `size`, `modified`: bytes and milliseconds since 1970 as they were listed; None where they say nothing
     - `footer`: the file's footer, which is then not read again; None to read it
     """
 
@@ -52,6 +56,8 @@ class FilePart:
     row_groups: tuple[int, ...]
     leaves: tuple[int | None, ...]
     constants: tuple[pa.Scalar | None, ...]
+    size: int | None = None
+    modified: int | None = None
     footer: bytes | None = None
 
 
@@ -101,7 +107,11 @@ class _Watched:
 
 @dataclass(slots=True)
 class ArrowReader:
-    """The rows of file parts that pass all tests; the order of tests follows what they were seen to drop."""
+    """The rows of file parts that pass the tests; the order of tests follows what they were seen to drop.
+
+    Memory: the keys of all tests; of one row group the key columns as they are decoded, and the chunks of the other
+    columns as they are stored; and one batch, of which 16 MiB are decoded at a time where rows are of like size.
+    """
 
     columns: Sequence[ReadColumn]
     tests: Sequence[KeyTest]
@@ -117,10 +127,10 @@ class ArrowReader:
         return pa.schema([(each.name, each.type) for each in self.columns])
 
     def read(self, part: FilePart) -> Iterator[pa.RecordBatch]:
-        """The rows of one file part, in its order."""
-        metadata = None if part.footer is None else pq.read_metadata(pa.BufferReader(part.footer))
+        """The rows of one file part, in its order; `OSError` where the file is another than was listed."""
         self.counts.files.add(part.path)
-        with pq.ParquetFile(part.path, metadata=metadata, pre_buffer=False) as file:
+        with opened(part) as file:
+            _check_is_listed(part)
             self.counts.bytes += 0 if part.footer is not None else file.metadata.serialized_size
             for at in part.row_groups:
                 yield from self._read_group(_Group(file, at, part, self.columns, self.counts))
@@ -139,12 +149,29 @@ class ArrowReader:
             if not passing.any():
                 return
         self.counts.row_groups_used += 1
-        mask = None if passing is None or passing.all() else pa.array(passing)
-        arrays = [group.column(at) for at in range(len(self.columns))]
-        table = pa.Table.from_arrays(arrays, schema=self.schema)
-        chosen = table if mask is None else table.filter(mask)
-        self.counts.rows_passed += len(chosen)
-        yield from chosen.to_batches(_ROWS_PER_BATCH)
+        for begin, arrays in group.batches():
+            batch = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+            if passing is not None:
+                batch = batch.filter(pa.array(passing[begin : begin + len(batch)]))
+            self.counts.rows_passed += len(batch)
+            if len(batch):
+                yield batch
+
+
+def opened(part: FilePart) -> pq.ParquetFile:
+    """The file, or of one whose footer is given just that, as the scan reads it."""
+    metadata = None if part.footer is None else pq.read_metadata(pa.BufferReader(part.footer))
+    return pq.ParquetFile(part.path, metadata=metadata, pre_buffer=False)
+
+
+def _check_is_listed(part: FilePart) -> None:
+    """What was decided, and the footer, are of the file as it was; in another they would find other rows."""
+    found = Path(part.path).stat()
+    is_same = part.size in {None, found.st_size}
+    is_same &= part.modified in {None, found.st_mtime_ns // _NANOSECONDS_PER_MILLISECOND}
+    if not is_same:
+        msg = f"Cannot read {part.path!r}: it was replaced since the query was pruned; open the table and prune again"
+        raise OSError(msg)
 
 
 @dataclass(slots=True)
@@ -156,39 +183,96 @@ class _Group:
     part: FilePart
     columns: Sequence[ReadColumn]
     counts: Counts
-    _read: dict[int, pa.ChunkedArray] = field(default_factory=dict)
+    _read: dict[int, pa.Array] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
         return int(self.file.metadata.row_group(self.at).num_rows)
 
-    def column(self, index: int) -> pa.ChunkedArray:
-        if index not in self._read:
-            self._read[index] = self._column(index)
-        return self._read[index]
-
-    def _column(self, index: int) -> pa.ChunkedArray:
+    def values(self, index: int) -> pa.Array:
+        """A column of all rows, or the one value that all its rows have."""
         leaf, type_ = self.part.leaves[index], self.columns[index].type
         if leaf is None:
-            value = self.part.constants[index]
-            constant = pa.nulls(self.rows, type_) if value is None else pa.repeat(value.cast(type_), self.rows)
-            return pa.chunked_array([constant])
+            return self._constant(index, 1)
+        if index not in self._read:
+            self._count(leaf)
+            table = self.file.reader.read_row_group(self.at, column_indices=[leaf], use_threads=False)
+            column = pa.chunked_array([as_type(each, type_) for each in table.column(0).chunks], type_)
+            self._read[index] = self._whole(column.combine_chunks())
+        return self._read[index]
+
+    def batches(self) -> Iterator[tuple[int, list[pa.Array]]]:
+        """All columns of all rows, as many at a time as are few bytes, and the number of the first row of each."""
+        leaves = enumerate(self.part.leaves)
+        left = {index: leaf for index, leaf in leaves if leaf is not None and index not in self._read}
+        for leaf in left.values():
+            self._count(leaf)
+        # In the order of the file, as they are read.
+        order = sorted(left, key=left.__getitem__)
+        begin = 0
+        for found, rows in self._decoded([left[index] for index in order]):
+            decoded = {index: as_type(each, self.columns[index].type) for index, each in zip(order, found, strict=True)}
+            yield begin, [self._slice(index, decoded, begin, rows) for index in range(len(self.columns))]
+            begin += rows
+        if begin != self.rows:
+            raise self._other_count(begin)
+
+    def _decoded(self, leaves: Sequence[int]) -> Iterator[tuple[list[pa.Array], int]]:
+        """Batches of some leaves with their numbers of rows."""
+        size = self._batch_rows(leaves)
+        if not leaves:
+            yield from (([], min(size, self.rows - begin)) for begin in range(0, self.rows, size))
+            return
+        found = self.file.reader.iter_batches(size, [self.at], column_indices=list(leaves), use_threads=False)
+        yield from ((each.columns, len(each)) for each in found)
+
+    def _batch_rows(self, leaves: Sequence[int]) -> int:
+        group = self.file.metadata.row_group(self.at)
+        size = sum(int(group.column(leaf).total_uncompressed_size) for leaf in leaves)
+        size += sum(int(each.nbytes) for each in self._read.values())
+        return max(1, min(_MOST_ROWS, _MOST_BYTES * self.rows // max(1, size)))
+
+    def _slice(self, index: int, decoded: dict[int, pa.Array], begin: int, rows: int) -> pa.Array:
+        if index in decoded:
+            return decoded[index]
+        if index in self._read:
+            return self._read[index].slice(begin, rows)
+        return self._constant(index, rows)
+
+    def _constant(self, index: int, rows: int) -> pa.Array:
+        value, type_ = self.part.constants[index], self.columns[index].type
+        return pa.nulls(rows, type_) if value is None else pa.repeat(value.cast(type_), rows)
+
+    def _whole(self, column: pa.Array) -> pa.Array:
+        if len(column) != self.rows:
+            raise self._other_count(len(column))
+        return column
+
+    def _other_count(self, found: int) -> ValueError:
+        return ValueError(f"Cannot read {self.part.path!r}: row group {self.at} has {self.rows} rows, a column {found}")
+
+    def _count(self, leaf: int) -> None:
         self.counts.bytes += self.file.metadata.row_group(self.at).column(leaf).total_compressed_size
-        table = self.file.reader.read_row_group(self.at, column_indices=[leaf], use_threads=False)
-        return as_type(table.column(0), type_)
 
 
 def _passing(test: KeyTest, group: _Group) -> BoolArray:
-    values = coded(group.column(test.column), test.type)
-    found = test.rows.contains(values.codes) & values.valid
-    return found | values.nan if test.rows.nan else found
+    values = coded(group.values(test.column), test.type)
+    found: BoolArray = test.rows.contains(values.codes) & values.valid
+    if test.rows.nan:
+        found |= values.nan
+    if test.rows.null:
+        found |= ~values.valid & ~values.nan
+    # One value may stand for all rows.
+    return found if len(found) == group.rows else np.full(group.rows, found[0])
 
 
-def as_type(column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
+def as_type(array: pa.Array, type_: pa.DataType) -> pa.Array:
     """The same values in another type of the same bytes, or a wider one."""
-    if column.type == type_:
-        return column
-    if pa.types.is_string(type_) and pa.types.is_binary(column.type):
+    if array.type == type_:
+        return array
+    if pa.types.is_dictionary(array.type):
+        return as_type(array.dictionary_decode(), type_)
+    if pa.types.is_string(type_) and pa.types.is_binary(array.type):
         # Spark takes the bytes for text, whatever they are.
-        return pa.chunked_array([chunk.view(type_) for chunk in column.chunks], type_)
-    return column.cast(type_)
+        return array.view(type_)
+    return array.cast(type_)

@@ -3,38 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import DataType, StructField, StructType
+from pyspark.sql.types import StructType
 
 from connectors.arrow_counts import ScanCounter
 from connectors.arrow_parts import chunk_bytes, dealt, file_part
 from connectors.arrow_reader import ArrowReader, FilePart, KeyTest, ReadColumn
 from connectors.arrow_types import arrow_type
+from connectors.arrow_workers import worker_problem
 from connectors.base import Table
 from connectors.columns import Column
 from connectors.decide import Decided
+from connectors.stored_files import StoredFile
 from connectors.task_ids import task_ids
+from pruning.byte_strings import IntArray
 from pruning.domain import Domain
-from pruning.intervals import BoolArray
 from pruning.reasons import Reason, ReasonCode
 from pruning.row_set import RowSet
-from pruning.skipping import prune
+from pruning.scan_plan import RowTest, ScanPlan
+from pruning.skipping import Cause, Pruned, prune
+from pruning.statistics import Containers
 
 Task: TypeAlias = "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]"
+
+# With these Spark reads on where a file is gone or broken; what is then read is Spark's to say.
+_IGNORING = ("spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ArrowScan:
-    """The scan as a DataFrame, and what its tasks count."""
+    """The scan as a DataFrame, what it reads, and what its tasks count; no counter where it reads nothing."""
 
     df: DataFrame
-    counter: ScanCounter
+    plan: ScanPlan
+    counter: ScanCounter | None
 
 
 def arrow_scan(
@@ -44,79 +52,94 @@ def arrow_scan(
 
     A `Reason` where Spark's own reader has to read them.
     """
-    types = {column.path[0]: column.spark_type for column in columns}
-    reads = [(name, arrow_type(type_)) for name, type_ in types.items()]
-    refused = next((name for name, type_ in reads if type_ is None), None) or _nested(columns, domains)
-    if refused is not None:
-        return Reason(ReasonCode.NOT_READ_BY_ARROW, refused, "nested, or of another type than those read here")
-    groups = _row_groups(decided, domains)
-    if groups is None:
-        return Reason(ReasonCode.NO_ROW_GROUPS_READ, table.name)
-    tasks = _tasks(spark, table, groups, columns, types)
-    if isinstance(tasks, Reason):
-        return tasks
-    names = list(types)
-    tests = [
-        KeyTest(names.index(column.path[0]), domain.type, RowSet.of(domain))
-        for column, domain in ((_named(columns, name), each) for name, each in domains.items())
-    ]
-    read_columns = [ReadColumn(name, type_) for name, type_ in reads if type_ is not None]
-    schema = StructType([StructField(name, type_) for name, type_ in types.items()])
-    counter = ScanCounter.of(spark)
-    rows = _expected_rows(decided, groups)
-    ids = task_ids(spark, len(tasks), rows)
-    return ArrowScan(ids.mapInArrow(_task(tasks, read_columns, tests, counter), schema), counter)
-
-
-def _expected_rows(decided: Decided, groups: Mapping[int, Sequence[int]]) -> int:
-    """How many rows may pass: of those scanned the share that each filter is expected to let through."""
-    if decided.row_groups is None or decided.row_groups.parents is None:
-        return 0
-    scanned = decided.row_groups.rows[np.isin(decided.row_groups.parents, list(groups))].sum()
-    return int(scanned * prod(each.ratio for each in decided.plan.decisions))
-
-
-def _row_groups(decided: Decided, domains: Mapping[str, Domain]) -> dict[int, list[int]] | None:
-    """The row groups by file that may hold a row in all domains; None where footers were not read."""
     groups = decided.row_groups
     if groups is None or groups.parents is None:
-        return None
-    file_kept = prune(decided.files, domains).kept
-    kept: BoolArray = prune(groups, domains).kept & file_kept[groups.parents]
-    found: dict[int, list[int]] = {}
-    first = np.searchsorted(groups.parents, groups.parents)
-    for at in np.flatnonzero(kept).tolist():
-        found.setdefault(int(groups.parents[at]), []).append(at - int(first[at]))
-    return found
+        return Reason(ReasonCode.NO_ROW_GROUPS_READ, table.name)
+    reads = _read_columns(columns, domains)
+    if isinstance(reads, Reason):
+        return reads
+    ignoring = next((conf for conf in _IGNORING if str(spark.conf.get(conf, "false")).lower() == "true"), None)
+    if ignoring is not None:
+        return Reason(ReasonCode.NOT_READ_BY_ARROW, table.name, f"{ignoring} is set")
+    plan = _planned(decided, groups, groups.parents, domains)
+    if not plan.files.kept_count:
+        return ArrowScan(table.read(None).where("false"), plan, None)
+    tasks = _tasks(spark, table, plan, groups, columns)
+    if isinstance(tasks, Reason):
+        return tasks
+    if (problem := worker_problem(spark)) is not None:
+        return problem
+    places = {column.name: at for at, column in enumerate(columns)}
+    tests = [KeyTest(places[name], domain.type, RowSet.of(domain)) for name, domain in domains.items()]
+    counter = ScanCounter.of(spark, len(tasks))
+    ids = task_ids(spark, len(tasks), _expected_rows(plan, groups))
+    schema = StructType([table.schema[column.path[0]] for column in columns])
+    return ArrowScan(ids.mapInArrow(_task(tasks, reads, tests, counter), schema), plan, counter)
+
+
+def _read_columns(columns: Sequence[Column], domains: Mapping[str, Domain]) -> list[ReadColumn] | Reason:
+    found: list[ReadColumn] = []
+    for column in columns:
+        type_ = arrow_type(column.spark_type)
+        if type_ is None:
+            return Reason(ReasonCode.NOT_READ_BY_ARROW, column.name, column.spark_type.simpleString())
+        if column.refusal is not None and column.refusal.code is ReasonCode.CHAR_PADDED:
+            return column.refusal
+        found.append(ReadColumn(column.path[0], type_))
+    nested = next((name for name in domains if name not in {column.name for column in columns}), None)
+    return found if nested is None else Reason(ReasonCode.NOT_READ_BY_ARROW, nested, "a field of a struct")
+
+
+def _planned(decided: Decided, groups: Containers, parents: IntArray, domains: Mapping[str, Domain]) -> ScanPlan:
+    """What this scan reads: it compares with the keys themselves, where Spark's reader has literals of some ranges."""
+    files, found = prune(decided.files, domains), prune(groups, domains)
+    kept = found.kept & files.kept[parents]
+    is_open = np.zeros(len(decided.files), bool)
+    is_open[parents[kept]] = True
+    causes = np.where(files.kept & ~is_open, np.int8(Cause.STATISTICS), files.causes)
+    skipped = np.where(found.kept & ~kept, files.causes[parents], found.causes)
+    decisions = tuple(
+        replace(each, test=RowTest.KEYS if each.filter.domains else RowTest.NONE, reasons=each.filter.reasons)
+        for each in decided.plan.decisions
+    )
+    return ScanPlan(Pruned(is_open, causes), Pruned(kept, skipped), (), decisions, ())
+
+
+def _expected_rows(plan: ScanPlan, groups: Containers) -> int:
+    """How many rows may pass: of those scanned the share that each filter is expected to let through."""
+    scanned = groups.rows[plan.row_groups.kept].sum() if plan.row_groups is not None else 0
+    return int(scanned * prod(each.ratio for each in plan.decisions))
 
 
 def _tasks(
-    spark: SparkSession,
-    table: Table,
-    groups: Mapping[int, Sequence[int]],
-    columns: Sequence[Column],
-    types: Mapping[str, DataType],
+    spark: SparkSession, table: Table, plan: ScanPlan, groups: Containers, columns: Sequence[Column]
 ) -> list[list[FilePart]] | Reason:
-    files = table.stored(np.array(list(groups), np.int64), columns)
-    if isinstance(files, Reason):
-        return files
+    files = np.flatnonzero(plan.files.kept)
+    stored = table.stored(files, columns)
+    if isinstance(stored, Reason):
+        return stored
+    types = {column.path[0]: column.spark_type for column in columns}
     parts: list[FilePart] = []
-    for file, wanted in zip(files, groups.values(), strict=True):
-        part = file_part(file, wanted, types)
+    sizes: list[IntArray] = []
+    for index, file in zip(files.tolist(), stored, strict=True):
+        wanted = _wanted(plan, groups, index, file)
+        part = wanted if isinstance(wanted, Reason) else file_part(file, wanted, types)
         if isinstance(part, Reason):
             return part
         parts.append(part)
-    sizes = [chunk_bytes(file, wanted) for file, wanted in zip(files, groups.values(), strict=True)]
+        sizes.append(chunk_bytes(file, part.row_groups))
     return dealt(parts, sizes, spark.sparkContext.defaultParallelism)
 
 
-def _nested(columns: Sequence[Column], domains: Mapping[str, Domain]) -> str | None:
-    known = {column.name for column in columns}
-    return next((name for name in domains if name not in known), None)
-
-
-def _named(columns: Sequence[Column], name: str) -> Column:
-    return next(column for column in columns if column.name == name)
+def _wanted(plan: ScanPlan, groups: Containers, index: int, file: StoredFile) -> list[int] | Reason:
+    """The numbers of the row groups of one file that are read."""
+    assert plan.row_groups is not None and groups.parents is not None  # noqa: S101, PT018
+    own = np.flatnonzero(groups.parents == index)
+    if not np.array_equal(groups.rows[own], file.footer.rows):
+        # Numbers of row groups would mean others than those that were looked at.
+        return Reason(ReasonCode.NO_ROW_GROUPS_READ, file.uri)
+    found: list[int] = np.flatnonzero(plan.row_groups.kept[own]).tolist()
+    return found
 
 
 def _task(
@@ -126,13 +149,14 @@ def _task(
     counter: ScanCounter,
 ) -> Task:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        reader = ArrowReader(columns, tests)
+        reader, done = ArrowReader(columns, tests), set[int]()
         try:
             for batch in batches:
                 for number in batch.column(0).to_pylist():
                     for part in tasks[number]:
                         yield from reader.read(part)
+                    done.add(number)
         finally:
-            counter.add(reader.counts)
+            counter.add(reader.counts, frozenset(done))
 
     return run

@@ -22,6 +22,7 @@ _NUMBERS: dict[type[st.DataType], pa.DataType] = {
 }
 _BITS = {st.ByteType: 8, st.ShortType: 16, st.IntegerType: 32, st.LongType: 64}
 _FLOATS = {st.FloatType: "FLOAT", st.DoubleType: "DOUBLE"}
+_BINARY_COLLATION = "UTF8_BINARY"
 
 
 def arrow_type(type_: st.DataType) -> pa.DataType | None:
@@ -30,8 +31,8 @@ def arrow_type(type_: st.DataType) -> pa.DataType | None:
         case st.DecimalType():
             return pa.decimal128(type_.precision, type_.scale)
         case st.StringType():
-            # A collation says how values compare, not what they are.
-            return pa.string()
+            # Arrow names no collation, so Spark would take the column for another type than the query's.
+            return pa.string() if type_.collation == _BINARY_COLLATION else None
         case _:
             return _NUMBERS.get(type(type_))
 
@@ -60,6 +61,29 @@ def is_readable(leaf: LeafType, type_: st.DataType, *, is_gregorian: bool) -> bo
             return is_gregorian and physical == "INT64" and _is_moment(leaf.annotation, is_utc=is_utc)
         case _:
             return False
+
+
+def becomes(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """True where `as_type` makes every value of what pyarrow reads into the same value of the type wanted.
+
+    What a file stores does not say what pyarrow reads: a writer may have left its own types in the footer.
+    """
+    types = pa.types
+    if found == wanted:
+        return True
+    if types.is_dictionary(found):
+        return bool(found.value_type == wanted)
+    if types.is_signed_integer(found) and types.is_signed_integer(wanted):
+        return bool(found.bit_width <= wanted.bit_width)
+    if types.is_decimal128(found) and types.is_decimal128(wanted):
+        return bool(found.scale == wanted.scale and found.precision <= wanted.precision)
+    if types.is_timestamp(found) and types.is_timestamp(wanted):
+        return found.unit == wanted.unit and (found.tz is None) == (wanted.tz is None)
+    return (found, wanted) in {
+        (pa.binary(), pa.string()),
+        (pa.large_string(), pa.string()),
+        (pa.large_binary(), pa.binary()),
+    }
 
 
 def _is_integer(leaf: LeafType, bits: int) -> bool:

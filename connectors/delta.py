@@ -33,6 +33,7 @@ from pruning.value_type import ValueType
 
 _FORMAT = "delta"
 _CASE_CONF = "spark.sql.caseSensitive"
+_DEFAULT_METADATA = "EXISTS_DEFAULT"
 # What Spark, Delta and Arrow raise at metadata that they cannot read, or that is not what it should be.
 _TROUBLE = (Py4JError, PySparkException, pa.ArrowException, ValueError, TypeError, LookupError)
 
@@ -138,6 +139,10 @@ class DeltaSource:
 
     def stored(self, files: IntArray, columns: Sequence[Column]) -> list[StoredFile] | Reason:
         """The files at these indexes as they hold top-level columns."""
+        # What Delta adds to a scan, such as the rows that a deletion vector marks, is in no file.
+        added = next((each.name for each in columns if each.path[0] not in self._snapshot.schema.names), None)
+        if added is not None:
+            return Reason(ReasonCode.NOT_READ_BY_ARROW, added, "it is no column of the table")
         partitions = [column for column in columns if column.is_partition]
         listed = self._listed(partitions)
         if listed is None:
@@ -148,13 +153,15 @@ class DeltaSource:
         constants = partition_constants([each.name for each in partitions], statistics, listing.rows, files)
         if isinstance(constants, Reason):
             return constants
-        return stored_files(
+        found = stored_files(
             [listing.reference(index) for index in files.tolist()],
-            [constants[each.name] if each.is_partition else self._footer_column(each, _held(each)) for each in columns],
+            [constants[each.name] if each.is_partition else self._read_column(each) for each in columns],
             storage_of(self._df.sparkSession),
             self._footers,
             case_sensitive=self._is_case_sensitive,
         )
+        # A table that was copied has the times of its log, and no file of it is ever replaced.
+        return found if isinstance(found, Reason) else [replace(each, modified=None) for each in found]
 
     @property
     def _is_case_sensitive(self) -> bool:
@@ -205,6 +212,11 @@ class DeltaSource:
         path, ids = self._snapshot.log_column(column, type_).path, self._snapshot.field_ids(column)
         # Spark takes no predicate on a column that a file lacks, so none of its row groups are skipped.
         return FooterColumn(column.name, path, type_, missing_is_null=False, field_ids=ids)
+
+    def _read_column(self, column: Column) -> FooterColumn:
+        """As its rows are read: a file that lacks a column holds NULL, unless the schema has a default for it."""
+        has_default = _DEFAULT_METADATA in self._snapshot.schema[column.path[0]].metadata
+        return replace(self._footer_column(column, _held(column)), missing_is_null=not has_default)
 
     def _physical(self, names: Sequence[str]) -> list[str]:
         # Beside the columns of the table stands what Spark tells of each file, such as its size.

@@ -37,7 +37,7 @@ def latest(spark: SparkSession, identity: ScanIdentity) -> tuple[Measured | None
 
 
 def latest_by_arrow(spark: SparkSession, counter: ScanCounter, after: int) -> tuple[Measured | None, int]:
-    """The same of a scan whose tasks count for themselves."""
+    """The same of a scan whose tasks count for themselves, from actions that read it to its end."""
     counts = counter.by_execution()
     found = [each for each in finished_executions(spark, after) if int(each.executionId()) in counts]
     if not found:
@@ -51,6 +51,7 @@ def latest_by_arrow(spark: SparkSession, counter: ScanCounter, after: int) -> tu
         bytes_note="",
         vectorised=True,
         seconds=_seconds(last),
+        row_groups_read=read.row_groups,
     )
     return measured, len(found)
 

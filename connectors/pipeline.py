@@ -110,34 +110,39 @@ def pruned_scan(  # noqa: PLR0913 - a table, its keys, and how to read it
     abilities = abilities_of(spark, table, [fields[name] for name in tops], probes.values(), exact=exact)
     needed = None if read.columns is None else tuple(tops)
     decided = decide(table, [each.filter for each in collected], probes, needed, abilities, options)
+    if options.scan == "ARROW" and decided.plan.acts and decided.plan.files.kept_count:
+        found = _by_arrow(spark, table, decided, probes, read, exact=exact)
+        if isinstance(found, ArrowScan):
+            decided = replace(decided, plan=found.plan)
+            return found.df, PrunedScan.of(found.df, table, decided, needed, options, found.counter)
+        decided = replace(decided, reasons=(*decided.reasons, found))
     decisions = zip(collected, decided.plan.decisions, strict=True)
     keys = [row_keys(spark, each, decision, options) for each, decision in decisions]
-    arrow = _by_arrow(spark, table, decided, collected, probes, read) if options.scan == "ARROW" and not exact else None
-    if isinstance(arrow, ArrowScan):
-        return arrow.df, PrunedScan.of(arrow.df, table, decided, needed, options, arrow.counter)
     df = scan(table, decided.plan, probes, keys, read.selected)
     return df, PrunedScan.of(df, table, decided, needed, options)
 
 
-def _by_arrow(  # noqa: PLR0913, PLR0917
-    spark: SparkSession,
-    table: Table,
-    decided: Decided,
-    collected: Sequence[Collected],
-    probes: Mapping[str, Column],
-    read: Read,
+def _by_arrow(  # noqa: PLR0913 - a table, its keys, and how to read it
+    spark: SparkSession, table: Table, decided: Decided, probes: Mapping[str, Column], read: Read, *, exact: bool
 ) -> ArrowScan | Reason:
-    names = table.schema.names if read.columns is None else list(dict.fromkeys(read.columns))
+    """The scan by pyarrow; a `Reason` where it has to be Spark's, which takes its place whatever goes wrong here."""
+    if exact:
+        return Reason(ReasonCode.NOT_READ_BY_ARROW, table.name, "exact rows are asked for")
+    names = table.schema.names if read.columns is None else read.columns
     tops = dict.fromkeys((*names, *(each.path[0] for each in probes.values())))
-    columns = [
-        resolve(table.schema, quoted(n), table=table.name, case_sensitive=True, partitions=table.partition_columns)
-        for n in tops
-    ]
-    domains = column_domains([each.filter for each in collected])
-    found = arrow_scan(spark, table, decided, domains, columns)
-    if isinstance(found, Reason):
-        return found
-    return found if read.selected is None else replace(found, df=found.df.select(*(F.expr(e) for e in read.selected)))
+    try:
+        columns = [
+            resolve(table.schema, quoted(n), table=table.name, case_sensitive=True, partitions=table.partition_columns)
+            for n in tops
+        ]
+        domains = column_domains([each.filter for each in decided.plan.decisions])
+        found = arrow_scan(spark, table, decided, domains, columns)
+        if isinstance(found, Reason) or read.selected is None:
+            return found
+        return replace(found, df=found.df.select(*(F.expr(each) for each in read.selected)))
+    except Exception as error:
+        logger.debug("Scanning %s by Arrow failed", table.name, exc_info=True)
+        return Reason(ReasonCode.NOT_READ_BY_ARROW, table.name, one_line(error))
 
 
 @dataclass(frozen=True, slots=True)

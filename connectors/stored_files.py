@@ -24,9 +24,14 @@ Constant: TypeAlias = "pa.Scalar | None"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredFile:
-    """One file: for each column asked for where it lies, or, without a place, the value of all rows."""
+    """One file: for each column asked for where it lies, or, without a place, the value of all rows.
+
+    `modified` is the time of the file itself in milliseconds since 1970; None where only a log says one.
+    """
 
     uri: str
+    size: int
+    modified: int | None
     footer: Footer
     places: tuple[Place | None, ...]
     constants: tuple[Constant, ...]
@@ -50,7 +55,7 @@ def stored_files(
             for each in columns
         ]
         constants = [None if isinstance(each, FooterColumn) else each[at] for each in columns]
-        found.append(StoredFile(file.path, footer, tuple(places), tuple(constants)))
+        found.append(StoredFile(file.path, file.size, file.modified, footer, tuple(places), tuple(constants)))
     return found
 
 

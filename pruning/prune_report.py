@@ -13,11 +13,12 @@ from pruning.explanation import TableExplanation
 class Measured:
     """What one finished action read through one scan, by the engine's own counters.
 
-    - `files_read`, `rows_scanned`: exact; rows are those that left the scan, before any row filter
+    - `files_read`, `rows_scanned`: exact; rows are those that were read, before any test of rows
     - `bytes_scanned`: bytes that the scan's tasks read from storage; None where the counter would be wrong, and
       `bytes_note` says why
     - `seconds`: wall time of the whole action
-    Row groups have no counter in Spark: compare `rows_scanned` with the planned rows.
+    - `row_groups_read`: exact; None for Spark's own reader, which does not count them: compare `rows_scanned` with the
+      planned rows
     """
 
     action: str
@@ -27,6 +28,7 @@ class Measured:
     bytes_note: str
     vectorised: bool
     seconds: float
+    row_groups_read: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,8 +145,10 @@ def _measured_block(report: TableReport) -> Block:
     measured, table = report.measured, report.planned
     if measured is None:
         return Block("Measured", (), (), ("no action has read this DataFrame yet",))
+    groups = () if measured.row_groups_read is None else (_row_groups(table, measured.row_groups_read),)
     rows = (
         ("files", f"{measured.files_read:,}", *reversed(_pair(table.files_total, table.files_kept))),
+        *groups,
         ("rows", f"{measured.rows_scanned:,}", *reversed(_pair(table.rows_total, table.rows_kept))),
         ("bytes", size(measured.bytes_scanned), size(table.bytes_kept), size(table.bytes_total)),
         ("seconds", f"{measured.seconds:.2f}", "", ""),
@@ -154,6 +156,10 @@ def _measured_block(report: TableReport) -> Block:
     notes = tuple(note for note in (f"planned bytes are {table.bytes_basis}", measured.bytes_note) if note)
     header = ("", "measured", "planned", "planned without filters")
     return Block(f"Measured: {_ACTIONS.get(measured.action, measured.action)}", header, rows, notes)
+
+
+def _row_groups(table: TableExplanation, read: int) -> tuple[str, ...]:
+    return ("row groups", f"{read:,}", *reversed(_pair(table.row_groups_total, table.row_groups_kept)))
 
 
 def _pair(total: int | None, kept: int | None) -> tuple[str, str]:

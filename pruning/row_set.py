@@ -24,7 +24,9 @@ _MOST_POINTS = 16 << 20
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowSet:
-    """A `Domain` without NULL as a test of rows: a bitmap where its codes are dense enough, else its sorted ranges.
+    """A `Domain` as a test of rows: a bitmap where its codes are dense enough, else its sorted ranges.
+
+    NaN and NULL have no codes, so whether a row may hold them stands in `nan` and `null`.
 
     >>> rows = RowSet.of(Domain.of(ValueType("int"), 3, 5, 9, 12))
     >>> rows.kind, rows.contains(np.array([3, 4, 5])).tolist()
@@ -33,12 +35,13 @@ class RowSet:
 
     ranges: RangeSet
     nan: bool
+    null: bool
     bitmap: Bitmap | None
 
     @staticmethod
     def of(domain: Domain, most_bytes: int = _MOST_BYTES) -> RowSet:
-        """The values of a domain, NULL left out: it equals nothing."""
-        return RowSet(domain.ranges, domain.nan, _bitmap(domain.ranges, most_bytes))
+        """The values of a domain."""
+        return RowSet(domain.ranges, domain.nan, domain.null, _bitmap(domain.ranges, most_bytes))
 
     @property
     def type(self) -> ValueType:

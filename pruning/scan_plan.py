@@ -25,13 +25,14 @@ from pruning.storage_cost import list_spans_nearly_all, looking_pays
 
 
 class RowTest(Enum):
-    """How rows of kept containers are tested after the scan."""
+    """How rows of kept containers are tested: after the scan, or by the keys themselves inside of it."""
 
     NONE = "none"
     RANGES = "ranges"
     IN_LIST = "IN list"
     BLOOM = "bloom filter"
     SEMI_JOIN = "semi join"
+    KEYS = "keys, in the scan"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from pruning.query_plan import Filter, Generate, Grouped, Join, Node, Passing, Project, Relation, Union
+from pruning.query_plan import Filter, Node, Relation
 
-# Each column that these give is one that an expression of theirs names.
+# Whatever these use, an expression of theirs names.
 _NAMING = frozenset({"Project", "Aggregate"})
 
 
 def columns_by_place(root: Node) -> frozenset[int]:
-    """The ids of columns of scans that reach a result, a union or an unknown operator as they are, by their place."""
+    """The ids of columns of scans that no projection or aggregate right above names, be it above filters.
+
+    What lies above uses all that it is given: Spark's optimised plans leave out elsewhere what nothing uses.
+    """
     found: set[int] = set()
     waiting = [(root, True)]
     while waiting:
@@ -17,11 +20,11 @@ def columns_by_place(root: Node) -> frozenset[int]:
         match node:
             case Relation():
                 found.update(node.output if counts else ())
-            case Project() | Grouped() if node.kind in _NAMING:
+            case _ if node.kind in _NAMING:
                 counts = False
-            case Filter() | Join() | Passing() | Generate() | Grouped():
+            case Filter():
                 pass
-            case Union() | _:
+            case _:
                 counts = True
         waiting += [(each, counts) for each in node.children]
         waiting += [(each, True) for each in node.subqueries]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -103,9 +104,33 @@ def test_a_test_that_drops_nothing_is_given_up(facts, monkeypatch):
     assert 2 * PER_GROUP == reader._watched[0].asked
 
 
-def test_null_matches_no_key(facts):
-    reader = ArrowReader(COLUMNS, [KeyTest(1, INT, RowSet.of(Domain.of(INT, 0, 1, 2, 5, None)))])
+def test_null_matches_no_key_but_where_null_is_a_key(facts):
+    reader = ArrowReader(COLUMNS, [key_test(1, 0, 1, 2, 5)])
     assert {0, 1, 2, 5} == {row["item"] for row in rows(reader, facts)}
+    reader = ArrowReader(COLUMNS, [KeyTest(1, INT, RowSet.of(Domain.of(INT, 0, 1, 2, 5, None)))])
+    assert {0, 1, 2, 5, None} == {row["item"] for row in rows(reader, facts)}
+
+
+def test_a_file_that_was_replaced_is_not_read(facts):
+    """Row groups of the file that was listed would be other rows of this one."""
+    found = Path(facts.path).stat()
+    listed = replace(facts, size=found.st_size, modified=found.st_mtime_ns // 1_000_000)
+    assert ROWS == len(rows(ArrowReader(COLUMNS, []), listed))
+    for other in (replace(listed, size=found.st_size - 1), replace(listed, modified=1)):
+        with pytest.raises(OSError, match="it was replaced"):
+            rows(ArrowReader(COLUMNS, []), other)
+
+
+def test_rows_of_many_batches_stay_together(facts, monkeypatch):
+    """Key columns are read whole, others in batches: each row keeps the values that it had."""
+    monkeypatch.setattr("connectors.arrow_reader._MOST_ROWS", 7)
+    table = pq.read_table(facts.path).to_pylist()
+    expected = [row for row in table if row["item"] in {3, 30, 31, 49}]
+    reader = ArrowReader(COLUMNS, [key_test(1, 3, 30, 31, 49)])
+    assert expected == rows(reader, facts)
+    alone = ArrowReader(COLUMNS[1:2], [key_test(0, 3, 30, 31, 49)])
+    part = replace(facts, leaves=(1,), constants=(None,))
+    assert [row["item"] for row in expected] == [row["item"] for row in rows(alone, part)]
 
 
 def test_columns_that_a_file_has_not_have_one_value(facts):
@@ -123,8 +148,11 @@ def test_columns_that_a_file_has_not_have_one_value(facts):
 def test_a_footer_that_is_given_is_not_read_again(facts):
     data = Path(facts.path).read_bytes()
     length = int.from_bytes(data[-8:-4], "little") + 8
-    given = FilePart(facts.path, (1,), facts.leaves, facts.constants, data[:4] + data[-length:])
-    assert PER_GROUP == len(rows(ArrowReader(COLUMNS, []), given))
+    given = replace(facts, row_groups=(1,), footer=data[:4] + data[-length:])
+    reader = ArrowReader(COLUMNS, [])
+    assert PER_GROUP == len(rows(reader, given))
+    group = pq.read_metadata(facts.path).row_group(1)
+    assert sum(group.column(leaf).total_compressed_size for leaf in range(4)) == reader.counts.bytes
 
 
 def test_nan_and_both_zeros_are_found(tmp_path):
