@@ -36,8 +36,14 @@ class _Piece:
     size: int
 
 
-def file_part(file: StoredFile, groups: Sequence[int], columns: Mapping[str, DataType]) -> FilePart | Reason:
-    """The row groups of one file; a `Reason` where pyarrow may not read each of its columns as Spark does."""
+def file_part(
+    file: StoredFile, groups: Sequence[int], columns: Mapping[str, DataType], *, others_are_gregorian: bool
+) -> FilePart | Reason:
+    """The row groups of one file; a `Reason` where pyarrow may not read each of its columns as Spark does.
+
+    `others_are_gregorian` says that Spark rebases nothing in files that name no version of it.
+    """
+    is_gregorian = file.footer.is_gregorian or (others_are_gregorian and not file.footer.names_spark)
     path = local_path(file.uri)
     if path is None:
         return Reason(ReasonCode.NOT_READ_BY_ARROW, file.uri, "it is no file of this machine")
@@ -48,7 +54,7 @@ def file_part(file: StoredFile, groups: Sequence[int], columns: Mapping[str, Dat
             continue
         if place.leaf is None or place.type is None:
             return Reason(ReasonCode.NOT_READ_BY_ARROW, name, "a file holds something else than one column")
-        if not is_readable(place.type, type_, is_gregorian=file.footer.is_gregorian):
+        if not is_readable(place.type, type_, is_gregorian=is_gregorian):
             return Reason(ReasonCode.NOT_READ_BY_ARROW, name, f"{type_.simpleString()} from {_stored_as(place.type)}")
         leaves.append(place.leaf)
     part = FilePart(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -24,16 +24,19 @@ from connectors.stored_files import StoredFile
 from connectors.task_ids import task_ids
 from pruning.byte_strings import IntArray
 from pruning.domain import Domain
+from pruning.key_scan import plan_key_scan
 from pruning.reasons import Reason, ReasonCode
 from pruning.row_set import RowSet
-from pruning.scan_plan import RowTest, ScanPlan
-from pruning.skipping import Cause, Pruned, prune
+from pruning.scan_plan import ScanPlan, column_domains
 from pruning.statistics import Containers
 
 Task: TypeAlias = "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]"
 
 # With these Spark reads on where a file is gone or broken; what is then read is Spark's to say.
 _IGNORING = ("spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles")
+_REBASE_CONF = "spark.sql.parquet.datetimeRebaseModeInRead"
+# The same as options of one read, which go before the session's.
+_OPTIONS = ("ignorecorruptfiles", "ignoremissingfiles", "datetimerebasemode")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,23 +48,21 @@ class ArrowScan:
     counter: ScanCounter | None
 
 
-def arrow_scan(
-    spark: SparkSession, table: Table, decided: Decided, domains: Mapping[str, Domain], columns: Sequence[Column]
-) -> ArrowScan | Reason:
-    """The rows of `columns`, all top-level, whose values lie in the domains of their columns; in no order.
+def arrow_scan(spark: SparkSession, table: Table, decided: Decided, columns: Sequence[Column]) -> ArrowScan | Reason:
+    """The rows of `columns`, all top-level, whose values lie in what the filters leave of theirs; in no order.
 
     A `Reason` where Spark's own reader has to read them.
     """
     groups = decided.row_groups
     if groups is None or groups.parents is None:
         return Reason(ReasonCode.NO_ROW_GROUPS_READ, table.name)
+    domains = column_domains([each.filter for each in decided.plan.decisions])
     reads = _read_columns(columns, domains)
     if isinstance(reads, Reason):
         return reads
-    ignoring = next((conf for conf in _IGNORING if str(spark.conf.get(conf, "false")).lower() == "true"), None)
-    if ignoring is not None:
-        return Reason(ReasonCode.NOT_READ_BY_ARROW, table.name, f"{ignoring} is set")
-    plan = _planned(decided, groups, groups.parents, domains)
+    if (setting := _setting(spark, table)) is not None:
+        return Reason(ReasonCode.NOT_READ_BY_ARROW, table.name, f"{setting} is set")
+    plan = plan_key_scan(decided.files, groups, decided.plan)
     if not plan.files.kept_count:
         return ArrowScan(table.read(None).where("false"), plan, None)
     tasks = _tasks(spark, table, plan, groups, columns)
@@ -77,6 +78,14 @@ def arrow_scan(
     return ArrowScan(ids.mapInArrow(_task(tasks, reads, tests, counter), schema), plan, counter)
 
 
+def _setting(spark: SparkSession, table: Table) -> str | None:
+    """A setting by which Spark's reader may give other rows, or go on where this scan fails."""
+    found = [conf for conf in _IGNORING if str(spark.conf.get(conf, "false")).lower() == "true"]
+    leaves: Any = table.read(None)._jdf.queryExecution().analyzed().collectLeaves()  # noqa: SLF001 - no other door
+    options = str(leaves.head().relation().options().keys().mkString(" ")).lower().split()
+    return next(iter([*found, *(option for option in _OPTIONS if option in options)]), None)
+
+
 def _read_columns(columns: Sequence[Column], domains: Mapping[str, Domain]) -> list[ReadColumn] | Reason:
     found: list[ReadColumn] = []
     for column in columns:
@@ -88,21 +97,6 @@ def _read_columns(columns: Sequence[Column], domains: Mapping[str, Domain]) -> l
         found.append(ReadColumn(column.path[0], type_))
     nested = next((name for name in domains if name not in {column.name for column in columns}), None)
     return found if nested is None else Reason(ReasonCode.NOT_READ_BY_ARROW, nested, "a field of a struct")
-
-
-def _planned(decided: Decided, groups: Containers, parents: IntArray, domains: Mapping[str, Domain]) -> ScanPlan:
-    """What this scan reads: it compares with the keys themselves, where Spark's reader has literals of some ranges."""
-    files, found = prune(decided.files, domains), prune(groups, domains)
-    kept = found.kept & files.kept[parents]
-    is_open = np.zeros(len(decided.files), bool)
-    is_open[parents[kept]] = True
-    causes = np.where(files.kept & ~is_open, np.int8(Cause.STATISTICS), files.causes)
-    skipped = np.where(found.kept & ~kept, files.causes[parents], found.causes)
-    decisions = tuple(
-        replace(each, test=RowTest.KEYS if each.filter.domains else RowTest.NONE, reasons=each.filter.reasons)
-        for each in decided.plan.decisions
-    )
-    return ScanPlan(Pruned(is_open, causes), Pruned(kept, skipped), (), decisions, ())
 
 
 def _expected_rows(plan: ScanPlan, groups: Containers) -> int:
@@ -119,11 +113,12 @@ def _tasks(
     if isinstance(stored, Reason):
         return stored
     types = {column.path[0]: column.spark_type for column in columns}
+    as_written = str(spark.conf.get(_REBASE_CONF)).upper() == "CORRECTED"
     parts: list[FilePart] = []
     sizes: list[IntArray] = []
     for index, file in zip(files.tolist(), stored, strict=True):
         wanted = _wanted(plan, groups, index, file)
-        part = wanted if isinstance(wanted, Reason) else file_part(file, wanted, types)
+        part = wanted if isinstance(wanted, Reason) else file_part(file, wanted, types, others_are_gregorian=as_written)
         if isinstance(part, Reason):
             return part
         parts.append(part)

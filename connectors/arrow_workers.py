@@ -26,10 +26,10 @@ def worker_problem(spark: SparkSession) -> Reason | None:
 def _problem(spark: SparkSession) -> str:
     count = spark.sparkContext.defaultParallelism
     try:
-        found = spark.range(0, count, 1, count).mapInArrow(versions, "version string").distinct().collect()
+        found = spark.range(0, count, 1, count).mapInArrow(versions, "version string").collect()
     except Exception as error:  # noqa: BLE001 - whatever it is, Spark's own reader does without workers
         return one_line(error)
-    others = [row.version for row in found if row.version != pa.__version__]
+    others = sorted({row.version for row in found} - {pa.__version__})
     return f"they have pyarrow {', '.join(others)}, and the driver {pa.__version__}" if others else ""
 
 

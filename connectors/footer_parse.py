@@ -35,6 +35,7 @@ class Footer:
     - `chunks`: where the chunk's metadata begins in `data`, -1 where the file keeps it elsewhere, `[g, n]`
     - `is_ordered`: the leaves whose bounds follow the order that the format's specification gives their type
     - `is_gregorian`: dates and timestamps surely count in the calendar that Spark reads them in
+    - `names_spark`: a version of Spark stands in it; where none does, the session says which calendar Spark reads
     """
 
     data: bytes
@@ -45,6 +46,7 @@ class Footer:
     chunks: IntArray
     is_ordered: npt.NDArray[np.bool_]
     is_gregorian: bool
+    names_spark: bool
 
     @property
     def nbytes(self) -> int:
@@ -165,15 +167,19 @@ def _footer(data: bytes, parts: _Parts) -> Footer:
     ordered = np.zeros(leaves, bool)
     if len(parts.orders) == leaves:
         ordered[:] = [_TYPE_DEFINED in order for order in parts.orders]
-    return Footer(
-        data, parts.schema, np.array(parts.rows, np.int64), sizes, values, chunks, ordered, _is_gregorian(parts)
-    )
-
-
-def _is_gregorian(parts: _Parts) -> bool:
     pairs = {pair[1]: pair.get(2, b"") for pair in parts.key_values}
-    # Spark, too, compares the versions as text.
-    return pairs.get(_VERSION_KEY, b"") >= _FIRST_GREGORIAN_VERSION and _LEGACY_KEY not in pairs
+    return Footer(
+        data,
+        parts.schema,
+        np.array(parts.rows, np.int64),
+        sizes,
+        values,
+        chunks,
+        ordered,
+        # Spark, too, compares the versions as text.
+        is_gregorian=pairs.get(_VERSION_KEY, b"") >= _FIRST_GREGORIAN_VERSION and _LEGACY_KEY not in pairs,
+        names_spark=_VERSION_KEY in pairs,
+    )
 
 
 def chunk_statistics(footer: Footer, group: int, leaf: int) -> Struct | None:

@@ -25,7 +25,6 @@ from pruning.errors import InvalidKeysError, PruningError
 from pruning.key_filter import KeyFilter
 from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
-from pruning.scan_plan import column_domains
 
 logger = logging.getLogger("scanprune")
 
@@ -135,8 +134,7 @@ def _by_arrow(  # noqa: PLR0913 - a table, its keys, and how to read it
             resolve(table.schema, quoted(n), table=table.name, case_sensitive=True, partitions=table.partition_columns)
             for n in tops
         ]
-        domains = column_domains([each.filter for each in decided.plan.decisions])
-        found = arrow_scan(spark, table, decided, domains, columns)
+        found = arrow_scan(spark, table, decided, columns)
         if isinstance(found, Reason) or read.selected is None:
             return found
         return replace(found, df=found.df.select(*(F.expr(each) for each in read.selected)))

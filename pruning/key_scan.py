@@ -1,0 +1,54 @@
+"""What a scan reads that compares values with the keys themselves, where a predicate has literals of some ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from pruning.domain import Domain
+from pruning.pushes import skips
+from pruning.reasons import Reason, ReasonCode
+from pruning.scan_plan import Decision, RowTest, ScanPlan, column_domains
+from pruning.skipping import Cause, Pruned, prune
+from pruning.statistics import Containers
+
+
+def plan_key_scan(files: Containers, row_groups: Containers, plan: ScanPlan) -> ScanPlan:
+    """The `plan` of a scan by predicates as one by keys; `row_groups` are those of all files that may hold a key.
+
+    A file is kept where one of its row groups is.
+    """
+    if row_groups.parents is None:
+        msg = "Cannot plan a scan by keys: found row groups of no known files"
+        raise ValueError(msg)
+    domains = column_domains([each.filter for each in plan.decisions])
+    by_file, by_group = prune(files, domains), prune(row_groups, domains)
+    kept = by_group.kept & by_file.kept[row_groups.parents]
+    is_open = np.zeros(len(files), bool)
+    is_open[row_groups.parents[kept]] = True
+    file_causes = np.where(by_file.kept & ~is_open, np.int8(Cause.STATISTICS), by_file.causes)
+    group_causes = np.where(by_group.kept & ~kept, by_file.causes[row_groups.parents], by_group.causes)
+    return ScanPlan(
+        Pruned(is_open, file_causes),
+        Pruned(kept, group_causes),
+        (),
+        tuple(_by_keys(each) for each in plan.decisions),
+        _why_not_skipped(domains, files, row_groups),
+    )
+
+
+def _by_keys(decision: Decision) -> Decision:
+    test = RowTest.KEYS if decision.filter.domains else RowTest.NONE
+    return replace(decision, test=test, reasons=decision.filter.reasons)
+
+
+def _why_not_skipped(domains: Mapping[str, Domain], *levels: Containers) -> tuple[Reason, ...]:
+    reasons = []
+    for name, domain in domains.items():
+        columns = [level.columns[name] for level in levels if name in level.columns]
+        if not any(skips(level, name, domain).any() for level in levels):
+            is_known = any((each.has_low & each.has_high).any() for each in columns)
+            reasons.append(Reason(ReasonCode.UNCLUSTERED if is_known else ReasonCode.NO_STATISTICS, name))
+    return tuple(reasons)

@@ -1,0 +1,37 @@
+"""What tests of scans by pyarrow ask of a pruned query."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pruning import explain, report
+from pruning.reasons import ReasonCode
+from tests.queries.star import OPTIONS
+
+ARROW = replace(OPTIONS, scan="ARROW")
+IN_THE_SCAN = "keys, in the scan"
+
+
+def refusals(df) -> list[str]:
+    """Why Spark's own reader made a scan."""
+    codes = {ReasonCode.NOT_READ_BY_ARROW, ReasonCode.DELETION_VECTORS, ReasonCode.CHAR_PADDED}
+    return [str(each) for table in explain(df).tables for each in table.reasons if each.code in codes]
+
+
+def is_by_arrow(df) -> bool:
+    """True where each scan is one by pyarrow, False where none is."""
+    found = {each.row_test == IN_THE_SCAN for table in explain(df).tables for each in table.filters}
+    assert len(found) == 1, explain(df)
+    assert found == {True} or refusals(df), "nobody says why"
+    return found.pop()
+
+
+def counts(df) -> dict[str, tuple[int, int, int]]:
+    """For each scan the files, row groups and rows that it read, which are those that it was planned to read."""
+    found = {}
+    for each in report(df).tables:
+        planned, measured = each.planned, each.measured
+        read = (measured.files_read, measured.row_groups_read, measured.rows_scanned)
+        assert (planned.files_kept, planned.row_groups_kept, planned.rows_kept) == read
+        found[planned.table] = read
+    return found

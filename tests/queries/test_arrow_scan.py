@@ -1,0 +1,202 @@
+"""Scans by pyarrow in Spark's workers: the same rows, exact counts, and a reason where Spark's reader makes them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from connectors.session_cache import cache_of
+from pruning import explain, prune, pruned_read, report
+from tests.oracle.lakes import Layout, write
+from tests.queries.arrow import ARROW, counts, is_by_arrow, refusals
+from tests.queries.star import DAYS_PER_FILE, FILES, ROWS_PER_DAY
+
+pytestmark = pytest.mark.spark
+
+PER_FILE = DAYS_PER_FILE * ROWS_PER_DAY
+
+
+@pytest.fixture(scope="module")
+def groups(spark, ways, tmp_path_factory) -> str:
+    """One table of 4 files with 5 row groups of 10 rows each: `k` ascends, `m` is spread over all rows."""
+    rows = pa.table(
+        {
+            "k": pa.array(range(200), pa.int32()),
+            "m": pa.array([None if at % 7 == 0 else at * 37 % 50 for at in range(200)], pa.int64()),
+            "text": pa.array(["\U0001f600" * (at % 5) for at in range(200)]),
+        }
+    )
+    lake = write(spark, tmp_path_factory.mktemp("groups") / "t", "parquet", rows, Layout(50, 10))
+    ways.view("groups", lake.whole())
+    return lake.source
+
+
+# Statistics and tests.
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT s.* FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month = 2",
+        "SELECT count(*) FROM {sales} s LEFT SEMI JOIN (SELECT * FROM {days} WHERE month = 2) d ON s.day = d.day",
+        "SELECT count(s.item) FROM (SELECT * FROM {days} WHERE month = 2) d LEFT JOIN {sales} s ON s.day = d.day",
+    ],
+)
+def test_a_dimension_filters_a_fact(pruned, query):
+    _, result = pruned(query, ARROW)
+    assert is_by_arrow(result)
+    assert {"sales": (2, 2, 2 * PER_FILE)} == counts(result)
+
+
+def test_several_filters_are_all_tested_in_the_scan(pruned):
+    query = """
+        SELECT name, sum(amount) FROM {sales} s JOIN {days} d ON s.day = d.day JOIN {items} i ON s.item = i.item
+        WHERE month = 5 AND name LIKE 'n1%' GROUP BY name"""
+    _, result = pruned(query, ARROW)
+    assert is_by_arrow(result)
+    (table,) = explain(result).tables
+    assert [("day",), ("item",)] == sorted(each.columns for each in table.filters)
+    assert {"sales": (1, 1, PER_FILE)} == counts(result)
+
+
+def test_columns_are_read_where_a_row_has_all_keys_alone(spark, groups):
+    """Bytes are those of the chunks: all keys of the row groups that are opened, all else of those with a survivor."""
+    df = pruned_read(spark, groups, keys={"k": [5, 6, 55, 61], "m": [35, 5 * 37 % 50, 61 * 37 % 50]}, options=ARROW)
+    assert {5, 61} == {row.k for row in df.collect()}
+    assert is_by_arrow(df)
+    # The keys lie in the first group of one file, and in the first two of the next.
+    assert {groups: (2, 3, 30)} == counts(df)
+    first, second = (pq.read_metadata(path) for path in sorted(Path(groups).glob("*.parquet"))[:2])
+    read = [(first, 0, (0, 1, 2)), (second, 0, (0, 1)), (second, 1, (0, 1, 2))]
+    size = sum(file.row_group(at).column(leaf).total_compressed_size for file, at, leaves in read for leaf in leaves)
+    assert (size - 0, "") == (report(df).measured.bytes_scanned, report(df).measured.bytes_note)
+
+
+def test_no_row_group_is_read_where_none_holds_a_key(spark, groups):
+    df = pruned_read(spark, groups, keys={"k": [-5, 500], "m": [3]}, options=ARROW)
+    assert [] == df.collect()
+    # Keys of two columns that no row group holds together, though a file does.
+    df = pruned_read(spark, groups, keys={"k": [55], "m": [999]}, options=ARROW)
+    assert ([], 0) == (df.collect(), report(df).measured.files_read)
+
+
+def test_an_empty_build_reads_nothing(pruned):
+    _, result = pruned("SELECT * FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month = 77", ARROW)
+    assert [0] == [each.measured.files_read for each in report(result).tables]
+
+
+# Actions.
+
+
+def test_each_action_is_counted_for_itself(spark, groups):
+    """A stage may run several parts of a scan in one task, and two scans as one: each part counts once."""
+    df = pruned_read(spark, groups, keys={"k": [5, 55, 105]}, options=ARROW)
+    for made in (df, df.coalesce(1), df.repartition(3)):
+        assert 3 == len(made.collect())
+        assert {groups: (3, 3, 30)} == counts(df)
+    assert 3 == report(df).tables[0].actions
+    assert 6 == len(df.union(df).coalesce(1).collect())
+    assert (3, 6, 60) == (
+        report(df).measured.files_read,
+        report(df).measured.row_groups_read,
+        report(df).measured.rows_scanned,
+    )
+
+
+def test_an_action_that_stops_early_is_not_measured(spark, groups):
+    """What its last tasks have read is not told."""
+    df = pruned_read(spark, groups, keys={"k": [*range(5), *range(100, 105)]}, options=ARROW)
+    assert 1 == len(df.limit(1).collect())
+    assert (None, 0) == (report(df).measured, report(df).tables[0].actions)
+    assert 10 == len(df.collect())
+    assert {groups: (2, 2, 20)} == counts(df)
+
+
+def test_a_scan_that_stands_twice_in_a_query_is_two(pruned):
+    query = """
+        SELECT count(*) FROM {days} d JOIN {sales} a ON d.day = a.day JOIN {sales} b ON a.day = b.day
+        WHERE d.month = 4 AND a.item = 3 AND b.item = 7"""
+    _, result = pruned(query, ARROW)
+    assert is_by_arrow(result)
+    assert {"sales#1": (2, 2, 2 * PER_FILE), "sales#2": (2, 2, 2 * PER_FILE)} == counts(result)
+
+
+def test_columns_that_count_by_their_place_are_read(pruned):
+    """126: a union takes columns as they come, whether or not an expression names them."""
+    query = """
+        SELECT amount FROM (
+            SELECT s.* FROM {sales} s LEFT SEMI JOIN (SELECT * FROM {days} WHERE month = 2) d ON s.day = d.day
+            UNION ALL SELECT day, item, amount FROM {sales} WHERE day < 3) WHERE item > 3"""
+    _, result = pruned(query, ARROW)
+    assert is_by_arrow(result)
+    query = """
+        SELECT DISTINCT * FROM (SELECT s.* FROM {sales} s LEFT SEMI JOIN
+            (SELECT * FROM {days} WHERE month = 2) d ON s.day = d.day) EXCEPT SELECT * FROM {sales} WHERE item = 3"""
+    _, result = pruned(query, ARROW)
+
+
+def test_spark_sizes_the_scan_by_the_rows_that_may_pass(pruned):
+    """As small as the numbers of its tasks it would be broadcast, whatever it reads."""
+    df, result = pruned("SELECT s.* FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month = 2", ARROW)
+    del df
+    leaves = result._jdf.queryExecution().optimizedPlan().collectLeaves()
+    sizes = [int(str(leaves.apply(at).stats().sizeInBytes())) for at in range(leaves.size())]
+    assert max(sizes) >= 30 * ROWS_PER_DAY * 8
+
+
+# Standing aside.
+
+
+def test_exact_rows_are_left_to_spark(spark, groups):
+    df = pruned_read(spark, groups, keys={"k": [5, 55]}, options=ARROW, exact=True)
+    assert 2 == len(df.collect())
+    assert ["exact rows are asked for" in each for each in refusals(df)] == [True]
+
+
+@pytest.mark.parametrize("name", ["ignoreCorruptFiles", "ignoreMissingFiles"])
+def test_a_reader_that_goes_on_without_a_file_is_sparks(spark, conf, groups, name):
+    conf(f"spark.sql.files.{name}", "true")
+    df = pruned_read(spark, groups, keys={"k": [5, 55]}, options=ARROW)
+    assert 2 == df.where("k IN (5, 55)").count()
+    assert [name in each for each in refusals(df)] == [True]
+
+
+def test_workers_without_the_package_read_nothing(spark, groups, monkeypatch):
+    """Once the query runs, it is too late to stand aside."""
+    monkeypatch.setattr(cache_of(spark), "workers", "the Python workers cannot import 'connectors'")
+    df = pruned_read(spark, groups, keys={"k": [5, 55]}, options=ARROW)
+    assert 2 == df.where("k IN (5, 55)").count()
+    assert ["cannot import" in each for each in refusals(df)] == [True]
+
+
+def test_workers_are_asked_once(spark, groups, monkeypatch):
+    monkeypatch.setattr(cache_of(spark), "workers", None)
+    pruned_read(spark, groups, keys={"k": [5]}, options=ARROW)
+    assert not cache_of(spark).workers
+    monkeypatch.setattr(pa, "__version__", "0.1")
+    assert is_by_arrow(pruned_read(spark, groups, keys={"k": [5]}, options=ARROW))
+    cache_of(spark).workers = None
+    assert ["the driver 0.1" in each for each in refusals(pruned_read(spark, groups, keys={"k": [5]}, options=ARROW))]
+
+
+def test_a_file_that_was_replaced_ends_the_query(spark, tmp_path):
+    """What was decided is of the files as they were: 94 rows of others would look like an answer."""
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"k": pa.array(range(100)), "v": pa.array(range(100))}), path, row_group_size=10)
+    df = pruned_read(spark, str(tmp_path), keys={"k": [5, 6]}, options=ARROW)
+    assert is_by_arrow(df)
+    pq.write_table(pa.table({"k": pa.array(range(50)), "v": pa.array(range(50))}), path, row_group_size=5)
+    with pytest.raises(Exception, match="it was replaced"):
+        df.collect()
+
+
+def test_by_default_sparks_own_reader_scans(pruned):
+    _, result = pruned("SELECT s.* FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month = 2")
+    plan = result._jdf.queryExecution().executedPlan().toString()
+    assert "MapInArrow" not in plan
+    assert prune(result, options=replace(ARROW, enabled=False)) is result
+    assert FILES > 2
