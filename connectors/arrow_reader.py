@@ -129,8 +129,7 @@ class ArrowReader:
     def read(self, part: FilePart) -> Iterator[pa.RecordBatch]:
         """The rows of one file part, in its order; `OSError` where the file is another than was listed."""
         self.counts.files.add(part.path)
-        with opened(part) as file:
-            _check_is_listed(part)
+        with _listed(part) as file:
             self.counts.bytes += 0 if part.footer is not None else file.metadata.serialized_size
             for at in part.row_groups:
                 yield from self._read_group(_Group(file, at, part, self.columns, self.counts))
@@ -164,14 +163,21 @@ def opened(part: FilePart) -> pq.ParquetFile:
     return pq.ParquetFile(part.path, metadata=metadata, pre_buffer=False)
 
 
-def _check_is_listed(part: FilePart) -> None:
-    """What was decided, and the footer, are of the file as it was; in another they would find other rows."""
-    found = Path(part.path).stat()
+def _listed(part: FilePart) -> pq.ParquetFile:
+    """The file of which all was decided: another one in its place, and none, are an error and no smaller answer."""
+    try:
+        file = opened(part)
+        found = Path(part.path).stat()
+    except FileNotFoundError as error:
+        msg = f"Cannot read {part.path!r}: it does not exist; open the table and prune again"
+        raise OSError(msg) from error
     is_same = part.size in {None, found.st_size}
     is_same &= part.modified in {None, found.st_mtime_ns // _NANOSECONDS_PER_MILLISECOND}
     if not is_same:
+        file.close(force=True)
         msg = f"Cannot read {part.path!r}: it was replaced since the query was pruned; open the table and prune again"
         raise OSError(msg)
+    return file
 
 
 @dataclass(slots=True)

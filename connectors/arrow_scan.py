@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 from pyspark.sql.types import StructType
 
 from connectors.arrow_counts import ScanCounter
@@ -75,7 +76,13 @@ def arrow_scan(spark: SparkSession, table: Table, decided: Decided, columns: Seq
     counter = ScanCounter.of(spark, len(tasks))
     ids = task_ids(spark, len(tasks), _expected_rows(plan, groups))
     schema = StructType([table.schema[column.path[0]] for column in columns])
-    return ArrowScan(ids.mapInArrow(_task(tasks, reads, tests, counter), schema), plan, counter)
+    rows = ids.mapInArrow(_task(tasks, reads, tests, counter), schema)
+    return ArrowScan(rows.unionAll(_no_rows(table, columns)), plan, counter)
+
+
+def _no_rows(table: Table, columns: Sequence[Column]) -> DataFrame:
+    """Tells Spark which files are read: it refuses to overwrite these, and drops what has no rows."""
+    return table.read(None).where("false").select(*(F.expr(column.sql) for column in columns))
 
 
 def _setting(spark: SparkSession, table: Table) -> str | None:

@@ -19,6 +19,8 @@ from pruning.errors import UnsupportedSessionError
 from pruning.query_plan import Node
 
 _NONE_TOLD: Mapping[int, Side] = MappingProxyType({})
+# What the names of all such expressions begin with.
+_OPEN_FILE = "org.apache.spark.sql.catalyst.expressions.InputFile"
 _REMOTE = (
     "Cannot prune a DataFrame of Spark Connect: found no JVM plan to read; name the keys and use pruned_read(), "
     "or use a classic session"
@@ -36,13 +38,15 @@ class SparkPlan:
     """The optimised plan of a query: `root` as a tree, and the JVM's own object of each of its nodes.
 
     `used` are the ids of the columns that some expression or the result uses, `partitions` of those by which Spark
-    itself prunes partitions.
+    itself prunes partitions. `asks_for_files` says that some expression may be the name or a part of the file that
+    Spark's reader has open.
     """
 
     spark: SparkSession
     root: Node
     used: frozenset[int]
     partitions: frozenset[int]
+    asks_for_files: bool
     _first: Mapping[int, int]
     _visitor: Any
 
@@ -56,7 +60,8 @@ class SparkPlan:
         plan.transformUpWithSubqueries(visitor)
         text, _, described = long_text(spark, visitor.texts(plan)).partition("\n")
         root, used = plan_tree(text, described)
-        return SparkPlan(spark, root, used, partitions, {node.at: node.first for node in root.walk()}, visitor)
+        first = {node.at: node.first for node in root.walk()}
+        return SparkPlan(spark, root, used, partitions, _OPEN_FILE in text, first, visitor)
 
     def node(self, node: Node) -> Any:
         """The JVM's object of a node."""

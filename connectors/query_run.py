@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -68,10 +68,14 @@ class QueryRun:
     @staticmethod
     def of(plan: SparkPlan, options: PruningOptions) -> QueryRun:
         """A query none of whose builds has run; their time begins at this moment."""
+        reasons: dict[Reason, None] = {}
+        if options.scan == "ARROW" and plan.asks_for_files:
+            options = replace(options, scan="PREDICATE")
+            reasons[Reason(ReasonCode.NOT_READ_BY_ARROW, "the query", "it asks for the file of a row")] = None
         builds = QueryBuilds(Channel.of(plan.spark, options))
         graph = JoinGraph.of(plan.root)
         strategy, metadata = _strategy(plan, graph, options), PlanMetadata(plan, options)
-        return QueryRun(plan.spark, plan, graph, options, builds, metadata, strategy)
+        return QueryRun(plan.spark, plan, graph, options, builds, metadata, strategy, reasons=reasons)
 
     def run(self) -> Mapping[int, int]:
         """Levels of builds until no feed is left; what each scan reads without filters, in bytes."""

@@ -116,6 +116,8 @@ def test_a_file_that_was_replaced_is_not_read(facts):
     found = Path(facts.path).stat()
     listed = replace(facts, size=found.st_size, modified=found.st_mtime_ns // 1_000_000)
     assert ROWS == len(rows(ArrowReader(COLUMNS, []), listed))
+    with pytest.raises(OSError, match="it does not exist"):
+        rows(ArrowReader(COLUMNS, []), replace(listed, path=f"{facts.path}.gone"))
     for other in (replace(listed, size=found.st_size - 1), replace(listed, modified=1)):
         with pytest.raises(OSError, match="it was replaced"):
             rows(ArrowReader(COLUMNS, []), other)

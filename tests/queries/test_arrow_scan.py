@@ -8,6 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import functions as F  # noqa: N812  its usual name
 
 from connectors import arrow_workers
 from connectors.session_cache import cache_of
@@ -150,6 +152,25 @@ def test_spark_sizes_the_scan_by_the_rows_that_may_pass(pruned):
     assert max(sizes) >= 30 * ROWS_PER_DAY * 8
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("spark.sql.execution.arrow.useLargeVarTypes", "true"),
+        ("spark.sql.execution.arrow.maxRecordsPerBatch", "1"),
+        ("spark.sql.adaptive.enabled", "false"),
+        ("spark.sql.ansi.enabled", "false"),
+        ("spark.sql.caseSensitive", "true"),
+        ("spark.sql.parquet.enableVectorizedReader", "false"),
+    ],
+)
+def test_settings_of_the_session(spark, conf, groups, name, value):
+    conf(name, value)
+    df = pruned_read(spark, groups, keys={"k": [5, 55, 105]}, options=ARROW)
+    assert [(5, 35, ""), (55, 35, ""), (105, None, "")] == sorted(map(tuple, df.collect()))
+    assert is_by_arrow(df)
+    assert {groups: (3, 3, 30)} == counts(df)
+
+
 # Standing aside.
 
 
@@ -157,6 +178,29 @@ def test_exact_rows_are_left_to_spark(spark, groups):
     df = pruned_read(spark, groups, keys={"k": [5, 55]}, options=ARROW, exact=True)
     assert 2 == len(df.collect())
     assert ["exact rows are asked for" in each for each in refusals(df)] == [True]
+
+
+@pytest.mark.usefixtures("groups")
+def test_who_asks_for_the_file_of_a_row_is_told_by_sparks_reader(ways):
+    query = """
+        SELECT k, instr(input_file_name(), '.parquet') > 0 AS has_name, input_file_block_length() AS length
+        FROM groups JOIN (SELECT explode(array(5, 55)) AS day) ON k = day"""
+    _, result = ways.agreed(query, ARROW, by_duck=False)
+    assert [(5, True), (55, True)] == sorted((row.k, row.has_name) for row in result.collect())
+    assert any("asks for the file" in str(each) for each in explain(result).reasons)
+    query = "SELECT k, text FROM groups JOIN (SELECT explode(array(5, 55)) AS day) ON k = day"
+    _, result = ways.agreed(query, ARROW, by_duck=False)
+    assert is_by_arrow(result)
+
+
+def test_columns_that_are_never_null_stay_so(spark, ways, tmp_path):
+    spark.sql(f"CREATE TABLE delta.`{tmp_path}/t` (k INT NOT NULL, v STRING NOT NULL, w INT) USING delta")
+    spark.sql(f"INSERT INTO delta.`{tmp_path}/t` SELECT id, 'v' || id, NULL FROM range(0, 1000, 1, 4)")
+    ways.view("never_null", spark.read.format("delta").load(f"{tmp_path}/t"))
+    query = "SELECT a.* FROM never_null a JOIN (SELECT explode(array(5, 55)) AS day) ON k = day"
+    _, result = ways.agreed(query, ARROW, duck="SELECT * FROM never_null WHERE k IN (5, 55)")
+    assert [False, False, True] == [each.nullable for each in result.schema]
+    assert is_by_arrow(result)
 
 
 @pytest.mark.parametrize("name", ["ignoreCorruptFiles", "ignoreMissingFiles"])
@@ -198,6 +242,26 @@ def test_a_file_that_was_replaced_ends_the_query(spark, tmp_path):
     pq.write_table(pa.table({"k": pa.array(range(50)), "v": pa.array(range(50))}), path, row_group_size=5)
     with pytest.raises(Exception, match="it was replaced"):
         df.collect()
+
+
+@pytest.mark.parametrize("way", ["folder", "table", "query"])
+def test_files_that_are_read_are_not_overwritten(spark, tmp_path, way):
+    """Spark would empty the table first, and read what it was afterwards."""
+    rows = spark.range(0, 1000, 1, 4).selectExpr("CAST(id AS INT) AS k", "id AS v")
+    rows.write.option("path", str(tmp_path / "t")).format("parquet").saveAsTable("overwritten")
+    try:
+        source = str(tmp_path / "t") if way == "folder" else "overwritten"
+        df = pruned_read(spark, source, keys={"k": [5, 600]}, options=ARROW)
+        if way == "query":
+            keys = spark.sql("SELECT explode(array(5, 600)) AS day")
+            df = prune(spark.table(source).join(keys, F.expr("k = day")).drop("day"), options=ARROW)
+        assert is_by_arrow(df)
+        write = df.write.mode("overwrite")
+        with pytest.raises(AnalysisException, match="UNSUPPORTED_OVERWRITE"):
+            write.parquet(source) if way == "folder" else write.insertInto(source, overwrite=True)
+        assert 1000 == spark.read.parquet(str(tmp_path / "t")).count()
+    finally:
+        spark.sql("DROP TABLE overwritten")
 
 
 def test_by_default_sparks_own_reader_scans(pruned):
