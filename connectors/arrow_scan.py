@@ -21,6 +21,7 @@ from connectors.arrow_workers import worker_problem
 from connectors.base import Table
 from connectors.columns import Column
 from connectors.decide import Decided
+from connectors.storage import has_jvm
 from connectors.stored_files import StoredFile
 from connectors.task_ids import task_ids
 from pruning.byte_strings import IntArray
@@ -54,6 +55,8 @@ def arrow_scan(spark: SparkSession, table: Table, decided: Decided, columns: Seq
 
     A `Reason` where Spark's own reader has to read them.
     """
+    if not has_jvm(spark):
+        return Reason(ReasonCode.NO_JVM, table.name)
     groups = decided.row_groups
     if groups is None or groups.parents is None:
         return Reason(ReasonCode.NO_ROW_GROUPS_READ, table.name)
@@ -61,11 +64,12 @@ def arrow_scan(spark: SparkSession, table: Table, decided: Decided, columns: Seq
     reads = _read_columns(columns, domains)
     if isinstance(reads, Reason):
         return reads
-    if (setting := _setting(spark, table)) is not None:
+    whole = table.read(None)
+    if (setting := _setting(whole)) is not None:
         return Reason(ReasonCode.NOT_READ_BY_ARROW, table.name, f"{setting} is set")
     plan = plan_key_scan(decided.files, groups, decided.plan)
     if not plan.files.kept_count:
-        return ArrowScan(table.read(None).where("false"), plan, None)
+        return ArrowScan(whole.where("false"), plan, None)
     tasks = _tasks(spark, table, plan, groups, columns)
     if isinstance(tasks, Reason):
         return tasks
@@ -77,18 +81,17 @@ def arrow_scan(spark: SparkSession, table: Table, decided: Decided, columns: Seq
     ids = task_ids(spark, len(tasks), _expected_rows(plan, groups))
     schema = StructType([table.schema[column.path[0]] for column in columns])
     rows = ids.mapInArrow(_task(tasks, reads, tests, counter), schema)
-    return ArrowScan(rows.unionAll(_no_rows(table, columns)), plan, counter)
+    if table.version is None:
+        # Tells Spark which files are read, though no row comes from there: it refuses to overwrite these.
+        rows = rows.unionAll(whole.where("false").select(*(F.expr(column.sql) for column in columns)))
+    return ArrowScan(rows, plan, counter)
 
 
-def _no_rows(table: Table, columns: Sequence[Column]) -> DataFrame:
-    """Tells Spark which files are read: it refuses to overwrite these, and drops what has no rows."""
-    return table.read(None).where("false").select(*(F.expr(column.sql) for column in columns))
-
-
-def _setting(spark: SparkSession, table: Table) -> str | None:
+def _setting(whole: DataFrame) -> str | None:
     """A setting by which Spark's reader may give other rows, or go on where this scan fails."""
-    found = [conf for conf in _IGNORING if str(spark.conf.get(conf, "false")).lower() == "true"]
-    leaves: Any = table.read(None)._jdf.queryExecution().analyzed().collectLeaves()  # noqa: SLF001 - no other door
+    conf = whole.sparkSession.conf
+    found = [name for name in _IGNORING if str(conf.get(name, "false")).lower() == "true"]
+    leaves: Any = whole._jdf.queryExecution().analyzed().collectLeaves()  # noqa: SLF001 - no other door
     options = str(leaves.head().relation().options().keys().mkString(" ")).lower().split()
     return next(iter([*found, *(option for option in _OPTIONS if option in options)]), None)
 

@@ -1,0 +1,41 @@
+"""Counts of an Arrow scan as they come from tasks, in any order and more than once."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.accumulators import Accumulator
+
+from connectors.arrow_counts import _EXECUTIONS_KEPT, ByTask, ScanCounter, TaskRead, _ByTask
+from connectors.arrow_reader import Counts
+
+
+@pytest.fixture
+def told():
+    """Tells a driver of tasks, and gives what it makes of these for a scan of two shares."""
+    accumulator: Accumulator[ByTask] = Accumulator(-1, {}, _ByTask())
+
+    def tell(*reads: tuple[int, int, int, int, set[int]]) -> dict[int, int]:
+        for execution, partition, attempt, rows, shares in reads:
+            read = TaskRead(attempt, Counts(rows=rows, files={"f"}), frozenset(shares))
+            accumulator.add({execution: {(0, partition): read}})
+        return {each: counts.rows for each, counts in ScanCounter(2, accumulator).by_execution().items()}
+
+    return tell
+
+
+def test_a_task_that_runs_again_counts_once(told):
+    assert {7: 30} == told((7, 0, 100, 10, {0}), (7, 1, 101, 20, {1}), (7, 1, 102, 20, {1}))
+
+
+def test_shares_that_one_task_reads_add_up(told):
+    assert {7: 30} == told((7, 0, 100, 10, {0}), (7, 0, 100, 20, {1}))
+
+
+def test_an_execution_without_every_share_is_not_told(told):
+    assert {} == told((7, 0, 100, 10, {0}), (7, 1, 101, 3, set()), (8, 1, 102, 20, {1}))
+    assert {8: 50} == told((8, 0, 103, 30, {0}))
+
+
+def test_only_the_latest_executions_are_kept(told):
+    found = told(*((at, 0, at, 1, {0, 1}) for at in range(_EXECUTIONS_KEPT + 5)))
+    assert list(range(5, _EXECUTIONS_KEPT + 5)) == sorted(found)

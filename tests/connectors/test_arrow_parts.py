@@ -1,0 +1,99 @@
+"""Which files an Arrow scan reads, and how they are dealt out, without Spark."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import types as st
+
+from connectors.arrow_parts import chunk_bytes, dealt, file_part
+from connectors.arrow_reader import FilePart
+from connectors.arrow_types import becomes
+from connectors.footers import FileRef, FooterCache, FooterColumn
+from connectors.storage import LocalStorage
+from connectors.stored_files import StoredFile, stored_files
+from pruning.reasons import Reason, ReasonCode
+from pruning.value_type import ValueType
+
+COLUMNS = {"k": st.LongType(), "v": st.StringType()}
+
+
+def stored(path, **options) -> StoredFile:
+    pq.write_table(pa.table({"k": range(40), "v": ["x" * at for at in range(40)]}), path, row_group_size=10, **options)
+    asked = [FooterColumn("k", ("k",), ValueType("bigint")), FooterColumn("v", ("v",), ValueType("string"))]
+    reference = FileRef(str(path), path.stat().st_size, path.stat().st_mtime_ns // 1_000_000)
+    found = stored_files([reference], asked, LocalStorage(), FooterCache(), case_sensitive=False)
+    assert not isinstance(found, Reason)
+    return found[0]
+
+
+def test_a_part_is_the_file_as_it_was_listed(tmp_path):
+    path = tmp_path / "t.parquet"
+    file = stored(path)
+    part = file_part(file, [1, 3], COLUMNS, others_are_gregorian=False)
+    assert isinstance(part, FilePart)
+    assert (str(path), (1, 3), (0, 1), path.stat().st_size) == (part.path, part.row_groups, part.leaves, part.size)
+    group = pq.read_metadata(path).row_group
+    expected = [sum(group(at).column(leaf).total_compressed_size for leaf in (0, 1)) for at in (1, 3)]
+    assert expected == chunk_bytes(file, [1, 3]).tolist()
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "why"),
+    [
+        ({"uri": "s3a://bucket/t.parquet"}, {}, "no file of this machine"),
+        ({}, {"compression": "brotli"}, "BROTLI"),
+        ({"uri": "/nowhere/t.parquet"}, {}, "FileNotFoundError"),
+    ],
+)
+def test_what_pyarrow_may_not_read_is_left_to_spark(tmp_path, change, options, why):
+    found = file_part(
+        replace(stored(tmp_path / "t.parquet", **options), **change), [0], COLUMNS, others_are_gregorian=True
+    )
+    assert isinstance(found, Reason)
+    assert ReasonCode.NOT_READ_BY_ARROW is found.code
+    assert why in str(found)
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted", "expected"),
+    [
+        (pa.int8(), pa.int32(), True),
+        (pa.int64(), pa.int32(), False),
+        (pa.uint32(), pa.int64(), False),
+        (pa.dictionary(pa.int32(), pa.string()), pa.string(), True),
+        (pa.dictionary(pa.int32(), pa.int64()), pa.string(), False),
+        (pa.decimal128(5, 2), pa.decimal128(9, 2), True),
+        (pa.decimal128(5, 2), pa.decimal128(9, 3), False),
+        (pa.decimal256(5, 2), pa.decimal128(9, 2), False),
+        (pa.timestamp("us", "Europe/Berlin"), pa.timestamp("us", "UTC"), True),
+        (pa.timestamp("us"), pa.timestamp("us", "UTC"), False),
+        (pa.timestamp("ns", "UTC"), pa.timestamp("us", "UTC"), False),
+        (pa.binary(), pa.string(), True),
+        (pa.string(), pa.binary(), False),
+        (pa.float32(), pa.float64(), False),
+        (pa.date64(), pa.date32(), False),
+    ],
+    ids=str,
+)
+def test_only_the_same_values_become_a_type(found, wanted, expected):
+    assert expected == becomes(found, wanted)
+
+
+def test_row_groups_are_dealt_by_their_bytes():
+    parts = [FilePart(name, tuple(range(10)), (0,), (None,)) for name in ("a", "b")]
+    tasks = dealt(parts, [np.full(10, 1 << 20)] * 2, 4)
+    assert [5, 5, 5, 5] == [sum(len(part.row_groups) for part in task) for task in tasks]
+    found = sorted((part.path, group) for task in tasks for part in task for group in part.row_groups)
+    assert [(name, at) for name in ("a", "b") for at in range(10)] == found
+    assert 1 == len(dealt(parts[:1], [np.zeros(10, np.int64)], 1))
+
+
+def test_more_footers_than_tasks_should_hold_are_read_again(monkeypatch):
+    monkeypatch.setattr("connectors.arrow_parts._MOST_FOOTER_BYTES", 3)
+    parts = [FilePart("a", (0,), (0,), (None,), footer=b"ab"), FilePart("b", (0,), (0,), (None,), footer=b"ab")]
+    assert [None, None] == [part.footer for task in dealt(parts, [np.ones(1, np.int64)] * 2, 1) for part in task]
