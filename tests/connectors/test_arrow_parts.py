@@ -90,6 +90,8 @@ def test_row_groups_are_dealt_by_their_bytes():
     assert [5, 5, 5, 5] == [sum(len(part.row_groups) for part in task) for task in tasks]
     found = sorted((part.path, group) for task in tasks for part in task for group in part.row_groups)
     assert [(name, at) for name in ("a", "b") for at in range(10)] == found
+    (large,), small = dealt(parts[:1], [np.array([*[1 << 19] * 9, 9 << 19])], 2)
+    assert ((9,), [tuple(range(9))]) == (large.row_groups, [part.row_groups for part in small])
     assert 1 == len(dealt(parts[:1], [np.zeros(10, np.int64)], 1))
 
 

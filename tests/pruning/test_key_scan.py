@@ -45,6 +45,13 @@ def test_a_file_is_kept_where_one_of_its_row_groups_is():
     assert {"statistics": 7} == plan.row_groups.skipped_by()
 
 
+def test_what_a_file_is_known_to_lack_its_row_groups_do():
+    """A log may know more than footers do."""
+    unknown = replace(halves(), columns={})
+    plan = planned(keys(50), groups=unknown)
+    assert ([0], [0, 1]) == (np.flatnonzero(plan.files.kept).tolist(), np.flatnonzero(plan.row_groups.kept).tolist())
+
+
 def test_every_filter_with_keys_is_tested_in_the_scan():
     plan = planned(keys(5, 6), keys(*range(400), name="other"))
     assert [RowTest.KEYS, RowTest.KEYS] == [each.test for each in plan.decisions]
