@@ -21,12 +21,13 @@ from connectors.arrow_workers import worker_problem
 from connectors.base import Table
 from connectors.columns import Column
 from connectors.decide import Decided
+from connectors.static_scan import StaticScan
 from connectors.storage import has_jvm
 from connectors.stored_files import StoredFile
 from connectors.task_ids import task_ids
 from pruning.byte_strings import IntArray
 from pruning.domain import Domain
-from pruning.key_scan import plan_key_scan
+from pruning.key_scan import OwnConditions, plan_key_scan
 from pruning.reasons import Reason, ReasonCode
 from pruning.row_set import RowSet
 from pruning.scan_plan import ScanPlan, column_domains
@@ -50,8 +51,12 @@ class ArrowScan:
     counter: ScanCounter | None
 
 
-def arrow_scan(spark: SparkSession, table: Table, decided: Decided, columns: Sequence[Column]) -> ArrowScan | Reason:
+def arrow_scan(
+    spark: SparkSession, table: Table, decided: Decided, columns: Sequence[Column], static: StaticScan | None = None
+) -> ArrowScan | Reason:
     """The rows of `columns`, all top-level, whose values lie in what the filters leave of theirs; in no order.
+
+    Containers that `static` leaves out are not read: conditions above the scan drop all their rows.
 
     A `Reason` where Spark's own reader has to read them.
     """
@@ -67,7 +72,7 @@ def arrow_scan(spark: SparkSession, table: Table, decided: Decided, columns: Seq
     whole = table.read(None)
     if (setting := _setting(whole)) is not None:
         return Reason(ReasonCode.NOT_READ_BY_ARROW, table.name, f"{setting} is set")
-    plan = plan_key_scan(decided.files, groups, decided.plan)
+    plan = plan_key_scan(decided.files, groups, decided.plan, _own(table, groups.parents, static))
     if not plan.files.kept_count:
         return ArrowScan(whole.where("false"), plan, None)
     tasks = _tasks(spark, table, plan, groups, columns)
@@ -85,6 +90,13 @@ def arrow_scan(spark: SparkSession, table: Table, decided: Decided, columns: Seq
         # Tells Spark which files are read, though no row comes from there: it refuses to overwrite these.
         rows = rows.unionAll(whole.where("false").select(*(F.expr(column.sql) for column in columns)))
     return ArrowScan(rows, plan, counter)
+
+
+def _own(table: Table, parents: IntArray, static: StaticScan | None) -> OwnConditions | None:
+    if static is None:
+        return None
+    left = static.row_groups(table, np.unique(parents))
+    return OwnConditions(static.files, left) if len(left) == len(parents) else None
 
 
 def _setting(whole: DataFrame) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from connectors.key_sources import Collected, KeySource, collect_all, row_keys
 from connectors.open_table import open_table
 from connectors.pruned_scan import PrunedScan
 from connectors.spark_scan import scan
+from connectors.static_scan import StaticScan
 from connectors.unlisted import UnlistedTable
 from pruning.errors import InvalidKeysError, PruningError
 from pruning.key_filter import KeyFilter
@@ -78,10 +79,14 @@ def run(spark: SparkSession, request: Request) -> tuple[DataFrame, PrunedScan]:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What is read of a table: top-level columns, all if None, and the SQL expressions that the result consists of."""
+    """What is read of a table: top-level columns, all if None, and the SQL expressions that the result consists of.
+
+    `static` says what conditions above the scan leave of it.
+    """
 
     columns: tuple[str, ...] | None = None
     selected: tuple[str, ...] | None = None
+    static: Callable[[], StaticScan] | None = None
 
 
 def _read_of(projected: Sequence[Column] | None) -> Read:
@@ -134,7 +139,7 @@ def _by_arrow(  # noqa: PLR0913 - a table, its keys, and how to read it
             resolve(table.schema, quoted(n), table=table.name, case_sensitive=True, partitions=table.partition_columns)
             for n in tops
         ]
-        found = arrow_scan(spark, table, decided, columns)
+        found = arrow_scan(spark, table, decided, columns, None if read.static is None else read.static())
         if isinstance(found, Reason) or read.selected is None:
             return found
         return replace(found, df=found.df.select(*(F.expr(each) for each in read.selected)))

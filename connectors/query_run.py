@@ -209,9 +209,14 @@ class QueryRun:
             for summary in summaries
         ]
         collected = key_sources.collect_all(self.spark, sources, self.options, exact=False)
-        read = Read(self._metadata.needed(relation))
+        root, spark = self.plan.root, self.spark
+
+        def static() -> StaticScan:
+            return StaticScan.of(table, relation, conditions_of(root, relation), found.listed(spark))
+
+        read = Read(self._metadata.needed(relation), static=static)
         try:
-            df, scan = pruned_scan(self.spark, table, collected, read, self.options)
+            df, scan = pruned_scan(spark, table, collected, read, self._options_of(relation))
         except Exception as error:
             # The other scans keep their filters, and the builds that have run are not for nothing.
             logger.debug("Pruning %s failed", table.name, exc_info=True)
@@ -220,11 +225,20 @@ class QueryRun:
         if not scan.decided.plan.acts:
             self.reasons.update(dict.fromkeys(scan.reasons))
             return
-        root, spark = self.plan.root, self.spark
-        scan.static = lambda: StaticScan.of(table, relation, conditions_of(root, relation), found.listed(spark))
+        scan.static = static
         self.others[relation.at] = found.renamed(df)
         self.scans[relation.at] = scan
         self._sizes[relation.at] = min(self._sizes[relation.at], scan.planned_bytes)
+
+    def _options_of(self, relation: Relation) -> PruningOptions:
+        """Those of one scan: where Spark itself prunes partitions by a column without keys, it has to read them."""
+        by_spark = self.plan.partitions.intersection(relation.output) - self._keys[relation.at].keys()
+        if self.options.scan != "ARROW" or not by_spark:
+            return self.options
+        names = dict(zip(relation.output, relation.names, strict=True))
+        subject = ", ".join(sorted(names[each] for each in by_spark))
+        self.reasons[Reason(ReasonCode.NOT_READ_BY_ARROW, subject, "Spark prunes partitions by it")] = None
+        return replace(self.options, scan="PREDICATE")
 
 
 def _strategy(plan: SparkPlan, graph: JoinGraph, options: PruningOptions) -> BroadcastStrategy:

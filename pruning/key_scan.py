@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from pruning.domain import Domain
+from pruning.intervals import BoolArray
 from pruning.pushes import skips
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan_plan import Decision, RowTest, ScanPlan, column_domains
@@ -15,10 +16,21 @@ from pruning.skipping import Cause, Pruned, prune
 from pruning.statistics import Containers
 
 
-def plan_key_scan(files: Containers, row_groups: Containers, plan: ScanPlan) -> ScanPlan:
+@dataclass(frozen=True, slots=True, eq=False)
+class OwnConditions:
+    """The files, and of those looked at the row groups, that the query's own conditions leave."""
+
+    files: BoolArray
+    row_groups: BoolArray
+
+
+def plan_key_scan(
+    files: Containers, row_groups: Containers, plan: ScanPlan, own: OwnConditions | None = None
+) -> ScanPlan:
     """The `plan` of a scan by predicates as one by keys; `row_groups` are those of all files that may hold a key.
 
-    A file is kept where one of its row groups is.
+    A file is kept where one of its row groups is. Conditions stay above the scan, which skips by them what it can:
+    nobody else does for it.
     """
     if row_groups.parents is None:
         msg = "Cannot plan a scan by keys: found row groups of no known files"
@@ -26,10 +38,13 @@ def plan_key_scan(files: Containers, row_groups: Containers, plan: ScanPlan) -> 
     domains = column_domains([each.filter for each in plan.decisions])
     by_file, by_group = prune(files, domains), prune(row_groups, domains)
     kept = by_group.kept & by_file.kept[row_groups.parents]
+    if own is not None:
+        kept &= own.row_groups & own.files[row_groups.parents]
     is_open = np.zeros(len(files), bool)
     is_open[row_groups.parents[kept]] = True
     file_causes = np.where(by_file.kept & ~is_open, np.int8(Cause.STATISTICS), by_file.causes)
-    group_causes = np.where(by_group.kept & ~kept, by_file.causes[row_groups.parents], by_group.causes)
+    with_files = np.where(by_file.kept, np.int8(Cause.STATISTICS), by_file.causes)[row_groups.parents]
+    group_causes = np.where(by_group.kept & ~kept, with_files, by_group.causes)
     return ScanPlan(
         Pruned(is_open, file_causes),
         Pruned(kept, group_causes),

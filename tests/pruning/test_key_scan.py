@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pruning.key_scan import plan_key_scan
+from pruning.key_scan import OwnConditions, plan_key_scan
 from pruning.options import PruningOptions
 from pruning.reasons import ReasonCode
 from pruning.scan_plan import RowTest, plan_scan
@@ -50,6 +50,18 @@ def test_what_a_file_is_known_to_lack_its_row_groups_do():
     unknown = replace(halves(), columns={})
     plan = planned(keys(50), groups=unknown)
     assert ([0], [0, 1]) == (np.flatnonzero(plan.files.kept).tolist(), np.flatnonzero(plan.row_groups.kept).tolist())
+
+
+def test_what_the_querys_own_conditions_leave_out_is_not_read():
+    filters = [keys(5, 120, 350)]
+    by_ranges = plan_scan(files(BOUNDS), halves(), filters, DELTA, PruningOptions())
+    own = OwnConditions(
+        np.array([True, True, True, False]), np.array([True, True, False, True, True, True, True, True])
+    )
+    plan = plan_key_scan(files(BOUNDS), halves(), by_ranges, own)
+    assert ([0], [0]) == (np.flatnonzero(plan.files.kept).tolist(), np.flatnonzero(plan.row_groups.kept).tolist())
+    assert {"statistics": 3} == plan.files.skipped_by()
+    assert {"statistics": 7} == plan.row_groups.skipped_by()
 
 
 def test_every_filter_with_keys_is_tested_in_the_scan():

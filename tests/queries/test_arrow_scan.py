@@ -143,6 +143,16 @@ def test_columns_that_count_by_their_place_are_read(pruned):
     assert is_by_arrow(result)
 
 
+def test_conditions_of_the_query_skip_containers_too(pruned):
+    """They stay above the scan, where no reader of files sees them."""
+    query = """
+        SELECT s.* FROM {sales} s JOIN {days} d ON s.day = d.day
+        WHERE month IN (1, 4) AND s.amount >= 2375 AND s.item <> 7"""
+    _, result = pruned(query, ARROW)
+    assert is_by_arrow(result)
+    assert {"sales": (2, 2, 2 * PER_FILE)} == counts(result)
+
+
 def test_spark_sizes_the_scan_by_the_rows_that_may_pass(pruned):
     """As small as the numbers of its tasks it would be broadcast, whatever it reads."""
     df, result = pruned("SELECT s.* FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month = 2", ARROW)
