@@ -58,18 +58,33 @@ def _push_refusal(spark: SparkSession, table: Table, types: Iterable[DataType]) 
     nested = any(isinstance(each, StructType | ArrayType | MapType | UserDefinedType) for each in types)
     if not _is_on(spark, _VECTORISED) or (nested and not _is_on(spark, _NESTED_VECTORISED)):
         return ReasonCode.NOT_VECTORISED
-    conf = _DELTA_SKIPPING if table.format == "delta" else _PARQUET_PUSHDOWN
-    return None if _is_on(spark, conf) else ReasonCode.SKIPPING_DISABLED
+    return None if _is_on(spark, _skipping_conf(table)) else ReasonCode.SKIPPING_DISABLED
+
+
+def skipping_switched_off(spark: SparkSession, table: Table, columns: Iterable[Column]) -> str | None:
+    """The conf, if any, by which the session tells readers not to trust statistics of files or row groups.
+
+    It counts for a reader of our own as for Spark's, be the scan vectorised or not.
+    """
+    confs = [_skipping_conf(table), _PARQUET_PUSHDOWN, *(conf for each in columns for conf in _pushdown_confs(each))]
+    return next((conf for conf in confs if not _is_on(spark, conf)), None)
+
+
+def _skipping_conf(table: Table) -> str:
+    return _DELTA_SKIPPING if table.format == "delta" else _PARQUET_PUSHDOWN
+
+
+def _pushdown_confs(column: Column) -> list[str]:
+    return [_PARQUET_PUSHDOWN, *(conf for kind, conf in _PUSHDOWN_OF.items() if isinstance(column.spark_type, kind))]
 
 
 def _reaches_row_groups(spark: SparkSession, column: Column) -> bool:
     """Whether Spark's Parquet reader takes a predicate on the column; one on a partition column never needs it."""
     if column.is_partition:
         return True
-    confs = [_PARQUET_PUSHDOWN, *(conf for kind, conf in _PUSHDOWN_OF.items() if isinstance(column.spark_type, kind))]
     if len(column.path) > 1 and not _pushes_nested(spark):
         return False
-    return column.spark_type not in _NOT_PUSHED and all(_is_on(spark, conf) for conf in confs)
+    return column.spark_type not in _NOT_PUSHED and all(_is_on(spark, conf) for conf in _pushdown_confs(column))
 
 
 def _pushes_nested(spark: SparkSession) -> bool:

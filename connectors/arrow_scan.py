@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 from pyspark.sql.types import StructType
 
+from connectors.abilities import skipping_switched_off
 from connectors.arrow_counts import ScanCounter
 from connectors.arrow_parts import chunk_bytes, dealt, file_part
 from connectors.arrow_reader import ArrowReader, FilePart, KeyTest, ReadColumn
@@ -72,6 +73,9 @@ def arrow_scan(
     whole = table.read(None)
     if (setting := _setting(whole)) is not None:
         return Reason(ReasonCode.NOT_READ_BY_ARROW, table.name, f"{setting} is set")
+    compared = (*decided.columns, *(() if static is None else static.columns))
+    if (conf := skipping_switched_off(spark, table, compared)) is not None:
+        return Reason(ReasonCode.SKIPPING_DISABLED, table.name, conf)
     plan = plan_key_scan(decided.files, groups, decided.plan, _own(table, groups.parents, static))
     if not plan.files.kept_count:
         return ArrowScan(whole.where("false"), plan, None)

@@ -15,6 +15,18 @@ from pruning.scan_plan import Decision, RowTest, ScanPlan, column_domains
 from pruning.skipping import Cause, Pruned, prune
 from pruning.statistics import Containers
 
+# What a predicate cannot do, and keys can; and what is found out anew of the keys.
+_OF_PREDICATES = frozenset(
+    {
+        ReasonCode.NOT_VECTORISED,
+        ReasonCode.NO_READER_FILTER,
+        ReasonCode.NAN_KEYS,
+        ReasonCode.NULL_KEYS,
+        ReasonCode.UNCLUSTERED,
+        ReasonCode.NO_STATISTICS,
+    }
+)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OwnConditions:
@@ -30,7 +42,7 @@ def plan_key_scan(
     """The `plan` of a scan by predicates as one by keys; `row_groups` are those of all files that may hold a key.
 
     A file is kept where one of its row groups is. Conditions stay above the scan, which skips by them what it can:
-    nobody else does for it.
+    nobody else does for it. Of the reasons of `plan` those stay that hold for keys, too.
     """
     if row_groups.parents is None:
         msg = "Cannot plan a scan by keys: found row groups of no known files"
@@ -50,7 +62,10 @@ def plan_key_scan(
         Pruned(kept, group_causes),
         (),
         tuple(_by_keys(each) for each in plan.decisions),
-        _why_not_skipped(domains, files, row_groups),
+        (
+            *(each for each in plan.reasons if each.code not in _OF_PREDICATES),
+            *_why_not_skipped(domains, files, row_groups),
+        ),
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from pruning.key_scan import OwnConditions, plan_key_scan
 from pruning.options import PruningOptions
-from pruning.reasons import ReasonCode
+from pruning.reasons import Reason, ReasonCode
 from pruning.scan_plan import RowTest, plan_scan
 from pruning.statistics import Containers
 from tests.pruning.test_scan_plan import DELTA, files, keys
@@ -77,6 +77,13 @@ def test_why_a_filter_skips_nothing_is_said():
         (each.subject, each.code) for each in plan.reasons
     }
     assert () == planned(keys(5)).reasons
+
+
+def test_reasons_of_the_predicate_that_hold_for_keys_too_stay():
+    by_ranges = plan_scan(files(BOUNDS), halves(), [keys(5)], DELTA, PruningOptions())
+    told = [Reason(each, "k") for each in (ReasonCode.SKIPPING_DISABLED, ReasonCode.NOT_VECTORISED)]
+    plan = plan_key_scan(files(BOUNDS), halves(), replace(by_ranges, reasons=tuple(told)))
+    assert (told[0],) == plan.reasons
 
 
 def test_row_groups_of_no_known_files_are_an_error():

@@ -14,7 +14,12 @@ IN_THE_SCAN = "keys, in the scan"
 
 def refusals(df) -> list[str]:
     """Why Spark's own reader made a scan."""
-    codes = {ReasonCode.NOT_READ_BY_ARROW, ReasonCode.DELETION_VECTORS, ReasonCode.CHAR_PADDED}
+    codes = {
+        ReasonCode.NOT_READ_BY_ARROW,
+        ReasonCode.DELETION_VECTORS,
+        ReasonCode.CHAR_PADDED,
+        ReasonCode.SKIPPING_DISABLED,
+    }
     return [str(each) for table in explain(df).tables for each in table.reasons if each.code in codes]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812  its usual name
 from connectors import arrow_workers
 from connectors.session_cache import cache_of
 from pruning import explain, prune, pruned_read, report
+from pruning.reasons import ReasonCode
 from tests.oracle.lakes import Layout, write
 from tests.queries.arrow import ARROW, counts, is_by_arrow, refusals
 from tests.queries.star import DAYS_PER_FILE, FILES, ROWS_PER_DAY
@@ -174,6 +176,29 @@ def test_settings_of_the_session(spark, conf, groups, name, value):
     assert [(5, 35, ""), (55, 35, ""), (105, None, "")] == sorted(map(tuple, df.collect()))
     assert is_by_arrow(df)
     assert {groups: (3, 3, 30)} == counts(df)
+
+
+@pytest.mark.parametrize(
+    ("format_", "name"),
+    [
+        ("delta", "spark.databricks.delta.stats.skipping"),
+        ("delta", "spark.sql.parquet.filterPushdown"),
+        ("parquet", "spark.sql.parquet.filterPushdown"),
+        ("parquet", "spark.sql.parquet.filterPushdown.timestamp"),
+    ],
+)
+@pytest.mark.parametrize("vectorised", ["true", "false"])
+def test_settings_by_which_nothing_is_to_be_skipped(spark, conf, tmp_path, format_, name, vectorised):
+    """Who sets them does not trust the statistics, whoever would skip by these."""
+    at = [datetime(2024, 1, 1 + day, tzinfo=timezone.utc) for day in range(8)]
+    lake = write(spark, tmp_path / "t", format_, pa.table({"at": at}), Layout(4, 2))
+    conf("spark.sql.parquet.enableVectorizedReader", vectorised)
+    conf(name, "false")
+    df = pruned_read(spark, lake.source, keys={"at": at[3:4]}, options=ARROW)
+    assert at[3:4] == [row.at.astimezone(timezone.utc) for row in df.where(F.col("at") == at[3]).collect()]
+    assert "MapInArrow" not in df._jdf.queryExecution().executedPlan().toString()
+    reasons = [each for each in explain(df).tables[0].reasons if each.code is ReasonCode.SKIPPING_DISABLED]
+    assert name in {each.detail for each in reasons}
 
 
 # Standing aside.
