@@ -20,6 +20,10 @@ from pruning.value_type import ValueType
 
 # What a batch holds at most: rows, and about so many bytes.
 _MOST_ROWS, _MOST_BYTES = 1 << 16, 16 << 20
+# How large values are shows only when they are decoded: of a long one that many rows have a file may hold one copy.
+_FIRST_ROWS, _GROWTH = 1 << 10, 4
+# Of the key columns of a row group so much is kept until its other columns are read; what is more is read again.
+_MOST_KEPT_BYTES = 64 << 20
 # A test that lets nearly everything pass costs more than it saves; so many rows say that it does.
 _USELESS, _ENOUGH_ROWS = 0.95, 100_000
 _NANOSECONDS_PER_MILLISECOND = 1_000_000
@@ -109,8 +113,9 @@ class _Watched:
 class ArrowReader:
     """The rows of file parts that pass the tests; the order of tests follows what they were seen to drop.
 
-    Memory: the keys of all tests; of one row group the key columns as they are decoded, and the chunks of the other
-    columns as they are stored; and one batch, of which 16 MiB are decoded at a time where rows are of like size.
+    Memory: the keys of all tests; of one row group some bytes a row, up to 64 MiB of decoded key columns, and the
+    chunks, as they are stored, of the columns that are read together (one key column, or all others); and a few
+    batches. One has at first 1,024 rows, then as many as are 16 MiB if they are as large as those of the batch before.
     """
 
     columns: Sequence[ReadColumn]
@@ -181,31 +186,58 @@ def _listed(part: FilePart) -> pq.ParquetFile:
 
 
 @dataclass(slots=True)
+class _Pace:
+    """How many rows to decode at a time."""
+
+    rows: int
+
+    @staticmethod
+    def of(rows: int, size: int) -> _Pace:
+        """That of the first batch, where `rows` rows take at least `size` bytes."""
+        return _Pace(max(1, min(_FIRST_ROWS, _MOST_ROWS, _MOST_BYTES * rows // max(1, size))))
+
+    def seen(self, rows: int, size: int) -> None:
+        """What was decoded last."""
+        self.rows = max(1, min(_MOST_ROWS, _GROWTH * self.rows, _MOST_BYTES * rows // max(1, size)))
+
+
+@dataclass(slots=True)
 class _Group:
-    """One row group, of which each column is read when it is asked for, and once."""
+    """One row group, of which each column is read when it is asked for; keys that are too large to keep once more."""
 
     file: pq.ParquetFile
     at: int
     part: FilePart
     columns: Sequence[ReadColumn]
     counts: Counts
-    _read: dict[int, pa.Array] = field(default_factory=dict)
+    _read: dict[int, pa.ChunkedArray] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
         return int(self.file.metadata.row_group(self.at).num_rows)
 
-    def values(self, index: int) -> pa.Array:
-        """A column of all rows, or the one value that all its rows have."""
+    def values(self, index: int) -> Iterator[pa.Array]:
+        """A column of all rows in pieces, or the one value that all its rows have."""
         leaf, type_ = self.part.leaves[index], self.columns[index].type
         if leaf is None:
-            return self._constant(index, 1)
-        if index not in self._read:
-            self._count(leaf)
-            table = self.file.reader.read_row_group(self.at, column_indices=[leaf], use_threads=False)
-            column = pa.chunked_array([as_type(each, type_) for each in table.column(0).chunks], type_)
-            self._read[index] = self._whole(column.combine_chunks())
-        return self._read[index]
+            yield self._constant(index, 1)
+            return
+        self._count(leaf)
+        pace, kept, found = self._pace([leaf]), list[pa.Array](), 0
+        left = _MOST_KEPT_BYTES - sum(each.nbytes for each in self._read.values())
+        for (decoded,), rows in self._decoded([leaf], pace):
+            piece = as_type(decoded, type_)
+            pace.seen(rows, piece.nbytes)
+            found, left = found + rows, left - piece.nbytes
+            if left >= 0:
+                kept.append(piece)
+            else:
+                kept.clear()
+            yield piece
+        if found != self.rows:
+            raise self._other_count(found)
+        if left >= 0:
+            self._read[index] = pa.chunked_array(kept, type_)
 
     def batches(self) -> Iterator[tuple[int, list[pa.Array]]]:
         """All columns of all rows, as many at a time as are few bytes, and the number of the first row of each."""
@@ -215,44 +247,47 @@ class _Group:
             self._count(leaf)
         # In the order of the file, as they are read.
         order = sorted(left, key=left.__getitem__)
-        begin = 0
-        for found, rows in self._decoded([left[index] for index in order]):
+        chosen = [left[index] for index in order]
+        begin, pace = 0, self._pace(chosen)
+        for found, rows in self._decoded(chosen, pace):
             decoded = {index: as_type(each, self.columns[index].type) for index, each in zip(order, found, strict=True)}
-            yield begin, [self._slice(index, decoded, begin, rows) for index in range(len(self.columns))]
+            arrays = [self._slice(index, decoded, begin, rows) for index in range(len(self.columns))]
+            pace.seen(rows, sum(each.nbytes for each in arrays))
+            yield begin, arrays
             begin += rows
         if begin != self.rows:
             raise self._other_count(begin)
 
-    def _decoded(self, leaves: Sequence[int]) -> Iterator[tuple[list[pa.Array], int]]:
-        """Batches of some leaves with their numbers of rows."""
-        size = self._batch_rows(leaves)
+    def _decoded(self, leaves: Sequence[int], pace: _Pace) -> Iterator[tuple[list[pa.Array], int]]:
+        """Batches of some leaves with their numbers of rows, each of as many as `pace` says when it is asked for."""
         if not leaves:
-            yield from (([], min(size, self.rows - begin)) for begin in range(0, self.rows, size))
+            begin = 0
+            while begin < self.rows:
+                rows = min(pace.rows, self.rows - begin)
+                yield [], rows
+                begin += rows
             return
-        found = self.file.reader.iter_batches(size, [self.at], column_indices=list(leaves), use_threads=False)
-        yield from ((each.columns, len(each)) for each in found)
+        reader = self.file.reader
+        for each in reader.iter_batches(pace.rows, [self.at], column_indices=list(leaves), use_threads=False):
+            yield each.columns, len(each)
+            # Before each batch it looks up how large that shall be.
+            reader.set_batch_size(pace.rows)
 
-    def _batch_rows(self, leaves: Sequence[int]) -> int:
+    def _pace(self, leaves: Sequence[int]) -> _Pace:
         group = self.file.metadata.row_group(self.at)
         size = sum(int(group.column(leaf).total_uncompressed_size) for leaf in leaves)
-        size += sum(int(each.nbytes) for each in self._read.values())
-        return max(1, min(_MOST_ROWS, _MOST_BYTES * self.rows // max(1, size)))
+        return _Pace.of(self.rows, size + sum(each.nbytes for each in self._read.values()))
 
     def _slice(self, index: int, decoded: dict[int, pa.Array], begin: int, rows: int) -> pa.Array:
         if index in decoded:
             return decoded[index]
         if index in self._read:
-            return self._read[index].slice(begin, rows)
+            return self._read[index].slice(begin, rows).combine_chunks()
         return self._constant(index, rows)
 
     def _constant(self, index: int, rows: int) -> pa.Array:
         value, type_ = self.part.constants[index], self.columns[index].type
         return pa.nulls(rows, type_) if value is None else pa.repeat(value.cast(type_), rows)
-
-    def _whole(self, column: pa.Array) -> pa.Array:
-        if len(column) != self.rows:
-            raise self._other_count(len(column))
-        return column
 
     def _other_count(self, found: int) -> ValueError:
         return ValueError(f"Cannot read {self.part.path!r}: row group {self.at} has {self.rows} rows, a column {found}")
@@ -262,14 +297,32 @@ class _Group:
 
 
 def _passing(test: KeyTest, group: _Group) -> BoolArray:
-    values = coded(group.values(test.column), test.type)
+    pieces = [_matching(test, each) for each in _joined(group.values(test.column))]
+    found = np.concatenate([np.zeros(0, bool), *pieces])
+    # One value may stand for all rows.
+    return found if len(found) == group.rows else np.full(group.rows, found[0])
+
+
+def _joined(pieces: Iterator[pa.Array]) -> Iterator[pa.Array]:
+    """The pieces in fewer ones that are few bytes each: a test by texts puts its keys in order once for each."""
+    waiting: list[pa.Array] = []
+    for piece in pieces:
+        waiting.append(piece)
+        if sum(each.nbytes for each in waiting) >= _MOST_BYTES:
+            yield pa.concat_arrays(waiting)
+            waiting.clear()
+    if waiting:
+        yield pa.concat_arrays(waiting)
+
+
+def _matching(test: KeyTest, array: pa.Array) -> BoolArray:
+    values = coded(array, test.type)
     found: BoolArray = test.rows.contains(values.codes) & values.valid
     if test.rows.nan:
         found |= values.nan
     if test.rows.null:
         found |= ~values.valid & ~values.nan
-    # One value may stand for all rows.
-    return found if len(found) == group.rows else np.full(group.rows, found[0])
+    return found
 
 
 def as_type(array: pa.Array, type_: pa.DataType) -> pa.Array:

@@ -60,6 +60,12 @@ def rows(reader: ArrowReader, *parts: FilePart) -> list[dict[str, Any]]:
     return [row for batch in batches for row in batch.to_pylist()]
 
 
+def whole_footer(part: FilePart) -> bytes:
+    data = Path(part.path).read_bytes()
+    length = int.from_bytes(data[-8:-4], "little") + 8
+    return data[:4] + data[-length:]
+
+
 def test_rows_with_a_key_in_every_column_come_whole(facts):
     reader = ArrowReader(COLUMNS, [key_test(0, 3, 4, 55), key_test(1, 30, 31, 42, 49)])
     table = pq.read_table(facts.path).to_pylist()
@@ -135,6 +141,49 @@ def test_rows_of_many_batches_stay_together(facts, monkeypatch):
     assert [row["item"] for row in expected] == [row["item"] for row in rows(alone, part)]
 
 
+WIDE, WIDE_ROWS = 1000, 6000
+
+
+@pytest.fixture(params=["as text", "as a dictionary"])
+def wide(tmp_path, request) -> FilePart:
+    """One row group of long texts, of which the file holds one copy each."""
+    texts = pa.array([f"{at:{WIDE}}" for at in range(3)])
+    numbers = pa.array(np.arange(WIDE_ROWS) % 3, pa.int32())
+    table = pa.table({"k": numbers, "text": pa.DictionaryArray.from_arrays(numbers, texts)})
+    path = tmp_path / "wide.parquet"
+    pq.write_table(table, path, store_schema=request.param == "as a dictionary")
+    return FilePart(str(path), (0,), (0, 1), (None, None))
+
+
+TEXT = ValueType("string")
+WIDE_COLUMNS = [ReadColumn("k", pa.int32()), ReadColumn("text", pa.string())]
+
+
+@pytest.mark.parametrize("tested", [0, 1])
+def test_a_batch_is_as_large_as_its_rows_are_when_decoded(wide, tested, monkeypatch):
+    """A footer gives the size of the dictionary, a thousandth of what the rows become."""
+    monkeypatch.setattr("connectors.arrow_reader._MOST_BYTES", 1 << 20)
+    monkeypatch.setattr("connectors.arrow_reader._FIRST_ROWS", 100)
+    tests = [key_test(0, 0, 1, 2), KeyTest(1, TEXT, RowSet.of(Domain.of(TEXT, *(f"{at:{WIDE}}" for at in range(3)))))]
+    batches = list(ArrowReader(WIDE_COLUMNS, tests[tested : tested + 1]).read(wide))
+    assert WIDE_ROWS == sum(len(each) for each in batches)
+    assert max(each.nbytes for each in batches) < 1.1 * (1 << 20)
+    # They grow to what they may be.
+    assert len(batches) <= WIDE_ROWS * WIDE / (1 << 20) + 4
+
+
+def test_keys_that_are_too_large_to_keep_are_read_again(wide, monkeypatch):
+    tests = [key_test(0, 1, 2), KeyTest(1, TEXT, RowSet.of(Domain.of(TEXT, f"{1:{WIDE}}", f"{0:{WIDE}}")))]
+    sizes = [pq.read_metadata(wide.path).row_group(0).column(leaf).total_compressed_size for leaf in (0, 1)]
+    found = []
+    for kept, times in ((1 << 30, (1, 1)), (1 << 20, (1, 2)), (0, (2, 2))):
+        monkeypatch.setattr("connectors.arrow_reader._MOST_KEPT_BYTES", kept)
+        reader = ArrowReader(WIDE_COLUMNS, tests)
+        found.append(rows(reader, replace(wide, footer=whole_footer(wide))))
+        assert sum(size * each for size, each in zip(sizes, times, strict=True)) == reader.counts.bytes
+    assert [{"k": 1, "text": f"{1:{WIDE}}"}] * (WIDE_ROWS // 3) == found[0] == found[1] == found[2]
+
+
 def test_columns_that_a_file_has_not_have_one_value(facts):
     columns = [ReadColumn("day", pa.int32()), ReadColumn("year", pa.int32()), ReadColumn("lost", pa.string())]
     part = FilePart(facts.path, (0,), (0, None, None), (None, pa.scalar(2001, pa.int32()), None))
@@ -148,9 +197,7 @@ def test_columns_that_a_file_has_not_have_one_value(facts):
 
 
 def test_a_footer_that_is_given_is_not_read_again(facts):
-    data = Path(facts.path).read_bytes()
-    length = int.from_bytes(data[-8:-4], "little") + 8
-    given = replace(facts, row_groups=(1,), footer=data[:4] + data[-length:])
+    given = replace(facts, row_groups=(1,), footer=whole_footer(facts))
     reader = ArrowReader(COLUMNS, [])
     assert PER_GROUP == len(rows(reader, given))
     group = pq.read_metadata(facts.path).row_group(1)
