@@ -123,7 +123,7 @@ class DeltaSource:
         files = np.asarray(files, np.int64)
         result = read_row_groups(
             [listing.reference(index) for index in files.tolist()],
-            [self._footer_column(column, type_) for column, type_ in _typed(columns) if not column.is_partition],
+            [self._footer_column(column) for column, _ in _typed(columns) if not column.is_partition],
             None if projected is None else self._physical(projected),
             storage_of(self._df.sparkSession),
             self._footers,
@@ -208,15 +208,15 @@ class DeltaSource:
     def _unlisted(self) -> UnlistedTable:
         return UnlistedTable(self.name, _FORMAT, self._df, self.problems, self.version, self.partition_columns)
 
-    def _footer_column(self, column: Column, type_: ValueType) -> FooterColumn:
-        path, ids = self._snapshot.log_column(column, type_).path, self._snapshot.field_ids(column)
+    def _footer_column(self, column: Column) -> FooterColumn:
+        path, ids = self._snapshot.physical_path(column), self._snapshot.field_ids(column)
         # Spark takes no predicate on a column that a file lacks, so none of its row groups are skipped.
-        return FooterColumn(column.name, path, type_, missing_is_null=False, field_ids=ids)
+        return FooterColumn(column.name, path, column.type, missing_is_null=False, field_ids=ids)
 
     def _read_column(self, column: Column) -> FooterColumn:
         """As its rows are read: a file that lacks a column holds NULL, unless the schema has a default for it."""
         has_default = _DEFAULT_METADATA in self._snapshot.schema[column.path[0]].metadata
-        return replace(self._footer_column(column, _held(column)), missing_is_null=not has_default)
+        return replace(self._footer_column(column), missing_is_null=not has_default)
 
     def _physical(self, names: Sequence[str]) -> list[str]:
         # Beside the columns of the table stands what Spark tells of each file, such as its size.
@@ -229,11 +229,6 @@ class DeltaSource:
 
 def _typed(columns: Sequence[Column]) -> Iterator[tuple[Column, ValueType]]:
     return ((column, column.type) for column in columns if column.type is not None)
-
-
-def _held(column: Column) -> ValueType:
-    """The type of a column's values in files, also where they cannot be compared."""
-    return column.type if column.type is not None else ValueType("string")
 
 
 def _repeated(statistics: ColumnStatistics, files: DeltaFiles, parents: IntArray, rows: IntArray) -> ColumnStatistics:

@@ -58,13 +58,18 @@ class Snapshot:
         """The reconstructed state, a row for each action; Delta caches it for its own planning, too."""
         return DataFrame(self._handle.stateDF(), self._spark)
 
+    def physical_path(self, column: Column) -> tuple[str, ...]:
+        """The column's names in files, and in the log, from the top."""
+        fields = fields_along(self.schema, column.path)
+        return tuple(str(field.metadata.get(_PHYSICAL_NAME, field.name)) for field in fields)
+
     def log_column(self, column: Column, type_: ValueType) -> LogColumn:
         """The column as the log names it."""
         fields = fields_along(self.schema, column.path)
         was_float = type_.name == "double" and "float" in _types_before(fields[-1])
         return LogColumn(
             column.name,
-            tuple(str(field.metadata.get(_PHYSICAL_NAME, field.name)) for field in fields),
+            self.physical_path(column),
             type_,
             column.spark_type,
             StoredBounds(type_, self.string_prefix, was_float, self._is_source(fields[-1].name, type_)),

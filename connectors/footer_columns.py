@@ -14,6 +14,7 @@ class FooterColumn:
     """A leaf column as files name it: physical names from the top, and the type that Spark reads it as.
 
     - `name`: what the statistics are called
+    - `type`: None where its values cannot be compared, so that it has no statistics
     - `missing_is_null`: False where a file without the column does not read as NULL (a column default)
     - `field_ids`: the ids along the path where Spark finds columns by id; names then count for nothing, and a
       file without the ids is unknown
@@ -21,7 +22,7 @@ class FooterColumn:
 
     name: str
     path: tuple[str, ...]
-    type: ValueType
+    type: ValueType | None
     missing_is_null: bool = True
     field_ids: tuple[int, ...] = ()
 

@@ -22,7 +22,7 @@ from pruning.reasons import Reason, ReasonCode
 from pruning.statistics import UNKNOWN, ColumnStatistics, ContainerKind, Containers
 from pruning.value_type import Physical, ValueType
 
-__all__ = ["FileRef", "FooterCache", "FooterColumn", "FooterResult", "read_row_groups"]
+__all__ = ["FileRef", "FooterCache", "FooterColumn", "FooterResult", "load_footers", "read_row_groups"]
 
 _THREADS = 16
 _MOST_PROBLEMS = 5
@@ -104,7 +104,7 @@ def read_row_groups(  # noqa: PLR0913 - what to read, and the three things the c
     file whose footer cannot be read is one container of unknown rows, of the file's size. Names compare as
     Spark compares them under `case_sensitive`.
     """
-    gathered = _Gathered([_Series(column) for column in columns])
+    gathered = _Gathered([_Series(column, column.type) for column in columns if column.type is not None])
     problems: list[Reason] = []
     for index, (file, footer) in enumerate(zip(files, load_footers(files, storage, cache), strict=True)):
         if isinstance(footer, Exception):
@@ -119,6 +119,7 @@ def read_row_groups(  # noqa: PLR0913 - what to read, and the three things the c
 
 
 def load_footers(files: Sequence[FileRef], storage: Storage, cache: FooterCache) -> Iterator[Footer | Exception]:
+    """The footer of each file in their order, read by many threads where it is not kept; or why there is none."""
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="footers") as pool:
         yield from pool.map(lambda file: _load(file, storage, cache), files)
 
@@ -139,6 +140,7 @@ class _Series:
     """Statistics of one column, one entry per row group added so far; `digits` as in `ReaderLimits`."""
 
     column: FooterColumn
+    type: ValueType
     bounds: list[ChunkBounds] = field(default_factory=list)
     file_only: list[bool] = field(default_factory=list)
     digits: int | None = None
@@ -152,12 +154,12 @@ class _Series:
             return
         decodes = decoder(
             place.type,
-            self.column.type,
+            self.type,
             is_ordered=bool(footer.is_ordered[place.leaf]),
             is_gregorian=footer.is_gregorian,
         )
-        is_file_only = not takes_predicate(place.type, self.column.type)
-        digits = [each for each in (self.digits, fewer_digits(place.type, self.column.type)) if each is not None]
+        is_file_only = not takes_predicate(place.type, self.type)
+        digits = [each for each in (self.digits, fewer_digits(place.type, self.type)) if each is not None]
         self.digits = min(digits, default=None)
         for group, rows in enumerate(footer.rows.tolist()):
             found = chunk_statistics(footer, group, place.leaf)
@@ -171,16 +173,15 @@ class _Series:
 
     def statistics(self) -> ColumnStatistics:
         """All entries as arrays."""
-        type_ = self.column.type
         lows, highs = [each.low for each in self.bounds], [each.high for each in self.bounds]
         return ColumnStatistics(
-            type_,
-            _codes(type_, lows),
-            _codes(type_, highs),
+            self.type,
+            _codes(self.type, lows),
+            _codes(self.type, highs),
             has_low=np.array([low is not None for low in lows], bool),
             has_high=np.array([high is not None for high in highs], bool),
             null_count=np.array([each.nulls for each in self.bounds], np.int64),
-            may_have_nan=np.full(len(self.bounds), type_.is_float),
+            may_have_nan=np.full(len(self.bounds), self.type.is_float),
             file_only=np.array(self.file_only, bool),
         )
 

@@ -155,7 +155,7 @@ class ParquetSource:
         return stored_files(
             self._files.refs(files),
             [
-                constants[each.name] if each.is_partition else _stored(self.schema, each, _held(each), by_id=by_id)
+                constants[each.name] if each.is_partition else _stored(self.schema, each, by_id=by_id)
                 for each in columns
             ],
             self._footers.storage,
@@ -190,7 +190,7 @@ class ParquetSource:
             return self._unread(files)
         by_id, case_sensitive = self._is_on(_FIELD_ID_CONF), self._is_on(_CASE_CONF)
         stored = [
-            _stored(self.schema, column, column.type, by_id=by_id)
+            _stored(self.schema, column, by_id=by_id)
             for column in columns
             if column.type is not None and not column.is_partition
         ]
@@ -230,18 +230,13 @@ class ParquetSource:
         return ColumnStatistics(type_, codes, codes, valid, valid, nulls, nan, is_partition=True)
 
 
-def _held(column: Column) -> ValueType:
-    """The type of a column's values in files, also where they cannot be compared."""
-    return column.type if column.type is not None else ValueType("string")
-
-
-def _stored(schema: StructType, column: Column, type_: ValueType, *, by_id: bool) -> FooterColumn:
+def _stored(schema: StructType, column: Column, *, by_id: bool) -> FooterColumn:
     fields = tuple(_fields(schema, column.path))
     ids = tuple(int(each.metadata.get(_FIELD_ID_METADATA, _NO_ID)) for each in fields)
     return FooterColumn(
         column.name,
         column.path,
-        type_,
+        column.type,
         missing_is_null=not any(_DEFAULT_METADATA in each.metadata for each in fields),
         field_ids=ids if by_id and set(ids) != {_NO_ID} else (),
     )

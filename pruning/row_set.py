@@ -11,7 +11,6 @@ from pruning.codes import Codes
 from pruning.domain import Domain
 from pruning.intervals import BoolArray
 from pruning.ranges import RangeSet
-from pruning.value_type import ValueType
 
 # So few ranges are compared faster than a bit is looked up.
 _FEW_RANGES = 2
@@ -24,49 +23,35 @@ _MOST_POINTS = 16 << 20
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowSet:
-    """A `Domain` as a test of rows: a bitmap where its codes are dense enough, else its sorted ranges.
+    """A `Domain` as a test of rows: a bitmap where its codes are dense enough, else its sorted ranges; never both.
 
     NaN and NULL have no codes, so whether a row may hold them stands in `nan` and `null`.
 
+    >>> from pruning.value_type import ValueType
     >>> rows = RowSet.of(Domain.of(ValueType("int"), 3, 5, 9, 12))
-    >>> rows.kind, rows.contains(np.array([3, 4, 5])).tolist()
-    ('bitmap', [True, False, True])
+    >>> rows.contains(np.array([3, 4, 5])).tolist()
+    [True, False, True]
     """
 
-    ranges: RangeSet
+    values: Bitmap | RangeSet
     nan: bool
     null: bool
-    bitmap: Bitmap | None
 
     @staticmethod
     def of(domain: Domain, most_bytes: int = _MOST_BYTES) -> RowSet:
         """The values of a domain."""
-        return RowSet(domain.ranges, domain.nan, domain.null, _bitmap(domain.ranges, most_bytes))
-
-    @property
-    def type(self) -> ValueType:
-        """The type of the values."""
-        return self.ranges.type
-
-    @property
-    def kind(self) -> str:
-        """How rows are tested, in a word."""
-        return "ranges" if self.bitmap is None else "bitmap"
-
-    @property
-    def nbytes(self) -> int:
-        """Memory held, in bytes."""
-        return self.ranges.nbytes + (0 if self.bitmap is None else self.bitmap.nbytes)
+        return RowSet(_bitmap(domain.ranges, most_bytes) or domain.ranges, domain.nan, domain.null)
 
     def contains(self, codes: Codes) -> BoolArray:
         """For each code: True where it is in the set."""
-        if self.bitmap is not None and isinstance(codes, np.ndarray):
-            return self.bitmap.contains(codes)
-        if not len(self.ranges):
+        if isinstance(self.values, Bitmap):
+            assert isinstance(codes, np.ndarray)  # noqa: S101
+            return self.values.contains(codes)
+        if not len(self.values):
             return np.zeros(len(codes), bool)
-        if isinstance(codes, np.ndarray) and len(self.ranges) <= _FEW_RANGES:
-            return _compared(codes, self.ranges)
-        return self.ranges.contains(codes)
+        if isinstance(codes, np.ndarray) and len(self.values) <= _FEW_RANGES:
+            return _compared(codes, self.values)
+        return self.values.contains(codes)
 
 
 def _compared(codes: np.ndarray[tuple[int], np.dtype[np.int64]], ranges: RangeSet) -> BoolArray:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import datetime as dt
 import random
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -125,6 +126,12 @@ def test_decimals_stored_as_integers_are_read_alike(tmp_path, digits):
     table = table_of(pa.decimal128(digits, 2), values)
     file = written(tmp_path / "x", table, store_decimal_as_integer=True)
     assert ["{[-1.50, 3.00]}", "{[5.00, 9.00]}"] == domains(file, column(f"decimal({digits},2)"))
+
+
+def test_a_column_that_cannot_be_compared_has_no_statistics(tmp_path):
+    file = written(tmp_path / "t.parquet", pa.table({"x": [1, 2, 3, 4]}))
+    found = read(file, replace(column("bigint"), type=None)).containers
+    assert (2, {}) == (len(found), found.columns)
 
 
 def test_int96_timestamps_are_unknown(tmp_path):  # 104

@@ -5,8 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pruning.bitmap import Bitmap
 from pruning.codes import GREATEST, LEAST
 from pruning.domain import Domain
+from pruning.ranges import RangeSet
 from pruning.row_set import RowSet
 from pruning.value_type import ValueType
 
@@ -21,18 +23,18 @@ def test_a_row_passes_iff_its_value_is_a_key(keys, values):
 
 
 @pytest.mark.parametrize(
-    ("keys", "kind"),
+    ("keys", "form"),
     [
-        (range(0, 100, 3), "bitmap"),
-        ([1, 10**6, 10**12], "ranges"),
-        (range(100), "ranges"),
-        ([LEAST, 0, GREATEST], "ranges"),
-        ([], "ranges"),
+        (range(0, 100, 3), Bitmap),
+        ([1, 10**6, 10**12], RangeSet),
+        (range(100), RangeSet),
+        ([LEAST, 0, GREATEST], RangeSet),
+        ([], RangeSet),
     ],
 )
-def test_dense_keys_are_bits(keys, kind):
+def test_dense_keys_are_bits(keys, form):
     rows = RowSet.of(Domain.of(BIGINT, *keys))
-    assert kind == rows.kind
+    assert form is type(rows.values)
     assert [*[True] * len(keys), False] == rows.contains(np.array([*keys, 10**15], np.int64)).tolist()
 
 
@@ -40,14 +42,14 @@ def test_more_values_than_can_be_listed_stay_ranges():
     wide = Domain.between(BIGINT, 0, 10**8)
     parts = [wide, Domain.of(BIGINT, 10**8 + 5), Domain.of(BIGINT, 10**8 + 9)]
     rows = RowSet.of(parts[0].union(parts[1]).union(parts[2]))
-    assert "ranges" == rows.kind
+    assert isinstance(rows.values, RangeSet)
     assert [True, False, True] == rows.contains(np.array([7, 10**8 + 4, 10**8 + 5])).tolist()
 
 
 def test_floats_and_texts_are_searched():
     double, text = ValueType("double"), ValueType("string")
     floats = RowSet.of(Domain.of(double, 0.0, 1.5, float("nan")))
-    assert ("ranges", True) == (floats.kind, floats.nan)
+    assert (RangeSet, True) == (type(floats.values), floats.nan)
     assert [True, True, False] == floats.contains(Domain.of(double, -0.0, 1.5, 2.5).ranges.points()).tolist()
     texts = RowSet.of(Domain.of(text, "a", "\U0001f600"))
     assert [True, False, True] == texts.contains(Domain.of(text, "a", "b", "\U0001f600").ranges.points()).tolist()
