@@ -17,7 +17,9 @@ from connectors.footer_schema import LeafType
 from connectors.storage import TRAILER, local_path
 from connectors.stored_files import StoredFile
 from pruning.byte_strings import IntArray
+from pruning.intervals import BoolArray
 from pruning.reasons import Reason, ReasonCode
+from pruning.statistics import Containers
 
 # A task costs some milliseconds, so it should have some to do.
 _BYTES_PER_TASK = 8 << 20
@@ -36,6 +38,18 @@ class _Piece:
     size: int
 
 
+def elsewhere(files: Containers, kept: BoolArray) -> Reason | None:
+    """Why a table is not read by pyarrow one of whose kept files does not lie on this machine."""
+    if not files.is_listed:
+        return None
+    names = (files.names[at] for at in np.flatnonzero(kept).tolist())
+    return next((_is_elsewhere(each) for each in names if local_path(each) is None), None)
+
+
+def _is_elsewhere(uri: str) -> Reason:
+    return Reason(ReasonCode.NOT_READ_BY_ARROW, uri, "it is no file of this machine")
+
+
 def file_part(
     file: StoredFile, groups: Sequence[int], columns: Mapping[str, DataType], *, others_are_gregorian: bool
 ) -> FilePart | Reason:
@@ -46,16 +60,18 @@ def file_part(
     is_gregorian = file.footer.is_gregorian or (others_are_gregorian and not file.footer.names_spark)
     path = local_path(file.uri)
     if path is None:
-        return Reason(ReasonCode.NOT_READ_BY_ARROW, file.uri, "it is no file of this machine")
+        return _is_elsewhere(file.uri)
     leaves: list[int | None] = []
     for (name, type_), place in zip(columns.items(), file.places, strict=True):
         if place is None or place.is_missing:
             leaves.append(None)
             continue
         if place.leaf is None or place.type is None:
-            return Reason(ReasonCode.NOT_READ_BY_ARROW, name, "a file holds something else than one column")
+            return Reason(ReasonCode.OTHER_VALUES_BY_ARROW, name, "a file holds something else than one column")
         if not is_readable(place.type, type_, is_gregorian=is_gregorian):
-            return Reason(ReasonCode.NOT_READ_BY_ARROW, name, f"{type_.simpleString()} from {_stored_as(place.type)}")
+            return Reason(
+                ReasonCode.OTHER_VALUES_BY_ARROW, name, f"{type_.simpleString()} from {_stored_as(place.type)}"
+            )
         leaves.append(place.leaf)
     part = FilePart(
         str(path),
@@ -86,12 +102,14 @@ def _refusal(part: FilePart, footer: Footer, columns: Mapping[str, DataType]) ->
                     continue
                 found, wanted = schema.field(tops.index(leaf)).type, arrow_type(type_)
                 if wanted is None or not becomes(found, wanted):
-                    return Reason(ReasonCode.NOT_READ_BY_ARROW, name, f"pyarrow reads it as {found}")
-                # Chunks in another file, and encrypted ones, are not described where they should be.
+                    return Reason(ReasonCode.OTHER_VALUES_BY_ARROW, name, f"pyarrow reads it as {found}")
                 is_whole = (footer.chunks[groups, leaf] >= 0) & (footer.values[groups, leaf] == footer.rows[groups])
-                codecs = {metadata.row_group(each).column(leaf).compression for each in groups}
-                if not is_whole.all() or not codecs <= _CODECS:
-                    return Reason(ReasonCode.NOT_READ_BY_ARROW, name, f"chunks compressed by {', '.join(codecs)}")
+                if not is_whole.all():
+                    # So it is with encrypted chunks, and those in another file.
+                    return Reason(ReasonCode.NOT_READ_BY_ARROW, name, "a footer does not describe all of its chunks")
+                codecs = {metadata.row_group(each).column(leaf).compression for each in groups} - _CODECS
+                if codecs:
+                    return Reason(ReasonCode.NOT_READ_BY_ARROW, name, f"compressed by {', '.join(sorted(codecs))}")
     except (pa.ArrowException, OSError, ValueError, IndexError) as error:
         return Reason(ReasonCode.NOT_READ_BY_ARROW, part.path, f"{type(error).__name__} in its footer")
     return None

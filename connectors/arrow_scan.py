@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 
 from connectors.abilities import skipping_switched_off
 from connectors.arrow_counts import ScanCounter
-from connectors.arrow_parts import chunk_bytes, dealt, file_part
+from connectors.arrow_parts import chunk_bytes, dealt, elsewhere, file_part
 from connectors.arrow_reader import ArrowReader, FilePart, KeyTest, ReadColumn
 from connectors.arrow_types import arrow_type
 from connectors.arrow_workers import worker_problem
@@ -66,6 +66,8 @@ def arrow_scan(
     groups = decided.row_groups
     if groups is None or groups.parents is None:
         return Reason(ReasonCode.NO_ROW_GROUPS_READ, table.name)
+    if (remote := elsewhere(decided.files, decided.plan.files.kept)) is not None:
+        return remote
     domains = column_domains([each.filter for each in decided.plan.decisions])
     reads = _read_columns(columns, domains)
     if isinstance(reads, Reason):

@@ -10,13 +10,14 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import types as st
 
-from connectors.arrow_parts import chunk_bytes, dealt, file_part
+from connectors.arrow_parts import chunk_bytes, dealt, elsewhere, file_part
 from connectors.arrow_reader import FilePart
 from connectors.arrow_types import becomes
 from connectors.footers import FileRef, FooterCache, FooterColumn
 from connectors.storage import LocalStorage
 from connectors.stored_files import StoredFile, stored_files
 from pruning.reasons import Reason, ReasonCode
+from pruning.statistics import ContainerKind, Containers
 from pruning.value_type import ValueType
 
 COLUMNS = {"k": st.LongType(), "v": st.StringType()}
@@ -46,7 +47,7 @@ def test_a_part_is_the_file_as_it_was_listed(tmp_path):
     ("change", "options", "why"),
     [
         ({"uri": "s3a://bucket/t.parquet"}, {}, "no file of this machine"),
-        ({}, {"compression": "brotli"}, "BROTLI"),
+        ({}, {"compression": "brotli"}, "(compressed by BROTLI)"),
         ({"uri": "/nowhere/t.parquet"}, {}, "FileNotFoundError"),
     ],
 )
@@ -57,6 +58,32 @@ def test_what_pyarrow_may_not_read_is_left_to_spark(tmp_path, change, options, w
     assert isinstance(found, Reason)
     assert ReasonCode.NOT_READ_BY_ARROW is found.code
     assert why in str(found)
+
+
+def test_a_table_is_refused_by_a_kept_file_of_another_machine():
+    names = ("file:///a.parquet", "s3a://bucket/b.parquet", "/c.parquet", "hdfs://host/d.parquet")
+    files = Containers(ContainerKind.FILE, names, np.ones(4, np.int64), np.ones(4, np.int64), {})
+    assert elsewhere(files, np.array([True, False, True, False])) is None
+    found = elsewhere(files, np.array([True, False, True, True]))
+    assert Reason(ReasonCode.NOT_READ_BY_ARROW, names[3], "it is no file of this machine") == found
+
+
+def test_a_column_whose_chunks_a_footer_does_not_describe_is_left_to_spark(tmp_path):
+    """So an encrypted column looks, whose codec is one of those that are read."""
+    file = stored(tmp_path / "t.parquet")
+    chunks = file.footer.chunks.copy()
+    chunks[2, 1] = -1
+    hidden = replace(file, footer=replace(file.footer, chunks=chunks))
+    assert isinstance(file_part(hidden, [0, 1, 3], COLUMNS, others_are_gregorian=True), FilePart)
+    found = file_part(hidden, [2], COLUMNS, others_are_gregorian=True)
+    assert Reason(ReasonCode.NOT_READ_BY_ARROW, "v", "a footer does not describe all of its chunks") == found
+
+
+def test_values_that_pyarrow_reads_otherwise_are_a_reason_of_their_own(tmp_path):
+    found = file_part(
+        stored(tmp_path / "t.parquet"), [0], {**COLUMNS, "k": st.IntegerType()}, others_are_gregorian=True
+    )
+    assert Reason(ReasonCode.OTHER_VALUES_BY_ARROW, "k", "int from INT64") == found
 
 
 @pytest.mark.parametrize(

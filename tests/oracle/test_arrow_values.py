@@ -26,6 +26,7 @@ ARROW = PruningOptions(scan="ARROW", min_filter_ratio=0.0)
 LAYOUT = Layout(file_rows=4, group_rows=2)
 IN_THE_SCAN = "keys, in the scan"
 NO_STATISTICS = ReasonCode.NO_STATISTICS
+OTHER_VALUES, NOT_READ = ReasonCode.OTHER_VALUES_BY_ARROW, ReasonCode.NOT_READ_BY_ARROW
 
 
 def by_arrow(oracle, lake, *entries, **more) -> None:
@@ -34,7 +35,7 @@ def by_arrow(oracle, lake, *entries, **more) -> None:
     assert {IN_THE_SCAN} == {each.row_test for each in plan.filters}, plan.reasons
 
 
-def by_spark(oracle, lake, *entries, why: str, code: ReasonCode = ReasonCode.NOT_READ_BY_ARROW, **more) -> None:
+def by_spark(oracle, lake, *entries, why: str, code: ReasonCode = OTHER_VALUES, **more) -> None:
     """The same by a scan of Spark's, and the reason for it."""
     plan = oracle.check(lake, *entries, exact=[False], options=ARROW, **more)
     assert IN_THE_SCAN not in {each.row_test for each in plan.filters}
@@ -114,10 +115,10 @@ def test_nested_columns_are_left_to_spark_where_they_are_read(oracle, shared_lak
     rows = tables()["nested"].append_column("k", pa.array([1, 2, 3, 4, 5], pa.int32()))
     lake = shared_lake("nested_k", "parquet", lambda: rows, LAYOUT)
     keys = Keys.of("k", pa.array([2, 5], pa.int32()))
-    by_spark(oracle, lake, keys, why="struct<")
+    by_spark(oracle, lake, keys, why="struct<", code=NOT_READ)
     by_arrow(oracle, lake, keys, columns=["id", "`outer.inner.k`"])
     leaf = Keys.of("outer.inner.k", pa.array([2], pa.int32()))
-    by_spark(oracle, lake, leaf, why="struct<", columns=["id"])
+    by_spark(oracle, lake, leaf, why="struct<", code=NOT_READ, columns=["id"])
 
 
 # Files of several schemas.
@@ -246,25 +247,31 @@ def test_columns_of_another_writer(oracle, spark, tmp_path, column, version):
 
 
 @pytest.mark.parametrize(
-    ("column", "options", "why"),
+    ("column", "options", "why", "code"),
     [
-        (pa.array(range(6), pa.uint32()), {}, "v: "),
+        (pa.array(range(6), pa.uint32()), {}, "v: ", OTHER_VALUES),
         (
             pa.array([0, 1, 2, 2**62, 5, None], pa.timestamp("us", "UTC")),
             {"use_deprecated_int96_timestamps": True},
             "INT96",
+            OTHER_VALUES,
         ),
-        (pa.array([0, 1, 2, 3, 4, 5], pa.timestamp("ms", "UTC")), {}, "INT64 (TIMESTAMP)"),
-        (pa.array([[1], [], None, [2], [3], [4]], pa.list_(pa.int32())), {}, "array<int>"),
-        (pa.array([str(at) for at in range(6)]), {"compression": {"id": "gzip", "k": "zstd", "v": "lz4"}}, "LZ4"),
+        (pa.array([0, 1, 2, 3, 4, 5], pa.timestamp("ms", "UTC")), {}, "INT64 (TIMESTAMP)", OTHER_VALUES),
+        (pa.array([[1], [], None, [2], [3], [4]], pa.list_(pa.int32())), {}, "array<int>", NOT_READ),
+        (
+            pa.array([str(at) for at in range(6)]),
+            {"compression": {"id": "gzip", "k": "zstd", "v": "lz4"}},
+            "LZ4",
+            NOT_READ,
+        ),
     ],
     ids=["unsigned", "INT96", "milliseconds", "list", "LZ4"],
 )
-def test_columns_that_are_left_to_spark(oracle, spark, tmp_path, column, options, why):
+def test_columns_that_are_left_to_spark(oracle, spark, tmp_path, column, options, why, code):
     if why == "INT96":
         column = pa.array([0, 1, 2, 3, 4, None], pa.timestamp("us", "UTC"))
     lake = foreign(spark, tmp_path / "t", pa.table({**ROWS, "v": column}), row_group_size=2, **options)
-    by_spark(oracle, lake, KEYS, why=why)
+    by_spark(oracle, lake, KEYS, why=why, code=code)
     by_arrow(oracle, lake, KEYS, columns=["id", "k"])
 
 
@@ -315,7 +322,7 @@ def test_collated_columns_are_left_to_spark(oracle, spark, tmp_path):  # 79
     spark.range(8).selectExpr("id", "CAST(id AS INT) AS k", words).coalesce(1).write.parquet(str(folder))
     lake = Lake(spark, str(folder), "parquet")
     keys = Keys.of("k", pa.array([1, 2], pa.int32()))
-    by_spark(oracle, lake, keys, why="word")
+    by_spark(oracle, lake, keys, why="word", code=NOT_READ)
     by_arrow(oracle, lake, keys, columns=["id"])
 
 

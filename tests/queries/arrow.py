@@ -16,6 +16,7 @@ def refusals(df) -> list[str]:
     """Why Spark's own reader made a scan."""
     codes = {
         ReasonCode.NOT_READ_BY_ARROW,
+        ReasonCode.OTHER_VALUES_BY_ARROW,
         ReasonCode.DELETION_VECTORS,
         ReasonCode.CHAR_PADDED,
         ReasonCode.SKIPPING_DISABLED,
