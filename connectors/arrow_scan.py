@@ -29,6 +29,7 @@ from connectors.task_ids import task_ids
 from pruning.byte_strings import IntArray
 from pruning.domain import Domain
 from pruning.key_scan import OwnConditions, plan_key_scan
+from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
 from pruning.row_set import RowSet
 from pruning.scan_plan import ScanPlan, column_domains
@@ -52,8 +53,13 @@ class ArrowScan:
     counter: ScanCounter | None
 
 
-def arrow_scan(
-    spark: SparkSession, table: Table, decided: Decided, columns: Sequence[Column], static: StaticScan | None = None
+def arrow_scan(  # noqa: PLR0913, PLR0917 - a table, its keys, and how to read it
+    spark: SparkSession,
+    table: Table,
+    decided: Decided,
+    columns: Sequence[Column],
+    options: PruningOptions,
+    static: StaticScan | None = None,
 ) -> ArrowScan | Reason:
     """The rows of `columns`, all top-level, whose values lie in what the filters leave of theirs; in no order.
 
@@ -84,7 +90,7 @@ def arrow_scan(
     tasks = _tasks(spark, table, plan, groups, columns)
     if isinstance(tasks, Reason):
         return tasks
-    if (problem := worker_problem(spark)) is not None:
+    if (problem := worker_problem(spark, options.build_timeout_seconds)) is not None:
         return problem
     places = {column.name: at for at, column in enumerate(columns)}
     tests = [KeyTest(places[name], domain.type, RowSet.of(domain)) for name, domain in domains.items()]

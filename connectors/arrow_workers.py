@@ -7,28 +7,36 @@ from collections.abc import Iterator
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from connectors.build_errors import one_line
+from connectors import builds
 from connectors.session_cache import cache_of
 from pruning.reasons import Reason, ReasonCode
 
+_SUBJECT = "the Python workers"
 
-def worker_problem(spark: SparkSession) -> Reason | None:
+
+def worker_problem(spark: SparkSession, timeout: float) -> Reason | None:
     """Why not: None where workers import this package, and the pyarrow by which the driver judged the files.
 
-    One small job, once in a session.
+    One small job of at most `timeout` seconds; once in a session, unless it comes to no end.
     """
     cache = cache_of(spark)
     if cache.workers is None:
-        cache.workers = _problem(spark)
-    return Reason(ReasonCode.NOT_READ_BY_ARROW, "the Python workers", cache.workers) if cache.workers else None
+        found = builds.run(spark, lambda: _other_versions(spark), timeout=timeout, description=_SUBJECT)
+        if isinstance(found, Reason):
+            # The next time it may go better.
+            is_late = found.code is ReasonCode.BUILD_TIMED_OUT
+            return _refusal(f"no answer in {timeout:g} seconds" if is_late else found.detail)
+        cache.workers = found
+    return _refusal(cache.workers) if cache.workers else None
 
 
-def _problem(spark: SparkSession) -> str:
+def _refusal(detail: str) -> Reason:
+    return Reason(ReasonCode.NOT_READ_BY_ARROW, _SUBJECT, detail)
+
+
+def _other_versions(spark: SparkSession) -> str:
     count = spark.sparkContext.defaultParallelism
-    try:
-        found = spark.range(0, count, 1, count).mapInArrow(versions, "version string").collect()
-    except Exception as error:  # noqa: BLE001 - whatever it is, Spark's own reader does without workers
-        return one_line(error)
+    found = spark.range(0, count, 1, count).mapInArrow(versions, "version string").collect()
     others = sorted({row.version for row in found} - {pa.__version__})
     return f"they have pyarrow {', '.join(others)}, and the driver {pa.__version__}" if others else ""
 

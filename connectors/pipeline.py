@@ -115,7 +115,7 @@ def pruned_scan(  # noqa: PLR0913 - a table, its keys, and how to read it
     needed = None if read.columns is None else tuple(tops)
     decided = decide(table, [each.filter for each in collected], probes, needed, abilities, options)
     if options.scan == "ARROW" and decided.plan.acts and decided.plan.files.kept_count:
-        found = _by_arrow(spark, table, decided, probes, read, exact=exact)
+        found = _by_arrow(spark, table, decided, probes, read, options, exact=exact)
         if isinstance(found, ArrowScan):
             decided = replace(decided, plan=found.plan)
             return found.df, PrunedScan.of(found.df, table, decided, needed, options, found.counter)
@@ -126,8 +126,15 @@ def pruned_scan(  # noqa: PLR0913 - a table, its keys, and how to read it
     return df, PrunedScan.of(df, table, decided, needed, options)
 
 
-def _by_arrow(  # noqa: PLR0913 - a table, its keys, and how to read it
-    spark: SparkSession, table: Table, decided: Decided, probes: Mapping[str, Column], read: Read, *, exact: bool
+def _by_arrow(  # noqa: PLR0913, PLR0917 - a table, its keys, and how to read it
+    spark: SparkSession,
+    table: Table,
+    decided: Decided,
+    probes: Mapping[str, Column],
+    read: Read,
+    options: PruningOptions,
+    *,
+    exact: bool,
 ) -> ArrowScan | Reason:
     """The scan by pyarrow; a `Reason` where it has to be Spark's, which takes its place whatever goes wrong here."""
     if exact:
@@ -139,7 +146,7 @@ def _by_arrow(  # noqa: PLR0913 - a table, its keys, and how to read it
             resolve(table.schema, quoted(n), table=table.name, case_sensitive=True, partitions=table.partition_columns)
             for n in tops
         ]
-        found = arrow_scan(spark, table, decided, columns, None if read.static is None else read.static())
+        found = arrow_scan(spark, table, decided, columns, options, None if read.static is None else read.static())
         if isinstance(found, Reason) or read.selected is None:
             return found
         return replace(found, df=found.df.select(*(F.expr(each) for each in read.selected)))

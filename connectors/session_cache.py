@@ -20,7 +20,7 @@ T = TypeVar("T")
 class SessionCache:
     """Parquet footers, what was read of the most recently used table versions, and how many reads keep the same files.
 
-    `workers` says why Python workers cannot scan, in no words where they can; None while nobody has asked.
+    `workers` says why Python workers cannot scan, in no words where they can; None while nobody has found out.
     Nothing is invalidated: a key names one immutable thing, a file by its path, size and modification time, a
     table by its id and version.
     """
