@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from pyspark import TaskContext
-from pyspark.accumulators import Accumulator, AccumulatorParam
+from pyspark.accumulators import Accumulator, AccumulatorParam, _accumulatorRegistry
 from pyspark.sql import SparkSession
 
 from connectors.arrow_reader import Counts
@@ -52,9 +53,11 @@ class _ByTask(AccumulatorParam[ByTask]):
         return value1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class ScanCounter:
     """Counts of one scan of some shares, whichever actions run it."""
+
+    # No slots, in which nobody could see the end of it.
 
     shares: int
     _by_task: Accumulator[ByTask]
@@ -62,7 +65,10 @@ class ScanCounter:
     @staticmethod
     def of(spark: SparkSession, shares: int) -> ScanCounter:
         """Nothing counted yet."""
-        return ScanCounter(shares, spark.sparkContext.accumulator({}, _ByTask()))
+        found = ScanCounter(shares, spark.sparkContext.accumulator({}, _ByTask()))
+        # PySpark keeps every accumulator there; what tasks tell of others it passes over.
+        weakref.finalize(found, _accumulatorRegistry.pop, found._by_task.aid, None)
+        return found
 
     def add(self, counts: Counts, shares: frozenset[int]) -> None:
         """In a task: what it has read."""

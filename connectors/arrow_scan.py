@@ -22,6 +22,7 @@ from connectors.arrow_workers import worker_problem
 from connectors.base import Table
 from connectors.columns import Column
 from connectors.decide import Decided
+from connectors.published import Published
 from connectors.static_scan import StaticScan
 from connectors.storage import has_jvm
 from connectors.stored_files import StoredFile
@@ -51,6 +52,15 @@ class ArrowScan:
     df: DataFrame
     plan: ScanPlan
     counter: ScanCounter | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Work:
+    """What the tasks of a scan read, by their numbers."""
+
+    tasks: Sequence[Sequence[FilePart]]
+    columns: Sequence[ReadColumn]
+    tests: Sequence[KeyTest]
 
 
 def arrow_scan(  # noqa: PLR0913, PLR0917 - a table, its keys, and how to read it
@@ -97,7 +107,8 @@ def arrow_scan(  # noqa: PLR0913, PLR0917 - a table, its keys, and how to read i
     counter = ScanCounter.of(spark, len(tasks))
     ids = task_ids(spark, len(tasks), _expected_rows(plan, groups))
     schema = StructType([table.schema[column.path[0]] for column in columns])
-    rows = ids.mapInArrow(_task(tasks, reads, tests, counter), schema)
+    work = Published.of(spark, Work(tasks, reads, tests))
+    rows = ids.mapInArrow(_task(work, counter), schema)
     if table.version is None:
         # Tells Spark which files are read, though no row comes from there: it refuses to overwrite these.
         rows = rows.unionAll(whole.where("false").select(*(F.expr(column.sql) for column in columns)))
@@ -171,18 +182,14 @@ def _wanted(plan: ScanPlan, groups: Containers, index: int, file: StoredFile) ->
     return found
 
 
-def _task(
-    tasks: Sequence[Sequence[FilePart]],
-    columns: Sequence[ReadColumn],
-    tests: Sequence[KeyTest],
-    counter: ScanCounter,
-) -> Task:
+def _task(published: Published[Work], counter: ScanCounter) -> Task:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        reader, done = ArrowReader(columns, tests), set[int]()
+        work = published.value
+        reader, done = ArrowReader(work.columns, work.tests), set[int]()
         try:
             for batch in batches:
                 for number in batch.column(0).to_pylist():
-                    for part in tasks[number]:
+                    for part in work.tasks[number]:
                         yield from reader.read(part)
                     done.add(number)
         finally:

@@ -87,6 +87,7 @@ class QueryRun:
             known = self.known()
             feeds, _ = next_feeds(self.graph, known, done, self.options)
             if not feeds:
+                self._read_by_arrow()
                 return sizes
             if not is_pinned:
                 # What it costs is paid only where something is to be run, and may leave less to run.
@@ -133,8 +134,17 @@ class QueryRun:
             if keys not in known:
                 known.append(keys)
                 changed[relation.at] = relation
+        # What a later level makes of a scan takes its place, so of these none is worth a scan by pyarrow.
         for relation in changed.values():
-            self._prune(relation)
+            self._prune(relation, replace(self.options, scan="PREDICATE"))
+
+    def _read_by_arrow(self) -> None:
+        """Once all keys are known, scans that are left in the query are made by pyarrow where that is asked for."""
+        if self.options.scan != "ARROW":
+            return
+        for relation in self.graph.relations:
+            if relation.at in self.scans and relation.at not in self.kept and not self._is_cut_by_spark(relation):
+                self._prune(relation, self.options)
 
     def _summaries(self, feeds: Sequence[Feed]) -> Iterator[tuple[Feed, KeySummary]]:
         """The feeds whose keys are known, be it from a build or from metadata."""
@@ -197,7 +207,7 @@ class QueryRun:
             expression = expression.children().apply(place)
         return Asked(plan, expression, name)
 
-    def _prune(self, relation: Relation) -> None:
+    def _prune(self, relation: Relation, options: PruningOptions) -> None:
         found = self._metadata.scan(relation)
         if isinstance(found, Reason):
             self.reasons[found] = None
@@ -216,7 +226,7 @@ class QueryRun:
 
         read = Read(self._metadata.needed(relation), static=static)
         try:
-            df, scan = pruned_scan(spark, table, collected, read, self._options_of(relation))
+            df, scan = pruned_scan(spark, table, collected, read, options)
         except Exception as error:
             # The other scans keep their filters, and the builds that have run are not for nothing.
             logger.debug("Pruning %s failed", table.name, exc_info=True)
@@ -230,15 +240,14 @@ class QueryRun:
         self.scans[relation.at] = scan
         self._sizes[relation.at] = min(self._sizes[relation.at], scan.planned_bytes)
 
-    def _options_of(self, relation: Relation) -> PruningOptions:
-        """Those of one scan: where Spark itself prunes partitions by a column without keys, it has to read them."""
+    def _is_cut_by_spark(self, relation: Relation) -> bool:
+        """Whether Spark itself prunes partitions of a scan by a column without keys, so that it has to read them."""
         by_spark = self.plan.partitions.intersection(relation.output) - self._keys[relation.at].keys()
-        if self.options.scan != "ARROW" or not by_spark:
-            return self.options
-        names = dict(zip(relation.output, relation.names, strict=True))
-        subject = ", ".join(sorted(names[each] for each in by_spark))
-        self.reasons[Reason(ReasonCode.NOT_READ_BY_ARROW, subject, "Spark prunes partitions by it")] = None
-        return replace(self.options, scan="PREDICATE")
+        if by_spark:
+            names = dict(zip(relation.output, relation.names, strict=True))
+            subject = ", ".join(sorted(names[each] for each in by_spark))
+            self.reasons[Reason(ReasonCode.NOT_READ_BY_ARROW, subject, "Spark prunes partitions by it")] = None
+        return bool(by_spark)
 
 
 def _strategy(plan: SparkPlan, graph: JoinGraph, options: PruningOptions) -> BroadcastStrategy:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+from types import SimpleNamespace
+
 import pytest
-from pyspark.accumulators import Accumulator
+from pyspark.accumulators import Accumulator, _accumulatorRegistry
 
 from connectors.arrow_counts import _EXECUTIONS_KEPT, ByTask, ScanCounter, TaskRead, _ByTask
 from connectors.arrow_reader import Counts
@@ -34,6 +37,17 @@ def test_shares_that_one_task_reads_add_up(told):
 def test_an_execution_without_every_share_is_not_told(told):
     assert {} == told((7, 0, 100, 10, {0}), (7, 1, 101, 3, set()), (8, 1, 102, 20, {1}))
     assert {8: 50} == told((8, 0, 103, 30, {0}))
+
+
+def test_an_accumulator_ends_with_the_scan_that_it_counts():
+    """PySpark itself ends none, and a session may prune any number of scans."""
+    context = SimpleNamespace(accumulator=lambda value, param: Accumulator(-2, value, param))
+    counter = ScanCounter.of(SimpleNamespace(sparkContext=context), 3)
+    assert {} == counter.by_execution()
+    assert -2 in _accumulatorRegistry
+    del counter
+    gc.collect()
+    assert -2 not in _accumulatorRegistry
 
 
 def test_only_the_latest_executions_are_kept(told):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -9,12 +10,15 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.accumulators import _accumulatorRegistry
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F  # noqa: N812  its usual name
 
-from connectors import arrow_workers
+from connectors import arrow_workers, pipeline, query_run
+from connectors.arrow_scan import arrow_scan
 from connectors.session_cache import cache_of
 from pruning import explain, prune, pruned_read, report
+from pruning.filter_plan import next_feeds
 from pruning.reasons import ReasonCode
 from tests.oracle.lakes import Layout, write
 from tests.queries.arrow import ARROW, counts, is_by_arrow, refusals
@@ -94,6 +98,30 @@ def test_an_empty_build_reads_nothing(pruned):
     assert [0] == [each.measured.files_read for each in report(result).tables]
 
 
+def test_a_scan_is_made_when_all_keys_are_known(pruned, monkeypatch):
+    """What one level of builds makes of it, the next one would make again."""
+    made = []
+
+    def one_at_a_time(*arguments):
+        feeds, refused = next_feeds(*arguments)
+        return feeds[:1], refused
+
+    def counted(*arguments):
+        made.append(arguments[1].name)
+        return arrow_scan(*arguments)
+
+    monkeypatch.setattr(query_run, "next_feeds", one_at_a_time)
+    monkeypatch.setattr(pipeline, "arrow_scan", counted)
+    query = """
+        SELECT name, sum(amount) FROM {sales} s JOIN {days} d ON s.day = d.day JOIN {items} i ON s.item = i.item
+        WHERE month = 5 AND name LIKE 'n1%' GROUP BY name"""
+    _, result = pruned(query, ARROW)
+    assert [1, 2] == sorted(each.level for each in explain(result).feeds)
+    assert is_by_arrow(result)
+    assert 1 == len(made)
+    assert {"sales": (1, 1, PER_FILE)} == counts(result)
+
+
 # Actions.
 
 
@@ -110,6 +138,20 @@ def test_each_action_is_counted_for_itself(spark, groups):
         report(df).measured.row_groups_read,
         report(df).measured.rows_scanned,
     )
+
+
+def test_a_query_on_top_outlives_the_counts(spark, groups):
+    """They end with the DataFrame that was pruned, and what others run is then counted nowhere."""
+    known = set(_accumulatorRegistry)
+    df = pruned_read(spark, groups, keys={"k": [5, 55, 105]}, options=ARROW)
+    assert is_by_arrow(df)
+    assert 1 == len(_accumulatorRegistry.keys() - known)
+    above = df.where("m = 35")
+    del df
+    gc.collect()
+    assert set() == _accumulatorRegistry.keys() - known
+    for _ in range(2):
+        assert [5, 55] == sorted(row.k for row in above.collect())
 
 
 def test_an_action_that_stops_early_is_not_measured(spark, groups):
