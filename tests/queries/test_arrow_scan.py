@@ -20,7 +20,8 @@ from connectors.session_cache import cache_of
 from pruning import explain, prune, pruned_read, report
 from pruning.filter_plan import next_feeds
 from pruning.reasons import ReasonCode
-from tests.oracle.lakes import Layout, write
+from tests.oracle.lakes import Layout, copied, write
+from tests.oracle.test_bad_input import with_statistics
 from tests.queries.arrow import ARROW, counts, is_by_arrow, refusals
 from tests.queries.star import DAYS_PER_FILE, FILES, ROWS_PER_DAY
 
@@ -114,12 +115,12 @@ def test_a_scan_is_made_when_all_keys_are_known(pruned, monkeypatch):
     monkeypatch.setattr(pipeline, "arrow_scan", counted)
     query = """
         SELECT name, sum(amount) FROM {sales} s JOIN {days} d ON s.day = d.day JOIN {items} i ON s.item = i.item
-        WHERE month = 5 AND name LIKE 'n1%' GROUP BY name"""
-    _, result = pruned(query, ARROW)
+        WHERE month < 3 AND name LIKE 'n1%' GROUP BY name"""
+    _, result = pruned(query, replace(ARROW, min_probe_bytes=0))
     assert [1, 2] == sorted(each.level for each in explain(result).feeds)
     assert is_by_arrow(result)
     assert 1 == len(made)
-    assert {"sales": (1, 1, PER_FILE)} == counts(result)
+    assert {"sales": (5, 5, 5 * PER_FILE)} == counts(result)
 
 
 # Actions.
@@ -241,6 +242,19 @@ def test_settings_by_which_nothing_is_to_be_skipped(spark, conf, tmp_path, forma
     assert "MapInArrow" not in df._jdf.queryExecution().executedPlan().toString()
     reasons = [each for each in explain(df).tables[0].reasons if each.code is ReasonCode.SKIPPING_DISABLED]
     assert name in {each.detail for each in reasons}
+
+
+def test_a_log_that_is_not_to_be_trusted_loses_no_row(spark, conf, tmp_path):
+    written = write(spark, tmp_path / "t", "delta", pa.table({"k": range(8), "v": range(8)}), Layout(8, 2))
+    lake = copied(written, tmp_path / "wrong")
+    bounds = {"minValues": {"k": 1000, "v": 0}, "maxValues": {"k": 2000, "v": 7}}
+    with_statistics(lake, lambda stats: {**stats, **bounds})
+    found = []
+    for is_trusted in ("true", "false"):
+        conf("spark.databricks.delta.stats.skipping", is_trusted)
+        found.append(pruned_read(spark, lake.source, keys={"k": [5]}, options=ARROW).where("k = 5").count())
+    # That it is lost where the log is trusted shows that the log is wrong.
+    assert [0, 1] == found
 
 
 # Standing aside.
