@@ -121,4 +121,4 @@ def leaf_sizes(plan: SparkPlan, graph: JoinGraph) -> tuple[dict[int, int], set[i
 def sizes_before_builds(plan: SparkPlan, graph: JoinGraph, metadata: PlanMetadata) -> Sizes:
     """What gates know of a query of which no build has run."""
     sizes, files = leaf_sizes(plan, graph)
-    return Sizes(sizes, files, (), has_few_keys=metadata.has_few_keys)
+    return Sizes(sizes, files, (), facts=metadata)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from connectors.base import Table
 from connectors.columns import Column
+from connectors.join_sides import has_small_side
 from connectors.plan_reader import SparkPlan
 from connectors.plan_tables import OpenedTable, PlanTable, scan_of, table_of
 from connectors.shared_leaves import shared_leaves
@@ -15,9 +18,12 @@ from pruning.join_graph import Source
 from pruning.key_summary import KeySummary
 from pruning.lineage import Target
 from pruning.options import PruningOptions
-from pruning.query_plan import Relation, relations_of
+from pruning.query_plan import Join, Relation, relations_of
 from pruning.reasons import Reason, ReasonCode
+from pruning.spread import covered_share, is_sent
 from pruning.zones import zones_of
+
+_SAMPLED_FILES = 2
 
 
 @dataclass(slots=True)
@@ -31,6 +37,8 @@ class PlanMetadata:
     _scans: dict[int, PlanTable | Reason] = field(default_factory=dict)
     _keys: dict[tuple[int, str], KeySummary | Reason] = field(default_factory=dict)
     _few: dict[tuple[int, str, int, int], bool] = field(default_factory=dict)
+    _covered: dict[tuple[int, int], float] = field(default_factory=dict)
+    _broadcast: dict[int, bool] = field(default_factory=dict)
 
     def table(self, relation: Relation) -> OpenedTable | Reason:
         """The table that a scan reads, which is the same object for scans that read the same."""
@@ -95,7 +103,38 @@ class PlanMetadata:
             )
         return self._few[pair]
 
+    def covered(self, target: Target) -> float:
+        """The share of a target's bytes in files, or in row groups where files tell nothing, that hold any key.
+
+        Row groups are those of some large files.
+        """
+        at = target.relation.at, target.column
+        if at not in self._covered:
+            table = self.table(target.relation)
+            self._covered[at] = 0.0 if isinstance(table, Reason) else _covered(table, self.column(table, target))
+        return self._covered[at]
+
+    def is_sent(self, source: Source, target: Target) -> bool:
+        """Whether rows of a target go to other tasks before the join of the source drops them."""
+        return is_sent(source, target, self._is_broadcast)
+
+    def _is_broadcast(self, join: Join) -> bool:
+        if join.at not in self._broadcast:
+            self._broadcast[join.at] = has_small_side(self.plan, join)
+        return self._broadcast[join.at]
+
     @staticmethod
     def column(table: Table, target: Target) -> Column:
         """The column that a target names, as its table knows it."""
         return plan_column(table, target.relation, target.column)
+
+
+def _covered(table: Table, column: Column) -> float:
+    if column.type is None:
+        return 0.0
+    files = table.files([column])
+    share = covered_share(files.columns[column.name], files.sizes) if column.name in files.columns else 0.0
+    if 0.0 < share < 1.0:
+        return share
+    groups = table.row_groups(np.argsort(-files.sizes)[:_SAMPLED_FILES], [column], [column.path[0]])
+    return covered_share(groups.columns[column.name], groups.sizes) if column.name in groups.columns else share

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from connectors import key_sources
 from connectors.build_errors import one_line
 from connectors.channel import Channel
+from connectors.join_sides import broadcast_limit
 from connectors.key_sources import KeySource
 from connectors.leaf_sizes import leaf_sizes
 from connectors.local_builds import LocalRows
@@ -101,12 +102,12 @@ class QueryRun:
 
     def rewritten(self) -> Any:
         """The plan of the query with what was found."""
-        sides = broadcast_sides(self.plan.root, self._row_bytes, self._broadcast_limit(), self._strategy)
+        sides = broadcast_sides(self.plan.root, self._row_bytes, broadcast_limit(self.spark), self._strategy)
         return self.plan.replaced(self.plan.root, self.others, sides)
 
     def known(self) -> Sizes:
         """What is known of the scans at this moment."""
-        return Sizes(self._sizes, self._files, self.scans, self.kept, self._metadata.has_few_keys)
+        return Sizes(self._sizes, self._files, self.scans, self.kept, self._metadata)
 
     def _gates(self) -> Gates:
         return Gates(self.known(), self.options)
@@ -180,14 +181,9 @@ class QueryRun:
         scan = self.scans.get(relation.at)
         return None if scan is None else scan.decided.plan.files.kept
 
-    def _broadcast_limit(self) -> int:
-        """Bytes; negative where the session broadcasts nothing of itself."""
-        state: Any = self.spark._jsparkSession.sessionState()  # noqa: SLF001 - the conf's text may have any unit
-        return int(state.conf().autoBroadcastJoinThreshold())
-
     def _keep_rows(self, node: Node, rows: LocalRows) -> bool:
         """Joins the rows of a build as they are, if they are few; what it read is not read again."""
-        if self._strategy is BroadcastStrategy.NONE or 0 <= self._broadcast_limit() < rows.nbytes:
+        if self._strategy is BroadcastStrategy.NONE or 0 <= broadcast_limit(self.spark) < rows.nbytes:
             return False
         self._row_bytes[node.at] = rows.nbytes
         self.others[node.at] = rows.instead_of(self.plan.node(node))

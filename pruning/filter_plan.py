@@ -18,6 +18,8 @@ from pruning.reasons import Reason, ReasonCode
 
 # What a source that may not be run still tells without being run.
 _HAVE_METADATA = frozenset({ReasonCode.BUILD_TOO_LARGE, ReasonCode.UNREPEATABLE_KEYS})
+# A build that reads less is not worth a level of its own.
+_NEXT_TO_NOTHING = 1 << 20
 FeedId: TypeAlias = tuple[int, str, int, int, bool]
 
 
@@ -103,7 +105,7 @@ def next_feeds(
     """The feeds that wait for no other, without those that are `done`, and why others are left out.
 
     A build that another feed makes smaller waits for it; of two that would wait for each other the smaller is first,
-    so there is always one that waits for none.
+    so there is always one that waits for none. So does one that could only drop rows, for those that skip files.
     """
     gates = Gates(sizes, options)
     refusals: dict[Reason, None] = {}
@@ -117,7 +119,15 @@ def next_feeds(
                     wanted.setdefault(found.id, found)
     ordered = sorted(wanted.values(), key=lambda each: (gates.bytes_read(each.source), each.id))
     ready = [each for at, each in enumerate(ordered) if not _waits(each, ordered[:at])]
-    return tuple(ready), tuple(refusals)
+    return tuple(each for each in ready if not _may_become_needless(each, ready, gates)), tuple(refusals)
+
+
+def _may_become_needless(feed: Feed, ready: Sequence[Feed], gates: Gates) -> bool:
+    """True for a feed by which nothing is skipped, where one that may leave little of the same scan is at hand."""
+    if feed.from_metadata or gates.bytes_read(feed.source) < _NEXT_TO_NOTHING or gates.may_skip(feed.target):
+        return False
+    others = (each.target for each in ready if each.target.relation.at == feed.target.relation.at)
+    return any(gates.may_skip(each) for each in others)
 
 
 def unused(

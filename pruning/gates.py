@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from pruning.join_graph import Source, larger
 from pruning.lineage import Target
@@ -37,23 +38,53 @@ _REPEATABLE = frozenset(
 _CACHED = "InMemoryRelation"
 # Two ends seldom skip what a list of keys does, so a build for them may read only this part of what the scan reads.
 _LARGEST_SHARE_FOR_BOUND = 8
+# What a join costs by row that the scan could have dropped, beside reading it.
+_SHARE_OF_A_JOIN = 8
 # Metadata of a fact bounds the keys of another one; of a dimension that all its files use it leaves out nothing.
 _LARGEST_SHARE_FOR_METADATA = 16
+
+
+class Facts(Protocol):
+    """What metadata tells of a target, looked up only where a gate depends on it."""
+
+    def has_few_keys(self, source: Source, target: Target) -> bool:
+        """Whether few rows of a source that leaves out none are counted beside the values of a target."""
+
+    def covered(self, target: Target) -> float:
+        """The share of a target's bytes that are read whatever its keys are."""
+
+    def is_sent(self, source: Source, target: Target) -> bool:
+        """Whether rows of a target go to other tasks before the join drops them."""
+
+
+class NothingKnown:
+    """No metadata: builds that leave out rows are hoped to spare all."""
+
+    def has_few_keys(self, source: Source, target: Target) -> bool:  # noqa: ARG002 - a protocol's
+        """No."""
+        return False
+
+    def covered(self, target: Target) -> float:  # noqa: ARG002 - a protocol's
+        """Nothing."""
+        return 0.0
+
+    def is_sent(self, source: Source, target: Target) -> bool:  # noqa: ARG002 - a protocol's
+        """Yes."""
+        return True
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
     """What is known of the scans: bytes by `Relation.at`, those whose files are known, and those that are pruned.
 
-    Those `held` are not read any more: a build has their rows. `has_few_keys` says of a source that leaves out no row
-    whether metadata counts few rows of it beside the values of a target.
+    Those `held` are not read any more: a build has their rows.
     """
 
     scanned: Mapping[int, int]
     files: Collection[int]
     pruned: Collection[int]
     held: Collection[int] = ()
-    has_few_keys: Callable[[Source, Target], bool] = lambda *_: False
+    facts: Facts = field(default_factory=NothingKnown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +132,17 @@ class Gates:
         """The source where it may be run; else those of its parts that may."""
         share = 1 if source.bound is None else _LARGEST_SHARE_FOR_BOUND
         worth = self.sizes.scanned[target.relation.at] // share
-        return self._chosen(source, target, min(self.options.max_build_scan_bytes, worth))
+        for found in self._chosen(source, target, min(self.options.max_build_scan_bytes, worth)):
+            little = self._why_too_little(source, target) if isinstance(found, Source) else None
+            yield found if little is None else Refused(source, little)
 
     def bytes_read(self, source: Source) -> int:
         """What a build of the source reads."""
         return self._side(source.node).size
+
+    def may_skip(self, target: Target) -> bool:
+        """False where every container of a target has values all over the column."""
+        return self.sizes.facts.covered(target) < 1
 
     def needs_rows(self, source: Source) -> bool:
         """True where a later run of a source may give other rows than this one."""
@@ -123,6 +160,15 @@ class Gates:
         described = sum(scanned.get(at, 0) for at in places)
         is_worth_it = scanned.get(target.relation.at, 0) >= described // _LARGEST_SHARE_FOR_METADATA
         return bool(places) and places <= set(self.sizes.files) and is_worth_it
+
+    def _why_too_little(self, source: Source, target: Target) -> Reason | None:
+        """For a scan whose rows stay where they are, and none of which can be skipped by the column: what is left."""
+        least, scanned, facts = self.options.min_probe_bytes, self.sizes.scanned[target.relation.at], self.sizes.facts
+        joined = scanned // _SHARE_OF_A_JOIN
+        if joined >= least or facts.is_sent(source, target):
+            return None
+        spared = max(joined, int(scanned * (1 - facts.covered(target))))
+        return None if spared >= least else Reason(ReasonCode.SPARES_LITTLE, target.name, f"at most {spared:,} bytes")
 
     def _chosen(self, source: Source, target: Target, most: int) -> Iterator[Source | Refused]:
         refused = self._why_not_run(source, target, most)
@@ -143,7 +189,7 @@ class Gates:
             return Reason(ReasonCode.UNREPEATABLE_KEYS, subject, unrepeatable)
         # A table may have few values on one side of a column's even where nothing leaves out a row of it.
         is_selective = source.bound is not None or source.is_one_row or side.leaves_out
-        if not is_selective and not (side.size <= most and self.sizes.has_few_keys(source, target)):
+        if not is_selective and not (side.size <= most and self.sizes.facts.has_few_keys(source, target)):
             return Reason(ReasonCode.UNSELECTIVE_BUILD, subject)
         if side.size > most:
             return Reason(ReasonCode.BUILD_TOO_LARGE, subject, f"{side.size:,} bytes, at most {most:,} here")

@@ -23,7 +23,7 @@ class PruningOptions:
     - `enabled`: False reads unpruned (and still returns exactly what was asked for)
     - `max_build_keys`, `max_build_bytes`: an exact key set larger than this becomes min-max and a bloom filter
     - `max_build_scan_bytes`: `prune()` runs no build side that reads more
-    - `min_probe_bytes`: `prune()` leaves alone scans that read less
+    - `min_probe_bytes`: `prune()` leaves alone scans that read less, and runs no build that may spare them less
     - `build_timeout_seconds`: a build that takes longer is cancelled and its filter dropped
     - `all_builds_timeout_seconds`: so are all builds of one `prune()` that are not done by then
     - `broadcast_strategy`: of a pruned query. `AUTO` joins builds that have run as the rows they gave, broadcast where

@@ -50,6 +50,7 @@ class ReasonCode(Enum):
     UNSELECTIVE_BUILD = "nothing on the build side leaves out a row"
     BUILD_TOO_LARGE = "the build side reads too much to be run beforehand"
     READ_BY_BUILD = "a build has read its rows, which are joined as they are"
+    SPARES_LITTLE = "keys could spare the query too little of the scan to be worth a build"
     PROBE_TOO_SMALL = "the scan reads too little to be worth a filter"
 
 

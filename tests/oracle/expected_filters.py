@@ -18,6 +18,7 @@ EXCUSES = {
     ReasonCode.BUILD_TOO_LARGE,
     ReasonCode.PROBE_TOO_SMALL,
     ReasonCode.READ_BY_BUILD,
+    ReasonCode.SPARES_LITTLE,
     ReasonCode.UNREPEATABLE_KEYS,
     ReasonCode.UNSELECTIVE_BUILD,
 }

@@ -8,8 +8,9 @@ import pytest
 
 from pruning.bounds import Bound
 from pruning.filter_plan import Feed, FeedId, next_feeds
-from pruning.gates import Gates, Sizes
-from pruning.join_graph import JoinGraph
+from pruning.gates import Gates, NothingKnown, Sizes
+from pruning.join_graph import JoinGraph, Source
+from pruning.lineage import Target
 from pruning.options import PruningOptions
 from pruning.query_plan import Node, Relation
 from pruning.reasons import ReasonCode
@@ -248,12 +249,13 @@ def test_a_build_that_leaves_out_nothing_is_run_where_it_is_known_to_have_few_ke
     fact, days, _, root = star(plans, filtered=False)
     graph, asked = JoinGraph.of(root), []
 
-    def has_few_keys(source, target) -> bool:
-        asked.append((source.node.at, target.relation.at))
-        return True
+    class Facts(NothingKnown):
+        def has_few_keys(self, source, target) -> bool:
+            asked.append((source.node.at, target.relation.at))
+            return True
 
     for size, fed in ((1000, [fact.at]), (1001, [])):
-        sizes = Sizes({fact.at: 5000, days.at: size}, {fact.at, days.at}, (), has_few_keys=has_few_keys)
+        sizes = Sizes({fact.at: 5000, days.at: size}, {fact.at, days.at}, (), facts=Facts())
         feeds, _ = next_feeds(graph, sizes, (), OPTIONS)
         assert fed == [each.target.relation.at for each in feeds if each.source.node is days]
         # Metadata is not looked at for what is too large in any case.
@@ -400,3 +402,61 @@ def test_planning_ends_for_many_joins_that_all_shrink_each_other(plans):
     planning = Planning.of(root, {each: 200 + at for at, each in enumerate(tables)})
     assert planning.levels()
     assert () == planning.level()[0]
+
+
+@dataclass
+class Known(NothingKnown):
+    """Columns all of whose values lie in each container, and scans whose rows stay where they are."""
+
+    spread: set[int] = field(default_factory=set)
+    in_place: set[int] = field(default_factory=set)
+
+    def covered(self, target: Target) -> float:
+        return float(target.column in self.spread)
+
+    def is_sent(self, source: Source, target: Target) -> bool:  # noqa: ARG002 - of a protocol
+        return target.relation.at not in self.in_place
+
+
+@pytest.mark.parametrize(("size", "is_fed"), [(799, False), (800, True)])
+def test_rows_that_are_not_sent_are_worth_a_build_only_of_a_large_scan(plans, size, is_fed):
+    fact, days, _, root = star(plans)
+    known = Known({*fact.output}, {fact.at})
+    sizes = Sizes({fact.at: size, days.at: 10}, {fact.at, days.at}, (), facts=known)
+    feeds, reasons = next_feeds(JoinGraph.of(root), sizes, (), OPTIONS)
+    assert is_fed == bool(feeds)
+    assert is_fed == (ReasonCode.SPARES_LITTLE not in [each.code for each in reasons])
+
+
+@pytest.mark.parametrize("is_sent", [False, True])
+def test_a_scan_that_may_be_skipped_or_whose_rows_are_sent_is_worth_a_build(plans, is_sent):
+    fact, days, _, root = star(plans)
+    known = Known(spread={*fact.output}) if is_sent else Known(in_place={fact.at})
+    sizes = Sizes({fact.at: 100, days.at: 10}, {fact.at, days.at}, (), facts=known)
+    feeds, _ = next_feeds(JoinGraph.of(root), sizes, (), OPTIONS)
+    assert [fact.at] == [each.target.relation.at for each in feeds]
+
+
+@pytest.mark.parametrize(("size", "waits"), [((1 << 20) - 1, False), (1 << 20, True)])
+def test_keys_that_skip_nothing_wait_for_those_that_may_leave_nothing_to_do(plans, size, waits):
+    fact, days, items = plans.table("day", "item"), plans.table("day"), plans.table("item")
+    day, item = fact.output
+    chosen = [plans.filter(each, at_least(*each.output, 3)) for each in (days, items)]
+    inner = plans.join(fact, chosen[0], equal(day, *days.output))
+    graph = JoinGraph.of(plans.join(inner, chosen[1], equal(item, *items.output)))
+    scanned = {fact.at: 1 << 30, days.at: 10, items.at: size}
+    options = PruningOptions(min_probe_bytes=2 << 20)
+
+    def level(fact_bytes: int, done: set[FeedId]) -> tuple[Feed, ...]:
+        sizes = Sizes({**scanned, fact.at: fact_bytes}, set(scanned), (), facts=Known({item}))
+        return next_feeds(graph, sizes, done, options)[0]
+
+    first = level(1 << 30, set())
+    assert [days.at] + [items.at] * (not waits) == [_scan(each) for each in first]
+    done = {each.id for each in first}
+    assert ([items.at] if waits else []) == [_scan(each) for each in level(1 << 30, done)]
+    assert not level(1 << 20, done)
+
+
+def _scan(feed: Feed) -> int:
+    return next(each.at for each in feed.source.node.walk() if isinstance(each, Relation))

@@ -1,0 +1,23 @@
+"""What Spark itself would broadcast."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from connectors.plan_reader import SparkPlan
+from pruning.query_plan import Join
+
+
+def broadcast_limit(spark: SparkSession) -> int:
+    """Bytes; negative where the session broadcasts nothing of itself."""
+    state: Any = spark._jsparkSession.sessionState()  # noqa: SLF001 - the conf's text may have any unit
+    return int(state.conf().autoBroadcastJoinThreshold())
+
+
+def has_small_side(plan: SparkPlan, join: Join) -> bool:
+    """Whether Spark takes one side of a join to be small enough to be broadcast, before anything of it has run."""
+    limit = broadcast_limit(plan.spark)
+    sizes = (int(str(plan.node(side).stats().sizeInBytes())) for side in join.children)
+    return any(0 <= size <= limit for size in sizes)

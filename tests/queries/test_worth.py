@@ -1,0 +1,44 @@
+"""A build is run only where keys may spare the query some of a scan: before any key is known, and of what is left."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pruning import explain
+from pruning.reasons import ReasonCode
+from tests.oracle.lakes import conf
+from tests.queries.star import FILES, OPTIONS, files
+
+pytestmark = pytest.mark.spark
+
+# Every file has every item; more than an eighth of the sales, and less than all of them.
+BY_ITEM = "SELECT s.* FROM {sales} s JOIN {items} i ON s.item = i.item WHERE name LIKE 'n1%'"
+LARGE = replace(OPTIONS, min_probe_bytes=8000)
+
+
+def codes(df, **more) -> set[ReasonCode]:
+    return {each.code for each in explain(df, **more).reasons}
+
+
+def test_no_build_is_run_for_rows_that_a_join_drops_where_they_are(pruned):
+    df, result = pruned(BY_ITEM, LARGE)
+    assert df is result
+    assert ReasonCode.SPARES_LITTLE in codes(df, run_builds=False, options=LARGE)
+
+
+def test_rows_that_are_sent_to_a_join_are_worth_a_build(spark, pruned):
+    with conf(spark, {"spark.sql.autoBroadcastJoinThreshold": "-1"}):
+        df, result = pruned(BY_ITEM, LARGE)
+    ((filter_,),) = [each.filters for each in explain(result).tables]
+    assert ("item",) == filter_.columns
+    assert {"sales": (FILES, FILES, FILES)} == files(result)
+    assert ReasonCode.SPARES_LITTLE not in codes(result)
+    assert df is not result
+
+
+def test_files_that_may_be_skipped_are_worth_a_build(pruned):
+    query = "SELECT s.* FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month = 2"
+    _, result = pruned(query, LARGE)
+    assert {"sales": (2, 2, FILES)} == files(result)
