@@ -68,7 +68,10 @@ class Table(Protocol):
         """
 
     def read(self, kept: BoolArray | None) -> DataFrame:
-        """The pinned table; only the files where `kept` is True where the format lets a reader name its files."""
+        """The pinned table; of the files where `kept` is True alone, as far as its reader can be given files.
+
+        All files where `kept` is None, for a read to which no filter is added.
+        """
 
     def widened(self, column: str, ranges: RangeSet) -> RangeSet:
         """A superset of `ranges` of a column under which storage, comparing bounds as it stores them, skips soundly.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -15,10 +16,11 @@ from pyspark.sql.types import StructType
 from connectors.base import Table
 from connectors.columns import Column, resolve
 from connectors.delta_files import DeltaFiles, FileCatalog
-from connectors.delta_log import Snapshot, snapshot_of
+from connectors.delta_log import Snapshot, file_index, snapshot_of
 from connectors.delta_open import pinned_frame, remote_pinned_frame
 from connectors.folding import parents_of
 from connectors.footers import FooterCache, FooterColumn, read_row_groups
+from connectors.kept_files import KEPT_INDEX, MOST_FILES, PREPARED_INDEX, over_files
 from connectors.reader_filters import NO_LIMITS, ReaderLimits, within_digits
 from connectors.session_cache import SessionCache, cache_of
 from connectors.storage import has_jvm, java_message, storage_of
@@ -30,6 +32,8 @@ from pruning.ranges import RangeSet
 from pruning.reasons import Reason, ReasonCode
 from pruning.statistics import ColumnStatistics, ContainerKind, Containers
 from pruning.value_type import ValueType
+
+logger = logging.getLogger("scanprune")
 
 _FORMAT = "delta"
 _CASE_CONF = "spark.sql.caseSensitive"
@@ -98,7 +102,7 @@ class DeltaSource:
 
     @property
     def names_files(self) -> bool:
-        """False: the scan takes a predicate, and Delta skips files by it."""
+        """False: kept files follow from the predicate, by which Delta skips where they cannot be named."""
         return False
 
     @property
@@ -167,9 +171,20 @@ class DeltaSource:
     def _is_case_sensitive(self) -> bool:
         return str(self._df.sparkSession.conf.get(_CASE_CONF, "false")).lower() == "true"
 
-    def read(self, kept: BoolArray | None) -> DataFrame:  # noqa: ARG002 - Delta skips by the predicate
-        """The pinned table."""
-        return self._df
+    def read(self, kept: BoolArray | None) -> DataFrame:
+        """The pinned table; of the kept files alone where the plan holds them, else Delta skips by the predicate."""
+        if kept is None or np.count_nonzero(kept) > MOST_FILES:
+            return self._df
+        try:
+            index = file_index(self._df, PREPARED_INDEX, KEPT_INDEX)
+            listed = self._listed(())
+            if index is None or listed is None:
+                return self._df
+            return over_files(self._df, index, listed[0].uris.paths.filter(pa.array(kept)))
+        except _TROUBLE:
+            # What is read is the same, by one job of Delta more.
+            logger.debug("Naming the files of %s failed", self.name, exc_info=True)
+            return self._df
 
     def widened(self, column: str, ranges: RangeSet) -> RangeSet:
         """A superset of `ranges` under which Delta, comparing bounds as stored, and the files' reader skip soundly."""

@@ -125,8 +125,11 @@ def fields_along(schema: StructType, path: Sequence[str]) -> list[StructField]:
     return fields
 
 
-def file_index(df: DataFrame) -> Any | None:
-    """The JVM's file index behind a plain read of one whole Delta table; None for anything else."""
+def file_index(df: DataFrame, *kinds: str) -> Any | None:
+    """The JVM's file index behind a plain read of one Delta table, of one of these classes; None for anything else.
+
+    Without a class it is the index of a whole table.
+    """
     node: Any = df._jdf.queryExecution().analyzed()  # noqa: SLF001 - the plan has no public door
     while node.nodeName() in _HARMLESS:
         node = node.children().head()
@@ -136,7 +139,7 @@ def file_index(df: DataFrame) -> Any | None:
     if _FILE_RELATION not in (kind.getName(), kind.getSuperclass().getName()):
         return None
     index = node.relation().location()
-    return index if index.getClass().getName() == _FILE_INDEX else None
+    return index if index.getClass().getName() in (kinds or (_FILE_INDEX,)) else None
 
 
 def snapshot_of(spark: SparkSession, found: Any, path: Any) -> Snapshot:

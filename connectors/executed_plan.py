@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from connectors.storage import has_jvm
 from pruning.reasons import Reason, ReasonCode
 
-_PREPARED = "PreparedDeltaFileIndex"
+_PREPARED = ("PreparedDeltaFileIndex", "KeptFileIndex")
 _UNPREPARED = "TahoeLogFileIndex"
 # Which rows these let through depends on the order they come in. A limit of each partition stands alone only where
 # it cuts nothing.
@@ -57,11 +57,11 @@ def _versions(plans: Sequence[Any]) -> tuple[Mapping[str, int], Sequence[str]]:
     unpinned: dict[str, int] = {}
     for index in (index for plan in plans for index in _file_indexes(plan)):
         kind = str(index.getClass().getSimpleName())
-        if kind not in {_PREPARED, _UNPREPARED}:
+        if kind not in {*_PREPARED, _UNPREPARED}:
             continue
         path, version = str(index.path().toString()), int(index.version())
         versions[path] = min(version, versions.get(path, version))
-        pinned = index.versionScanned() if kind == _PREPARED else index.versionToUse()
+        pinned = index.versionScanned() if kind in _PREPARED else index.versionToUse()
         if not pinned.isDefined():
             unpinned[path] = version
     return versions, [f"read at version {version} of {path}" for path, version in unpinned.items()]

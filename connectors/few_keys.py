@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from connectors.java_names import java_names
+from connectors.kept_files import tell_conditions
 from connectors.plan_broadcasts import broadcasts_released
 from connectors.spark_files import frame_of
 from connectors.storage import has_jvm
@@ -81,6 +82,8 @@ def limited(df: DataFrame, most: int) -> DataFrame:
 
 
 def bytes_read(df: DataFrame) -> int:
-    """What Spark believes that the query reads."""
-    leaves: Any = df._jdf.queryExecution().optimizedPlan().collectLeaves()  # noqa: SLF001 - as above
+    """What Spark believes that the query reads; scans of kept files learn its conditions before it runs."""
+    plan: Any = df._jdf.queryExecution().optimizedPlan()  # noqa: SLF001 - as above
+    tell_conditions(df.sparkSession, plan)
+    leaves = plan.collectLeaves()
     return sum(int(str(leaves.apply(at).stats().sizeInBytes())) for at in range(leaves.size()))

@@ -16,7 +16,7 @@ from connectors.compiled import instance
 from connectors.delta import DeltaSource
 from connectors.delta_files import FileCatalog
 from connectors.delta_log import snapshot_of
-from connectors.jvm_lists import JvmList
+from connectors.kept_files import KEPT_INDEX, PREPARED_INDEX, paths_left, snapshot_in
 from connectors.parquet import ParquetSource, parquet_source
 from connectors.session_cache import cache_of
 from connectors.spark_files import frame_of, spark_files
@@ -24,8 +24,7 @@ from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
 
 _TROUBLE = (Py4JError, PySparkException, ValueError, TypeError, LookupError)
-_PREPARED = "PreparedDeltaFileIndex"
-_ADD_FILE = "org.apache.spark.sql.delta.actions.AddFile"
+_DELTA_INDEXES = (KEPT_INDEX, PREPARED_INDEX)
 # The pruned scan has column ids of its own, by which the report tells it from the scan of the query as it was; above
 # it they have the ids that the rest of the query knows.
 _FRESH = "FreshColumns"
@@ -98,16 +97,11 @@ class PlanTable:
 
     table: Table
     _fresh: Any
-    _prepared: Any = None
+    _index: Any = None
 
     def listed(self, spark: SparkSession) -> pa.Array | None:
         """The paths in Delta's log of the files that the query's own conditions leave; None where all are."""
-        if self._prepared is None:
-            return None
-        scan = self._prepared.preparedScan()
-        if scan.allFilters().isEmpty():
-            return None
-        return pa.array(JvmList.of_scala(spark, scan.files()).texts(f"{_ADD_FILE}.path"), pa.string())
+        return None if self._index is None else paths_left(spark, self._index)
 
     def renamed(self, df: DataFrame) -> Any:
         """The JVM's plan of `df` under the ids of the leaf that it stands for."""
@@ -119,15 +113,14 @@ def table_of(spark: SparkSession, leaf: Any, options: PruningOptions) -> OpenedT
     name = _name(leaf)
     try:
         df, index = frame_of(spark, leaf), leaf.relation().location()
-        kind = str(index.getClass().getSimpleName())
-        if kind == _PREPARED:
-            # A predicate that was not there when the scan was prepared makes Delta look again in the same snapshot.
-            snapshot = snapshot_of(spark, index.preparedScan().scannedSnapshot(), index.path())
+        kind = index.getClass()
+        if str(kind.getName()) in _DELTA_INDEXES:
+            snapshot = snapshot_of(spark, snapshot_in(index), index.path())
             cache = cache_of(spark)
             return DeltaSource(name, df, snapshot, cache.version(snapshot.identity, FileCatalog), cache.footers)
         files = spark_files(df)
         if files is None:
-            return Reason(ReasonCode.NOT_FILES, name, kind)
+            return Reason(ReasonCode.NOT_FILES, name, str(kind.getSimpleName()))
         return parquet_source(spark, name, df, files, options.max_footers)
     except _TROUBLE as error:
         return Reason(ReasonCode.STATISTICS_FAILED, name, one_line(error))
@@ -138,7 +131,7 @@ def scan_of(spark: SparkSession, leaf: Any, table: OpenedTable) -> PlanTable | R
     try:
         fresh, index = instance(spark, _FRESH, _FRESH_SOURCE, leaf), leaf.relation().location()
         own = table.with_frame(frame_of(spark, fresh.leaf()))
-        return PlanTable(own, fresh, index if str(index.getClass().getSimpleName()) == _PREPARED else None)
+        return PlanTable(own, fresh, index if str(index.getClass().getName()) in _DELTA_INDEXES else None)
     except _TROUBLE as error:
         return Reason(ReasonCode.STATISTICS_FAILED, table.name, one_line(error))
 

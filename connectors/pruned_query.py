@@ -13,6 +13,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from connectors.build_errors import one_line
+from connectors.kept_files import tell_conditions
 from connectors.pipeline import warn
 from connectors.plan_reader import SparkPlan, check_has_plan
 from connectors.pruned_scan import PrunedScan
@@ -104,5 +105,5 @@ def _pruned(df: DataFrame, options: PruningOptions) -> tuple[DataFrame, PrunedQu
         return df, record
     result: Any = frame_of(df.sparkSession, query.rewritten())
     # Spark does it before the first action anyway. What it cannot do must show where the query itself is still at hand.
-    result._jdf.queryExecution().optimizedPlan()  # noqa: SLF001 - plans have no public door
+    tell_conditions(df.sparkSession, result._jdf.queryExecution().optimizedPlan())  # noqa: SLF001 - no public door
     return result, record

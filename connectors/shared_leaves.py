@@ -55,10 +55,14 @@ public class SharedLeaves {
     }
 
     private static Object pinned(FileIndex index) throws Exception {
-        if (!index.getClass().getSimpleName().equals("PreparedDeltaFileIndex")) {
+        String kind = index.getClass().getSimpleName();
+        if (!kind.equals("PreparedDeltaFileIndex") && !kind.equals("KeptFileIndex")) {
             return index;
         }
-        Object scan = index.getClass().getMethod("preparedScan", new Class[0]).invoke(index, new Object[0]);
+        Object scan = index;
+        if (kind.equals("PreparedDeltaFileIndex")) {
+            scan = index.getClass().getMethod("preparedScan", new Class[0]).invoke(index, new Object[0]);
+        }
         return scan.getClass().getMethod("scannedSnapshot", new Class[0]).invoke(scan, new Object[0]);
     }
 

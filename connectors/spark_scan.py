@@ -47,7 +47,7 @@ def scan(
     """The pinned table with everything the plan says on top, and only the `projected` SQL expressions if given."""
     kept = plan.files.kept
     # A constant FALSE makes Spark drop the scan; naming no file would still list and open the table.
-    df = table.read(None if kept.all() else kept) if kept.any() else table.read(None).where("false")
+    df = table.read(kept if plan.acts else None) if kept.any() else table.read(None).where("false")
     for push in plan.pushes:
         df = df.where(F.expr(ranges_sql(columns[push.column].sql, push.ranges)))
     for decision, row_keys in zip(plan.decisions, keys, strict=True):
