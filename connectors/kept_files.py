@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from connectors.compiled import instance
 from connectors.jvm_lists import JvmList
+from connectors.session_cache import cache_of
 from connectors.spark_files import frame_of
+
+logger = logging.getLogger("scanprune")
 
 KEPT_INDEX = "KeptFileIndex"
 PREPARED_INDEX = "org.apache.spark.sql.delta.stats.PreparedDeltaFileIndex"
+_KEPT = "KeptFiles"
 _ADD_FILE = "org.apache.spark.sql.delta.actions.AddFile"
 # A log entry takes some 2 KB in the JVM with its statistics. More of them are listed by Delta for each scan.
 MOST_FILES = 100_000
@@ -32,15 +39,316 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.IsNotNull;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.Predicate$;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
+import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
+import org.apache.spark.sql.catalyst.plans.logical.View;
+import org.apache.spark.sql.delta.OptimisticTransaction$;
 import org.apache.spark.sql.delta.Snapshot;
+import org.apache.spark.sql.delta.VersionChecksum;
 import org.apache.spark.sql.delta.actions.AddFile;
 import org.apache.spark.sql.delta.files.TahoeFileIndex;
 import org.apache.spark.sql.delta.files.TahoeFileIndexWithSnapshotDescriptor;
+import org.apache.spark.sql.delta.files.TahoeLogFileIndex;
+import org.apache.spark.sql.delta.stats.DeltaScan;
 import org.apache.spark.sql.delta.stats.PreparedDeltaFileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.types.StructField;
 import scala.collection.immutable.Seq;
+
+public class KeptFiles {
+    private static final int MOST_VERSIONS = 16;
+    private static final long MOST_FILES = 10000L;
+    private final java.util.LinkedHashMap versions = new java.util.LinkedHashMap(16, 0.75f, true);
+
+    public LogicalPlan restricted(LogicalPlan plan, TahoeFileIndex base, String paths) {
+        java.util.Set wanted = new java.util.HashSet(java.util.Arrays.asList(paths.split("\\n")));
+        if (base instanceof KeptFileIndex) {
+            KeptFileIndex index = (KeptFileIndex) base;
+            return placed(plan, new KeptFileIndex(base, index.scannedSnapshot(), index.versionScanned(),
+                KeptFileIndex.at(wanted, index.files()), base.sizeInBytes(), index.known(), true));
+        }
+        DeltaScan scan = ((PreparedDeltaFileIndex) base).preparedScan();
+        scala.collection.Iterable files = (scala.collection.Iterable) scan.files().distinct();
+        return placed(plan, listed(base, scan, ((PreparedDeltaFileIndex) base).versionScanned(),
+            KeptFileIndex.at(wanted, files), scan.allFilters().iterator(), true));
+    }
+
+    static KeptFileIndex listed(
+        TahoeFileIndex base, DeltaScan scan, scala.Option asked, Seq files, scala.collection.Iterator conditions,
+        boolean areNamed
+    ) {
+        scala.Option bytes = scan.scanned().bytesCompressed();
+        long size = bytes.isDefined() ? ((Long) bytes.get()).longValue()
+            : base.spark().sessionState().conf().defaultSizeInBytes();
+        KeptFileIndex index = new KeptFileIndex(
+            base, scan.scannedSnapshot(), asked, files, size, noneKnown(), areNamed);
+        while (conditions.hasNext()) {
+            index.learn(conditions.next());
+        }
+        return index;
+    }
+
+    public LogicalPlan pinned(LogicalPlan plan) {
+        Pins pins = new Pins(this);
+        if (OptimisticTransaction$.MODULE$.getActive().isDefined()) {
+            return plan;
+        }
+        pins.survey(plan, false);
+        return pins.isEmpty() ? plan : (LogicalPlan) plan.transformUpWithSubqueries(pins);
+    }
+
+    public LogicalPlan listed(LogicalPlan plan) {
+        Lists lists = new Lists();
+        lists.survey(plan, new java.util.ArrayList());
+        return lists.isEmpty() ? plan : (LogicalPlan) plan.transformUpWithSubqueries(lists);
+    }
+
+    synchronized Seq all(Snapshot snapshot) {
+        Object key = java.util.Arrays.asList(new Object[] {snapshot.path(), snapshot.metadata().id(),
+            Long.valueOf(snapshot.version()),
+            Long.valueOf(snapshot.logSegment().lastCommitFileModificationTimestamp())});
+        Seq found = (Seq) versions.get(key);
+        scala.Option sums = snapshot.checksumOpt();
+        if (found == null && sums.isDefined() && ((VersionChecksum) sums.get()).numFiles() <= MOST_FILES) {
+            found = snapshot.getAllFiles(false);
+            versions.put(key, found);
+            if (versions.size() > MOST_VERSIONS) {
+                versions.remove(versions.keySet().iterator().next());
+            }
+        }
+        return found;
+    }
+
+    static java.util.Set noneKnown() {
+        return java.util.concurrent.ConcurrentHashMap.newKeySet();
+    }
+
+    private static LogicalPlan placed(LogicalPlan plan, KeptFileIndex index) {
+        if (plan instanceof LogicalRelation) {
+            return over((LogicalRelation) plan, index);
+        }
+        java.util.ArrayList child = new java.util.ArrayList();
+        child.add(placed((LogicalPlan) plan.children().head(), index));
+        return (LogicalPlan) plan.withNewChildren(KeptFileIndex.sequence(child));
+    }
+
+    static LogicalRelation over(LogicalRelation leaf, KeptFileIndex index) {
+        HadoopFsRelation relation = (HadoopFsRelation) leaf.relation();
+        HadoopFsRelation fewer = relation.copy(index, relation.partitionSchema(), relation.dataSchema(),
+            relation.bucketSpec(), relation.fileFormat(), relation.options(), relation.sparkSession());
+        return leaf.copy(fewer, leaf.output(), leaf.catalogTable(), leaf.isStreaming(), leaf.stream());
+    }
+}
+
+class Pins extends scala.runtime.AbstractPartialFunction {
+    private final KeptFiles files;
+    private final java.util.LinkedHashMap indexes = new java.util.LinkedHashMap();
+    private final java.util.HashSet left = new java.util.HashSet();
+    private java.util.HashMap pinned = null;
+
+    Pins(KeptFiles files) {
+        this.files = files;
+    }
+
+    void survey(LogicalPlan plan, boolean isExposed) {
+        TahoeLogFileIndex index = indexOf(plan);
+        if (index != null) {
+            indexes.put(key(index), index);
+            if (isExposed || !index.partitionFilters().isEmpty() || plan.isStreaming() || computes(index)) {
+                left.add(index.deltaLog().compositeId());
+            }
+        }
+        scala.collection.Iterator inner = plan.subqueries().iterator();
+        while (inner.hasNext()) {
+            survey((LogicalPlan) inner.next(), false);
+        }
+        boolean isPassing = plan instanceof Project || plan instanceof Filter || plan instanceof SubqueryAlias
+            || plan instanceof View;
+        boolean isAnswered = plan instanceof Aggregate && ((Aggregate) plan).groupingExpressions().isEmpty()
+            || plan instanceof GlobalLimit || plan instanceof LocalLimit;
+        scala.collection.Iterator children = plan.children().iterator();
+        while (children.hasNext()) {
+            survey((LogicalPlan) children.next(), isAnswered || isExposed && isPassing);
+        }
+    }
+
+    boolean isEmpty() {
+        java.util.HashMap snapshots = new java.util.HashMap();
+        pinned = new java.util.HashMap();
+        java.util.Iterator each = indexes.values().iterator();
+        while (each.hasNext()) {
+            TahoeLogFileIndex index = (TahoeLogFileIndex) each.next();
+            Object log = index.deltaLog().compositeId();
+            if (left.contains(log)) {
+                continue;
+            }
+            Snapshot snapshot = index.isTimeTravelQuery() ? index.getSnapshot() : (Snapshot) snapshots.get(log);
+            if (snapshot == null) {
+                snapshot = index.getSnapshot();
+                snapshots.put(log, snapshot);
+            }
+            Seq all = files.all(snapshot);
+            if (all == null) {
+                left.add(log);
+            } else {
+                pinned.put(key(index), new KeptFileIndex(index, snapshot, index.versionToUse(), all, bytes(all),
+                    KeptFiles.noneKnown(), false));
+            }
+        }
+        each = indexes.values().iterator();
+        while (each.hasNext()) {
+            TahoeLogFileIndex index = (TahoeLogFileIndex) each.next();
+            if (left.contains(index.deltaLog().compositeId())) {
+                pinned.remove(key(index));
+            }
+        }
+        return pinned.isEmpty();
+    }
+
+    public boolean isDefinedAt(Object node) {
+        TahoeLogFileIndex index = indexOf(node);
+        return index != null && pinned.containsKey(key(index));
+    }
+
+    public Object applyOrElse(Object node, scala.Function1 otherwise) {
+        return isDefinedAt(node)
+            ? KeptFiles.over((LogicalRelation) node, (KeptFileIndex) pinned.get(key(indexOf(node))))
+            : otherwise.apply(node);
+    }
+
+    private static TahoeLogFileIndex indexOf(Object node) {
+        if (!(node instanceof LogicalRelation) || !(((LogicalRelation) node).relation() instanceof HadoopFsRelation)) {
+            return null;
+        }
+        Object index = ((HadoopFsRelation) ((LogicalRelation) node).relation()).location();
+        return index.getClass() == TahoeLogFileIndex.class ? (TahoeLogFileIndex) index : null;
+    }
+
+    private static Object key(TahoeLogFileIndex index) {
+        return java.util.Arrays.asList(new Object[] {index.deltaLog().compositeId(), index.path(),
+            index.versionToUse()});
+    }
+
+    private static boolean computes(TahoeLogFileIndex index) {
+        scala.collection.Iterator fields = index.metadata().schema().iterator();
+        while (fields.hasNext()) {
+            if (((StructField) fields.next()).metadata().contains("delta.generationExpression")) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    private static long bytes(Seq files) {
+        long sum = 0;
+        scala.collection.Iterator each = files.iterator();
+        while (each.hasNext()) {
+            sum += ((AddFile) each.next()).size();
+        }
+        return sum;
+    }
+}
+
+class Lists extends scala.runtime.AbstractPartialFunction {
+    private final java.util.IdentityHashMap conditions = new java.util.IdentityHashMap();
+    private final java.util.IdentityHashMap indexes = new java.util.IdentityHashMap();
+
+    void survey(LogicalPlan plan, java.util.List above) {
+        scala.collection.Iterator inner = plan.subqueries().iterator();
+        while (inner.hasNext()) {
+            survey((LogicalPlan) inner.next(), new java.util.ArrayList());
+        }
+        java.util.List here = new java.util.ArrayList();
+        if (plan instanceof Filter) {
+            here.addAll(above);
+            split(((Filter) plan).condition(), here);
+        } else if (plan instanceof Project) {
+            here.addAll(above);
+        } else if (indexOf(plan) != null) {
+            add(plan, above);
+        }
+        scala.collection.Iterator children = plan.children().iterator();
+        while (children.hasNext()) {
+            survey((LogicalPlan) children.next(), here);
+        }
+    }
+
+    private void add(LogicalPlan leaf, java.util.List above) {
+        java.util.ArrayList own = new java.util.ArrayList();
+        boolean skips = false;
+        for (int at = 0; at < above.size(); at++) {
+            Expression condition = (Expression) above.get(at);
+            if (condition.references().subsetOf(leaf.outputSet())) {
+                own.add(condition);
+                skips = skips || !KeptFileIndex.isSeen(condition);
+            }
+        }
+        if (!skips || indexOf(leaf).files().size() < 2) {
+            own.clear();
+        }
+        java.util.List before = (java.util.List) conditions.get(leaf);
+        conditions.put(leaf, before == null || before.equals(own) ? own : new java.util.ArrayList());
+    }
+
+    boolean isEmpty() {
+        java.util.HashMap known = new java.util.HashMap();
+        java.util.Iterator each = conditions.entrySet().iterator();
+        while (each.hasNext()) {
+            java.util.Map.Entry entry = (java.util.Map.Entry) each.next();
+            java.util.List own = (java.util.List) entry.getValue();
+            if (own.isEmpty()) {
+                continue;
+            }
+            KeptFileIndex index = indexOf(entry.getKey());
+            StringBuilder text = new StringBuilder();
+            for (int at = 0; at < own.size(); at++) {
+                text.append(KeptFileIndex.text((Expression) own.get(at))).append(' ');
+            }
+            Object key = java.util.Arrays.asList(new Object[] {index.deltaLog().compositeId(),
+                index.scannedSnapshot(), text.toString()});
+            DeltaScan scan = (DeltaScan) known.get(key);
+            if (scan == null) {
+                scan = index.scannedSnapshot().filesForScan(KeptFileIndex.sequence(own), false);
+                known.put(key, scan);
+            }
+            indexes.put(entry.getKey(), KeptFiles.listed(index, scan, index.versionScanned(),
+                (Seq) scan.files().distinct(), scan.allFilters().iterator(), false));
+        }
+        return indexes.isEmpty();
+    }
+
+    public boolean isDefinedAt(Object node) {
+        return indexes.containsKey(node);
+    }
+
+    public Object applyOrElse(Object node, scala.Function1 otherwise) {
+        return isDefinedAt(node) ? KeptFiles.over((LogicalRelation) node, (KeptFileIndex) indexes.get(node))
+            : otherwise.apply(node);
+    }
+
+    private static KeptFileIndex indexOf(Object node) {
+        if (!(node instanceof LogicalRelation) || !(((LogicalRelation) node).relation() instanceof HadoopFsRelation)) {
+            return null;
+        }
+        Object index = ((HadoopFsRelation) ((LogicalRelation) node).relation()).location();
+        return index instanceof KeptFileIndex && !((KeptFileIndex) index).areNamed() ? (KeptFileIndex) index : null;
+    }
+
+    private static void split(Expression condition, java.util.List into) {
+        if (condition instanceof And) {
+            split(((And) condition).left(), into);
+            split(((And) condition).right(), into);
+        } else {
+            into.add(condition);
+        }
+    }
+}
 
 public class KeptFileIndex extends TahoeFileIndexWithSnapshotDescriptor implements java.util.function.Consumer {
     private final Snapshot snapshot;
@@ -48,47 +356,17 @@ public class KeptFileIndex extends TahoeFileIndexWithSnapshotDescriptor implemen
     private final Seq files;
     private final long bytes;
     private final java.util.Set known;
+    private final boolean areNamed;
 
-    public KeptFileIndex(TahoeFileIndex base, String paths) {
-        super(base.spark(), base.deltaLog(), base.path(), snapshotOf(base));
-        snapshot = snapshotOf(base);
-        bytes = base.sizeInBytes();
-        if (base instanceof KeptFileIndex) {
-            asked = ((KeptFileIndex) base).asked;
-            known = ((KeptFileIndex) base).known;
-        } else {
-            asked = ((PreparedDeltaFileIndex) base).versionScanned();
-            known = java.util.concurrent.ConcurrentHashMap.newKeySet();
-            scala.collection.Iterator conditions =
-                ((PreparedDeltaFileIndex) base).preparedScan().allFilters().iterator();
-            while (conditions.hasNext()) {
-                accept(conditions.next());
-            }
-        }
-        files = at(new java.util.HashSet(java.util.Arrays.asList(paths.split("\\n"))), filesOf(base));
-    }
-
-    private static Snapshot snapshotOf(TahoeFileIndex base) {
-        return base instanceof KeptFileIndex ? ((KeptFileIndex) base).snapshot
-            : ((PreparedDeltaFileIndex) base).preparedScan().scannedSnapshot();
-    }
-
-    private static scala.collection.Iterable filesOf(TahoeFileIndex base) {
-        return base instanceof KeptFileIndex ? ((KeptFileIndex) base).files
-            : (scala.collection.Iterable) ((PreparedDeltaFileIndex) base).preparedScan().files().distinct();
-    }
-
-    public LogicalPlan placed(LogicalPlan plan) {
-        if (plan instanceof LogicalRelation) {
-            LogicalRelation leaf = (LogicalRelation) plan;
-            HadoopFsRelation relation = (HadoopFsRelation) leaf.relation();
-            HadoopFsRelation fewer = relation.copy(this, relation.partitionSchema(), relation.dataSchema(),
-                relation.bucketSpec(), relation.fileFormat(), relation.options(), relation.sparkSession());
-            return leaf.copy(fewer, leaf.output(), leaf.catalogTable(), leaf.isStreaming(), leaf.stream());
-        }
-        java.util.ArrayList child = new java.util.ArrayList();
-        child.add(placed((LogicalPlan) plan.children().head()));
-        return (LogicalPlan) plan.withNewChildren(sequence(child));
+    KeptFileIndex(TahoeFileIndex base, Snapshot snapshot, scala.Option asked, Seq files, long bytes,
+        java.util.Set known, boolean areNamed) {
+        super(base.spark(), base.deltaLog(), base.path(), snapshot);
+        this.snapshot = snapshot;
+        this.asked = asked;
+        this.files = files;
+        this.bytes = bytes;
+        this.known = known;
+        this.areNamed = areNamed;
     }
 
     public Snapshot scannedSnapshot() {
@@ -103,11 +381,24 @@ public class KeptFileIndex extends TahoeFileIndexWithSnapshotDescriptor implemen
         return files;
     }
 
+    boolean areNamed() {
+        return areNamed;
+    }
+
+    java.util.Set known() {
+        return known;
+    }
+
     public void accept(Object condition) {
-        if (isSeen((Expression) condition)) {
-            return;
+        if (areNamed) {
+            learn(condition);
         }
-        known.add(text((Expression) condition));
+    }
+
+    void learn(Object condition) {
+        if (!isSeen((Expression) condition)) {
+            known.add(text((Expression) condition));
+        }
     }
 
     public Seq matchingFiles(Seq partitionFilters, Seq dataFilters) {
@@ -117,7 +408,7 @@ public class KeptFileIndex extends TahoeFileIndexWithSnapshotDescriptor implemen
         } catch (Exception unevaluated) {
             return at(listed(partitionFilters, dataFilters), files);
         }
-        return areKnown(dataFilters) || left.isEmpty() ? left : at(listed(partitionFilters, dataFilters), left);
+        return areKnown(dataFilters) || left.size() < 2 ? left : at(listed(partitionFilters, dataFilters), left);
     }
 
     private java.util.Set listed(Seq partitionFilters, Seq dataFilters) {
@@ -130,7 +421,7 @@ public class KeptFileIndex extends TahoeFileIndexWithSnapshotDescriptor implemen
         return paths;
     }
 
-    private static Seq at(java.util.Set paths, scala.collection.Iterable candidates) {
+    static Seq at(java.util.Set paths, scala.collection.Iterable candidates) {
         java.util.ArrayList some = new java.util.ArrayList();
         scala.collection.Iterator each = candidates.iterator();
         while (each.hasNext()) {
@@ -153,7 +444,7 @@ public class KeptFileIndex extends TahoeFileIndexWithSnapshotDescriptor implemen
         return true;
     }
 
-    private static boolean isSeen(Expression condition) {
+    static boolean isSeen(Expression condition) {
         return condition instanceof Literal || condition instanceof IsNotNull || isOfRows(condition);
     }
 
@@ -174,7 +465,7 @@ public class KeptFileIndex extends TahoeFileIndexWithSnapshotDescriptor implemen
         return false;
     }
 
-    private static String text(Expression condition) {
+    static String text(Expression condition) {
         return condition.toString().replaceAll("#[0-9]+L?", "");
     }
 
@@ -254,7 +545,7 @@ public class KeptFileIndex extends TahoeFileIndexWithSnapshotDescriptor implemen
             Integer.valueOf(files.size())});
     }
 
-    private static Seq sequence(java.util.List items) {
+    static Seq sequence(java.util.List items) {
         return scala.jdk.javaapi.CollectionConverters.asScala(items).toSeq();
     }
 }
@@ -311,14 +602,82 @@ public class KeptFileConditions {
 """
 
 
+# Delta lists what each scan reads by a job of its own while a plan is optimised, and one after the other.
+_FIND = "DeltaIndex"
+_FIND_SOURCE = """
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+
+public class DeltaIndex {
+    private final LogicalPlan plan;
+
+    public DeltaIndex(LogicalPlan plan) {
+        this.plan = plan;
+    }
+
+    public Object any() {
+        return any(plan);
+    }
+
+    private static Object any(LogicalPlan plan) {
+        if (plan instanceof LogicalRelation && ((LogicalRelation) plan).relation() instanceof HadoopFsRelation) {
+            Object index = ((HadoopFsRelation) ((LogicalRelation) plan).relation()).location();
+            return index.getClass().getSimpleName().equals("TahoeLogFileIndex") ? index : null;
+        }
+        Object found = null;
+        scala.collection.Iterator children = plan.children().iterator();
+        while (found == null && children.hasNext()) {
+            found = any((LogicalPlan) children.next());
+        }
+        return found;
+    }
+}
+"""
+_SKIPPING_CONF = "spark.databricks.delta.stats.skipping"
+
+
+def optimised(df: DataFrame) -> Any:
+    """The optimised plan of a query, made without a job for each scan of Delta.
+
+    The list of a whole version is asked for once and kept, and Delta lists anew where a condition of the query may
+    leave out one of several files.
+    """
+    execution: Any = df._jdf.queryExecution()  # noqa: SLF001 - plans have no public door
+    spark = df.sparkSession
+    is_done = execution.tracker().phases().contains("optimization")
+    if is_done or str(spark.conf.get(_SKIPPING_CONF, "true")).lower() == "false":
+        return execution.optimizedPlan()
+    try:
+        plan = execution.withCachedData()
+        index = instance(spark, _FIND, _FIND_SOURCE, plan).any()
+        if index is None:
+            return execution.optimizedPlan()
+        kept = _kept_files(spark, index)
+        pinned = frame_of(spark, kept.pinned(plan))._jdf.queryExecution()  # noqa: SLF001 - as above
+        return kept.listed(pinned.optimizedPlan())
+    except (Py4JError, PySparkException):
+        # What is wrong with the query itself, Spark says again.
+        logger.debug("Optimising without lists of files failed", exc_info=True)
+        return execution.optimizedPlan()
+
+
+def _kept_files(spark: SparkSession, index: Any) -> Any:
+    """What the session knows of versions of Delta tables; `index` is any index of Delta."""
+    cache = cache_of(spark)
+    if cache.kept_files is None:
+        cache.kept_files = instance(spark, _KEPT, _KEPT_SOURCE, beside=index)
+    return cache.kept_files
+
+
 def over_files(df: DataFrame, index: Any, paths: pa.Array | pa.ChunkedArray) -> DataFrame:
     """A plain read of one Delta table over those files of its index alone that lie at `paths` of the log.
 
     Never more files than the index lists: what the query's own conditions leave out stays out.
     """
     spark = df.sparkSession
-    kept = instance(spark, KEPT_INDEX, _KEPT_SOURCE, index, "\n".join(paths.to_pylist()), beside=index)
-    return frame_of(spark, kept.placed(df._jdf.queryExecution().analyzed()))  # noqa: SLF001 - no other door
+    plan: Any = df._jdf.queryExecution().analyzed()  # noqa: SLF001 - plans have no public door
+    return frame_of(spark, _kept_files(spark, index).restricted(plan, index, "\n".join(paths.to_pylist())))
 
 
 def paths_left(spark: SparkSession, index: Any) -> pa.Array | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from connectors.kept_files import optimised
 from connectors.long_text import long_text
 from connectors.plan_tree import plan_tree
 from connectors.plan_visitor import plan_visitor
@@ -54,8 +55,8 @@ class SparkPlan:
     def of(df: DataFrame) -> SparkPlan:
         """The plan of a DataFrame; `UnreadablePlanError` where it is not one tree."""
         spark = df.sparkSession
-        execution: Any = df._jdf.queryExecution()  # noqa: SLF001 - plans have no public door
-        plan, partitions = without_spark_filters(spark, execution)
+        analyzed: Any = df._jdf.queryExecution().analyzed()  # noqa: SLF001 - plans have no public door
+        plan, partitions = without_spark_filters(spark, analyzed, optimised(df))
         visitor = plan_visitor(spark)
         plan.transformUpWithSubqueries(visitor)
         text, _, described = long_text(spark, visitor.texts(plan)).partition("\n")

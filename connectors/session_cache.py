@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pyspark.sql import SparkSession
 
@@ -21,6 +21,7 @@ class SessionCache:
     """Parquet footers, what was read of the most recently used table versions, and how many reads keep the same files.
 
     `workers` says why Python workers cannot scan, in no words where they can; None while nobody has found out.
+    `kept_files` is the same of the JVM's own files of Delta, None until there are any.
     Nothing is invalidated: a key names one immutable thing, a file by its path, size and modification time, a
     table by its id and version.
     """
@@ -29,6 +30,7 @@ class SessionCache:
         self.footers = FooterCache()
         self.listings: Counter[str] = Counter()
         self.workers: str | None = None
+        self.kept_files: Any = None
         self._versions: OrderedDict[Hashable, object] = OrderedDict()
         self._lock = threading.Lock()
 

@@ -92,7 +92,7 @@ public class SparkFilterRemover extends scala.runtime.AbstractPartialFunction {
 """
 
 
-def without_spark_filters(spark: SparkSession, execution: Any) -> tuple[Any, frozenset[int]]:
+def without_spark_filters(spark: SparkSession, analyzed: Any, optimized: Any) -> tuple[Any, frozenset[int]]:
     """The optimised plan in the JVM before Spark pruned partitions and put bloom filters on scans: no row differs.
 
     With it the ids of the columns by which partitions were pruned. Bloom filters stay where the query has some itself.
@@ -101,6 +101,6 @@ def without_spark_filters(spark: SparkSession, execution: Any) -> tuple[Any, fro
     are old ones: of a table that stands in a plan twice one side gets new column ids, which the plans inside the
     conditions for partitions keep, and bloom filters that were merged into one subquery cannot be merged again.
     """
-    remover = instance(spark, _REMOVER, _REMOVER_SOURCE, execution.analyzed())
-    plan = execution.optimizedPlan().transformUpWithSubqueries(remover)
+    remover = instance(spark, _REMOVER, _REMOVER_SOURCE, analyzed)
+    plan = optimized.transformUpWithSubqueries(remover)
     return plan, frozenset(map(int, str(remover.columns()).split()))

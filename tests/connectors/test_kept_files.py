@@ -78,20 +78,21 @@ def files(df) -> dict[str, tuple[int, int]]:
     return {it.planned.table: (it.measured.files_read, it.planned.files_kept) for it in report(df).tables}
 
 
-def indexes(df) -> list[str]:
-    """The kinds of file indexes of a plan."""
+def leaves_of(df) -> list:
+    """The file relations of a plan."""
     leaves = df._jdf.queryExecution().optimizedPlan().collectLeaves()
     found = [leaves.apply(at) for at in range(leaves.size())]
-    return [
-        str(leaf.relation().location().getClass().getSimpleName())
-        for leaf in found
-        if leaf.getClass().getSimpleName() == "LogicalRelation"
-    ]
+    return [leaf for leaf in found if leaf.getClass().getSimpleName() == "LogicalRelation"]
 
 
-def location(df):
-    """The index of the one file relation of a plan."""
-    return df._jdf.queryExecution().optimizedPlan().collectLeaves().head().relation().location()
+def location_of(df, at: int = 0):
+    """The index of one file relation of a plan."""
+    return leaves_of(df)[at].relation().location()
+
+
+def indexes(df) -> list[str]:
+    """The kinds of file indexes of a plan."""
+    return [str(leaf.relation().location().getClass().getSimpleName()) for leaf in leaves_of(df)]
 
 
 def paths_of(index) -> list[str]:
@@ -196,15 +197,15 @@ def test_reads_of_other_files_are_not_taken_for_each_other(spark, lake):
 # 53: Spark takes scans of equal indexes for each other.
 def test_indexes_are_equal_where_their_files_are(spark, lake):
     table, _ = lake
-    base = location(spark.read.format("delta").load(table("plain")[7:-1]))
+    base = location_of(spark.read.format("delta").load(table("plain")[7:-1]))
     df = frame_of(spark, spark.table(table("plain"))._jdf.queryExecution().optimizedPlan())
     paths = pa.array(sorted(paths_of(base)))
-    one, same, other = (location(over_files(df, base, paths.slice(at, 2))) for at in (0, 0, 1))
+    one, same, other = (location_of(over_files(df, base, paths.slice(at, 2))) for at in (0, 0, 1))
     assert one.equals(same)
     assert one.hashCode() == same.hashCode()
     assert not one.equals(other)
     assert not one.equals(base)
-    assert (2, 1) == (one.files().size(), location(over_files(df, one, paths.slice(1, 3))).files().size())
+    assert (2, 1) == (one.files().size(), location_of(over_files(df, one, paths.slice(1, 3))).files().size())
 
 
 def test_a_pruned_query_is_pruned_again(spark, lake):
@@ -234,6 +235,97 @@ def test_delta_lists_where_files_cannot_be_named(spark, lake, monkeypatch, cause
     query = query_of(lake, "vectors")
     result = prune(spark.sql(query), options=OPTIONS)
     assert rows_of(spark.sql(query)) == rows_of(result)
-    assert ["PreparedDeltaFileIndex"] == indexes(result)
+    assert FILES == location_of(result).files().size()
     assert {"vectors": (1, 1)} == files(result)
     assert not [each for each in explain(result).reasons if "trouble" in str(each)]
+
+
+# What one query has asked of a version, the next one knows: its only jobs are the build and the statistics of a column.
+def test_a_query_is_optimised_without_listing(spark, lake):
+    query = query_of(lake, "plain")
+    prune(spark.sql(query), options=OPTIONS)
+    before = jobs(spark)
+    result = prune(spark.sql(query), options=OPTIONS)
+    assert 1 == jobs(spark) - before
+    assert rows_of(spark.sql(query)) == rows_of(result)
+    assert {"plain": (1, 1)} == files(result)
+
+
+# 49: Delta lists where a condition of the query's own leaves out files, for each scan of a table its own.
+def test_conditions_of_the_query_skip_files_of_their_own_scan(spark, lake):
+    table, folder = lake
+    query = f"""
+        WITH sold AS (SELECT id, day, part FROM {table("parts")})
+        SELECT s.id FROM sold s JOIN delta.`{folder}/days` d ON s.day = d.day
+        WHERE d.month < 5 AND s.part = 'p 0' AND s.id < 70
+        UNION ALL SELECT s.id + 1000 FROM sold s WHERE s.id >= 70
+        UNION ALL SELECT s.id + 2000 FROM sold s"""
+    result = prune(spark.sql(query), options=OPTIONS)
+    assert rows_of(spark.sql(query)) == rows_of(result)
+    assert [KEPT_INDEX] * 3 == indexes(result)
+    listed = spark.sql(f"SELECT id FROM {table('parts')} WHERE part = 'p 0' AND id < 70 AND day < 50").inputFiles()
+    assert set(listed) <= set(result.inputFiles())
+    first = location_of(result).files().size()
+    assert (len(listed), 9, 18) == (
+        first,
+        location_of(result, 1).files().size(),
+        location_of(result, 2).files().size(),
+    )
+
+
+# Rows that are cached and rows that the log knows are not read from files.
+def test_caches_and_answers_of_the_log_stay(spark, lake):
+    table, folder = lake
+    days = spark.sql(f"SELECT day FROM delta.`{folder}/days` WHERE month = 2").cache()
+    try:
+        query = f"""
+            SELECT s.id, (SELECT count(*) FROM {table("mapped")}) AS n FROM {table("plain")} s
+            JOIN (SELECT day FROM delta.`{folder}/days` WHERE month = 2) d ON s.day = d.day
+            UNION ALL SELECT day, 0 FROM (SELECT day FROM delta.`{folder}/days` WHERE month = 2)"""
+        expected = rows_of(spark.sql(query))
+        result = prune(spark.sql(query), options=OPTIONS)
+        assert expected == rows_of(result)
+        plan = result._jdf.queryExecution().optimizedPlan().toString()
+        assert "InMemoryRelation" in plan
+        assert [KEPT_INDEX] == indexes(result)
+        assert {"plain": (1, 1)} == files(result)
+    finally:
+        days.unpersist(blocking=True)
+
+
+# Partitions that are computed from a column: Delta adds conditions on them while it lists.
+def test_tables_with_generated_columns_are_left_to_delta(spark, tmp_path, lake):
+    _, folder = lake
+    own = f"delta.`{tmp_path}/generated`"
+    spark.sql(f"""CREATE TABLE {own} (id BIGINT, at TIMESTAMP, on DATE GENERATED ALWAYS AS (CAST(at AS DATE)))
+        USING delta PARTITIONED BY (on)""")
+    spark.sql(f"INSERT INTO {own} (id, at) SELECT id, timestamp_seconds(id * 86400) FROM range(0, 6, 1, 1)")
+    query = f"""
+        SELECT s.id FROM {own} s JOIN delta.`{folder}/days` d ON s.id = d.day
+        WHERE d.month = 0 AND s.at < timestamp_seconds(3 * 86400)"""
+    result = prune(spark.sql(query), options=OPTIONS)
+    assert [(0,), (1,), (2,)] == rows_of(result) == rows_of(spark.sql(query))
+    assert 4 > len(prune(spark.sql(query), options=OPTIONS).inputFiles())
+
+
+# 49: two reads of one table see one version, whatever was committed between their analyses.
+def test_all_scans_of_a_table_read_one_version(spark, tmp_path, lake):
+    _, folder = lake
+    path = f"{tmp_path}/own"
+    spark.sql(f"CREATE TABLE delta.`{path}` USING delta AS SELECT id, day FROM kept_sales")
+    before = spark.read.format("delta").load(path)
+    assert 2 == len(before.columns)
+    spark.sql(f"INSERT INTO delta.`{path}` VALUES (900, 22)")
+    days = spark.sql(f"SELECT day AS on FROM delta.`{folder}/days` WHERE month = 2")
+    after = spark.read.format("delta").load(path)
+    both = (
+        before.join(days, before.day == days.on)
+        .select("id", "day")
+        .unionAll(after.join(days, after.day == days.on).select("id", "day"))
+    )
+    result = prune(both, options=OPTIONS)
+    spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 41")
+    found = rows_of(result)
+    assert 2 == found.count((900, 22)) == found.count((41, 20))
+    assert 42 == len(found)
+    assert [(2, 2)] * 2 == list(files(result).values())
