@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pyarrow as pa
@@ -273,6 +274,19 @@ def test_conditions_of_the_query_skip_files_of_their_own_scan(spark, lake):
     )
 
 
+def test_one_relation_under_two_conditions(spark, lake):
+    table, folder = lake
+    sales = spark.read.format("delta").load(table("parts")[7:-1])
+    days = spark.sql(f"SELECT day AS on FROM delta.`{folder}/days` WHERE month < 5")
+    both = sales.where("id < 70 AND part = 'p 0'").unionAll(sales.where("id >= 70 AND part IS NULL"))
+    query = both.join(days, both.day == days.on)
+    expected = rows_of(query.select("*"))
+    result = prune(query.select("*"), options=OPTIONS)
+    assert expected == rows_of(result)
+    assert {(False, "p 0"), (True, None)} == {(row[0] >= 70, row[2]) for row in expected}
+    assert [4, 2] == [location_of(result, at).files().size() for at in (0, 1)]
+
+
 # Rows that are cached and rows that the log knows are not read from files.
 def test_caches_and_answers_of_the_log_stay(spark, lake):
     table, folder = lake
@@ -287,6 +301,8 @@ def test_caches_and_answers_of_the_log_stay(spark, lake):
         assert expected == rows_of(result)
         plan = result._jdf.queryExecution().optimizedPlan().toString()
         assert "InMemoryRelation" in plan
+        # The table that is counted is no relation, and the other one is that of the facts.
+        assert 1 == len(re.findall(r"\bRelation ", plan))
         assert [KEPT_INDEX] == indexes(result)
         assert {"plain": (1, 1)} == files(result)
     finally:
