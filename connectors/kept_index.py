@@ -129,12 +129,14 @@ class Pins extends scala.runtime.AbstractPartialFunction {
     private final java.util.LinkedHashMap indexes = new java.util.LinkedHashMap();
     private final java.util.HashSet left = new java.util.HashSet();
     private java.util.HashMap pinned = null;
+    private int leaves = 0;
 
     Pins(KeptFiles files) {
         this.files = files;
     }
 
     void survey(LogicalPlan plan, boolean isExposed) {
+        leaves += plan.children().isEmpty() ? 1 : 0;
         TahoeLogFileIndex index = indexOf(plan);
         if (index != null) {
             indexes.put(key(index), index);
@@ -160,7 +162,8 @@ class Pins extends scala.runtime.AbstractPartialFunction {
         java.util.HashMap snapshots = new java.util.HashMap();
         pinned = new java.util.HashMap();
         java.util.Iterator each = indexes.values().iterator();
-        while (each.hasNext()) {
+        // Nothing filters the only scan of a query, and what Spark finds out of it is then of use to the query itself.
+        while (leaves > 1 && each.hasNext()) {
             TahoeLogFileIndex index = (TahoeLogFileIndex) each.next();
             Object log = index.deltaLog().compositeId();
             if (left.contains(log)) {
