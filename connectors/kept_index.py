@@ -19,6 +19,7 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.IsNotNull;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.Predicate$;
+import org.apache.spark.sql.catalyst.expressions.SubqueryExpression$;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
@@ -275,7 +276,9 @@ class Lists extends scala.runtime.AbstractPartialFunction {
         boolean skips = false;
         for (int at = 0; at < above.size(); at++) {
             Expression condition = (Expression) above.get(at);
-            if (condition.references().subsetOf(leaf.outputSet())) {
+            // Delta evaluates what names no data column for each file: such a condition must not differ between two runs.
+            if (condition.deterministic() && condition.references().subsetOf(leaf.outputSet())
+                && !SubqueryExpression$.MODULE$.hasSubquery(condition)) {
                 own.add(condition);
                 skips = skips || !KeptFileIndex.isSeen(condition);
             }

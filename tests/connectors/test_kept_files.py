@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from connectors import delta
-from connectors.kept_files import KEPT_INDEX, over_files
+from connectors.kept_files import KEPT_INDEX, optimised, over_files
 from connectors.spark_files import frame_of
 from pruning import PruningOptions, explain, prune, report
 
@@ -345,3 +345,16 @@ def test_all_scans_of_a_table_read_one_version(spark, tmp_path, lake):
     assert 2 == found.count((900, 22)) == found.count((41, 20))
     assert 42 == len(found)
     assert [(2, 2)] * 2 == list(files(result).values())
+
+
+# What names no column Delta takes for a condition on partitions, which it evaluates once for each file.
+def test_conditions_that_differ_between_runs_leave_out_no_file(spark, lake):
+    table, folder = lake
+    query = f"""
+        SELECT s.id FROM (SELECT * FROM {table("parts")} s WHERE monotonically_increasing_id() >= 3) s
+        JOIN delta.`{folder}/days` d ON s.day = d.day"""
+    plan = optimised(spark.sql(query))
+    leaves = [plan.collectLeaves().apply(at) for at in range(plan.collectLeaves().size())]
+    assert {"id": FILES * 3, "day": 1} == {
+        str(each.output().head().name()): each.relation().location().files().size() for each in leaves
+    }
