@@ -276,7 +276,7 @@ class Lists extends scala.runtime.AbstractPartialFunction {
         boolean skips = false;
         for (int at = 0; at < above.size(); at++) {
             Expression condition = (Expression) above.get(at);
-            // Delta evaluates what names no data column for each file: such a condition must not differ between two runs.
+            // Delta evaluates what names no data column once for each file, so it must not differ between two runs.
             if (condition.deterministic() && condition.references().subsetOf(leaf.outputSet())
                 && !SubqueryExpression$.MODULE$.hasSubquery(condition)) {
                 own.add(condition);
