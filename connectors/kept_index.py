@@ -6,15 +6,17 @@ CLASS = "KeptFiles"
 # A prepared scan of Delta is listed again, by a job of Spark, wherever it meets other conditions than it was prepared
 # with: those that we push, and those that Spark infers from these. What is listed here has been chosen by them, so
 # only conditions that nobody has seen, as of a query built on the pruned one, ask Delta again, and only of these files.
-# That they are told by their text, without the ids of columns, is safe: a file more is read, and its rows are tested.
+# That they are compared without the ids of columns is safe: a file more is read, and its rows are tested.
 # Conditions on partitions are another matter: Spark drops them from the rows' tests, so they hold for each file here.
 # The size is that before our filters, so that joins are planned as without them.
 SOURCE = """
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.BasePredicate;
 import org.apache.spark.sql.catalyst.expressions.BoundReference;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.IsNotNull;
 import org.apache.spark.sql.catalyst.expressions.Literal;
@@ -39,6 +41,7 @@ import org.apache.spark.sql.delta.stats.DeltaScan;
 import org.apache.spark.sql.delta.stats.PreparedDeltaFileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.StructField;
 import scala.collection.immutable.Seq;
 
@@ -89,11 +92,12 @@ public class KeptFiles {
     }
 
     synchronized Seq all(Snapshot snapshot) {
+        scala.Option sums = snapshot.checksumOpt();
+        Object commit = sums.isDefined() ? ((VersionChecksum) sums.get()).txnId() : sums;
         Object key = java.util.Arrays.asList(new Object[] {snapshot.path(), snapshot.metadata().id(),
-            Long.valueOf(snapshot.version()),
+            Long.valueOf(snapshot.version()), commit,
             Long.valueOf(snapshot.logSegment().lastCommitFileModificationTimestamp())});
         Seq found = (Seq) versions.get(key);
-        scala.Option sums = snapshot.checksumOpt();
         if (found == null && sums.isDefined() && ((VersionChecksum) sums.get()).numFiles() <= MOST_FILES) {
             found = snapshot.getAllFiles(false);
             versions.put(key, found);
@@ -170,10 +174,11 @@ class Pins extends scala.runtime.AbstractPartialFunction {
             if (left.contains(log)) {
                 continue;
             }
-            Snapshot snapshot = index.isTimeTravelQuery() ? index.getSnapshot() : (Snapshot) snapshots.get(log);
-            if (snapshot == null) {
-                snapshot = index.getSnapshot();
-                snapshots.put(log, snapshot);
+            // Each is asked, since it looks whether the table still has the columns that its query was analysed with.
+            Snapshot snapshot = index.getSnapshot();
+            if (!index.isTimeTravelQuery()) {
+                snapshots.putIfAbsent(log, snapshot);
+                snapshot = (Snapshot) snapshots.get(log);
             }
             Seq all = files.all(snapshot);
             if (all == null) {
@@ -214,7 +219,7 @@ class Pins extends scala.runtime.AbstractPartialFunction {
 
     private static Object key(TahoeLogFileIndex index) {
         return java.util.Arrays.asList(new Object[] {index.deltaLog().compositeId(), index.path(),
-            index.versionToUse()});
+            index.versionToUse(), index.snapshotAtAnalysis().metadata()});
     }
 
     private static boolean computes(TahoeLogFileIndex index) {
@@ -300,12 +305,12 @@ class Lists extends scala.runtime.AbstractPartialFunction {
                 continue;
             }
             KeptFileIndex index = indexOf(entry.getKey());
-            StringBuilder text = new StringBuilder();
+            java.util.ArrayList named = new java.util.ArrayList();
             for (int at = 0; at < own.size(); at++) {
-                text.append(KeptFileIndex.text((Expression) own.get(at))).append(' ');
+                named.add(KeptFileIndex.named((Expression) own.get(at)));
             }
             Object key = java.util.Arrays.asList(new Object[] {index.deltaLog().compositeId(),
-                index.scannedSnapshot(), text.toString()});
+                index.scannedSnapshot(), named});
             DeltaScan scan = (DeltaScan) known.get(key);
             if (scan == null) {
                 scan = index.scannedSnapshot().filesForScan(KeptFileIndex.sequence(own), false);
@@ -345,6 +350,7 @@ class Lists extends scala.runtime.AbstractPartialFunction {
 }
 
 public class KeptFileIndex extends TahoeFileIndexWithSnapshotDescriptor implements java.util.function.Consumer {
+    private static final ExprId NO_ID = ExprId.apply(0L, new java.util.UUID(0L, 0L));
     private final Snapshot snapshot;
     private final scala.Option asked;
     private final Seq files;
@@ -391,7 +397,7 @@ public class KeptFileIndex extends TahoeFileIndexWithSnapshotDescriptor implemen
 
     void learn(Object condition) {
         if (!isSeen((Expression) condition)) {
-            known.add(text((Expression) condition));
+            known.add(named((Expression) condition));
         }
     }
 
@@ -431,7 +437,7 @@ public class KeptFileIndex extends TahoeFileIndexWithSnapshotDescriptor implemen
         scala.collection.Iterator each = conditions.iterator();
         while (each.hasNext()) {
             Expression condition = (Expression) each.next();
-            if (!isSeen(condition) && !known.contains(text(condition))) {
+            if (!isSeen(condition) && !known.contains(named(condition))) {
                 return false;
             }
         }
@@ -459,8 +465,18 @@ public class KeptFileIndex extends TahoeFileIndexWithSnapshotDescriptor implemen
         return false;
     }
 
-    static String text(Expression condition) {
-        return condition.toString().replaceAll("#[0-9]+L?", "");
+    static Expression named(Expression condition) {
+        if (condition instanceof Attribute) {
+            Attribute column = (Attribute) condition;
+            return new AttributeReference(column.name(), column.dataType(), true, Metadata.empty(), NO_ID,
+                sequence(new java.util.ArrayList()));
+        }
+        java.util.ArrayList children = new java.util.ArrayList();
+        scala.collection.Iterator each = condition.children().iterator();
+        while (each.hasNext()) {
+            children.add(named((Expression) each.next()));
+        }
+        return children.isEmpty() ? condition : (Expression) condition.withNewChildren(sequence(children));
     }
 
     private Seq inPartitions(Seq conditions) {

@@ -358,3 +358,36 @@ def test_conditions_that_differ_between_runs_leave_out_no_file(spark, lake):
     assert {"id": FILES * 3, "day": 1} == {
         str(each.output().head().name()): each.relation().location().files().size() for each in leaves
     }
+
+
+# A text may look like the id of a column.
+def test_conditions_that_differ_in_their_texts_alone_skip_their_own_files(spark, lake, tmp_path):
+    _, folder = lake
+    own = f"delta.`{tmp_path}/brands`"
+    spark.sql(f"""CREATE TABLE {own} USING delta PARTITIONED BY (brand) AS
+        SELECT cast(id AS int) AS id, concat('Brand#', id div 10) AS brand FROM range(0, 60, 1, 1)""")
+    query = " UNION ALL ".join(
+        f"""SELECT s.id FROM {own} s JOIN delta.`{folder}/days` d ON s.id = d.day
+        WHERE brand = 'Brand#{number}' AND s.id % 2 = 0 AND d.month < 5"""
+        for number in (1, 3)
+    )
+    result = prune(spark.sql(query), options=OPTIONS)
+    assert [10, 12, 14, 16, 18, 30, 32, 34, 36, 38] == sorted(row.id for row in result.collect())
+    assert [KEPT_INDEX] * 2 == indexes(result)
+    assert [1, 1] == [location_of(result, at).files().size() for at in (0, 1)]
+
+
+# 49: Delta looks for each read whether the table still has its columns, and what it refuses is left to it.
+def test_a_read_from_before_a_column_was_dropped_is_left_to_delta(spark, lake, tmp_path):
+    _, folder = lake
+    own = f"delta.`{tmp_path}/mapped`"
+    spark.sql(f"CREATE TABLE {own} USING delta {MAPPED} AS SELECT id, day, part FROM kept_sales")
+    before = spark.table(own).select("id", "day")
+    spark.sql(f"ALTER TABLE {own} DROP COLUMN part")
+    after = spark.table(own).select("id", "day")
+    days = spark.sql(f"SELECT day AS on FROM delta.`{folder}/days` WHERE month = 2")
+    rows = before.unionAll(after)
+    both = rows.join(days, rows.day == days.on)
+    assert both is prune(both, options=OPTIONS)
+    alone = after.join(days, after.day == days.on)
+    assert alone is not prune(alone, options=OPTIONS)
