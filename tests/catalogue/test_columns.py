@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from pruning import explain
-from tests.catalogue.facts import OPTIONS, fact_rows, files, why_not
+from tests.catalogue.facts import WHATEVER, fact_rows, files, why_not
 
 pytestmark = pytest.mark.spark
 
@@ -135,10 +133,9 @@ def test_names_that_were_those_of_other_columns(spark, agreed, stored, ways):
     _, result = agreed(f"SELECT r.id, r.k FROM renamed r JOIN {DIM} d ON r.item = d.k")
     assert {"renamed": 1} == files(result)
     # Every file has every one of these, and none has keys from 40 on.
-    whatever = replace(OPTIONS, min_probe_bytes=0)
-    _, result = agreed(f"SELECT r.id, r.item FROM renamed r JOIN {DIM} d ON r.k = d.k", whatever)
+    _, result = agreed(f"SELECT r.id, r.item FROM renamed r JOIN {DIM} d ON r.k = d.k", WHATEVER)
     assert {"renamed": 0} == files(result)
-    _, result = agreed("SELECT r.id, r.item FROM renamed r JOIN dims d ON r.k = d.k WHERE d.k < 3", whatever)
+    _, result = agreed("SELECT r.id, r.item FROM renamed r JOIN dims d ON r.k = d.k WHERE d.k < 3", WHATEVER)
     assert {"renamed": 8} == files(result)
     # Both of them, in files of before and after.
     spark.sql(f"INSERT INTO {table} (k, id, item) VALUES (41, 7, 3), (3, 8, 41)")
