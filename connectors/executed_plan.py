@@ -9,10 +9,11 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame
 
+from connectors.kept_files import KEPT_INDEX, PREPARED_INDEX
 from connectors.storage import has_jvm
 from pruning.reasons import Reason, ReasonCode
 
-_PREPARED = ("PreparedDeltaFileIndex", "KeptFileIndex")
+_PREPARED = (PREPARED_INDEX.rpartition(".")[2], KEPT_INDEX)
 _UNPREPARED = "TahoeLogFileIndex"
 # Which rows these let through depends on the order they come in. A limit of each partition stands alone only where
 # it cuts nothing.

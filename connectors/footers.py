@@ -22,7 +22,7 @@ from pruning.reasons import Reason, ReasonCode
 from pruning.statistics import UNKNOWN, ColumnStatistics, ContainerKind, Containers
 from pruning.value_type import Physical, ValueType
 
-__all__ = ["FileRef", "FooterCache", "FooterColumn", "FooterResult", "load_footers", "read_row_groups"]
+__all__ = ["FileRef", "FooterCache", "FooterColumn", "FooterResult", "load_footers", "read_row_groups", "unread"]
 
 _THREADS = 16
 _MOST_PROBLEMS = 5
@@ -109,7 +109,7 @@ def read_row_groups(  # noqa: PLR0913 - what to read, and the three things the c
     for index, (file, footer) in enumerate(zip(files, load_footers(files, storage, cache), strict=True)):
         if isinstance(footer, Exception):
             gathered.add_unknown(index, file)
-            problems.append(Reason(ReasonCode.STATISTICS_FAILED, file.path, _one_line(footer)))
+            problems.append(unread(file, footer))
         else:
             gathered.add(index, file, footer, projected, case_sensitive=case_sensitive)
     inverted = [each.column.name for each in gathered.series if any(bounds.is_inverted for bounds in each.bounds)]
@@ -246,5 +246,6 @@ def _shortened(problems: Sequence[Reason]) -> tuple[Reason, ...]:
     return (*problems[:_MOST_PROBLEMS], Reason(ReasonCode.STATISTICS_FAILED, f"{rest} more files"))
 
 
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]
+def unread(file: FileRef, error: Exception) -> Reason:
+    """That the footer of a file cannot be read, in one line."""
+    return Reason(ReasonCode.STATISTICS_FAILED, file.path, " ".join(str(error).split())[:200])

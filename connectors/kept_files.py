@@ -23,58 +23,6 @@ PREPARED_INDEX = "org.apache.spark.sql.delta.stats.PreparedDeltaFileIndex"
 _ADD_FILE = "org.apache.spark.sql.delta.actions.AddFile"
 # A log entry takes some 2 KB in the JVM with its statistics. More of them are listed by Delta for each scan.
 MOST_FILES = 100_000
-# Of another loader than the index, since not every session has Delta Lake.
-_CONDITIONS = "KeptFileConditions"
-_CONDITIONS_SOURCE = """
-import org.apache.spark.sql.catalyst.expressions.And;
-import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.plans.logical.Filter;
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.catalyst.plans.logical.Project;
-import org.apache.spark.sql.execution.datasources.FileIndex;
-import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
-import org.apache.spark.sql.execution.datasources.LogicalRelation;
-
-public class KeptFileConditions {
-    public KeptFileConditions(LogicalPlan plan) {
-        tell(plan, new java.util.ArrayList());
-    }
-
-    private static void tell(LogicalPlan plan, java.util.List above) {
-        scala.collection.Iterator inner = plan.subqueries().iterator();
-        while (inner.hasNext()) {
-            tell((LogicalPlan) inner.next(), new java.util.ArrayList());
-        }
-        java.util.List here = new java.util.ArrayList();
-        if (plan instanceof LogicalRelation && ((LogicalRelation) plan).relation() instanceof HadoopFsRelation) {
-            FileIndex index = ((HadoopFsRelation) ((LogicalRelation) plan).relation()).location();
-            for (int at = 0; at < above.size() && index instanceof java.util.function.Consumer; at++) {
-                ((java.util.function.Consumer) index).accept(above.get(at));
-            }
-        } else if (plan instanceof Filter) {
-            here.addAll(above);
-            split(((Filter) plan).condition(), here);
-        } else if (plan instanceof Project) {
-            here.addAll(above);
-        }
-        scala.collection.Iterator children = plan.children().iterator();
-        while (children.hasNext()) {
-            tell((LogicalPlan) children.next(), here);
-        }
-    }
-
-    private static void split(Expression condition, java.util.List into) {
-        if (condition instanceof And) {
-            split(((And) condition).left(), into);
-            split(((And) condition).right(), into);
-        } else {
-            into.add(condition);
-        }
-    }
-}
-"""
-
-
 # Delta lists what each scan reads by a job of its own while a plan is optimised, and one after the other.
 _FIND = "DeltaIndex"
 _FIND_SOURCE = """
@@ -174,4 +122,6 @@ def snapshot_in(index: Any) -> Any:
 
 def tell_conditions(spark: SparkSession, plan: Any) -> None:
     """Tells each scan of kept files in an optimised plan the conditions on it, which are no reason to list again."""
-    instance(spark, _CONDITIONS, _CONDITIONS_SOURCE, plan)
+    kept = cache_of(spark).kept_files
+    if kept is not None:
+        kept.tell(plan)

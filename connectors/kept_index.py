@@ -108,6 +108,43 @@ public class KeptFiles {
         return found;
     }
 
+    public void tell(LogicalPlan plan) {
+        tell(plan, new java.util.ArrayList());
+    }
+
+    private static void tell(LogicalPlan plan, java.util.List above) {
+        scala.collection.Iterator inner = plan.subqueries().iterator();
+        while (inner.hasNext()) {
+            tell((LogicalPlan) inner.next(), new java.util.ArrayList());
+        }
+        java.util.List here = new java.util.ArrayList();
+        if (plan instanceof LogicalRelation && ((LogicalRelation) plan).relation() instanceof HadoopFsRelation) {
+            Object index = ((HadoopFsRelation) ((LogicalRelation) plan).relation()).location();
+            boolean learns = index instanceof KeptFileIndex && ((KeptFileIndex) index).areNamed();
+            for (int at = 0; at < above.size() && learns; at++) {
+                ((KeptFileIndex) index).learn(above.get(at));
+            }
+        } else if (plan instanceof Filter) {
+            here.addAll(above);
+            split(((Filter) plan).condition(), here);
+        } else if (plan instanceof Project) {
+            here.addAll(above);
+        }
+        scala.collection.Iterator children = plan.children().iterator();
+        while (children.hasNext()) {
+            tell((LogicalPlan) children.next(), here);
+        }
+    }
+
+    static void split(Expression condition, java.util.List into) {
+        if (condition instanceof And) {
+            split(((And) condition).left(), into);
+            split(((And) condition).right(), into);
+        } else {
+            into.add(condition);
+        }
+    }
+
     static java.util.Set noneKnown() {
         return java.util.concurrent.ConcurrentHashMap.newKeySet();
     }
@@ -254,7 +291,7 @@ class Lists extends scala.runtime.AbstractPartialFunction {
         java.util.List here = new java.util.ArrayList();
         if (plan instanceof Filter) {
             here.addAll(above);
-            split(((Filter) plan).condition(), here);
+            KeptFiles.split(((Filter) plan).condition(), here);
         } else if (plan instanceof Project && isPlain((Project) plan)) {
             here.addAll(above);
         } else if (indexOf(plan) != null) {
@@ -339,17 +376,9 @@ class Lists extends scala.runtime.AbstractPartialFunction {
         return index instanceof KeptFileIndex && !((KeptFileIndex) index).areNamed() ? (KeptFileIndex) index : null;
     }
 
-    private static void split(Expression condition, java.util.List into) {
-        if (condition instanceof And) {
-            split(((And) condition).left(), into);
-            split(((And) condition).right(), into);
-        } else {
-            into.add(condition);
-        }
-    }
 }
 
-public class KeptFileIndex extends TahoeFileIndexWithSnapshotDescriptor implements java.util.function.Consumer {
+public class KeptFileIndex extends TahoeFileIndexWithSnapshotDescriptor {
     private static final ExprId NO_ID = ExprId.apply(0L, new java.util.UUID(0L, 0L));
     private final Snapshot snapshot;
     private final scala.Option asked;
@@ -387,12 +416,6 @@ public class KeptFileIndex extends TahoeFileIndexWithSnapshotDescriptor implemen
 
     java.util.Set known() {
         return known;
-    }
-
-    public void accept(Object condition) {
-        if (areNamed) {
-            learn(condition);
-        }
     }
 
     void learn(Object condition) {

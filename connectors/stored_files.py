@@ -12,7 +12,7 @@ import pyarrow as pa
 from connectors.arrow_values import arrow_of
 from connectors.footer_columns import FooterColumn, Place, locate
 from connectors.footer_parse import Footer
-from connectors.footers import FileRef, FooterCache, load_footers
+from connectors.footers import FileRef, FooterCache, load_footers, unread
 from connectors.storage import Storage
 from pruning.byte_strings import IntArray
 from pruning.reasons import Reason, ReasonCode
@@ -49,7 +49,7 @@ def stored_files(
     found: list[StoredFile] = []
     for at, (file, footer) in enumerate(zip(files, load_footers(files, storage, cache), strict=True)):
         if isinstance(footer, Exception):
-            return Reason(ReasonCode.STATISTICS_FAILED, file.path, " ".join(str(footer).split())[:200])
+            return unread(file, footer)
         places = [
             locate(footer.schema, each, case_sensitive=case_sensitive) if isinstance(each, FooterColumn) else None
             for each in columns
