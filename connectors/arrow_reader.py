@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from connectors.arrow_values import coded
+from connectors.arrow_values import as_stored, coded
 from pruning.intervals import BoolArray
 from pruning.row_set import RowSet
 from pruning.value_type import ValueType
@@ -136,8 +138,8 @@ class ArrowReader:
         self.counts.files.add(part.path)
         with _listed(part) as file:
             self.counts.bytes += 0 if part.footer is not None else file.metadata.serialized_size
-            for at in part.row_groups:
-                yield from self._read_group(_Group(file, at, part, self.columns, self.counts))
+            groups = (_Group(file, at, part, self.columns, self.counts) for at in part.row_groups)
+            yield from _gathered(batch for group in groups for batch in self._read_group(group))
 
     def _read_group(self, group: _Group) -> Iterator[pa.RecordBatch]:
         self.counts.row_groups += 1
@@ -149,17 +151,21 @@ class ArrowReader:
                 continue
             found = _passing(each.test, group)
             each.asked, each.passed = each.asked + len(found), each.passed + int(np.count_nonzero(found))
-            passing = found if passing is None else passing & found
+            passing = found if passing is None else np.logical_and(passing, found, out=found)
             if not passing.any():
                 return
         self.counts.row_groups_used += 1
+        left = group.rows if passing is None else int(np.flatnonzero(passing)[-1]) + 1
         for begin, arrays in group.batches():
             batch = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+            end = begin + len(batch)
             if passing is not None:
-                batch = batch.filter(pa.array(passing[begin : begin + len(batch)]))
+                batch = batch.filter(pa.array(passing[begin:end]))
             self.counts.rows_passed += len(batch)
             if len(batch):
                 yield batch
+            if end >= left:
+                return
 
 
 def opened(part: FilePart) -> pq.ParquetFile:
@@ -305,17 +311,39 @@ def _passing(test: KeyTest, group: _Group) -> BoolArray:
 
 def _joined(pieces: Iterator[pa.Array]) -> Iterator[pa.Array]:
     """The pieces in fewer ones that are few bytes each: a test by texts puts its keys in order once for each."""
-    waiting: list[pa.Array] = []
+    waiting, size = list[pa.Array](), 0
     for piece in pieces:
         waiting.append(piece)
-        if sum(each.nbytes for each in waiting) >= _MOST_BYTES:
+        size += piece.nbytes
+        if size >= _MOST_BYTES:
             yield pa.concat_arrays(waiting)
-            waiting.clear()
+            waiting, size = [], 0
     if waiting:
         yield pa.concat_arrays(waiting)
 
 
+def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in fewer batches: each costs as much to hand over as thousands of rows.
+
+    The first is handed over at once, since whoever asked for a few rows may need no more.
+    """
+    waiting, size, enough = list[pa.RecordBatch](), 0, 1
+    for batch in batches:
+        if waiting and size + batch.nbytes > _MOST_BYTES:
+            yield pa.concat_batches(waiting)
+            waiting, size = [], 0
+        waiting.append(batch)
+        size += batch.nbytes
+        if sum(map(len, waiting)) >= enough:
+            yield pa.concat_batches(waiting)
+            waiting, size, enough = [], 0, min(_MOST_ROWS, max(_FIRST_ROWS, _GROWTH * enough))
+    if waiting:
+        yield pa.concat_batches(waiting)
+
+
 def _matching(test: KeyTest, array: pa.Array) -> BoolArray:
+    if (stored := as_stored(array, test.type)) is not None:
+        return _matching_numbers(test.rows, stored, array)
     values = coded(array, test.type)
     found: BoolArray = test.rows.contains(values.codes) & values.valid
     if test.rows.nan:
@@ -323,6 +351,14 @@ def _matching(test: KeyTest, array: pa.Array) -> BoolArray:
     if test.rows.null:
         found |= ~values.valid & ~values.nan
     return found
+
+
+def _matching_numbers(rows: RowSet, numbers: npt.NDArray[np.signedinteger[Any]], array: pa.Array) -> BoolArray:
+    found = rows.contains(numbers)
+    if not array.null_count:
+        return found
+    valid = np.asarray(array.is_valid().to_numpy(zero_copy_only=False), bool)
+    return found | ~valid if rows.null else np.logical_and(found, valid, out=found)
 
 
 def as_type(array: pa.Array, type_: pa.DataType) -> pa.Array:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -40,6 +39,8 @@ Task: TypeAlias = "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]
 
 # With these Spark reads on where a file is gone or broken; what is then read is Spark's to say.
 _IGNORING = ("spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles")
+# What Spark adds to a row's columns in its estimates.
+_BYTES_OF_NO_COLUMN = 8
 _REBASE_CONF = "spark.sql.parquet.datetimeRebaseModeInRead"
 # The same as options of one read, which go before the session's.
 _OPTIONS = ("ignorecorruptfiles", "ignoremissingfiles", "datetimerebasemode")
@@ -105,7 +106,7 @@ def arrow_scan(  # noqa: PLR0913, PLR0917 - a table, its keys, and how to read i
     places = {column.name: at for at, column in enumerate(columns)}
     tests = [KeyTest(places[name], domain.type, RowSet.of(domain)) for name, domain in domains.items()]
     counter = ScanCounter.of(spark, len(tasks))
-    ids = task_ids(spark, len(tasks), _expected_rows(plan, groups))
+    ids = task_ids(spark, len(tasks), _rows_for_spark(whole, decided.files, static))
     schema = StructType([table.schema[column.path[0]] for column in columns])
     work = Published.of(spark, Work(tasks, reads, tests))
     rows = ids.mapInArrow(_task(work, counter), schema)
@@ -144,10 +145,14 @@ def _read_columns(columns: Sequence[Column], domains: Mapping[str, Domain]) -> l
     return found if nested is None else Reason(ReasonCode.NOT_READ_BY_ARROW, nested, "a field of a struct")
 
 
-def _expected_rows(plan: ScanPlan, groups: Containers) -> int:
-    """How many rows may pass: of those scanned the share that each filter is expected to let through."""
-    scanned = groups.rows[plan.row_groups.kept].sum() if plan.row_groups is not None else 0
-    return int(scanned * prod(each.ratio for each in plan.decisions))
+def _rows_for_spark(whole: DataFrame, files: Containers, static: StaticScan | None) -> int:
+    """As many rows as Spark takes the files to have that it would read without the filters.
+
+    So joins are planned as they would be: by what few rows may pass, a side could be broadcast that is larger.
+    """
+    read = files.sizes if static is None else files.sizes[static.files]
+    schema: Any = whole._jdf.schema()  # noqa: SLF001 - no other door
+    return int(read.sum()) // (_BYTES_OF_NO_COLUMN + int(schema.defaultSize()))
 
 
 def _tasks(

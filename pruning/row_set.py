@@ -7,11 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from pruning.bitmap import Bitmap, span_fits
-from pruning.codes import Codes
+from pruning.byte_strings import IntArray
+from pruning.codes import GREATEST, LEAST, Codes
 from pruning.domain import Domain
 from pruning.intervals import BoolArray
 from pruning.ranges import RangeSet
 
+# A byte for each number is looked up twice as fast as a bit, while the table fits a processor's cache.
+_MOST_FLAGS = 1 << 20
+_BLOCK = 1 << 14
 # So few ranges are compared faster than a bit is looked up.
 _FEW_RANGES = 2
 # A bitmap that outgrows the caches of a processor, and is nearly empty, is no faster than a search.
@@ -22,8 +26,43 @@ _MOST_POINTS = 16 << 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Flags:
+    """A set of integers, one byte for each between its least and its greatest: `flags[i]` stands for `low + i`.
+
+    The first and the last are False: they stand for every number below and above.
+    """
+
+    low: int
+    flags: BoolArray
+
+    @staticmethod
+    def of(points: IntArray) -> Flags:
+        """The set of `points`, of which there is one at least, ascending."""
+        low = int(points[0]) - 1
+        flags = np.zeros(int(points[-1]) - low + 2, bool)
+        flags[points - low] = True
+        return Flags(low, flags)
+
+    def contains(self, codes: IntArray) -> BoolArray:
+        """For each code: True where it is in the set."""
+        found, offsets = np.empty(len(codes), bool), np.empty(_BLOCK, np.int64)
+        # A difference beyond 64 bits would come out among the flags.
+        least, greatest = self.low, self.low + len(self.flags) - 1
+        for begin in range(0, len(codes), _BLOCK):
+            part = codes[begin : begin + _BLOCK]
+            places = offsets[: len(part)]
+            if codes.dtype.itemsize == offsets.dtype.itemsize:
+                np.clip(part, least, greatest, out=places)
+                np.subtract(places, self.low, out=places)
+            else:
+                np.subtract(part, self.low, out=places, dtype=np.int64)
+            self.flags.take(places, mode="clip", out=found[begin : begin + _BLOCK])
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class RowSet:
-    """A `Domain` as a test of rows: a bitmap where its codes are dense enough, else its sorted ranges; never both.
+    """A `Domain` as a test of rows: a table or a bitmap where its codes are dense enough, else its sorted ranges.
 
     NaN and NULL have no codes, so whether a row may hold them stands in `nan` and `null`.
 
@@ -33,35 +72,36 @@ class RowSet:
     [True, False, True]
     """
 
-    values: Bitmap | RangeSet
+    values: Flags | Bitmap | RangeSet
     nan: bool
     null: bool
 
     @staticmethod
     def of(domain: Domain, most_bytes: int = _MOST_BYTES) -> RowSet:
         """The values of a domain."""
-        return RowSet(_bitmap(domain.ranges, most_bytes) or domain.ranges, domain.nan, domain.null)
+        return RowSet(_dense(domain.ranges, most_bytes) or domain.ranges, domain.nan, domain.null)
 
     def contains(self, codes: Codes) -> BoolArray:
-        """For each code: True where it is in the set."""
-        if isinstance(self.values, Bitmap):
+        """For each code: True where it is in the set; integers may be narrower than 64 bits."""
+        if not isinstance(self.values, RangeSet):
             assert isinstance(codes, np.ndarray)  # noqa: S101
             return self.values.contains(codes)
         if not len(self.values):
             return np.zeros(len(codes), bool)
-        if isinstance(codes, np.ndarray) and len(self.values) <= _FEW_RANGES:
-            return _compared(codes, self.values)
-        return self.values.contains(codes)
+        if not isinstance(codes, np.ndarray):
+            return self.values.contains(codes)
+        wide = codes.astype(np.int64, copy=False)
+        return _compared(wide, self.values) if len(self.values) <= _FEW_RANGES else self.values.contains(wide)
 
 
-def _compared(codes: np.ndarray[tuple[int], np.dtype[np.int64]], ranges: RangeSet) -> BoolArray:
+def _compared(codes: IntArray, ranges: RangeSet) -> BoolArray:
     found = np.zeros(len(codes), bool)
     for low, high in zip(np.asarray(ranges.lows), np.asarray(ranges.highs), strict=True):
         found |= (codes >= low) & (codes <= high)
     return found
 
 
-def _bitmap(ranges: RangeSet, most_bytes: int) -> Bitmap | None:
+def _dense(ranges: RangeSet, most_bytes: int) -> Flags | Bitmap | None:
     count = ranges.point_count() if ranges.type.has_density else None
     if count is None or count > _MOST_POINTS or len(ranges) <= _FEW_RANGES:
         return None
@@ -69,4 +109,8 @@ def _bitmap(ranges: RangeSet, most_bytes: int) -> Bitmap | None:
     if not span_fits(low, high, min(most_bytes, count * _MOST_BYTES_PER_KEY)):
         return None
     points = ranges.points()
-    return Bitmap.of(points) if isinstance(points, np.ndarray) else None
+    if not isinstance(points, np.ndarray):
+        return None
+    # An end of all numbers leaves no room for the flag beyond it.
+    fits = high - low < _MOST_FLAGS and LEAST < low and high < GREATEST
+    return Flags.of(points) if fits else Bitmap.of(points)

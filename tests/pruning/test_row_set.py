@@ -9,7 +9,7 @@ from pruning.bitmap import Bitmap
 from pruning.codes import GREATEST, LEAST
 from pruning.domain import Domain
 from pruning.ranges import RangeSet
-from pruning.row_set import RowSet
+from pruning.row_set import Flags, RowSet
 from pruning.value_type import ValueType
 
 BIGINT = ValueType("bigint")
@@ -25,17 +25,30 @@ def test_a_row_passes_iff_its_value_is_a_key(keys, values):
 @pytest.mark.parametrize(
     ("keys", "form"),
     [
-        (range(0, 100, 3), Bitmap),
+        (range(0, 100, 3), Flags),
+        (range(0, 3 << 20, 3), Bitmap),
+        ([LEAST, LEAST + 2, LEAST + 4], Bitmap),
+        ([GREATEST - 4, GREATEST - 2, GREATEST], Bitmap),
         ([1, 10**6, 10**12], RangeSet),
         (range(100), RangeSet),
         ([LEAST, 0, GREATEST], RangeSet),
         ([], RangeSet),
     ],
 )
-def test_dense_keys_are_bits(keys, form):
+def test_dense_keys_are_flags_or_bits(keys, form):
     rows = RowSet.of(Domain.of(BIGINT, *keys))
     assert form is type(rows.values)
     assert [*[True] * len(keys), False] == rows.contains(np.array([*keys, 10**15], np.int64)).tolist()
+
+
+@pytest.mark.parametrize("width", ["i1", "i2", "i4", "i8"])
+@pytest.mark.parametrize("keys", [[-3, 5, 9], [-128, 0, 127], [5], [-(2**40), 0, 2**40], range(-128, 128, 3)])
+def test_narrow_numbers_are_compared_as_they_are(width, keys):
+    """Entries 75, 78: neither a difference nor a bound may wrap around in the width of the values."""
+    info = np.iinfo(width)
+    values = np.array([info.min, info.min + 1, -3, -1, 0, 5, 9, info.max - 1, info.max], width)
+    rows = RowSet.of(Domain.of(BIGINT, *keys))
+    assert [each in keys for each in values.tolist()] == rows.contains(values).tolist()
 
 
 def test_more_values_than_can_be_listed_stay_ranges():
