@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+import signal
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 _PROC = Path("/proc")
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 # Fields of `stat` behind the program's name.
 _PARENT, _TIMES = 1, slice(11, 15)
+# In a mask of signals the lowest bit is the first one's.
+_CHILD_HAS_ENDED = 1 << (getattr(signal, "SIGCHLD", 17) - 1)
 # Sets VmHWM, the most memory that was resident, to what is resident.
 _RESET_PEAK = "5"
 
@@ -21,27 +24,59 @@ def is_accounted() -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class Process:
+    """What one process has used by itself, with its ended children unless it ignores their ends."""
+
+    parent: int
+    bytes_read: int
+    cpu_seconds: float
+    ignores_children: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Usage:
     """What a tree of processes used since it began.
 
-    - `bytes_read`: by every read, whether a disk or the page cache gave them
+    - `bytes_read`: by every read, whether a disk, the page cache or another process gave them
     - `cpu_seconds`: of user and system
     - `peak_bytes`: the sum of what each process held at most, shared pages counted in each; since `reset_peaks()`
+    - `processes`: those that it is the sum of, by their ids
     """
 
     bytes_read: int
     cpu_seconds: float
     peak_bytes: int
+    processes: Mapping[int, Process] = field(default_factory=dict, compare=False)
 
     def since(self, earlier: Usage) -> Usage:
-        """What was used between two readings; the peak stays the later one's."""
-        return Usage(self.bytes_read - earlier.bytes_read, self.cpu_seconds - earlier.cpu_seconds, self.peak_bytes)
+        """What was used between two readings; the peak stays the later one's.
+
+        What a process has used counts with its parent once that has waited for it, and with nobody if the parent
+        ignores its end, as Spark's daemon of Python workers does: then only what it used between the readings is lost.
+        """
+        lost = [each for each in earlier.processes.items() if self._has_lost(*each, earlier.processes)]
+        return Usage(
+            self.bytes_read - earlier.bytes_read + sum(each.bytes_read for _, each in lost),
+            self.cpu_seconds - earlier.cpu_seconds + sum(each.cpu_seconds for _, each in lost),
+            self.peak_bytes,
+        )
+
+    def _has_lost(self, process: int, found: Process, earlier: Mapping[int, Process]) -> bool:
+        parent = earlier.get(found.parent)
+        return process not in self.processes and parent is not None and parent.ignores_children
 
 
 def usage(root: int) -> Usage:
-    """A reading. What a process used that has ended counts with the one that waited for it."""
-    found = below(root)
-    return Usage(sum(map(bytes_read, found)), sum(map(_cpu_seconds, found)), sum(map(_peak, found)))
+    """A reading."""
+    while True:
+        processes = {process: each for process in below(root) if (each := _process(process)) is not None}
+        peak = sum(map(_peak, processes))
+        # Of one that has ended on the way, or begun, a part may stand with its parent and a part be missing.
+        if processes.keys() == set(below(root)):
+            found = processes.values()
+            return Usage(
+                sum(each.bytes_read for each in found), sum(each.cpu_seconds for each in found), peak, processes
+            )
 
 
 def reset_peaks(root: int) -> bool:
@@ -72,9 +107,17 @@ def bytes_read(process: int) -> int:
     return 0
 
 
-def _cpu_seconds(process: int) -> float:
+def _process(process: int) -> Process | None:
     fields = _stat(process)
-    return sum(map(int, fields[_TIMES])) / _TICKS_PER_SECOND if fields else 0.0
+    if not fields:
+        return None
+    ignored = next((line.split()[1] for line in _lines(process, "status") if line.startswith("SigIgn:")), "0")
+    return Process(
+        int(fields[_PARENT]),
+        bytes_read(process),
+        sum(map(int, fields[_TIMES])) / _TICKS_PER_SECOND,
+        bool(int(ignored, 16) & _CHILD_HAS_ENDED),
+    )
 
 
 def _peak(process: int) -> int:

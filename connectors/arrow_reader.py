@@ -358,7 +358,10 @@ def _matching_numbers(rows: RowSet, numbers: npt.NDArray[np.signedinteger[Any]],
     if not array.null_count:
         return found
     valid = np.asarray(array.is_valid().to_numpy(zero_copy_only=False), bool)
-    return found | ~valid if rows.null else np.logical_and(found, valid, out=found)
+    found &= valid
+    if rows.null:
+        found |= ~valid
+    return found
 
 
 def as_type(array: pa.Array, type_: pa.DataType) -> pa.Array:

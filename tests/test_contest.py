@@ -85,6 +85,40 @@ def test_cpu_seconds_are_those_of_the_whole_tree(where):
     assert 0.3 < used_by(code).cpu_seconds < 2
 
 
+# A parent that ignores ends of children, as Spark's daemon does, and one that waits for its child.
+PARENT = """
+import signal, subprocess, sys
+if {ignores}:
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+read = "import pathlib, sys; pathlib.Path({file!r}).read_bytes(); print('read', flush=True); sys.stdin.readline()"
+child = subprocess.Popen([sys.executable, "-S", "-c", read], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+child.stdout.readline()
+print("ready", flush=True)
+sys.stdin.readline()
+child.stdin.close()
+child.wait()
+"""
+
+
+@needs_account
+@pytest.mark.parametrize("ignores", [True, False])
+def test_what_a_child_had_read_before_it_ended_is_neither_taken_back_nor_counted_twice(tmp_path, ignores):
+    file = tmp_path / "known"
+    file.write_bytes(bytes(5 * MIB))
+    with process(PARENT.format(ignores=ignores, file=str(file))) as found:
+        found.stdin.write("go\n")
+        found.stdin.flush()
+        assert "ready\n" == found.stdout.readline()
+        before = process_tree.usage(found.pid)
+        found.stdin.write("go\n")
+        found.stdin.flush()
+        assert "done\n" == found.stdout.readline()
+        used = process_tree.usage(found.pid).since(before)
+    assert 5 * MIB < before.bytes_read
+    assert 0 <= used.bytes_read < MIB
+    assert 0 <= used.cpu_seconds
+
+
 @needs_account
 def test_a_peak_is_seen_after_its_memory_was_given_back_and_begins_anew():
     with process(f"len(bytearray(b'1') * {64 * MIB})") as found:
