@@ -8,7 +8,7 @@ import tempfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +108,7 @@ class Contest:
             before = usage(worker.process)
             seconds = worker.answer(contender, query.text)
             used = usage(worker.process).since(before)
+            used = replace(used, bytes_read=used.bytes_read - worker.exchanged())
             answer = worker.rows()
         except WorkerFailed as error:
             return Failed(str(error))

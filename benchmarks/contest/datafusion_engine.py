@@ -59,6 +59,10 @@ class DatafusionEngine:
         columns = [column.to_pylist() for column in found.columns]
         return Answer(tuple(map(_type, found.schema.types)), tuple(zip(*columns, strict=True)))
 
+    def exchanged(self) -> int:
+        """It is one process."""
+        return 0
+
     def _refusal(self, query: str) -> Unsupported | None:
         """Why it cannot plan a query, if it cannot."""
         try:

@@ -34,6 +34,10 @@ class DuckdbEngine:
         """All rows."""
         return by_duckdb(self._connection, query)
 
+    def exchanged(self) -> int:
+        """It is one process."""
+        return 0
+
 
 def _arguments(table: Table) -> str:
     files = ", ".join("'" + each.replace("'", "''") + "'" for each in table.files)

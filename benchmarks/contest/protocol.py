@@ -3,6 +3,7 @@
 - `{"ask": "tables", "tables": [...]}`: know these tables by their names, and no others
 - `{"ask": "answer", "contender": "stock", "query": "SELECT ..."}`: `{"seconds": 1.5}`; the rows are kept
 - `{"ask": "rows"}`: types and rows of the last answer; apart, so that telling them is not measured
+- `{"ask": "exchanged"}`: bytes of the last answer that the engine's own processes have read from each other
 - what could not be done: `{"failed": "..."}`, or `{"unsupported": "..."}` of a query that an engine cannot plan
 """
 
@@ -37,6 +38,9 @@ class Engine(Protocol):
     def answer(self, contender: str, query: str) -> Answer:
         """All rows; raises `Unsupported` where it knows no way to run the query."""
 
+    def exchanged(self) -> int:
+        """Bytes that its processes have read from each other, instead of from files, for the last answer."""
+
 
 def serve(make: Callable[[], Engine]) -> None:
     """Answers what is asked on standard input until that ends; whatever else is printed goes to standard error."""
@@ -62,6 +66,8 @@ def converse(engine: Engine, asked: TextIO, answers: TextIO) -> None:
                     said = {"seconds": time.perf_counter() - began}
                 case "rows":
                     said = to_json(last)
+                case "exchanged":
+                    said = {"bytes": engine.exchanged()}
                 case other:
                     said = {"failed": f"there is no question {other!r}"}
         except Unsupported as error:

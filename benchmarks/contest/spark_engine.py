@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from benchmarks.contest.place import Table
@@ -15,6 +17,7 @@ from benchmarks.contest.protocol import serve
 from benchmarks.tpcds_bytes import RIVAL
 from benchmarks.tpcds_workload import QUOTED, Answer, by_spark
 from connectors.session import spark_session
+from connectors.status_store import finished_executions, last_execution, sql_store
 from pruning import prune
 
 # Vectored reads and buffers are Spark's own, since the system counts what they read.
@@ -28,6 +31,10 @@ CONF: Mapping[str, str] = MappingProxyType(
     }
 )
 
+_RETURNED = "data returned from Python workers"
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+_SIZE = re.compile(rf"([\d.,]+) ({'|'.join(_UNITS)})\b")
+
 
 class SparkEngine:
     """Answers each query from a DataFrame of its own, so planning counts for both."""
@@ -36,6 +43,7 @@ class SparkEngine:
         warehouse = Path(tempfile.gettempdir(), "scanprune-contest-warehouse").as_uri()
         self._spark = spark_session("scanprune contest", conf={**CONF, "spark.sql.warehouse.dir": warehouse, **conf})
         self._names: list[str] = []
+        self._before = -1
 
     def tables(self, tables: Sequence[Table]) -> None:
         """Views; `ValueError` if Spark would read other files than the others do."""
@@ -50,8 +58,39 @@ class SparkEngine:
 
     def answer(self, contender: str, query: str) -> Answer:
         """All rows, by `prune()` or without it."""
+        self._before = last_execution(self._spark)
         df = self._spark.sql(query)
         return by_spark(prune(df) if contender == "pruned" else df)
+
+    def exchanged(self) -> int:
+        """What Java got from Python workers, which the system counts as read by it, as near as Spark tells it."""
+        store = sql_store(self._spark)
+        executions = [int(each.executionId()) for each in finished_executions(self._spark, self._before)]
+        return sum(_returned(store, each) for each in executions)
+
+
+def _returned(store: Any, execution: int) -> int:
+    nodes = store.planGraph(execution).allNodes()
+    metrics = [node.metrics() for node in (nodes.apply(at) for at in range(nodes.size()))]
+    every = [each.apply(at) for each in metrics for at in range(each.size())]
+    values = store.executionMetrics(execution)
+    # A plan that is used twice stands there twice, with the same counters.
+    counters = {int(each.accumulatorId()) for each in every if str(each.name()) == _RETURNED}
+    return sum(size_of(str(values.apply(each))) for each in counters if values.contains(each))
+
+
+def size_of(told: str) -> int:
+    r"""Bytes of a size as Spark tells it, the first one where there are several.
+
+    >>> size_of("total (min, med, max (stageId: taskId))\n7.6 MiB (3.8 MiB, 3.8 MiB, 3.8 MiB (stage 0.0: task 0))")
+    7969177
+    >>> size_of("0.0 B")
+    0
+    """
+    found = _SIZE.search(told)
+    if found is None:
+        raise ValueError(f"Cannot read {told!r}: expected a size such as '7.6 MiB'")
+    return int(float(found[1].replace(",", "")) * 1024 ** _UNITS.index(found[2]))
 
 
 def _path(file: str) -> str:

@@ -67,6 +67,10 @@ class Worker:
         """Lets it run a query; the seconds that it took."""
         return float(self._ask({"ask": "answer", "contender": contender, "query": query}, self._seconds)["seconds"])
 
+    def exchanged(self) -> int:
+        """Bytes that the engine's processes have read from each other for the last query."""
+        return int(self._ask({"ask": "exchanged"}, self._patience)["bytes"])
+
     def rows(self) -> Answer:
         """What the last query gave."""
         return of_json(self._ask({"ask": "rows"}, self._patience))
