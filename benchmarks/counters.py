@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pyspark import SparkContext
@@ -35,20 +34,12 @@ class Stretch:
         """What was read so far, by all executions and all their tasks."""
         seen = _bytes_read()
         executions = status_store.finished_executions(self._spark, self._after)
-        # A stage is listed under an execution and under the one that this is a part of.
-        stages = {int(stage) for each in executions for stage in _ids(each.stages())}
-        inputs = [status_store.stage_input(self._spark, stage) for stage in stages]
+        inputs = [status_store.stage_input(self._spark, stage) for stage in status_store.stages_of(executions)]
         # What never ran read nothing.
         counted = sum(each[0] for each in inputs if each is not None)
         if seen is None or self._before is None:
             return Bytes(counted, None)
         return Bytes(counted, sum(size - self._before.get(process, 0) for process, size in seen.items()))
-
-
-def _ids(scala_set: object) -> Iterator[int]:
-    iterator = scala_set.iterator()  # type: ignore[attr-defined]
-    while iterator.hasNext():
-        yield iterator.next()
 
 
 def _bytes_read() -> dict[int, int] | None:

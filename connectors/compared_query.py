@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from rich.text import Text
 
 from connectors.scan_bytes import counts_bytes
 from connectors.spark_files import frame_of
-from connectors.status_store import finished_executions, last_execution, stage_input
+from connectors.status_store import finished_executions, last_execution, stage_input, stages_of
 from pruning import prune, report
 from pruning.blocks import plain, size
 from pruning.prune_report import PruneReport
@@ -134,15 +134,9 @@ def _bytes_read(spark: SparkSession, after: int) -> int | None:
     """Input bytes of all executions behind the one called `after`."""
     if not counts_bytes(spark):
         return None
-    stages = {stage for each in finished_executions(spark, after) for stage in _stages(each)}
+    stages = stages_of(finished_executions(spark, after))
     # What never ran read nothing.
     return sum(read[0] for stage in stages if (read := stage_input(spark, stage)) is not None)
-
-
-def _stages(execution: Any) -> Iterator[int]:
-    stages = execution.stages().iterator()
-    while stages.hasNext():
-        yield int(stages.next())
 
 
 def same_rows(first: Sequence[Row], second: Sequence[Row]) -> bool:

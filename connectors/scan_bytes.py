@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from connectors.status_store import jvm_context, stage_input
+from connectors.status_store import jvm_context, stage_input, stages_of
 
 _VECTORED_CONF = "parquet.hadoop.vectored.io.enabled"
 _VECTORED_NOTE = (
@@ -37,9 +37,7 @@ def bytes_scanned(spark: SparkSession, execution: Any, scans: Sequence[FileScan]
     """Input bytes of the stages that took in just the own scans' rows; a stage of several scans takes in more."""
     if not counts_bytes(spark):
         return None, _VECTORED_NOTE
-    stages, inputs = execution.stages().iterator(), []
-    while stages.hasNext():
-        inputs.append(stage_input(spark, int(stages.next())))
+    inputs = [stage_input(spark, stage) for stage in stages_of([execution])]
     read = [each for each in inputs if each is not None and each[0] > 0]
     size = _own_bytes(read, [scan for scan in scans if scan.files], is_whole=None not in inputs)
     return size, "" if size is not None else _SHARED_NOTE

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import takewhile
 from typing import Any
@@ -52,13 +52,29 @@ def last_execution(spark: SparkSession) -> int:
     return next((int(each.executionId()) for each in _executions_from_last(spark)), -1)
 
 
-def stage_input(spark: SparkSession, stage: int) -> tuple[int, int] | None:
-    """Input bytes and records of the tasks of a stage; None where it never ran, or so long ago that Spark forgot it."""
+def stages_of(executions: Iterable[Any]) -> set[int]:
+    """The stages of executions; one is listed under its execution and under the one that this is a part of."""
+    return {stage for each in executions for stage in _stages(each)}
+
+
+def stage_attempt(spark: SparkSession, stage: int) -> Any:
+    """Spark's record of a stage as it last ran; None where it never did, or so long ago that Spark forgot it."""
     try:
-        attempt = jvm_context(spark).statusStore().lastStageAttempt(stage)
+        return jvm_context(spark).statusStore().lastStageAttempt(stage)
     except Py4JJavaError:
         return None
-    return int(attempt.inputBytes()), int(attempt.inputRecords())
+
+
+def stage_input(spark: SparkSession, stage: int) -> tuple[int, int] | None:
+    """Input bytes and records of the tasks of a stage; None as `stage_attempt()` says."""
+    attempt = stage_attempt(spark, stage)
+    return None if attempt is None else (int(attempt.inputBytes()), int(attempt.inputRecords()))
+
+
+def _stages(execution: Any) -> Iterator[int]:
+    stages = execution.stages().iterator()
+    while stages.hasNext():
+        yield int(stages.next())
 
 
 def _failed(execution: Any) -> bool:

@@ -12,12 +12,14 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from pyspark.sql import SparkSession
+
 from benchmarks.contest.place import Table
 from benchmarks.contest.protocol import serve
 from benchmarks.tpcds_bytes import RIVAL
 from benchmarks.tpcds_workload import QUOTED, Answer, by_spark
 from connectors.session import spark_session
-from connectors.status_store import finished_executions, last_execution, sql_store
+from connectors.status_store import finished_executions, last_execution, sql_store, stage_attempt, stage_ids
 from pruning import prune
 
 # Vectored reads and buffers are Spark's own, since the system counts what they read.
@@ -63,10 +65,18 @@ class SparkEngine:
         return by_spark(prune(df) if contender == "pruned" else df)
 
     def exchanged(self) -> int:
-        """What Java got from Python workers, which the system counts as read by it, as near as Spark tells it."""
-        store = sql_store(self._spark)
-        executions = [int(each.executionId()) for each in finished_executions(self._spark, self._before)]
-        return sum(_returned(store, each) for each in executions)
+        """What tasks read of shuffle files, and Java from Python workers (of this Spark tells three digits or so)."""
+        store, executions = sql_store(self._spark), finished_executions(self._spark, self._before)
+        return _shuffled(self._spark, executions) + sum(
+            _returned(store, int(each.executionId())) for each in executions
+        )
+
+
+def _shuffled(spark: SparkSession, executions: Sequence[Any]) -> int:
+    # A stage is listed under an execution and under the one that this is a part of.
+    stages = {stage for each in executions for stage in stage_ids(each)}
+    attempts = [stage_attempt(spark, each) for each in stages]
+    return sum(int(each.shuffleReadBytes()) for each in attempts if each is not None)
 
 
 def _returned(store: Any, execution: int) -> int:
