@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
+from urllib.parse import urlsplit
 
 from pyarrow import fs
 
@@ -46,6 +47,27 @@ class Access:
     secret_key: str
     bucket: str = BUCKET
     region: str = REGION
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The variables by which programs find Amazon's store, and this one; as `of_environment()` reads it."""
+        return {
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_ACCESS_KEY_ID": self.access_key,
+            "AWS_SECRET_ACCESS_KEY": self.secret_key,
+            "AWS_REGION": self.region,
+        }
+
+    @staticmethod
+    def of_environment() -> Access:
+        """The store that this process was told of."""
+        told = ("AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+        return Access(*(os.environ[name] for name in told), region=os.environ["AWS_REGION"])
+
+    @property
+    def host(self) -> str:
+        """Its name and port."""
+        return urlsplit(self.endpoint).netloc
 
     def filesystem(self) -> fs.S3FileSystem:
         """The store as pyarrow reads and writes it; paths begin with the bucket."""
