@@ -223,7 +223,7 @@ PARTS = (
         "Queries of TPC-DS: pruned Spark, stock Spark, DuckDB, DataFusion",
         _contest,
         (
-            *("layout", "query", "contender", "bytes", "read_to_stock", "seconds", "seconds_to_stock"),
+            *("layout", "query", "contender", "bytes", "requests", "read_to_stock", "seconds", "seconds_to_stock"),
             *("cpu_seconds", "rows_equal", "failed"),
         ),
     ),

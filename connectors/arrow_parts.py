@@ -8,12 +8,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql.types import DataType
 
-from connectors.arrow_reader import FilePart, opened
+from connectors.arrow_files import FilePart
 from connectors.arrow_types import arrow_type, becomes, is_readable
 from connectors.footer_parse import Footer
 from connectors.footer_schema import LeafType
+from connectors.s3_access import bucket_of
 from connectors.storage import TRAILER, local_path
 from connectors.stored_files import StoredFile
 from pruning.byte_strings import IntArray
@@ -39,15 +41,21 @@ class _Piece:
 
 
 def elsewhere(files: Containers, kept: BoolArray) -> Reason | None:
-    """Why a table is not read by pyarrow one of whose kept files does not lie on this machine."""
+    """Why a table is not read by pyarrow one of whose kept files lies neither on this machine nor in an S3 store."""
     if not files.is_listed:
         return None
     names = (files.names[at] for at in np.flatnonzero(kept).tolist())
-    return next((_is_elsewhere(each) for each in names if local_path(each) is None), None)
+    return next((_is_elsewhere(each) for each in names if _path(each) is None), None)
+
+
+def _path(uri: str) -> str | None:
+    """What a file is called where it is read; None where pyarrow does not."""
+    path = local_path(uri)
+    return str(path) if path is not None else uri if bucket_of(uri) else None
 
 
 def _is_elsewhere(uri: str) -> Reason:
-    return Reason(ReasonCode.NOT_READ_BY_ARROW, uri, "it is no file of this machine")
+    return Reason(ReasonCode.NOT_READ_BY_ARROW, uri, "it is no file of this machine or of an S3 store")
 
 
 def file_part(
@@ -58,7 +66,7 @@ def file_part(
     `others_are_gregorian` says that Spark rebases nothing in files that name no version of it.
     """
     is_gregorian = file.footer.is_gregorian or (others_are_gregorian and not file.footer.names_spark)
-    path = local_path(file.uri)
+    path = _path(file.uri)
     if path is None:
         return _is_elsewhere(file.uri)
     leaves: list[int | None] = []
@@ -74,7 +82,7 @@ def file_part(
             )
         leaves.append(place.leaf)
     part = FilePart(
-        str(path),
+        path,
         tuple(groups),
         tuple(leaves),
         file.constants,
@@ -95,7 +103,7 @@ def _refusal(part: FilePart, footer: Footer, columns: Mapping[str, DataType]) ->
     tops = [node.leaf for node in footer.schema.tops]
     groups = list(part.row_groups)
     try:
-        with opened(part) as file:
+        with _described(part, footer) as file:
             schema, metadata = file.schema_arrow, file.metadata
             for (name, type_), leaf in zip(columns.items(), part.leaves, strict=True):
                 if leaf is None:
@@ -113,6 +121,12 @@ def _refusal(part: FilePart, footer: Footer, columns: Mapping[str, DataType]) ->
     except (pa.ArrowException, OSError, ValueError, IndexError) as error:
         return Reason(ReasonCode.NOT_READ_BY_ARROW, part.path, f"{type(error).__name__} in its footer")
     return None
+
+
+def _described(part: FilePart, footer: Footer) -> pq.ParquetFile:
+    """The file; of one in a store just the footer, which is one of a file without rows."""
+    data = pa.BufferReader(_whole_footer(footer.data))
+    return pq.ParquetFile(data) if bucket_of(part.path) else pq.ParquetFile(part.path, metadata=pq.read_metadata(data))
 
 
 def _whole_footer(data: bytes) -> bytes:

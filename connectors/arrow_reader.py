@@ -5,9 +5,8 @@ Imports nothing but the core and Arrow. Types are those that `arrow_types.py` ha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from connectors.arrow_files import FilePart, OpenFile, Range, open_file
 from connectors.arrow_values import as_stored, coded
+from connectors.s3_access import S3Access
 from pruning.intervals import BoolArray
 from pruning.row_set import RowSet
 from pruning.value_type import ValueType
@@ -28,7 +29,6 @@ _FIRST_ROWS, _GROWTH = 1 << 10, 4
 _MOST_KEPT_BYTES = 64 << 20
 # A test that lets nearly everything pass costs more than it saves; so many rows say that it does.
 _USELESS, _ENOUGH_ROWS = 0.95, 100_000
-_NANOSECONDS_PER_MILLISECOND = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,30 +48,11 @@ class KeyTest:
     rows: RowSet
 
 
-@dataclass(frozen=True, slots=True)
-class FilePart:
-    """Row groups of one file.
-
-    - `leaves`: for each column of the result the leaf of the file that holds it, None where it has none
-    - `constants`: for each column without a leaf the value of all its rows
-    - `size`, `modified`: bytes and milliseconds since 1970 as they were listed; None where they say nothing
-    - `footer`: the file's footer, which is then not read again; None to read it
-    """
-
-    path: str
-    row_groups: tuple[int, ...]
-    leaves: tuple[int | None, ...]
-    constants: tuple[pa.Scalar | None, ...]
-    size: int | None = None
-    modified: int | None = None
-    footer: bytes | None = None
-
-
 @dataclass(slots=True)
 class Counts:
     """What was read.
 
-    - `bytes`: compressed bytes of column chunks, and of the footers that were not given
+    - `bytes`: compressed bytes of column chunks, and of the footers that were not given; of a store what it sent
     - `rows`: those of the `row_groups`, whether or not a key was found in each; `row_groups_used` are those in which
     - `rows_passed`: those that have a key in every column
     """
@@ -118,10 +99,13 @@ class ArrowReader:
     Memory: the keys of all tests; of one row group some bytes a row, up to 64 MiB of decoded key columns, and the
     chunks, as they are stored, of the columns that are read together (one key column, or all others); and a few
     batches. One has at first 1,024 rows, then as many as are 16 MiB if they are as large as those of the batch before.
+
+    `stores` are the buckets in which parts lie.
     """
 
     columns: Sequence[ReadColumn]
     tests: Sequence[KeyTest]
+    stores: Mapping[str, S3Access] = field(default_factory=dict)
     counts: Counts = field(default_factory=Counts)
     _watched: list[_Watched] = field(default_factory=list)
 
@@ -136,10 +120,14 @@ class ArrowReader:
     def read(self, part: FilePart) -> Iterator[pa.RecordBatch]:
         """The rows of one file part, in its order; `OSError` where the file is another than was listed."""
         self.counts.files.add(part.path)
-        with _listed(part) as file:
-            self.counts.bytes += 0 if part.footer is not None else file.metadata.serialized_size
-            groups = (_Group(file, at, part, self.columns, self.counts) for at in part.row_groups)
-            yield from _gathered(batch for group in groups for batch in self._read_group(group))
+        with open_file(part, self.stores) as file:
+            try:
+                groups = (_Group(file, at, part, self.columns, self.counts) for at in part.row_groups)
+                yield from _gathered(batch for group in groups for batch in self._read_group(group))
+                # Row groups without a row for any key may be those of another file, too.
+                file.check()
+            finally:
+                self.counts.bytes += file.read_besides()
 
     def _read_group(self, group: _Group) -> Iterator[pa.RecordBatch]:
         self.counts.row_groups += 1
@@ -157,6 +145,7 @@ class ArrowReader:
         self.counts.row_groups_used += 1
         left = group.rows if passing is None else int(np.flatnonzero(passing)[-1]) + 1
         for begin, arrays in group.batches():
+            group.file.check()
             batch = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
             end = begin + len(batch)
             if passing is not None:
@@ -166,29 +155,6 @@ class ArrowReader:
                 yield batch
             if end >= left:
                 return
-
-
-def opened(part: FilePart) -> pq.ParquetFile:
-    """The file, or of one whose footer is given just that, as the scan reads it."""
-    metadata = None if part.footer is None else pq.read_metadata(pa.BufferReader(part.footer))
-    return pq.ParquetFile(part.path, metadata=metadata, pre_buffer=False)
-
-
-def _listed(part: FilePart) -> pq.ParquetFile:
-    """The file of which all was decided: another one in its place, and none, are an error and no smaller answer."""
-    try:
-        file = opened(part)
-        found = Path(part.path).stat()
-    except FileNotFoundError as error:
-        msg = f"Cannot read {part.path!r}: it does not exist; open the table and prune again"
-        raise OSError(msg) from error
-    is_same = part.size in {None, found.st_size}
-    is_same &= part.modified in {None, found.st_mtime_ns // _NANOSECONDS_PER_MILLISECOND}
-    if not is_same:
-        file.close(force=True)
-        msg = f"Cannot read {part.path!r}: it was replaced since the query was pruned; open the table and prune again"
-        raise OSError(msg)
-    return file
 
 
 @dataclass(slots=True)
@@ -211,7 +177,7 @@ class _Pace:
 class _Group:
     """One row group, of which each column is read when it is asked for; keys that are too large to keep once more."""
 
-    file: pq.ParquetFile
+    file: OpenFile
     at: int
     part: FilePart
     columns: Sequence[ReadColumn]
@@ -220,7 +186,7 @@ class _Group:
 
     @property
     def rows(self) -> int:
-        return int(self.file.metadata.row_group(self.at).num_rows)
+        return int(self._metadata.num_rows)
 
     def values(self, index: int) -> Iterator[pa.Array]:
         """A column of all rows in pieces, or the one value that all its rows have."""
@@ -228,7 +194,6 @@ class _Group:
         if leaf is None:
             yield self._constant(index, 1)
             return
-        self._count(leaf)
         pace, kept, found = self._pace([leaf]), list[pa.Array](), 0
         left = _MOST_KEPT_BYTES - sum(each.nbytes for each in self._read.values())
         for (decoded,), rows in self._decoded([leaf], pace):
@@ -249,8 +214,6 @@ class _Group:
         """All columns of all rows, as many at a time as are few bytes, and the number of the first row of each."""
         leaves = enumerate(self.part.leaves)
         left = {index: leaf for index, leaf in leaves if leaf is not None and index not in self._read}
-        for leaf in left.values():
-            self._count(leaf)
         # In the order of the file, as they are read.
         order = sorted(left, key=left.__getitem__)
         chosen = [left[index] for index in order]
@@ -273,15 +236,15 @@ class _Group:
                 yield [], rows
                 begin += rows
             return
-        reader = self.file.reader
+        self.counts.bytes += self.file.fetch([self._range(leaf) for leaf in leaves])
+        reader = self.file.parquet.reader
         for each in reader.iter_batches(pace.rows, [self.at], column_indices=list(leaves), use_threads=False):
             yield each.columns, len(each)
             # Before each batch it looks up how large that shall be.
             reader.set_batch_size(pace.rows)
 
     def _pace(self, leaves: Sequence[int]) -> _Pace:
-        group = self.file.metadata.row_group(self.at)
-        size = sum(int(group.column(leaf).total_uncompressed_size) for leaf in leaves)
+        size = sum(int(self._metadata.column(leaf).total_uncompressed_size) for leaf in leaves)
         return _Pace.of(self.rows, size + sum(each.nbytes for each in self._read.values()))
 
     def _slice(self, index: int, decoded: dict[int, pa.Array], begin: int, rows: int) -> pa.Array:
@@ -298,8 +261,16 @@ class _Group:
     def _other_count(self, found: int) -> ValueError:
         return ValueError(f"Cannot read {self.part.path!r}: row group {self.at} has {self.rows} rows, a column {found}")
 
-    def _count(self, leaf: int) -> None:
-        self.counts.bytes += self.file.metadata.row_group(self.at).column(leaf).total_compressed_size
+    @property
+    def _metadata(self) -> pq.RowGroupMetaData:
+        return self.file.parquet.metadata.row_group(self.at)
+
+    def _range(self, leaf: int) -> Range:
+        """Where a chunk lies."""
+        chunk = self._metadata.column(leaf)
+        begin, first = int(chunk.data_page_offset), chunk.dictionary_page_offset
+        # Some writers say 0 where there is none.
+        return (int(first) if first and first < begin else begin), int(chunk.total_compressed_size)
 
 
 def _passing(test: KeyTest, group: _Group) -> BoolArray:

@@ -14,14 +14,17 @@ from pyspark.sql.types import StructType
 
 from connectors.abilities import skipping_switched_off
 from connectors.arrow_counts import ScanCounter
+from connectors.arrow_files import FilePart, open_file
 from connectors.arrow_parts import chunk_bytes, dealt, elsewhere, file_part
-from connectors.arrow_reader import ArrowReader, FilePart, KeyTest, ReadColumn
+from connectors.arrow_reader import ArrowReader, KeyTest, ReadColumn
 from connectors.arrow_types import arrow_type
 from connectors.arrow_workers import worker_problem
 from connectors.base import Table
 from connectors.columns import Column
 from connectors.decide import Decided
 from connectors.published import Published
+from connectors.s3_access import S3Access, bucket_of
+from connectors.s3_buckets import s3_buckets
 from connectors.static_scan import StaticScan
 from connectors.storage import has_jvm
 from connectors.stored_files import StoredFile
@@ -44,6 +47,10 @@ _BYTES_OF_NO_COLUMN = 8
 _REBASE_CONF = "spark.sql.parquet.datetimeRebaseModeInRead"
 # The same as options of one read, which go before the session's.
 _OPTIONS = ("ignorecorruptfiles", "ignoremissingfiles", "datetimerebasemode")
+# By these a read has settings of file systems of its own.
+_FILE_SYSTEM_OPTIONS = "fs."
+# Requests after which a store that does not answer is left to Spark.
+_ATTEMPTS = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,6 +108,9 @@ def arrow_scan(  # noqa: PLR0913, PLR0917 - a table, its keys, and how to read i
     tasks = _tasks(spark, table, plan, groups, columns)
     if isinstance(tasks, Reason):
         return tasks
+    stores = _stores(spark, tasks)
+    if isinstance(stores, Reason):
+        return stores
     if (problem := worker_problem(spark, options.build_timeout_seconds)) is not None:
         return problem
     places = {column.name: at for at, column in enumerate(columns)}
@@ -109,7 +119,7 @@ def arrow_scan(  # noqa: PLR0913, PLR0917 - a table, its keys, and how to read i
     ids = task_ids(spark, len(tasks), _rows_for_spark(whole, decided.files, static))
     schema = StructType([table.schema[column.path[0]] for column in columns])
     work = Published.of(spark, Work(tasks, reads, tests))
-    rows = ids.mapInArrow(_task(work, counter), schema)
+    rows = ids.mapInArrow(_task(work, stores, counter), schema)
     if table.version is None:
         # Tells Spark which files are read, though no row comes from there: it refuses to overwrite these.
         rows = rows.unionAll(whole.where("false").select(*(F.expr(column.sql) for column in columns)))
@@ -129,7 +139,8 @@ def _setting(whole: DataFrame) -> str | None:
     found = [name for name in _IGNORING if str(conf.get(name, "false")).lower() == "true"]
     leaves: Any = whole._jdf.queryExecution().analyzed().collectLeaves()  # noqa: SLF001 - no other door
     options = str(leaves.head().relation().options().keys().mkString(" ")).lower().split()
-    return next(iter([*found, *(option for option in _OPTIONS if option in options)]), None)
+    own = [each for each in options if each in _OPTIONS or each.startswith(_FILE_SYSTEM_OPTIONS)]
+    return next(iter([*found, *own]), None)
 
 
 def _read_columns(columns: Sequence[Column], domains: Mapping[str, Domain]) -> list[ReadColumn] | Reason:
@@ -187,10 +198,34 @@ def _wanted(plan: ScanPlan, groups: Containers, index: int, file: StoredFile) ->
     return found
 
 
-def _task(published: Published[Work], counter: ScanCounter) -> Task:
+def _stores(spark: SparkSession, tasks: Sequence[Sequence[FilePart]]) -> dict[str, S3Access] | Reason:
+    """How workers reach the buckets of the files; a `Reason` where settings are not understood, or one is not reached.
+
+    One file of each is opened here: certificates and names may be others for pyarrow than for Java, whatever the
+    settings say, and once the query runs it is too late to stand aside.
+    """
+    some = {bucket: part for task in tasks for part in task if (bucket := bucket_of(part.path))}
+    stores = s3_buckets(spark, [part.path for part in some.values()])
+    if isinstance(stores, Reason):
+        return stores
+    found = (_unopened(bucket, part, stores) for bucket, part in some.items())
+    return next((each for each in found if each is not None), stores)
+
+
+def _unopened(bucket: str, part: FilePart, stores: Mapping[str, S3Access]) -> Reason | None:
+    try:
+        with open_file(part, stores, _ATTEMPTS):
+            return None
+    except (OSError, ImportError, pa.ArrowException) as error:
+        return Reason(ReasonCode.NOT_READ_BY_ARROW, f"s3a://{bucket}", " ".join(str(error).split())[:300])
+
+
+def _task(published: Published[Work], stores: Mapping[str, S3Access], counter: ScanCounter) -> Task:
+    # The keys of stores go with the function, from memory to memory as Spark sends them for its own scans: what is
+    # published may lie in a file.
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         work = published.value
-        reader, done = ArrowReader(work.columns, work.tests), set[int]()
+        reader, done = ArrowReader(work.columns, work.tests, stores), set[int]()
         try:
             for batch in batches:
                 for number in batch.column(0).to_pylist():

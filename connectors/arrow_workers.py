@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -36,9 +37,9 @@ def _refusal(detail: str) -> Reason:
 
 def _other_versions(spark: SparkSession) -> str:
     count = spark.sparkContext.defaultParallelism
-    found = spark.range(0, count, 1, count).mapInArrow(versions, "version string").collect()
-    others = sorted({row.version for row in found} - {pa.__version__})
-    return f"they have pyarrow {', '.join(others)}, and the driver {pa.__version__}" if others else ""
+    found, own = spark.range(0, count, 1, count).mapInArrow(versions, "version string").collect(), _version()
+    others = sorted({row.version for row in found} - {own})
+    return f"they have pyarrow {', '.join(others)}, and the driver {own}" if others else ""
 
 
 def versions(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -46,4 +47,10 @@ def versions(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     import connectors.arrow_reader  # noqa: PLC0415, F401 - what a scan imports there
 
     for batch in batches:
-        yield pa.record_batch([pa.array([pa.__version__] * len(batch))], ["version"])
+        yield pa.record_batch([pa.array([_version()] * len(batch))], ["version"])
+
+
+def _version() -> str:
+    """That of pyarrow, and whether it was built without S3."""
+    has_s3 = importlib.util.find_spec("pyarrow._s3fs") is not None
+    return str(pa.__version__) if has_s3 else f"{pa.__version__} without S3"

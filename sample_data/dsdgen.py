@@ -6,20 +6,20 @@ process of its own, which can be ended at any time.
 
 from __future__ import annotations
 
+import importlib
 import signal
 import sys
 from pathlib import Path
 
 import duckdb
-import duckdb_extension_tpcds
 
 MEMORY_LIMIT = "1GB"
 
 
-def extension_file() -> Path:
-    """The extension that fits this DuckDB, as shipped by its Python package."""
-    package = Path(duckdb_extension_tpcds.__file__).parent
-    return package / "extensions" / f"v{duckdb.__version__}" / "tpcds.duckdb_extension"
+def extension_file(name: str = "tpcds") -> Path:
+    """An extension that fits this DuckDB, as shipped by its Python package; `ImportError` where that is not there."""
+    package = importlib.import_module(f"duckdb_extension_{name}")
+    return Path(package.__path__[0]) / "extensions" / f"v{duckdb.__version__}" / f"{name}.duckdb_extension"
 
 
 def load_tpcds(connection: duckdb.DuckDBPyConnection) -> None:

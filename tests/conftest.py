@@ -17,6 +17,8 @@ from tests.three_ways import ThreeWays, plain_duckdb, three_ways
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from benchmarks.object_store.store import ObjectStore
+
 hypothesis.settings.register_profile("ci", derandomize=True, deadline=None)
 hypothesis.settings.register_profile("fuzz", max_examples=20_000, deadline=None)
 hypothesis.settings.load_profile("ci")
@@ -101,3 +103,15 @@ def duck() -> Iterator[duckdb.DuckDBPyConnection]:
     """A DuckDB to compare with."""
     with plain_duckdb() as connection:
         yield connection
+
+
+@pytest.fixture(scope="session")
+def store() -> Iterator[ObjectStore]:
+    """An object store that tests share, each under keys of its own; skips where its server was not built."""
+    from benchmarks.object_store.gateway import gateway_problem  # noqa: PLC0415  most tests need none
+    from benchmarks.object_store.store import object_store  # noqa: PLC0415  the same
+
+    if problem := gateway_problem():
+        pytest.skip(problem)
+    with object_store() as found:
+        yield found

@@ -9,6 +9,7 @@ from datetime import date
 from decimal import Decimal
 
 from benchmarks.contest.protocol import Unsupported, serve
+from benchmarks.object_store.store import Access
 from benchmarks.tpcds_workload import Answer
 
 ROW = (1, Decimal("1.50"), date(2000, 1, 2), "é", None, 0.1)
@@ -25,6 +26,11 @@ class StandIn:
         match query.split():
             case ["sleep", seconds]:
                 time.sleep(float(seconds))
+            case ["fetch", *paths]:
+                store = Access.of_environment().filesystem()
+                for path in paths:
+                    with store.open_input_stream(path) as file:
+                        file.read()
             case ["end"]:
                 os._exit(3)
             case ["fail"]:

@@ -26,7 +26,9 @@ from benchmarks.contest.duckdb_engine import DuckdbEngine
 from benchmarks.contest.judge import TIES, judge
 from benchmarks.contest.place import Place
 from benchmarks.contest.ratios import with_ratios
+from benchmarks.contest.site import S3A, Site, site
 from benchmarks.contest.worker import Worker, WorkerFailed
+from benchmarks.object_store.shape import Shape
 from benchmarks.process_tree import Usage
 from benchmarks.resume import resumed
 from benchmarks.tpcds_answers import lenient_rule
@@ -234,6 +236,17 @@ def test_a_folder_without_files_is_refused(tmp_path):
         Place(str(tmp_path)).table("lake", "t", "delta")
 
 
+@pytest.fixture
+def remote(store, lake, tmp_path, monkeypatch):
+    """The same tables on an object store, which processes are told of."""
+    for name, value in store.access.environment.items():
+        monkeypatch.setenv(name, value)
+    key = tmp_path.name
+    store.upload(tmp_path / "lake", key)
+    place = Place(store.bucket, S3A, store.filesystem())
+    return [place.table(key, each.name, "parquet") for each in lake]
+
+
 QUESTION = "SELECT (SELECT count(*) FROM t) AS t, day, count(*) AS n FROM p GROUP BY day ORDER BY day NULLS LAST"
 
 
@@ -243,6 +256,18 @@ def test_engines_read_plain_and_partitioned_tables_alike(lake):
         for tables in (lake[:1], lake):
             engine.tables(tables)
         assert ((2, 1, 2), (2, None, 2)) == engine.answer("", QUESTION).rows
+
+
+def test_engines_read_an_object_store_as_they_read_files(store, remote):
+    pytest.importorskip("duckdb_extension_httpfs")
+    datafusion = pytest.importorskip("benchmarks.contest.datafusion_engine")
+    assert all(file.startswith(f"{S3A}{store.bucket}/") for each in remote for file in each.files)
+    for engine in (DuckdbEngine(), datafusion.DatafusionEngine()):
+        for tables in (remote[:1], remote):
+            engine.tables(tables)
+        store.reset()
+        assert ((2, 1, 2), (2, None, 2)) == engine.answer("", QUESTION).rows
+        assert store.counts().requests > 0
 
 
 def test_a_partition_column_that_files_hold_too_is_read_once(tmp_path):
@@ -332,6 +357,9 @@ def test_the_lenient_rule_forgives_last_digits_of_averages_alone(first, second, 
 # A contest.
 
 
+HERE = Site(Place(""))
+
+
 class RightIfAsked:
     def verdict(self, _query, contender, _answer, *, strict):
         return f"{contender} is wrong" if contender == "datafusion" else TIES if not strict else ""
@@ -339,7 +367,7 @@ class RightIfAsked:
 
 def test_each_contender_has_a_row_and_who_has_no_answer_says_why(stand_ins, lake):
     settings = Settings(1.0, ("delta",), (1,), runs=2)
-    known = Contest(settings, stand_ins, RightIfAsked(), {"delta": lake}, {})
+    known = Contest(settings, stand_ins, RightIfAsked(), {"delta": lake}, {}, HERE)
     rows = {row["contender"]: row for row in known.rows("delta", Query(1, "sleep 0.01"))}
     assert list(CONTENDERS) == list(rows)
     assert ["", "", TIES, "datafusion is wrong"] == [row["differs"] for row in rows.values()]
@@ -350,16 +378,45 @@ def test_each_contender_has_a_row_and_who_has_no_answer_says_why(stand_ins, lake
     assert {"unsupported: no such function"} == {row["failed"] for row in failed}
 
 
+def test_bytes_and_requests_on_an_object_store_are_those_it_served_to_each(store, lake, monkeypatch, tmp_path):
+    (tmp_path / "one" / "t").mkdir(parents=True)
+    (tmp_path / "one" / "t" / "file").write_bytes(bytes(1000))
+    store.upload(tmp_path / "one", tmp_path.name)
+    path = f"{store.bucket}/{tmp_path.name}/t/file"
+    there = Site(Place(store.bucket, S3A, store.filesystem()), store)
+    monkeypatch.setattr(pool, "ENGINES", dict.fromkeys(CONTENDERS, STAND_IN))
+    settings = Settings(1.0, ("delta",), (1,), contenders=("pruned", "stock"), runs=2, place="s3")
+    with pool.pool(tmp_path, 20.0, environment=there.environment) as workers:
+        known = Contest(settings, workers, RightIfAsked(), {"delta": lake}, {}, there)
+        rows = known.rows("delta", Query(1, f"fetch {path} {path}"))
+    # A HEAD and a GET for each.
+    assert [(2000, 4)] * 2 == [(each["bytes"], each["requests"]) for each in rows]
+    assert [("s3", 0.02, 1e8)] * 2 == [(each["place"], each["latency"], each["bytes_per_second"]) for each in rows]
+
+
+def test_what_was_measured_at_another_place_or_distance_is_another_contest():
+    near, far = (Settings(1.0, place="s3", shape=Shape(latency)) for latency in (0.0, 0.02))
+    assert 3 == len({each.name for each in (Settings(1.0), near, far)})
+    assert ["contest-sf1", "contest-s3-sf1"] == [each.results for each in (Settings(1.0), near)]
+
+
+def test_files_of_this_machine_are_read_where_they_are(tmp_path):
+    with site("local", tmp_path) as here:
+        here.bring(tmp_path / "nothing", "nothing")
+        here.reshape(Shape(1.0))
+        assert (None, (), {}, str(tmp_path)) == (here.reset(), here.conf, here.environment, here.place.root)
+
+
 def test_contenders_run_by_turns(stand_ins, lake, monkeypatch):
     asked = []
     monkeypatch.setattr(Contest, "_run", lambda *run: asked.append(run[-1]) or contest.Failed("no"))
     settings = Settings(1.0, contenders=("pruned", "stock"), runs=3)
-    Contest(settings, stand_ins, RightIfAsked(), {"delta": lake}, {}).rows("delta", Query(1, ""))
+    Contest(settings, stand_ins, RightIfAsked(), {"delta": lake}, {}, HERE).rows("delta", Query(1, ""))
     assert ["pruned", "stock"] == asked, "who failed once is not asked again"
-    run = contest.Run(1.0, Usage(1, 1.0, 1), 1, "")
+    run = contest.Run(1.0, Usage(1, 1.0, 1), None, 1, "")
     monkeypatch.setattr(Contest, "_run", lambda *of: asked.append(of[-1]) or run)
     asked.clear()
-    Contest(settings, stand_ins, RightIfAsked(), {"delta": lake}, {}).rows("delta", Query(1, ""))
+    Contest(settings, stand_ins, RightIfAsked(), {"delta": lake}, {}, HERE).rows("delta", Query(1, ""))
     assert ["pruned", "stock"] * 4 == asked
 
 
@@ -446,13 +503,29 @@ def test_a_query_names_the_tables_that_it_reads():
 
 
 def test_the_page_tells_ratios_wrong_rows_and_who_has_no_answer():
-    text = page.page({1.0: MEASURED})
+    text = page.page({"contest-sf1": MEASURED})
     assert "| delta | 2 | 0.50 | 0.50 | - | 1.00 | q5: 2.00 | differ: stock q5 |" in text
     assert "| q3 | datafusion | - | - | - | - | unsupported: a \\| b |" in text
     assert "| q5 | stock | 1.00 | 1.000 | 1.00 | 1 | 4 DIFFER |" in text
     assert "Growth" not in text
     assert "Both Sparks" not in text
-    assert "Both Sparks ran with `a=b`.\n" in page.page({1.0: [{**each, "conf": "a=b"} for each in MEASURED]})
+    assert "Both Sparks ran with `a=b`.\n" in page.page({"contest-sf1": [{**each, "conf": "a=b"} for each in MEASURED]})
+
+
+def test_the_page_tells_how_far_away_a_store_was_and_what_it_served():
+    far = {"place": "s3", "latency": 0.02, "bytes_per_second": 1e8}
+    rows = [{**each, **far, "requests": 1234} for each in MEASURED if "failed" not in each]
+    rows.append(failed("datafusion", "no", **far))
+    text = page.page({"contest-sf1": MEASURED, "contest-s3-sf1": rows})
+    assert "## Scale 1\n" in text
+    here, there = text.split("## Scale 1, object store\n")
+    assert "requests" not in here
+    assert "The store adds 20 ms to each request and serves 100 MB/s in all." in there
+    assert "| q3 | stock | 4.00 | 1.000 | 1.00 | 1 | 4 = | 1,234 |" in there
+    assert "| q3 | datafusion | - | - | - | - | no | - |" in there
+    assert "Growth" not in text
+    uncapped = [{name: value for name, value in each.items() if name != "bytes_per_second"} for each in rows]
+    assert "adds 20 ms to each request. Bytes" in page.page({"contest-s3-sf1": uncapped})
 
 
 def test_the_page_of_the_contest_is_what_was_measured():
@@ -493,12 +566,11 @@ def test_growth_is_drawn_of_queries_that_all_answered_at_all_scales():
 
 def test_pictures_are_written_beside_the_page(tmp_path):
     pytest.importorskip("matplotlib")
-    for scale in (0.1, 1.0):
-        rows = [{**each, "scale": scale} for each in MEASURED]
-        (tmp_path / f"contest-sf{scale:g}.json").write_text(json.dumps({"rows": rows}))
+    for name, more in (("sf1", {}), ("sf0.1", {"scale": 0.1}), ("s3-sf0.1", {"place": "s3", "latency": 0.0})):
+        (tmp_path / f"contest-{name}.json").write_text(json.dumps({"rows": [{**each, **more} for each in MEASURED]}))
     page.main(tmp_path)
     named = re.findall(r"\(([\w.-]+\.svg)\)", (tmp_path / "contest.md").read_text())
-    assert ["contest-sf0.1.svg", "contest-sf1.svg", "contest-growth.svg"] == named
+    assert ["contest-sf0.1.svg", "contest-sf1.svg", "contest-s3-sf0.1.svg", "contest-growth.svg"] == named
     assert {*named} == {each.name for each in tmp_path.glob("*.svg")}
 
 

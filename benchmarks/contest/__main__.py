@@ -13,6 +13,8 @@ from rich.console import Console
 
 from benchmarks.contest.contest import CONTENDERS, FULL, Settings, run
 from benchmarks.contest.ratios import with_ratios
+from benchmarks.contest.site import LOCAL, PLACES
+from benchmarks.object_store.shape import SHAPED, Shape
 from benchmarks.parts import PARTS
 from benchmarks.record import record
 from benchmarks.resume import forget
@@ -40,6 +42,14 @@ def main(  # noqa: PLR0913, PLR0917 - options of a command
     runs: Annotated[int, typer.Option(min=3, help="Timed runs of each query; one more warms up.")] = FULL.runs,
     timeout: Annotated[float, typer.Option(min=1.0, help="Seconds that a run may take.")] = FULL.seconds,
     conf: Annotated[list[str] | None, typer.Option(help="name=value for both Sparks; several times.")] = None,
+    place: Annotated[
+        str, typer.Option(help="local: files of this machine; s3: an object store on it, whose server Go builds once.")
+    ] = LOCAL,
+    latency: Annotated[
+        float, typer.Option(min=0.0, help="Milliseconds that the object store adds to each request.")
+    ] = 1e3 * SHAPED.latency,
+    bandwidth: Annotated[float, typer.Option(min=1.0, help="MB that the object store serves in a second.")] = 1e-6
+    * SHAPED.bytes_per_second,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where an interrupted run was.")] = False,  # noqa: FBT002
     tables: Annotated[Path | None, typer.Option(help="The folder of generated tables.")] = None,
     results: Annotated[Path, typer.Option(help="The folder of results.")] = RESULTS,
@@ -53,10 +63,12 @@ def main(  # noqa: PLR0913, PLR0917 - options of a command
         runs,
         timeout,
         tuple(conf or ()),
+        *_chosen("place", [place], PLACES),
+        Shape(latency / 1e3, bandwidth * 1e6),
     )
     if not resume:
         forget(settings.name)
-    path = results / f"contest-sf{scale:g}.json"
+    path = results / f"{settings.results}.json"
     results.mkdir(parents=True, exist_ok=True)
     try:
         record(path, path.stem, partial(_measured, settings, path, tables or default_folder()), quick=False)

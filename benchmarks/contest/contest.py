@@ -18,8 +18,11 @@ from benchmarks.contest.judge import TIES, Judge, judge
 from benchmarks.contest.place import Table
 from benchmarks.contest.pool import ENGINES, STRICT, Pool, pool
 from benchmarks.contest.ratios import with_ratios
+from benchmarks.contest.site import LOCAL, Site, site
 from benchmarks.contest.tables import tables
 from benchmarks.contest.worker import WorkerFailed
+from benchmarks.object_store.shape import SHAPED, Shape
+from benchmarks.object_store.store import Served
 from benchmarks.process_tree import Usage, is_accounted, reset_peaks, usage
 from benchmarks.resume import resumed
 from benchmarks.tpcds_workload import SELECTIVE, Query, queries
@@ -38,7 +41,8 @@ _SEPARATOR = " "
 class Settings:
     """What is compared: each query runs `runs` times, and once before that, in at most `seconds`.
 
-    `conf`: entries `name=value` of both Sparks' session beside those that it has.
+    `conf`: entries `name=value` of both Sparks' session beside those that it has. `place`: one of `PLACES`; `shape`:
+    how far away an object store seems.
     """
 
     scale: float
@@ -48,12 +52,19 @@ class Settings:
     runs: int = 3
     seconds: float = 600.0
     conf: tuple[str, ...] = ()
+    place: str = LOCAL
+    shape: Shape = SHAPED
+
+    @property
+    def results(self) -> str:
+        """The name of the file of what is measured."""
+        return f"contest-sf{self.scale:g}" if self.place == LOCAL else f"contest-{self.place}-sf{self.scale:g}"
 
     @property
     def name(self) -> str:
         """Of what measures the same, so that it may go on after an interruption."""
-        told = json.dumps([self.contenders, self.runs, self.seconds, self.conf]).encode()
-        return f"contest-sf{self.scale:g}-{zlib.crc32(told):08x}"
+        told = json.dumps([self.contenders, self.runs, self.seconds, self.conf, self.shape.to_json()]).encode()
+        return f"{self.results}-{zlib.crc32(told):08x}"
 
 
 FULL = Settings(1.0)
@@ -63,12 +74,18 @@ QUICK = Settings(0.05, ("delta", "partitioned"), (20, 21, 96), conf=("spark.prun
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One answer: its time, what it took of the machine, and how its rows are wrong ("" if they are not)."""
+    """One answer: its time, what it took of the machine and of a store, how its rows are wrong ("" if they are not)."""
 
     seconds: float
     used: Usage
+    served: Served | None
     rows: int
     differs: str
+
+    @property
+    def bytes_read(self) -> int:
+        """As the store counted them, else as the system did."""
+        return self.used.bytes_read if self.served is None else self.served.bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +104,7 @@ class Contest:
     judge: Judge
     tables: Mapping[str, Sequence[Table]]
     queries: Mapping[str, Query]
+    site: Site
 
     def rows(self, layout: str, query: Query) -> list[dict[str, Any]]:
         """A row for each contender."""
@@ -97,6 +115,8 @@ class Contest:
                 if not (runs and isinstance(runs[-1], Failed)):
                     runs.append(self._run(layout, query, name))
         head = {"scale": self.settings.scale, "layout": layout, "query": query.name}
+        if self.settings.place != LOCAL:
+            head |= {"place": self.settings.place, **self.settings.shape.to_json()}
         if self.settings.conf:
             head["conf"] = ", ".join(self.settings.conf)
         return [{**head, "contender": name, **_summary(runs)} for name, runs in found.items()]
@@ -106,14 +126,16 @@ class Contest:
             worker = self.pool.worker(contender, layout, self.tables[layout])
             reset_peaks(worker.process)
             before = usage(worker.process)
+            self.site.reset()
             seconds = worker.answer(contender, query.text)
+            served = self.site.reset()
             used = usage(worker.process).since(before)
             used = replace(used, bytes_read=used.bytes_read - worker.exchanged())
             answer = worker.rows()
         except WorkerFailed as error:
             return Failed(str(error))
         differs = self.judge.verdict(query, contender, answer, strict=contender in STRICT)
-        return Run(seconds, used, len(answer.rows), differs)
+        return Run(seconds, used, served, len(answer.rows), differs)
 
 
 def run(settings: Settings, folder: Path | None = None) -> list[dict[str, Any]]:
@@ -136,13 +158,15 @@ def _contest(settings: Settings, folder: Path, progress: Progress = quiet) -> It
     known = {each.name: each for each in queries() if each.number in settings.numbers}
     named = [table for table in TABLES if any(each.names(table) for each in known.values())]
     source = generate(settings.scale, folder, named, progress)
-    laid_out = {layout: tables(layout, source, folder) for layout in settings.layouts}
     with (
+        site(settings.place, folder) as found_at,
         tempfile.TemporaryDirectory() as logs,
         judge(folder / f"judge-sf{settings.scale:g}", source) as found,
-        pool(Path(logs), settings.seconds, settings.conf) as workers,
+        pool(Path(logs), settings.seconds, (*found_at.conf, *settings.conf), found_at.environment) as workers,
     ):
-        yield Contest(settings, workers, found, laid_out, known)
+        laid_out = {layout: tables(layout, source, folder, found_at) for layout in settings.layouts}
+        found_at.reshape(settings.shape)
+        yield Contest(settings, workers, found, laid_out, known, found_at)
 
 
 def _summary(runs: Sequence[Run | Failed]) -> dict[str, Any]:
@@ -156,7 +180,8 @@ def _summary(runs: Sequence[Run | Failed]) -> dict[str, Any]:
         "seconds": statistics.median(each.seconds for each in timed),
         "seconds_least": min(each.seconds for each in timed),
         "seconds_most": max(each.seconds for each in timed),
-        "bytes": timed[-1].used.bytes_read,
+        "bytes": timed[-1].bytes_read,
+        **({"requests": timed[-1].served.requests} if timed[-1].served else {}),
         "cpu_seconds": statistics.median(each.used.cpu_seconds for each in timed),
         "peak_bytes": max(each.used.peak_bytes for each in timed),
         "rows": timed[-1].rows,

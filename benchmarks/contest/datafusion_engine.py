@@ -8,9 +8,12 @@ from types import MappingProxyType
 
 import pyarrow as pa
 from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext
+from datafusion.object_store import AmazonS3
 
 from benchmarks.contest.place import Table
 from benchmarks.contest.protocol import Unsupported, reason, serve
+from benchmarks.contest.site import S3A
+from benchmarks.object_store.store import Access
 from benchmarks.tpcds_workload import Answer
 
 # As many threads as Spark has, and as much memory.
@@ -47,6 +50,8 @@ class DatafusionEngine:
         """Tables in a session of their own."""
         config = SessionConfig(dict(CONFIG)).with_target_partitions(_PARTITIONS)
         self._context = SessionContext(config, RuntimeEnvBuilder().with_disk_manager_os().with_fair_spill_pool(_MEMORY))
+        if any(each.folder.startswith(S3A) for each in tables):
+            _reach_store(self._context)
         for each in tables:
             _register(self._context, each)
 
@@ -72,16 +77,32 @@ class DatafusionEngine:
         return None
 
 
+def _reach_store(context: SessionContext) -> None:
+    """Lets it read the object store that its process was told of."""
+    access = Access.of_environment()
+    store = AmazonS3(
+        access.bucket,
+        region=access.region,
+        access_key_id=access.access_key,
+        secret_access_key=access.secret_key,
+        endpoint=access.endpoint,
+        allow_http=True,
+    )
+    context.register_object_store(S3A, store, access.bucket)
+
+
 def _register(context: SessionContext, table: Table) -> None:
+    # Of a store it takes a name that ends otherwise for that of a file.
+    folder = f"{table.folder}/"
     if not table.partition:
-        context.register_parquet(table.name, table.folder)
+        context.register_parquet(table.name, folder)
         return
     # Files of Delta hold the column, too, which would be there twice.
     fields = [field for field in context.read_parquet(table.files[0]).schema() if field.name != table.partition]
     # It reads no NULL from a folder's name into an int. Partitions are skipped through this view all the same.
     files = f"{table.name}_files"
     days = [(table.partition, pa.string())]
-    context.register_parquet(files, table.folder, table_partition_cols=days, schema=pa.schema(fields))
+    context.register_parquet(files, folder, table_partition_cols=days, schema=pa.schema(fields))
     columns = [f'"{field.name}"' for field in fields]
     date = f'TRY_CAST("{table.partition}" AS INT) AS "{table.partition}"'
     context.sql(f'CREATE VIEW "{table.name}" AS SELECT {", ".join([*columns, date])} FROM "{files}"')

@@ -1,4 +1,4 @@
-"""`results/contest.md` and its pictures, made from every `results/contest-sf<scale>.json` by `make readme`."""
+"""`results/contest.md` and its pictures, made from every `results/contest-*.json` by `make readme`."""
 
 from __future__ import annotations
 
@@ -19,35 +19,49 @@ _SUMMARY = (
     *("times faster than stock", "slowest to stock", "rows"),
 )
 _QUERIES = ("query", "contender", "MiB", "seconds", "CPU seconds", "peak MiB", "rows")
+_REQUESTS = "requests"
+_SERVED_MEGABYTE = 1e6
 
 
-def recorded(results: Path = RESULTS) -> Mapping[float, Sequence[Row]]:
-    """Rows by scale, as they were measured."""
-    found = (json.loads(path.read_text(encoding="utf-8"))["rows"] for path in results.glob("contest-sf*.json"))
-    return {rows[0]["scale"]: rows for rows in sorted(found, key=lambda rows: rows[0]["scale"]) if rows}
+def recorded(results: Path = RESULTS) -> Mapping[str, Sequence[Row]]:
+    """Rows by the name of their file, as they were measured; files of this machine first, then by scale."""
+    paths = results.glob("contest-*.json")
+    found = {path.stem: json.loads(path.read_text(encoding="utf-8"))["rows"] for path in paths}
+    names = sorted((name for name in found if found[name]), key=lambda name: _order(found[name][0]))
+    return {name: found[name] for name in names}
 
 
-def page(found: Mapping[float, Sequence[Row]]) -> str:
-    """Markdown: for each scale a summary of layouts, the picture, and a table of queries for each layout."""
-    parts = [_HEAD, *(part for scale, rows in found.items() for part in _of_scale(scale, rows))]
-    if len(found) > 1:
+def page(found: Mapping[str, Sequence[Row]]) -> str:
+    """Markdown: for each file a summary of layouts, the picture, and a table of queries for each layout."""
+    parts = [_HEAD, *(part for name, rows in found.items() for part in _of_file(name, rows))]
+    if _is_growth(found):
         parts.append(f"## Growth\n\n![Bytes and seconds over scales]({_GROWTH})\n")
     return "\n".join(parts)
 
 
-def pictures(found: Mapping[float, Sequence[Row]]) -> Mapping[str, str]:
+def pictures(found: Mapping[str, Sequence[Row]]) -> Mapping[str, str]:
     """SVG by name of the file."""
     from benchmarks.contest.charts import bars, growth  # noqa: PLC0415 - the page's text needs no matplotlib
 
-    drawn = {_picture(scale): bars(rows) for scale, rows in found.items()}
-    if len(found) > 1:
-        drawn[_GROWTH] = growth([row for rows in found.values() for row in rows if row["layout"] == _GROWN])
+    drawn = {f"{name}.svg": bars(rows) for name, rows in found.items()}
+    if _is_growth(found):
+        local = (row for rows in found.values() for row in rows if not row.get("place"))
+        drawn[_GROWTH] = growth([row for row in local if row["layout"] == _GROWN])
     return drawn
+
+
+def _order(row: Row) -> tuple[str, float]:
+    return row.get("place", ""), row["scale"]
+
+
+def _is_growth(found: Mapping[str, Sequence[Row]]) -> bool:
+    """True where files of this machine were read at several scales."""
+    return sum(not rows[0].get("place") for rows in found.values()) > 1
 
 
 _HEAD = """# Pruned Spark, stock Spark, DuckDB and DataFusion
 
-Made from `contest-sf*.json` by `make readme`; `benchmarks/README.md` says what is compared, and how.
+Made from `contest-*.json` by `make readme`; `benchmarks/README.md` says what is compared, and how.
 
 - to stock, to DuckDB, to DataFusion: geometric means over queries of pruned Spark's number by theirs; below 1 is less
 - times faster than stock: the geometric mean of stock Spark's seconds by pruned Spark's; slowest: the query with the
@@ -56,16 +70,28 @@ Made from `contest-sf*.json` by `make readme`; `benchmarks/README.md` says what 
 """
 
 
-def _of_scale(scale: float, rows: Sequence[Row]) -> Iterator[str]:
+def _of_file(name: str, rows: Sequence[Row]) -> Iterator[str]:
     layouts = list(dict.fromkeys(row["layout"] for row in rows))
-    yield f"## Scale {scale:g}\n"
+    where = f"scale {rows[0]['scale']:g}{', object store' if rows[0].get('place') else ''}"
+    yield f"## {where.capitalize()}\n"
+    if shapes := sorted({_shape(row) for row in rows if row.get("place")}):
+        yield f"The store adds {' or '.join(shapes)}. Bytes and requests are those that it served.\n"
     if confs := sorted({row["conf"] for row in rows if row.get("conf")}):
         yield f"Both Sparks ran with `{'`, `'.join(confs)}`.\n"
     yield _table(_SUMMARY, (_summary(layout, [row for row in rows if row["layout"] == layout]) for layout in layouts))
-    yield f"![Bytes and seconds of each query]({_picture(scale)})\n"
+    yield f"![Bytes and seconds of each query]({name}.svg)\n"
+    counted = any(_REQUESTS in row for row in rows)
     for layout in layouts:
-        yield f"### {layout}, scale {scale:g}\n"
-        yield _table(_QUERIES, (_cells(row) for row in rows if row["layout"] == layout))
+        yield f"### {layout}, {where}\n"
+        header = (*_QUERIES, _REQUESTS) if counted else _QUERIES
+        yield _table(header, (_cells(row)[: len(header)] for row in rows if row["layout"] == layout))
+
+
+def _shape(row: Row) -> str:
+    """What a store adds to what is asked of it."""
+    rate = row.get("bytes_per_second")
+    cap = f" and serves {rate / _SERVED_MEGABYTE:g} MB/s in all" if rate else ""
+    return f"{1e3 * row['latency']:g} ms to each request{cap}"
 
 
 def _summary(layout: str, rows: Sequence[Row]) -> tuple[str, ...]:
@@ -85,7 +111,7 @@ def _summary(layout: str, rows: Sequence[Row]) -> tuple[str, ...]:
 
 def _cells(row: Row) -> tuple[str, ...]:
     if row.get("failed"):
-        return (row["query"], row["contender"], *["-"] * 4, row["failed"].replace("|", "\\|"))
+        return (row["query"], row["contender"], *["-"] * 4, row["failed"].replace("|", "\\|"), "-")
     equal = f"{row['rows']:,} =" if row["rows_equal"] else f"{row['rows']:,} DIFFER"
     return (
         row["query"],
@@ -95,6 +121,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         f"{row['cpu_seconds']:.2f}",
         f"{row['peak_bytes'] / (1 << 20):,.0f}",
         equal,
+        f"{row.get(_REQUESTS, 0):,}",
     )
 
 
@@ -105,10 +132,6 @@ def _table(header: tuple[str, ...], lines: Iterator[tuple[str, ...]]) -> str:
 
 def _ratio(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
-
-
-def _picture(scale: float) -> str:
-    return f"contest-sf{scale:g}.svg"
 
 
 def main(results: Path = RESULTS) -> None:

@@ -33,8 +33,8 @@ class _Running:
 class Pool:
     """Workers that know the tables of the layout they were last asked for; one that ended is started again."""
 
-    def __init__(self, logs: Path, seconds: float, conf: Sequence[str] = ()) -> None:
-        self._logs, self._seconds, self._conf = logs, seconds, conf
+    def __init__(self, logs: Path, seconds: float, conf: Sequence[str], environment: Mapping[str, str]) -> None:
+        self._logs, self._seconds, self._conf, self._environment = logs, seconds, conf, environment
         self._running: dict[str, _Running] = {}
 
     def worker(self, contender: str, layout: str, tables: Sequence[Table]) -> Worker:
@@ -47,7 +47,7 @@ class Pool:
         if found is None:
             arguments = self._conf if engine == _SPARK else ()
             log = self._logs / f"{engine.rpartition('.')[2]}.log"
-            found = self._running[engine] = _Running(Worker(engine, log, self._seconds, arguments))
+            found = self._running[engine] = _Running(Worker(engine, log, self._seconds, arguments, self._environment))
         if found.layout != layout:
             found.worker.tables(tables)
             found.layout = layout
@@ -60,9 +60,14 @@ class Pool:
 
 
 @contextmanager
-def pool(logs: Path, seconds: float, conf: Sequence[str] = ()) -> Iterator[Pool]:
-    """A pool whose workers end with the block; each query has so many seconds, and Spark has `conf` as `name=value`."""
-    found = Pool(logs, seconds, conf)
+def pool(
+    logs: Path, seconds: float, conf: Sequence[str] = (), environment: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[Pool]:
+    """A pool whose workers end with the block; each query has so many seconds.
+
+    `conf`: Spark's, as `name=value`; `environment`: variables of all.
+    """
+    found = Pool(logs, seconds, conf, environment)
     try:
         yield found
     finally:

@@ -12,7 +12,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from benchmarks.contest.place import Place, Table
+from benchmarks.contest.place import Table
+from benchmarks.contest.site import Site
 from benchmarks.resume import ROOT
 from connectors.demo_view import progress_bar
 from connectors.session import spark_session
@@ -20,14 +21,16 @@ from sample_data.layouts import LAYOUTS, folder_of, is_written, write_layout
 from sample_data.tpcds import TpcdsFiles, generate
 
 
-def tables(name: str, source: TpcdsFiles, folder: Path) -> Sequence[Table]:
-    """The tables of `source` in the layout of this name below `folder`, written where they are missing."""
+def tables(name: str, source: TpcdsFiles, folder: Path, site: Site) -> Sequence[Table]:
+    """The tables of `source` in the layout of this name, brought to a site; written below `folder` where missing."""
     layout = LAYOUTS[name]
     if not is_written(layout, source, folder):
         command = [sys.executable, "-m", __name__, name, repr(source.scale), str(folder), *source.paths]
         subprocess.run(command, cwd=ROOT, check=True)  # noqa: S603 - our own module
-    place = Place(str(folder))
-    return [place.table(folder_of(layout, folder, source.scale).name, table, layout.format) for table in source.paths]
+    written = folder_of(layout, folder, source.scale)
+    for table in source.paths:
+        site.bring(written / table, f"{written.name}/{table}")
+    return [site.place.table(written.name, table, layout.format) for table in source.paths]
 
 
 def main(layout: str, scale: float, folder: Path, names: Annotated[list[str] | None, typer.Argument()] = None) -> None:

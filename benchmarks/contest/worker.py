@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from benchmarks.contest.place import Table
@@ -27,14 +28,25 @@ class WorkerFailed(Exception):  # noqa: N818 - what an engine did, no fault of a
 
 
 class Worker:
-    """A running process of the module `engine`; what it prints besides answers is appended to `log`."""
+    """A running process of the module `engine`; what it prints besides answers is appended to `log`.
 
-    def __init__(self, engine: str, log: Path, seconds: float, arguments: Sequence[str] = ()) -> None:
+    `environment`: variables beside those of this process.
+    """
+
+    def __init__(
+        self,
+        engine: str,
+        log: Path,
+        seconds: float,
+        arguments: Sequence[str] = (),
+        environment: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self._seconds, self._log, self._waits = seconds, log, False
         with log.open("a") as file:
             self._process = subprocess.Popen(  # noqa: S603 - our own module
                 [sys.executable, "-m", engine, *arguments],
                 cwd=ROOT,
+                env={**os.environ, **environment},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=file,

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import types as st
 
+from connectors.arrow_files import FilePart
 from connectors.arrow_parts import chunk_bytes, dealt, elsewhere, file_part
-from connectors.arrow_reader import FilePart
 from connectors.arrow_types import becomes
 from connectors.footers import FileRef, FooterCache, FooterColumn
 from connectors.storage import LocalStorage
@@ -46,7 +46,7 @@ def test_a_part_is_the_file_as_it_was_listed(tmp_path):
 @pytest.mark.parametrize(
     ("change", "options", "why"),
     [
-        ({"uri": "s3a://bucket/t.parquet"}, {}, "no file of this machine"),
+        ({"uri": "hdfs://host/t.parquet"}, {}, "no file of this machine or of an S3 store"),
         ({}, {"compression": "brotli"}, "(compressed by BROTLI)"),
         ({"uri": "/nowhere/t.parquet"}, {}, "FileNotFoundError"),
     ],
@@ -61,11 +61,18 @@ def test_what_pyarrow_may_not_read_is_left_to_spark(tmp_path, change, options, w
 
 
 def test_a_table_is_refused_by_a_kept_file_of_another_machine():
-    names = ("file:///a.parquet", "s3a://bucket/b.parquet", "/c.parquet", "hdfs://host/d.parquet")
+    names = ("file:///a.parquet", "gs://bucket/b.parquet", "s3a://bucket/c.parquet", "hdfs://host/d.parquet")
     files = Containers(ContainerKind.FILE, names, np.ones(4, np.int64), np.ones(4, np.int64), {})
     assert elsewhere(files, np.array([True, False, True, False])) is None
     found = elsewhere(files, np.array([True, False, True, True]))
-    assert Reason(ReasonCode.NOT_READ_BY_ARROW, names[3], "it is no file of this machine") == found
+    assert Reason(ReasonCode.NOT_READ_BY_ARROW, names[3], "it is no file of this machine or of an S3 store") == found
+
+
+def test_an_object_of_a_store_is_judged_by_its_footer_alone(tmp_path):
+    file = replace(stored(tmp_path / "t.parquet"), uri="s3a://bucket/a%20b.parquet")
+    part = file_part(file, [0], COLUMNS, others_are_gregorian=True)
+    assert isinstance(part, FilePart)
+    assert "s3a://bucket/a%20b.parquet" == part.path
 
 
 def test_a_column_whose_chunks_a_footer_does_not_describe_is_left_to_spark(tmp_path):

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from connectors.arrow_reader import ArrowReader, FilePart, KeyTest, ReadColumn
+from connectors.arrow_files import FilePart
+from connectors.arrow_reader import ArrowReader, KeyTest, ReadColumn
 from pruning.domain import Domain
 from pruning.row_set import RowSet
 from pruning.value_type import ValueType

@@ -1,0 +1,73 @@
+"""The server of an object store: versitygw, S3 over a folder, built from its source once."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from connectors.command import default_folder
+from pruning.errors import EnvironmentProblem
+from sample_data.cache import cache_folder, made_whole
+
+VERSION = "1.8.0"
+_MODULE = f"github.com/versity/versitygw/cmd/versitygw@v{VERSION}"
+_NAME = f"versitygw-{VERSION}"
+_BUILT = "bin"
+# Where Go's own installer puts it, often without a word on PATH.
+_USUAL_GO = "/usr/local/go/bin/go"
+
+
+def gateway(folder: Path | None = None) -> Path:
+    """The program; built below `folder`, the user's cache by default, where it is missing.
+
+    That takes some minutes and the network. Raises `EnvironmentProblem` where it can be neither found nor built.
+    """
+    home = (folder or default_folder()) / _NAME
+    built = _program(home)
+    if built.exists():
+        return built
+    go = shutil.which("go") or shutil.which(_USUAL_GO)
+    if go is None:
+        raise EnvironmentProblem(
+            "An object store needs Go once, to build its server; found no go on PATH: install it from https://go.dev/dl"
+        )
+    with cache_folder(home, {"versitygw": VERSION}, (_BUILT,)):
+        # Another process may have built it meanwhile.
+        if not built.exists():
+            with made_whole(home / _BUILT) as unfinished:
+                _build(go, unfinished)
+    return built
+
+
+def gateway_problem(folder: Path | None = None) -> str | None:
+    """Why there is no program at once, as one line with the remedy; None if there is one."""
+    built = _program((folder or default_folder()) / _NAME)
+    if built.exists():
+        return None
+    return f"no object store at {str(built)!r}: build it with python -m benchmarks.object_store, which needs Go"
+
+
+def _program(home: Path) -> Path:
+    return home / _BUILT / "versitygw"
+
+
+def _build(go: str, target: Path) -> None:
+    with tempfile.TemporaryDirectory() as work:
+        environment = {
+            **os.environ,
+            "CGO_ENABLED": "0",
+            "GOBIN": str(target),
+            # All that it fetches and compiles goes with the folder, which read-only modules would not.
+            "GOPATH": f"{work}/path",
+            "GOCACHE": f"{work}/cache",
+            "GOFLAGS": "-modcacherw",
+        }
+        # One package at a time takes a fifth of the memory.
+        command = [go, "install", "-p", "1", "-trimpath", "-ldflags", "-s -w", _MODULE]
+        answer = subprocess.run(command, cwd=work, env=environment, capture_output=True, text=True, check=False)  # noqa: S603
+    if answer.returncode:
+        last = (answer.stderr.strip().splitlines() or ["no word of why"])[-1]
+        raise EnvironmentProblem(f"Cannot build {_MODULE!r}, which needs the network: {last}")

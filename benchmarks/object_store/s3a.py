@@ -1,0 +1,39 @@
+"""How Spark reaches a store by Hadoop's S3A."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from benchmarks.object_store.store import Access
+
+# Those of Spark's own Hadoop. The bundle of all of Amazon's services has 600 MB, of which these are what S3A uses.
+_SDK = "software.amazon.awssdk"
+_PACKAGES = (
+    "org.apache.hadoop:hadoop-aws:3.5.0",
+    *(f"{_SDK}:{name}:2.35.4" for name in ("s3", "s3-transfer-manager", "sts")),
+)
+_EXCLUDED = (f"{_SDK}:bundle", "org.apache.hadoop:hadoop-client-api", "org.apache.hadoop:hadoop-client-runtime")
+
+
+def s3a_conf(access: Access) -> Mapping[str, str]:
+    """Confs with which a session reads paths that begin with `s3a://`, and no more of a file than it asks for."""
+    confs = {
+        "endpoint": access.endpoint,
+        "endpoint.region": access.region,
+        "path.style.access": "true",
+        "connection.ssl.enabled": "false",
+        "access.key": access.access_key,
+        "secret.key": access.secret_key,
+        "aws.credentials.provider": "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider",
+        # The default one reads ahead and keeps what it read, many times what a query needs.
+        "input.stream.type": "classic",
+        # What is left of a range that is closed early is read to its end: a broken connection would leave the store's
+        # count of it open.
+        "input.async.drain.threshold": "1G",
+    }
+    return {
+        "spark.jars.packages": ",".join(_PACKAGES),
+        "spark.jars.excludes": ",".join(_EXCLUDED),
+        "spark.hadoop.parquet.hadoop.vectored.io.enabled": "false",
+        **{f"spark.hadoop.fs.s3a.{name}": value for name, value in confs.items()},
+    }

@@ -1,0 +1,311 @@
+"""A store counts what it serves, passes requests on as they are, seems as far away as told, and leaves nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyarrow import fs
+
+from benchmarks import process_tree
+from benchmarks.object_store import gateway
+from benchmarks.object_store.proxy import Proxy
+from benchmarks.object_store.shape import SHAPED, UNSHAPED, Shape, TokenBucket
+from benchmarks.object_store.store import object_store
+from pruning.errors import EnvironmentProblem
+
+ROOT = Path(__file__).resolve().parents[1]
+KIB = 1 << 10
+
+# Shapes.
+
+
+@given(st.lists(st.tuples(st.integers(1, 10_000), st.floats(0, 0.5)), min_size=1, max_size=50))
+def test_no_more_bytes_pass_in_any_time_than_the_rate_and_a_burst_allow(pieces):
+    bucket, now, passed = TokenBucket(rate=1000.0, burst=100.0), 0.0, []
+    for size, pause in pieces:
+        now += pause
+        passed.append((now + bucket.delay(size, now), size))
+    for first, (began, _) in enumerate(passed):
+        total = 0
+        for at, size in passed[first + 1 :]:
+            total += size
+            assert total <= 1000.0 * (at - began) + 100.0 + 1e-6
+
+
+def test_a_late_timer_costs_no_bandwidth_while_bytes_are_waiting():
+    bucket, now = TokenBucket(rate=1000.0, burst=100.0), 0.0
+    for _ in range(100):
+        now += bucket.delay(100, now) + 0.05
+    assert 100 * 100 / 1000.0 == pytest.approx(now, abs=0.2)
+
+
+def test_a_shape_without_a_cap_never_waits_and_survives_json():
+    assert 0.0 == TokenBucket.of(UNSHAPED).delay(1 << 40, 0.0)
+    for shape in (UNSHAPED, SHAPED):
+        assert shape == Shape.of_json(shape.to_json())
+
+
+# The proxy, before a server that says what a test wants.
+
+GO_ON = b"HTTP/1.1 100 Continue\r\n\r\n"
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+def reply(body, *headers, status="200 OK", length=None):
+    told = len(body) if length is None else length
+    return "\r\n".join([f"HTTP/1.1 {status}", f"Content-Length: {told}", *headers, "", ""]).encode() + body
+
+
+def asked(method="GET", *headers):
+    return "\r\n".join([f"{method} /bucket/a%20key?x=1 HTTP/1.1", "Host: 127.0.0.1:1", *headers, "", ""]).encode()
+
+
+def conversation(tmp_path, exchanges, **proxy):
+    """What a client and a server got to see when each request of `exchanges` is answered by the bytes beside it.
+
+    The server ends its connection where a request says so.
+    """
+    replies, seen, connections = iter([each for _, each in exchanges]), [], []
+
+    async def serve(reader, writer):
+        connections.append(writer)
+        while head := await reader.readuntil(b"\r\n\r\n"):
+            seen.append(head)
+            if b"100-continue" in head:
+                writer.write(GO_ON)
+            if b"Content-Length: " in head:
+                seen.append(await reader.readexactly(int(head.split(b"Content-Length: ")[1].split(b"\r\n")[0])))
+            elif b"chunked" in head:
+                seen.append(await reader.readuntil(b"0\r\n\r\n"))
+            writer.write(next(replies).removeprefix(GO_ON))
+            if b"X-Then: end" in head:
+                break
+        writer.close()
+
+    async def run():
+        found = Proxy(str(tmp_path / "socket"), **proxy)
+        if "shape" in proxy:
+            found.reshape(proxy["shape"])
+        server = await asyncio.start_unix_server(ignore_ends(serve), found.listens)
+        listening = await asyncio.start_server(found.converse, "127.0.0.1", 0)
+        reader, writer = await asyncio.open_connection(*listening.sockets[0].getsockname())
+        got = []
+        for request, answer in exchanges:
+            writer.write(request)
+            got.append(await asyncio.wait_for(reader.readexactly(len(answer)), 10))
+            # Time in which the end of a connection is seen.
+            await asyncio.sleep(0.02)
+        writer.close()
+        # Each end sees the other one's, and closes its own.
+        await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()})
+        listening.close()
+        server.close()
+        await asyncio.sleep(0)
+        return found, got
+
+    found, got = asyncio.run(run())
+    return found, got, seen, len(connections)
+
+
+def ignore_ends(serve):
+    async def served(reader, writer):
+        try:
+            await serve(reader, writer)
+        except (EOFError, OSError):
+            writer.close()
+
+    return served
+
+
+@pytest.mark.parametrize(
+    ("request_", "answer", "served"),
+    [
+        (asked(), reply(b"x" * 300_000), 300_000),
+        (asked(), reply(b""), 0),
+        (asked(), CHUNKED + b"5\r\nhello\r\n3;a=b\r\nabc\r\n0\r\nTrailer: 1\r\n\r\n", 8),
+        (asked("HEAD"), reply(b"", length=1000), 0),
+        (asked(), b"HTTP/1.1 204 No Content\r\n\r\n", 0),
+        (asked("POST", "Content-Length: 0"), reply(b"answer"), 0),
+        (asked(), reply(b"no such key", status="404 Not Found"), 11),
+    ],
+    ids=["a length", "nothing", "chunks", "a HEAD", "no content", "a POST", "an error"],
+)
+def test_bodies_of_gets_are_counted_to_the_byte_and_passed_on_as_they_are(tmp_path, request_, answer, served):
+    found, got, _, _ = conversation(tmp_path, [(request_, answer), (asked(), reply(b"again"))])
+    assert [answer, reply(b"again")] == got
+    assert (served + 5, 2) == (found.served, found.requests)
+
+
+def test_a_signed_request_arrives_with_every_byte_it_had(tmp_path):
+    signed = asked("GET", "authorization:  AWS4-HMAC-SHA256 Signature=ab", "X-Amz-Date: 1", "Range: bytes=0-4")
+    upload = asked("PUT", "Content-Length: 5") + b"\x00\xffabc"
+    _, _, seen, connections = conversation(tmp_path, [(signed, reply(b"hello")), (upload, reply(b""))])
+    assert signed + upload == b"".join(seen)
+    assert 1 == connections
+
+
+@pytest.mark.parametrize("how", ["Transfer-Encoding: chunked", "x-amz-content-sha256: STREAMING-AWS4-HMAC"])
+def test_no_request_follows_an_upload_in_pieces_on_its_connection(tmp_path, how):
+    """versitygw answers some of them with 400."""
+    upload = asked("PUT", how) + b"3\r\nabc\r\n0\r\n\r\n"
+    if "chunked" not in how:
+        upload = asked("PUT", how, "Content-Length: 3") + b"abc"
+    _, _, seen, connections = conversation(tmp_path, [(upload, reply(b"")), (asked(), reply(b"x"))])
+    assert upload + asked() == b"".join(seen)
+    assert 2 == connections
+
+
+def test_a_body_that_waits_to_be_asked_for_is_asked_for(tmp_path):
+    upload = asked("PUT", "Expect: 100-continue", "Content-Length: 3") + b"abc"
+    _, got, _, _ = conversation(tmp_path, [(upload, GO_ON + reply(b"done"))])
+    assert [GO_ON + reply(b"done")] == got
+
+
+def test_a_connection_that_the_server_has_ended_is_opened_again(tmp_path):
+    ended = asked("GET", "X-Then: end")
+    found, got, _, connections = conversation(tmp_path, [(ended, reply(b"1")), (asked(), reply(b"2"))])
+    assert [reply(b"1"), reply(b"2")] == got
+    assert (2, 2) == (found.requests, connections)
+
+
+def test_each_request_waits_for_the_latency_and_bytes_wait_for_the_cap(tmp_path):
+    clock = [0.0]
+    pauses = []
+
+    async def sleep(seconds):
+        pauses.append(seconds)
+        clock[0] += seconds
+
+    shape = Shape(latency=0.5, bytes_per_second=1000.0)
+    exchanges = [(asked(), reply(b"x" * 500)), (asked("HEAD"), reply(b"", length=7)), (asked(), reply(b"x" * 400))]
+    conversation(tmp_path, exchanges, shape=shape, now=lambda: clock[0], sleep=sleep)
+    # Of the first 500 bytes a burst of 10 passes at once.
+    assert [0.5, 0.49, 0.5, 0.5, 0.39] == pytest.approx(pauses)
+
+
+# The server.
+
+
+def test_without_go_and_without_a_server_one_line_says_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(gateway, "_USUAL_GO", str(tmp_path / "go"))
+    with pytest.raises(EnvironmentProblem, match=r"^An object store needs Go once.*install it from \S+$"):
+        gateway.gateway(tmp_path)
+    assert "python -m benchmarks.object_store" in gateway.gateway_problem(tmp_path)
+
+
+def go(tmp_path, monkeypatch, script):
+    """A Go that runs a line of shell instead."""
+    (tmp_path / "go").write_text(f"#!/bin/sh\n{script}\n")
+    (tmp_path / "go").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    return tmp_path / "cache"
+
+
+def test_a_server_is_built_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(gateway, "_USUAL_GO", "")
+    folder = go(tmp_path, monkeypatch, f'echo "$@" >> {tmp_path}/calls; mkdir -p "$GOBIN"; touch "$GOBIN/versitygw"')
+    first = gateway.gateway(folder)
+    # From there on it needs no Go.
+    monkeypatch.setenv("PATH", "")
+    assert first == gateway.gateway(folder)
+    assert first.exists()
+    assert gateway.gateway_problem(folder) is None
+    assert 1 == len((tmp_path / "calls").read_text().splitlines())
+
+
+def test_a_server_that_cannot_be_built_is_one_line_and_leaves_none(tmp_path, monkeypatch):
+    folder = go(tmp_path, monkeypatch, 'mkdir -p "$GOBIN"; touch "$GOBIN/versitygw"; echo "a\nno network" >&2; exit 1')
+    with pytest.raises(EnvironmentProblem, match=r"^Cannot build '\S+', which needs the network: no network$"):
+        gateway.gateway(folder)
+    assert gateway.gateway_problem(folder) is not None
+
+
+def test_a_server_that_cannot_start_is_one_line(tmp_path, monkeypatch):
+    made = 'mkdir -p "$GOBIN"; printf "#!/bin/sh\\nexit 3" > "$GOBIN/versitygw"; chmod +x "$GOBIN/versitygw"'
+    folder = go(tmp_path, monkeypatch, made)
+    with (
+        pytest.raises(EnvironmentProblem, match=r"^Cannot start an object store: OSError: .* ended with 3$"),
+        object_store(folder=folder),
+    ):
+        pass
+
+
+# A real store.
+
+
+def folder_of(tmp_path):
+    """Files of a table as Delta leaves them."""
+    for name, size in (("t/a.parquet", 300 * KIB), ("t/_delta_log/0.json", 10), ("t/.a.crc", 4)):
+        (tmp_path / "lake" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "lake" / name).write_bytes(os.urandom(size))
+    return tmp_path / "lake"
+
+
+def test_a_store_serves_what_was_put_into_it_and_counts_it(store, tmp_path):
+    lake = folder_of(tmp_path)
+    store.upload(lake, "lake")
+    before = store.reset()
+    assert (0, True) == (before.bytes, before.requests >= 2)
+    found = store.filesystem()
+    names = [each.path for each in found.get_file_info(fs.FileSelector(f"{store.bucket}/lake", recursive=True))]
+    assert {f"{store.bucket}/lake/t/a.parquet", f"{store.bucket}/lake/t/_delta_log/0.json"} <= {*names}
+    assert not any(name.endswith(".crc") for name in names)
+    store.reset()
+    with found.open_input_file(f"{store.bucket}/lake/t/a.parquet") as file:
+        opened = store.counts().requests
+        file.seek(100)
+        assert (lake / "t" / "a.parquet").read_bytes()[100:1124] == file.read(1024)
+    assert (1024, opened + 1) == (store.counts().bytes, store.counts().requests)
+
+
+def test_a_store_refuses_who_does_not_know_its_secret(store):
+    with pytest.raises(OSError, match="ACCESS_DENIED"):
+        replace(store.access, secret_key=store.secret_key[::-1]).filesystem().create_dir(f"{store.bucket}/d")
+
+
+def test_a_store_may_seem_nearer_again(store):
+    store.reshape(SHAPED)
+    store.reshape(UNSHAPED)
+    store.reset()
+    store.filesystem().get_file_info(store.bucket)
+    assert 1 <= store.counts().requests
+
+
+def is_alive(process):
+    return (
+        Path("/proc", str(process), "cmdline").exists() and Path("/proc", str(process), "cmdline").read_bytes() != b""
+    )
+
+
+@pytest.mark.skipif(not process_tree.is_accounted(), reason="needs Linux's /proc")
+@pytest.mark.parametrize("how", ["well", "by an error", "killed"])
+@pytest.mark.usefixtures("store")
+def test_nothing_of_a_store_is_left_when_its_block_has_ended(how, tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    ending = {"well": "pass", "by an error": "raise ValueError", "killed": "os.kill(os.getpid(), 9)"}[how]
+    code = f"""if True:
+        import os
+        from benchmarks import process_tree
+        from benchmarks.object_store.store import object_store
+        with object_store() as store:
+            print(*process_tree.below(os.getpid())[1:], flush=True)
+            {ending}
+    """
+    found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    processes = found.stdout.split()
+    assert 2 == len(processes), found.stderr
+    until = time.monotonic() + 30
+    while any(map(is_alive, processes)) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not any(map(is_alive, processes))
+    assert [] == [*tmp_path.glob("scanprune-store-*")]
