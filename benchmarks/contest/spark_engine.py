@@ -19,7 +19,7 @@ from benchmarks.contest.protocol import serve
 from benchmarks.tpcds_bytes import RIVAL
 from benchmarks.tpcds_workload import QUOTED, Answer, by_spark
 from connectors.session import spark_session
-from connectors.status_store import finished_executions, last_execution, sql_store, stage_attempt, stage_ids
+from connectors.status_store import finished_executions, last_execution, sql_store, stage_attempt, stages_of
 from pruning import prune
 
 # Vectored reads and buffers are Spark's own, since the system counts what they read.
@@ -67,15 +67,12 @@ class SparkEngine:
     def exchanged(self) -> int:
         """What tasks read of shuffle files, and Java from Python workers (of this Spark tells three digits or so)."""
         store, executions = sql_store(self._spark), finished_executions(self._spark, self._before)
-        return _shuffled(self._spark, executions) + sum(
-            _returned(store, int(each.executionId())) for each in executions
-        )
+        returned = [_returned(store, int(each.executionId())) for each in executions]
+        return _shuffled(self._spark, executions) + sum(returned)
 
 
 def _shuffled(spark: SparkSession, executions: Sequence[Any]) -> int:
-    # A stage is listed under an execution and under the one that this is a part of.
-    stages = {stage for each in executions for stage in stage_ids(each)}
-    attempts = [stage_attempt(spark, each) for each in stages]
+    attempts = [stage_attempt(spark, each) for each in stages_of(executions)]
     return sum(int(each.shuffleReadBytes()) for each in attempts if each is not None)
 
 
