@@ -135,6 +135,15 @@ def _whole_footer(data: bytes) -> bytes:
     return _MAGIC + footer
 
 
+def task_count(row_groups: int, size: int, cores: int) -> int:
+    """Into how many tasks so many row groups of so many bytes together are dealt.
+
+    >>> task_count(3, 11 << 20, 2), task_count(1, 11 << 20, 2), task_count(9, 33 << 20, 2)
+    (2, 1, 5)
+    """
+    return max(1, min(row_groups, max(cores, -(-size // _BYTES_PER_TASK))))
+
+
 def dealt(parts: Sequence[FilePart], sizes: Sequence[IntArray], cores: int) -> list[list[FilePart]]:
     """The parts as tasks that have about the same to read; `sizes` are bytes by part and row group.
 
@@ -150,7 +159,7 @@ def dealt(parts: Sequence[FilePart], sizes: Sequence[IntArray], cores: int) -> l
         for group, size in zip(part.row_groups, of_groups, strict=True)
     ]
     total = sum(each.size for each in pieces)
-    count = max(1, min(len(pieces), max(cores, -(-total // _BYTES_PER_TASK))))
+    count = task_count(len(pieces), total, cores)
     tasks: list[tuple[int, int, list[int]]] = [(0, at, []) for at in range(count)]
     for at in sorted(range(len(pieces)), key=lambda at: -pieces[at].size):
         size, number, chosen = heapq.heappop(tasks)

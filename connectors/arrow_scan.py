@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -44,6 +44,8 @@ Task: TypeAlias = "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]
 _IGNORING = ("spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles")
 # What Spark adds to a row's columns in its estimates.
 _BYTES_OF_NO_COLUMN = 8
+# One row group is read beforehand where it is so small a part of all.
+_SAMPLED_OF = 8
 _REBASE_CONF = "spark.sql.parquet.datetimeRebaseModeInRead"
 # The same as options of one read, which go before the session's.
 _OPTIONS = ("ignorecorruptfiles", "ignoremissingfiles", "datetimerebasemode")
@@ -78,10 +80,12 @@ def arrow_scan(  # noqa: PLR0913, PLR0917 - a table, its keys, and how to read i
     columns: Sequence[Column],
     options: PruningOptions,
     static: StaticScan | None = None,
+    pays: Callable[[float], bool] | None = None,
 ) -> ArrowScan | Reason:
     """The rows of `columns`, all top-level, whose values lie in what the filters leave of theirs; in no order.
 
-    Containers that `static` leaves out are not read: conditions above the scan drop all their rows.
+    Containers that `static` leaves out are not read: conditions above the scan drop all their rows. `pays` is asked
+    with the share of rows that pass in one of several row groups.
 
     A `Reason` where Spark's own reader has to read them.
     """
@@ -97,11 +101,9 @@ def arrow_scan(  # noqa: PLR0913, PLR0917 - a table, its keys, and how to read i
     if isinstance(reads, Reason):
         return reads
     whole = table.read(None)
-    if (setting := _setting(whole)) is not None:
-        return Reason(ReasonCode.NOT_READ_BY_ARROW, table.name, f"{setting} is set")
     compared = (*decided.columns, *(() if static is None else static.columns))
-    if (conf := skipping_switched_off(spark, table, compared)) is not None:
-        return Reason(ReasonCode.SKIPPING_DISABLED, table.name, conf)
+    if (refusal := _refusal(spark, table, whole, compared)) is not None:
+        return refusal
     plan = plan_key_scan(decided.files, groups, decided.plan, _own(table, groups.parents, static))
     if not plan.files.kept_count:
         return ArrowScan(whole.where("false"), plan, None)
@@ -111,10 +113,12 @@ def arrow_scan(  # noqa: PLR0913, PLR0917 - a table, its keys, and how to read i
     stores = _stores(spark, tasks)
     if isinstance(stores, Reason):
         return stores
-    if (problem := worker_problem(spark, options.build_timeout_seconds)) is not None:
-        return problem
     places = {column.name: at for at, column in enumerate(columns)}
     tests = [KeyTest(places[name], domain.type, RowSet.of(domain)) for name, domain in domains.items()]
+    if pays is not None and (left := _sampled(tasks, stores, reads, tests)) is not None and not pays(left):
+        return Reason(ReasonCode.NOT_READ_BY_ARROW, table.name, f"{left:.2%} of the rows of a row group pass")
+    if (problem := worker_problem(spark, options.build_timeout_seconds)) is not None:
+        return problem
     counter = ScanCounter.of(spark, len(tasks))
     ids = task_ids(spark, len(tasks), _rows_for_spark(whole, decided.files, static))
     schema = StructType([table.schema[column.path[0]] for column in columns])
@@ -126,11 +130,47 @@ def arrow_scan(  # noqa: PLR0913, PLR0917 - a table, its keys, and how to read i
     return ArrowScan(rows, plan, counter)
 
 
+def _sampled(
+    tasks: Sequence[Sequence[FilePart]],
+    stores: Mapping[str, S3Access],
+    columns: Sequence[ReadColumn],
+    tests: Sequence[KeyTest],
+) -> float | None:
+    """The share of rows that pass in a row group from the middle; None where that would be much of the scan.
+
+    A row group without any counts as one with a part of a row.
+    """
+    parts = [replace(part, row_groups=(at,)) for task in tasks for part in task for at in part.row_groups]
+    if len(parts) < _SAMPLED_OF:
+        return None
+    middle = parts[len(parts) // 2]
+    keys = sorted({each.column for each in tests})
+    part = replace(
+        middle,
+        leaves=tuple(middle.leaves[at] for at in keys),
+        constants=tuple(middle.constants[at] for at in keys),
+    )
+    own = [replace(each, column=keys.index(each.column)) for each in tests]
+    reader = ArrowReader([columns[at] for at in keys], own, stores)
+    for _ in reader.read(part):
+        pass
+    rows = max(1, reader.counts.rows)
+    return max(reader.counts.rows_passed, 0.5) / rows
+
+
 def _own(table: Table, parents: IntArray, static: StaticScan | None) -> OwnConditions | None:
     if static is None:
         return None
     left = static.row_groups(table, np.unique(parents))
     return OwnConditions(static.files, left) if len(left) == len(parents) else None
+
+
+def _refusal(spark: SparkSession, table: Table, whole: DataFrame, compared: Sequence[Column]) -> Reason | None:
+    """What the session or the read says against it; `compared` are the columns by which containers are skipped."""
+    if (setting := _setting(whole)) is not None:
+        return Reason(ReasonCode.NOT_READ_BY_ARROW, table.name, f"{setting} is set")
+    conf = skipping_switched_off(spark, table, compared)
+    return None if conf is None else Reason(ReasonCode.SKIPPING_DISABLED, table.name, conf)
 
 
 def _setting(whole: DataFrame) -> str | None:

@@ -66,6 +66,18 @@ app.command(short_help="What pruning would do with a query, and why not more.")(
 app.command(short_help="A query with pruning: its rows, and what was read.")(cli_query.run)
 
 
+@app.command(short_help="What scans cost on this machine, for the option `costs`.")
+def calibrate(
+    folder: Annotated[
+        Path | None, typer.Option("--dir", help="Where files are made meanwhile.", show_default="user cache")
+    ] = None,
+) -> None:
+    """Measures what the steps of a scan cost here and prints them as a conf, by which readers are chosen."""
+    target = (folder or default_folder()).absolute()
+    with one_line_for_trouble(target, "Interrupted"):
+        _calibrate(target)
+
+
 def main() -> None:
     """The entry of the console script."""
     app()
@@ -86,6 +98,18 @@ def _demo(scale: float, folder: Path, runs: int | None) -> None:
     out.print(f"Tables are kept in {str(folder)!r}", style="dim", highlight=False, soft_wrap=True)
     if not all(each.rows_equal for each in results):
         raise typer.Exit(1)
+
+
+def _calibrate(folder: Path) -> None:
+    from rich.console import Console  # noqa: PLC0415 - `--version` and `--help` answer at once
+
+    from connectors.calibrate import calibrated  # noqa: PLC0415 - the same
+    from connectors.demo_view import progress_bar  # noqa: PLC0415 - the same
+
+    folder.mkdir(parents=True, exist_ok=True)
+    with progress_bar(Console(stderr=True)) as progress, session("calibrate", folder, {}) as spark:
+        costs = calibrated(spark, folder, progress)
+    typer.echo(f"spark.pruning.costs={costs}")
 
 
 def _clear(folder: Path) -> None:

@@ -19,13 +19,17 @@ from connectors.decide import Decided, decide
 from connectors.key_sources import Collected, KeySource, collect_all, row_keys
 from connectors.open_table import open_table
 from connectors.pruned_scan import PrunedScan
+from connectors.scan_choice import scan_case
 from connectors.spark_scan import scan
 from connectors.static_scan import StaticScan
+from connectors.storage import has_jvm
 from connectors.unlisted import UnlistedTable
 from pruning.errors import InvalidKeysError, PruningError
 from pruning.key_filter import KeyFilter
 from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
+from pruning.scan_cost import ARROW, AUTO, ScanCase
+from pruning.scan_plan import ScanPlan
 
 logger = logging.getLogger("scanprune")
 
@@ -114,8 +118,11 @@ def pruned_scan(  # noqa: PLR0913 - a table, its keys, and how to read it
     abilities = abilities_of(spark, table, [fields[name] for name in tops], probes.values(), exact=exact)
     needed = None if read.columns is None else tuple(tops)
     decided = decide(table, [each.filter for each in collected], probes, needed, abilities, options)
-    if options.scan == "ARROW" and decided.plan.acts and decided.plan.files.kept_count:
-        found = _by_arrow(spark, table, decided, probes, read, options, exact=exact)
+    case = case_of(spark, table, decided, needed, options)
+    if case is not None:
+        decided = replace(decided, plan=replace(decided.plan, choice=case.choice()))
+    if decided.plan.acts and decided.plan.files.kept_count and wants_arrow(decided.plan, options):
+        found = _by_arrow(spark, table, decided, probes, read, options, case, exact=exact)
         if isinstance(found, ArrowScan):
             decided = replace(decided, plan=found.plan)
             return found.df, PrunedScan.of(found.df, table, decided, needed, options, found.counter)
@@ -126,6 +133,20 @@ def pruned_scan(  # noqa: PLR0913 - a table, its keys, and how to read it
     return df, PrunedScan.of(df, table, decided, needed, options)
 
 
+def case_of(
+    spark: SparkSession, table: Table, decided: Decided, needed: Sequence[str] | None, options: PruningOptions
+) -> ScanCase | None:
+    """What decides on the reader of a scan; None where options do, or nothing is known, or the scan is not pruned."""
+    if options.scan != AUTO or not decided.plan.acts or not has_jvm(spark):
+        return None
+    return scan_case(table, decided, needed, spark.sparkContext.defaultParallelism, options)
+
+
+def wants_arrow(plan: ScanPlan, options: PruningOptions) -> bool:
+    """Whether pyarrow is to make a scan, by the options or by its costs."""
+    return options.scan == ARROW or (plan.choice is not None and plan.choice.scan == ARROW)
+
+
 def _by_arrow(  # noqa: PLR0913, PLR0917 - a table, its keys, and how to read it
     spark: SparkSession,
     table: Table,
@@ -133,6 +154,7 @@ def _by_arrow(  # noqa: PLR0913, PLR0917 - a table, its keys, and how to read it
     probes: Mapping[str, Column],
     read: Read,
     options: PruningOptions,
+    case: ScanCase | None,
     *,
     exact: bool,
 ) -> ArrowScan | Reason:
@@ -146,7 +168,9 @@ def _by_arrow(  # noqa: PLR0913, PLR0917 - a table, its keys, and how to read it
             resolve(table.schema, quoted(n), table=table.name, case_sensitive=True, partitions=table.partition_columns)
             for n in tops
         ]
-        found = arrow_scan(spark, table, decided, columns, options, None if read.static is None else read.static())
+        static = None if read.static is None else read.static()
+        pays = None if case is None else lambda left: case.choice(left).scan == ARROW
+        found = arrow_scan(spark, table, decided, columns, options, static, pays)
         if isinstance(found, Reason) or read.selected is None:
             return found
         return replace(found, df=found.df.select(*(F.expr(each) for each in read.selected)))

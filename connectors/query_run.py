@@ -16,7 +16,7 @@ from connectors.join_sides import broadcast_limit
 from connectors.key_sources import KeySource
 from connectors.leaf_sizes import leaf_sizes
 from connectors.local_builds import LocalRows
-from connectors.pipeline import Read, pruned_scan
+from connectors.pipeline import Read, case_of, pruned_scan, wants_arrow
 from connectors.plan_metadata import PlanMetadata
 from connectors.plan_reader import SparkPlan
 from connectors.plan_tables import is_delta
@@ -34,6 +34,7 @@ from pruning.key_summary import KeySummary
 from pruning.options import PruningOptions
 from pruning.query_plan import Node, Relation
 from pruning.reasons import Reason, ReasonCode
+from pruning.scan_cost import ARROW, PREDICATE
 from pruning.zones import conditions_of
 
 logger = logging.getLogger("scanprune")
@@ -70,9 +71,10 @@ class QueryRun:
     def of(plan: SparkPlan, options: PruningOptions) -> QueryRun:
         """A query none of whose builds has run; their time begins at this moment."""
         reasons: dict[Reason, None] = {}
-        if options.scan == "ARROW" and plan.asks_for_files:
-            options = replace(options, scan="PREDICATE")
-            reasons[Reason(ReasonCode.NOT_READ_BY_ARROW, "the query", "it asks for the file of a row")] = None
+        if options.scan != PREDICATE and plan.asks_for_files:
+            if options.scan == ARROW:
+                reasons[Reason(ReasonCode.NOT_READ_BY_ARROW, "the query", "it asks for the file of a row")] = None
+            options = replace(options, scan=PREDICATE)
         builds = QueryBuilds(Channel.of(plan.spark, options))
         graph = JoinGraph.of(plan.root)
         strategy, metadata = _strategy(plan, graph, options), PlanMetadata(plan, options)
@@ -137,15 +139,22 @@ class QueryRun:
                 changed[relation.at] = relation
         # What a later level makes of a scan takes its place, so of these none is worth a scan by pyarrow.
         for relation in changed.values():
-            self._prune(relation, replace(self.options, scan="PREDICATE"))
+            self._prune(relation, replace(self.options, scan=PREDICATE))
 
     def _read_by_arrow(self) -> None:
-        """Once all keys are known, scans that are left in the query are made by pyarrow where that is asked for."""
-        if self.options.scan != "ARROW":
-            return
+        """Once all keys are known, scans that are left in the query are made by pyarrow where that is to be."""
         for relation in self.graph.relations:
-            if relation.at in self.scans and relation.at not in self.kept and not self._is_cut_by_spark(relation):
+            scan = self.scans.get(relation.at)
+            if scan is None or relation.at in self.kept or not self._wants_arrow(scan):
+                continue
+            if not self._is_cut_by_spark(relation):
                 self._prune(relation, self.options)
+
+    def _wants_arrow(self, scan: PrunedScan) -> bool:
+        case = case_of(self.spark, scan.table, scan.decided, scan.needed, self.options)
+        if case is not None:
+            scan.decided = replace(scan.decided, plan=replace(scan.decided.plan, choice=case.choice()))
+        return wants_arrow(scan.decided.plan, self.options)
 
     def _summaries(self, feeds: Sequence[Feed]) -> Iterator[tuple[Feed, KeySummary]]:
         """The feeds whose keys are known, be it from a build or from metadata."""

@@ -15,6 +15,7 @@ from pruning.intervals import BoolArray
 from pruning.key_filter import KeyFilter
 from pruning.pushes import Push
 from pruning.reasons import Reason
+from pruning.scan_cost import ScanChoice
 from pruning.scan_plan import Decision, ScanPlan
 from pruning.skipping import Pruned, prune, skip_all
 from pruning.statistics import UNKNOWN, Containers
@@ -54,7 +55,8 @@ class TableExplanation:
     """Planned numbers of one table. Row groups are None where footers were not read, all where files were not listed.
 
     Of a scan in a query, the total is what the conditions of the query itself leave: what it reads without filters.
-    Bytes are measured by `bytes_basis`, the same for total and kept.
+    Bytes are measured by `bytes_basis`, the same for total and kept. `choice` is how the reader was chosen, where
+    costs decided.
     """
 
     table: str
@@ -73,6 +75,7 @@ class TableExplanation:
     row_groups_skipped_by: Mapping[str, int]
     filters: tuple[FilterExplanation, ...]
     reasons: tuple[Reason, ...]
+    choice: ScanChoice | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain values; reasons as dictionaries."""
@@ -183,6 +186,7 @@ def explain_table(facts: TableFacts, plan: ScanPlan, reasons: Sequence[Reason], 
         row_groups_skipped_by=plan.row_groups.skipped_by() if plan.row_groups is not None else {},
         filters=tuple(_explain_filter(decision, plan.pushes, facts, most_ranges) for decision in plan.decisions),
         reasons=(*reasons, *plan.reasons),
+        choice=plan.choice,
     )
 
 

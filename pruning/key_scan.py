@@ -66,6 +66,7 @@ def plan_key_scan(
             *(each for each in plan.reasons if each.code not in _OF_PREDICATES),
             *_why_not_skipped(domains, files, row_groups),
         ),
+        plan.choice,
     )
 
 

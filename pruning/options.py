@@ -8,8 +8,12 @@ from typing import Any
 
 from pruning.broadcast import BroadcastStrategy
 from pruning.errors import InvalidOptionError
+from pruning.scan_cost import ARROW, AUTO, PREDICATE, ScanCosts
 
 CONF_PREFIX = "spark.pruning."
+
+
+_COSTS = ScanCosts()
 
 
 def _ranged(default: float, least: float, most: float) -> Any:
@@ -29,7 +33,9 @@ class PruningOptions:
     - `broadcast_strategy`: of a pruned query. `AUTO` joins builds that have run as the rows they gave, broadcast where
       these take no more than `spark.sql.autoBroadcastJoinThreshold`, and leaves other joins to Spark; `RUNTIME_ONLY`
       keeps Spark from broadcasting those on an estimate; `NONE` leaves all joins to Spark, and runs builds again
-    - `scan`: `PREDICATE` has Spark's own reader make every pruned scan, `ARROW` has pyarrow make those that it can
+    - `scan`: `PREDICATE` has Spark's own reader make every pruned scan, `ARROW` has pyarrow make those that it can,
+      `AUTO` those of them that it is expected to make at clearly less cost
+    - `costs`: what that expectation rests on, as `scanprune calibrate` prints it: name=nanoseconds, separated by commas
     - `max_ranges`: how many ranges a pushed predicate may have per column
     - `max_in_list`: how many keys may be pushed as an IN list, for dictionaries, Parquet blooms and rows
     - `max_footers`: how many Parquet footers one read may open for row-group statistics
@@ -49,7 +55,8 @@ class PruningOptions:
     min_probe_bytes: int = _ranged(8 << 20, 0, 1 << 50)
     build_timeout_seconds: float = _ranged(120.0, 0.001, 86_400.0)
     all_builds_timeout_seconds: float = _ranged(300.0, 0.001, 86_400.0)
-    scan: str = field(default="PREDICATE", metadata={"names": ("PREDICATE", "ARROW")})
+    scan: str = field(default=AUTO, metadata={"names": (AUTO, PREDICATE, ARROW)})
+    costs: ScanCosts = field(default=_COSTS)
     broadcast_strategy: str = field(default="AUTO", metadata={"names": tuple(BroadcastStrategy.__members__)})
     max_ranges: int = _ranged(64, 1, 1000)
     max_in_list: int = _ranged(500, 0, 10_000)
@@ -98,6 +105,8 @@ def _parse(known: Field[Any], text: str) -> object:
             return {"true": True, "false": False}[text.strip().lower()]
         case str():
             return text.strip().upper()
+        case ScanCosts():
+            return ScanCosts.parse(text)
         case _:
             return int(text) if isinstance(known.default, int) else float(text)
 
@@ -108,6 +117,8 @@ def _check(known: Field[Any], value: Any, name: str) -> None:
             valid = isinstance(value, bool)
         case str():
             valid = value in known.metadata["names"]
+        case ScanCosts():
+            valid = isinstance(value, ScanCosts)
         case _:
             numbers = (int, float) if isinstance(known.default, float) else int
             valid = isinstance(value, numbers) and not isinstance(value, bool)
@@ -122,6 +133,8 @@ def _refused(known: Field[Any], value: object, name: str) -> InvalidOptionError:
             expected = "true or false"
         case str():
             expected = f"one of {', '.join(known.metadata['names'])}"
+        case ScanCosts():
+            expected = "costs as `scanprune calibrate` prints them, such as 'byte=1,arrow_task=3e7'"
         case _:
             expected = f"a number from {known.metadata['least']} to {known.metadata['most']}"
     return InvalidOptionError(f"Cannot set {name!r} to {value!r}: expected {expected}")

@@ -73,7 +73,8 @@ def _planned_block(table: TableExplanation) -> Block:
         ("rows", *_pair(table.rows_total, table.rows_kept), _share(table.rows_total, table.rows_kept)),
         ("bytes", size(table.bytes_total), size(table.bytes_kept), _share(table.bytes_total, table.bytes_kept)),
     )
-    notes = (f"bytes are {table.bytes_basis}", *map(str, table.reasons))
+    choice = () if table.choice is None else (str(table.choice),)
+    notes = (f"bytes are {table.bytes_basis}", *choice, *map(str, table.reasons))
     return Block(title, ("", "total", "kept", "skipped"), rows, notes)
 
 

@@ -18,6 +18,7 @@ from pruning.options import PruningOptions
 from pruning.pushes import Push, file_only, plan_pushes, skips
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan_abilities import ScanAbilities
+from pruning.scan_cost import ScanChoice
 from pruning.selectivity import pass_ratio
 from pruning.skipping import Pruned, prune, skip_all
 from pruning.statistics import Containers
@@ -51,13 +52,17 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class ScanPlan:
-    """The whole decision for one scan; `row_groups` are of kept files, None where no footer was read."""
+    """The whole decision for one scan; `row_groups` are of kept files, None where no footer was read.
+
+    `choice` is how its reader was chosen, where it was.
+    """
 
     files: Pruned
     row_groups: Pruned | None
     pushes: tuple[Push, ...]
     decisions: tuple[Decision, ...]
     reasons: tuple[Reason, ...]
+    choice: ScanChoice | None = None
 
     @property
     def acts(self) -> bool:

@@ -1,0 +1,117 @@
+"""Measures what the steps of a scan cost on this machine, by Spark's reader and by pyarrow."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
+
+from connectors.arrow_files import FilePart
+from connectors.arrow_reader import ArrowReader, ReadColumn
+from pruning.byte_strings import IntArray
+from pruning.domain import Domain
+from pruning.row_set import RowSet
+from pruning.scan_cost import ScanCosts
+from pruning.value_type import ValueType
+
+Progress = Callable[[str, float], None]
+
+# Keys of a dimension, as a dictionary holds them; one row group, which one core reads.
+_ROWS, _VALUES, _KEYS = 2_000_000, 20_000, 500
+_NAMES = ("a", "b", "c", "d")
+# The first runs of a plan are those that Java compiles.
+_WARM, _RUNS = 3, 7
+_ROUNDS = 8
+# A difference of two times may come out below nothing.
+_LEAST = 0.01
+_NANOSECONDS = 1e9
+
+
+def calibrated(spark: SparkSession, folder: Path, progress: Progress = lambda *_: None) -> ScanCosts:
+    """Costs as they are here; files are made in `folder` meanwhile, and read from the page cache."""
+    with tempfile.TemporaryDirectory(dir=folder) as made:
+        file = Path(made, "calibration.parquet")
+        values = np.random.default_rng(0).integers(0, _VALUES, (len(_NAMES), _ROWS), np.int32)
+        pq.write_table(pa.table(dict(zip(_NAMES, values, strict=True))), file, row_group_size=_ROWS)
+        steps = (*_by_spark(spark, file), *_by_arrow(spark, file, values[0].astype(np.int64)))
+        found: dict[str, float] = {}
+        for at, (name, measure) in enumerate(steps):
+            progress(name, at / len(steps))
+            found[name] = max(_LEAST, measure() * _NANOSECONDS)
+    assert found.keys() == {each.name for each in fields(ScanCosts)}  # noqa: S101
+    return ScanCosts(**found)
+
+
+def _by_spark(spark: SparkSession, file: Path) -> Iterator[tuple[str, Callable[[], float]]]:
+    whole = spark.read.parquet(file.as_uri())
+    one, two, four = (_greatest(whole, count) for count in (1, 2, len(_NAMES)))
+    listed = _greatest(whole.where(F.col("a").isin(_keys())), 2)
+    small = F.broadcast(spark.createDataFrame([(each,) for each in _keys()], "a int"))
+    joined = _greatest(whole.join(small, "a"), 2)
+    yield "spark_value", lambda: (_seconds(four) - _seconds(one)) / (_ROWS * (len(_NAMES) - 1))
+    yield "spark_test", lambda: (_seconds(listed) - _seconds(two)) / _ROWS
+    yield "joined_row", lambda: (_seconds(joined) - _seconds(two)) / _ROWS
+
+
+def _by_arrow(spark: SparkSession, file: Path, column: IntArray) -> Iterator[tuple[str, Callable[[], float]]]:
+    columns = [ReadColumn(name, pa.int32()) for name in _NAMES]
+    part = FilePart(str(file), (0,), tuple(range(len(_NAMES))), (None,) * len(_NAMES))
+    rows = RowSet.of(Domain.of(ValueType("int"), *_keys()))
+    cores = spark.sparkContext.defaultParallelism
+    few, many = _tasks(spark, cores), _tasks(spark, cores * _ROUNDS)
+    handed = _handed(spark)
+    one = _tasks(spark, 1)
+    yield "byte", lambda: _seconds(file.read_bytes) / file.stat().st_size
+    yield "arrow_value", lambda: _seconds(lambda: list(ArrowReader(columns, []).read(part))) / (_ROWS * len(_NAMES))
+    yield "arrow_test", lambda: _seconds(lambda: rows.contains(column)) / _ROWS
+    yield "arrow_handed", lambda: (_seconds(handed) - _seconds(one)) / (_ROWS * len(_NAMES))
+    yield "arrow_task", lambda: (_seconds(many) - _seconds(few)) / (_ROUNDS - 1)
+
+
+def _keys() -> list[int]:
+    return list(range(0, _VALUES, _VALUES // _KEYS))
+
+
+def _greatest(rows: DataFrame, count: int) -> Callable[[], object]:
+    """Reads the first columns, and gives hardly anything."""
+    return rows.agg(*(F.max(each) for each in _NAMES[:count])).collect
+
+
+def _tasks(spark: SparkSession, count: int) -> Callable[[], object]:
+    ids = spark.range(0, count, 1, count)
+    return ids.mapInArrow(lambda batches: batches, ids.schema).agg(F.max("id")).collect
+
+
+def _handed(spark: SparkSession) -> Callable[[], object]:
+    """One task that hands over as many rows as the file has."""
+    names, batch = _NAMES, 1 << 16
+
+    def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            made = pa.record_batch([pa.array(range(batch), pa.int32())] * len(names), names=list(names))
+            for begin in range(0, _ROWS, batch):
+                yield made.slice(0, min(batch, _ROWS - begin))
+
+    schema = ", ".join(f"{name} int" for name in names)
+    return _greatest(spark.range(0, 1, 1, 1).mapInArrow(rows, schema), len(names))
+
+
+def _seconds(run: Callable[[], object]) -> float:
+    """The least of some runs of one step, warm: whatever else the machine does only adds to it."""
+    for _ in range(_WARM):
+        run()
+    return min(_timed(run) for _ in range(_RUNS))
+
+
+def _timed(run: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    run()
+    return time.perf_counter() - began

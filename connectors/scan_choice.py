@@ -1,0 +1,81 @@
+"""Which reader makes a scan, by what both are expected to cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from connectors.arrow_parts import task_count
+from connectors.base import Table
+from connectors.columns import Column
+from connectors.decide import Decided
+from pruning.byte_strings import IntArray
+from pruning.domain import Domain
+from pruning.intervals import BoolArray
+from pruning.options import PruningOptions
+from pruning.scan_cost import KeyWork, RowGroupWork, ScanCase
+from pruning.scan_plan import RowTest, column_domains
+from pruning.selectivity import pass_ratio
+from pruning.skipping import prune
+from pruning.statistics import Containers
+
+
+def scan_case(
+    table: Table, decided: Decided, needed: Sequence[str] | None, cores: int, options: PruningOptions
+) -> ScanCase | None:
+    """What either reader would have to do; None where it is little, or no footers tell.
+
+    `needed` are the top-level columns that the scan reads, None for all.
+    """
+    groups, plan = decided.row_groups, decided.plan
+    if groups is None or groups.parents is None or plan.row_groups is None:
+        return None
+    by_ranges = plan.row_groups.kept & plan.files.kept[groups.parents]
+    if int(groups.sizes[by_ranges].sum()) < options.min_probe_bytes:
+        return None
+    domains = column_domains([each.filter for each in plan.decisions])
+    by_keys = prune(groups, domains).kept & prune(decided.files, domains).kept[groups.parents]
+    keys = _key_work(table, groups, by_keys, domains, decided.columns)
+    if keys is None:
+        return None
+    count = len(table.schema.fields if needed is None else needed)
+    arrow = _work(groups, by_keys, count)
+    return ScanCase(
+        _work(groups, by_ranges, count),
+        [each.ratio for each in plan.decisions if each.test is not RowTest.NONE],
+        arrow,
+        keys,
+        task_count(len(arrow.rows), int(arrow.bytes.sum()), cores),
+        options.costs,
+    )
+
+
+def _work(groups: Containers, kept: BoolArray, columns: int) -> RowGroupWork:
+    return RowGroupWork(groups.rows[kept], groups.sizes[kept], columns)
+
+
+def _key_work(
+    table: Table,
+    groups: Containers,
+    kept: BoolArray,
+    domains: Mapping[str, Domain],
+    columns: Sequence[Column],
+) -> list[KeyWork] | None:
+    found: list[KeyWork] = []
+    for column in columns:
+        sizes = _sizes(table, groups, column)
+        if sizes is None:
+            return None
+        statistics = groups.columns.get(column.name)
+        domain = domains[column.name]
+        ratio = 1.0 if statistics is None else pass_ratio(statistics, groups.rows, kept, domain)
+        found.append(KeyWork(ratio, sizes[kept]))
+    return found
+
+
+def _sizes(table: Table, groups: Containers, column: Column) -> IntArray | None:
+    """Bytes of one column in each row group; None if these are others than were looked at."""
+    assert groups.parents is not None  # noqa: S101
+    alone = table.row_groups(np.unique(groups.parents), [], [column.path[0]])
+    return alone.sizes if np.array_equal(alone.rows, groups.rows) else None

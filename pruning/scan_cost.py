@@ -1,0 +1,180 @@
+"""What a scan costs by each reader, from what statistics and keys say of it, and which one is the cheaper.
+
+predicate: rows of what ranges leave, all columns, a test of rows, the join above
+arrow: key columns of what keys leave, the others where a row is left, and those rows handed over to Spark
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from pruning.blocks import size
+from pruning.byte_strings import IntArray
+
+FloatArray = npt.NDArray[np.float64]
+
+PREDICATE, ARROW, AUTO = "PREDICATE", "ARROW", "AUTO"
+# What is estimated may be wrong by as much, and a scan by Spark's own reader cannot go wrong in other ways.
+_CLEARLY = 1.3
+_NANOSECONDS = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class ScanCosts:
+    """Nanoseconds of a core for one of each; `scanprune calibrate` measures them.
+
+    - `byte`: a compressed byte read and decompressed, by either reader
+    - `spark_value`: a value decoded by Spark's reader; `spark_test`: a row tested above it by keys
+    - `arrow_value`: a value decoded by pyarrow; `arrow_test`: one tested by keys
+    - `arrow_handed`: a value of a row that passed, from Python to Spark
+    - `arrow_task`: a task in a Python worker
+    - `joined_row`: a row that reaches a join above the scan
+
+    >>> ScanCosts.parse("byte=2, arrow_task=1e7").arrow_task
+    10000000.0
+    """
+
+    byte: float = 1.0
+    spark_value: float = 5.0
+    spark_test: float = 20.0
+    arrow_value: float = 9.0
+    arrow_test: float = 3.0
+    arrow_handed: float = 60.0
+    arrow_task: float = 30e6
+    joined_row: float = 20.0
+
+    @staticmethod
+    def parse(text: str) -> ScanCosts:
+        """Costs as `str()` tells them, those that are not named as they are by default; `ValueError` for others."""
+        named = dict(_entry(each) for each in text.split(",") if each.strip())
+        known = {each.name for each in fields(ScanCosts)}
+        if unknown := sorted(set(named) - known):
+            raise ValueError(f"found {', '.join(map(repr, unknown))}, expected some of {', '.join(sorted(known))}")
+        return replace(ScanCosts(), **named)
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            if not 0.0 <= getattr(self, each.name) < float("inf"):
+                raise ValueError(f"found {each.name}={getattr(self, each.name)}, expected nanoseconds, 0 or more")
+
+    def __str__(self) -> str:
+        return ",".join(f"{each.name}={getattr(self, each.name):.4g}" for each in fields(self))
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What one reader reads, in bytes, and how long that takes a core, in seconds."""
+
+    bytes: int
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"{self.seconds:.2f} s of a core for {size(self.bytes)}"
+
+
+@dataclass(frozen=True, slots=True)
+class ScanChoice:
+    """The reader of a scan, and what the two were expected to take; `survivors` is the share of rows left, 0 to 1."""
+
+    scan: str
+    predicate: Estimate
+    arrow: Estimate
+    survivors: float
+
+    def __str__(self) -> str:
+        chosen, other = ("pyarrow", "Spark's reader") if self.scan == ARROW else ("Spark's reader", "pyarrow")
+        own, others = (self.arrow, self.predicate) if self.scan == ARROW else (self.predicate, self.arrow)
+        return f"read by {chosen}: {own}; by {other} {others}; {self.survivors:.2%} of the rows expected to pass"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowGroupWork:
+    """Row groups that a scan reads: `rows` of each, `bytes` of all columns asked for, how many of those there are."""
+
+    rows: IntArray
+    bytes: IntArray
+    columns: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeyWork:
+    """A key column: the share of rows whose value is a key, and its bytes in each row group."""
+
+    ratio: float
+    bytes: IntArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScanCase:
+    """A scan as each reader would make it.
+
+    `tests` are the shares of rows that tests above Spark's reader let pass; `tasks` are those of Python workers.
+    """
+
+    by_ranges: RowGroupWork
+    tests: Sequence[float]
+    by_keys: RowGroupWork
+    keys: Sequence[KeyWork]
+    tasks: int
+    costs: ScanCosts
+
+    def choice(self, survivors: float | None = None) -> ScanChoice:
+        """The reader: pyarrow where it is clearly the cheaper; `survivors` is the share of rows that was seen to pass.
+
+        Unless it was seen, keys of several columns are taken to be independent.
+        """
+        left = prod(each.ratio for each in self.keys) if survivors is None else survivors
+        predicate = by_predicate(self.by_ranges, self.tests, self.costs)
+        arrow = by_arrow(self.by_keys, self.keys, left, self.tasks, self.costs)
+        is_cheaper = arrow.seconds * _CLEARLY < predicate.seconds
+        return ScanChoice(ARROW if is_cheaper else PREDICATE, predicate, arrow, left)
+
+
+def by_predicate(work: RowGroupWork, tests: Sequence[float], costs: ScanCosts) -> Estimate:
+    """By Spark's reader."""
+    rows, read = float(work.rows.sum()), int(work.bytes.sum())
+    spent = read * costs.byte + rows * work.columns * costs.spark_value
+    spent += rows * len(tests) * costs.spark_test + rows * prod(tests) * costs.joined_row
+    return Estimate(read, spent / _NANOSECONDS)
+
+
+def by_arrow(work: RowGroupWork, keys: Sequence[KeyWork], survivors: float, tasks: int, costs: ScanCosts) -> Estimate:
+    """By pyarrow: a column is read of the row groups in which the ones before it, most selective first, leave a row.
+
+    Rows that pass are taken to lie anywhere: where they lie together, fewer row groups are read.
+    """
+    reach, left, others = np.ones(len(work.rows)), 1.0, work.bytes.astype(np.float64)
+    read = spent = 0.0
+    for key in sorted(keys, key=lambda each: each.ratio):
+        read += float(reach @ key.bytes)
+        spent += float(reach @ work.rows) * (costs.arrow_value + costs.arrow_test)
+        others -= key.bytes
+        left *= key.ratio
+        reach = _any_of(work.rows, left)
+    reach = _any_of(work.rows, survivors)
+    read += float(reach @ np.maximum(others, 0.0))
+    spent += float(reach @ work.rows) * max(0, work.columns - len(keys)) * costs.arrow_value
+    passed = float(work.rows.sum()) * survivors
+    spent += passed * (work.columns * costs.arrow_handed + costs.joined_row)
+    return Estimate(int(read), (spent + read * costs.byte + tasks * costs.arrow_task) / _NANOSECONDS)
+
+
+def _any_of(rows: IntArray, ratio: float) -> FloatArray:
+    """The chance for each row group that one of its rows passes."""
+    if ratio >= 1.0:
+        return np.ones(len(rows))
+    chances: FloatArray = -np.expm1(np.maximum(rows, 0) * np.log1p(-ratio))
+    return chances
+
+
+def _entry(text: str) -> tuple[str, float]:
+    name, _, number = text.partition("=")
+    try:
+        return name.strip(), float(number)
+    except ValueError:
+        raise ValueError(f"found {text.strip()!r}, expected name=nanoseconds") from None
