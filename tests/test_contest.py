@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -378,6 +379,19 @@ def test_each_contender_has_a_row_and_who_has_no_answer_says_why(stand_ins, lake
     assert {"unsupported: no such function"} == {row["failed"] for row in failed}
 
 
+@dataclass(frozen=True)
+class AsksMeanwhile:
+    """A judge that reads of the store itself."""
+
+    site: Site
+    path: str
+
+    def verdict(self, *_, **__):
+        with self.site.place.filesystem.open_input_stream(self.path) as file:
+            file.read()
+        return ""
+
+
 def test_bytes_and_requests_on_an_object_store_are_those_it_served_to_each(store, lake, monkeypatch, tmp_path):
     (tmp_path / "one" / "t").mkdir(parents=True)
     (tmp_path / "one" / "t" / "file").write_bytes(bytes(1000))
@@ -387,7 +401,7 @@ def test_bytes_and_requests_on_an_object_store_are_those_it_served_to_each(store
     monkeypatch.setattr(pool, "ENGINES", dict.fromkeys(CONTENDERS, STAND_IN))
     settings = Settings(1.0, ("delta",), (1,), contenders=("pruned", "stock"), runs=2, place="s3")
     with pool.pool(tmp_path, 20.0, environment=there.environment) as workers:
-        known = Contest(settings, workers, RightIfAsked(), {"delta": lake}, {}, there)
+        known = Contest(settings, workers, AsksMeanwhile(there, path), {"delta": lake}, {}, there)
         rows = known.rows("delta", Query(1, f"fetch {path} {path}"))
     # A HEAD and a GET for each.
     assert [(2000, 4)] * 2 == [(each["bytes"], each["requests"]) for each in rows]
@@ -566,12 +580,17 @@ def test_growth_is_drawn_of_queries_that_all_answered_at_all_scales():
 
 def test_pictures_are_written_beside_the_page(tmp_path):
     pytest.importorskip("matplotlib")
-    for name, more in (("sf1", {}), ("sf0.1", {"scale": 0.1}), ("s3-sf0.1", {"place": "s3", "latency": 0.0})):
-        (tmp_path / f"contest-{name}.json").write_text(json.dumps({"rows": [{**each, **more} for each in MEASURED]}))
+    far = {"scale": 0.1, "place": "s3", "latency": 0.0}
+    for name, more in (("sf1", {}), ("sf0.1", {"scale": 0.1}), ("s3-sf0.1", far)):
+        rows = with_ratios([row("pruned", **more), row("stock", seconds=2.0, **more)])
+        (tmp_path / f"contest-{name}.json").write_text(json.dumps({"rows": rows}))
     page.main(tmp_path)
     named = re.findall(r"\(([\w.-]+\.svg)\)", (tmp_path / "contest.md").read_text())
     assert ["contest-sf0.1.svg", "contest-sf1.svg", "contest-s3-sf0.1.svg", "contest-growth.svg"] == named
     assert {*named} == {each.name for each in tmp_path.glob("*.svg")}
+    # It grows with the scale alone, not with the distance.
+    here = {name: rows for name, rows in page.recorded(tmp_path).items() if "s3" not in name}
+    assert (tmp_path / "contest-growth.svg").read_text() == page.pictures(here)["contest-growth.svg"]
 
 
 # All of it, with the engines themselves.
