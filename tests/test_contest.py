@@ -20,7 +20,7 @@ import typer
 
 from benchmarks import process_tree
 from benchmarks.contest import contest, page, pool
-from benchmarks.contest.__main__ import _chosen, _numbers, merged
+from benchmarks.contest.__main__ import _chosen, _numbers, main, merged
 from benchmarks.contest.charts import bars, growth
 from benchmarks.contest.contest import CONTENDERS, Contest, Settings
 from benchmarks.contest.duckdb_engine import DuckdbEngine
@@ -29,6 +29,7 @@ from benchmarks.contest.place import Place
 from benchmarks.contest.ratios import with_ratios
 from benchmarks.contest.site import S3A, Site, site
 from benchmarks.contest.worker import Worker, WorkerFailed
+from benchmarks.object_store import gateway
 from benchmarks.object_store.shape import Shape
 from benchmarks.process_tree import Usage
 from benchmarks.resume import resumed
@@ -412,6 +413,18 @@ def test_what_was_measured_at_another_place_or_distance_is_another_contest():
     near, far = (Settings(1.0, place="s3", shape=Shape(latency)) for latency in (0.0, 0.02))
     assert 3 == len({each.name for each in (Settings(1.0), near, far)})
     assert ["contest-sf1", "contest-s3-sf1"] == [each.results for each in (Settings(1.0), near)]
+
+
+def test_a_store_that_cannot_be_had_is_one_line_before_anything_is_made(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(gateway, "_USUAL_GO", "")
+    with pytest.raises(typer.Exit):
+        main(place="s3", tables=tmp_path / "tables", results=tmp_path / "results")
+    told = capsys.readouterr().err.splitlines()
+    assert 1 == len(told)
+    assert told[0].startswith("An object store needs Go once")
+    assert [tmp_path / "results"] == [*tmp_path.iterdir()]
 
 
 def test_files_of_this_machine_are_read_where_they_are(tmp_path):
