@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -19,7 +20,7 @@ import typer
 
 from benchmarks import process_tree
 from benchmarks.contest import contest, page, pool
-from benchmarks.contest.__main__ import _chosen, _numbers, merged
+from benchmarks.contest.__main__ import _chosen, _numbers, main, merged
 from benchmarks.contest.charts import bars, growth
 from benchmarks.contest.contest import CONTENDERS, Contest, Settings
 from benchmarks.contest.duckdb_engine import DuckdbEngine
@@ -28,6 +29,7 @@ from benchmarks.contest.place import Place
 from benchmarks.contest.ratios import with_ratios
 from benchmarks.contest.site import S3A, Site, site
 from benchmarks.contest.worker import Worker, WorkerFailed
+from benchmarks.object_store import gateway
 from benchmarks.object_store.shape import Shape
 from benchmarks.process_tree import Usage
 from benchmarks.resume import resumed
@@ -118,7 +120,8 @@ def test_what_a_child_had_read_before_it_ended_is_neither_taken_back_nor_counted
         used = process_tree.usage(found.pid).since(before)
     assert 5 * MIB < before.bytes_read
     assert 0 <= used.bytes_read < MIB
-    assert 0 <= used.cpu_seconds
+    # Sums and differences of floats.
+    assert used.cpu_seconds > -1e-9
 
 
 @needs_account
@@ -378,6 +381,19 @@ def test_each_contender_has_a_row_and_who_has_no_answer_says_why(stand_ins, lake
     assert {"unsupported: no such function"} == {row["failed"] for row in failed}
 
 
+@dataclass(frozen=True)
+class AsksMeanwhile:
+    """A judge that reads of the store itself."""
+
+    site: Site
+    path: str
+
+    def verdict(self, *_, **__):
+        with self.site.place.filesystem.open_input_stream(self.path) as file:
+            file.read()
+        return ""
+
+
 def test_bytes_and_requests_on_an_object_store_are_those_it_served_to_each(store, lake, monkeypatch, tmp_path):
     (tmp_path / "one" / "t").mkdir(parents=True)
     (tmp_path / "one" / "t" / "file").write_bytes(bytes(1000))
@@ -387,7 +403,7 @@ def test_bytes_and_requests_on_an_object_store_are_those_it_served_to_each(store
     monkeypatch.setattr(pool, "ENGINES", dict.fromkeys(CONTENDERS, STAND_IN))
     settings = Settings(1.0, ("delta",), (1,), contenders=("pruned", "stock"), runs=2, place="s3")
     with pool.pool(tmp_path, 20.0, environment=there.environment) as workers:
-        known = Contest(settings, workers, RightIfAsked(), {"delta": lake}, {}, there)
+        known = Contest(settings, workers, AsksMeanwhile(there, path), {"delta": lake}, {}, there)
         rows = known.rows("delta", Query(1, f"fetch {path} {path}"))
     # A HEAD and a GET for each.
     assert [(2000, 4)] * 2 == [(each["bytes"], each["requests"]) for each in rows]
@@ -398,6 +414,18 @@ def test_what_was_measured_at_another_place_or_distance_is_another_contest():
     near, far = (Settings(1.0, place="s3", shape=Shape(latency)) for latency in (0.0, 0.02))
     assert 3 == len({each.name for each in (Settings(1.0), near, far)})
     assert ["contest-sf1", "contest-s3-sf1"] == [each.results for each in (Settings(1.0), near)]
+
+
+def test_a_store_that_cannot_be_had_is_one_line_before_anything_is_made(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(gateway, "_USUAL_GO", "")
+    with pytest.raises(typer.Exit):
+        main(place="s3", tables=tmp_path / "tables", results=tmp_path / "results")
+    told = capsys.readouterr().err.splitlines()
+    assert 1 == len(told)
+    assert told[0].startswith("An object store needs Go once")
+    assert [tmp_path / "results"] == [*tmp_path.iterdir()]
 
 
 def test_files_of_this_machine_are_read_where_they_are(tmp_path):
@@ -566,12 +594,17 @@ def test_growth_is_drawn_of_queries_that_all_answered_at_all_scales():
 
 def test_pictures_are_written_beside_the_page(tmp_path):
     pytest.importorskip("matplotlib")
-    for name, more in (("sf1", {}), ("sf0.1", {"scale": 0.1}), ("s3-sf0.1", {"place": "s3", "latency": 0.0})):
-        (tmp_path / f"contest-{name}.json").write_text(json.dumps({"rows": [{**each, **more} for each in MEASURED]}))
+    far = {"scale": 0.1, "place": "s3", "latency": 0.0}
+    for name, more in (("sf1", {}), ("sf0.1", {"scale": 0.1}), ("s3-sf0.1", far)):
+        rows = with_ratios([row("pruned", **more), row("stock", seconds=2.0, **more)])
+        (tmp_path / f"contest-{name}.json").write_text(json.dumps({"rows": rows}))
     page.main(tmp_path)
     named = re.findall(r"\(([\w.-]+\.svg)\)", (tmp_path / "contest.md").read_text())
     assert ["contest-sf0.1.svg", "contest-sf1.svg", "contest-s3-sf0.1.svg", "contest-growth.svg"] == named
     assert {*named} == {each.name for each in tmp_path.glob("*.svg")}
+    # It grows with the scale alone, not with the distance.
+    here = {name: rows for name, rows in page.recorded(tmp_path).items() if "s3" not in name}
+    assert (tmp_path / "contest-growth.svg").read_text() == page.pictures(here)["contest-growth.svg"]
 
 
 # All of it, with the engines themselves.

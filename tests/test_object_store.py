@@ -253,6 +253,7 @@ def folder_of(tmp_path):
 
 def test_a_store_serves_what_was_put_into_it_and_counts_it(store, tmp_path):
     lake = folder_of(tmp_path)
+    store.reset()
     store.upload(lake, "lake")
     before = store.reset()
     assert (0, True) == (before.bytes, before.requests >= 2)

@@ -157,16 +157,17 @@ def run(settings: Settings, folder: Path | None = None) -> list[dict[str, Any]]:
 def _contest(settings: Settings, folder: Path, progress: Progress = quiet) -> Iterator[Contest]:
     known = {each.name: each for each in queries() if each.number in settings.numbers}
     named = [table for table in TABLES if any(each.names(table) for each in known.values())]
-    source = generate(settings.scale, folder, named, progress)
-    with (
-        site(settings.place, folder) as found_at,
-        tempfile.TemporaryDirectory() as logs,
-        judge(folder / f"judge-sf{settings.scale:g}", source) as found,
-        pool(Path(logs), settings.seconds, (*found_at.conf, *settings.conf), found_at.environment) as workers,
-    ):
+    # First of all, since tables are made in vain where there is no such place.
+    with site(settings.place, folder) as found_at, tempfile.TemporaryDirectory() as logs:
+        source = generate(settings.scale, folder, named, progress)
         laid_out = {layout: tables(layout, source, folder, found_at) for layout in settings.layouts}
         found_at.reshape(settings.shape)
-        yield Contest(settings, workers, found, laid_out, known, found_at)
+        confs = (*found_at.conf, *settings.conf)
+        with (
+            judge(folder / f"judge-sf{settings.scale:g}", source) as found,
+            pool(Path(logs), settings.seconds, confs, found_at.environment) as workers,
+        ):
+            yield Contest(settings, workers, found, laid_out, known, found_at)
 
 
 def _summary(runs: Sequence[Run | Failed]) -> dict[str, Any]:
