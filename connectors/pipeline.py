@@ -28,7 +28,7 @@ from pruning.errors import InvalidKeysError, PruningError
 from pruning.key_filter import KeyFilter
 from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
-from pruning.scan_cost import ARROW, AUTO, ScanCase
+from pruning.scan_cost import ARROW, AUTO, PREDICATE, ScanCase
 from pruning.scan_plan import ScanPlan
 
 logger = logging.getLogger("scanprune")
@@ -67,8 +67,10 @@ def run(spark: SparkSession, request: Request) -> tuple[DataFrame, PrunedScan]:
     sources = [KeySource(resolver.key_columns(names), data) for names, data in request.keys.items()]
     projected = [resolver.column(name) for name in request.columns] if request.columns is not None else None
     collected = collect_all(spark, sources, request.options, exact=request.exact)
+    # What becomes of the rows is not known: somebody may ask for their file, which pyarrow's have not.
+    options = replace(request.options, scan=PREDICATE) if request.options.scan == AUTO else request.options
     try:
-        df, record = pruned_scan(spark, table, collected, _read_of(projected), request.options, exact=request.exact)
+        df, record = pruned_scan(spark, table, collected, _read_of(projected), options, exact=request.exact)
     except PruningError:
         raise
     except Exception as error:
@@ -76,7 +78,7 @@ def run(spark: SparkSession, request: Request) -> tuple[DataFrame, PrunedScan]:
         reason = Reason(ReasonCode.STATISTICS_FAILED, table.name, one_line(error))
         whole = UnlistedTable(table.name, table.format, table.read(None), (reason,), table.version)
         unknown = [replace(each, filter=KeyFilter.unknown(each.columns, "keys", reason)) for each in collected]
-        df, record = pruned_scan(spark, whole, unknown, _read_of(projected), request.options, exact=request.exact)
+        df, record = pruned_scan(spark, whole, unknown, _read_of(projected), options, exact=request.exact)
     warn(table.name, record.reasons)
     return df, record
 

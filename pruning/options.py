@@ -34,7 +34,7 @@ class PruningOptions:
       these take no more than `spark.sql.autoBroadcastJoinThreshold`, and leaves other joins to Spark; `RUNTIME_ONLY`
       keeps Spark from broadcasting those on an estimate; `NONE` leaves all joins to Spark, and runs builds again
     - `scan`: `PREDICATE` has Spark's own reader make every pruned scan, `ARROW` has pyarrow make those that it can,
-      `AUTO` those of them that it is expected to make at clearly less cost
+      `AUTO` those of `prune()` that it is expected to make at clearly less cost
     - `costs`: what that expectation rests on, as `scanprune calibrate` prints it: name=nanoseconds, separated by commas
     - `max_ranges`: how many ranges a pushed predicate may have per column
     - `max_in_list`: how many keys may be pushed as an IN list, for dictionaries, Parquet blooms and rows

@@ -14,6 +14,7 @@ import pytest
 
 from benchmarks.readme_table import recorded, replaced, table
 from pruning.options import PruningOptions
+from pruning.scan_cost import ScanCosts
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -37,7 +38,7 @@ def test_every_option_has_its_line():
 
 
 def _shown(default):
-    if isinstance(default, bool | str):
+    if isinstance(default, bool | str | ScanCosts):
         return f"`{default}`"
     return (
         f"{default >> 20} MiB" if default >= 1 << 20 and default % (1 << 20) == 0 else f"{default:,}".removesuffix(".0")
