@@ -26,8 +26,9 @@ Range: TypeAlias = "tuple[int, int]"
 
 _NANOSECONDS_PER_MILLISECOND = 1_000_000
 _MILLISECONDS_PER_SECOND = 1_000
-# A round trip to a store takes as long as some megabytes; each has a buffer of its own.
+# Requests at a time. A round trip to a store takes as long as some megabytes, so smaller neighbours are joined.
 _REQUESTS = 8
+_MOST_JOINED_BYTES = 8 << 20
 # Arrow waits longer from each attempt to the next: so many are some seconds. Spark runs the task again after that.
 ATTEMPTS = 6
 _CONNECT_SECONDS, _REQUEST_SECONDS = 10.0, 60.0
@@ -143,7 +144,7 @@ class _StoredObject:
         self.parquet = pq.ParquetFile(pa.PythonFile(self._ranges, "r"), metadata=metadata, pre_buffer=False)
 
     def fetch(self, ranges: Sequence[Range]) -> int:
-        """Ranges that follow each other are one request."""
+        """Ranges that follow each other are one request, up to some megabytes."""
         wanted = _joined(ranges)
         self._ranges.held.clear()
         if len(wanted) < 2:
@@ -248,14 +249,14 @@ class _Ranges(io.RawIOBase):
 
 
 def _joined(ranges: Sequence[Range]) -> list[Range]:
-    """The same bytes in as few ranges as there are.
+    """The same bytes in as few ranges as there are, none cut, and none joined that would then be long.
 
     >>> _joined([(30, 5), (0, 10), (10, 5)])
     [(0, 15), (30, 5)]
     """
     found: list[Range] = []
     for begin, size in sorted(each for each in ranges if each[1]):
-        if found and sum(found[-1]) == begin:
+        if found and sum(found[-1]) == begin and found[-1][1] + size <= _MOST_JOINED_BYTES:
             found[-1] = (found[-1][0], found[-1][1] + size)
         else:
             found.append((begin, size))

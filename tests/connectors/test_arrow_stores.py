@@ -93,6 +93,15 @@ def test_columns_that_lie_apart_are_requests_of_their_own(store, stores, part):
     assert 3 == store.counts().requests
 
 
+def test_neighbours_that_are_large_come_at_the_same_time(store, stores, part, monkeypatch):
+    monkeypatch.setattr(arrow_files, "_MOST_JOINED_BYTES", int(chunk_sizes(part)[4, :2].sum()))
+    reader = ArrowReader(COLUMNS, [], stores)
+    store.reset()
+    batches = list(reader.read(replace(part, row_groups=(4,), modified=None)))
+    assert facts().slice(400, 100).to_pylist() == pa.Table.from_batches(batches).to_pylist()
+    assert (chunk_sizes(part)[4].sum(), 3) == (store.counts().bytes, store.counts().requests)
+
+
 def test_a_footer_that_is_not_given_is_counted_as_it_is_read(store, stores, part):
     store.reset()
     reader = ArrowReader(COLUMNS, TESTS, stores)
