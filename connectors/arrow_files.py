@@ -7,8 +7,8 @@ by their numbers, and of another file they are other rows.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -26,8 +26,9 @@ Range: TypeAlias = "tuple[int, int]"
 
 _NANOSECONDS_PER_MILLISECOND = 1_000_000
 _MILLISECONDS_PER_SECOND = 1_000
-# A round trip to a store takes as long as some megabytes; each has a buffer of its own.
+# Requests at a time. A round trip to a store takes as long as some megabytes, so smaller neighbours are joined.
 _REQUESTS = 8
+_MOST_JOINED_BYTES = 8 << 20
 # Arrow waits longer from each attempt to the next: so many are some seconds. Spark runs the task again after that.
 ATTEMPTS = 6
 _CONNECT_SECONDS, _REQUEST_SECONDS = 10.0, 60.0
@@ -58,6 +59,9 @@ class OpenFile(Protocol):
 
     parquet: pq.ParquetFile
 
+    def announce(self, coming: Mapping[int, Sequence[Range]]) -> None:
+        """What will be fetched together of row groups, by their numbers: a store may be asked for it beforehand."""
+
     def fetch(self, ranges: Sequence[Range]) -> int:
         """Make chunks ready to be decoded, until the next call; the bytes that were read for it."""
 
@@ -65,7 +69,10 @@ class OpenFile(Protocol):
         """Nothing where all that was read until now is of the file that was listed, else an `OSError`."""
 
     def read_besides(self) -> int:
-        """The bytes that were read of what nobody has announced, such as footers, since the last call."""
+        """The bytes that were read but not fetched, such as footers, since the last call; nothing is under way then."""
+
+    def close(self) -> None:
+        """Holds nothing any more."""
 
 
 @contextmanager
@@ -87,7 +94,7 @@ def open_file(part: FilePart, stores: Mapping[str, S3Access], attempts: int = AT
     try:
         yield found
     finally:
-        found.parquet.close(force=True)
+        found.close()
 
 
 def _gone(path: str) -> OSError:
@@ -111,6 +118,9 @@ class _LocalFile:
             raise _replaced(part.path)
         self._besides = 0 if metadata is not None else int(self.parquet.metadata.serialized_size)
 
+    def announce(self, coming: Mapping[int, Sequence[Range]]) -> None:
+        """Nothing: the system reads ahead."""
+
     def fetch(self, ranges: Sequence[Range]) -> int:
         """Arrow reads just these."""
         return sum(size for _, size in ranges)
@@ -123,12 +133,16 @@ class _LocalFile:
         found, self._besides = self._besides, 0
         return found
 
+    def close(self) -> None:
+        """Closes it."""
+        self.parquet.close(force=True)
+
 
 class _StoredObject:
     """An object of an S3 store: announced chunks come in a few requests at a time, each of exactly these bytes.
 
-    Memory: the chunks that were announced last. Objects are not changed but replaced, so one that has the same ETag as
-    when it was opened was that all the time between.
+    Memory: the chunks that were fetched last, and of those that were announced 8 MiB, or one. Objects are not changed
+    but replaced, so one that has the same ETag as when it was opened was that all the time between.
     """
 
     def __init__(self, part: FilePart, metadata: pq.FileMetaData | None, store: _Client) -> None:
@@ -139,18 +153,33 @@ class _StoredObject:
         is_same = part.size in {None, self._object.size()}
         if not (is_same and (part.modified is None or self._has_time(part.modified))):
             raise _replaced(self._uri)
-        self._ranges = _Ranges(self._object.size(), self._read)
+        # What is fetched need not wait for what is announced.
+        self._pool = ThreadPoolExecutor(2 * _REQUESTS, thread_name_prefix="chunks")
+        self._ahead: dict[Range, tuple[int, Future[bytes]]] = {}
+        self._ranges = _Ranges(self._object.size(), self._read_besides)
         self.parquet = pq.ParquetFile(pa.PythonFile(self._ranges, "r"), metadata=metadata, pre_buffer=False)
 
+    def announce(self, coming: Mapping[int, Sequence[Range]]) -> None:
+        """Asks for as many as are few requests and bytes, in their order; what is of other row groups is given up."""
+        self._give_up([each for each, (number, _) in self._ahead.items() if number not in coming])
+        for number, ranges in coming.items():
+            for each in _joined(ranges):
+                size = each[1] + sum(size for _, size in self._ahead)
+                if self._ahead and (len(self._ahead) >= _REQUESTS or size > _MOST_JOINED_BYTES):
+                    return
+                if each not in self._ahead:
+                    self._ahead[each] = number, self._pool.submit(self._read, *each)
+
     def fetch(self, ranges: Sequence[Range]) -> int:
-        """Ranges that follow each other are one request."""
+        """Ranges that follow each other are one request, up to some megabytes."""
         wanted = _joined(ranges)
         self._ranges.held.clear()
-        if len(wanted) < 2:
-            found = [self._read(*each) for each in wanted]
-        else:
-            with ThreadPoolExecutor(min(_REQUESTS, len(wanted)), thread_name_prefix="chunks") as pool:
-                found = list(pool.map(lambda each: self._read(*each), wanted))
+        under_way = [
+            self._ahead.pop(each)[1] if each in self._ahead else self._pool.submit(self._read, *each) for each in wanted
+        ]
+        found = [each.result() for each in under_way]
+        # Only here: a look at the object covers what had arrived before it.
+        self._is_checked = False
         self._ranges.held.update(zip((begin for begin, _ in wanted), map(pa.py_buffer, found), strict=True))
         return sum(size for _, size in wanted)
 
@@ -164,9 +193,20 @@ class _StoredObject:
         self._is_checked = True
 
     def read_besides(self) -> int:
-        """Footers."""
+        """Footers, and what was announced in vain."""
+        self._give_up(list(self._ahead))
         found, self._ranges.besides = self._ranges.besides, 0
         return found
+
+    def close(self) -> None:
+        """Ends what is under way."""
+        self._pool.shutdown(cancel_futures=True)
+        self.parquet.close(force=True)
+
+    def _give_up(self, ranges: Collection[Range]) -> None:
+        for each in ranges:
+            _, future = self._ahead.pop(each)
+            self._ranges.besides += 0 if future.cancel() else each[1]
 
     def _opened(self) -> pa.NativeFile:
         try:
@@ -189,7 +229,6 @@ class _StoredObject:
         return found is None or _seconds(found.decode()) == modified // _MILLISECONDS_PER_SECOND
 
     def _read(self, begin: int, size: int) -> bytes:
-        self._is_checked = False
         try:
             found: bytes = self._object.read_at(size, begin)
         except FileNotFoundError:
@@ -198,6 +237,11 @@ class _StoredObject:
             raise self._told(error) from None
         if len(found) != size:
             raise _replaced(self._uri)
+        return found
+
+    def _read_besides(self, begin: int, size: int) -> bytes:
+        found = self._read(begin, size)
+        self._is_checked = False
         return found
 
     def _told(self, error: OSError) -> OSError:
@@ -248,14 +292,14 @@ class _Ranges(io.RawIOBase):
 
 
 def _joined(ranges: Sequence[Range]) -> list[Range]:
-    """The same bytes in as few ranges as there are.
+    """The same bytes in as few ranges as there are, none cut, and none joined that would then be long.
 
     >>> _joined([(30, 5), (0, 10), (10, 5)])
     [(0, 15), (30, 5)]
     """
     found: list[Range] = []
     for begin, size in sorted(each for each in ranges if each[1]):
-        if found and sum(found[-1]) == begin:
+        if found and sum(found[-1]) == begin and found[-1][1] + size <= _MOST_JOINED_BYTES:
             found[-1] = (found[-1][0], found[-1][1] + size)
         else:
             found.append((begin, size))

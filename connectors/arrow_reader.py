@@ -29,6 +29,8 @@ _FIRST_ROWS, _GROWTH = 1 << 10, 4
 _MOST_KEPT_BYTES = 64 << 20
 # A test that lets nearly everything pass costs more than it saves; so many rows say that it does.
 _USELESS, _ENOUGH_ROWS = 0.95, 100_000
+# So many row groups are announced to who reads a file: of a store a request is under way for each.
+_GROUPS_AHEAD = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,8 @@ class ArrowReader:
 
     Memory: the keys of all tests; of one row group some bytes a row, up to 64 MiB of decoded key columns, and the
     chunks, as they are stored, of the columns that are read together (one key column, or all others); and a few
-    batches. One has at first 1,024 rows, then as many as are 16 MiB if they are as large as those of the batch before.
+    batches; of a store what `arrow_files.py` reads ahead. A batch has at first 1,024 rows, then as many as are 16 MiB
+    if they are as large as those of the batch before.
 
     `stores` are the buckets in which parts lie.
     """
@@ -122,17 +125,26 @@ class ArrowReader:
         self.counts.files.add(part.path)
         with open_file(part, self.stores) as file:
             try:
-                groups = (_Group(file, at, part, self.columns, self.counts) for at in part.row_groups)
-                yield from _gathered(batch for group in groups for batch in self._read_group(group))
+                groups = [_Group(file, at, part, self.columns, self.counts) for at in part.row_groups]
+                yield from _gathered(batch for at in range(len(groups)) for batch in self._read_next(groups[at:]))
                 # Row groups without a row for any key may be those of another file, too.
                 file.check()
             finally:
                 self.counts.bytes += file.read_besides()
 
+    def _read_next(self, groups: Sequence[_Group]) -> Iterator[pa.RecordBatch]:
+        """The rows of the first of some row groups; of those behind it what is read in any case may come meanwhile."""
+        self._watched.sort(key=lambda each: each.ratio)
+        used = [each for each in self._watched if not each.is_useless]
+        test = used[0].test if used else None
+        # Which of several tests comes first is known once it was seen what one drops.
+        ahead = groups[: _GROUPS_AHEAD if len(used) < 2 or used[0].asked else 1]
+        groups[0].file.announce({each.at: each.ranges(each.leaves(test)) for each in ahead})
+        return self._read_group(groups[0])
+
     def _read_group(self, group: _Group) -> Iterator[pa.RecordBatch]:
         self.counts.row_groups += 1
         self.counts.rows += group.rows
-        self._watched.sort(key=lambda each: each.ratio)
         passing: BoolArray | None = None
         for each in self._watched:
             if each.is_useless:
@@ -188,6 +200,15 @@ class _Group:
     def rows(self) -> int:
         return int(self._metadata.num_rows)
 
+    def leaves(self, test: KeyTest | None) -> list[int]:
+        """Those that a test is of, or all where there is none."""
+        leaves = self.part.leaves if test is None else [self.part.leaves[test.column]]
+        return [leaf for leaf in leaves if leaf is not None]
+
+    def ranges(self, leaves: Sequence[int]) -> list[Range]:
+        """Where chunks lie."""
+        return [self._range(leaf) for leaf in leaves]
+
     def values(self, index: int) -> Iterator[pa.Array]:
         """A column of all rows in pieces, or the one value that all its rows have."""
         leaf, type_ = self.part.leaves[index], self.columns[index].type
@@ -236,7 +257,7 @@ class _Group:
                 yield [], rows
                 begin += rows
             return
-        self.counts.bytes += self.file.fetch([self._range(leaf) for leaf in leaves])
+        self.counts.bytes += self.file.fetch(self.ranges(leaves))
         reader = self.file.parquet.reader
         for each in reader.iter_batches(pace.rows, [self.at], column_indices=list(leaves), use_threads=False):
             yield each.columns, len(each)

@@ -256,7 +256,7 @@ def _unopened(bucket: str, part: FilePart, stores: Mapping[str, S3Access]) -> Re
     try:
         with open_file(part, stores, _ATTEMPTS):
             return None
-    except (OSError, ImportError, pa.ArrowException) as error:
+    except (OSError, ImportError, ValueError, pa.ArrowException) as error:
         return Reason(ReasonCode.NOT_READ_BY_ARROW, f"s3a://{bucket}", " ".join(str(error).split())[:300])
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from pruning.reasons import Reason, ReasonCode
 
@@ -138,8 +138,8 @@ def bucket_of(uri: str) -> str | None:
     >>> bucket_of("s3a://lake/a%20b.parquet"), bucket_of("file:///a")
     ('lake', None)
     """
-    parts = urlsplit(uri)
-    return parts.netloc if parts.scheme in SCHEMES else None
+    scheme, _, rest = uri.partition("://")
+    return (rest.partition("/")[0] or None) if scheme in SCHEMES else None
 
 
 def object_of(uri: str) -> str:

@@ -18,10 +18,10 @@ _S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 
 def s3_buckets(spark: SparkSession, uris: Iterable[str]) -> dict[str, S3Access] | Reason:
     """How to reach the bucket of each file that lies in one, by its name; a `Reason` where that is not understood."""
-    roots = {bucket: uri[: uri.index(bucket) + len(bucket)] for uri in uris if (bucket := bucket_of(uri))}
+    schemes = {bucket: uri.partition("://")[0] for uri in uris if (bucket := bucket_of(uri))}
     found: dict[str, S3Access] = {}
-    for bucket, root in roots.items():
-        access = _access(spark, bucket, root)
+    for bucket, scheme in schemes.items():
+        access = _access(spark, bucket, f"{scheme}://{bucket}")
         if isinstance(access, Reason):
             return access
         found[bucket] = access

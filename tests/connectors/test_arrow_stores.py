@@ -19,7 +19,7 @@ from pruning.domain import Domain
 from pruning.row_set import RowSet
 from pruning.value_type import ValueType
 
-INT, ROWS, PER_GROUP = ValueType("int"), 1000, 100
+INT, TEXT, ROWS, PER_GROUP = ValueType("int"), ValueType("string"), 1000, 100
 NAME = "a b/p=ä%25/facts #1.parquet"
 COLUMNS = [ReadColumn("day", pa.int32()), ReadColumn("item", pa.int32()), ReadColumn("note", pa.string())]
 # `item` is spread over all rows, so this one is needed of all row groups, and all else of two of them.
@@ -91,6 +91,46 @@ def test_columns_that_lie_apart_are_requests_of_their_own(store, stores, part):
     assert facts().slice(400, 100).select(["day", "note"]).to_pylist() == pa.Table.from_batches(batches).to_pylist()
     assert chunk_sizes(part)[4, [0, 2]].sum() == reader.counts.bytes == store.counts().bytes
     assert 3 == store.counts().requests
+
+
+def test_neighbours_that_are_large_come_at_the_same_time(store, stores, part, monkeypatch):
+    monkeypatch.setattr(arrow_files, "_MOST_JOINED_BYTES", int(chunk_sizes(part)[4, :2].sum()))
+    reader = ArrowReader(COLUMNS, [], stores)
+    store.reset()
+    batches = list(reader.read(replace(part, row_groups=(4,), modified=None)))
+    assert facts().slice(400, 100).to_pylist() == pa.Table.from_batches(batches).to_pylist()
+    assert (chunk_sizes(part)[4].sum(), 3) == (store.counts().bytes, store.counts().requests)
+
+
+@pytest.mark.parametrize(("most_bytes", "at_once"), [(8 << 20, 8), (1, 1)])
+def test_keys_of_row_groups_to_come_are_asked_for_meanwhile(store, stores, part, monkeypatch, most_bytes, at_once):
+    """As many as are few requests and bytes: each of them is needed, whatever is found in the others."""
+    monkeypatch.setattr(arrow_files, "_MOST_JOINED_BYTES", most_bytes)
+    announce, known = arrow_files._StoredObject.announce, []
+
+    def and_count(self, coming):
+        announce(self, coming)
+        known.append(len(self._ahead))
+
+    monkeypatch.setattr(arrow_files._StoredObject, "announce", and_count)
+    store.reset()
+    reader = ArrowReader(COLUMNS, [KeyTest(0, INT, RowSet.of(Domain.of(INT, 1000)))], stores)
+    assert [] == days(reader, replace(part, modified=None))
+    assert [min(at_once, 10 - at) for at in range(10)] == known
+    assert chunk_sizes(part)[:, 0].sum() == reader.counts.bytes == store.counts().bytes
+    assert 1 + 10 == store.counts().requests
+
+
+def test_what_was_announced_in_vain_is_counted(store, stores, part):
+    """Days drop all rows until they drop none, when the other test has dropped more: their chunks were asked for."""
+    note = Domain.of(TEXT, facts()["note"][500].as_py())
+    tests = [KeyTest(0, INT, RowSet.of(Domain.of(INT, *range(50, 100)))), KeyTest(2, TEXT, RowSet.of(note))]
+    store.reset()
+    reader = ArrowReader(COLUMNS, tests, stores)
+    assert [50] == days(reader, replace(part, modified=None))
+    sizes = chunk_sizes(part)
+    expected = sizes[:, 0].sum() + sizes[5:, 2].sum() + sizes[5, 1]
+    assert (expected, expected) == (reader.counts.bytes, store.counts().bytes)
 
 
 def test_a_footer_that_is_not_given_is_counted_as_it_is_read(store, stores, part):

@@ -171,5 +171,7 @@ def test_no_key_shows():
 
 def test_a_file_of_a_store_by_its_uri():
     assert ["b", "b", "b"] == [bucket_of(f"{scheme}://b/k") for scheme in ("s3a", "s3", "s3n")]
-    assert [None, None, None] == [bucket_of(each) for each in ("file:///b/k", "/b/k", "gs://b/k")]
+    others = ("file:///b/k", "/b/k", "gs://b/k", "//[b]/k", "/s3a:/b", "s3a")
+    assert [None] * len(others) == [bucket_of(each) for each in others]
+    assert "s3a" == bucket_of("s3a://s3a/k")
     assert "b/p=a%2Fb/c d#?.parquet" == object_of("s3a://b/p=a%252Fb/c%20d%23%3F.parquet")

@@ -124,12 +124,12 @@ def main(spark: SparkSession, access: Access) -> dict[str, Any]:
         joined = joins(spark.read.format(format_).load(source))
         for scan, options in SCANS.items():
             found[f"{format_} {scan} query"] = told(prune(joined, options=options))
+        own = spark.read.format(format_).option("fs.s3a.connection.maximum", "7").load(source)
+        found[f"option {format_}"] = told(prune(joins(own), options=ARROW))
     found["s3"] = told(pruned_read(spark, f"s3://{place}/parquet", keys=KEYS, options=ARROW))
     access.filesystem().create_dir(OTHER)
     put(access, f"{OTHER}/t/0.parquet", rows())
     found["setting"] = told(pruned_read(spark, f"s3a://{OTHER}/t", keys=KEYS, options=ARROW))
-    own = spark.read.option("fs.s3a.connection.maximum", "7").parquet(f"s3a://{place}/parquet")
-    found["option"] = told(prune(joins(own), options=ARROW))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(arrow_scan, "s3_buckets", with_another_key)
         found["not reached"] = told(pruned_read(spark, f"s3a://{place}/parquet", keys=KEYS, options=ARROW))

@@ -55,7 +55,7 @@ ROWS = [list(row.values()) for row in rows().to_pylist() if row["k"] in {5, 61}]
 def test_rows_are_those_of_the_keys_whoever_reads_a_store(found):
     answers = {name: each["rows"] for name, each in found.items() if isinstance(each, dict)}
     assert dict.fromkeys(answers, ROWS) == answers
-    assert len(answers) == 2 * 4 + 4
+    assert len(answers) == 2 * 5 + 3
 
 
 @pytest.mark.parametrize("asked", ["", " query"])
@@ -86,7 +86,8 @@ def test_other_schemes_that_hadoop_reads_by_s3a_are_read_alike(found):
     ("name", "why"),
     [
         ("setting", "s3a://scanprune-other: {} (fs.s3a.requester.pays.enabled is set)"),
-        ("option", "{} (fs.s3a.connection.maximum is set)"),
+        ("option parquet", "{} (fs.s3a.connection.maximum is set)"),
+        ("option delta", "{} (fs.s3a.connection.maximum is set)"),
         ("not reached", "AWS Error ACCESS_DENIED during HeadObject"),
     ],
 )
