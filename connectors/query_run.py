@@ -80,8 +80,7 @@ class QueryRun:
 
     def run(self) -> Mapping[int, int]:
         """Levels of builds until no feed is left; what each scan reads without filters, in bytes."""
-        sizes, self._files = leaf_sizes(self.plan, self.graph)
-        self._sizes = dict(sizes)
+        sizes = self.sized()
         done: set[FeedId] = set()
         is_pinned = False
         while True:
@@ -99,6 +98,12 @@ class QueryRun:
             wanted = tuple(each for each in feeds if each.target.relation.at not in self.kept)
             self.levels.append(wanted)
             self._level(wanted)
+
+    def sized(self) -> Mapping[int, int]:
+        """What each scan reads without filters, in bytes; no build is run."""
+        sizes, self._files = leaf_sizes(self.plan, self.graph)
+        self._sizes = dict(sizes)
+        return sizes
 
     def rewritten(self) -> Any:
         """The plan of the query with what was found."""
