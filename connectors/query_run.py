@@ -19,7 +19,6 @@ from connectors.local_builds import LocalRows
 from connectors.pipeline import Read, pruned_scan
 from connectors.plan_metadata import PlanMetadata
 from connectors.plan_reader import SparkPlan
-from connectors.plan_tables import is_delta
 from connectors.pruned_scan import PrunedScan
 from connectors.query_builds import Asked, Built, QueryBuilds
 from connectors.static_scan import StaticScan
@@ -65,6 +64,7 @@ class QueryRun:
     _sizes: dict[int, int] = field(default_factory=dict)
     _row_bytes: dict[int, int] = field(default_factory=dict)
     _files: set[int] = field(default_factory=set)
+    _unpinned: frozenset[int] = frozenset()
 
     @staticmethod
     def of(plan: SparkPlan, options: PruningOptions) -> QueryRun:
@@ -101,9 +101,9 @@ class QueryRun:
 
     def sized(self) -> Mapping[int, int]:
         """What each scan reads without filters, in bytes; no build is run."""
-        sizes, self._files = leaf_sizes(self.plan, self.graph)
-        self._sizes = dict(sizes)
-        return sizes
+        found = leaf_sizes(self.plan, self.graph)
+        self._sizes, self._files, self._unpinned = dict(found.sizes), set(found.files), found.unpinned
+        return found.sizes
 
     def rewritten(self) -> Any:
         """The plan of the query with what was found."""
@@ -123,7 +123,7 @@ class QueryRun:
         A leaf that cannot be pinned is none of `files`: its rows are no keys.
         """
         for relation in self.graph.relations:
-            if relation.at not in self._files or is_delta(self.plan.node(relation)):
+            if relation.at not in self._unpinned:
                 continue
             table = self._metadata.scan(relation)
             if isinstance(table, Reason):
