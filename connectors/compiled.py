@@ -10,6 +10,27 @@ from pyspark.sql import SparkSession
 from connectors.java_names import java_names
 
 _ATTRIBUTE = "_scanprune_classes"
+# What takes arguments of any number by a call that has just as many: an array of them would take three calls more.
+_MAKER = "Maker"
+_MOST_ARGUMENTS = 7
+_NAMES = [f"a{at}" for at in range(_MOST_ARGUMENTS)]
+_METHODS = "\n".join(
+    f"""
+    public Object make({", ".join(f"Object {each}" for each in _NAMES[:count])}) throws Exception {{
+        return constructor.newInstance(new Object[] {{{", ".join(_NAMES[:count])}}});
+    }}"""
+    for count in range(_MOST_ARGUMENTS + 1)
+)
+_MAKER_SOURCE = f"""
+public class {_MAKER} {{
+    private final java.lang.reflect.Constructor constructor;
+
+    public {_MAKER}(java.lang.reflect.Constructor constructor) {{
+        this.constructor = constructor;
+    }}
+{_METHODS}
+}}
+"""
 _LOCK = threading.Lock()
 
 
@@ -22,10 +43,17 @@ def instance(spark: SparkSession, name: str, source: str, *arguments: Any, besid
     """
     jvm: Any = spark._jvm  # noqa: SLF001 - PySpark's only door to the JVM
     with _LOCK:
-        constructors: dict[str, Any] = jvm.__dict__.setdefault(_ATTRIBUTE, {})
-        if name not in constructors:
-            constructors[name] = _compiled(spark, name, source, beside).getConstructors()[0]
-    return constructors[name].newInstance(java_names(spark).java.util.List.of(*arguments).toArray())
+        makers: dict[str, Any] = jvm.__dict__.setdefault(_ATTRIBUTE, {})
+        if _MAKER not in makers:
+            makers[_MAKER] = _constructor(spark, _MAKER, _MAKER_SOURCE, None)
+        if name not in makers:
+            constructor = java_names(spark).java.util.List.of(_constructor(spark, name, source, beside))
+            makers[name] = makers[_MAKER].newInstance(constructor.toArray())
+    return makers[name].make(*arguments)
+
+
+def _constructor(spark: SparkSession, name: str, source: str, beside: Any) -> Any:
+    return _compiled(spark, name, source, beside).getConstructors()[0]
 
 
 def _compiled(spark: SparkSession, name: str, source: str, beside: Any) -> Any:

@@ -28,6 +28,8 @@ def dry_run(df: DataFrame, options: PruningOptions) -> QueryExplanation:
     if not options.enabled:
         return QueryExplanation.nothing(Reason(ReasonCode.SWITCHED_OFF, _QUERY), ran_builds=False)
     try:
+        if df.isStreaming:
+            return QueryExplanation.nothing(Reason(ReasonCode.STREAMING, _QUERY), ran_builds=False)
         return _explained(df, options)
     except Exception as error:
         logger.debug("Explaining the query failed", exc_info=True)

@@ -26,18 +26,23 @@ from pruning.value_type import Physical, ValueType
 # A query that reads less may run a second time where its rows turn out to be too many.
 _MOST_BYTES_READ = 64 << 20
 # Each partition gives at most so many rows, and there are at most so many partitions.
-MOST_ROWS, MOST_LONG_ROWS, _MOST_PARTITIONS = 100_000, 10_000, 32
+MOST_ROWS, MOST_LONG_ROWS, MOST_PARTITIONS = 100_000, 10_000, 32
 _WIDTH, _MOST_LONG_BYTES = 8, 256
 _IS_LONG = "__is_long"
 
 
-def few_rows(df: DataFrame, types: Sequence[ValueType], limits: KeyLimits) -> tuple[DataFrame, pa.Table] | None:
-    """All rows of `df` and the DataFrame that ran; None where it reads much or gives more rows than are few."""
+def few_rows(
+    df: DataFrame, types: Sequence[ValueType], limits: KeyLimits, at_least: int = 0
+) -> tuple[DataFrame, pa.Table] | None:
+    """All rows of `df` and the DataFrame that ran; None where it reads much or gives more rows than are few.
+
+    It is not run where it is known to have `at_least` so many rows that they are not few.
+    """
     most = _most_rows(types, limits)
-    if most < 1 or not has_jvm(df.sparkSession):
+    if most < 1 or most <= at_least or not has_jvm(df.sparkSession):
         return None
-    cut = limited(_shortened(df, types), most)
-    if bytes_read(cut) > _MOST_BYTES_READ:
+    cut = _limited(_shortened(df, types), most)
+    if _bytes_read(cut) > _MOST_BYTES_READ:
         return None
     with broadcasts_released(cut):
         rows = cut.toArrow()
@@ -66,13 +71,13 @@ def _most_rows(types: Sequence[ValueType], limits: KeyLimits) -> int:
     return min(MOST_LONG_ROWS if is_long else MOST_ROWS, limits.keys, limits.nbytes // width)
 
 
-def limited(df: DataFrame, most: int) -> DataFrame:
+def _limited(df: DataFrame, most: int) -> DataFrame:
     """At most so many rows of each of few partitions, with no exchange as a limit of all of them would need.
 
     Fewer than `most` rows are all rows of `df`.
     """
     spark = df.sparkSession
-    few = df.coalesce(_MOST_PARTITIONS)
+    few = df.coalesce(MOST_PARTITIONS)
     jvm = java_names(spark)
     count = jvm.org.apache.spark.sql.catalyst.expressions.Literal(
         most, jvm.org.apache.spark.sql.types.DataTypes.IntegerType
@@ -81,7 +86,7 @@ def limited(df: DataFrame, most: int) -> DataFrame:
     return frame_of(spark, plan)
 
 
-def bytes_read(df: DataFrame) -> int:
+def _bytes_read(df: DataFrame) -> int:
     """What Spark believes that the query reads; scans of kept files learn its conditions before it runs."""
     plan: Any = df._jdf.queryExecution().optimizedPlan()  # noqa: SLF001 - as above
     tell_conditions(df.sparkSession, plan)

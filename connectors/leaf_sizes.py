@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 from connectors.compiled import instance
 from connectors.plan_metadata import PlanMetadata
 from connectors.plan_reader import SparkPlan
@@ -43,9 +46,14 @@ public class LeafSizes {
             while (at < nodes.size() && nodes.get(at) instanceof Filter) {
                 addPartitions(leaf, ((Filter) nodes.get(at++)).condition(), conditions);
             }
-            lines.append(readsFiles(leaf)).append(' ').append(bytes(leaf, conditions)).append(' ');
+            lines.append(kind(leaf)).append(' ').append(bytes(leaf, conditions)).append(' ');
         }
         return lines.toString();
+    }
+
+    private static String kind(LogicalRelation leaf) {
+        boolean isDelta = readsFiles(leaf) && relation(leaf).fileFormat().getClass().getSimpleName().contains("Delta");
+        return isDelta ? "delta" : readsFiles(leaf) ? "files" : "other";
     }
 
     private static boolean readsFiles(LogicalRelation leaf) {
@@ -105,20 +113,32 @@ public class LeafSizes {
 """
 
 
-def leaf_sizes(plan: SparkPlan, graph: JoinGraph) -> tuple[dict[int, int], set[int]]:
-    """The bytes that each relation reads, and the places of those that read files of Delta or Parquet.
+@dataclass(frozen=True, slots=True)
+class LeafSizes:
+    """The bytes that each relation reads by its place, and the places of those that read files of Delta or Parquet.
 
-    Of files it is the size of those that conditions on partitions leave, and in Delta those on statistics.
+    Of files it is the size of those that conditions on partitions leave, and in Delta those on statistics. Of Delta's a
+    snapshot pins the files, but not of those `unpinned`.
     """
+
+    sizes: Mapping[int, int]
+    files: frozenset[int]
+    unpinned: frozenset[int]
+
+
+def leaf_sizes(plan: SparkPlan, graph: JoinGraph) -> LeafSizes:
+    """What is known of the relations of a plan, by one call whatever their number."""
     filters = filters_above(graph.root)
     nodes = plan.nodes(each for relation in graph.relations for each in (relation, *filters[relation.at]))
     words = str(instance(plan.spark, _SIZES, _SIZES_SOURCE, nodes).lines()).split()
     places = [each.at for each in graph.relations]
     sizes = dict(zip(places, map(int, words[1::2]), strict=True))
-    return sizes, {at for at, reads_files in zip(places, words[::2], strict=True) if reads_files == "true"}
+    kinds = dict(zip(places, words[::2], strict=True))
+    files = frozenset(at for at, kind in kinds.items() if kind != "other")
+    return LeafSizes(sizes, files, frozenset(at for at, kind in kinds.items() if kind == "files"))
 
 
 def sizes_before_builds(plan: SparkPlan, graph: JoinGraph, metadata: PlanMetadata) -> Sizes:
     """What gates know of a query of which no build has run."""
-    sizes, files = leaf_sizes(plan, graph)
-    return Sizes(sizes, files, (), facts=metadata)
+    found = leaf_sizes(plan, graph)
+    return Sizes(found.sizes, found.files, (), facts=metadata)

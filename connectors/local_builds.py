@@ -9,14 +9,14 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
-from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, StringType, StructType, VariantType
+from pyspark.sql.types import StructType
 
 from connectors.compiled import instance
-from connectors.few_keys import MOST_LONG_ROWS, MOST_ROWS, bytes_read, limited
+from connectors.few_keys import MOST_LONG_ROWS, MOST_PARTITIONS, MOST_ROWS
+from connectors.kept_files import tell_conditions
 from connectors.local_keys import built
 from connectors.long_text import long_bytes
-from connectors.plan_broadcasts import broadcasts_released
-from connectors.spark_files import frame_of
+from connectors.plan_broadcasts import execution_released
 from connectors.spark_keys import key_types
 from pruning.key_sets import KeyLimits
 from pruning.key_summary import KeySummary
@@ -29,22 +29,65 @@ _ROWS = "LocalRows"
 _ROWS_SOURCE = """
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
+import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Repartition;
+import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.SQLExecution;
 import org.apache.spark.sql.execution.arrow.ArrowBatchStreamWriter;
 import org.apache.spark.sql.execution.arrow.ArrowConverters$;
+import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.BinaryType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.MapType;
+import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.types.VariantType;
 
 public class LocalRows extends scala.runtime.AbstractFunction0 {
+    private final int most;
     private final QueryExecution execution;
     private java.util.List rows;
 
-    public LocalRows(QueryExecution execution) {
-        this.execution = execution;
+    public LocalRows(SparkSession session, LogicalPlan plan, int most, int mostLong, int partitions) {
+        this.most = isLong(plan.output().iterator()) ? mostLong : most;
+        Literal limit = new Literal(Integer.valueOf(this.most), DataTypes.IntegerType);
+        execution = Dataset.ofRows(session, new LocalLimit(limit, new Repartition(partitions, false, plan)))
+            .queryExecution();
+    }
+
+    private static boolean isLong(scala.collection.Iterator columns) {
+        boolean found = false;
+        while (!found && columns.hasNext()) {
+            DataType type = ((Attribute) columns.next()).dataType();
+            found = type instanceof StringType || type instanceof BinaryType || type instanceof ArrayType
+                || type instanceof MapType || type instanceof StructType || type instanceof VariantType;
+        }
+        return found;
+    }
+
+    public int most() {
+        return most;
+    }
+
+    public QueryExecution execution() {
+        return execution;
+    }
+
+    public long bytesRead() {
+        java.math.BigInteger sum = java.math.BigInteger.ZERO;
+        scala.collection.Iterator leaves = execution.optimizedPlan().collectLeaves().iterator();
+        while (leaves.hasNext()) {
+            sum = sum.add(((LogicalPlan) leaves.next()).stats().sizeInBytes().bigInteger());
+        }
+        return sum.min(java.math.BigInteger.valueOf(Long.MAX_VALUE)).longValue();
     }
 
     public Object apply() {
@@ -95,7 +138,13 @@ public class LocalRows extends scala.runtime.AbstractFunction0 {
 }
 """
 _MOST_BYTES_READ = 16 << 20
-_LONG = (StringType, BinaryType, ArrayType, MapType, StructType, VariantType)
+
+
+@dataclass(frozen=True, slots=True)
+class TooMany:
+    """A build that gave as many rows as it may, so it has these at least."""
+
+    count: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,19 +175,16 @@ class LocalRows:
         return self._rows.insteadOf(plan)
 
 
-def local_rows(spark: SparkSession, plan: Any, name: str) -> LocalRows | None:
-    """The rows of a plan; None where it reads much or gives more rows than are few."""
-    df = frame_of(spark, plan)
-    most = MOST_LONG_ROWS if any(_is_long(field.dataType) for field in df.schema.fields) else MOST_ROWS
-    cut = limited(df, most)
-    if bytes_read(cut) > _MOST_BYTES_READ:
+def local_rows(spark: SparkSession, plan: Any, name: str) -> LocalRows | TooMany | None:
+    """The rows of a plan; None where it reads much, so that it was not run."""
+    session = spark._jsparkSession  # noqa: SLF001 - PySpark's only door to the JVM
+    # Each call over the bridge waits for those of the builds beside this one.
+    rows = instance(spark, _ROWS, _ROWS_SOURCE, session, plan, MOST_ROWS, MOST_LONG_ROWS, MOST_PARTITIONS)
+    execution = rows.execution()
+    tell_conditions(spark, execution.optimizedPlan())
+    if int(rows.bytesRead()) > _MOST_BYTES_READ:
         return None
-    rows = instance(spark, _ROWS, _ROWS_SOURCE, cut._jdf.queryExecution())  # noqa: SLF001 - plans have no public door
-    with broadcasts_released(cut):
+    with execution_released(spark, execution):
         count = int(rows.collect(f"rows of {name}"))
     # A partition that was cut gave all the rows it may.
-    return LocalRows(count, int(rows.bytes()), rows, spark) if count < most else None
-
-
-def _is_long(type_: DataType) -> bool:
-    return isinstance(type_, _LONG)
+    return LocalRows(count, int(rows.bytes()), rows, spark) if count < int(rows.most()) else TooMany(count)

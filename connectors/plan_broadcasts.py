@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import Any
 
 from py4j.protocol import Py4JError
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from connectors.compiled import instance
 from connectors.storage import has_jvm
@@ -47,11 +48,19 @@ public class PlanBroadcasts extends scala.runtime.AbstractFunction1 {
 @contextmanager
 def broadcasts_released(df: DataFrame) -> Iterator[None]:
     """Within it `df` has its only action, however that ends: no plan reuses an exchange of another one."""
+    if not has_jvm(df.sparkSession):
+        yield
+        return
+    with execution_released(df.sparkSession, df._jdf.queryExecution()):  # noqa: SLF001 - plans have no public door
+        yield
+
+
+@contextmanager
+def execution_released(spark: SparkSession, execution: Any) -> Iterator[None]:
+    """The same for the JVM's own object of a query."""
     try:
         yield
     finally:
-        if has_jvm(df.sparkSession):
-            # What cannot be released is left to the collection of garbage.
-            with suppress(Py4JError):
-                plan = df._jdf.queryExecution().executedPlan()  # noqa: SLF001 - plans have no public door
-                instance(df.sparkSession, _BROADCASTS, _BROADCASTS_SOURCE, plan).destroy()
+        # What cannot be released is left to the collection of garbage.
+        with suppress(Py4JError):
+            instance(spark, _BROADCASTS, _BROADCASTS_SOURCE, execution.executedPlan()).destroy()

@@ -83,11 +83,6 @@ public class FreshColumns {
 """
 
 
-def is_delta(leaf: Any) -> bool:
-    """True for a leaf whose files a snapshot pins."""
-    return "Delta" in str(leaf.relation().fileFormat().getClass().getSimpleName())
-
-
 OpenedTable: TypeAlias = DeltaSource | ParquetSource
 
 

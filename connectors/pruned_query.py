@@ -13,6 +13,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from connectors.build_errors import one_line
+from connectors.first_look import may_be_pruned
 from connectors.kept_files import tell_conditions
 from connectors.pipeline import warn
 from connectors.plan_reader import SparkPlan, check_has_plan
@@ -76,14 +77,45 @@ class PrunedQuery:
         )
 
 
-def prune_query(df: DataFrame, options: PruningOptions) -> tuple[DataFrame, PrunedQuery]:
+@dataclass(frozen=True, slots=True)
+class UntouchedQuery:
+    """The record of a query that was left as it is before it was optimised; why, is found out by who asks."""
+
+    df: DataFrame
+    options: PruningOptions
+
+    @staticmethod
+    def of(df: DataFrame, options: PruningOptions) -> UntouchedQuery:
+        """The record of `df`, which may hold it: what it holds itself is another object for the same query."""
+        return UntouchedQuery(DataFrame(df._jdf, df.sparkSession), options)  # noqa: SLF001 - plans have no public door
+
+    def explanation(self) -> QueryExplanation:
+        """Why there is no filter, from metadata alone."""
+        try:
+            query = QueryRun.of(SparkPlan.of(self.df), self.options)
+            return _record(query, query.sized()).explanation()
+        except Exception as error:
+            logger.debug("Explaining the query failed", exc_info=True)
+            reason = Reason(ReasonCode.PRUNING_FAILED, _QUERY, one_line(error))
+            return PrunedQuery.untouched(reason, self.options).explanation()
+
+    def report(self) -> PruneReport:
+        """Nothing was planned."""
+        return PruneReport(())
+
+
+def prune_query(df: DataFrame, options: PruningOptions) -> tuple[DataFrame, PrunedQuery | UntouchedQuery]:
     """`df` with filters on its scans, or `df` itself where no filter is worth it or pruning fails."""
     check_has_plan(df)
     if not options.enabled:
         return df, PrunedQuery.untouched(Reason(ReasonCode.SWITCHED_OFF, _QUERY), options)
     # Whether the query itself is sound shows here, in Spark's own words.
-    df._jdf.queryExecution().assertAnalyzed()  # noqa: SLF001 - plans have no public door
+    analyzed: Any = df._jdf.queryExecution().analyzed()  # noqa: SLF001 - plans have no public door
     try:
+        if analyzed.isStreaming():
+            return df, PrunedQuery.untouched(Reason(ReasonCode.STREAMING, _QUERY), options)
+        if not may_be_pruned(df.sparkSession, analyzed, options.min_probe_bytes):
+            return df, UntouchedQuery.of(df, options)
         return _pruned(df, options)
     except Exception as error:
         logger.debug("Pruning the query failed", exc_info=True)
@@ -95,15 +127,18 @@ def prune_query(df: DataFrame, options: PruningOptions) -> tuple[DataFrame, Prun
 def _pruned(df: DataFrame, options: PruningOptions) -> tuple[DataFrame, PrunedQuery]:
     plan = SparkPlan.of(df)
     query = QueryRun.of(plan, options)
-    sizes = query.run()
-    scans = {at: scan for at, scan in query.scans.items() if at not in query.kept}
-    filters = FilterPlan(query.graph, tuple(query.levels), tuple(query.reasons))
-    record = PrunedQuery(filters, sizes, query.known(), scans, tuple(query.reasons), options)
+    record = _record(query, query.run())
     # That a side of a join is not fit to be run beforehand is no trouble: nobody asked for it.
     warn("a query", [each for each in record.reasons if each.code is not ReasonCode.UNREPEATABLE_KEYS])
-    if not (scans or query.kept):
+    if not (record.scans or query.kept):
         return df, record
     result: Any = frame_of(df.sparkSession, query.rewritten())
     # Spark does it before the first action anyway. What it cannot do must show where the query itself is still at hand.
     tell_conditions(df.sparkSession, result._jdf.queryExecution().optimizedPlan())  # noqa: SLF001 - no public door
     return result, record
+
+
+def _record(query: QueryRun, sizes: Mapping[int, int]) -> PrunedQuery:
+    scans = {at: scan for at, scan in query.scans.items() if at not in query.kept}
+    filters = FilterPlan(query.graph, tuple(query.levels), tuple(query.reasons))
+    return PrunedQuery(filters, sizes, query.known(), scans, tuple(query.reasons), query.options)

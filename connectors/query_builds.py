@@ -15,7 +15,7 @@ from connectors.build_errors import one_line
 from connectors.builds import Build
 from connectors.channel import Channel
 from connectors.java_names import java_names
-from connectors.local_builds import LocalRows, local_rows
+from connectors.local_builds import LocalRows, TooMany, local_rows
 from connectors.spark_files import frame_of
 from pruning.key_summary import KeySummary
 from pruning.reasons import Reason, ReasonCode
@@ -76,34 +76,41 @@ class QueryBuilds:
     """Runs builds and keeps what they gave."""
 
     channel: Channel
-    _rows: _Once[LocalRows | Reason | None] = field(default_factory=_Once)
+    _rows: _Once[LocalRows | TooMany | Reason | None] = field(default_factory=_Once)
     _keys: _Once[KeySummary | Reason] = field(default_factory=_Once)
 
     def run(self, asked: Sequence[Asked]) -> list[Built]:
         """What each build gives, all run at the same time; equal ones give the same object."""
         rows = self._rows.each([each.plan for each in asked], lambda places: self._run([asked[at] for at in places]))
         found = [self._keys_or_frame(each, its_rows) for each, its_rows in zip(asked, rows, strict=True)]
-        frames = [(df, each.name) for each, df in zip(asked, found, strict=True) if isinstance(df, DataFrame)]
-        plans = [df._jdf.queryExecution().analyzed() for df, _ in frames]  # noqa: SLF001 - plans have no public door
+        frames = [
+            (df, each.name, its_rows.count if isinstance(its_rows, TooMany) else 0)
+            for each, df, its_rows in zip(asked, found, rows, strict=True)
+            if isinstance(df, DataFrame)
+        ]
+        plans = [df._jdf.queryExecution().analyzed() for df, *_ in frames]  # noqa: SLF001 - plans have no public door
         keys = iter(self._keys.each(plans, lambda places: self._collect([frames[at] for at in places])))
         return [
             Built(
-                next(keys) if isinstance(each, DataFrame) else each, None if isinstance(its_rows, Reason) else its_rows
+                next(keys) if isinstance(each, DataFrame) else each,
+                its_rows if isinstance(its_rows, LocalRows) else None,
             )
             for each, its_rows in zip(found, rows, strict=True)
         ]
 
-    def _run(self, asked: Sequence[Asked]) -> Sequence[LocalRows | Reason | None]:
+    def _run(self, asked: Sequence[Asked]) -> Sequence[LocalRows | TooMany | Reason | None]:
         return self.channel.run_all([self._build(each) for each in asked])
 
-    def _build(self, asked: Asked) -> Build[LocalRows | None]:
+    def _build(self, asked: Asked) -> Build[LocalRows | TooMany | None]:
         return Build(asked.name, lambda: local_rows(self.channel.spark, asked.plan, asked.name))
 
-    def _collect(self, frames: Sequence[tuple[DataFrame, str]]) -> Sequence[KeySummary | Reason]:
+    def _collect(self, frames: Sequence[tuple[DataFrame, str, int]]) -> Sequence[KeySummary | Reason]:
         options = self.channel.options
         return [_pinned(each) for each in spark_keys.collected(frames, options, self.channel.run_all)]
 
-    def _keys_or_frame(self, asked: Asked, rows: LocalRows | Reason | None) -> KeySummary | Reason | DataFrame:
+    def _keys_or_frame(
+        self, asked: Asked, rows: LocalRows | TooMany | Reason | None
+    ) -> KeySummary | Reason | DataFrame:
         """The keys of rows that are here, else a DataFrame of one column.
 
         That Spark does not understand one leaves the others theirs.
@@ -111,18 +118,18 @@ class QueryBuilds:
         if isinstance(rows, Reason):
             return rows
         try:
-            if rows is not None and asked.place is not None:
+            if isinstance(rows, LocalRows) and asked.place is not None:
                 return rows.keys(asked.place, asked.key, self.channel.options, asked.name)
             return self._keys_of(asked, rows)
         except Exception as error:
             logger.debug("The build of %s failed", asked.name, exc_info=True)
             return Reason(ReasonCode.BUILD_FAILED, asked.name, one_line(error))
 
-    def _keys_of(self, asked: Asked, rows: LocalRows | None) -> DataFrame:
+    def _keys_of(self, asked: Asked, rows: LocalRows | TooMany | None) -> DataFrame:
         spark = self.channel.spark
         jvm = java_names(spark)
         utils = getattr(getattr(jvm.org.apache.spark.sql.classic, "ExpressionUtils$"), "MODULE$")
-        plan = asked.plan if rows is None else rows.instead_of(asked.plan)
+        plan = rows.instead_of(asked.plan) if isinstance(rows, LocalRows) else asked.plan
         return frame_of(spark, plan).select(SparkColumn(utils.column(asked.key)).alias("key"))
 
 

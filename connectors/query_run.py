@@ -19,7 +19,6 @@ from connectors.local_builds import LocalRows
 from connectors.pipeline import Read, case_of, pruned_scan, wants_arrow
 from connectors.plan_metadata import PlanMetadata
 from connectors.plan_reader import SparkPlan
-from connectors.plan_tables import is_delta
 from connectors.pruned_scan import PrunedScan
 from connectors.query_builds import Asked, Built, QueryBuilds
 from connectors.static_scan import StaticScan
@@ -66,6 +65,7 @@ class QueryRun:
     _sizes: dict[int, int] = field(default_factory=dict)
     _row_bytes: dict[int, int] = field(default_factory=dict)
     _files: set[int] = field(default_factory=set)
+    _unpinned: frozenset[int] = frozenset()
 
     @staticmethod
     def of(plan: SparkPlan, options: PruningOptions) -> QueryRun:
@@ -82,8 +82,7 @@ class QueryRun:
 
     def run(self) -> Mapping[int, int]:
         """Levels of builds until no feed is left; what each scan reads without filters, in bytes."""
-        sizes, self._files = leaf_sizes(self.plan, self.graph)
-        self._sizes = dict(sizes)
+        sizes = self.sized()
         done: set[FeedId] = set()
         is_pinned = False
         while True:
@@ -101,6 +100,12 @@ class QueryRun:
             wanted = tuple(each for each in feeds if each.target.relation.at not in self.kept)
             self.levels.append(wanted)
             self._level(wanted)
+
+    def sized(self) -> Mapping[int, int]:
+        """What each scan reads without filters, in bytes; no build is run."""
+        found = leaf_sizes(self.plan, self.graph)
+        self._sizes, self._files, self._unpinned = dict(found.sizes), set(found.files), found.unpinned
+        return found.sizes
 
     def rewritten(self) -> Any:
         """The plan of the query with what was found."""
@@ -120,7 +125,7 @@ class QueryRun:
         A leaf that cannot be pinned is none of `files`: its rows are no keys.
         """
         for relation in self.graph.relations:
-            if relation.at not in self._files or is_delta(self.plan.node(relation)):
+            if relation.at not in self._unpinned:
                 continue
             table = self._metadata.scan(relation)
             if isinstance(table, Reason):

@@ -46,25 +46,26 @@ def collect_all(
     spark: SparkSession, frames: Sequence[tuple[DataFrame, str]], options: PruningOptions
 ) -> list[KeySummary | Reason]:
     """The result of `collect` for each DataFrame and name, collected at the same time."""
-    return collected(frames, options, partial(builds.run_all, spark, timeout=options.build_timeout_seconds))
+    run_all = partial(builds.run_all, spark, timeout=options.build_timeout_seconds)
+    return collected([(df, name, 0) for df, name in frames], options, run_all)
 
 
 def collected(
-    frames: Sequence[tuple[DataFrame, str]],
+    frames: Sequence[tuple[DataFrame, str, int]],
     options: PruningOptions,
     run_all: Callable[[Sequence[Build[KeySummary]]], Sequence[KeySummary | Reason]],
 ) -> list[KeySummary | Reason]:
-    """The same by builds that `run_all` runs."""
-    prepared = [_prepared(df, options, name) for df, name in frames]
+    """The same by builds that `run_all` runs; of each DataFrame it is known that it has so many rows at least."""
+    prepared = [_prepared(*each, options) for each in frames]
     results = iter(run_all([each for each in prepared if isinstance(each, Build)]))
     return [next(results) if isinstance(each, Build) else each for each in prepared]
 
 
-def _prepared(df: DataFrame, options: PruningOptions, name: str) -> Build[KeySummary] | Reason:
+def _prepared(df: DataFrame, name: str, at_least: int, options: PruningOptions) -> Build[KeySummary] | Reason:
     types = key_types(df.schema, name)
     if isinstance(types, Reason):
         return types
-    return Build(name, lambda: _collect(df, types, KeyLimits.of(options), name))
+    return Build(name, lambda: _collect(df, types, KeyLimits.of(options), name, at_least))
 
 
 def key_types(schema: StructType, name: str) -> Sequence[ValueType] | Reason:
@@ -85,9 +86,9 @@ def key_types(schema: StructType, name: str) -> Sequence[ValueType] | Reason:
     return types
 
 
-def _collect(df: DataFrame, types: Sequence[ValueType], limits: KeyLimits, name: str) -> KeySummary:
+def _collect(df: DataFrame, types: Sequence[ValueType], limits: KeyLimits, name: str, at_least: int) -> KeySummary:
     keys = df.toDF(*(f"k{at}" for at in range(len(types))))
-    few = few_rows(keys, types, limits)
+    few = few_rows(keys, types, limits, at_least)
     if few is not None:
         return _summary_here(df, *few, types, limits, name)
     pieces = keys.mapInArrow(partial_task(types, limits), PIECES_DDL)

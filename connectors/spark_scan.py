@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
@@ -20,6 +19,7 @@ from pruning.value_type import ValueType
 _KEY = "__scanprune_key_"
 # Above this the keys are shuffled to the rows instead of being sent to every executor.
 _BROADCAST_BYTES = 64 << 20
+_LITERAL = frozenset({RowTest.RANGES, RowTest.IN_LIST})
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +48,13 @@ def scan(
     kept = plan.files.kept
     # A constant FALSE makes Spark drop the scan; naming no file would still list and open the table.
     df = table.read(kept if plan.acts else None) if kept.any() else table.read(None).where("false")
-    for push in plan.pushes:
-        df = df.where(F.expr(ranges_sql(columns[push.column].sql, push.ranges)))
-    for decision, row_keys in zip(plan.decisions, keys, strict=True):
+    tested = list(zip(plan.decisions, keys, strict=True))
+    conditions = [ranges_sql(columns[push.column].sql, push.ranges) for push in plan.pushes]
+    conditions += [_literal_test(decision, each.columns[0]) for decision, each in tested if decision.test in _LITERAL]
+    if conditions:
+        # Each call would analyse the whole anew.
+        df = df.where(F.expr(" AND ".join(f"({each})" for each in conditions)))
+    for decision, row_keys in tested:
         df = _tested(df, decision, row_keys)
     return df if projected is None else df.select(*(F.expr(each) for each in projected))
 
@@ -86,10 +90,8 @@ def keys_frame(spark: SparkSession, types: Sequence[ValueType], arrays: Sequence
 
 def _tested(df: DataFrame, decision: Decision, row_keys: RowKeys) -> DataFrame:
     match decision.test:
-        case RowTest.NONE:
+        case RowTest.NONE | RowTest.RANGES | RowTest.IN_LIST:
             return df
-        case RowTest.RANGES | RowTest.IN_LIST:
-            return df.where(_literal_test(decision, row_keys.columns[0]))
         case RowTest.BLOOM:
             # No filter is made where none could tell that many keys apart.
             bloom = row_keys.bloom
@@ -101,11 +103,11 @@ def _tested(df: DataFrame, decision: Decision, row_keys: RowKeys) -> DataFrame:
             raise ValueError(msg)
 
 
-def _literal_test(decision: Decision, column: Column) -> SparkColumn:
+def _literal_test(decision: Decision, column: Column) -> str:
     (domain,) = decision.filter.domains.values()
     if decision.test is RowTest.RANGES:
         text = ranges_sql(column.sql, domain.ranges)
     else:
         text = in_list_sql(column.sql, domain.type, domain.ranges.points())
     # No reader of files takes this form for a predicate of its own.
-    return F.expr(text if decision.is_pushed else f"coalesce({text}, false)")
+    return text if decision.is_pushed else f"coalesce({text}, false)"

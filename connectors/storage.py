@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import unquote
@@ -58,11 +59,12 @@ class SparkStorage:
     """Local files directly, all others through Spark's Hadoop file systems, so with its credentials."""
 
     def __init__(self, spark: SparkSession) -> None:
-        self._local = LocalStorage()
+        self._local, self._spark = LocalStorage(), spark
         jvm = java_names(spark)
         self._path_class, self._uri_class = jvm.org.apache.hadoop.fs.Path, jvm.java.net.URI
         self._buffer_class = jvm.java.io.BufferedInputStream
-        self._conf: Any = spark._jsparkSession.sessionState().newHadoopConf()  # noqa: SLF001
+        self._lock = threading.Lock()
+        self._known_conf: Any = None
 
     def read_footer(self, uri: str, size: int) -> bytes:
         """A Parquet footer with its trailer; `OSError`, `ValueError` as `Storage` says."""
@@ -76,7 +78,7 @@ class SparkStorage:
 
     def _remote_footer(self, uri: str, size: int) -> bytes:
         path = self._path_class(self._uri_class(uri))
-        builder = path.getFileSystem(self._conf).openFile(path)
+        builder = path.getFileSystem(self._conf()).openFile(path)
         # A known length spares object stores a request, and the policy keeps them from reading ahead.
         builder.opt("fs.option.openfile.length", str(size))
         builder.opt("fs.option.openfile.read.policy", _READ_POLICY)
@@ -85,6 +87,13 @@ class SparkStorage:
             return self._footer_of(stream, size)
         finally:
             stream.close()
+
+    def _conf(self) -> Any:
+        """The session's settings of file systems, of which Java copies a thousand; made once, and for these alone."""
+        with self._lock:
+            if self._known_conf is None:
+                self._known_conf = self._spark._jsparkSession.sessionState().newHadoopConf()  # noqa: SLF001
+            return self._known_conf
 
     def _footer_of(self, stream: Any, size: int) -> bytes:
         """The footer out of one read of the tail, which stays in the JVM but for the bytes needed."""

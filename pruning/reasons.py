@@ -42,6 +42,7 @@ class ReasonCode(Enum):
     LIMITED = "a limit chooses among all rows"
     SAMPLED = "a sample chooses among all rows"
     GROUPING_SETS = "grouping sets make rows of their own"
+    STREAMING = "rows of a stream go on arriving, and keys are collected once"
     CACHED = "its rows are cached, so no file is read"
     NOT_FILES = "it reads no Delta or Parquet files"
     COMPUTED = "the key is computed, not a column of a scan"

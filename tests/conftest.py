@@ -91,6 +91,26 @@ def conf(spark: SparkSession) -> Iterator[Callable[[str, str], None]]:
             spark.conf.set(name, value)
 
 
+@pytest.fixture
+def bridge_calls(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], int]:
+    """How many calls over the bridge to the JVM something makes; what the collection of garbage sends is left out."""
+    client = spark.sparkContext._gateway._gateway_client
+    send, count = client.send_command, [0]
+
+    def counted(command: str, *arguments: object, **named: object) -> object:
+        # The command by which py4j lets an object of the JVM go.
+        count[0] += not command.startswith("m\n")
+        return send(command, *arguments, **named)
+
+    def calls(action: Callable[[], object]) -> int:
+        before = count[0]
+        action()
+        return count[0] - before
+
+    monkeypatch.setattr(client, "send_command", counted)
+    return calls
+
+
 @pytest.fixture(scope="module")
 def ways(spark: SparkSession) -> Iterator[ThreeWays]:
     """Knows tables by name, and answers queries over them in three ways."""

@@ -33,6 +33,12 @@ def test_only_few_rows_come_to_the_driver(spark, rows, partitions, options, is_f
         assert list(range(rows)) == sorted(few[1].column(0).to_pylist())
 
 
+@pytest.mark.parametrize(("at_least", "is_few"), [(99, True), (100, False)])
+def test_rows_that_are_known_to_be_many_are_not_asked_for(spark, at_least, is_few):
+    limits = KeyLimits.of(PruningOptions(max_build_keys=100))
+    assert is_few is (few_rows(spark.range(3), [ValueType("bigint")], limits, at_least) is not None)
+
+
 @pytest.mark.parametrize(("rows", "is_few"), [(9_999, True), (10_000, False)])
 def test_long_values_are_few_only_in_lesser_numbers(spark, rows, is_few):
     df = spark.range(0, rows, 1, 1).selectExpr("CAST(id AS STRING) AS k")

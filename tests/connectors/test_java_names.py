@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from connectors.compiled import instance
 from connectors.java_names import JavaNames, java_names
 from connectors.jvm_lists import JvmList
 
@@ -49,3 +50,15 @@ def test_methods_of_elements_are_looked_up_once(spark, asked, monkeypatch):
     assert [1, 2] == list(items.numbers("java.lang.String.length"))
     assert asked
     assert not any("MethodHandles" in each for each in asked)
+
+
+def test_an_object_of_a_class_of_ours_is_made_by_one_call(spark, bridge_calls):
+    source = """public class TwoThings {
+        private final String text;
+        public TwoThings(Object one, int other) { text = one + " " + other; }
+        public String toString() { return text; }
+    }"""
+    assert ["x 3", "null -1"] == [
+        instance(spark, "TwoThings", source, *each).toString() for each in (("x", 3), (None, -1))
+    ]
+    assert 1 == bridge_calls(lambda: instance(spark, "TwoThings", source, "y", 4))

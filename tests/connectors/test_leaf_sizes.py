@@ -19,9 +19,9 @@ _GUESS = "spark.sql.sources.fileCompressionFactor"
 def sizes(df) -> list[int]:
     """Of the scans of a query, in the order of its plan."""
     plan = SparkPlan.of(df)
-    found, files = leaf_sizes(plan, JoinGraph.of(plan.root))
-    assert files == set(found)
-    return list(found.values())
+    found = leaf_sizes(plan, JoinGraph.of(plan.root))
+    assert found.files == set(found.sizes)
+    return list(found.sizes.values())
 
 
 def size_of(*paths: str) -> int:

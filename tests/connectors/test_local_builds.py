@@ -6,7 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from connectors.local_builds import local_rows
+from connectors import few_keys, local_builds
+from connectors.channel import Channel
+from connectors.local_builds import LocalRows, TooMany, local_rows
+from connectors.query_builds import Asked, QueryBuilds
 from connectors.spark_keys import collect
 from pruning.key_summary import KeySummary
 from pruning.options import PruningOptions
@@ -72,6 +75,31 @@ def test_held_rows_give_the_keys_of_each_of_their_columns(spark):
     rows = local_rows(spark, plan, "k")
     found = [rows.keys(at, plan.output().apply(at), OPTIONS, name) for at, name in enumerate(df.columns)]
     assert [500, 7, 5] == [each.distinct for each in found]
+
+
+def test_rows_come_by_few_calls_of_the_bridge(spark, bridge_calls):
+    """Builds of a level run at the same time, and each call of one waits for those of the others."""
+    plan = spark.range(0, 500, 1, 4).where("id % 7 = 3")._jdf.queryExecution().optimizedPlan()
+    local_rows(spark, plan, "k")
+    assert 20 >= bridge_calls(lambda: local_rows(spark, plan, "k"))
+
+
+@pytest.mark.parametrize(("rows", "found"), [(9, 9), (10, TooMany(10)), (24, TooMany(24)), (60, TooMany(40))])
+def test_rows_that_are_too_many_are_counted_as_far_as_they_came(spark, monkeypatch, rows, found):
+    monkeypatch.setattr(local_builds, "MOST_ROWS", 10)
+    plan = spark.range(0, rows, 1, 4)._jdf.queryExecution().optimizedPlan()
+    held = local_rows(spark, plan, "k")
+    assert found == (held.count if isinstance(held, LocalRows) else held)
+
+
+def test_a_build_of_many_rows_is_not_taken_for_one_of_few_again(spark, monkeypatch):
+    """It had run three times: for its rows, for its keys as rows, and for its keys."""
+    monkeypatch.setattr(local_builds, "MOST_ROWS", 10)
+    monkeypatch.setattr(few_keys, "MOST_ROWS", 10)
+    monkeypatch.setattr(few_keys, "_limited", lambda *_: pytest.fail("its rows were asked for again"))
+    plan = spark.range(0, 12, 1, 1)._jdf.queryExecution().optimizedPlan()
+    (built,) = QueryBuilds(Channel.of(spark, OPTIONS)).run([Asked(plan, plan.output().apply(0), "k", 0)])
+    assert (12, None) == (built.keys.rows, built.rows)
 
 
 def test_held_keys_of_a_type_without_order_are_refused(spark):

@@ -34,3 +34,8 @@ def test_an_empty_option_is_refused_by_its_name(spark, conf):
     conf("spark.pruning.max_ranges", "")
     with pytest.raises(InvalidOptionError, match=r"spark\.pruning\.max_ranges"):
         prune(spark.range(3))
+
+
+def test_a_session_without_own_options_is_asked_by_few_calls(spark, bridge_calls):
+    option_confs(spark, "spark.pruning.")
+    assert 8 >= bridge_calls(lambda: option_confs(spark, "spark.pruning."))

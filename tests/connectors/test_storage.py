@@ -118,3 +118,11 @@ def test_existence_is_asked_of_the_exact_name(spark, mounted):
     directory, uri = mounted
     small(directory / "[a]")
     assert [True, False] == [exists(spark, f"{uri}/{name}") for name in ("[a]", "a")]
+
+
+@pytest.mark.spark
+def test_footers_of_this_machine_cost_no_call_of_the_bridge(spark, bridge_calls, tmp_path):
+    path = small(tmp_path / "x")
+    size = path.stat().st_size
+    storage_of(spark)
+    assert 0 == bridge_calls(lambda: storage_of(spark).read_footer(path.as_uri(), size))

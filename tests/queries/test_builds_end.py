@@ -104,17 +104,17 @@ def broadcasts_of(plan) -> set[str]:
 @pytest.fixture
 def held(spark, monkeypatch) -> dict[str, DataFrame]:
     """The blocks of broadcasts for joins of builds that were there when the builds ended, and whose they are."""
-    found, released = {}, local_builds.broadcasts_released
+    found, released = {}, local_builds.execution_released
 
     @contextmanager
-    def noted(df):
-        with released(df):
+    def noted(session, execution):
+        with released(session, execution):
             try:
                 yield
             finally:
-                found.update(dict.fromkeys(broadcasts_of(df._jdf.queryExecution().executedPlan()) & blocks(spark), df))
+                found.update(dict.fromkeys(broadcasts_of(execution.executedPlan()) & blocks(spark), execution))
 
-    monkeypatch.setattr(local_builds, "broadcasts_released", noted)
+    monkeypatch.setattr(local_builds, "execution_released", noted)
     return found
 
 

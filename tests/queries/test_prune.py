@@ -9,7 +9,7 @@ import pytest
 
 from connectors import local_builds, pruned_query, query_builds, query_run
 from connectors.plan_tree import UnreadablePlanError
-from pruning import PruningOptions, explain, prune, report
+from pruning import PruningOptions, explain, prune, pruned_read, report
 from pruning.errors import NotPrunedReadError
 from pruning.reasons import ReasonCode
 from tests.queries.star import FILES, OPTIONS, files
@@ -37,6 +37,24 @@ def test_two_dimensions_filter_one_fact(pruned):
     (table,) = explain(result).tables
     assert [("day",), ("item",)] == sorted(each.columns for each in table.filters)
     assert {"sales": (1, 1, FILES)} == files(result)
+
+
+def test_what_is_asked_of_a_scan_is_one_filter(spark, star):
+    """Spark analyses a DataFrame anew for each."""
+    folder = spark.table(f"{star}sales").inputFiles()[0].rpartition("/")[0]
+    df = pruned_read(spark, folder, keys={"day": [21, 41, 44], "item": [7, 9, 30]})
+    assert 1 == df._jdf.queryExecution().analyzed().toString().count("Filter ")
+    assert 9 >= df.count() > 0
+
+
+@pytest.mark.parametrize("star", ["delta"], indirect=True)
+def test_pruning_asks_the_jvm_by_few_calls(spark, star, bridge_calls):
+    """Each takes some tenths of a millisecond, and prune() takes little else beside its builds."""
+    query = f"SELECT s.* FROM {star}sales s JOIN {star}days d ON s.day = d.day WHERE month = "
+    prune(spark.sql(f"{query} 1"), options=OPTIONS)
+    df = spark.sql(f"{query} 2")
+    assert 225 >= bridge_calls(lambda: prune(df, options=OPTIONS))
+    assert 20 >= bridge_calls(lambda: prune(df))
 
 
 def test_scans_of_a_subquery_are_pruned_too(pruned):

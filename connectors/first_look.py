@@ -1,0 +1,89 @@
+"""Whether a query may be pruned at all, by what is known before it is optimised: operators, and sizes of tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from connectors.compiled import instance
+
+# Optimising a query that is left as it is would be paid twice. Without two inputs that meet, or a plan inside an
+# expression, the optimiser makes no join; and a scan has no more bytes than the files of its table. What a leaf reads
+# that is not of a known kind is found out later. A size that is not at hand is not asked for: that may take a job.
+_LOOK = "FirstLook"
+_LOOK_SOURCE = """
+import org.apache.spark.sql.catalyst.plans.logical.CTERelationRef;
+import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.OneRowRelation;
+import org.apache.spark.sql.catalyst.plans.logical.Range;
+import org.apache.spark.sql.catalyst.plans.logical.Union;
+import org.apache.spark.sql.catalyst.plans.logical.WithCTE;
+import org.apache.spark.sql.execution.columnar.InMemoryRelation;
+import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.execution.datasources.PartitioningAwareFileIndex;
+
+public class FirstLook {
+    private final long least;
+    private boolean joins = false;
+    private boolean isLarge = false;
+
+    public FirstLook(LogicalPlan plan, Number least) throws Exception {
+        this.least = least.longValue();
+        look(plan);
+    }
+
+    public boolean isWorthIt() {
+        return joins && isLarge;
+    }
+
+    private void look(LogicalPlan plan) throws Exception {
+        scala.collection.Seq inner = plan.subqueries();
+        scala.collection.Seq children = plan.children();
+        joins |= !inner.isEmpty() || children.size() > 1 && !(plan instanceof Union) && !(plan instanceof WithCTE);
+        isLarge |= children.isEmpty() && bytes(plan) >= least;
+        lookAt(inner.iterator());
+        lookAt(children.iterator());
+    }
+
+    private void lookAt(scala.collection.Iterator plans) throws Exception {
+        while (!isWorthIt() && plans.hasNext()) {
+            look((LogicalPlan) plans.next());
+        }
+    }
+
+    private static long bytes(LogicalPlan leaf) throws Exception {
+        if (leaf instanceof LocalRelation || leaf instanceof OneRowRelation || leaf instanceof Range
+            || leaf instanceof InMemoryRelation || leaf instanceof CTERelationRef) {
+            return -1L;
+        }
+        boolean isOfFiles = leaf instanceof LogicalRelation
+            && ((LogicalRelation) leaf).relation() instanceof HadoopFsRelation;
+        return isOfFiles ? bytes(((HadoopFsRelation) ((LogicalRelation) leaf).relation()).location()) : Long.MAX_VALUE;
+    }
+
+    private static long bytes(FileIndex index) throws Exception {
+        if (index instanceof PartitioningAwareFileIndex) {
+            return index.sizeInBytes();
+        }
+        if (!index.getClass().getSimpleName().equals("TahoeLogFileIndex")) {
+            return Long.MAX_VALUE;
+        }
+        Object version = called(index, "snapshotAtAnalysis");
+        scala.Option size = (scala.Option) called(version, "sizeInBytesIfKnown");
+        return size.isDefined() ? ((Long) size.get()).longValue() : Long.MAX_VALUE;
+    }
+
+    private static Object called(Object target, String method) throws Exception {
+        return target.getClass().getMethod(method, new Class[0]).invoke(target, new Object[0]);
+    }
+}
+"""
+
+
+def may_be_pruned(spark: SparkSession, analyzed: Any, min_probe_bytes: int) -> bool:
+    """False where a query has no join, or no scan of as many bytes."""
+    return bool(instance(spark, _LOOK, _LOOK_SOURCE, analyzed, min_probe_bytes).isWorthIt())

@@ -1,0 +1,115 @@
+"""A query in which nothing can be pruned costs nothing: it is neither optimised nor listed, and no job is run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from connectors import pruned_query
+from pruning import PruningOptions, explain, prune, report
+from pruning.reasons import ReasonCode
+from tests.connectors.test_kept_files import jobs
+from tests.queries.star import OPTIONS
+
+pytestmark = pytest.mark.spark
+
+JOIN = "SELECT s.* FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month = 2"
+SUBQUERY = "SELECT count(*) FROM {sales} WHERE day IN (SELECT day FROM {days} WHERE month = 2)"
+# Beside a join of what is small no part of a query is worth a look, and without a join no size is.
+LEFT_ALONE = {
+    "small": (JOIN, PruningOptions()),
+    "small in a subquery": (SUBQUERY, PruningOptions()),
+    "no join": ("SELECT day, max(amount) FROM {sales} WHERE item < 3 GROUP BY day", OPTIONS),
+    "a union": ("SELECT day FROM {sales} UNION SELECT day FROM {days}", OPTIONS),
+    "a name for a query": ("WITH d AS (SELECT * FROM {sales} WHERE rand() < 2) TABLE d UNION ALL TABLE d", OPTIONS),
+    "no files": ("SELECT * FROM range(9) r JOIN (VALUES (3)) v(k) ON r.id = v.k", OPTIONS),
+}
+WORTH_A_LOOK = {
+    "large": (JOIN, OPTIONS),
+    "large in a subquery": ("SELECT (SELECT max(s.day) FROM {sales} s JOIN {days} d ON s.day = d.day) AS k", OPTIONS),
+    "a table beside its own rows": ("SELECT * FROM {sales} WHERE amount = (SELECT max(day) FROM {days})", OPTIONS),
+    "rows of two tables in both": ("SELECT day FROM {sales} INTERSECT SELECT day FROM {days}", OPTIONS),
+    "no gate": (JOIN, replace(OPTIONS, min_probe_bytes=0)),
+}
+
+
+@pytest.fixture
+def query(spark, star):
+    return lambda text: spark.sql(text.format(sales=f"{star}sales", days=f"{star}days"))
+
+
+@pytest.fixture
+def looked(monkeypatch):
+    """How often a plan was read."""
+    reader = pruned_query.SparkPlan.of
+
+    def of(df):
+        of.count += 1
+        return reader(df)
+
+    of.count = 0
+    monkeypatch.setattr(pruned_query.SparkPlan, "of", of)
+    return of
+
+
+def is_optimised(df) -> bool:
+    return bool(df._jdf.queryExecution().tracker().phases().contains("optimization"))
+
+
+@pytest.mark.parametrize("case", LEFT_ALONE)
+def test_what_cannot_be_pruned_is_left_before_it_is_optimised(spark, query, looked, case):
+    text, options = LEFT_ALONE[case]
+    df = query(text)
+    before = jobs(spark)
+    assert df is prune(df, options=options)
+    assert (0, before, False) == (looked.count, jobs(spark), is_optimised(df))
+
+
+@pytest.mark.parametrize("case", WORTH_A_LOOK)
+def test_what_may_be_pruned_is_read(query, looked, case):
+    text, options = WORTH_A_LOOK[case]
+    prune(query(text), options=options)
+    assert 1 == looked.count
+
+
+@pytest.mark.parametrize("case", LEFT_ALONE)
+def test_its_explanation_is_that_of_a_query_that_was_read(query, monkeypatch, case):
+    text, options = LEFT_ALONE[case]
+    found = explain(prune(query(text), options=options))
+    monkeypatch.setattr(pruned_query, "may_be_pruned", lambda *_: True)
+    wanted = explain(prune(query(text), options=options))
+    assert str(wanted) == str(found)
+    assert wanted.to_dict() == found.to_dict()
+    assert ("PROBE_TOO_SMALL" in str(found.to_dict())) == case.startswith("small")
+
+
+def test_its_report_is_empty(query):
+    df = query(JOIN)
+    assert () == report(prune(df)).tables
+
+
+def test_trouble_with_its_explanation_is_a_reason(query, monkeypatch):
+    def fails(_df) -> None:
+        raise LookupError
+
+    df = prune(query(JOIN))
+    monkeypatch.setattr(pruned_query.SparkPlan, "of", fails)
+    assert [ReasonCode.PRUNING_FAILED] == [each.code for each in explain(df).reasons]
+
+
+def test_of_a_version_that_is_asked_for_the_size_counts(spark, tmp_path):
+    folder = str(tmp_path / "facts")
+    spark.range(3000).write.format("delta").save(folder)
+    spark.sql(f"DELETE FROM delta.`{folder}`")
+    text = "SELECT f.id FROM delta.`{}` {} f JOIN range(3) r ON f.id = r.id"
+    found = [prune(spark.sql(text.format(folder, version)), options=OPTIONS) for version in ("", "VERSION AS OF 0")]
+    assert [pruned_query.UntouchedQuery, pruned_query.PrunedQuery] == [type(it._scanprune_read) for it in found]
+
+
+def test_a_stream_is_refused_without_a_warning(spark, caplog):
+    df = spark.readStream.format("rate").load().join(spark.range(3).toDF("value"), "value")
+    assert df is prune(df)
+    for found in (explain(prune(df)), explain(df), explain(df, run_builds=True)):
+        assert [ReasonCode.STREAMING] == [each.code for each in found.reasons]
+    assert "" == caplog.text
