@@ -25,12 +25,11 @@ from connectors.s3_buckets import s3_buckets
 from connectors.session import spark_session
 from pruning import explain, prune, pruned_read, report
 from tests.queries.arrow import ARROW, IN_THE_SCAN, refusals
-from tests.queries.star import OPTIONS
 
 KEYS = {"k": [5, 6, 54, 61], "m": [35, 7]}
 # Of S3A's settings one that no file of the second bucket needs, and that pyarrow does not know.
 OTHER, SETTING = "scanprune-other", "requester.pays.enabled"
-SCANS = {"ARROW": ARROW, "PREDICATE": OPTIONS}
+SCANS = {name: replace(ARROW, scan=name) for name in ("ARROW", "PREDICATE")}
 
 
 def rows() -> pa.Table:
