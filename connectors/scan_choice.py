@@ -10,6 +10,7 @@ from connectors.arrow_parts import task_count
 from connectors.base import Table
 from connectors.columns import Column
 from connectors.decide import Decided
+from connectors.storage import local_path
 from pruning.byte_strings import IntArray
 from pruning.domain import Domain
 from pruning.intervals import BoolArray
@@ -40,19 +41,16 @@ def scan_case(
     if keys is None:
         return None
     count = len(table.schema.fields if needed is None else needed)
-    arrow = _work(groups, by_keys, count)
+    is_remote = any(local_path(each) is None for each in decided.files.names[:1])
+    arrow = RowGroupWork(groups.rows[by_keys], groups.sizes[by_keys], count, is_remote)
     return ScanCase(
-        _work(groups, by_ranges, count),
+        RowGroupWork(groups.rows[by_ranges], groups.sizes[by_ranges], count, is_remote),
         [each.ratio for each in plan.decisions if each.test is not RowTest.NONE],
         arrow,
         keys,
         task_count(len(arrow.rows), int(arrow.bytes.sum()), cores),
         options.costs,
     )
-
-
-def _work(groups: Containers, kept: BoolArray, columns: int) -> RowGroupWork:
-    return RowGroupWork(groups.rows[kept], groups.sizes[kept], columns)
 
 
 def _key_work(

@@ -28,11 +28,12 @@ _NANOSECONDS = 1e9
 class ScanCosts:
     """Nanoseconds of a core for one of each; `scanprune calibrate` measures them.
 
-    - `byte`: a compressed byte read and decompressed, by either reader
+    - `byte`: a byte of a file on this machine, read by either reader; `remote_byte`: one of a store, which is not
+      measured but taken to be a hundredth of a microsecond, as 100 MB/s are
     - `spark_value`: a value decoded by Spark's reader; `spark_test`: a row tested above it by keys
     - `arrow_value`: a value decoded by pyarrow; `arrow_test`: one tested by keys
     - `arrow_handed`: a value of a row that passed, from Python to Spark
-    - `arrow_task`: a task in a Python worker
+    - `arrow_task`: a task in a Python worker; `arrow_scan`: what a scan by pyarrow takes longer to plan
     - `joined_row`: a row that reaches a join above the scan
 
     >>> ScanCosts.parse("byte=2, arrow_task=1e7").arrow_task
@@ -40,12 +41,14 @@ class ScanCosts:
     """
 
     byte: float = 1.0
+    remote_byte: float = 10.0
     spark_value: float = 5.0
     spark_test: float = 20.0
     arrow_value: float = 9.0
     arrow_test: float = 3.0
     arrow_handed: float = 60.0
     arrow_task: float = 30e6
+    arrow_scan: float = 150e6
     joined_row: float = 20.0
 
     @staticmethod
@@ -94,11 +97,19 @@ class ScanChoice:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowGroupWork:
-    """Row groups that a scan reads: `rows` of each, `bytes` of all columns asked for, how many of those there are."""
+    """Row groups that a scan reads: `rows` of each, `bytes` of all columns asked for, how many of those there are.
+
+    `is_remote`: they lie in a store, not on a disk of this machine.
+    """
 
     rows: IntArray
     bytes: IntArray
     columns: int
+    is_remote: bool = False
+
+    def byte(self, costs: ScanCosts) -> float:
+        """What reading one byte costs."""
+        return costs.remote_byte if self.is_remote else costs.byte
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,7 +149,7 @@ class ScanCase:
 def by_predicate(work: RowGroupWork, tests: Sequence[float], costs: ScanCosts) -> Estimate:
     """By Spark's reader."""
     rows, read = float(work.rows.sum()), int(work.bytes.sum())
-    spent = read * costs.byte + rows * work.columns * costs.spark_value
+    spent = read * work.byte(costs) + rows * work.columns * costs.spark_value
     spent += rows * len(tests) * costs.spark_test + rows * prod(tests) * costs.joined_row
     return Estimate(read, spent / _NANOSECONDS)
 
@@ -161,7 +172,8 @@ def by_arrow(work: RowGroupWork, keys: Sequence[KeyWork], survivors: float, task
     spent += float(reach @ work.rows) * max(0, work.columns - len(keys)) * costs.arrow_value
     passed = float(work.rows.sum()) * survivors
     spent += passed * (work.columns * costs.arrow_handed + costs.joined_row)
-    return Estimate(int(read), (spent + read * costs.byte + tasks * costs.arrow_task) / _NANOSECONDS)
+    spent += read * work.byte(costs) + tasks * costs.arrow_task + costs.arrow_scan
+    return Estimate(int(read), spent / _NANOSECONDS)
 
 
 def _any_of(rows: IntArray, ratio: float) -> FloatArray:

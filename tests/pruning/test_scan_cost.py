@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -20,7 +20,9 @@ from pruning.scan_cost import (
     by_predicate,
 )
 
-NOTHING = ScanCosts.parse("byte=0,spark_value=0,spark_test=0,arrow_value=0,arrow_test=0,arrow_handed=0,arrow_task=0")
+NOTHING = ScanCosts.parse(
+    "byte=0,spark_value=0,spark_test=0,arrow_value=0,arrow_test=0,arrow_handed=0,arrow_task=0,arrow_scan=0"
+)
 FREE = replace(NOTHING, joined_row=0.0)
 # Two row groups of a thousand rows and three columns.
 WORK = RowGroupWork(np.array([1000, 1000]), np.array([900, 1100]), 3)
@@ -58,6 +60,8 @@ def test_sparks_reader_decodes_all_columns_and_tests_every_row(cost, expected):
         ("arrow_handed", 2000 * 0.05 * 3),
         ("joined_row", 2000 * 0.05),
         ("arrow_task", 7),
+        ("arrow_scan", 1),
+        ("remote_byte", 0),
         ("byte", 2000),
         ("spark_value", 0),
     ],
@@ -104,10 +108,17 @@ def test_a_choice_says_both_numbers():
     )
 
 
+def test_bytes_of_a_store_have_a_price_of_their_own():
+    costs = replace(FREE, remote_byte=3.0)
+    remote = replace(WORK, is_remote=True)
+    assert 6000e-9 == pytest.approx(by_predicate(remote, [], costs).seconds)
+    assert 6000e-9 == pytest.approx(by_arrow(remote, keys(1.0), 1.0, 1, costs).seconds)
+
+
 def test_no_rows_cost_tasks_alone():
     none = RowGroupWork(np.array([], np.int64), np.array([], np.int64), 3)
     found = by_arrow(none, [KeyWork(0.5, np.array([], np.int64))], 0.5, 1, ScanCosts())
-    assert (0, ScanCosts().arrow_task / 1e9) == (found.bytes, seconds(found))
+    assert (0, (ScanCosts().arrow_task + ScanCosts().arrow_scan) / 1e9) == (found.bytes, seconds(found))
 
 
 # Costs as an option.
