@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from benchmarks.phases_chart import PHASES
+
 Row = Mapping[str, Any]
 _SECONDS_OF = "seconds"
 
@@ -90,6 +92,12 @@ def _planning(quick: bool) -> list[dict[str, Any]]:  # noqa: FBT001
     from benchmarks import bench_planning  # noqa: PLC0415
 
     return bench_planning.run(bench_planning.QUICK if quick else bench_planning.FULL)
+
+
+def _phases(quick: bool) -> list[dict[str, Any]]:  # noqa: FBT001
+    from benchmarks import bench_phases  # noqa: PLC0415
+
+    return bench_phases.run(bench_phases.QUICK if quick else bench_phases.FULL)
 
 
 def _memory(quick: bool) -> list[dict[str, Any]]:  # noqa: FBT001
@@ -192,6 +200,12 @@ PARTS = (
             Target("planning a join of 20, ms", {"query": "join of 20"}, "milliseconds", "<=", 1000.0),
             Target("planning a union of 50, ms", {"query": "union of 50"}, "milliseconds", "<=", 1000.0),
         ),
+    ),
+    Part(
+        "phases",
+        "Milliseconds of queries of TPC-DS until their first task",
+        _phases,
+        ("query", "way", "milliseconds", "before_first_task", *PHASES, "run"),
     ),
     Part(
         "memory",

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from benchmarks import queries_table
+from benchmarks import phases_chart, queries_table
 from benchmarks.queries_table import PAGE, RESULTS, page, recorded
 from benchmarks.resume import resumed
 
@@ -60,3 +60,37 @@ def test_the_page_names_queries_whose_rows_differ():
     text = page(rows)
     assert "differ in: q3. In ties at a LIMIT alone:\n  q2\n" in text
     assert "| all | 3,145,728 |" in text
+
+
+PHASED = [
+    {"query": "q1", "way": "stock", "analyse": 3.0, "optimise": 50.0, "run": 9.0},
+    {"query": "q1", "way": "pruned", "analyse": 3.0, "optimise": 20.0, "builds": 40.0, "run": 4.0},
+]
+
+
+def test_the_picture_of_phases_names_each_query_and_phase_and_is_the_same_each_time():
+    pytest.importorskip("matplotlib")
+    svg = phases_chart.picture(PHASED)
+    assert svg == phases_chart.picture(PHASED)
+    for text in ("q1 stock", "q1 pruned", "analyse", "optimise", "builds"):
+        assert f">{text}<" in svg
+    # What nobody measured, and what comes after the first task.
+    assert not {">decide<", ">run<"} & {f">{each}<" for each in (*phases_chart.PHASES, "run") if f">{each}<" in svg}
+
+
+def test_the_picture_of_phases_is_of_what_was_measured():
+    assert (phases_chart.RESULTS.with_suffix(".svg")).exists() == bool(phases_chart.recorded())
+    names = {(row["query"], row["way"]) for row in phases_chart.recorded()}
+    assert all(f">{' '.join(each)}<" in phases_chart.RESULTS.with_suffix(".svg").read_text() for each in names)
+
+
+def test_time_in_a_phase_within_another_is_counted_once(monkeypatch):
+    pytest.importorskip("pyspark")
+    from benchmarks.bench_phases import Stopwatch  # noqa: PLC0415 - loads Spark
+
+    ticks = iter([0.0, 1.0, 3.0, 7.0])
+    monkeypatch.setattr(time, "perf_counter", lambda: next(ticks))
+    watch = Stopwatch()
+    with watch.phase("outer"), watch.phase("inner"):
+        pass
+    assert {"inner": 2.0, "outer": 5.0} == watch.seconds

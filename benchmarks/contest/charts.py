@@ -14,7 +14,7 @@ from matplotlib.ticker import NullFormatter
 
 Row = Mapping[str, Any]
 # Text stays text, and equal numbers give an equal file.
-_STYLE = {"svg.fonttype": "none", "svg.hashsalt": "scanprune", "font.size": 8.0, "axes.axisbelow": True}
+STYLE = {"svg.fonttype": "none", "svg.hashsalt": "scanprune", "font.size": 8.0, "axes.axisbelow": True}
 _COLOURS = {"pruned": "#1b7837", "stock": "#d6604d", "duckdb": "#e0b000", "datafusion": "#4393c3"}
 _LABELS = {"pruned": "pruned Spark", "stock": "stock Spark", "duckdb": "DuckDB", "datafusion": "DataFusion"}
 # What is drawn, its axis, and how many of its units are one of the axis.
@@ -25,14 +25,14 @@ _SHARE_OF_BARS = 0.8
 
 def bars(rows: Sequence[Row]) -> str:
     """Rows of one scale: a line of charts for each layout; axes are logarithmic, since ratios are what is compared."""
-    with mpl.rc_context(_STYLE):
-        return _svg(_bars(rows))
+    with mpl.rc_context(STYLE):
+        return svg(_bars(rows))
 
 
 def growth(rows: Sequence[Row]) -> str:
     """Rows of several scales and one layout: what each contender takes for all queries that each answered at each."""
-    with mpl.rc_context(_STYLE):
-        return _svg(_growth(rows))
+    with mpl.rc_context(STYLE):
+        return svg(_growth(rows))
 
 
 def _bars(rows: Sequence[Row]) -> Figure:
@@ -100,7 +100,8 @@ def _distinct(rows: Sequence[Row], field: str) -> list[Any]:
     return list(dict.fromkeys(row[field] for row in rows))
 
 
-def _svg(figure: Figure) -> str:
+def svg(figure: Figure) -> str:
+    """The text of a picture."""
     found = io.StringIO()
     figure.savefig(found, format="svg", metadata={"Date": None})
     # An editor that takes away spaces at ends of lines changes nothing.

@@ -1,0 +1,171 @@
+"""Where the time of a query goes until its first task, stock and pruned by turns in a warm session.
+
+A phase within another one stops the outer one's clock, so the milliseconds of a query's phases sum up to the whole.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from pyspark.sql import DataFrame, SparkSession
+
+from benchmarks.phases_chart import PHASES
+from benchmarks.tpcds_workload import queries, spark_tables
+from connectors import plan_reader, pruned_query, query_run
+from connectors.cli import default_folder
+from connectors.java_names import java_names
+from connectors.plan_metadata import PlanMetadata
+from connectors.plan_reader import SparkPlan
+from connectors.query_builds import QueryBuilds
+from connectors.query_run import QueryRun
+from connectors.session import spark_session
+from connectors.status_store import jvm_context
+from pruning import prune
+from pruning.join_graph import JoinGraph
+from sample_data.layout import write_delta
+from sample_data.tpcds import generate
+
+FULL, QUICK = 1.0, 0.05
+# Selective ones, in which fixed costs are most of what is left; one large and one small that nothing prunes.
+_QUERIES = ("q34", "q69", "q96", "q98", "q28", "q30")
+_QUICK_QUERIES = ("q34", "q30")
+_WARM_UPS, _RUNS = 3, 5
+# By default a hash table of a few rows takes 32 MiB, and those of broadcasts stay until garbage is collected.
+_CONF = {"spark.driver.memory": "4g", "spark.buffer.pageSize": "1m"}
+
+ANALYSE, OPTIMISE, READ, FIND, OPEN, BUILD, DECIDE, REWRITE, AGAIN, PLAN, START = PHASES
+RUN = "run"
+# What `prune()` calls, by who calls it.
+_CALLS: Sequence[tuple[Any, str, str]] = (
+    (plan_reader, "optimised", OPTIMISE),
+    (SparkPlan, "of", READ),
+    (JoinGraph, "of", FIND),
+    (query_run, "leaf_sizes", FIND),
+    (query_run, "next_feeds", FIND),
+    *((PlanMetadata, name, OPEN) for name in ("table", "scan", "covered", "has_few_keys", "selective_keys")),
+    (QueryBuilds, "run", BUILD),
+    (query_run, "pruned_scan", DECIDE),
+    (QueryRun, "rewritten", REWRITE),
+    (pruned_query, "frame_of", REWRITE),
+)
+
+
+@dataclass(slots=True)
+class Stopwatch:
+    """Seconds by phase."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    _open: list[str] = field(default_factory=list)
+    _since: float = 0.0
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Within it time is that of `name`, but for phases inside."""
+        self._stop()
+        self._open.append(name)
+        try:
+            yield
+        finally:
+            self._stop()
+            self._open.pop()
+
+    def timed(self, call: Callable[..., Any], name: str) -> Callable[..., Any]:
+        """The same call as a phase."""
+
+        def within(*arguments: Any, **named: Any) -> Any:
+            with self.phase(name):
+                return call(*arguments, **named)
+
+        return within
+
+    def _stop(self) -> None:
+        at = time.perf_counter()
+        if self._open:
+            self.seconds[self._open[-1]] = self.seconds.get(self._open[-1], 0.0) + at - self._since
+        self._since = at
+
+
+def run(scale: float, names: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """One entry for each query and way of running it: milliseconds by phase."""
+    names = names or (_QUERIES if scale > QUICK else _QUICK_QUERIES)
+    with _session(scale) as spark:
+        texts = {each.name: each.text for each in queries()}
+        return [entry for name in names for entry in _measured(spark, name, texts[name])]
+
+
+@contextmanager
+def _session(scale: float) -> Iterator[SparkSession]:
+    sources = generate(scale, default_folder())
+    with tempfile.TemporaryDirectory() as logs:
+        spark = spark_session("scanprune benchmark: phases", conf=_CONF, log=Path(logs, "spark.log"))
+        try:
+            folders = write_delta(spark, sources, default_folder() / f"delta-sf{scale:g}")
+            with spark_tables(spark, folders):
+                yield spark
+        finally:
+            spark.stop()
+
+
+def _measured(spark: SparkSession, query: str, text: str) -> Iterator[dict[str, Any]]:
+    ways: Mapping[str, Callable[[DataFrame], DataFrame]] = {"stock": lambda df: df, "pruned": prune}
+    runs: dict[str, list[dict[str, float]]] = {way: [] for way in ways}
+    for _ in range(_WARM_UPS + _RUNS):
+        for way, made in ways.items():
+            java_names(spark).java.lang.System.gc()
+            runs[way].append(_phases(spark, text, made))
+    for way, found in runs.items():
+        ordered = sorted(found[_WARM_UPS:], key=lambda each: sum(each.values()))
+        middle = ordered[_RUNS // 2]
+        phases = {phase: 1000 * seconds for phase, seconds in middle.items()}
+        before = sum(each for phase, each in phases.items() if phase != RUN)
+        yield {"query": query, "way": way, "milliseconds": sum(phases.values()), "before_first_task": before, **phases}
+
+
+def _phases(spark: SparkSession, text: str, made: Callable[[DataFrame], DataFrame]) -> dict[str, float]:
+    watch = Stopwatch()
+    with ExitStack() as calls:
+        for owner, name, phase in _CALLS:
+            timed = watch.timed(getattr(owner, name), phase)
+            is_static = isinstance(vars(owner)[name], staticmethod)
+            calls.enter_context(patch.object(owner, name, staticmethod(timed) if is_static else timed))
+        with watch.phase(ANALYSE):
+            df = spark.sql(text)
+        # What it does beside its calls is next to nothing but the first optimisation of its result.
+        with watch.phase(AGAIN):
+            df = made(df)
+    execution: Any = df._jdf.queryExecution()  # noqa: SLF001 - plans have no public door
+    with watch.phase(OPTIMISE):
+        execution.optimizedPlan()
+    with watch.phase(PLAN):
+        execution.executedPlan()
+    began = time.time()
+    with watch.phase(RUN):
+        df.toArrow()
+    watch.seconds[START] = min(max(_first_task(spark, began) - began, 0.0), watch.seconds[RUN])
+    watch.seconds[RUN] -= watch.seconds[START]
+    return watch.seconds
+
+
+def _first_task(spark: SparkSession, began: float) -> float:
+    """When the first task since a moment was launched, in seconds since 1970."""
+    context = jvm_context(spark)
+    context.listenerBus().waitUntilEmpty()
+    store = context.statusStore()
+    no_quantiles = getattr(store, "stageList$default$4")()
+    stages = store.stageList(None, False, False, no_quantiles, None)  # noqa: FBT003 - Java has no names
+    launched = (stages.apply(at).firstTaskLaunchedTime() for at in range(stages.size()))
+    times = [each.get().getTime() / 1000 for each in launched if each.isDefined()]
+    return min((each for each in times if each >= began - 0.001), default=began)
+
+
+if __name__ == "__main__":
+    for each in run(QUICK):
+        print(json.dumps(each))

@@ -1,0 +1,58 @@
+"""`results/phases.svg`, the picture of what `bench_phases.py` has measured, made by `make readme`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+Row = Mapping[str, Any]
+RESULTS = Path(__file__).resolve().parent / "results" / "phases.json"
+# In the order in which they begin; `bench_phases` says what they are, and loads Spark.
+PHASES = (
+    *("analyse", "optimise", "read plan", "find filters", "open tables", "builds", "decide", "rewrite"),
+    *("optimise again", "plan", "to first task"),
+)
+_INCHES_PER_BAR, _INCHES_WIDE = 0.22, 9.0
+_WIDE = 0.8
+
+
+def recorded(results: Path = RESULTS) -> Sequence[Row]:
+    """The queries as they were measured, none where nothing is."""
+    return json.loads(results.read_text(encoding="utf-8"))["rows"] if results.exists() else ()  # type: ignore[no-any-return]
+
+
+def picture(rows: Sequence[Row]) -> str:
+    """SVG: a bar for each query and way, of what it does until its first task."""
+    import matplotlib as mpl  # noqa: PLC0415 - who only reads the results needs none of it
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    from benchmarks.contest.charts import STYLE, svg  # noqa: PLC0415
+
+    phases = list(dict.fromkeys(phase for row in rows for phase in PHASES if phase in row))
+    colours = mpl.colormaps["tab20"].colors  # type: ignore[attr-defined]
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(_INCHES_WIDE, 1.0 + _INCHES_PER_BAR * len(rows)), layout="constrained")
+        chart = figure.subplots()
+        begins = [0.0] * len(rows)
+        for phase in sorted(phases, key=PHASES.index):
+            lengths = [row.get(phase, 0.0) for row in rows]
+            chart.barh(range(len(rows)), lengths, _WIDE, begins, label=phase, color=colours[PHASES.index(phase)])
+            begins = [begin + length for begin, length in zip(begins, lengths, strict=True)]
+        chart.set_yticks(range(len(rows)), [f"{row['query']} {row['way']}" for row in rows])
+        chart.invert_yaxis()
+        chart.set_xlabel("milliseconds until the first task of the query itself")
+        chart.grid(axis="x", alpha=0.3)
+        figure.legend(loc="outside upper center", ncols=6, frameon=False)
+        return svg(figure)
+
+
+def main(results: Path = RESULTS) -> None:
+    """Writes the picture of what is recorded, if anything is."""
+    if rows := recorded(results):
+        results.with_suffix(".svg").write_text(picture(rows), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
