@@ -25,13 +25,12 @@ from pruning.value_type import ValueType
 Progress = Callable[[str, float], None]
 
 # Keys of a dimension, as a dictionary holds them; one row group, which one core reads.
-_ROWS, _VALUES, _KEYS = 5_000_000, 20_000, 500
+_ROWS, _VALUES, _KEYS = 8_000_000, 20_000, 500
 # A reader is fastest where there are none.
 _NULLS = 0.04
-_NAMES = tuple("abcdefghijklmnop")
-_HANDED = 4
+_NAMES = ("a", "b", "c", "d")
 # The first runs of a plan are those that Java compiles.
-_WARM, _RUNS = 4, 9
+_WARM, _RUNS = 3, 7
 _ROUNDS = 8
 # A difference of two times may come out below nothing.
 _LEAST = 0.01
@@ -76,7 +75,7 @@ def _by_arrow(spark: SparkSession, file: Path, column: IntArray) -> Iterator[tup
     yield "byte", lambda: _seconds(file.read_bytes) / file.stat().st_size
     yield "arrow_value", lambda: _seconds(lambda: list(ArrowReader(columns, []).read(part))) / (_ROWS * len(_NAMES))
     yield "arrow_test", lambda: _seconds(lambda: rows.contains(column)) / _ROWS
-    yield "arrow_handed", lambda: _more(handed, one) / (_ROWS * _HANDED)
+    yield "arrow_handed", lambda: _more(handed, one) / (_ROWS * len(_NAMES))
     yield "arrow_scan", lambda: _more(_planned(spark, file, ARROW), _planned(spark, file, PREDICATE))
     yield "arrow_task", lambda: _more(many, few) / (_ROUNDS - 1)
 
@@ -86,13 +85,13 @@ def _keys() -> list[int]:
 
 
 def _greatest(rows: DataFrame, count: int) -> Callable[[], object]:
-    """Reads the first columns, and gives hardly anything."""
-    return rows.agg(*(F.max(each) for each in _NAMES[:count])).collect
+    """Reads the first columns, and gives hardly anything; planned anew each time, since a plan keeps its shuffles."""
+    return lambda: rows.agg(*(F.max(each) for each in _NAMES[:count])).collect()
 
 
 def _tasks(spark: SparkSession, count: int) -> Callable[[], object]:
     ids = spark.range(0, count, 1, count)
-    return ids.mapInArrow(lambda batches: batches, ids.schema).agg(F.max("id")).collect
+    return lambda: ids.mapInArrow(lambda batches: batches, ids.schema).agg(F.max("id")).collect()
 
 
 def _planned(spark: SparkSession, file: Path, scan: str) -> Callable[[], object]:
@@ -102,7 +101,7 @@ def _planned(spark: SparkSession, file: Path, scan: str) -> Callable[[], object]
 
 def _handed(spark: SparkSession) -> Callable[[], object]:
     """One task that hands over as many rows as the file has."""
-    names, batch = _NAMES[:_HANDED], 1 << 16
+    names, batch = _NAMES, 1 << 16
 
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:

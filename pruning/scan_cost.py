@@ -40,16 +40,16 @@ class ScanCosts:
     10000000.0
     """
 
-    byte: float = 1.0
+    byte: float = 0.6
     remote_byte: float = 10.0
-    spark_value: float = 5.0
-    spark_test: float = 20.0
-    arrow_value: float = 9.0
-    arrow_test: float = 3.0
-    arrow_handed: float = 60.0
-    arrow_task: float = 30e6
-    arrow_scan: float = 150e6
-    joined_row: float = 20.0
+    spark_value: float = 6.0
+    spark_test: float = 12.0
+    arrow_value: float = 6.0
+    arrow_test: float = 2.0
+    arrow_handed: float = 16.0
+    arrow_task: float = 50e6
+    arrow_scan: float = 100e6
+    joined_row: float = 30.0
 
     @staticmethod
     def parse(text: str) -> ScanCosts:
