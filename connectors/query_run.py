@@ -33,7 +33,7 @@ from pruning.key_summary import KeySummary
 from pruning.options import PruningOptions
 from pruning.query_plan import Node, Relation
 from pruning.reasons import Reason, ReasonCode
-from pruning.scan_cost import ARROW, PREDICATE
+from pruning.scan_cost import ARROW, AUTO, PREDICATE
 from pruning.zones import conditions_of
 
 logger = logging.getLogger("scanprune")
@@ -149,13 +149,21 @@ class QueryRun:
     def _read_by_arrow(self) -> None:
         """Once all keys are known, scans that are left in the query are made by pyarrow where that is to be."""
         for relation in self.graph.relations:
-            scan = self.scans.get(relation.at)
-            if scan is None or relation.at in self.kept or not self._wants_arrow(scan):
+            if relation.at not in self.scans or relation.at in self.kept or not self._wants_arrow(relation):
                 continue
             if not self._is_cut_by_spark(relation):
                 self._prune(relation, self.options)
 
-    def _wants_arrow(self, scan: PrunedScan) -> bool:
+    def _is_read_again(self, relation: Relation) -> bool:
+        """Whether another scan reads the same table: Spark may make equal ones once, of pyarrow's no two are equal."""
+        table = self._metadata.table(relation)
+        others = (each for each in self.graph.relations if each.at in self.scans and each.at != relation.at)
+        return any(self._metadata.table(each) is table for each in others)
+
+    def _wants_arrow(self, relation: Relation) -> bool:
+        scan = self.scans[relation.at]
+        if self.options.scan == AUTO and self._is_read_again(relation):
+            return False
         case = case_of(self.spark, scan.table, scan.decided, scan.needed, self.options)
         if case is not None:
             scan.decided = replace(scan.decided, plan=replace(scan.decided.plan, choice=case.choice()))

@@ -90,9 +90,8 @@ class ScanChoice:
     survivors: float
 
     def __str__(self) -> str:
-        chosen, other = ("pyarrow", "Spark's reader") if self.scan == ARROW else ("Spark's reader", "pyarrow")
-        own, others = (self.arrow, self.predicate) if self.scan == ARROW else (self.predicate, self.arrow)
-        return f"read by {chosen}: {own}; by {other} {others}; {self.survivors:.2%} of the rows expected to pass"
+        share = f"{self.survivors:.2%} of the rows expected to pass"
+        return f"expected to take {self.predicate} by Spark's reader, {self.arrow} by pyarrow; {share}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

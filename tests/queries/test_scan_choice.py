@@ -84,6 +84,12 @@ def test_nothing_is_weighed_where_nothing_is_to_be_chosen(pruned, options):
     assert {"sales": (2, 2, 8)} == files(result)
 
 
+def test_a_table_that_is_read_twice_is_left_to_spark_which_may_read_it_once(pruned):
+    _, result = pruned(f"SELECT * FROM ({JOIN}) UNION ALL SELECT * FROM ({JOIN})", replace(AUTO, costs=DEAR_SPARK))
+    assert [None, None] == choices(result)
+    assert {(2, 2, 8)} == {*files(result).values()}
+
+
 @pytest.mark.usefixtures("skewed")
 def test_who_asks_for_the_file_of_a_row_gets_sparks_reader_without_a_word(ways):
     query = (
