@@ -55,7 +55,7 @@ class PruningOptions:
     min_probe_bytes: int = _ranged(8 << 20, 0, 1 << 50)
     build_timeout_seconds: float = _ranged(120.0, 0.001, 86_400.0)
     all_builds_timeout_seconds: float = _ranged(300.0, 0.001, 86_400.0)
-    scan: str = field(default=AUTO, metadata={"names": (AUTO, PREDICATE, ARROW)})
+    scan: str = field(default=PREDICATE, metadata={"names": (PREDICATE, ARROW, AUTO)})
     costs: ScanCosts = field(default=_COSTS)
     broadcast_strategy: str = field(default="AUTO", metadata={"names": tuple(BroadcastStrategy.__members__)})
     max_ranges: int = _ranged(64, 1, 1000)
