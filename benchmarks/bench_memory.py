@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import json
 import os
-import tempfile
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,11 +13,10 @@ from typing import Any
 from py4j.finalizer import ThreadSafeFinalizer
 from pyspark.sql import SparkSession
 
-from benchmarks.tpcds_workload import queries, spark_tables
+from benchmarks.delta_session import delta_session
+from benchmarks.tpcds_workload import queries
 from connectors.cli import default_folder
-from connectors.session import spark_session
 from pruning import PruningOptions, prune
-from sample_data.layout import write_delta
 from sample_data.tpcds import generate
 
 SCALE = 0.05
@@ -39,15 +37,8 @@ _SAMPLES = 5
 
 def run(prunes: int) -> list[dict[str, Any]]:
     """One entry after each fifth of so many prunes, then what was added between the first and the last of them."""
-    sources = generate(SCALE, default_folder())
-    with tempfile.TemporaryDirectory() as logs:
-        spark = spark_session("scanprune benchmark: memory", conf=_CONF, log=Path(logs, "spark.log"))
-        try:
-            folders = write_delta(spark, sources, default_folder() / f"delta-sf{SCALE:g}")
-            with spark_tables(spark, folders):
-                return _sampled(spark, prunes)
-        finally:
-            spark.stop()
+    with delta_session("memory", SCALE, generate(SCALE, default_folder()), _CONF) as spark:
+        return _sampled(spark, prunes)
 
 
 def _sampled(spark: SparkSession, prunes: int) -> list[dict[str, Any]]:

@@ -6,19 +6,18 @@ A phase within another one stops the outer one's clock, so the milliseconds of a
 from __future__ import annotations
 
 import json
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 from pyspark.sql import DataFrame, SparkSession
 
+from benchmarks.delta_session import delta_session
 from benchmarks.phases_chart import PHASES
-from benchmarks.tpcds_workload import queries, spark_tables
+from benchmarks.tpcds_workload import queries
 from connectors import plan_reader, pruned_query, query_run
 from connectors.cli import default_folder
 from connectors.java_names import java_names
@@ -26,11 +25,9 @@ from connectors.plan_metadata import PlanMetadata
 from connectors.plan_reader import SparkPlan
 from connectors.query_builds import QueryBuilds
 from connectors.query_run import QueryRun
-from connectors.session import spark_session
 from connectors.status_store import jvm_context
 from pruning import prune
 from pruning.join_graph import JoinGraph
-from sample_data.layout import write_delta
 from sample_data.tpcds import generate
 
 FULL, QUICK = 1.0, 0.05
@@ -96,22 +93,9 @@ class Stopwatch:
 def run(scale: float, names: Sequence[str] = ()) -> list[dict[str, Any]]:
     """One entry for each query and way of running it: milliseconds by phase."""
     names = names or (_QUERIES if scale > QUICK else _QUICK_QUERIES)
-    with _session(scale) as spark:
+    with delta_session("phases", scale, generate(scale, default_folder()), _CONF) as spark:
         texts = {each.name: each.text for each in queries()}
         return [entry for name in names for entry in _measured(spark, name, texts[name])]
-
-
-@contextmanager
-def _session(scale: float) -> Iterator[SparkSession]:
-    sources = generate(scale, default_folder())
-    with tempfile.TemporaryDirectory() as logs:
-        spark = spark_session("scanprune benchmark: phases", conf=_CONF, log=Path(logs, "spark.log"))
-        try:
-            folders = write_delta(spark, sources, default_folder() / f"delta-sf{scale:g}")
-            with spark_tables(spark, folders):
-                yield spark
-        finally:
-            spark.stop()
 
 
 def _measured(spark: SparkSession, query: str, text: str) -> Iterator[dict[str, Any]]:

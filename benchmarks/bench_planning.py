@@ -7,25 +7,21 @@ from __future__ import annotations
 
 import json
 import statistics
-import tempfile
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
-from benchmarks.tpcds_workload import queries, spark_tables
+from benchmarks.delta_session import delta_session
+from benchmarks.tpcds_workload import queries
 from connectors.cli import default_folder
 from connectors.leaf_sizes import sizes_before_builds
 from connectors.plan_metadata import PlanMetadata
 from connectors.plan_reader import SparkPlan
-from connectors.session import spark_session
 from pruning import PruningOptions
 from pruning.filter_plan import FilterPlan
 from pruning.join_graph import JoinGraph
-from sample_data.layout import write_delta
 from sample_data.tpcds import generate
 
 FULL, QUICK = 1.0, 0.05
@@ -37,7 +33,7 @@ _QUICK_QUERIES = ("q3", "q7", "q14", "q23", "q64")
 
 def run(scale: float) -> list[dict[str, Any]]:
     """One entry for each query of TPC-DS, two large ones, and what the 99 come to."""
-    with _session(scale) as spark:
+    with delta_session("planning", scale, generate(scale, default_folder())) as spark:
         chosen = [each for each in queries() if scale > QUICK or each.name in _QUICK_QUERIES]
         frames = {each.name: spark.sql(each.text) for each in chosen}
         # Java compiles what runs often; a first query of a session takes many times what the later ones do.
@@ -49,19 +45,6 @@ def run(scale: float) -> list[dict[str, Any]]:
     found = [each["milliseconds"] for each in entries]
     whole = {"milliseconds_median": statistics.median(found), "milliseconds_most": max(found)}
     return [*entries, *others, {"query": f"all {len(found)}", **whole}]
-
-
-@contextmanager
-def _session(scale: float) -> Iterator[SparkSession]:
-    sources = generate(scale, default_folder())
-    with tempfile.TemporaryDirectory() as logs:
-        spark = spark_session("scanprune benchmark: planning", log=Path(logs, "spark.log"))
-        try:
-            folders = write_delta(spark, sources, default_folder() / f"delta-sf{scale:g}")
-            with spark_tables(spark, folders):
-                yield spark
-        finally:
-            spark.stop()
 
 
 def _measured(df: DataFrame) -> Mapping[str, Any]:

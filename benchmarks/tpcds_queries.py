@@ -8,10 +8,8 @@ further joins. Bytes of a whole query are Spark's counter over all of its tasks,
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
 import duckdb
@@ -19,18 +17,18 @@ import typer
 from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.counters import Stretch
+from benchmarks.delta_session import delta_session
 from benchmarks.resume import resumed
 from benchmarks.tpcds_answers import disagreement, disagreement_beyond_ties
-from benchmarks.tpcds_workload import Answer, Query, by_spark, duckdb_tables, queries, spark_tables
+from benchmarks.tpcds_workload import Answer, Query, by_spark, duckdb_tables, queries
 from connectors.cli import default_folder
 from connectors.leaf_sizes import sizes_before_builds
 from connectors.plan_metadata import PlanMetadata
 from connectors.plan_reader import SparkPlan
-from connectors.session import COUNTABLE, spark_session
+from connectors.session import COUNTABLE
 from pruning import PruningOptions, prune, report
 from pruning.filter_plan import FilterPlan
 from pruning.join_graph import JoinGraph
-from sample_data.layout import write_delta
 from sample_data.tpcds import generate
 
 # Spark broadcasts all customer demographics, 450 MB in memory, and both ways of a query are there at once.
@@ -55,18 +53,15 @@ def run(settings: Settings) -> list[dict[str, Any]]:
     sources = generate(settings.scale, default_folder())
     options = PruningOptions(min_probe_bytes=settings.min_probe_bytes)
     known = {each.name: each for each in queries() if each.number in settings.numbers}
-    with tempfile.TemporaryDirectory() as logs:
-        spark = spark_session("scanprune benchmark: queries", conf=_CONF, log=Path(logs, "spark.log"))
-        try:
-            folders = write_delta(spark, sources, default_folder() / f"delta-sf{settings.scale:g}")
-            with spark_tables(spark, folders), duckdb_tables(sources.paths) as duck:
-                return resumed(
-                    f"tpcds_queries-sf{settings.scale:g}-{settings.min_probe_bytes}",
-                    list(known),
-                    lambda name: {"scale": settings.scale, **entry(spark, duck, known[name], options)},
-                )
-        finally:
-            spark.stop()
+    with (
+        delta_session("queries", settings.scale, sources, _CONF) as spark,
+        duckdb_tables(sources.paths) as duck,
+    ):
+        return resumed(
+            f"tpcds_queries-sf{settings.scale:g}-{settings.min_probe_bytes}",
+            list(known),
+            lambda name: {"scale": settings.scale, **entry(spark, duck, known[name], options)},
+        )
 
 
 def entry(

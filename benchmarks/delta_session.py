@@ -1,0 +1,32 @@
+"""A Spark session of a benchmark's own, with the tables of TPC-DS as Delta tables clustered by date."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import MappingProxyType
+
+from pyspark.sql import SparkSession
+
+from benchmarks.tpcds_workload import spark_tables
+from connectors.cli import default_folder
+from connectors.session import spark_session
+from sample_data.layout import write_delta
+from sample_data.tpcds import TpcdsFiles
+
+
+@contextmanager
+def delta_session(
+    part: str, scale: float, sources: TpcdsFiles, conf: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[SparkSession]:
+    """A session for this part of the benchmarks, stopped at its end; the tables, made of `sources`, are views."""
+    with tempfile.TemporaryDirectory() as logs:
+        spark = spark_session(f"scanprune benchmark: {part}", conf=conf, log=Path(logs, "spark.log"))
+        try:
+            folders = write_delta(spark, sources, default_folder() / f"delta-sf{scale:g}")
+            with spark_tables(spark, folders):
+                yield spark
+        finally:
+            spark.stop()
