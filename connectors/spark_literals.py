@@ -1,12 +1,10 @@
-"""Codes as Spark SQL text: literals in the column's own type, ranges as balanced ORs.
+"""Codes as Spark SQL text: literals in the column's own type, ranges as a search among them.
 
 Every literal folds to a constant before file skipping looks at it. Numbers, days and microseconds are passed as
 such, never as Python objects, whose way into the JVM depends on the process's time zone. Text goes as hex.
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -16,18 +14,23 @@ from pruning.ranges import RangeSet
 from pruning.value_type import ValueType
 
 _DAY_MICROS = 86_400_000_000
+# So many ranges are compared one after the other.
+_IN_A_ROW = 4
 _INTEGER_SUFFIX = {"tinyint": "Y", "smallint": "S", "int": "", "bigint": "L"}
 
 
 def ranges_sql(column: str, ranges: RangeSet) -> str:
     """A predicate, TRUE just where `column` (SQL text) lies in `ranges`; NULL where it is NULL.
 
+    Of many ranges a row is compared with few, as a side whose half it is not in is not looked at. Storage skips what
+    it would by an OR of all: where bounds reach a range, they reach the halves that hold it.
+
     >>> print(ranges_sql("`k`", RangeSet.of_codes(ValueType("int"), code.encode(ValueType("int"), [1, 2, 7]))))
     ((`k` >= 1 AND `k` <= 2) OR `k` = 7)
     """
     if ranges.is_none:
         return "false"
-    return _balanced_or([_range_sql(column, ranges, index) for index in range(len(ranges))])
+    return _search(column, ranges, 0, len(ranges))
 
 
 def in_list_sql(column: str, type_: ValueType, points: Codes) -> str:
@@ -80,12 +83,16 @@ def _is_least(low: int | bytes) -> bool:
     return low == b"" if isinstance(low, bytes) else int(low) == LEAST
 
 
-def _balanced_or(terms: Sequence[str]) -> str:
-    """Nested in halves: a chain as deep as it is long would overflow recursive walks."""
-    if len(terms) == 1:
-        return terms[0]
-    middle = len(terms) // 2
-    return f"({_balanced_or(terms[:middle])} OR {_balanced_or(terms[middle:])})"
+def _search(column: str, ranges: RangeSet, first: int, end: int) -> str:
+    """The ranges from `first` up to `end`, in halves: a chain as deep as it is long would overflow recursive walks."""
+    if end - first == 1:
+        return _range_sql(column, ranges, first)
+    middle = (first + end) // 2
+    below, above = _search(column, ranges, first, middle), _search(column, ranges, middle, end)
+    if end - first <= _IN_A_ROW:
+        return f"({below} OR {above})"
+    least = literal_sql(ranges.type, ranges.lows[middle], is_low=True)
+    return f"(({column} < {least} AND {below}) OR ({column} >= {least} AND {above}))"
 
 
 def _integer_sql(type_: ValueType, value: int) -> str:

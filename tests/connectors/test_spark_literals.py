@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
+import re
 from decimal import Decimal
 
 import numpy as np
@@ -108,8 +109,33 @@ def test_many_ranges_nest_no_deeper_than_their_halves():
     type_ = ValueType("int")
     sql = ranges_sql("`k`", Domain.of(type_, *range(0, 2000, 2)).ranges)
     depths = list(itertools.accumulate({"(": 1, ")": -1}.get(each, 0) for each in sql))
-    assert 10 == max(depths)
+    assert 18 == max(depths)
     assert 999 == sql.count(" OR ")
+
+
+def test_a_row_is_compared_with_one_half_of_many_ranges():
+    found = ranges_sql("k", Domain.of(ValueType("int"), 1, 3, 5, 7, 9).ranges)
+    assert "((k < 5 AND (k = 1 OR k = 3)) OR (k >= 5 AND (k = 5 OR (k = 7 OR k = 9))))" == found
+
+
+# What is asked beside the ranges must not skip what they reach, by whatever bounds.
+@given(
+    keys=st.sets(st.integers(0, 60), min_size=1, max_size=30),
+    ends=st.tuples(st.integers(-3, 63), st.integers(-3, 63)),
+)
+def test_halves_skip_what_the_ranges_do(keys, ends):
+    ranges = Domain.of(ValueType("int"), *keys).ranges
+    text = ranges_sql("k", ranges).replace(" AND ", " and ").replace(" OR ", " or ").replace(" = ", " == ")
+    assert [number in keys for number in range(-3, 64)] == [bool(eval(text, {"k": k})) for k in range(-3, 64)]  # noqa: S307
+    bounds = {"low": min(ends), "high": max(ends)}
+    reached = re.sub(r"k == (\d+)", r"(low <= \1 and high >= \1)", text)
+    reached = re.sub(r"k (>=?) ", r"high \1 ", re.sub(r"k (<=?) ", r"low \1 ", reached))
+    expected = any(each.lows[0] <= bounds["high"] and each.highs[0] >= bounds["low"] for each in _each(ranges))
+    assert expected is bool(eval(reached, bounds))  # noqa: S307
+
+
+def _each(ranges):
+    return [RangeSet.of_ranges(ranges.type, ranges.lows[[at]], ranges.highs[[at]]) for at in range(len(ranges))]
 
 
 def test_an_in_list_has_each_point():
