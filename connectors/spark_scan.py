@@ -13,6 +13,7 @@ from connectors.base import Table
 from connectors.columns import Column, quoted
 from connectors.spark_bloom import might_contain_column
 from connectors.spark_literals import in_list_sql, ranges_sql
+from pruning.pushes import Push
 from pruning.scan_plan import Decision, RowTest, ScanPlan
 from pruning.value_type import ValueType
 
@@ -49,7 +50,8 @@ def scan(
     # A constant FALSE makes Spark drop the scan; naming no file would still list and open the table.
     df = table.read(kept if plan.acts else None) if kept.any() else table.read(None).where("false")
     tested = list(zip(plan.decisions, keys, strict=True))
-    conditions = [ranges_sql(columns[push.column].sql, push.ranges) for push in plan.pushes]
+    pushes = [push for push in plan.pushes if not any(_implies(decision, push) for decision in plan.decisions)]
+    conditions = [ranges_sql(columns[push.column].sql, push.ranges) for push in pushes]
     conditions += [_literal_test(decision, each.columns[0]) for decision, each in tested if decision.test in _LITERAL]
     if conditions:
         # Each call would analyse the whole anew.
@@ -101,6 +103,12 @@ def _tested(df: DataFrame, decision: Decision, row_keys: RowKeys) -> DataFrame:
         case test:
             msg = f"Cannot test rows by {test.value}: its keys were not kept"
             raise ValueError(msg)
+
+
+def _implies(decision: Decision, push: Push) -> bool:
+    """Whether storage, asked for what a filter's ranges leave, skips no less than by the wider ones of a push."""
+    asked = decision.test is RowTest.RANGES and decision.is_pushed and decision.filter.columns == (push.column,)
+    return asked and push.ranges.contains_all(decision.filter.domains[push.column].ranges)
 
 
 def _literal_test(decision: Decision, column: Column) -> str:

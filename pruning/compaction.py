@@ -1,7 +1,8 @@
 """Lossless compaction: the few ranges that skip what the whole key set would.
 
 Sorted keys leave gaps between them. A container can be skipped iff it lies inside one gap, so only gaps that hold
-a container are worth keeping open; every other gap is bridged. Under a budget the gaps with most bytes win.
+a container are worth keeping open, and those that are likely to hold pages of one; every other gap is bridged. Under
+a budget the gaps with most bytes win.
 """
 
 from __future__ import annotations
@@ -13,16 +14,21 @@ import numpy as np
 
 from pruning import intervals
 from pruning.byte_strings import IntArray
+from pruning.pages import page_weights
 from pruning.ranges import RangeSet
 from pruning.statistics import ColumnStatistics
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evidence:
-    """Containers a range set could skip: their bounds, and what skipping each is worth (bytes; 0: nothing)."""
+    """Containers a range set could skip: their bounds, and what skipping each is worth (bytes; 0: nothing).
+
+    `rows` are those of row groups, whose pages may be skipped, too; None of files.
+    """
 
     column: ColumnStatistics
     weights: IntArray
+    rows: IntArray | None = None
 
 
 def compact(ranges: RangeSet, evidence: Sequence[Evidence], most: int) -> RangeSet:
@@ -49,4 +55,9 @@ def _gap_weights(ranges: RangeSet, evidence: Evidence) -> IntArray:
     within = np.flatnonzero(~intervals.overlap(keys, lows, highs) & (evidence.weights > 0))
     gaps = np.searchsorted(keys[1], lows[within], "left")
     # Weights stay below 2**53 for anything short of petabytes in one gap; rounding only changes the order.
-    return np.bincount(gaps, weights=evidence.weights[within], minlength=len(ranges) + 1).astype(np.int64)
+    whole = np.bincount(gaps, weights=evidence.weights[within], minlength=len(ranges) + 1).astype(np.int64)
+    return (
+        whole
+        if evidence.rows is None
+        else whole + page_weights(ranges, evidence.column, evidence.weights, evidence.rows)
+    )

@@ -36,7 +36,7 @@ class PruningOptions:
     - `scan`: `PREDICATE` has Spark's own reader make every pruned scan, `ARROW` has pyarrow make those that it can,
       `AUTO` those of `prune()` that it is expected to make at clearly less cost
     - `costs`: what that expectation rests on, as `scanprune calibrate` prints it: name=nanoseconds, separated by commas
-    - `max_ranges`: how many ranges a pushed predicate may have per column
+    - `max_ranges`: how many ranges the pushed predicate of a scan may have
     - `max_in_list`: how many keys may be pushed as an IN list, for dictionaries, Parquet blooms and rows
     - `max_footers`: how many Parquet footers one read may open for row-group statistics
     - `bloom_fpp`: false positive probability that blooms are sized for

@@ -34,7 +34,10 @@ class Push:
 def plan_pushes(
     levels: Sequence[Containers], domains: Mapping[str, Domain], abilities: ScanAbilities, most: int
 ) -> tuple[tuple[Push, ...], tuple[Reason, ...]]:
-    """At most `most` ranges a column, and why none. The column that skips most bytes is first, then what it leaves."""
+    """At most `most` ranges, and why a column has none. The one that skips most bytes is first, then what it leaves.
+
+    A column has one range at least: rows are compared with those of all columns.
+    """
     if not any(len(level) for level in levels):
         return (), ()
     if abilities.pushes_blindly and not any(level.is_listed for level in levels):
@@ -53,7 +56,7 @@ def plan_pushes(
         if refused is not None:
             reasons.append(refused)
         elif not domain.is_none:
-            push = _push(name, domain.ranges, levels, left, most)
+            push = _push(name, domain.ranges, levels, left, max(1, most - sum(len(each.ranges) for each in pushes)))
             if push.containers_skipped:
                 pushes.append(push)
             else:
@@ -129,8 +132,12 @@ def _why_no_literals(name: str, domain: Domain, abilities: ScanAbilities) -> Rea
 
 def _push(name: str, keys: RangeSet, levels: Sequence[Containers], left: list[IntArray], most: int) -> Push:
     """The compacted ranges, with the bytes they skip taken off `left`."""
-    found = [(level.columns[name], left[at]) for at, level in enumerate(levels) if name in level.columns]
-    ranges = compact(keys, [Evidence(column, weights) for column, weights in found], most)
+    found = [
+        Evidence(level.columns[name], left[at], None if level.parents is None else level.rows)
+        for at, level in enumerate(levels)
+        if name in level.columns
+    ]
+    ranges = compact(keys, found, most)
     skipped, size = 0, 0
     for at, level in enumerate(levels):
         out = skips(level, name, Domain(ranges)) & (left[at] > 0)

@@ -11,6 +11,7 @@ from enum import Enum
 
 import numpy as np
 
+from pruning.code_size import has_room
 from pruning.domain import Domain
 from pruning.intervals import BoolArray
 from pruning.key_filter import KeyFilter
@@ -108,15 +109,20 @@ def plan_scan(
         kept_files = skip_all(files)
         kept_groups = skip_all(readable) if readable is not None else None
     scanned = (files, kept_files) if row_groups is None or kept_groups is None else (row_groups, kept_groups)
-    decisions = tuple(_decide(each, *scanned, abilities, options) for each in filters)
+    decisions = tuple(_decide(each, *scanned, pushes, abilities, options) for each in filters)
     return ScanPlan(kept_files, kept_groups, pushes, decisions, reasons)
 
 
-def _decide(
-    each: KeyFilter, scanned: Containers, kept: Pruned, abilities: ScanAbilities, options: PruningOptions
+def _decide(  # noqa: PLR0913, PLR0917 - a filter, and what is known of the scan
+    each: KeyFilter,
+    scanned: Containers,
+    kept: Pruned,
+    pushes: Sequence[Push],
+    abilities: ScanAbilities,
+    options: PruningOptions,
 ) -> Decision:
     ratio = _ratio(each, scanned, kept.kept)
-    test, reasons = _choose_test(each, ratio, abilities, options)
+    test, reasons = _choose_test(each, ratio, pushes, abilities, options)
     is_literal = test in {RowTest.RANGES, RowTest.IN_LIST}
     is_pushed = not is_literal or _is_pushed(each, test, ratio, scanned, kept.kept)
     return Decision(each, test, ratio, (*each.reasons, *reasons), is_pushed)
@@ -144,20 +150,31 @@ def _ratio(each: KeyFilter, scanned: Containers, kept: BoolArray) -> float:
 
 
 def _choose_test(
-    each: KeyFilter, ratio: float, abilities: ScanAbilities, options: PruningOptions
+    each: KeyFilter, ratio: float, pushes: Sequence[Push], abilities: ScanAbilities, options: PruningOptions
 ) -> tuple[RowTest, tuple[Reason, ...]]:
     subject = ", ".join(each.columns)
     if each.is_empty or not (each.domains or abilities.must_be_exact):
         return RowTest.NONE, ()
     if not abilities.must_be_exact and ratio > 1 - options.min_filter_ratio:
         return RowTest.NONE, (Reason(ReasonCode.UNSELECTIVE, subject, f"{ratio:.0%} expected to pass"),)
-    if (literal := _literal_test(each, abilities, options)) is not RowTest.NONE:
+    tests_bloom = abilities.tests_bloom and each.has_bloom and not abilities.must_be_exact
+    literal = _literal_test(each, abilities, options)
+    if literal is not RowTest.NONE and not (tests_bloom and _is_long(literal, each, pushes)):
         return literal, ()
     if abilities.must_be_exact:
         return RowTest.SEMI_JOIN, ()
-    if abilities.tests_bloom and each.has_bloom:
+    if tests_bloom:
         return RowTest.BLOOM, ()
     return RowTest.NONE, () if abilities.tests_bloom else (Reason(ReasonCode.NO_JVM, subject),)
+
+
+def _is_long(test: RowTest, each: KeyFilter, pushes: Sequence[Push]) -> bool:
+    """Whether a test by literals is too long beside the ranges that rows are compared with already."""
+    ((name, domain),) = each.domains.items()
+    if test is RowTest.IN_LIST:
+        return not has_room(sum(len(push.ranges) for push in pushes), domain)
+    others = sum(len(push.ranges) for push in pushes if push.column != name)
+    return not has_room(others + len(domain.ranges))
 
 
 def _literal_test(each: KeyFilter, abilities: ScanAbilities, options: PruningOptions) -> RowTest:

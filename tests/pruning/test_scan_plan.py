@@ -196,6 +196,50 @@ def test_storage_does_not_see_a_list_on_a_column_it_knows_nothing_of():
     assert (RowTest.IN_LIST, False) == (decision.test, decision.is_pushed)
 
 
+INT = ValueType("int")
+
+
+def _spread(count, name="k", type_=INT, width=1, step=1000):
+    """A filter of so many runs of keys."""
+    domain = Domain.of(type_, *(step * at + each for at in range(count) for each in range(width)))
+    return replace(keys(1, name=name), domains={name: domain}, rows=count * width, distinct=count * width)
+
+
+def _spread_files(count, name="k", type_=INT):
+    """A file for each gap, and one that holds keys and much else."""
+    bounds = [(1000 * at + 10, 1000 * at + 990, 0) for at in range(count)] + [(0, 1000 * count, 0)]
+    return replace(files([(0, 1)] * len(bounds)), columns={name: ColumnStatistics.of(type_, bounds)})
+
+
+@pytest.mark.parametrize(
+    ("filter_", "gaps", "has_bloom", "expected"),
+    [
+        pytest.param(_spread(300), 1, True, RowTest.IN_LIST, id="a-list"),
+        pytest.param(_spread(300), 40, True, RowTest.BLOOM, id="a-list-beside-many-ranges"),
+        pytest.param(_spread(300), 40, False, RowTest.IN_LIST, id="nothing-else-tests-rows"),
+        pytest.param(_spread(380), 1, True, RowTest.BLOOM, id="a-long-switch"),
+        pytest.param(_spread(450), 1, True, RowTest.IN_LIST, id="a-set"),
+        pytest.param(_spread(380, type_=BIGINT), 1, True, RowTest.IN_LIST, id="a-set-of-long-numbers"),
+        pytest.param(_spread(60, width=3), 60, True, RowTest.RANGES, id="ranges-in-place-of-those-pushed"),
+    ],
+)
+def test_rows_are_tested_by_what_leaves_room_in_a_method(filter_, gaps, has_bloom, expected):
+    type_ = next(iter(filter_.domains.values())).type
+    plan = plan_scan(_spread_files(gaps, type_=type_), None, [replace(filter_, has_bloom=has_bloom)], DELTA, OPTIONS)
+    assert expected is plan.decisions[0].test
+
+
+def test_all_columns_share_the_ranges_that_rows_are_compared_with():
+    gaps, wide = [(1000 * at + 10, 1000 * at + 990, 0) for at in range(50)], [(0, 50_000, 0)] * 50
+    columns = {"k": ColumnStatistics.of(INT, gaps + wide), "j": ColumnStatistics.of(INT, wide + gaps)}
+    containers = replace(files([(0, 1)] * 100), columns=columns)
+    plan = plan_scan(containers, None, [_spread(50, width=3), _spread(50, "j", width=3)], DELTA, OPTIONS)
+    first, second = plan.pushes
+    assert (50, 14) == (len(first.ranges), len(second.ranges))
+    tests = [decision.test for decision in plan.decisions]
+    assert [RowTest.RANGES, RowTest.BLOOM] == tests
+
+
 def test_rows_are_not_tested_where_nearly_all_would_pass():
     plan = plan_scan(files([(0, 9)]), None, [keys(*range(9))], DELTA, OPTIONS)
     assert RowTest.NONE is plan.decisions[0].test
