@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from connectors.arrow_files import FilePart, OpenFile, Range, open_file
-from connectors.arrow_values import as_stored, coded
+from connectors.arrow_tests import RowTester
 from connectors.s3_access import S3Access
 from pruning.intervals import BoolArray
 from pruning.row_set import RowSet
@@ -82,6 +80,7 @@ class _Watched:
     """A test, and how many of the rows that it was asked about have passed."""
 
     test: KeyTest
+    tester: RowTester
     asked: int = 0
     passed: int = 0
 
@@ -113,7 +112,7 @@ class ArrowReader:
     _watched: list[_Watched] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._watched = [_Watched(each) for each in self.tests]
+        self._watched = [_Watched(each, RowTester.of(each.type, each.rows)) for each in self.tests]
 
     @property
     def schema(self) -> pa.Schema:
@@ -149,7 +148,7 @@ class ArrowReader:
         for each in self._watched:
             if each.is_useless:
                 continue
-            found = _passing(each.test, group)
+            found = _passing(each, group)
             each.asked, each.passed = each.asked + len(found), each.passed + int(np.count_nonzero(found))
             passing = found if passing is None else np.logical_and(passing, found, out=found)
             if not passing.any():
@@ -294,15 +293,15 @@ class _Group:
         return (int(first) if first and first < begin else begin), int(chunk.total_compressed_size)
 
 
-def _passing(test: KeyTest, group: _Group) -> BoolArray:
-    pieces = [_matching(test, each) for each in _joined(group.values(test.column))]
+def _passing(watched: _Watched, group: _Group) -> BoolArray:
+    pieces = [watched.tester.matching(each) for each in _joined(group.values(watched.test.column))]
     found = np.concatenate([np.zeros(0, bool), *pieces])
     # One value may stand for all rows.
     return found if len(found) == group.rows else np.full(group.rows, found[0])
 
 
 def _joined(pieces: Iterator[pa.Array]) -> Iterator[pa.Array]:
-    """The pieces in fewer ones that are few bytes each: a test by texts puts its keys in order once for each."""
+    """The pieces in fewer ones that are few bytes each: a test puts its keys in a table, or in order, once for each."""
     waiting, size = list[pa.Array](), 0
     for piece in pieces:
         waiting.append(piece)
@@ -331,29 +330,6 @@ def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             waiting, size, enough = [], 0, min(_MOST_ROWS, max(_FIRST_ROWS, _GROWTH * enough))
     if waiting:
         yield pa.concat_batches(waiting)
-
-
-def _matching(test: KeyTest, array: pa.Array) -> BoolArray:
-    if (stored := as_stored(array, test.type)) is not None:
-        return _matching_numbers(test.rows, stored, array)
-    values = coded(array, test.type)
-    found: BoolArray = test.rows.contains(values.codes) & values.valid
-    if test.rows.nan:
-        found |= values.nan
-    if test.rows.null:
-        found |= ~values.valid & ~values.nan
-    return found
-
-
-def _matching_numbers(rows: RowSet, numbers: npt.NDArray[np.signedinteger[Any]], array: pa.Array) -> BoolArray:
-    found = rows.contains(numbers)
-    if not array.null_count:
-        return found
-    valid = np.asarray(array.is_valid().to_numpy(zero_copy_only=False), bool)
-    found &= valid
-    if rows.null:
-        found |= ~valid
-    return found
 
 
 def as_type(array: pa.Array, type_: pa.DataType) -> pa.Array:

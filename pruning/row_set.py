@@ -23,6 +23,8 @@ _MOST_BYTES = 64 << 20
 _MOST_BYTES_PER_KEY = 1 << 10
 # They are listed once, at eight bytes each.
 _MOST_POINTS = 16 << 20
+# A hash table of the values is larger than their ranges, which are searched, by so much at most.
+_POINTS_PER_RANGE = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,6 +83,22 @@ class RowSet:
         """The values of a domain."""
         return RowSet(_dense(domain.ranges, most_bytes) or domain.ranges, domain.nan, domain.null)
 
+    def listed(self) -> Codes | None:
+        """The values, ascending, where a hash table of them is faster than what is held; else None.
+
+        >>> from pruning.value_type import ValueType
+        >>> dense, sparse = (Domain.of(ValueType("bigint"), 1, 3, 5, last) for last in (7, 1 << 60))
+        >>> RowSet.of(dense).listed(), len(RowSet.of(sparse).listed())
+        (None, 4)
+        """
+        if not isinstance(self.values, RangeSet):
+            return None
+        count, ranges = self.values.point_count(), len(self.values)
+        is_compared = isinstance(self.values.lows, np.ndarray) and ranges <= _FEW_RANGES
+        if count is None or is_compared or count > min(_MOST_POINTS, _POINTS_PER_RANGE * ranges):
+            return None
+        return self.values.points()
+
     def contains(self, codes: Codes) -> BoolArray:
         """For each code: True where it is in the set; integers may be narrower than 64 bits."""
         if not isinstance(self.values, RangeSet):
@@ -101,16 +119,28 @@ def _compared(codes: IntArray, ranges: RangeSet) -> BoolArray:
     return found
 
 
-def _dense(ranges: RangeSet, most_bytes: int) -> Flags | Bitmap | None:
+def is_searched(domain: Domain) -> bool:
+    """True where the values of a domain are neither in a table for each number nor compared with few ends."""
+    return len(domain.ranges) > _FEW_RANGES and not _fits_a_table(domain.ranges, _MOST_BYTES)
+
+
+def _fits_a_table(ranges: RangeSet, most_bytes: int) -> bool:
     count = ranges.point_count() if ranges.type.has_density else None
     if count is None or count > _MOST_POINTS or len(ranges) <= _FEW_RANGES:
-        return None
-    low, high = int(np.asarray(ranges.lows)[0]), int(np.asarray(ranges.highs)[-1])
-    if not span_fits(low, high, min(most_bytes, count * _MOST_BYTES_PER_KEY)):
-        return None
-    points = ranges.points()
+        return False
+    low, high = _ends(ranges)
+    return span_fits(low, high, min(most_bytes, count * _MOST_BYTES_PER_KEY))
+
+
+def _ends(ranges: RangeSet) -> tuple[int, int]:
+    return int(np.asarray(ranges.lows)[0]), int(np.asarray(ranges.highs)[-1])
+
+
+def _dense(ranges: RangeSet, most_bytes: int) -> Flags | Bitmap | None:
+    points = ranges.points() if _fits_a_table(ranges, most_bytes) else None
     if not isinstance(points, np.ndarray):
         return None
+    low, high = _ends(ranges)
     # An end of all numbers leaves no room for the flag beyond it.
     fits = high - low < _MOST_FLAGS and LEAST < low and high < GREATEST
     return Flags.of(points) if fits else Bitmap.of(points)
