@@ -29,10 +29,26 @@ _MILLISECONDS_PER_SECOND = 1_000
 # Requests at a time. A round trip to a store takes as long as some megabytes, so smaller neighbours are joined.
 _REQUESTS = 8
 _MOST_JOINED_BYTES = 8 << 20
-# Arrow waits longer from each attempt to the next: so many are some seconds. Spark runs the task again after that.
-ATTEMPTS = 6
-_CONNECT_SECONDS, _REQUEST_SECONDS = 10.0, 60.0
 _KEPT_CLIENTS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long answers of a store are waited for: as it is, in a task, which Spark runs again after that.
+
+    Arrow waits longer from each attempt to the next: so many are some seconds.
+    """
+
+    attempts: int = 6
+    connect_seconds: float = 10.0
+    request_seconds: float = 60.0
+
+
+class OtherFileError(OSError):
+    """A file is another one than was listed, or there is none."""
+
+
+_IN_A_TASK = Patience()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +92,10 @@ class OpenFile(Protocol):
 
 
 @contextmanager
-def open_file(part: FilePart, stores: Mapping[str, S3Access], attempts: int = ATTEMPTS) -> Iterator[OpenFile]:
-    """The file that was listed, an `OSError` where there is another one or none.
+def open_file(part: FilePart, stores: Mapping[str, S3Access], patience: Patience = _IN_A_TASK) -> Iterator[OpenFile]:
+    """The file that was listed, an `OtherFileError` where there is another one or none.
 
-    `stores` are the buckets in which files may lie; their answers are waited for as long as `attempts` requests take.
+    `stores` are the buckets in which files may lie; an `OSError` where one gives no good answer.
     """
     metadata = None if part.footer is None else pq.read_metadata(pa.BufferReader(part.footer))
     bucket = bucket_of(part.path)
@@ -88,7 +104,7 @@ def open_file(part: FilePart, stores: Mapping[str, S3Access], attempts: int = AT
         if bucket is None:
             found = _LocalFile(part, metadata)
         else:
-            found = _StoredObject(part, metadata, _client(stores[bucket], attempts))
+            found = _StoredObject(part, metadata, _client(stores[bucket], patience))
     except FileNotFoundError as error:
         raise _gone(part.path) from error
     try:
@@ -97,12 +113,14 @@ def open_file(part: FilePart, stores: Mapping[str, S3Access], attempts: int = AT
         found.close()
 
 
-def _gone(path: str) -> OSError:
-    return OSError(f"Cannot read {path!r}: it does not exist; open the table and prune again")
+def _gone(path: str) -> OtherFileError:
+    return OtherFileError(f"Cannot read {path!r}: it does not exist; open the table and prune again")
 
 
-def _replaced(path: str) -> OSError:
-    return OSError(f"Cannot read {path!r}: it was replaced since the query was pruned; open the table and prune again")
+def _replaced(path: str) -> OtherFileError:
+    return OtherFileError(
+        f"Cannot read {path!r}: it was replaced since the query was pruned; open the table and prune again"
+    )
 
 
 class _LocalFile:
@@ -319,7 +337,7 @@ class _Client:
 
 
 @lru_cache(_KEPT_CLIENTS)
-def _client(store: S3Access, attempts: int) -> _Client:
+def _client(store: S3Access, patience: Patience) -> _Client:
     """One for all tasks of a worker: each connects anew."""
     # Where nothing lies in a store, it is not needed, and not every build of Arrow has it.
     from pyarrow.fs import AwsStandardS3RetryStrategy, S3FileSystem  # noqa: PLC0415
@@ -333,8 +351,8 @@ def _client(store: S3Access, attempts: int) -> _Client:
         scheme=store.scheme,
         endpoint_override=store.endpoint,
         force_virtual_addressing=store.is_virtual,
-        connect_timeout=_CONNECT_SECONDS,
-        request_timeout=_REQUEST_SECONDS,
-        retry_strategy=AwsStandardS3RetryStrategy(max_attempts=attempts),
+        connect_timeout=patience.connect_seconds,
+        request_timeout=patience.request_seconds,
+        retry_strategy=AwsStandardS3RetryStrategy(max_attempts=patience.attempts),
     )
     return _Client(store, files)

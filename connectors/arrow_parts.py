@@ -88,7 +88,7 @@ def file_part(
         file.constants,
         file.size,
         file.modified,
-        _whole_footer(file.footer.data),
+        whole_footer(file.footer.data),
     )
     return _refusal(part, file.footer, columns) or part
 
@@ -125,11 +125,12 @@ def _refusal(part: FilePart, footer: Footer, columns: Mapping[str, DataType]) ->
 
 def _described(part: FilePart, footer: Footer) -> pq.ParquetFile:
     """The file; of one in a store just the footer, which is one of a file without rows."""
-    data = pa.BufferReader(_whole_footer(footer.data))
+    data = pa.BufferReader(whole_footer(footer.data))
     return pq.ParquetFile(data) if bucket_of(part.path) else pq.ParquetFile(part.path, metadata=pq.read_metadata(data))
 
 
-def _whole_footer(data: bytes) -> bytes:
+def whole_footer(data: bytes) -> bytes:
+    """A file of a footer's bytes alone, of which Arrow reads the metadata."""
     footer = data + len(data).to_bytes(TRAILER - len(_MAGIC), "little") + _MAGIC
     # Arrow takes a footer for a file without rows, which begins like every other.
     return _MAGIC + footer

@@ -124,14 +124,14 @@ class ArrowReader:
         self.counts.files.add(part.path)
         with open_file(part, self.stores) as file:
             try:
-                groups = [_Group(file, at, part, self.columns, self.counts) for at in part.row_groups]
+                groups = [RowGroup(file, at, part, self.columns, self.counts) for at in part.row_groups]
                 yield from _gathered(batch for at in range(len(groups)) for batch in self._read_next(groups[at:]))
                 # Row groups without a row for any key may be those of another file, too.
                 file.check()
             finally:
                 self.counts.bytes += file.read_besides()
 
-    def _read_next(self, groups: Sequence[_Group]) -> Iterator[pa.RecordBatch]:
+    def _read_next(self, groups: Sequence[RowGroup]) -> Iterator[pa.RecordBatch]:
         """The rows of the first of some row groups; of those behind it what is read in any case may come meanwhile."""
         self._watched.sort(key=lambda each: each.ratio)
         used = [each for each in self._watched if not each.is_useless]
@@ -141,7 +141,7 @@ class ArrowReader:
         groups[0].file.announce({each.at: each.ranges(each.leaves(test)) for each in ahead})
         return self._read_group(groups[0])
 
-    def _read_group(self, group: _Group) -> Iterator[pa.RecordBatch]:
+    def _read_group(self, group: RowGroup) -> Iterator[pa.RecordBatch]:
         self.counts.row_groups += 1
         self.counts.rows += group.rows
         passing: BoolArray | None = None
@@ -185,7 +185,7 @@ class _Pace:
 
 
 @dataclass(slots=True)
-class _Group:
+class RowGroup:
     """One row group, of which each column is read when it is asked for; keys that are too large to keep once more."""
 
     file: OpenFile
@@ -197,6 +197,7 @@ class _Group:
 
     @property
     def rows(self) -> int:
+        """How many it has."""
         return int(self._metadata.num_rows)
 
     def leaves(self, test: KeyTest | None) -> list[int]:
@@ -293,7 +294,7 @@ class _Group:
         return (int(first) if first and first < begin else begin), int(chunk.total_compressed_size)
 
 
-def _passing(watched: _Watched, group: _Group) -> BoolArray:
+def _passing(watched: _Watched, group: RowGroup) -> BoolArray:
     pieces = [watched.tester.matching(each) for each in _joined(group.values(watched.test.column))]
     found = np.concatenate([np.zeros(0, bool), *pieces])
     # One value may stand for all rows.

@@ -14,17 +14,18 @@ from pyspark.sql.types import StructType
 
 from connectors.abilities import skipping_switched_off
 from connectors.arrow_counts import ScanCounter
-from connectors.arrow_files import FilePart, open_file
+from connectors.arrow_files import FilePart
 from connectors.arrow_parts import chunk_bytes, dealt, elsewhere, file_part
 from connectors.arrow_reader import ArrowReader, KeyTest, ReadColumn
+from connectors.arrow_room import most_bytes, too_large
+from connectors.arrow_trial import tried
 from connectors.arrow_types import arrow_type
-from connectors.arrow_workers import worker_problem
+from connectors.arrow_workers import refused_before, workers_of
 from connectors.base import Table
 from connectors.columns import Column
 from connectors.decide import Decided
 from connectors.published import Published
-from connectors.s3_access import S3Access, bucket_of
-from connectors.s3_buckets import s3_buckets
+from connectors.s3_access import S3Access
 from connectors.static_scan import StaticScan
 from connectors.storage import has_jvm
 from connectors.stored_files import StoredFile
@@ -35,6 +36,7 @@ from pruning.key_scan import OwnConditions, plan_key_scan
 from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
 from pruning.row_set import RowSet
+from pruning.scan_cost import ARROW, Sample, ScanChoice
 from pruning.scan_plan import ScanPlan, column_domains
 from pruning.statistics import Containers
 
@@ -44,15 +46,11 @@ Task: TypeAlias = "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]
 _IGNORING = ("spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles")
 # What Spark adds to a row's columns in its estimates.
 _BYTES_OF_NO_COLUMN = 8
-# One row group is read beforehand where it is so small a part of all.
-_SAMPLED_OF = 8
 _REBASE_CONF = "spark.sql.parquet.datetimeRebaseModeInRead"
 # The same as options of one read, which go before the session's.
 _OPTIONS = ("ignorecorruptfiles", "ignoremissingfiles", "datetimerebasemode")
 # By these a read has settings of file systems of its own.
 _FILE_SYSTEM_OPTIONS = "fs."
-# Requests after which a store that does not answer is left to Spark.
-_ATTEMPTS = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,12 +78,12 @@ def arrow_scan(  # noqa: PLR0913, PLR0917 - a table, its keys, and how to read i
     columns: Sequence[Column],
     options: PruningOptions,
     static: StaticScan | None = None,
-    pays: Callable[[float], bool] | None = None,
+    weighed: Callable[[Sample], ScanChoice] | None = None,
 ) -> ArrowScan | Reason:
     """The rows of `columns`, all top-level, whose values lie in what the filters leave of theirs; in no order.
 
-    Containers that `static` leaves out are not read: conditions above the scan drop all their rows. `pays` is asked
-    with the share of rows that pass in one of several row groups.
+    Containers that `static` leaves out are not read: conditions above the scan drop all their rows. `weighed` is the
+    choice of a reader by what some rows of one of several row groups show.
 
     A `Reason` where Spark's own reader has to read them.
     """
@@ -110,14 +108,14 @@ def arrow_scan(  # noqa: PLR0913, PLR0917 - a table, its keys, and how to read i
     tasks = _tasks(spark, table, plan, groups, columns)
     if isinstance(tasks, Reason):
         return tasks
-    stores = _stores(spark, tasks)
-    if isinstance(stores, Reason):
-        return stores
     places = {column.name: at for at, column in enumerate(columns)}
     tests = [KeyTest(places[name], domain.type, RowSet.of(domain)) for name, domain in domains.items()]
-    if pays is not None and (left := _sampled(tasks, stores, reads, tests)) is not None and not pays(left):
-        return Reason(ReasonCode.NOT_READ_BY_ARROW, table.name, f"{left:.2%} of the rows of a row group pass")
-    if (problem := worker_problem(spark, options.build_timeout_seconds)) is not None:
+    reached = _reached(spark, table, Work(tasks, reads, tests), weighed)
+    if isinstance(reached, Reason):
+        return reached
+    stores, choice = reached
+    plan = plan if choice is None else replace(plan, choice=choice)
+    if (problem := _problem(spark, table, plan, groups, columns, tests, options)) is not None:
         return problem
     counter = ScanCounter.of(spark, len(tasks))
     ids = task_ids(spark, len(tasks), _rows_for_spark(whole, decided.files, static))
@@ -130,34 +128,6 @@ def arrow_scan(  # noqa: PLR0913, PLR0917 - a table, its keys, and how to read i
     return ArrowScan(rows, plan, counter)
 
 
-def _sampled(
-    tasks: Sequence[Sequence[FilePart]],
-    stores: Mapping[str, S3Access],
-    columns: Sequence[ReadColumn],
-    tests: Sequence[KeyTest],
-) -> float | None:
-    """The share of rows that pass in a row group from the middle; None where that would be much of the scan.
-
-    A row group without any counts as one with a part of a row.
-    """
-    parts = [replace(part, row_groups=(at,)) for task in tasks for part in task for at in part.row_groups]
-    if len(parts) < _SAMPLED_OF:
-        return None
-    middle = parts[len(parts) // 2]
-    keys = sorted({each.column for each in tests})
-    part = replace(
-        middle,
-        leaves=tuple(middle.leaves[at] for at in keys),
-        constants=tuple(middle.constants[at] for at in keys),
-    )
-    own = [replace(each, column=keys.index(each.column)) for each in tests]
-    reader = ArrowReader([columns[at] for at in keys], own, stores)
-    for _ in reader.read(part):
-        pass
-    rows = max(1, reader.counts.rows)
-    return max(reader.counts.rows_passed, 0.5) / rows
-
-
 def _own(table: Table, parents: IntArray, static: StaticScan | None) -> OwnConditions | None:
     if static is None:
         return None
@@ -167,6 +137,8 @@ def _own(table: Table, parents: IntArray, static: StaticScan | None) -> OwnCondi
 
 def _refusal(spark: SparkSession, table: Table, whole: DataFrame, compared: Sequence[Column]) -> Reason | None:
     """What the session or the read says against it; `compared` are the columns by which containers are skipped."""
+    if (problem := refused_before(spark)) is not None:
+        return problem
     if (setting := _setting(whole)) is not None:
         return Reason(ReasonCode.NOT_READ_BY_ARROW, table.name, f"{setting} is set")
     conf = skipping_switched_off(spark, table, compared)
@@ -238,26 +210,41 @@ def _wanted(plan: ScanPlan, groups: Containers, index: int, file: StoredFile) ->
     return found
 
 
-def _stores(spark: SparkSession, tasks: Sequence[Sequence[FilePart]]) -> dict[str, S3Access] | Reason:
-    """How workers reach the buckets of the files; a `Reason` where settings are not understood, or one is not reached.
+def _reached(
+    spark: SparkSession, table: Table, work: Work, weighed: Callable[[Sample], ScanChoice] | None
+) -> tuple[Mapping[str, S3Access], ScanChoice | None] | Reason:
+    """How workers reach the buckets of the files, and the choice by what some rows have shown, where it stays."""
+    trial = tried(spark, work.tasks, work.columns, work.tests, is_sampled=weighed is not None)
+    if isinstance(trial, Reason):
+        return trial
+    if weighed is None or trial.sample is None:
+        return trial.stores, None
+    choice = weighed(trial.sample)
+    if choice.scan != ARROW:
+        return Reason(ReasonCode.NOT_READ_BY_ARROW, table.name, str(trial.sample))
+    return trial.stores, choice
 
-    One file of each is opened here: certificates and names may be others for pyarrow than for Java, whatever the
-    settings say, and once the query runs it is too late to stand aside.
-    """
-    some = {bucket: part for task in tasks for part in task if (bucket := bucket_of(part.path))}
-    stores = s3_buckets(spark, [part.path for part in some.values()])
-    if isinstance(stores, Reason):
-        return stores
-    found = (_unopened(bucket, part, stores) for bucket, part in some.items())
-    return next((each for each in found if each is not None), stores)
 
-
-def _unopened(bucket: str, part: FilePart, stores: Mapping[str, S3Access]) -> Reason | None:
-    try:
-        with open_file(part, stores, _ATTEMPTS):
-            return None
-    except (OSError, ImportError, ValueError, pa.ArrowException) as error:
-        return Reason(ReasonCode.NOT_READ_BY_ARROW, f"s3a://{bucket}", " ".join(str(error).split())[:300])
+def _problem(  # noqa: PLR0913, PLR0917 - what a scan reads, and who
+    spark: SparkSession,
+    table: Table,
+    plan: ScanPlan,
+    groups: Containers,
+    columns: Sequence[Column],
+    tests: Sequence[KeyTest],
+    options: PruningOptions,
+) -> Reason | None:
+    """Why workers cannot make the scan, or may have too little memory for it."""
+    workers = workers_of(spark, options.build_timeout_seconds)
+    if isinstance(workers, Reason) or workers.room is None:
+        return workers if isinstance(workers, Reason) else None
+    files = np.flatnonzero(plan.files.kept)
+    stored = table.stored(files, columns)
+    if isinstance(stored, Reason):
+        return stored
+    read = [(file, _wanted(plan, groups, index, file)) for index, file in zip(files.tolist(), stored, strict=True)]
+    found = [(file, numbers) for file, numbers in read if not isinstance(numbers, Reason)]
+    return too_large(most_bytes(found, [each.rows for each in tests]), workers)
 
 
 def _task(published: Published[Work], stores: Mapping[str, S3Access], counter: ScanCounter) -> Task:

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
 from connectors.arrow_files import FilePart
-from connectors.arrow_reader import ArrowReader, ReadColumn
+from connectors.arrow_reader import ArrowReader, KeyTest, ReadColumn
 from pruning import PruningOptions, pruned_read
 from pruning.byte_strings import IntArray
 from pruning.domain import Domain
@@ -45,7 +45,11 @@ def calibrated(spark: SparkSession, folder: Path, progress: Progress = lambda *_
         values = random.integers(0, _VALUES, (len(_NAMES), _ROWS), np.int32)
         columns = [pa.array(each, mask=random.random(_ROWS) < _NULLS) for each in values]
         pq.write_table(pa.table(columns, list(_NAMES)), file, row_group_size=_ROWS)
-        steps = (*_by_spark(spark, file), *_by_arrow(spark, file, values[0].astype(np.int64)))
+        names = pa.DictionaryArray.from_arrays(columns[0], [_name(at) for at in range(_VALUES)])
+        texts = file.with_name("texts.parquet")
+        pq.write_table(pa.table([names], ["name"]), texts, row_group_size=_ROWS, store_schema=False)
+        of_texts = ("arrow_search", lambda: _seconds(_searched(texts)) / _ROWS)
+        steps = (*_by_spark(spark, file), *_by_arrow(spark, file, values[0].astype(np.int64)), of_texts)
         found: dict[str, float] = {}
         for at, (name, measure) in enumerate(steps):
             progress(name, at / len(steps))
@@ -80,8 +84,20 @@ def _by_arrow(spark: SparkSession, file: Path, column: IntArray) -> Iterator[tup
     yield "arrow_task", lambda: _more(many, few) / (_ROUNDS - 1)
 
 
+def _searched(file: Path) -> Callable[[], object]:
+    """Reads and tests texts of which a few in a hundred pass."""
+    text = ValueType("string")
+    test = KeyTest(0, text, RowSet.of(Domain.of(text, *map(_name, _keys()))))
+    part = FilePart(str(file), (0,), (0,), (None,))
+    return lambda: sum(map(len, ArrowReader([ReadColumn("name", pa.string())], [test]).read(part)))
+
+
 def _keys() -> list[int]:
     return list(range(0, _VALUES, _VALUES // _KEYS))
+
+
+def _name(number: int) -> str:
+    return f"customer {number:08}"
 
 
 def _greatest(rows: DataFrame, count: int) -> Callable[[], object]:

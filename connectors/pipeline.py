@@ -171,8 +171,7 @@ def _by_arrow(  # noqa: PLR0913, PLR0917 - a table, its keys, and how to read it
             for n in tops
         ]
         static = None if read.static is None else read.static()
-        pays = None if case is None else lambda left: case.choice(left).scan == ARROW
-        found = arrow_scan(spark, table, decided, columns, options, static, pays)
+        found = arrow_scan(spark, table, decided, columns, options, static, None if case is None else case.choice)
         if isinstance(found, Reason) or read.selected is None:
             return found
         return replace(found, df=found.df.select(*(F.expr(each) for each in read.selected)))

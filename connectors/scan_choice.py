@@ -15,11 +15,15 @@ from pruning.byte_strings import IntArray
 from pruning.domain import Domain
 from pruning.intervals import BoolArray
 from pruning.options import PruningOptions
+from pruning.row_set import is_searched
 from pruning.scan_cost import KeyWork, RowGroupWork, ScanCase
 from pruning.scan_plan import RowTest, column_domains
 from pruning.selectivity import pass_ratio
 from pruning.skipping import prune
 from pruning.statistics import Containers
+from pruning.value_type import INTEGER_BITS, TEMPORAL
+
+_AS_STORED = frozenset({*INTEGER_BITS, *TEMPORAL})
 
 
 def scan_case(
@@ -68,8 +72,13 @@ def _key_work(
         statistics = groups.columns.get(column.name)
         domain = domains[column.name]
         ratio = 1.0 if statistics is None else pass_ratio(statistics, groups.rows, kept, domain)
-        found.append(KeyWork(ratio, sizes[kept]))
+        found.append(KeyWork(ratio, sizes[kept], is_dense=_is_dense(domain)))
     return found
+
+
+def _is_dense(domain: Domain) -> bool:
+    """True where numbers are tested as they lie in memory; decimals, floats and texts are not, however few they are."""
+    return domain.type.name in _AS_STORED and not is_searched(domain)
 
 
 def _sizes(table: Table, groups: Containers, column: Column) -> IntArray | None:

@@ -9,7 +9,9 @@ from typing import Any, TypeVar
 
 from pyspark.sql import SparkSession
 
+from connectors.arrow_room import Workers
 from connectors.footers import FooterCache
+from connectors.refusals import Refusals
 
 _ATTRIBUTE = "_scanprune_cache"
 _TABLES = 16
@@ -20,16 +22,17 @@ T = TypeVar("T")
 class SessionCache:
     """Parquet footers, what was read of the most recently used table versions, and how many reads keep the same files.
 
-    `workers` says why Python workers cannot scan, in no words where they can; None while nobody has found out.
-    `kept_files` is the same of the JVM's own files of Delta, None until there are any.
-    Nothing is invalidated: a key names one immutable thing, a file by its path, size and modification time, a
-    table by its id and version.
+    `workers` is what Python workers said of themselves, None while they have not; `refusals` are those of who gave no
+    good answer, and end by themselves. `kept_files` is the JVM's own cache of files of Delta, None until there is one.
+    Of the others nothing is invalidated: a key names one immutable thing, a file by its path, size and modification
+    time, a table by its id and version.
     """
 
     def __init__(self) -> None:
         self.footers = FooterCache()
         self.listings: Counter[str] = Counter()
-        self.workers: str | None = None
+        self.workers: Workers | None = None
+        self.refusals = Refusals()
         self.kept_files: Any = None
         self._versions: OrderedDict[Hashable, object] = OrderedDict()
         self._lock = threading.Lock()

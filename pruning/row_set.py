@@ -83,6 +83,11 @@ class RowSet:
         """The values of a domain."""
         return RowSet(_dense(domain.ranges, most_bytes) or domain.ranges, domain.nan, domain.null)
 
+    @property
+    def nbytes(self) -> int:
+        """Memory held, in bytes."""
+        return int(self.values.flags.nbytes) if isinstance(self.values, Flags) else self.values.nbytes
+
     def listed(self) -> Codes | None:
         """The values, ascending, where a hash table of them is faster than what is held; else None.
 

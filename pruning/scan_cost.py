@@ -31,7 +31,8 @@ class ScanCosts:
     - `byte`: a byte of a file on this machine, read by either reader; `remote_byte`: one of a store, which is not
       measured but taken to be a hundredth of a microsecond, as 100 MB/s are
     - `spark_value`: a value decoded by Spark's reader; `spark_test`: a row tested above it by keys
-    - `arrow_value`: a value decoded by pyarrow; `arrow_test`: one tested by keys
+    - `arrow_value`: a value decoded by pyarrow; `arrow_test`: one looked up in a table of keys
+    - `arrow_search`: a value decoded and tested where there is no such table, as of texts, decimals, keys far apart
     - `arrow_handed`: a value of a row that passed, from Python to Spark
     - `arrow_task`: a task in a Python worker; `arrow_scan`: what a scan by pyarrow takes longer to plan
     - `joined_row`: a row that reaches a join above the scan
@@ -46,6 +47,7 @@ class ScanCosts:
     spark_test: float = 12.0
     arrow_value: float = 6.0
     arrow_test: float = 2.0
+    arrow_search: float = 100.0
     arrow_handed: float = 16.0
     arrow_task: float = 50e6
     arrow_scan: float = 100e6
@@ -113,10 +115,51 @@ class RowGroupWork:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeyWork:
-    """A key column: the share of rows whose value is a key, and its bytes in each row group."""
+    """A key column: the share of rows whose value is a key, and its bytes in each row group.
+
+    `is_dense`: values are looked up in a table, or compared with an end or two. `nanoseconds` are those that decoding
+    and testing a value was seen to take, None where nobody looked.
+    """
 
     ratio: float
     bytes: IntArray
+    is_dense: bool = True
+    nanoseconds: float | None = None
+
+    def value(self, costs: ScanCosts) -> float:
+        """What decoding and testing one value costs: not less than of a number, on however fast a machine."""
+        least = costs.arrow_value + costs.arrow_test
+        if self.nanoseconds is not None:
+            return max(least, self.nanoseconds)
+        return least if self.is_dense else max(least, costs.arrow_search)
+
+    def as_seen(self, seen: KeySample | None) -> KeyWork:
+        """The same by what a row group has shown of it."""
+        return self if seen is None else replace(self, ratio=seen.ratio, nanoseconds=seen.nanoseconds)
+
+
+@dataclass(frozen=True, slots=True)
+class KeySample:
+    """A key column in some rows of one row group: the share of them whose value is a key.
+
+    `nanoseconds` are those of a core for decoding and testing a value, None where rows are too few to tell.
+    """
+
+    ratio: float
+    nanoseconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Some rows of one row group: the share that passes all tests, and each key, None of those not looked at."""
+
+    survivors: float
+    keys: tuple[KeySample | None, ...]
+
+    def __str__(self) -> str:
+        spent = [each.nanoseconds for each in self.keys if each is not None and each.nanoseconds is not None]
+        told = f"; its keys take {sum(spent):.0f} ns a row" if spent else ""
+        return f"{self.survivors:.2%} of the rows of a row group pass{told}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -133,14 +176,17 @@ class ScanCase:
     tasks: int
     costs: ScanCosts
 
-    def choice(self, survivors: float | None = None) -> ScanChoice:
-        """The reader: pyarrow where it is clearly the cheaper; `survivors` is the share of rows that was seen to pass.
+    def choice(self, sample: Sample | None = None) -> ScanChoice:
+        """The reader: pyarrow where it is clearly the cheaper; what a sample has shown counts instead of estimates.
 
-        Unless it was seen, keys of several columns are taken to be independent.
+        Without one keys of several columns are taken to be independent.
         """
-        left = prod(each.ratio for each in self.keys) if survivors is None else survivors
+        keys, left = self.keys, prod(each.ratio for each in self.keys)
+        if sample is not None:
+            left = sample.survivors
+            keys = [each.as_seen(seen) for each, seen in zip(keys, sample.keys, strict=True)]
         predicate = by_predicate(self.by_ranges, self.tests, self.costs)
-        arrow = by_arrow(self.by_keys, self.keys, left, self.tasks, self.costs)
+        arrow = by_arrow(self.by_keys, keys, left, self.tasks, self.costs)
         is_cheaper = arrow.seconds * _CLEARLY < predicate.seconds
         return ScanChoice(ARROW if is_cheaper else PREDICATE, predicate, arrow, left)
 
@@ -162,7 +208,7 @@ def by_arrow(work: RowGroupWork, keys: Sequence[KeyWork], survivors: float, task
     read = spent = 0.0
     for key in sorted(keys, key=lambda each: each.ratio):
         read += float(reach @ key.bytes)
-        spent += float(reach @ work.rows) * (costs.arrow_value + costs.arrow_test)
+        spent += float(reach @ work.rows) * key.value(costs)
         others -= key.bytes
         left *= key.ratio
         reach = _any_of(work.rows, left)

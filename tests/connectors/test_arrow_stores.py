@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks.object_store.store import ObjectStore
 from connectors import arrow_files
-from connectors.arrow_files import FilePart, open_file
+from connectors.arrow_files import FilePart, Patience, open_file
 from connectors.arrow_reader import ArrowReader, KeyTest, ReadColumn
 from connectors.s3_access import S3Access
 from pruning.domain import Domain
@@ -200,6 +200,6 @@ def test_refusals_of_a_store_hold_no_key(store, stores, part):
 def test_a_store_that_does_not_answer_is_an_error_soon(stores, part):
     closed = {bucket: replace(each, endpoint="127.0.0.1:9") for bucket, each in stores.items()}
     began = datetime.now().astimezone()
-    with pytest.raises(OSError, match="NETWORK_CONNECTION"), open_file(part, closed, attempts=2):
+    with pytest.raises(OSError, match="NETWORK_CONNECTION"), open_file(part, closed, Patience(attempts=2)):
         pass
     assert (datetime.now().astimezone() - began).total_seconds() < 10

@@ -9,7 +9,7 @@ from pruning.bitmap import Bitmap
 from pruning.codes import GREATEST, LEAST
 from pruning.domain import Domain
 from pruning.ranges import RangeSet
-from pruning.row_set import Flags, RowSet
+from pruning.row_set import Flags, RowSet, is_searched
 from pruning.value_type import ValueType
 
 BIGINT = ValueType("bigint")
@@ -36,8 +36,11 @@ def test_a_row_passes_iff_its_value_is_a_key(keys, values):
     ],
 )
 def test_dense_keys_are_flags_or_bits(keys, form):
-    rows = RowSet.of(Domain.of(BIGINT, *keys))
+    domain = Domain.of(BIGINT, *keys)
+    rows = RowSet.of(domain)
     assert form is type(rows.values)
+    # One range or two are compared.
+    assert is_searched(domain) is (form is RangeSet and len(domain.ranges) > 2)
     assert [*[True] * len(keys), False] == rows.contains(np.array([*keys, 10**15], np.int64)).tolist()
 
 

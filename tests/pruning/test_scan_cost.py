@@ -12,8 +12,10 @@ from pruning.options import PruningOptions
 from pruning.scan_cost import (
     ARROW,
     PREDICATE,
+    KeySample,
     KeyWork,
     RowGroupWork,
+    Sample,
     ScanCase,
     ScanCosts,
     by_arrow,
@@ -21,7 +23,7 @@ from pruning.scan_cost import (
 )
 
 NOTHING = ScanCosts.parse(
-    "byte=0,spark_value=0,spark_test=0,arrow_value=0,arrow_test=0,arrow_handed=0,arrow_task=0,arrow_scan=0"
+    "byte=0,spark_value=0,spark_test=0,arrow_value=0,arrow_test=0,arrow_search=0,arrow_handed=0,arrow_task=0,arrow_scan=0"
 )
 FREE = replace(NOTHING, joined_row=0.0)
 # Two row groups of a thousand rows and three columns.
@@ -96,8 +98,38 @@ def test_pyarrow_is_chosen_where_it_is_clearly_the_cheaper(by_spark, expected):
 def test_what_a_sample_shows_counts_for_more_than_what_bounds_promise():
     costs = replace(FREE, spark_value=1.0, arrow_handed=2.0)
     assert ARROW == case(costs, 0.001).choice().scan
-    seen = case(costs, 0.001).choice(0.99)
+    seen = case(costs, 0.001).choice(Sample(0.99, (None,)))
     assert (PREDICATE, 0.99) == (seen.scan, seen.survivors)
+
+
+def test_what_testing_a_key_was_seen_to_cost_counts():
+    """Three text keys at some hundred nanoseconds each were taken for numbers: five times as slow as Spark's reader."""
+    cost = replace(FREE, arrow_value=2.0, arrow_test=1.0, spark_value=10.0)
+    assert ARROW == case(cost, 0.5, 0.5, 0.5).choice().scan
+    slow = Sample(0.1, (KeySample(0.5, 100.0), KeySample(0.5, 150.0), None))
+    found = case(cost, 0.5, 0.5, 0.5).choice(slow)
+    assert PREDICATE == found.scan
+    assert 2000 * (100 + 150 + 3) / 1e9 == seconds(found.arrow)
+    assert str(slow) == "10.00% of the rows of a row group pass; its keys take 250 ns a row"
+    # Constants of the other steps are those of a slower machine than one that tests as fast as this.
+    quick = Sample(0.1, (KeySample(0.5, 0.1), KeySample(0.5, 0.1), KeySample(0.5, None)))
+    assert 2000 * 9 / 1e9 == seconds(case(cost, 0.5, 0.5, 0.5).choice(quick).arrow)
+    assert str(Sample(0.5, (None,))) == "50.00% of the rows of a row group pass"
+
+
+def test_shares_of_each_key_that_were_seen_count():
+    """The first key leaves nothing of most row groups, so the second one is not read there."""
+    cost = replace(FREE, arrow_test=1.0)
+    found = case(cost, 0.5, 0.5).choice(Sample(1e-6, (KeySample(1e-6), None)))
+    assert 2000 * (1 + 0.001) / 1e9 == pytest.approx(found.arrow.seconds, rel=1e-3)
+
+
+@pytest.mark.parametrize(("is_dense", "expected"), [(True, 3.0), (False, 100.0)])
+def test_values_that_are_searched_for_cost_more_before_anything_was_seen(is_dense, expected):
+    cost = replace(FREE, arrow_value=2.0, arrow_test=1.0, arrow_search=100.0)
+    key = KeyWork(0.5, np.array([1, 1]), is_dense)
+    assert expected == key.value(cost)
+    assert 3.0 == replace(key, nanoseconds=1.0).value(cost)
 
 
 def test_a_choice_says_both_numbers():

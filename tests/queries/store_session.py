@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.object_store.s3a import s3a_conf
 from benchmarks.object_store.store import Access
-from connectors import arrow_scan
+from connectors import arrow_trial
 from connectors.s3_access import S3Access
 from connectors.s3_buckets import s3_buckets
 from connectors.session import spark_session
@@ -130,7 +130,7 @@ def main(spark: SparkSession, access: Access) -> dict[str, Any]:
     put(access, f"{OTHER}/t/0.parquet", rows())
     found["setting"] = told(pruned_read(spark, f"s3a://{OTHER}/t", keys=KEYS, options=ARROW))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(arrow_scan, "s3_buckets", with_another_key)
+        patch.setattr(arrow_trial, "s3_buckets", with_another_key)
         found["not reached"] = told(pruned_read(spark, f"s3a://{place}/parquet", keys=KEYS, options=ARROW))
     replaced = pruned_read(spark, f"s3a://{place}/parquet", keys=KEYS, options=ARROW)
     put(access, f"{place}/parquet/0.parquet", rows().slice(0, 50), group=25)

@@ -15,6 +15,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F  # noqa: N812  its usual name
 
 from connectors import arrow_workers, pipeline, query_run
+from connectors.arrow_room import Workers
 from connectors.arrow_scan import arrow_scan
 from connectors.session_cache import cache_of
 from pruning import explain, prune, pruned_read, report
@@ -312,7 +313,7 @@ def test_a_reader_that_goes_on_without_a_file_is_sparks(spark, conf, groups, nam
 
 def test_workers_without_the_package_read_nothing(spark, groups, monkeypatch):
     """Once the query runs, it is too late to stand aside."""
-    monkeypatch.setattr(cache_of(spark), "workers", "the Python workers cannot import 'connectors'")
+    monkeypatch.setattr(cache_of(spark), "workers", Workers("they cannot import 'connectors'"))
     df = pruned_read(spark, groups, keys={"k": [5, 55]}, options=ARROW)
     assert 2 == df.where("k IN (5, 55)").count()
     assert ["cannot import" in each for each in refusals(df)] == [True]
@@ -320,16 +321,26 @@ def test_workers_without_the_package_read_nothing(spark, groups, monkeypatch):
 
 def test_workers_are_asked_once(spark, groups, monkeypatch):
     def others(batches):
-        for batch in batches:
-            yield pa.record_batch([pa.array(["0.1"] * len(batch))], ["version"])
+        for _ in batches:
+            yield pa.record_batch([pa.array(["pyarrow 0.1"]), pa.nulls(1, pa.int64())], ["version", "room"])
 
     monkeypatch.setattr(cache_of(spark), "workers", None)
     assert is_by_arrow(pruned_read(spark, groups, keys={"k": [5]}, options=ARROW))
-    monkeypatch.setattr(arrow_workers, "versions", others)
+    monkeypatch.setattr(arrow_workers, "probe", lambda: others)
+    monkeypatch.setattr(arrow_workers, "version", lambda: "pyarrow 26")
     assert is_by_arrow(pruned_read(spark, groups, keys={"k": [5]}, options=ARROW))
     cache_of(spark).workers = None
     (why,) = refusals(pruned_read(spark, groups, keys={"k": [5]}, options=ARROW))
-    assert f"they have pyarrow 0.1, and the driver {pa.__version__}" in why
+    assert "they have pyarrow 0.1, and the driver has pyarrow 26" in why
+
+
+def test_a_row_group_that_may_not_fit_is_left_to_spark(spark, groups, monkeypatch):
+    """A limit on the memory of workers would end the query, and not the scan."""
+    monkeypatch.setattr(cache_of(spark), "workers", Workers(room=1 << 30))
+    (why,) = refusals(pruned_read(spark, groups, keys={"k": [5]}, options=ARROW))
+    assert "a task may take 1.3 GiB, and spark.executor.pyspark.memory leaves 1.0 GiB" in why
+    monkeypatch.setattr(cache_of(spark), "workers", Workers(room=2 << 30))
+    assert is_by_arrow(pruned_read(spark, groups, keys={"k": [5]}, options=ARROW))
 
 
 def test_a_file_that_was_replaced_ends_the_query(spark, tmp_path):
