@@ -120,14 +120,12 @@ def pruned_scan(  # noqa: PLR0913 - a table, its keys, and how to read it
     abilities = abilities_of(spark, table, [fields[name] for name in tops], probes.values(), exact=exact)
     needed = None if read.columns is None else tuple(tops)
     decided = decide(table, [each.filter for each in collected], probes, needed, abilities, options)
-    case = case_of(spark, table, decided, needed, options)
-    if case is not None:
-        decided = replace(decided, plan=replace(decided.plan, choice=case.choice()))
-    if decided.plan.acts and decided.plan.files.kept_count and wants_arrow(decided.plan, options):
-        found = _by_arrow(spark, table, decided, probes, read, options, case, exact=exact)
+    if decided.plan.acts and wants_arrow(decided.plan, options):
+        found = _exact(table) if exact else _by_arrow(spark, table, decided, needed, read.static, options)
         if isinstance(found, ArrowScan):
+            df = found.df if read.selected is None else found.df.select(*(F.expr(each) for each in read.selected))
             decided = replace(decided, plan=found.plan)
-            return found.df, PrunedScan.of(found.df, table, decided, needed, options, found.counter)
+            return df, PrunedScan.of(df, table, decided, needed, options, found.counter)
         decided = replace(decided, reasons=(*decided.reasons, found))
     decisions = zip(collected, decided.plan.decisions, strict=True)
     keys = [row_keys(spark, each, decision, options) for each, decision in decisions]
@@ -146,35 +144,47 @@ def case_of(
 
 def wants_arrow(plan: ScanPlan, options: PruningOptions) -> bool:
     """Whether pyarrow is to make a scan, by the options or by its costs."""
-    return options.scan == ARROW or (plan.choice is not None and plan.choice.scan == ARROW)
+    is_chosen = plan.choice is not None and plan.choice.scan == ARROW
+    return plan.files.kept_count > 0 and (options.scan == ARROW or is_chosen)
+
+
+def read_by_arrow(
+    scan: PrunedScan, options: PruningOptions, case: ScanCase | None
+) -> tuple[DataFrame, PrunedScan] | Reason:
+    """A scan of Spark's reader made by pyarrow, by what was decided for it; a `Reason` where it stays as it is.
+
+    `case` is what a look at some rows is weighed by.
+    """
+    found = _by_arrow(scan.spark, scan.table, scan.decided, scan.needed, scan.static, options, case)
+    if isinstance(found, Reason):
+        return found
+    decided = replace(scan.decided, plan=found.plan)
+    made = PrunedScan.of(found.df, scan.table, decided, scan.needed, options, found.counter)
+    made.static = scan.static
+    return found.df, made
+
+
+def _exact(table: Table) -> Reason:
+    return Reason(ReasonCode.NOT_READ_BY_ARROW, table.name, "exact rows are asked for")
 
 
 def _by_arrow(  # noqa: PLR0913, PLR0917 - a table, its keys, and how to read it
     spark: SparkSession,
     table: Table,
     decided: Decided,
-    probes: Mapping[str, Column],
-    read: Read,
+    needed: Sequence[str] | None,
+    static: Callable[[], StaticScan] | None,
     options: PruningOptions,
-    case: ScanCase | None,
-    *,
-    exact: bool,
+    case: ScanCase | None = None,
 ) -> ArrowScan | Reason:
     """The scan by pyarrow; a `Reason` where it has to be Spark's, which takes its place whatever goes wrong here."""
-    if exact:
-        return Reason(ReasonCode.NOT_READ_BY_ARROW, table.name, "exact rows are asked for")
-    names = table.schema.names if read.columns is None else read.columns
-    tops = dict.fromkeys((*names, *(each.path[0] for each in probes.values())))
     try:
         columns = [
             resolve(table.schema, quoted(n), table=table.name, case_sensitive=True, partitions=table.partition_columns)
-            for n in tops
+            for n in (table.schema.names if needed is None else needed)
         ]
-        static = None if read.static is None else read.static()
-        found = arrow_scan(spark, table, decided, columns, options, static, None if case is None else case.choice)
-        if isinstance(found, Reason) or read.selected is None:
-            return found
-        return replace(found, df=found.df.select(*(F.expr(each) for each in read.selected)))
+        weighed = None if case is None else case.choice
+        return arrow_scan(spark, table, decided, columns, options, None if static is None else static(), weighed)
     except Exception as error:
         logger.debug("Scanning %s by Arrow failed", table.name, exc_info=True)
         return Reason(ReasonCode.NOT_READ_BY_ARROW, table.name, one_line(error))

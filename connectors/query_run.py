@@ -16,7 +16,7 @@ from connectors.join_sides import broadcast_limit
 from connectors.key_sources import KeySource
 from connectors.leaf_sizes import leaf_sizes
 from connectors.local_builds import LocalRows
-from connectors.pipeline import Read, case_of, pruned_scan, wants_arrow
+from connectors.pipeline import Read, case_of, pruned_scan, read_by_arrow, wants_arrow
 from connectors.plan_metadata import PlanMetadata
 from connectors.plan_reader import SparkPlan
 from connectors.pruned_scan import PrunedScan
@@ -33,7 +33,7 @@ from pruning.key_summary import KeySummary
 from pruning.options import PruningOptions
 from pruning.query_plan import Node, Relation
 from pruning.reasons import Reason, ReasonCode
-from pruning.scan_cost import ARROW, AUTO, PREDICATE
+from pruning.scan_cost import ARROW, AUTO, PREDICATE, ScanCase
 from pruning.zones import conditions_of
 
 logger = logging.getLogger("scanprune")
@@ -149,10 +149,12 @@ class QueryRun:
     def _read_by_arrow(self) -> None:
         """Once all keys are known, scans that are left in the query are made by pyarrow where that is to be."""
         for relation in self.graph.relations:
-            if relation.at not in self.scans or relation.at in self.kept or not self._wants_arrow(relation):
+            if relation.at not in self.scans or relation.at in self.kept:
                 continue
-            if not self._is_cut_by_spark(relation):
-                self._prune(relation, self.options)
+            scan = self.scans[relation.at]
+            case = self._weighed(relation, scan)
+            if wants_arrow(scan.decided.plan, self.options) and not self._is_cut_by_spark(relation):
+                self._by_arrow(relation, scan, case)
 
     def _is_read_again(self, relation: Relation) -> bool:
         """Whether another scan reads the same table: Spark may make equal ones once, of pyarrow's no two are equal."""
@@ -160,14 +162,26 @@ class QueryRun:
         others = (each for each in self.graph.relations if each.at in self.scans and each.at != relation.at)
         return any(self._metadata.table(each) is table for each in others)
 
-    def _wants_arrow(self, relation: Relation) -> bool:
-        scan = self.scans[relation.at]
+    def _weighed(self, relation: Relation, scan: PrunedScan) -> ScanCase | None:
+        """What a scan costs by either reader, and the choice by that, where it is to be made."""
         if self.options.scan == AUTO and self._is_read_again(relation):
-            return False
+            return None
         case = case_of(self.spark, scan.table, scan.decided, scan.needed, self.options)
         if case is not None:
             scan.decided = replace(scan.decided, plan=replace(scan.decided.plan, choice=case.choice()))
-        return wants_arrow(scan.decided.plan, self.options)
+        return case
+
+    def _by_arrow(self, relation: Relation, scan: PrunedScan, case: ScanCase | None) -> None:
+        found = self._metadata.scan(relation)
+        if isinstance(found, Reason):
+            return
+        made = read_by_arrow(scan, self.options, case)
+        if isinstance(made, Reason):
+            scan.decided = replace(scan.decided, reasons=(*scan.decided.reasons, made))
+            return
+        df, self.scans[relation.at] = made
+        self.others[relation.at] = found.renamed(df)
+        self._sizes[relation.at] = min(self._sizes[relation.at], self.scans[relation.at].planned_bytes)
 
     def _summaries(self, feeds: Sequence[Feed]) -> Iterator[tuple[Feed, KeySummary]]:
         """The feeds whose keys are known, be it from a build or from metadata."""

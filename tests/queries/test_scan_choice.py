@@ -7,7 +7,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from connectors import calibrate
+from connectors import calibrate, pipeline
 from pruning import explain, pruned_read
 from pruning.scan_cost import ARROW, PREDICATE, ScanCosts
 from tests.oracle.lakes import Layout, write
@@ -51,6 +51,17 @@ def test_the_cheaper_reader_makes_the_scan(pruned, costs, scan):
         assert {"sales": (2, 2, 8)} == files(result)
     assert "".join(str(choice).split()) in "".join(str(explain(result)).split())
     assert choice.predicate.bytes == choice.arrow.bytes == explain(result).tables[0].bytes_kept
+
+
+def test_a_scan_is_weighed_and_decided_once(pruned, monkeypatch):
+    """Sizes of key columns are asked of footers for it; what was decided for Spark's reader is so for the other."""
+    calls = []
+    for name in ("scan_case", "decide"):
+        made = getattr(pipeline, name)
+        monkeypatch.setattr(pipeline, name, lambda *given, name=name, made=made: calls.append(name) or made(*given))
+    _, result = pruned(JOIN, replace(AUTO, costs=DEAR_SPARK))
+    assert is_by_arrow(result)
+    assert ["decide", "scan_case"] == calls
 
 
 def test_a_read_by_keys_is_left_to_spark_unless_asked_for(spark, skewed):
