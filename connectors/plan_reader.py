@@ -9,6 +9,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from connectors.file_sources import may_be_asked_for_files
 from connectors.kept_files import optimised
 from connectors.long_text import long_text
 from connectors.plan_tree import plan_tree
@@ -50,6 +51,7 @@ class SparkPlan:
     asks_for_files: bool
     _first: Mapping[int, int]
     _visitor: Any
+    _analyzed: Any
 
     @staticmethod
     def of(df: DataFrame) -> SparkPlan:
@@ -62,7 +64,7 @@ class SparkPlan:
         text, _, described = long_text(spark, visitor.texts(plan)).partition("\n")
         root, used = plan_tree(text, described)
         first = {node.at: node.first for node in root.walk()}
-        return SparkPlan(spark, root, used, partitions, _OPEN_FILE in text, first, visitor)
+        return SparkPlan(spark, root, used, partitions, _OPEN_FILE in text, first, visitor, analyzed)
 
     def node(self, node: Node) -> Any:
         """The JVM's object of a node."""
@@ -71,6 +73,10 @@ class SparkPlan:
     def nodes(self, nodes: Iterable[Node]) -> Any:
         """The same for many nodes, as a list in the JVM."""
         return self._visitor.nodes(" ".join(str(node.at) for node in nodes))
+
+    def may_be_asked_for_files(self) -> bool:
+        """Whether somebody may ask for the file of the query's rows, whose expressions stand above this plan."""
+        return may_be_asked_for_files(self.spark, self._analyzed)
 
     def replaced(self, below: Node, others: Mapping[int, Any], sides: Mapping[int, Side] = _NONE_TOLD) -> Any:
         """The JVM's plan of `below` with other nodes at the places that `others` names.

@@ -153,7 +153,8 @@ class QueryRun:
                 continue
             scan = self.scans[relation.at]
             case = self._weighed(relation, scan)
-            if wants_arrow(scan.decided.plan, self.options) and not self._is_cut_by_spark(relation):
+            is_free = wants_arrow(scan.decided.plan, self.options) and not self._is_cut_by_spark(relation)
+            if is_free and not self._may_be_asked_for_files():
                 self._by_arrow(relation, scan, case)
 
     def _is_read_again(self, relation: Relation) -> bool:
@@ -280,6 +281,13 @@ class QueryRun:
             subject = ", ".join(sorted(names[each] for each in by_spark))
             self.reasons[Reason(ReasonCode.NOT_READ_BY_ARROW, subject, "Spark prunes partitions by it")] = None
         return bool(by_spark)
+
+    def _may_be_asked_for_files(self) -> bool:
+        """Whether rows have to know their file, though the query does not ask for it: nobody chose that they do not."""
+        if self.options.scan != AUTO or not self.plan.may_be_asked_for_files():
+            return False
+        self.reasons[Reason(ReasonCode.NOT_READ_BY_ARROW, "the query", "its rows may be asked for their file")] = None
+        return True
 
 
 def _strategy(plan: SparkPlan, graph: JoinGraph, options: PruningOptions) -> BroadcastStrategy:

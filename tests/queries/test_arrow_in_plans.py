@@ -1,0 +1,92 @@
+"""Scans by pyarrow as leaves of Spark's plans: joins, caches and actions are those that they are over files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import functions as F  # noqa: N812  its usual name
+
+from pruning import explain, prune
+from pruning.scan_cost import ScanCosts
+from tests.oracle.lakes import Layout, write
+from tests.queries.arrow import is_by_arrow, refusals
+from tests.queries.star import OPTIONS
+
+pytestmark = pytest.mark.spark
+
+ARROW = replace(OPTIONS, scan="ARROW", min_probe_bytes=0)
+# As if Spark's reader took for ever.
+AUTO = replace(
+    OPTIONS, scan="AUTO", min_probe_bytes=0, costs=ScanCosts.parse("spark_value=1e6,arrow_task=0,arrow_scan=0")
+)
+ASKED_LATER = "its rows may be asked for their file"
+SEMI = "SELECT * FROM numbers WHERE k IN (SELECT key FROM few WHERE name = 'a')"
+
+
+@pytest.fixture(scope="module")
+def numbers(spark, ways, tmp_path_factory) -> str:
+    """Two views of files: `numbers` of 5 files with 4 row groups of 10 rows, and `few` of them."""
+    folder = tmp_path_factory.mktemp("numbers")
+    rows = pa.table(
+        {"k": pa.array(range(200), pa.int32()), "v": pa.array([at * 37 % 50 for at in range(200)], pa.int64())}
+    )
+    few = pa.table({"key": pa.array([5, 55, 105], pa.int32()), "name": ["a", "b", "a"]})
+    lakes = {
+        name: write(spark, folder / name, "parquet", each, Layout(40, 10))
+        for name, each in (("numbers", rows), ("few", few))
+    }
+    for name, lake in lakes.items():
+        ways.view(name, lake.whole())
+    return lakes["numbers"].source
+
+
+# Who asks for the file of a row.
+
+
+@pytest.mark.usefixtures("numbers")
+@pytest.mark.parametrize(
+    ("query", "answer"),
+    [
+        (SEMI, "names"),
+        (f"{SEMI} UNION ALL SELECT * FROM numbers WHERE k = 7", "names"),
+        ("SELECT v, count(*) FROM numbers n JOIN (VALUES (5), (105)) AS t(key) ON k = key GROUP BY v", "free"),
+        (f"SELECT DISTINCT v FROM ({SEMI})", "free"),
+        ("SELECT n.* FROM numbers n JOIN few ON k = key WHERE name = 'a'", "refused"),
+    ],
+    ids=["subquery", "union", "aggregate", "distinct", "join"],
+)
+def test_rows_keep_their_file_where_spark_may_be_asked_for_it_afterwards(ways, query, answer):
+    df, result = ways.agreed(query, AUTO)
+    assert ("MapInArrow" in executed(result)) is (answer in {"free", "refused"})
+    assert any(ASKED_LATER in str(each) for each in explain(result).reasons) is (answer == "names")
+    if answer == "refused":
+        with pytest.raises(AnalysisException, match="MULTI_SOURCES_UNSUPPORTED"):
+            df.select(F.input_file_name())
+        return
+    asked = F.input_file_name(), F.expr("input_file_block_start()"), F.expr("input_file_block_length()")
+    told = [sorted(map(tuple, each.select(*asked).collect())) for each in (df, result)]
+    assert told[0] == told[1]
+    assert (answer == "names") is all(name.endswith(".parquet") for name, *_ in told[0])
+
+
+@pytest.mark.usefixtures("numbers")
+def test_who_chooses_pyarrow_gives_up_the_file_of_a_row(ways):
+    _, result = ways.agreed(SEMI, ARROW)
+    assert is_by_arrow(result)
+    assert {""} == {row[0] for row in result.select(F.input_file_name()).collect()}
+    assert {"numbers"} == {each.table for each in explain(result).tables}
+
+
+def test_columns_that_tell_of_files_leave_the_scan_to_spark(spark, numbers):
+    known = spark.read.parquet(numbers).select("k", "_metadata.file_name", "_metadata.row_index")
+    df = known.join(spark.table("few").where("name = 'a'"), F.expr("k = key"))
+    result = prune(df, options=ARROW)
+    assert sorted(map(tuple, df.collect())) == sorted(map(tuple, result.collect()))
+    assert ["_metadata" in each for each in refusals(result)] == [True]
+
+
+def executed(df) -> str:
+    return df._jdf.queryExecution().executedPlan().toString()
