@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +12,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 from pyspark.sql.types import StructType
 
-from connectors.abilities import skipping_switched_off
 from connectors.arrow_counts import ScanCounter
 from connectors.arrow_files import FilePart
 from connectors.arrow_parts import chunk_bytes, dealt, elsewhere, file_part
@@ -25,6 +24,7 @@ from connectors.base import Table
 from connectors.columns import Column
 from connectors.decide import Decided
 from connectors.published import Published
+from connectors.reader_settings import reader_refusal
 from connectors.s3_access import S3Access
 from connectors.static_scan import StaticScan
 from connectors.storage import has_jvm
@@ -42,15 +42,7 @@ from pruning.statistics import Containers
 
 Task: TypeAlias = "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]"
 
-# With these Spark reads on where a file is gone or broken; what is then read is Spark's to say.
-_IGNORING = ("spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles")
-# What Spark adds to a row's columns in its estimates.
-_BYTES_OF_NO_COLUMN = 8
 _REBASE_CONF = "spark.sql.parquet.datetimeRebaseModeInRead"
-# The same as options of one read, which go before the session's.
-_OPTIONS = ("ignorecorruptfiles", "ignoremissingfiles", "datetimerebasemode")
-# By these a read has settings of file systems of its own.
-_FILE_SYSTEM_OPTIONS = "fs."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,7 +92,8 @@ def arrow_scan(  # noqa: PLR0913, PLR0917 - a table, its keys, and how to read i
         return reads
     whole = table.read(None)
     compared = (*decided.columns, *(() if static is None else static.columns))
-    if (refusal := _refusal(spark, table, whole, compared)) is not None:
+    refusal = refused_before(spark) or reader_refusal(spark, table, whole, compared)
+    if refusal is not None:
         return refusal
     plan = plan_key_scan(decided.files, groups, decided.plan, _own(table, groups.parents, static))
     if not plan.files.kept_count:
@@ -118,13 +111,14 @@ def arrow_scan(  # noqa: PLR0913, PLR0917 - a table, its keys, and how to read i
     if (problem := _problem(spark, table, plan, groups, columns, tests, options)) is not None:
         return problem
     counter = ScanCounter.of(spark, len(tasks))
-    ids = task_ids(spark, len(tasks), _rows_for_spark(whole, decided.files, static))
+    like = whole.select(*(F.expr(column.sql) for column in columns))
     schema = StructType([table.schema[column.path[0]] for column in columns])
     work = Published.of(spark, Work(tasks, reads, tests))
+    ids = task_ids(spark, len(tasks), like, work.digest)
     rows = ids.mapInArrow(_task(work, stores, counter), schema)
     if table.version is None:
         # Tells Spark which files are read, though no row comes from there: it refuses to overwrite these.
-        rows = rows.unionAll(whole.where("false").select(*(F.expr(column.sql) for column in columns)))
+        rows = rows.unionAll(like.where("false"))
     return ArrowScan(rows, plan, counter)
 
 
@@ -133,26 +127,6 @@ def _own(table: Table, parents: IntArray, static: StaticScan | None) -> OwnCondi
         return None
     left = static.row_groups(table, np.unique(parents))
     return OwnConditions(static.files, left) if len(left) == len(parents) else None
-
-
-def _refusal(spark: SparkSession, table: Table, whole: DataFrame, compared: Sequence[Column]) -> Reason | None:
-    """What the session or the read says against it; `compared` are the columns by which containers are skipped."""
-    if (problem := refused_before(spark)) is not None:
-        return problem
-    if (setting := _setting(whole)) is not None:
-        return Reason(ReasonCode.NOT_READ_BY_ARROW, table.name, f"{setting} is set")
-    conf = skipping_switched_off(spark, table, compared)
-    return None if conf is None else Reason(ReasonCode.SKIPPING_DISABLED, table.name, conf)
-
-
-def _setting(whole: DataFrame) -> str | None:
-    """A setting by which Spark's reader may give other rows, or go on where this scan fails."""
-    conf = whole.sparkSession.conf
-    found = [name for name in _IGNORING if str(conf.get(name, "false")).lower() == "true"]
-    leaves: Any = whole._jdf.queryExecution().analyzed().collectLeaves()  # noqa: SLF001 - no other door
-    options = str(leaves.head().relation().options().keys().mkString(" ")).lower().split()
-    own = [each for each in options if each in _OPTIONS or each.startswith(_FILE_SYSTEM_OPTIONS)]
-    return next(iter([*found, *own]), None)
 
 
 def _read_columns(columns: Sequence[Column], domains: Mapping[str, Domain]) -> list[ReadColumn] | Reason:
@@ -166,16 +140,6 @@ def _read_columns(columns: Sequence[Column], domains: Mapping[str, Domain]) -> l
         found.append(ReadColumn(column.path[0], type_))
     nested = next((name for name in domains if name not in {column.name for column in columns}), None)
     return found if nested is None else Reason(ReasonCode.NOT_READ_BY_ARROW, nested, "a field of a struct")
-
-
-def _rows_for_spark(whole: DataFrame, files: Containers, static: StaticScan | None) -> int:
-    """As many rows as Spark takes the files to have that it would read without the filters.
-
-    So joins are planned as they would be: by what few rows may pass, a side could be broadcast that is larger.
-    """
-    read = files.sizes if static is None else files.sizes[static.files]
-    schema: Any = whole._jdf.schema()  # noqa: SLF001 - no other door
-    return int(read.sum()) // (_BYTES_OF_NO_COLUMN + int(schema.defaultSize()))
 
 
 def _tasks(

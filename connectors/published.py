@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import pickle
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -42,18 +43,24 @@ public class FileOfBroadcast implements Runnable {
 
 @dataclass(frozen=True, slots=True)
 class Published(Generic[T]):
-    """A value for tasks: they may run as often, and as late, as a plan that leads to them is there."""
+    """A value for tasks: they may run as often, and as late, as a plan that leads to them is there.
 
+    Values of the same `digest` are equal.
+    """
+
+    digest: str
     _held: T | Broadcast[T]
 
     @staticmethod
     def of(spark: SparkSession, value: T) -> Published[T]:
         """The value as it is at this moment; a classic session is needed."""
-        if len(pickle.dumps(value, pickle.HIGHEST_PROTOCOL)) <= _MOST_BYTES:
-            return Published(value)
+        pickled = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+        digest = hashlib.blake2b(pickled, digest_size=16).hexdigest()
+        if len(pickled) <= _MOST_BYTES:
+            return Published(digest, value)
         held = spark.sparkContext.broadcast(value)
         instance(spark, _FILE, _FILE_SOURCE, held._path).endsWith(held._jbroadcast)  # noqa: SLF001 - no other door
-        return Published(held)
+        return Published(digest, held)
 
     @property
     def value(self) -> T:

@@ -1,4 +1,4 @@
-"""Numbers of tasks as a DataFrame, of which Spark believes that it leads to so many bytes."""
+"""Numbers of tasks as a DataFrame, of which Spark believes that it leads to as many bytes as another one has."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ from pyspark.sql import DataFrame, SparkSession
 from connectors.compiled import instance
 from connectors.spark_files import frame_of
 
+# What the name of the numbers begins with, by which a scan is known in a plan.
+PREFIX = "scanprune_"
 _IDS = "TaskIds"
-# Without a size of its own the scan would be as small for Spark as the numbers are, and be broadcast.
+# Without a size of its own the scan would be as small for Spark as the numbers are, and be broadcast. For Spark a map
+# has the bytes of what it maps, however wide its rows are.
 _IDS_SOURCE = """
+import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeMap$;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Statistics;
@@ -24,23 +28,28 @@ public class TaskIds {
         this.ids = ids;
     }
 
-    public LogicalPlan plan(long bytes) {
+    public LogicalPlan plan(LogicalPlan like, String name) {
         Statistics statistics = new Statistics(
-            scala.math.BigInt.apply(bytes), scala.Option.empty(), AttributeMap$.MODULE$.empty(), false);
-        scala.collection.immutable.Seq nothing =
-            scala.jdk.javaapi.CollectionConverters.asScala(new java.util.ArrayList()).toSeq();
-        return new LogicalRDD(ids.analyzed().output(), ids.toRdd(), new UnknownPartitioning(0), nothing, false,
-            scala.Option.empty(), ids.sparkSession(), scala.Option.apply(statistics), scala.Option.empty());
+            like.stats().sizeInBytes(), scala.Option.empty(), AttributeMap$.MODULE$.empty(), false);
+        Attribute number = ((Attribute) ids.analyzed().output().head()).withName(name);
+        return new LogicalRDD(sequence(new Object[] {number}), ids.toRdd(), new UnknownPartitioning(0),
+            sequence(new Object[0]), false, scala.Option.empty(), ids.sparkSession(),
+            scala.Option.apply(statistics), scala.Option.empty());
+    }
+
+    private static scala.collection.immutable.Seq sequence(Object[] items) {
+        return scala.jdk.javaapi.CollectionConverters.asScala(java.util.Arrays.asList(items)).toSeq();
     }
 }
 """
-# One bigint, as Spark sizes rows.
-_BYTES_PER_ROW = 16
 
 
-def task_ids(spark: SparkSession, count: int, rows: int) -> DataFrame:
-    """The numbers below `count`, each in a task of its own; for Spark they are, and a map of them is, `rows` rows."""
+def task_ids(spark: SparkSession, count: int, like: DataFrame, digest: str) -> DataFrame:
+    """The numbers below `count`, each in a task of its own; for Spark they, and a map of them, are as large as `like`.
+
+    That is what Spark estimates of its plan as it is analysed. `digest` tells what is made of the numbers.
+    """
     ids = spark.range(0, count, 1, count)
-    # Spark takes a map to change the width of rows alone.
-    execution = ids._jdf.queryExecution()  # noqa: SLF001 - plans have no public door
-    return frame_of(spark, instance(spark, _IDS, _IDS_SOURCE, execution).plan(max(1, rows) * _BYTES_PER_ROW))
+    execution, wanted = (each._jdf.queryExecution() for each in (ids, like))  # noqa: SLF001 - plans have no public door
+    plan = instance(spark, _IDS, _IDS_SOURCE, execution).plan(wanted.analyzed(), f"{PREFIX}{digest}")
+    return frame_of(spark, plan)

@@ -41,3 +41,11 @@ def counts(df) -> dict[str, tuple[int, int, int]]:
         assert (planned.files_kept, planned.row_groups_kept, planned.rows_kept) == read
         found[planned.table] = read
     return found
+
+
+def side_bytes(df) -> int:
+    """What Spark takes the right side of a query's only join to have."""
+    plan = df._jdf.queryExecution().optimizedPlan()
+    while plan.nodeName() != "Join":
+        plan = plan.children().head()
+    return int(str(plan.right().stats().sizeInBytes()))

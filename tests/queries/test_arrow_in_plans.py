@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812  its usual name
 from pruning import explain, prune
 from pruning.scan_cost import ScanCosts
 from tests.oracle.lakes import Layout, write
-from tests.queries.arrow import is_by_arrow, refusals
+from tests.queries.arrow import is_by_arrow, refusals, side_bytes
 from tests.queries.star import OPTIONS
 
 pytestmark = pytest.mark.spark
@@ -86,6 +86,71 @@ def test_columns_that_tell_of_files_leave_the_scan_to_spark(spark, numbers):
     result = prune(df, options=ARROW)
     assert sorted(map(tuple, df.collect())) == sorted(map(tuple, result.collect()))
     assert ["_metadata" in each for each in refusals(result)] == [True]
+
+
+# Joins.
+
+
+def test_what_analyze_counted_sizes_a_scan(spark, ways, conf, numbers):
+    spark.sql(f"CREATE TABLE counted USING parquet AS SELECT * FROM parquet.`{numbers}`")
+    try:
+        spark.sql("ANALYZE TABLE counted COMPUTE STATISTICS FOR ALL COLUMNS")
+        query = "SELECT count(c.v) FROM (SELECT * FROM few WHERE name = 'a') f LEFT JOIN counted c ON c.k = f.key"
+        ways.rows("counted", spark.table("counted"))
+        sizes = []
+        for is_on in ("false", "true"):
+            conf("spark.sql.cbo.enabled", is_on)
+            df, result = ways.agreed(query, replace(ARROW, broadcast_strategy="NONE"))
+            assert is_by_arrow(result)
+            assert side_bytes(df) == side_bytes(result)
+            sizes.append(side_bytes(df))
+        assert 200 * (8 + 4 + 8) == sizes[1] != sizes[0]
+    finally:
+        spark.sql("DROP TABLE counted")
+
+
+def test_a_table_whose_rows_are_where_a_join_wants_them_is_left_to_spark(spark, ways, conf, numbers):
+    spark.sql(
+        f"CREATE TABLE bucketed USING parquet CLUSTERED BY (k) INTO 4 BUCKETS AS SELECT * FROM parquet.`{numbers}`"
+    )
+    plain = "SELECT b.* FROM bucketed b JOIN few ON k = key WHERE name = 'a'"
+    query = plain.replace("SELECT", "SELECT /*+ MERGE(b) */")
+    try:
+        ways.rows("bucketed", spark.table("bucketed"))
+        for is_on, why in (("true", [True]), ("false", [])):
+            conf("spark.sql.sources.bucketing.enabled", is_on)
+            df, result = ways.agreed(query, replace(ARROW, broadcast_strategy="NONE"), duck=plain)
+            assert ("MapInArrow" in executed(result)) is (is_on == "false")
+            assert why == ["it is bucketed" in each for each in refusals(result)]
+            assert executed(df).count("Exchange") == executed(result).count("Exchange")
+    finally:
+        spark.sql("DROP TABLE bucketed")
+
+
+# Readers.
+
+
+@pytest.mark.parametrize("place", ["session", "context", "read"])
+def test_who_has_pages_checked_is_given_sparks_reader(spark, conf, numbers, place):
+    name = "parquet.page.verify-checksum.enabled"
+    hadoop = spark.sparkContext._jsc.hadoopConfiguration()
+    reader = spark.read
+    if place == "session":
+        conf(name, "true")
+    elif place == "context":
+        hadoop.set(name, "true")
+    else:
+        reader = reader.option(name, "true")
+    try:
+        df = reader.parquet(numbers).join(spark.table("few").where("name = 'a'"), F.expr("k = key"))
+        result = prune(df, options=ARROW)
+        assert [5, 105] == sorted(row.k for row in result.collect())
+        assert [f"{name} is set" in each for each in refusals(result)] == [True]
+    finally:
+        hadoop.unset(name)
+    assert is_by_arrow(
+        prune(spark.read.parquet(numbers).join(spark.table("few"), F.expr("k = key")), options=ARROW)
+    ) is (place != "session")
 
 
 def executed(df) -> str:

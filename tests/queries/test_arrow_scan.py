@@ -23,7 +23,7 @@ from pruning.filter_plan import next_feeds
 from pruning.reasons import ReasonCode
 from tests.oracle.lakes import Layout, copied, write
 from tests.oracle.test_bad_input import with_statistics
-from tests.queries.arrow import ARROW, counts, is_by_arrow, refusals
+from tests.queries.arrow import ARROW, counts, is_by_arrow, refusals, side_bytes
 from tests.queries.star import DAYS_PER_FILE, FILES, ROWS_PER_DAY
 
 pytestmark = pytest.mark.spark
@@ -194,13 +194,24 @@ def test_conditions_of_the_query_skip_containers_too(pruned):
     assert {"sales": (2, 2, 2 * PER_FILE)} == counts(result)
 
 
-def test_spark_sizes_the_scan_by_the_rows_that_may_pass(pruned):
-    """As small as the numbers of its tasks it would be broadcast, whatever it reads."""
-    df, result = pruned("SELECT s.* FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month = 2", ARROW)
-    del df
-    leaves = result._jdf.queryExecution().optimizedPlan().collectLeaves()
-    sizes = [int(str(leaves.apply(at).stats().sizeInBytes())) for at in range(leaves.size())]
-    assert max(sizes) >= 30 * ROWS_PER_DAY * 8
+def test_joins_are_planned_as_over_files(pruned, conf):
+    """A side that Spark would not broadcast may not fit into memory."""
+    query = """
+        SELECT max(s.amount + s.item) FROM (SELECT * FROM {days} WHERE day % 20 = 3) d
+        LEFT JOIN {sales} s ON s.day = d.day"""
+    options = replace(ARROW, broadcast_strategy="NONE")
+    for factor in ("1.0", "3.0", "0.3"):
+        conf("spark.sql.sources.fileCompressionFactor", factor)
+        df, result = pruned(query, options)
+        ways = [df, prune(df, options=replace(options, scan="PREDICATE")), result]
+        assert is_by_arrow(result)
+        (size,) = {side_bytes(each) for each in ways}
+        for threshold, kind in ((size - 1, "SortMergeJoin"), (size, "BroadcastHashJoin")):
+            conf("spark.sql.autoBroadcastJoinThreshold", str(threshold))
+            # The same plans, made anew.
+            plans = [each.where("true")._jdf.queryExecution().sparkPlan().toString() for each in ways]
+            assert [True] * 3 == [kind in each for each in plans]
+        conf("spark.sql.autoBroadcastJoinThreshold", "10m")
 
 
 @pytest.mark.parametrize(
