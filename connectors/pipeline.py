@@ -14,6 +14,7 @@ from connectors.abilities import abilities_of
 from connectors.arrow_scan import ArrowScan, arrow_scan
 from connectors.base import Table
 from connectors.build_errors import one_line
+from connectors.cached_scans import as_cached
 from connectors.columns import Column, quoted, resolve
 from connectors.decide import Decided, decide
 from connectors.key_sources import Collected, KeySource, collect_all, row_keys
@@ -80,7 +81,7 @@ def run(spark: SparkSession, request: Request) -> tuple[DataFrame, PrunedScan]:
         unknown = [replace(each, filter=KeyFilter.unknown(each.columns, "keys", reason)) for each in collected]
         df, record = pruned_scan(spark, whole, unknown, _read_of(projected), options, exact=request.exact)
     warn(table.name, record.reasons)
-    return df, record
+    return (df if record.counter is None else as_cached(df)), record
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from connectors.build_errors import one_line
+from connectors.cached_scans import as_cached
 from connectors.first_look import may_be_pruned
 from connectors.kept_files import tell_conditions
 from connectors.pipeline import warn
@@ -133,6 +134,8 @@ def _pruned(df: DataFrame, options: PruningOptions) -> tuple[DataFrame, PrunedQu
     if not (record.scans or query.kept):
         return df, record
     result: Any = frame_of(df.sparkSession, query.rewritten())
+    if any(each.counter is not None for each in record.scans.values()):
+        result = as_cached(result)
     # Spark does it before the first action anyway. What it cannot do must show where the query itself is still at hand.
     tell_conditions(df.sparkSession, result._jdf.queryExecution().optimizedPlan())  # noqa: SLF001 - no public door
     return result, record

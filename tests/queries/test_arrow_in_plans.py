@@ -7,12 +7,13 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException
+from pyspark.sql import Observation
 from pyspark.sql import functions as F  # noqa: N812  its usual name
 
-from pruning import explain, prune
+from pruning import explain, prune, pruned_read
 from pruning.scan_cost import ScanCosts
 from tests.oracle.lakes import Layout, write
-from tests.queries.arrow import is_by_arrow, refusals, side_bytes
+from tests.queries.arrow import counts, is_by_arrow, refusals, side_bytes
 from tests.queries.star import OPTIONS
 
 pytestmark = pytest.mark.spark
@@ -151,6 +152,100 @@ def test_who_has_pages_checked_is_given_sparks_reader(spark, conf, numbers, plac
     assert is_by_arrow(
         prune(spark.read.parquet(numbers).join(spark.table("few"), F.expr("k = key")), options=ARROW)
     ) is (place != "session")
+
+
+# Caches and actions.
+
+
+@pytest.mark.usefixtures("numbers")
+def test_cached_tables_are_read_from_the_cache(spark, ways):
+    """As the query would: what is cached before it is pruned is no file, and what is cached afterwards was one."""
+    query = "SELECT n.* FROM numbers n JOIN few ON k = key WHERE name = 'a'"
+    options = replace(ARROW, broadcast_strategy="NONE")
+    _, after = ways.agreed(query, options)
+    table = spark.table("numbers").cache()
+    try:
+        table.count()
+        _, before = ways.agreed(query, options)
+        assert ["InMemoryTableScan" in executed(each) for each in (before, after)] == [True, False]
+        assert "MapInArrow" not in executed(before)
+        assert [5, 105] == sorted(row.k for row in after.where("v >= 0").collect())
+    finally:
+        spark.catalog.clearCache()
+
+
+@pytest.mark.usefixtures("numbers")
+def test_a_cached_result_is_found_again(spark):
+    """As one of Spark's reader is; what is read anew counts for itself, be it the same scan in another query."""
+
+    def made(columns: str, name: str, options=ARROW):
+        query = f"SELECT {columns} FROM numbers n JOIN few ON k = key WHERE name = '{name}'"
+        return prune(spark.sql(query), options=options)
+
+    for options in (replace(ARROW, scan="PREDICATE"), ARROW):
+        try:
+            # Nobody holds what was cached.
+            assert 2 == made("n.*", "a", options).cache().count()
+            same, others = made("n.*", "a", options), [made("n.*", "b", options), made("n.*, 1 AS one", "a", options)]
+            above = same.where("v > 0")
+            assert ["InMemoryTableScan" in executed(each) for each in (same, above, *others)] == [
+                True,
+                True,
+                False,
+                False,
+            ]
+            assert [[5, 105], [55], [5, 105]] == [sorted(row.k for row in each.collect()) for each in (same, *others)]
+        finally:
+            spark.catalog.clearCache()
+    assert [{"numbers": (1, 1, 10)}, {"numbers": (2, 2, 20)}] == [counts(each) for each in others]
+    again = made("n.*", "a")
+    assert 2 == len(again.collect())
+    assert {"numbers": (2, 2, 20)} == counts(again)
+
+
+def test_a_cached_read_is_found_again_while_its_files_are_the_same(spark, tmp_path):
+    source = str(tmp_path / "t")
+    spark.range(0, 100, 1, 2).selectExpr("id AS k").write.parquet(source)
+
+    def made():
+        return pruned_read(spark, source, keys={"k": [5, 60]}, options=ARROW)
+
+    try:
+        first = made().cache()
+        assert {5, 60} == {row.k for row in first.collect()}
+        assert "InMemoryTableScan" in executed(made())
+        spark.createDataFrame([(60,)], "k bigint").write.mode("append").parquet(source)
+        assert [5, 60, 60] == sorted(row.k for row in made().where("k IN (5, 60)").collect())
+    finally:
+        spark.catalog.clearCache()
+
+
+def test_actions_give_what_they_give_over_files(spark, conf, tmp_path):
+    conf("spark.sql.adaptive.enabled", "false")
+    df = spark.table("numbers").join(spark.table("few").where("name = 'a'"), F.expr("k = key"))
+    by = [prune(df, options=replace(ARROW, scan=each)) for each in ("PREDICATE", "ARROW")]
+    assert ["MapInArrow" in executed(each) for each in by] == [False, True]
+    found = [list(actions(spark, each, str(tmp_path))) for each in by]
+    assert found[0] == found[1]
+    assert {"numbers": (2, 2, 20)} == counts(by[1])
+
+
+def actions(spark, df, folder):
+    seen = Observation()
+    yield df.schema
+    yield df.observe(seen, F.count(F.lit(1)).alias("n")).count(), seen.get
+    yield df.localCheckpoint().count()
+    yield df.rdd.map(lambda row: row.k).sum()
+    yield len(list(df.toLocalIterator()))
+    yield df.select(F.udf(lambda k: k + 1, "int")("k").alias("k")).orderBy("k").collect()
+    yield (
+        df.alias("a").join(df.alias("b"), "k").count(),
+        df.union(df).count(),
+        len(df.tail(1)),
+        len(df.limit(1).collect()),
+    )
+    df.write.mode("overwrite").parquet(f"{folder}/written")
+    yield spark.read.parquet(f"{folder}/written").count()
 
 
 def executed(df) -> str:
