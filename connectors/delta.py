@@ -116,7 +116,7 @@ class DeltaSource:
         if listed is None:
             return self._unlisted().files(columns)
         files, statistics = listed
-        return Containers(ContainerKind.FILE, files.uris, files.rows, files.sizes, statistics)
+        return Containers(ContainerKind.FILE, files.uris, files.rows, files.sizes, statistics, deleted=files.deleted)
 
     def row_groups(self, files: IntArray, columns: Sequence[Column], projected: Sequence[str] | None) -> Containers:
         """The row groups of the files at these indexes, by their footers."""
@@ -139,7 +139,9 @@ class DeltaSource:
         parents = files[parents_of(groups)]
         repeated = {name: _repeated(each, listing, parents, groups.rows) for name, each in partitions.items()}
         statistics = {**groups.columns, **repeated}
-        return Containers(groups.kind, groups.names, groups.rows, groups.sizes, statistics, parents)
+        # Which of its row groups a file's vector marks rows of is not known.
+        deleted = listing.deleted[parents]
+        return Containers(groups.kind, groups.names, groups.rows, groups.sizes, statistics, parents, deleted=deleted)
 
     def stored(self, files: IntArray, columns: Sequence[Column]) -> list[StoredFile] | Reason:
         """The files at these indexes as they hold top-level columns."""

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from connectors.delta_bounds import ANY_FLAW, Flaws, StoredBounds
 from connectors.delta_log import Snapshot
-from connectors.delta_statistics import LogColumn, column_statistics, flaws_of, listing, row_counts
+from connectors.delta_statistics import LogColumn, column_statistics, deleted_counts, flaws_of, listing, row_counts
 from connectors.footers import FileRef
 from pruning.byte_strings import IntArray
 from pruning.intervals import BoolArray
@@ -47,8 +47,8 @@ class Uris(Sequence[str]):
 class DeltaFiles:
     """The `n` files of a version in the order of their paths.
 
-    `rows` are those in the file, also where deletion vectors mark them as gone, as `has_vector` says; `modified` are
-    milliseconds. `broken` counts the files whose statistics cannot be parsed whole.
+    `rows` are those in the file, also where deletion vectors mark them as gone, as `has_vector` says: at most `deleted`
+    of them. `modified` are milliseconds. `broken` counts the files whose statistics cannot be parsed whole.
     """
 
     uris: Uris
@@ -56,6 +56,7 @@ class DeltaFiles:
     sizes: IntArray
     modified: IntArray
     has_vector: BoolArray
+    deleted: IntArray
     broken: int
 
     def __len__(self) -> int:
@@ -124,5 +125,6 @@ def _files(root: str, table: pa.Table) -> DeltaFiles:
         numbers["size"],
         numbers["modified"],
         np.asarray(table["vector"].is_valid().to_numpy(), bool),
+        deleted_counts(table),
         broken,
     )

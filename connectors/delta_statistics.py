@@ -23,6 +23,7 @@ from pruning.intervals import BoolArray
 from pruning.statistics import UNKNOWN, ColumnStatistics
 from pruning.value_type import ValueType
 
+_ANY_NUMBER = int(np.iinfo(np.int64).max)
 _BROKEN = "_broken"
 # A NULL, or this very text: the log alone does not tell.
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -46,7 +47,7 @@ class LogColumn:
 
 
 def listing(actions: DataFrame, columns: Sequence[LogColumn]) -> DataFrame:
-    """One row per file: path, vector, size, modified, rows, broken, and `l0 h0 n0 l1 ...` of `columns`.
+    """One row per file: path, vector, deleted, size, modified, rows, broken, and `l0 h0 n0 l1 ...` of `columns`.
 
     For a partition column `l` is its value and `n` tells whether it is NULL.
     """
@@ -54,6 +55,7 @@ def listing(actions: DataFrame, columns: Sequence[LogColumn]) -> DataFrame:
     parsed = actions.where("add IS NOT NULL").select(
         add["path"].alias("path"),
         add["deletionVector"]["pathOrInlineDv"].alias("vector"),
+        add["deletionVector"]["cardinality"].alias("deleted"),
         add["size"].alias("size"),
         add["modificationTime"].alias("modified"),
         add["partitionValues"].alias("partition"),
@@ -63,6 +65,7 @@ def listing(actions: DataFrame, columns: Sequence[LogColumn]) -> DataFrame:
     return parsed.select(
         "path",
         "vector",
+        "deleted",
         "size",
         "modified",
         F.col("stats").getField("numRecords").alias("rows"),
@@ -75,6 +78,13 @@ def row_counts(table: pa.Table) -> IntArray:
     """Rows per file of a `listing`. A count of zero may stand for none taken, and an empty file costs little."""
     rows = _counts(table["rows"])
     return np.where(rows > 0, rows, UNKNOWN)
+
+
+def deleted_counts(table: pa.Table) -> IntArray:
+    """At most how many rows of each file of a `listing` its deletion vector marks."""
+    has_vector = np.asarray(table["vector"].is_valid().to_numpy(), bool)
+    counts = _counts(table["deleted"])
+    return np.where(has_vector, np.where(counts > 0, counts, _ANY_NUMBER), 0)
 
 
 def column_statistics(table: pa.Table, index: int, column: LogColumn) -> ColumnStatistics:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 from pyspark.sql import DataFrame
 
@@ -11,7 +12,9 @@ from connectors.estimates import estimates
 from connectors.leaf_sizes import sizes_before_builds
 from connectors.plan_metadata import PlanMetadata
 from connectors.plan_reader import SparkPlan, check_has_plan
+from connectors.top_runs import TopRuns, expected
 from pruning.filter_plan import FilterPlan
+from pruning.gates import Gates
 from pruning.join_graph import JoinGraph
 from pruning.options import PruningOptions
 from pruning.query_explanation import QueryExplanation
@@ -42,6 +45,8 @@ def _explained(df: DataFrame, options: PruningOptions) -> QueryExplanation:
     metadata = PlanMetadata(plan, options)
     known = sizes_before_builds(plan, graph, metadata)
     filters = FilterPlan.before_builds(graph, known, options)
-    reasons = (*graph.refusals, *filters.refusals)
+    tops = tuple(expected(TopRuns.of(plan.root, is_on=options.top_k), metadata, Gates(known, options)))
+    filters = replace(filters, tops=tops)
+    reasons = (*graph.refusals, *filters.refusals, *(each.found for each in tops if isinstance(each.found, Reason)))
     kinds = estimates(metadata, filters)
     return QueryExplanation.of(filters, known.scanned, {}, reasons, ran_builds=False, kinds=kinds)

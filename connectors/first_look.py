@@ -9,16 +9,24 @@ from pyspark.sql import SparkSession
 from connectors.compiled import instance
 
 # Optimising a query that is left as it is would be paid twice. Without two inputs that meet, or a plan inside an
-# expression, the optimiser makes no join; and a scan has no more bytes than the files of its table. What a leaf reads
-# that is not of a known kind is found out later. A size that is not at hand is not asked for: that may take a job.
+# expression, the optimiser makes no join, and without an order no limit takes first rows; and a scan has no more bytes
+# than the files of its table. What a leaf reads that is not of a known kind is found out later. A size that is not at
+# hand is not asked for: that may take a job.
 _LOOK = "FirstLook"
 _LOOK_SOURCE = """
 import org.apache.spark.sql.catalyst.plans.logical.CTERelationRef;
+import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
+import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Offset;
 import org.apache.spark.sql.catalyst.plans.logical.OneRowRelation;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Range;
+import org.apache.spark.sql.catalyst.plans.logical.Sort;
+import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 import org.apache.spark.sql.catalyst.plans.logical.Union;
+import org.apache.spark.sql.catalyst.plans.logical.Window;
 import org.apache.spark.sql.catalyst.plans.logical.WithCTE;
 import org.apache.spark.sql.execution.columnar.InMemoryRelation;
 import org.apache.spark.sql.execution.datasources.FileIndex;
@@ -28,25 +36,41 @@ import org.apache.spark.sql.execution.datasources.PartitioningAwareFileIndex;
 
 public class FirstLook {
     private final long least;
-    private boolean joins = false;
+    private final boolean topK;
+    private boolean filters = false;
     private boolean isLarge = false;
 
-    public FirstLook(LogicalPlan plan, Number least) throws Exception {
+    public FirstLook(LogicalPlan plan, Number least, boolean topK) throws Exception {
         this.least = least.longValue();
+        this.topK = topK;
         look(plan);
     }
 
     public boolean isWorthIt() {
-        return joins && isLarge;
+        return filters && isLarge;
     }
 
     private void look(LogicalPlan plan) throws Exception {
         scala.collection.Seq inner = plan.subqueries();
         scala.collection.Seq children = plan.children();
-        joins |= !inner.isEmpty() || children.size() > 1 && !(plan instanceof Union) && !(plan instanceof WithCTE);
+        filters |= !inner.isEmpty() || children.size() > 1 && !(plan instanceof Union) && !(plan instanceof WithCTE);
+        filters |= topK && takesFirst(plan);
         isLarge |= children.isEmpty() && bytes(plan) >= least;
         lookAt(inner.iterator());
         lookAt(children.iterator());
+    }
+
+    private static boolean takesFirst(LogicalPlan plan) {
+        if (plan instanceof Window) {
+            return ((Window) plan).partitionSpec().isEmpty();
+        }
+        boolean isLimit = plan instanceof GlobalLimit;
+        LogicalPlan below = plan;
+        while (isLimit && (below instanceof GlobalLimit || below instanceof LocalLimit || below instanceof Offset
+            || below instanceof Project || below instanceof SubqueryAlias)) {
+            below = (LogicalPlan) below.children().head();
+        }
+        return below instanceof Sort && below != plan;
     }
 
     private void lookAt(scala.collection.Iterator plans) throws Exception {
@@ -84,6 +108,6 @@ public class FirstLook {
 """
 
 
-def may_be_pruned(spark: SparkSession, analyzed: Any, min_probe_bytes: int) -> bool:
-    """False where a query has no join, or no scan of as many bytes."""
-    return bool(instance(spark, _LOOK, _LOOK_SOURCE, analyzed, min_probe_bytes).isWorthIt())
+def may_be_pruned(spark: SparkSession, analyzed: Any, min_probe_bytes: int, *, top_k: bool) -> bool:
+    """False where a query has no join, nor the first rows of an order with `top_k`, or no scan of as many bytes."""
+    return bool(instance(spark, _LOOK, _LOOK_SOURCE, analyzed, min_probe_bytes, top_k).isWorthIt())

@@ -175,14 +175,16 @@ class LocalRows:
         return self._rows.insteadOf(plan)
 
 
-def local_rows(spark: SparkSession, plan: Any, name: str) -> LocalRows | TooMany | None:
-    """The rows of a plan; None where it reads much, so that it was not run."""
+def local_rows(
+    spark: SparkSession, plan: Any, name: str, most_bytes: int | None = _MOST_BYTES_READ
+) -> LocalRows | TooMany | None:
+    """The rows of a plan; None where it reads more than `most_bytes`, so that it was not run."""
     session = spark._jsparkSession  # noqa: SLF001 - PySpark's only door to the JVM
     # Each call over the bridge waits for those of the builds beside this one.
     rows = instance(spark, _ROWS, _ROWS_SOURCE, session, plan, MOST_ROWS, MOST_LONG_ROWS, MOST_PARTITIONS)
     execution = rows.execution()
     tell_conditions(spark, execution.optimizedPlan())
-    if int(rows.bytesRead()) > _MOST_BYTES_READ:
+    if most_bytes is not None and int(rows.bytesRead()) > most_bytes:
         return None
     with execution_released(spark, execution):
         count = int(rows.collect(f"rows of {name}"))

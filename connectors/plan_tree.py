@@ -6,24 +6,44 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import unquote_plus
 
 from pyspark.sql.types import StructType
 
 from pruning.order import is_frame_order_free, is_order_free, is_rank
-from pruning.query_plan import Expression, Filter, Generate, Grouped, Join, Node, Passing, Project, Relation, Union
+from pruning.query_plan import (
+    Expression,
+    Filter,
+    Generate,
+    Grouped,
+    Join,
+    Limited,
+    Node,
+    Passing,
+    Project,
+    Ranked,
+    Relation,
+    Sorted,
+    SortKey,
+    Union,
+)
 from pruning.used_columns import columns_by_place
 
 _EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions."
 _PASSING = {
-    "Sort",
     "Repartition",
     "RepartitionByExpression",
     "RebalancePartitions",
     "SubqueryAlias",
     "ReturnAnswer",
 }
+_DIRECTIONS = ("Ascending", "Descending")
+_NULLS = ("NullsFirst", "NullsLast")
+
+
+# What every kind of node is made of.
+_Same: TypeAlias = tuple[int, int, str, tuple[int, ...], tuple[Node, ...], tuple[Node, ...], bool]
 
 
 class UnreadablePlanError(Exception):
@@ -128,6 +148,8 @@ class _Reader:
                 return Expression(kind, (), None, _sql_type(item["dataType"]), str(item.get("value")))
             case "Cast":
                 return Expression(kind, children, None, _sql_type(item["dataType"]))
+            case "SortOrder":
+                return Expression(kind, children, text=f"{_object(item['direction'])} {_object(item['nullOrdering'])}")
             case "GetStructField":
                 return Expression(kind, children, text=str(item["ordinal"]))
             case _:
@@ -161,14 +183,10 @@ def _atomic_type(name: str) -> str:
 
 def _made(node: Node, expressions: Mapping[str, tuple[Expression, ...]], item: Mapping[str, Any], table: str) -> Node:
     """The node as the class of its kind; opaque where it has none."""
-    same = (node.at, node.first, node.kind, node.output, node.children, node.subqueries, node.is_deterministic)
+    same: _Same = (node.at, node.first, node.kind, node.output, node.children, node.subqueries, node.is_deterministic)
     match node.kind:
         case "LogicalRelation":
-            by_id = {each.column: each for each in expressions.get("output", ())}
-            if not by_id.keys() >= set(node.output):
-                msg = "its text names other columns of a table than the plan"
-                raise UnreadablePlanError(msg)
-            known = [by_id[each] for each in node.output]
+            known = _named_columns(node, expressions.get("output", ()))
             return Relation(*same, tuple(each.text for each in known), tuple(each.type for each in known), table)
         case "Project":
             return Project(*same, _by_output(expressions["projectList"]))
@@ -182,10 +200,9 @@ def _made(node: Node, expressions: Mapping[str, tuple[Expression, ...]], item: M
                 *same, _groups(expressions["groupingExpressions"], outputs), all(map(is_order_free, outputs))
             )
         case "Window" | "WindowGroupLimit":
-            keys = {each.column for each in expressions["partitionSpec"] if each.kind == "AttributeReference"}
-            order_free = all(map(is_frame_order_free, expressions.get("windowExpressions", ())))
-            order_free &= all(map(is_rank, expressions.get("rankLikeFunction", ())))
-            return Grouped(*same, _equal_columns(node.children[0], keys), order_free)
+            return _windowed(same, expressions, item)
+        case "Sort" | "GlobalLimit" | "LocalLimit" | "Offset":
+            return _first_rows(same, expressions, item)
         case "Union":
             return Union(*same)
         case "Generate":
@@ -194,6 +211,32 @@ def _made(node: Node, expressions: Mapping[str, tuple[Expression, ...]], item: M
             return Passing(*same)
         case _:
             return node
+
+
+def _named_columns(node: Node, named: Sequence[Expression]) -> list[Expression]:
+    """The columns of a table in the order of the plan."""
+    by_id = {each.column: each for each in named}
+    if not by_id.keys() >= set(node.output):
+        msg = "its text names other columns of a table than the plan"
+        raise UnreadablePlanError(msg)
+    return [by_id[each] for each in node.output]
+
+
+def _windowed(same: _Same, expressions: Mapping[str, tuple[Expression, ...]], item: Mapping[str, Any]) -> Grouped:
+    keys = {each.column for each in expressions["partitionSpec"] if each.kind == "AttributeReference"}
+    functions = expressions.get("rankLikeFunction", ())
+    order_free = all(map(is_frame_order_free, expressions.get("windowExpressions", ())))
+    order_free &= all(map(is_rank, functions))
+    groups = _equal_columns(same[4][0], keys)
+    if [each.kind for each in functions] == ["Rank"] and not expressions["partitionSpec"]:
+        return Ranked(*same, groups, order_free, _order(expressions["orderSpec"]), _whole(item["limit"]))
+    return Grouped(*same, groups, order_free)
+
+
+def _first_rows(same: _Same, expressions: Mapping[str, tuple[Expression, ...]], item: Mapping[str, Any]) -> Node:
+    if "order" in expressions:
+        return Sorted(*same, _order(expressions["order"]), item["global"] is True)
+    return Limited(*same, _literal(expressions.get("limitExpr") or expressions.get("offsetExpr") or ()))
 
 
 def _by_output(named: Sequence[Expression]) -> dict[int, Expression]:
@@ -233,5 +276,32 @@ def _equal_columns(child: Node, keys: Collection[int | None]) -> dict[int, Expre
 
 def _join_type(value: Any) -> str:
     """Spark's name of a join type; existence joins carry a column."""
+    return _object(value)
+
+
+def _object(value: Any) -> str:
+    """The name of an object or a product of Spark's, without its package."""
     name = str(value.get("object") or value.get("product-class") or "") if isinstance(value, dict) else ""
     return name.removesuffix("$").rpartition(".")[2]
+
+
+def _order(orders: Sequence[Expression]) -> tuple[SortKey, ...]:
+    """What rows are ordered by, in the order in which it counts."""
+    found = []
+    for each in orders:
+        direction, _, nulls = each.text.partition(" ")
+        if each.kind != "SortOrder" or direction not in _DIRECTIONS or nulls not in _NULLS:
+            msg = f"its text orders rows by {each.kind} {each.text!r}"
+            raise UnreadablePlanError(msg)
+        found.append(SortKey(each.children[0], direction == _DIRECTIONS[1], nulls == _NULLS[0]))
+    return tuple(found)
+
+
+def _literal(expressions: Sequence[Expression]) -> int | None:
+    """The number that one literal is; None for anything else."""
+    return _whole(expressions[0].text) if [each.kind for each in expressions] == ["Literal"] else None
+
+
+def _whole(value: Any) -> int | None:
+    text = str(value)
+    return int(text) if text.isascii() and text.isdigit() else None

@@ -59,7 +59,8 @@ class PrunedQuery:
             return QueryExplanation.nothing(*self.reasons, ran_builds=True)
         # It takes as long as finding the filters, and only who asks pays for it.
         left = unused(self.plan.graph, self.known, self.options, self.sizes)
-        reasons = dict.fromkeys((*self.plan.graph.refusals, *self.reasons, *(each.reason for each in left)))
+        tops = (each.found for each in self.plan.tops if isinstance(each.found, Reason))
+        reasons = dict.fromkeys((*self.plan.graph.refusals, *self.reasons, *(each.reason for each in left), *tops))
         tables = {at: table for at, scan in self.scans.items() for table in scan.explanation().tables}
         plan = replace(self.plan, unused=left)
         return QueryExplanation.of(plan, self.sizes, tables, tuple(reasons), ran_builds=True)
@@ -115,7 +116,7 @@ def prune_query(df: DataFrame, options: PruningOptions) -> tuple[DataFrame, Prun
     try:
         if analyzed.isStreaming():
             return df, PrunedQuery.untouched(Reason(ReasonCode.STREAMING, _QUERY), options)
-        if not may_be_pruned(df.sparkSession, analyzed, options.min_probe_bytes):
+        if not may_be_pruned(df.sparkSession, analyzed, options.min_probe_bytes, top_k=options.top_k):
             return df, UntouchedQuery.of(df, options)
         return _pruned(df, options)
     except Exception as error:
@@ -143,5 +144,5 @@ def _pruned(df: DataFrame, options: PruningOptions) -> tuple[DataFrame, PrunedQu
 
 def _record(query: QueryRun, sizes: Mapping[int, int]) -> PrunedQuery:
     scans = {at: scan for at, scan in query.scans.items() if at not in query.kept}
-    filters = FilterPlan(query.graph, tuple(query.levels), tuple(query.reasons))
+    filters = FilterPlan(query.graph, tuple(query.levels), tuple(query.reasons), tops=tuple(query.top_filters()))
     return PrunedQuery(filters, sizes, query.known(), scans, tuple(query.reasons), query.options)

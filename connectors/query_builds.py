@@ -29,13 +29,15 @@ T = TypeVar("T")
 class Asked:
     """The values of `key`, an expression of the JVM, over the rows of `plan`; `name` is for messages.
 
-    `place` is where `plan` has them among its columns, None where they are computed.
+    `place` is where `plan` has them among its columns, None where they are computed. `is_bounded` says that what it
+    reads is known to be little, whatever Spark takes it for.
     """
 
     plan: Any
     key: Any
     name: str
     place: int | None = None
+    is_bounded: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,7 +104,10 @@ class QueryBuilds:
         return self.channel.run_all([self._build(each) for each in asked])
 
     def _build(self, asked: Asked) -> Build[LocalRows | TooMany | None]:
-        return Build(asked.name, lambda: local_rows(self.channel.spark, asked.plan, asked.name))
+        spark = self.channel.spark
+        if asked.is_bounded:
+            return Build(asked.name, lambda: local_rows(spark, asked.plan, asked.name, None))
+        return Build(asked.name, lambda: local_rows(spark, asked.plan, asked.name))
 
     def _collect(self, frames: Sequence[tuple[DataFrame, str, int]]) -> Sequence[KeySummary | Reason]:
         options = self.channel.options

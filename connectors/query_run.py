@@ -13,7 +13,7 @@ from connectors import key_sources
 from connectors.build_errors import one_line
 from connectors.channel import Channel
 from connectors.join_sides import broadcast_limit
-from connectors.key_sources import KeySource
+from connectors.key_sources import Collected, KeySource
 from connectors.leaf_sizes import leaf_sizes
 from connectors.local_builds import LocalRows
 from connectors.pipeline import Read, case_of, pruned_scan, read_by_arrow, wants_arrow
@@ -22,6 +22,7 @@ from connectors.plan_reader import SparkPlan
 from connectors.pruned_scan import PrunedScan
 from connectors.query_builds import Asked, Built, QueryBuilds
 from connectors.static_scan import StaticScan
+from connectors.top_runs import TopRuns
 from connectors.zone_keys import plan_column
 from pruning.bounds import bounded
 from pruning.broadcast import BroadcastStrategy, broadcast_sides
@@ -34,6 +35,7 @@ from pruning.options import PruningOptions
 from pruning.query_plan import Node, Relation
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan_cost import ARROW, AUTO, PREDICATE, ScanCase
+from pruning.top_k import TopFilter
 from pruning.zones import conditions_of
 
 logger = logging.getLogger("scanprune")
@@ -53,9 +55,10 @@ class QueryRun:
     plan: SparkPlan
     graph: JoinGraph
     options: PruningOptions
-    _builds: QueryBuilds
-    _metadata: PlanMetadata
+    builds: QueryBuilds
+    metadata: PlanMetadata
     _strategy: BroadcastStrategy
+    _tops: TopRuns
     others: dict[int, Any] = field(default_factory=dict)
     scans: dict[int, PrunedScan] = field(default_factory=dict)
     kept: set[int] = field(default_factory=set)
@@ -78,16 +81,22 @@ class QueryRun:
         builds = QueryBuilds(Channel.of(plan.spark, options))
         graph = JoinGraph.of(plan.root)
         strategy, metadata = _strategy(plan, graph, options), PlanMetadata(plan, options)
-        return QueryRun(plan.spark, plan, graph, options, builds, metadata, strategy, reasons=reasons)
+        tops = TopRuns.of(plan.root, is_on=options.top_k)
+        return QueryRun(plan.spark, plan, graph, options, builds, metadata, strategy, tops, reasons=reasons)
 
     def run(self) -> Mapping[int, int]:
         """Levels of builds until no feed is left; what each scan reads without filters, in bytes."""
         sizes = self.sized()
         done: set[FeedId] = set()
-        is_pinned = False
+        is_pinned = any(self._tops.wanted(top, self.gates()) for top in self._tops.all)
+        if is_pinned:
+            self._pin()
+            self._tops.by_metadata(self)
         while True:
             known = self.known()
             feeds, _ = next_feeds(self.graph, known, done, self.options)
+            if not feeds and self._tops.by_next_run(self):
+                continue
             if not feeds:
                 self._read_by_arrow()
                 return sizes
@@ -114,9 +123,10 @@ class QueryRun:
 
     def known(self) -> Sizes:
         """What is known of the scans at this moment."""
-        return Sizes(self._sizes, self._files, self.scans, self.kept, self._metadata)
+        return Sizes(self._sizes, self._files, self.scans, self.kept, self.metadata)
 
-    def _gates(self) -> Gates:
+    def gates(self) -> Gates:
+        """What is worth it by what is known."""
         return Gates(self.known(), self.options)
 
     def _pin(self) -> None:
@@ -127,7 +137,7 @@ class QueryRun:
         for relation in self.graph.relations:
             if relation.at not in self._unpinned:
                 continue
-            table = self._metadata.scan(relation)
+            table = self.metadata.scan(relation)
             if isinstance(table, Reason):
                 self.reasons[table] = None
                 self._files.discard(relation.at)
@@ -144,7 +154,7 @@ class QueryRun:
                 changed[relation.at] = relation
         # What a later level makes of a scan takes its place, so of these none is worth a scan by pyarrow.
         for relation in changed.values():
-            self._prune(relation, replace(self.options, scan=PREDICATE))
+            self.prune(relation, replace(self.options, scan=PREDICATE))
 
     def _read_by_arrow(self) -> None:
         """Once all keys are known, scans that are left in the query are made by pyarrow where that is to be."""
@@ -159,9 +169,9 @@ class QueryRun:
 
     def _is_read_again(self, relation: Relation) -> bool:
         """Whether another scan reads the same table: Spark may make equal ones once, of pyarrow's no two are equal."""
-        table = self._metadata.table(relation)
+        table = self.metadata.table(relation)
         others = (each for each in self.graph.relations if each.at in self.scans and each.at != relation.at)
-        return any(self._metadata.table(each) is table for each in others)
+        return any(self.metadata.table(each) is table for each in others)
 
     def _weighed(self, relation: Relation, scan: PrunedScan) -> ScanCase | None:
         """What a scan costs by either reader, and the choice by that, where it is to be made."""
@@ -173,7 +183,7 @@ class QueryRun:
         return case
 
     def _by_arrow(self, relation: Relation, scan: PrunedScan, case: ScanCase | None) -> None:
-        found = self._metadata.scan(relation)
+        found = self.metadata.scan(relation)
         if isinstance(found, Reason):
             return
         made = read_by_arrow(scan, self.options, case)
@@ -186,8 +196,8 @@ class QueryRun:
 
     def _summaries(self, feeds: Sequence[Feed]) -> Iterator[tuple[Feed, KeySummary]]:
         """The feeds whose keys are known, be it from a build or from metadata."""
-        built = iter(self._builds.run([self._asked(each.source) for each in feeds if not each.from_metadata]))
-        self._metadata.forget_keys()
+        built = iter(self.builds.run([self._asked(each.source) for each in feeds if not each.from_metadata]))
+        self.metadata.forget_keys()
         for each in feeds:
             if each.instead is not None:
                 self.reasons[each.instead] = None
@@ -200,7 +210,7 @@ class QueryRun:
     def _from_build(self, feed: Feed, built: Built) -> KeySummary | Reason:
         keys = built.keys
         if isinstance(keys, Reason):
-            if keys.code not in _NOT_DONE or not self._gates().is_bounded(feed.source, feed.target):
+            if keys.code not in _NOT_DONE or not self.gates().is_bounded(feed.source, feed.target):
                 return keys
             self.reasons[keys] = None
             return self._by_statistics(feed)
@@ -212,9 +222,10 @@ class QueryRun:
         return keys if feed.source.bound is None else bounded(keys, feed.source.bound)
 
     def _by_statistics(self, feed: Feed) -> KeySummary | Reason:
-        return self._metadata.selective_keys(feed.source, feed.target, self._kept_files)
+        return self.metadata.selective_keys(feed.source, feed.target, self.kept_files)
 
-    def _kept_files(self, relation: Relation) -> BoolArray | None:
+    def kept_files(self, relation: Relation) -> BoolArray | None:
+        """The files that a pruned scan still reads."""
         scan = self.scans.get(relation.at)
         return None if scan is None else scan.decided.plan.files.kept
 
@@ -240,42 +251,56 @@ class QueryRun:
             expression = expression.children().apply(place)
         return Asked(plan, expression, name)
 
-    def _prune(self, relation: Relation, options: PruningOptions) -> None:
-        found = self._metadata.scan(relation)
+    def prune(self, relation: Relation, options: PruningOptions) -> PrunedScan | None:
+        """The scan with all that is known to filter it, in the place of its leaf; None where that changes nothing."""
+        made = self.scan(relation, options)
+        if isinstance(made, Reason):
+            self.reasons[made] = None
+            return None
+        plan, scan = made
+        if not scan.decided.plan.acts:
+            self.reasons.update(dict.fromkeys(scan.reasons))
+            return None
+        self.others[relation.at] = plan
+        self.scans[relation.at] = scan
+        self._sizes[relation.at] = min(self._sizes[relation.at], scan.planned_bytes)
+        return scan
+
+    def scan(self, relation: Relation, options: PruningOptions, *more: Collected) -> tuple[Any, PrunedScan] | Reason:
+        """The same, with `more` filters, put nowhere."""
+        found = self.metadata.scan(relation)
         if isinstance(found, Reason):
-            self.reasons[found] = None
-            return
+            return found
         table = found.table
         sources = [
             KeySource((plan_column(table, relation, column),), summary)
-            for column, summaries in self._keys[relation.at].items()
+            for column, summaries in self._keys.get(relation.at, {}).items()
             for summary in summaries
         ]
         collected = key_sources.collect_all(self.spark, sources, self.options, exact=False)
+        collected += [*self._tops.filters.get(relation.at, ()), *more]
         root, spark = self.plan.root, self.spark
 
         def static() -> StaticScan:
             return StaticScan.of(table, relation, conditions_of(root, relation), found.listed(spark))
 
-        read = Read(self._metadata.needed(relation), static=static)
+        read = Read(self.metadata.needed(relation), static=static)
         try:
             df, scan = pruned_scan(spark, table, collected, read, options)
         except Exception as error:
             # The other scans keep their filters, and the builds that have run are not for nothing.
             logger.debug("Pruning %s failed", table.name, exc_info=True)
-            self.reasons[Reason(ReasonCode.STATISTICS_FAILED, table.name, one_line(error))] = None
-            return
-        if not scan.decided.plan.acts:
-            self.reasons.update(dict.fromkeys(scan.reasons))
-            return
+            return Reason(ReasonCode.STATISTICS_FAILED, table.name, one_line(error))
         scan.static = static
-        self.others[relation.at] = found.renamed(df)
-        self.scans[relation.at] = scan
-        self._sizes[relation.at] = min(self._sizes[relation.at], scan.planned_bytes)
+        return (found.renamed(df) if scan.decided.plan.acts else self.others.get(relation.at)), scan
+
+    def top_filters(self) -> Iterator[TopFilter]:
+        """What became of each scan below a limit that takes the first rows of an order."""
+        return self._tops.found(self.gates())
 
     def _is_cut_by_spark(self, relation: Relation) -> bool:
         """Whether Spark itself prunes partitions of a scan by a column without keys, so that it has to read them."""
-        by_spark = self.plan.partitions.intersection(relation.output) - self._keys[relation.at].keys()
+        by_spark = self.plan.partitions.intersection(relation.output) - self._keys.get(relation.at, {}).keys()
         if by_spark:
             names = dict(zip(relation.output, relation.names, strict=True))
             subject = ", ".join(sorted(names[each] for each in by_spark))

@@ -30,18 +30,26 @@ def reader_refusal(spark: SparkSession, table: Table, whole: DataFrame, compared
     return None if conf is None else Reason(ReasonCode.SKIPPING_DISABLED, table.name, conf)
 
 
+def lenient_settings(whole: DataFrame) -> list[str]:
+    """Settings by which Spark's reader may give other rows than another one, or go on where files are gone."""
+    conf = whole.sparkSession.conf
+    options = str(_relation(whole).options().keys().mkString(" ")).lower().split()
+    found = [name for name in _IGNORING if str(conf.get(name, "false")).lower() == "true"]
+    return [*found, *(each for each in options if each in _OPTIONS or each.startswith(_FILE_SYSTEM_OPTIONS))]
+
+
+def _relation(whole: DataFrame) -> Any:
+    leaves: Any = whole._jdf.queryExecution().analyzed().collectLeaves()  # noqa: SLF001 - no other door
+    return leaves.head().relation()
+
+
 def _reasons(spark: SparkSession, whole: DataFrame) -> Iterator[str]:
     """By which Spark's reader may give other rows, go on where another fails, or fail where another goes on."""
-    leaves: Any = whole._jdf.queryExecution().analyzed().collectLeaves()  # noqa: SLF001 - no other door
-    relation = leaves.head().relation()
-    options = str(relation.options().keys().mkString(" ")).lower().split()
-    set_ = [name for name in _IGNORING if str(spark.conf.get(name, "false")).lower() == "true"]
-    set_ += [each for each in options if each in _OPTIONS or each.startswith(_FILE_SYSTEM_OPTIONS)]
+    yield from (f"{each} is set" for each in lenient_settings(whole))
     if _has_checksums(spark):
-        set_.append(_CHECKSUMS)
-    yield from (f"{each} is set" for each in set_)
+        yield f"{_CHECKSUMS} is set"
     session: Any = spark._jsparkSession  # noqa: SLF001 - no other door
-    if relation.bucketSpec().isDefined() and session.sessionState().conf().bucketingEnabled():
+    if _relation(whole).bucketSpec().isDefined() and session.sessionState().conf().bucketingEnabled():
         yield "it is bucketed, so its rows may be where a join wants them"
 
 

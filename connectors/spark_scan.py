@@ -51,7 +51,7 @@ def scan(
     df = table.read(kept if plan.acts else None) if kept.any() else table.read(None).where("false")
     tested = list(zip(plan.decisions, keys, strict=True))
     pushes = [push for push in plan.pushes if not any(_implies(decision, push) for decision in plan.decisions)]
-    conditions = [ranges_sql(columns[push.column].sql, push.ranges) for push in pushes]
+    conditions = [_pushed(columns[push.column], push) for push in pushes]
     conditions += [_literal_test(decision, each.columns[0]) for decision, each in tested if decision.test in _LITERAL]
     if conditions:
         # Each call would analyse the whole anew.
@@ -59,6 +59,11 @@ def scan(
     for decision, row_keys in tested:
         df = _tested(df, decision, row_keys)
     return df if projected is None else df.select(*(F.expr(each) for each in projected))
+
+
+def _pushed(column: Column, push: Push) -> str:
+    found = ranges_sql(column.sql, push.ranges)
+    return f"({found} OR {column.sql} IS NULL)" if push.null else found
 
 
 def semi_joined(df: DataFrame, row_keys: RowKeys) -> DataFrame:

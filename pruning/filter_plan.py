@@ -15,6 +15,7 @@ from pruning.lineage import Target
 from pruning.options import PruningOptions
 from pruning.query_plan import PlanNames
 from pruning.reasons import Reason, ReasonCode
+from pruning.top_k import TopFilter
 
 # What a source that may not be run still tells without being run.
 _HAVE_METADATA = frozenset({ReasonCode.BUILD_TOO_LARGE, ReasonCode.UNREPEATABLE_KEYS})
@@ -69,6 +70,7 @@ class FilterPlan:
     levels: tuple[tuple[Feed, ...], ...]
     refusals: tuple[Reason, ...]
     unused: tuple[Unused, ...] = ()
+    tops: tuple[TopFilter, ...] = ()
 
     @staticmethod
     def before_builds(graph: JoinGraph, sizes: Sizes, options: PruningOptions) -> FilterPlan:

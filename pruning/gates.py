@@ -9,7 +9,7 @@ from typing import Protocol
 from pruning.join_graph import Source, larger
 from pruning.lineage import Target
 from pruning.options import PruningOptions
-from pruning.query_plan import Filter, Grouped, Join, Node, Relation, conjuncts_at
+from pruning.query_plan import Filter, Grouped, Join, Node, Passing, Project, Relation, conjuncts_at
 from pruning.reasons import Reason, ReasonCode
 from pruning.zones import zones_of
 
@@ -144,6 +144,23 @@ class Gates:
         """False where every container of a target has values all over the column."""
         return self.sizes.facts.covered(target) < 1
 
+    def most_of_first_rows(self, node: Node, targets: Collection[Target]) -> int | Reason:
+        """How many bytes of some scans below a node may be read beforehand, for its first rows in an order.
+
+        That run needs all that the node reads of other scans. A cached side may be made anew for the query.
+        """
+        side, subject = self._side(node), ", ".join(each.name for each in targets)
+        rows = self._side(_that_gives_rows(node))
+        unrepeatable = _CACHED if side.is_cached else rows.unrepeatable
+        if unrepeatable is not None:
+            return Reason(ReasonCode.UNREPEATABLE_KEYS, subject, unrepeatable)
+        scanned = sum(self.sizes.scanned[at] for at in {each.relation.at for each in targets})
+        others = side.size - scanned
+        most = min(self.options.max_build_scan_bytes, scanned // _LARGEST_SHARE_FOR_BOUND)
+        if others >= most:
+            return Reason(ReasonCode.BUILD_TOO_LARGE, subject, f"{others:,} bytes beside it, at most {most:,} here")
+        return most - others
+
     def needs_rows(self, source: Source) -> bool:
         """True where a later run of a source may give other rows than this one."""
         return self._side(source.node).is_cached
@@ -233,6 +250,13 @@ def _is_repeatable(node: Node, sizes: Sizes) -> bool:
             return node.order_free or (groups is not None and groups.keys() >= set(node.output))
         case _:
             return True
+
+
+def _that_gives_rows(node: Node) -> Node:
+    """The node on which it depends what rows there are, and what their keys are; others add columns to these."""
+    while isinstance(node, Passing | Project) or node.kind in {"Aggregate", "Window"}:
+        node = node.children[0]
+    return node
 
 
 def _leaves_out(node: Node, sizes: Sizes) -> bool:

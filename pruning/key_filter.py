@@ -12,6 +12,9 @@ from pruning.key_summary import KeySummary
 from pruning.reasons import Reason
 from pruning.value_type import ValueType
 
+# The kind of a filter that is not made of keys.
+FIRST_ROWS = "first rows"
+
 
 class ProbeColumn(Protocol):
     """A column that keys are compared with: its name, its type, and why it cannot be pruned by where it has none."""
@@ -31,6 +34,7 @@ class KeyFilter:
     `domains` holds what a row must have in each column; a column that is absent is not pruned by, for one of
     the `reasons`. `is_exact` says that a row whose values lie in the domains does match a key, which needs a
     single column. `distinct` is None where there were too many keys to count. `is_empty`: no row can match.
+    `is_order`: it has no keys, but what comes first in an order.
     """
 
     columns: tuple[str, ...]
@@ -42,6 +46,7 @@ class KeyFilter:
     has_bloom: bool
     source: str
     reasons: tuple[Reason, ...] = ()
+    is_order: bool = False
 
     @property
     def kind(self) -> str:
@@ -49,6 +54,8 @@ class KeyFilter:
         match self:
             case KeyFilter(is_empty=True):
                 return "no keys"
+            case KeyFilter(is_order=True):
+                return FIRST_ROWS
             case KeyFilter(domains={}) if not self.domains:
                 return "always true"
             case KeyFilter(distinct=None):

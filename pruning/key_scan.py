@@ -21,7 +21,6 @@ _OF_PREDICATES = frozenset(
         ReasonCode.NOT_VECTORISED,
         ReasonCode.NO_READER_FILTER,
         ReasonCode.NAN_KEYS,
-        ReasonCode.NULL_KEYS,
         ReasonCode.UNCLUSTERED,
         ReasonCode.NO_STATISTICS,
     }

@@ -23,12 +23,18 @@ _MOST_BLIND = 8
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """Ranges of one column that storage gets as a predicate."""
+    """Ranges of one column that storage gets as a predicate, which rows without a value pass where `null` is True."""
 
     column: str
     ranges: RangeSet
     containers_skipped: int
     bytes_skipped: int
+    null: bool = False
+
+    @property
+    def domain(self) -> Domain:
+        """What passes, but for NaN."""
+        return Domain(self.ranges, self.null)
 
 
 def plan_pushes(
@@ -56,7 +62,7 @@ def plan_pushes(
         if refused is not None:
             reasons.append(refused)
         elif not domain.is_none:
-            push = _push(name, domain.ranges, levels, left, max(1, most - sum(len(each.ranges) for each in pushes)))
+            push = _push(name, domain, levels, left, max(1, most - sum(len(each.ranges) for each in pushes)))
             if push.containers_skipped:
                 pushes.append(push)
             else:
@@ -83,7 +89,7 @@ def _blind_pushes(
         elif ranges.is_all:
             reasons.append(Reason(ReasonCode.NO_STATISTICS, name))
         else:
-            pushes.append(Push(name, ranges, 0, 0))
+            pushes.append(Push(name, ranges, 0, 0, domain.null))
     return tuple(pushes), tuple(reasons)
 
 
@@ -125,25 +131,23 @@ def _why_no_literals(name: str, domain: Domain, abilities: ScanAbilities) -> Rea
     """Why storage may not see ranges of a column, whatever it knows of its files."""
     if abilities.push_refusal is not None:
         return Reason(abilities.push_refusal, name)
-    if domain.nan or domain.null:
-        return Reason(ReasonCode.NAN_KEYS if domain.nan else ReasonCode.NULL_KEYS, name)
-    return None
+    return Reason(ReasonCode.NAN_KEYS, name) if domain.nan else None
 
 
-def _push(name: str, keys: RangeSet, levels: Sequence[Containers], left: list[IntArray], most: int) -> Push:
+def _push(name: str, keys: Domain, levels: Sequence[Containers], left: list[IntArray], most: int) -> Push:
     """The compacted ranges, with the bytes they skip taken off `left`."""
     found = [
         Evidence(level.columns[name], left[at], None if level.parents is None else level.rows)
         for at, level in enumerate(levels)
         if name in level.columns
     ]
-    ranges = compact(keys, found, most)
+    ranges = compact(keys.ranges, found, most)
     skipped, size = 0, 0
     for at, level in enumerate(levels):
-        out = skips(level, name, Domain(ranges)) & (left[at] > 0)
+        out = skips(level, name, Domain(ranges, keys.null)) & (left[at] > 0)
         skipped, size = skipped + int(out.sum()), size + int(left[at][out].sum())
         left[at] = np.where(out, 0, left[at])
-    return Push(name, ranges, skipped, size)
+    return Push(name, ranges, skipped, size, keys.null)
 
 
 def file_only(row_groups: Containers | None, abilities: ScanAbilities) -> frozenset[str]:

@@ -15,6 +15,7 @@ from pruning.filter_plan import FeedId, FilterPlan
 from pruning.join_graph import JoinGraph, Source
 from pruning.query_plan import PlanNames, relations_of
 from pruning.reasons import Reason
+from pruning.top_k import TopFilter
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,21 @@ class UnusedLine:
 
 
 @dataclass(frozen=True, slots=True)
+class TopLine:
+    """A limit that takes the first rows of an order, and one scan below it.
+
+    `how` these filter the scan's column, None where there is a `reason` why they do not. Scan and column are empty
+    where the way from the order down to scans ends for that reason.
+    """
+
+    top: str
+    scan: str
+    column: str
+    how: str | None
+    reason: Reason | None
+
+
+@dataclass(frozen=True, slots=True)
 class QueryExplanation:
     """Nothing of it was measured.
 
@@ -82,6 +98,7 @@ class QueryExplanation:
     - `scans`: bytes that each scan reads without filters, by its name; a table that is read several times is numbered
     - `edges`: every equality of a join by which one side could filter the other; `unused` says of those that reach a
       scan why they are no filter
+    - `tops`: the same of limits that take the first rows of an order
     - `reasons`: everything that was left out, weakened or refused
     """
 
@@ -93,6 +110,7 @@ class QueryExplanation:
     unused: tuple[UnusedLine, ...]
     tables: tuple[TableExplanation, ...]
     reasons: tuple[Reason, ...]
+    tops: tuple[TopLine, ...] = ()
 
     @staticmethod
     def nothing(reason: Reason, *, ran_builds: bool) -> QueryExplanation:
@@ -128,6 +146,7 @@ class QueryExplanation:
             ),
             tuple(replace(table, table=names.scans[at]) for at, table in tables.items()),
             reasons,
+            tuple(_top_line(each, names) for each in plan.tops),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -141,6 +160,9 @@ class QueryExplanation:
             "unused": [{**asdict(each), "reason": each.reason.to_dict()} for each in self.unused],
             "tables": [each.to_dict() for each in self.tables],
             "reasons": [each.to_dict() for each in self.reasons],
+            "tops": [
+                {**asdict(each), "reason": None if each.reason is None else each.reason.to_dict()} for each in self.tops
+            ],
         }
 
     def to_svg(self) -> str:
@@ -164,6 +186,14 @@ def _keys(source: Source, names: PlanNames) -> str:
     if column is None or scan is None:
         return source.worded(names.expression(source.key))
     return source.worded(f"{names.scans[scan.at]}.{scan.names[scan.output.index(column)]}")
+
+
+def _top_line(top: TopFilter, names: PlanNames) -> TopLine:
+    target, worded = top.target, top.top.worded(names)
+    scan, column = ("", "") if target is None else (names.scans[target.relation.at], target.name)
+    if isinstance(top.found, Reason):
+        return TopLine(worded, scan, column, None, top.found)
+    return TopLine(worded, scan, column, top.found, None)
 
 
 def _edges(graph: JoinGraph, names: PlanNames) -> tuple[EdgeLine, ...]:

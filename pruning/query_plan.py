@@ -83,8 +83,32 @@ class Relation(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class SortKey:
+    """One expression by which rows are ordered."""
+
+    key: Expression
+    is_descending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Passing(Node):
     """Gives the rows of its one child, all of them, in another order or place: sort, repartition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sorted(Passing):
+    """The rows of its child in an order: that of all of them together, or of each partition for itself."""
+
+    order: tuple[SortKey, ...] = ()
+    is_global: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Limited(Node):
+    """Some of its child's rows: the first `count`, or all but these of an `Offset`; None where it is no literal."""
+
+    count: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +137,14 @@ class Grouped(Node):
 
     groups: Mapping[int, Expression] | None = None
     order_free: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked(Grouped):
+    """The rows of its child whose rank in an order, which is the least one for rows that tie, is at most `count`."""
+
+    order: tuple[SortKey, ...] = ()
+    count: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,6 @@ class ReasonCode(Enum):
     CHAR_PADDED = "char(n) values are padded on reading, so stored bounds and keys differ"
     INEXACT_CAST = "the keys cannot be brought to the column's type without losing or inventing matches"
     NAN_KEYS = "a key is NaN, which min and max do not cover"
-    NULL_KEYS = "a key is NULL, which min and max do not cover"
     UNCLUSTERED = "no container lies wholly between keys"
     NO_ROW_GROUPS_READ = "footers were not read"
     KEYS_OVER_LIMIT = "more keys than the limits allow: only coarse ranges of them and a bloom filter are used"
@@ -52,6 +51,7 @@ class ReasonCode(Enum):
     BUILD_TOO_LARGE = "the build side reads too much to be run beforehand"
     READ_BY_BUILD = "a build has read its rows, which are joined as they are"
     SPARES_LITTLE = "keys could spare the query too little of the scan to be worth a build"
+    TOO_FEW_FIRST_ROWS = "what was looked at has not surely as many of the first rows as the limit asks for"
     PROBE_TOO_SMALL = "the scan reads too little to be worth a filter"
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pruning.blocks import Block, as_html, as_rich, as_text, size
+from pruning.key_filter import FIRST_ROWS
 from pruning.reasons import ReasonCode
 
 if TYPE_CHECKING:
@@ -109,6 +110,8 @@ def _keys(each: FilterExplanation) -> str:
         return "not collected: switched off"
     if each.keys is None and each.rows == 0:
         return f"not collected ({each.kind}) from {each.source}"
+    if each.kind == FIRST_ROWS:
+        return each.source
     count = "too many to count" if each.keys is None else f"{each.keys:,}"
     return f"{count} ({each.kind}) from {each.source}"
 

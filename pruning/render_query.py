@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pruning.blocks import Block, Branch, as_html, as_rich, as_text, size
 from pruning.filter_picture import filter_picture
+from pruning.key_filter import FIRST_ROWS
 from pruning.reasons import ReasonCode
 from pruning.render import table_blocks
 
 if TYPE_CHECKING:
     from pruning.explanation import FilterExplanation, TableExplanation
     from pruning.filter_kinds import KindLine
-    from pruning.query_explanation import BuildLine, FeedLine, QueryExplanation, UnusedLine
+    from pruning.query_explanation import BuildLine, FeedLine, QueryExplanation, TopLine, UnusedLine
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -39,10 +40,16 @@ def query_html(query: QueryExplanation) -> str:
 
 
 def _blocks(query: QueryExplanation) -> list[Block]:
-    shown = {each.reason for each in query.unused}
+    shown = {*(each.reason for each in query.unused), *(each.reason for each in query.tops)}
     notes = tuple(str(each) for each in query.reasons if each not in shown)
     return [
-        Block("Scans, and the keys that filter them", (), (), notes, (*_scan_branches(query), *_stop_branches(query))),
+        Block(
+            "Scans, and the keys that filter them",
+            (),
+            (),
+            notes,
+            (*_scan_branches(query), *_stop_branches(query), *_top_stop_branches(query)),
+        ),
         _builds_block(query),
         *_kinds_blocks(query),
         *table_blocks(query.tables),
@@ -76,6 +83,8 @@ def _kinds_blocks(query: QueryExplanation) -> Iterator[Block]:
 
 
 def _keys(each: FilterExplanation) -> str:
+    if each.kind == FIRST_ROWS:
+        return each.source
     return "too many keys to count" if each.keys is None else f"{each.keys:,} key{'' if each.keys == 1 else 's'}"
 
 
@@ -95,11 +104,12 @@ def _scan_branches(query: QueryExplanation) -> Iterator[Branch]:
     tables = {each.table: each for each in query.tables}
     feeds = {name: [each for each in query.feeds if each.scan == name] for name in query.scans}
     unused = {name: [each for each in query.unused if each.scan == name] for name in query.scans}
-    for name in sorted(query.scans, key=lambda each: not feeds[each]):
+    tops = {name: [each for each in query.tops if each.scan == name] for name in query.scans}
+    for name in sorted(query.scans, key=lambda each: not (feeds[each] or any(top.how for top in tops[each]))):
         # Keys that a part of their build gives are used, whatever refused the rest of it.
         used = {(each.column, each.keys) for each in feeds[name]}
         left = [each for each in unused[name] if (each.column, each.keys) not in used]
-        below = (*_feed_branches(feeds[name]), *_unused_branches(left))
+        below = (*_feed_branches(feeds[name]), *_top_branches(tops[name], left), *_unused_branches(left))
         yield Branch(_scan_line(name, query.scans[name], tables.get(name)), below)
 
 
@@ -114,6 +124,21 @@ def _feed_branches(feeds: Sequence[FeedLine]) -> Iterator[Branch]:
     """A line for each column."""
     by_column = _grouped((each.column, f"{each.keys} (build {each.build})") for each in feeds)
     yield from (Branch(f"{column} by {', '.join(keys)}") for column, keys in by_column.items())
+
+
+def _top_branches(tops: Sequence[TopLine], unused: Sequence[UnusedLine]) -> Iterator[Branch]:
+    """A line for each limit, but for what refuses the scan as a whole and is said beside other keys."""
+    said = {each.reason for each in unused}
+    for each in tops:
+        if each.reason is None:
+            yield Branch(f"{each.column} by {each.top}, {each.how}")
+        elif each.reason.code in _OF_SCANS and said.isdisjoint([each.reason]):
+            yield Branch(
+                f"no filter: {each.reason.code.value}" + (f" ({each.reason.detail})" * bool(each.reason.detail))
+            )
+        elif each.reason.code not in _OF_SCANS:
+            detail = f" ({each.reason.detail})" * bool(each.reason.detail)
+            yield Branch(f"no filter: {each.reason.code.value}{detail}: {each.column} by {each.top}")
 
 
 def _unused_branches(unused: Sequence[UnusedLine]) -> Iterator[Branch]:
@@ -134,6 +159,13 @@ def _grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
         if value not in values:
             values.append(value)
     return groups
+
+
+def _top_stop_branches(query: QueryExplanation) -> Iterator[Branch]:
+    """Where the way from an order down to scans ended."""
+    stops = tuple(Branch(f"{each.top}: {each.reason}") for each in query.tops if not each.scan)
+    if stops:
+        yield Branch("limits whose order leads to no scan, or not to every one", stops)
 
 
 def _stop_branches(query: QueryExplanation) -> Iterator[Branch]:

@@ -101,7 +101,7 @@ def plan_scan(
     pushes, refusals = plan_pushes(levels, domains, abilities, options.max_ranges)
     named = {name for name, each in domains.items() if abilities.names_files and skips(files, name, each).any()}
     reasons = tuple(each for each in refusals if each.code is not ReasonCode.UNCLUSTERED or each.subject not in named)
-    pushed = {push.column: Domain(push.ranges) for push in pushes}
+    pushed = {push.column: push.domain for push in pushes}
     nothing_matches = no_row_matches(filters, domains)
     kept_files = prune(files, domains if abilities.names_files else pushed)
     kept_groups = prune(readable, pushed) if readable is not None else None

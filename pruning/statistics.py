@@ -170,7 +170,8 @@ class Containers:
 
     `rows` may be `UNKNOWN`; `sizes` are bytes. `columns` maps a column's name to its statistics; a column that
     is absent is unknown everywhere. Row groups name the file they lie in by `parents`, an index into the files.
-    `is_listed` is False where one container stands for any number of them.
+    `is_listed` is False where one container stands for any number of them. Of `rows` at most `deleted` are marked as
+    gone, none where it is None.
     """
 
     kind: ContainerKind
@@ -180,6 +181,7 @@ class Containers:
     columns: Mapping[str, ColumnStatistics] = field(default_factory=dict)
     parents: IntArray | None = None
     is_listed: bool = True
+    deleted: IntArray | None = None
 
     def __post_init__(self) -> None:
         lengths = {name: len(column) for name, column in self.columns.items()}
@@ -200,6 +202,7 @@ class Containers:
             sizes=self.sizes[indices],
             columns={name: column.take(indices) for name, column in self.columns.items()},
             parents=None if self.parents is None else self.parents[indices],
+            deleted=None if self.deleted is None else self.deleted[indices],
         )
 
     def seen_by_reader(self, file_only: Collection[str] = ()) -> Containers:

@@ -1,0 +1,229 @@
+"""The first rows of orders in one query: found by metadata, else by running them over the best part of their scans."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
+
+from connectors.build_errors import one_line
+from connectors.first_rows import FirstRows, collected
+from connectors.java_names import java_names
+from connectors.key_sources import Collected
+from connectors.plan_metadata import PlanMetadata
+from connectors.query_builds import Asked
+from connectors.spark_files import frame_of
+from pruning.coerce import coerce
+from pruning.domain import Domain
+from pruning.gates import Gates
+from pruning.key_summary import KeySummary
+from pruning.lineage import Target
+from pruning.query_plan import Node, PlanNames
+from pruning.reasons import Reason, ReasonCode
+from pruning.scan_cost import PREDICATE
+from pruning.top_k import TopFilter, TopK, top_ks
+
+if TYPE_CHECKING:
+    from connectors.query_run import QueryRun
+
+logger = logging.getLogger("scanprune")
+
+BY_STATISTICS, BY_RUN = "by the statistics of its files", "by a run of the first rows"
+# A first try reads this part of what may be read: mostly the first rows lie close together.
+_FIRST_TRY = 8
+# What concerns a filter that was made, and is none.
+_NO_FILTER = frozenset(
+    {ReasonCode.UNCLUSTERED, ReasonCode.NAN_KEYS, ReasonCode.NO_STATISTICS, ReasonCode.NO_READER_FILTER}
+)
+
+
+@dataclass(slots=True)
+class TopRuns:
+    """What is known so far: `filters` by `Relation.at`; those that `wait` are to be run."""
+
+    all: tuple[TopK, ...]
+    names: PlanNames
+    filters: dict[int, list[Collected]] = field(default_factory=dict)
+    _waiting: list[TopK] = field(default_factory=list)
+    _found: dict[tuple[int, int, int], str | Reason] = field(default_factory=dict)
+
+    @staticmethod
+    def of(root: Node, *, is_on: bool) -> TopRuns:
+        """All of a plan, none where they are switched off."""
+        return TopRuns(tuple(top_ks(root)) if is_on else (), PlanNames(root))
+
+    def wanted(self, top: TopK, gates: Gates) -> tuple[Target, ...]:
+        """The scans that are worth a filter."""
+        return tuple(each for each in top.targets if gates.why_no_filter(each) is None)
+
+    def by_metadata(self, query: QueryRun) -> None:
+        """Filters scans by first rows that metadata alone is sure of; the others wait."""
+        for top in self.all:
+            targets = self.wanted(top, query.gates())
+            if targets and not self._is_filtered(top, targets, self._sure(query, top), BY_STATISTICS, query):
+                self._waiting.append(top)
+
+    def by_next_run(self, query: QueryRun) -> bool:
+        """Runs the first rows that wait, until some scan is filtered by them; whether one is."""
+        while self._waiting:
+            top = self._waiting.pop(0)
+            targets = self.wanted(top, query.gates())
+            if targets and self._is_filtered(top, targets, self._run(query, top, targets), BY_RUN, query):
+                return True
+        return False
+
+    def found(self, gates: Gates, *tops: TopK) -> Iterator[TopFilter]:
+        """What became of each scan below the limits that take first rows, all unless some are named."""
+        for top in tops or self.all:
+            for each in top.targets:
+                refused = gates.why_no_filter(each) or Reason(ReasonCode.TOO_FEW_FIRST_ROWS, each.name)
+                yield TopFilter(top, each, self._found.get(_id(top, each), refused))
+            yield from (TopFilter(top, None, each) for each in top.stops)
+
+    def _is_filtered(
+        self, top: TopK, targets: Sequence[Target], keys: Domain | Reason, how: str, query: QueryRun
+    ) -> bool:
+        """Filters scans by keys; whether one has become smaller."""
+        done = False
+        for each in targets:
+            found = keys if isinstance(keys, Reason) else self._why_not_filtered(top, each, keys, query)
+            self._found[_id(top, each)] = how if found is None else found
+            done |= found is None
+        return done
+
+    def _why_not_filtered(self, top: TopK, target: Target, keys: Domain, query: QueryRun) -> Reason | None:
+        made = FirstRows(query.metadata).filter_of(top, target, keys, self.names)
+        if isinstance(made, Reason):
+            return made
+        own = self.filters.setdefault(target.relation.at, [])
+        own.append(made)
+        scan = query.prune(target.relation, replace(query.options, scan=PREDICATE))
+        if scan is None:
+            own.remove(made)
+            return Reason(ReasonCode.UNCLUSTERED, target.name)
+        refused = (each for each in scan.decided.plan.reasons if each.subject == made.filter.columns[0])
+        return next((each for each in refused if each.code in _NO_FILTER), None)
+
+    @staticmethod
+    def _sure(query: QueryRun, top: TopK) -> Domain | Reason:
+        subject = str(top.first.key)
+        try:
+            return FirstRows(query.metadata).sure(top) or Reason(ReasonCode.TOO_FEW_FIRST_ROWS, subject, "metadata")
+        except Exception as error:
+            logger.debug("Looking up the first rows by %s failed", subject, exc_info=True)
+            return Reason(ReasonCode.STATISTICS_FAILED, subject, one_line(error))
+
+    def _run(self, query: QueryRun, top: TopK, targets: Sequence[Target]) -> Domain | Reason:
+        """The keys of first rows, from a run over a small part of the scans, then over as much as may be read."""
+        most = query.gates().most_of_first_rows(top.node, targets)
+        if isinstance(most, Reason):
+            return most
+        sizes = query.known().scanned
+        largest = max(targets, key=lambda each: sizes[each.relation.at])
+        share = most / max(sizes[largest.relation.at], 1)
+        found: Domain | Reason = Reason(ReasonCode.UNCLUSTERED, largest.name)
+        tried: Domain | None = None
+        for part in (share / _FIRST_TRY, share):
+            guess = self._guess(query, top, largest, part)
+            if isinstance(guess, Reason) or guess == tried:
+                found = guess if isinstance(guess, Reason) and tried is None else found
+                continue
+            found, tried = self._keys_within(query, top, targets, largest, guess, most), guess
+            if isinstance(found, Domain) or found.code is not ReasonCode.TOO_FEW_FIRST_ROWS:
+                break
+        return found
+
+    @staticmethod
+    def _guess(query: QueryRun, top: TopK, target: Target, share: float) -> Domain | Reason:
+        try:
+            return FirstRows(query.metadata).guess(top, target, query.kept_files(target.relation), share)
+        except Exception as error:
+            logger.debug("Looking up the first rows of %s failed", target.name, exc_info=True)
+            return Reason(ReasonCode.STATISTICS_FAILED, target.name, one_line(error))
+
+    def _keys_within(  # noqa: PLR0913, PLR0917 - a query, what is asked of it, and where it may read
+        self, query: QueryRun, top: TopK, targets: Sequence[Target], largest: Target, guess: Domain, most: int
+    ) -> Domain | Reason:
+        """The keys as good as those of the first rows, if all of these lie within `guess`; read are `most` bytes."""
+        if guess.nan:
+            return Reason(ReasonCode.NAN_KEYS, largest.name)
+        others = self._scans_within(query, top, targets, guess, most)
+        if isinstance(others, Reason):
+            return others
+        try:
+            asked = _asked(query, top, others)
+        except Exception as error:
+            logger.debug("The first rows by %s failed", largest.name, exc_info=True)
+            return Reason(ReasonCode.BUILD_FAILED, largest.name, one_line(error))
+        keys = query.builds.run([asked])[0].keys
+        if isinstance(keys, Reason):
+            return keys
+        return _as_good_as_last(top, keys, largest, guess)
+
+    def _scans_within(
+        self, query: QueryRun, top: TopK, targets: Sequence[Target], guess: Domain, most: int
+    ) -> dict[int, Any] | Reason:
+        """The plans in the places of scans for a run within `guess`."""
+        others, size, known = dict(query.others), 0, query.known().scanned
+        for each in targets:
+            column = FirstRows(query.metadata).column(each)
+            if isinstance(column, Reason) or column.type != guess.type:
+                size += known[each.relation.at]
+                continue
+            filter_ = collected(top, column, guess, self.names)
+            made = query.scan(each.relation, replace(query.options, scan=PREDICATE), filter_)
+            if isinstance(made, Reason):
+                return made
+            plan, scan = made
+            size += scan.planned_bytes
+            if plan is not None:
+                others[each.relation.at] = plan
+        if size > most:
+            return Reason(ReasonCode.BUILD_TOO_LARGE, str(top.first.key), f"{size:,} bytes, at most {most:,} here")
+        return others
+
+
+def expected(tops: TopRuns, metadata: PlanMetadata, gates: Gates) -> Iterator[TopFilter]:
+    """What would become of each scan, as far as that is known before anything is run."""
+    for top in tops.all:
+        targets = tops.wanted(top, gates)
+        if not targets:
+            yield from tops.found(gates, top)
+            continue
+        known = FirstRows(metadata).sure(top)
+        run = gates.most_of_first_rows(top.node, targets) if known is None else BY_STATISTICS
+        how = run if isinstance(run, Reason | str) else BY_RUN
+        yield from (TopFilter(top, each, gates.why_no_filter(each) or how) for each in top.targets)
+        yield from (TopFilter(top, None, each) for each in top.stops)
+
+
+def _id(top: TopK, target: Target) -> tuple[int, int, int]:
+    return top.at, target.relation.at, target.column
+
+
+def _asked(query: QueryRun, top: TopK, others: dict[int, Any]) -> Asked:
+    """The keys of the first rows."""
+    spark, key = query.spark, top.first.key
+    utils = getattr(getattr(java_names(spark).org.apache.spark.sql.classic, "ExpressionUtils$"), "MODULE$")
+    column = query.plan.node(top.node).output().apply(top.node.output.index(key.column))
+    keys = frame_of(spark, query.plan.replaced(top.node, others)).select(SparkColumn(utils.column(column)).alias("key"))
+    direction, nulls = "desc" if top.first.is_descending else "asc", "first" if top.first.nulls_first else "last"
+    ordered = getattr(F.col("key"), f"{direction}_nulls_{nulls}")()
+    plan: Any = keys.orderBy(ordered).limit(top.rows)._jdf.queryExecution().analyzed()  # noqa: SLF001 - no other door
+    return Asked(plan, plan.output().apply(0), str(key), 0, is_bounded=True)
+
+
+def _as_good_as_last(top: TopK, keys: KeySummary, target: Target, guess: Domain) -> Domain | Reason:
+    """Rows with a key within `guess` are all there; what else the run gave may be a part of more."""
+    few = Reason(ReasonCode.TOO_FEW_FIRST_ROWS, target.name, f"{keys.rows:,} of {top.rows:,}")
+    if keys.rows < top.rows or (keys.null_rows and not (top.first.nulls_first and guess.null)):
+        return few
+    found = coerce(keys.domains[0], guess.type, target.name)
+    if isinstance(found, Reason):
+        return found
+    inside = Domain(found.domain.ranges, nan=found.domain.nan)
+    return top.as_good_as(keys.domains[0]) if guess.contains_all(inside) else few
