@@ -130,6 +130,8 @@ def _sure(node: Node, column: int) -> Iterator[Target]:
             yield Target(node, column)
         case Passing():
             yield from _sure(node.children[0], column)
+        case Project() | Filter() if not node.is_deterministic:
+            return
         case Project(made=made) if made is not None:
             expression = made.get(column)
             if expression is not None and expression.column is not None:

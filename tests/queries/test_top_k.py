@@ -1,0 +1,225 @@
+"""`prune()` of ORDER BY ... LIMIT: scans give the first rows of the order, and the answer stays the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from connectors import top_runs
+from pruning import explain, prune, report
+from tests.queries.star import FILES, OPTIONS
+from tests.queries.star import files as read_files
+
+pytestmark = pytest.mark.spark
+
+ROWS_PER_FILE = 500
+# Clustered by `n` in every column: file `f`, from 0, holds n from 500 f on. `gap` is NULL once in file 2, and in all of
+# file 3; `real` is NaN in file 0 alone, and `zero` begins with both zeros.
+COLUMNS = (
+    "id AS n",
+    "cast(id div 10 AS int) AS day",
+    "CASE WHEN id div 500 = 3 OR id = 1003 THEN NULL ELSE cast(id AS int) END AS gap",
+    "CASE WHEN id = 7 THEN double('NaN') ELSE double(id) END AS real",
+    "CASE WHEN id = 0 THEN 0.0D WHEN id = 3 THEN -0.0D ELSE double(id div 2) END AS zero",
+    "concat(repeat('long', 10), lpad(id, 5, '0')) AS text",
+    "timestamp_micros(1700000000000000 + id) AS moment",
+    "cast(id / 4 AS decimal(30, 2)) AS price",
+    "cast(id % 50 AS int) AS item",
+    "id % 3 = 0 AS flag",
+)
+
+
+@pytest.fixture(scope="module", params=["delta", "parquet"])
+def facts(spark, ways, request, tmp_path_factory) -> str:
+    """A table of eight files, with the dimension `items`; the prefix of their views."""
+    folder, format_ = tmp_path_factory.mktemp(request.param), request.param
+    stored = spark.range(0, FILES * ROWS_PER_FILE, 1, FILES).selectExpr(*COLUMNS)
+    items = spark.range(0, 50, 1, 1).selectExpr("cast(id AS int) AS item", "cast(id % 7 AS int) AS kind")
+    ways.stored(f"{format_}_facts", stored, str(folder / "facts"), format_)
+    ways.stored(f"{format_}_items", items, str(folder / "items"), format_)
+    return f"{format_}_"
+
+
+@pytest.fixture
+def topped(ways, facts):
+    """The query in three ways; the pruned one's files of the facts, and what it says of its first rows."""
+
+    def run(query: str, options=OPTIONS, *, by_duck: bool = True):
+        text = query.format(facts=f"{facts}facts", items=f"{facts}items")
+        df, result = ways.agreed(text, options, by_duck=by_duck)
+        # Rows are compared without their order there.
+        assert [*map(repr, df.collect())] == [*map(repr, result.collect())]
+        found = read_files(result).get(f"{facts}facts", read_files(result).get("facts"))
+        read, planned, total = found or (None, None, None)
+        assert read is None or (read <= planned and total == FILES)
+        tops = [(each.how or each.reason.code.name) for each in explain(result).tops]
+        return planned, tops
+
+    return run
+
+
+METADATA, RUN = top_runs.BY_STATISTICS, top_runs.BY_RUN
+
+
+@pytest.mark.parametrize(
+    ("order", "kept"),
+    [
+        pytest.param("n DESC LIMIT 5", 1, id="newest"),
+        pytest.param("n LIMIT 500", 1, id="all-of-a-file"),
+        pytest.param("n LIMIT 501", 2, id="one-more"),
+        pytest.param("n LIMIT 5 OFFSET 496", 2, id="offset"),
+        pytest.param("day DESC NULLS FIRST, n LIMIT 5", 1, id="ties"),
+        pytest.param("gap DESC NULLS LAST, n LIMIT 5", 1, id="nulls-last"),
+        pytest.param("gap NULLS LAST, n LIMIT 1499", 3, id="nulls-last-do-not-count"),
+        pytest.param("gap NULLS LAST, n LIMIT 1500", 5, id="nulls-last-one-more"),
+        pytest.param("gap NULLS FIRST, n LIMIT 5", 3, id="nulls-first"),
+        pytest.param("gap DESC NULLS FIRST, n LIMIT 700", 4, id="nulls-first-and-others"),
+        pytest.param("text DESC, n LIMIT 3", None, id="cut-text"),
+        pytest.param("moment DESC, n LIMIT 3", None, id="cut-moment"),
+        pytest.param("price DESC, n LIMIT 3", 1, id="long-decimal"),
+    ],
+)
+# 1, 118
+def test_metadata_alone_is_sure_of_the_first_rows(topped, order, kept):
+    found, tops = topped(f"SELECT * FROM {{facts}} ORDER BY {order}")
+    if kept is not None:
+        assert (kept, [METADATA]) == (found, tops)
+    else:
+        # Bounds that storage has cut tell no file from another.
+        assert tops in ([METADATA], ["UNCLUSTERED"])
+
+
+@pytest.mark.parametrize(
+    ("query", "kept", "how"),
+    [
+        pytest.param("{facts} f WHERE item = 7 ORDER BY n DESC LIMIT 5", 1, RUN, id="filter"),
+        pytest.param("{facts} f WHERE n < 3700 ORDER BY n DESC LIMIT 5", 1, RUN, id="filter-of-the-key"),
+        pytest.param("{facts} f WHERE item = 7 ORDER BY n DESC LIMIT 11", 2, "TOO_FEW_FIRST_ROWS", id="not-enough"),
+        pytest.param("{facts} f ORDER BY real, n LIMIT 3", 1, RUN, id="nan-comes-last"),
+        pytest.param("{facts} f ORDER BY zero, n DESC LIMIT 3", 1, RUN, id="both-zeros"),
+        pytest.param("{facts} f ORDER BY real DESC, n LIMIT 3", None, "NAN_KEYS", id="nan-comes-first"),
+        pytest.param("{facts} f ORDER BY flag, n LIMIT 3", None, "UNCLUSTERED", id="unclustered"),
+        pytest.param("{facts} f ORDER BY n + 0, n LIMIT 3", None, "COMPUTED", id="computed"),
+        pytest.param("{facts} f ORDER BY n LIMIT 9999", None, "UNCLUSTERED", id="more-than-there-are"),
+        pytest.param(
+            "(SELECT day, count(*) c, sum(real) FROM {facts} GROUP BY day) g ORDER BY day DESC LIMIT 20", *(1, RUN)
+        ),
+        pytest.param("(SELECT max(n) m, item FROM {facts} GROUP BY item) g ORDER BY m LIMIT 5", *(None, "NOT_GROUPED")),
+        pytest.param(
+            "(SELECT *, rank() OVER (ORDER BY day DESC) r FROM {facts}) w WHERE r <= 4 ORDER BY n", *(1, METADATA)
+        ),
+        pytest.param(
+            "(SELECT *, row_number() OVER (ORDER BY n) r FROM {facts}) w WHERE r <= 4 ORDER BY n", *(1, METADATA)
+        ),
+        pytest.param("(SELECT CAST(day AS decimal(12, 1)) k, n FROM {facts}) c ORDER BY k DESC, n LIMIT 4", *(1, RUN)),
+        pytest.param(
+            "{items} WHERE item IN (SELECT item FROM {facts} ORDER BY n DESC LIMIT 4) ORDER BY item", *(1, METADATA)
+        ),
+    ],
+)
+def test_the_first_rows_are_run_where_metadata_does_not_tell(topped, query, kept, how):
+    if how == "TOO_FEW_FIRST_ROWS":
+        kept = None
+    found, tops = topped(f"SELECT * FROM {query}", replace(OPTIONS, scan="PREDICATE"))
+    assert (kept, how) == (found, next(iter(tops)))
+
+
+@pytest.mark.parametrize(
+    ("join", "kept", "how"),
+    [
+        pytest.param("{facts} f JOIN {items} i ON f.item = i.item WHERE kind = 2", 1, RUN, id="inner"),
+        pytest.param("{facts} f LEFT JOIN {items} i ON f.item = i.item AND kind = 2", 1, METADATA, id="left"),
+        pytest.param("{facts} f LEFT ANTI JOIN {items} i ON f.item = i.item AND kind < 6", 1, RUN, id="anti"),
+        pytest.param("{facts} f FULL JOIN {items} i ON f.item = i.item", None, "OUTER_SIDE", id="full"),
+        pytest.param(
+            "(SELECT * FROM {facts} TABLESAMPLE (50 PERCENT) REPEATABLE (3)) f", *(None, "SAMPLED"), id="sample"
+        ),
+        pytest.param("(SELECT * FROM {facts} WHERE rand(3) < 2) f", None, "NONDETERMINISTIC", id="random"),
+        pytest.param(
+            "{facts} f JOIN (SELECT item FROM {items} ORDER BY kind, item LIMIT 40) i ON f.item = i.item",
+            *(None, "UNREPEATABLE_KEYS"),
+            id="unrepeatable",
+        ),
+    ],
+)
+# 46: a run of what may give other rows tells nothing of the next one.
+def test_joins_between_an_order_and_its_scan(topped, join, kept, how):
+    found, tops = topped(f"SELECT f.* FROM {join} ORDER BY f.n DESC LIMIT 5", by_duck=False)
+    assert (kept, how) == (found if how in (METADATA, RUN) else None, tops[0])
+
+
+def test_deleted_rows_are_none_of_the_first(spark, ways, tmp_path):
+    """118: what a vector marks is counted in the file."""
+    folder = str(tmp_path / "t")
+    properties = {"delta.enableDeletionVectors": "true"}
+    spark.range(0, 4000, 1, 8).write.format("delta").options(**properties).save(folder)
+    spark.sql(f"DELETE FROM delta.`{folder}` WHERE id BETWEEN 3510 AND 3998")
+    ways.view("thinned", spark.read.format("delta").load(folder))
+    for rows, kept in ((11, 1), (12, 2)):
+        _, result = ways.agreed(f"SELECT * FROM thinned ORDER BY id DESC LIMIT {rows}", OPTIONS)
+        assert [(kept, 8)] == [(each.files_kept, each.files_total) for each in explain(result).tables]
+
+
+def test_it_is_said_which_rows_come_first(spark, facts):
+    text = "SELECT * FROM {}facts WHERE item = 7 ORDER BY n DESC, day LIMIT 5"
+    result = prune(spark.sql(text.format(facts)), options=OPTIONS)
+    result.collect()
+    name = "top 5 by facts.n descending"
+    assert f"n by {name}, by a run of the first rows" in str(explain(result))
+    assert name in str(report(result))
+    (line,) = explain(result).to_dict()["tops"]
+    assert (name, "facts", "n", None) == (line["top"], line["scan"], line["column"], line["reason"])
+    (filter_,) = explain(result).tables[0].filters
+    assert (name, "first rows") == (filter_.source, filter_.kind)
+
+
+def test_a_dry_run_says_it_too_and_runs_nothing(spark, facts, monkeypatch):
+    monkeypatch.setattr(top_runs, "_asked", lambda *_: pytest.fail("a run was made"))
+    orders = {"n DESC": METADATA, "real": RUN, "n + 0": None}
+    for order, how in orders.items():
+        df = spark.sql(f"SELECT * FROM {facts}facts ORDER BY {order} LIMIT 5")
+        (line,) = explain(df, options=OPTIONS).tops
+        assert (how, how is None) == (line.how, "COMPUTED" in str(line))
+        assert "top 5 by" in str(explain(df, options=OPTIONS))
+
+
+def test_switched_off_or_small_it_is_left_alone(spark, facts):
+    df = spark.sql(f"SELECT * FROM {facts}facts ORDER BY n LIMIT 5")
+    assert df is prune(df, options=replace(OPTIONS, top_k=False))
+    assert () == explain(df, options=replace(OPTIONS, top_k=False)).tops
+    assert df is prune(df)
+    assert ["PROBE_TOO_SMALL"] == [each.reason.code.name for each in explain(df).tops]
+
+
+def test_a_run_that_fails_or_takes_too_long_is_no_filter(spark, facts, monkeypatch, caplog):
+    df = spark.sql(f"SELECT * FROM {facts}facts WHERE item = 3 ORDER BY n LIMIT 5")
+
+    def fails(*_) -> None:
+        msg = "secret"
+        raise ValueError(msg)
+
+    monkeypatch.setattr(top_runs, "_asked", fails)
+    assert df is (result := prune(df, options=OPTIONS))
+    assert ["BUILD_FAILED"] == [each.reason.code.name for each in explain(result).tops]
+    assert "(ValueError)" in caplog.text
+    assert "secret" not in caplog.text
+
+
+def test_files_that_may_be_gone_have_no_sure_rows(spark, facts, conf):
+    conf("spark.sql.files.ignoreMissingFiles", "true")
+    result = prune(spark.sql(f"SELECT * FROM {facts}facts ORDER BY n LIMIT 5"), options=OPTIONS)
+    assert METADATA not in [each.how for each in explain(result).tops]
+
+
+def test_a_limit_without_an_order_stops_as_early_as_before(spark, facts):
+    """Spark takes one part after the other, and Delta lists no more files than have so many rows."""
+    df = spark.sql(f"SELECT * FROM {facts}facts LIMIT 5")
+    assert df is prune(df, options=OPTIONS)
+    text = (
+        f"SELECT f.n FROM {facts}facts f JOIN {facts}items i ON f.item = i.item WHERE kind = 2 AND f.n < 4000 LIMIT 5"
+    )
+    joined = spark.sql(text)
+    result = prune(joined, options=OPTIONS)
+    for each in (joined, result):
+        assert "CollectLimit" in each._jdf.queryExecution().executedPlan().toString()
