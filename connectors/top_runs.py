@@ -35,6 +35,7 @@ logger = logging.getLogger("scanprune")
 BY_STATISTICS, BY_RUN = "by the statistics of its files", "by a run of the first rows"
 # A first try reads this part of what may be read: mostly the first rows lie close together.
 _FIRST_TRY = 8
+_TROUBLE = frozenset({ReasonCode.BUILD_FAILED, ReasonCode.BUILD_TIMED_OUT, ReasonCode.STATISTICS_FAILED})
 # What concerns a filter that was made, and is none.
 _NO_FILTER = frozenset(
     {ReasonCode.UNCLUSTERED, ReasonCode.NAN_KEYS, ReasonCode.NO_STATISTICS, ReasonCode.NO_READER_FILTER}
@@ -88,6 +89,8 @@ class TopRuns:
         self, top: TopK, targets: Sequence[Target], keys: Domain | Reason, how: str, query: QueryRun
     ) -> bool:
         """Filters scans by keys; whether one has become smaller."""
+        if isinstance(keys, Reason) and keys.code in _TROUBLE:
+            query.reasons[keys] = None
         done = False
         for each in targets:
             found = keys if isinstance(keys, Reason) else self._why_not_filtered(top, each, keys, query)
@@ -104,7 +107,8 @@ class TopRuns:
         scan = query.prune(target.relation, replace(query.options, scan=PREDICATE))
         if scan is None:
             own.remove(made)
-            return Reason(ReasonCode.UNCLUSTERED, target.name)
+            said = (each for each in reversed(query.reasons) if each.subject in made.filter.columns)
+            return next(said, Reason(ReasonCode.UNCLUSTERED, target.name))
         refused = (each for each in scan.decided.plan.reasons if each.subject == made.filter.columns[0])
         return next((each for each in refused if each.code in _NO_FILTER), None)
 
