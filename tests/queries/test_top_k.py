@@ -48,7 +48,7 @@ def topped(ways, facts):
 
     def run(query: str, options=OPTIONS, *, by_duck: bool = True):
         text = query.format(facts=f"{facts}facts", items=f"{facts}items")
-        df, result = ways.agreed(text, options, by_duck=by_duck)
+        df, result = ways.agreed(text, options, by_duck=by_duck and "zero" not in query)
         # Rows are compared without their order there.
         assert [*map(repr, df.collect())] == [*map(repr, result.collect())]
         found = read_files(result).get(f"{facts}facts", read_files(result).get("facts"))
