@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -78,14 +78,27 @@ class ScanCounter:
         read = TaskRead(context.taskAttemptId(), counts, shares)
         self._by_task.add({execution: {(context.stageId(), context.partitionId()): read}})
 
-    def by_execution(self) -> Mapping[int, Counts]:
+    def by_execution(self, work_of: Callable[[int], Hashable]) -> Mapping[int, Counts]:
         """On the driver: the sums of what each execution has read, of those that have read every share to its end.
 
-        Others stopped early, as a limit does, and what their last tasks have read is not told.
+        Others stopped early, as a limit does, and what their last tasks have read is not told. `work_of` gives the same
+        for stages that run the same work: what an executor takes with it is read again, and counts once.
         """
         found: dict[int, Counts] = {}
         for execution, tasks in list(self._by_task.value.items()):
-            reads = list(tasks.values())
+            reads = _without_repeats(tasks, work_of)
             if len(frozenset[int]().union(*(each.shares for each in reads))) == self.shares:
                 found[execution] = sum((each.counts for each in reads), Counts())
         return found
+
+
+def _without_repeats(
+    tasks: Mapping[tuple[int, int], TaskRead], work_of: Callable[[int], Hashable]
+) -> Collection[TaskRead]:
+    """Of each partition of the same work the latest attempt."""
+    stages = {stage for stage, _ in tasks}
+    if len(stages) == 1:
+        return tasks.values()
+    work = {stage: work_of(stage) for stage in stages}
+    ordered = sorted(tasks.items(), key=lambda item: item[1].attempt)
+    return {(work[stage], partition): read for (stage, partition), read in ordered}.values()

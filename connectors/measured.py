@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -11,7 +12,7 @@ from pyspark.sql import SparkSession
 from connectors.arrow_counts import ScanCounter
 from connectors.scan_bytes import FileScan, bytes_scanned
 from connectors.scan_identity import ScanIdentity
-from connectors.status_store import finished_executions, sql_store
+from connectors.status_store import finished_executions, sql_store, stage_work
 from pruning.prune_report import Measured
 
 _FILE_SCANS = ("FileScan", "BatchScan")
@@ -38,7 +39,7 @@ def latest(spark: SparkSession, identity: ScanIdentity) -> tuple[Measured | None
 
 def latest_by_arrow(spark: SparkSession, counter: ScanCounter, after: int) -> tuple[Measured | None, int]:
     """The same of a scan whose tasks count for themselves, from actions that read it to its end."""
-    counts = counter.by_execution()
+    counts = counter.by_execution(partial(stage_work, spark))
     found = [each for each in finished_executions(spark, after) if int(each.executionId()) in counts]
     if not found:
         return None, 0

@@ -65,6 +65,15 @@ def stage_attempt(spark: SparkSession, stage: int) -> Any:
         return None
 
 
+def stage_work(spark: SparkSession, stage: int) -> str:
+    """What a stage runs: the same where Spark runs it again under another number, since its outputs were lost.
+
+    Of a stage that Spark forgot it is another one's in no case.
+    """
+    attempt = stage_attempt(spark, stage)
+    return f"stage {stage}" if attempt is None else str(attempt.rddIds().mkString(","))
+
+
 def stage_input(spark: SparkSession, stage: int) -> tuple[int, int] | None:
     """Input bytes and records of the tasks of a stage; None as `stage_attempt()` says."""
     attempt = stage_attempt(spark, stage)
