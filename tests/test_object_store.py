@@ -17,7 +17,7 @@ from pyarrow import fs
 
 from benchmarks import process_tree
 from benchmarks.object_store import gateway
-from benchmarks.object_store.proxy import Proxy
+from benchmarks.object_store.proxy import _REFUSAL, _REFUSAL_HEAD, Proxy
 from benchmarks.object_store.shape import SHAPED, UNSHAPED, Shape, TokenBucket
 from benchmarks.object_store.store import object_store
 from pruning.errors import EnvironmentProblem
@@ -74,7 +74,8 @@ def conversation(tmp_path, exchanges, **proxy):
 
     The server ends its connection where a request says so.
     """
-    replies, seen, connections = iter([each for _, each in exchanges]), [], []
+    refused = (_REFUSAL_HEAD, _REFUSAL_HEAD + _REFUSAL)
+    replies, seen, connections = iter([each for _, each in exchanges if each not in refused]), [], []
 
     async def serve(reader, writer):
         connections.append(writer)
@@ -190,6 +191,19 @@ def test_each_request_waits_for_the_latency_and_bytes_wait_for_the_cap(tmp_path)
     conversation(tmp_path, exchanges, shape=shape, now=lambda: clock[0], sleep=sleep)
     # Of the first 500 bytes a burst of 10 passes at once.
     assert [0.5, 0.49, 0.5, 0.5, 0.39] == pytest.approx(pauses)
+
+
+def test_refused_requests_are_answered_like_those_of_a_busy_store_and_reach_no_server(tmp_path):
+    """Uploads are not: who sends one has begun to when the answer comes."""
+    refusal = _REFUSAL_HEAD + _REFUSAL
+    exchanges = [(asked(), refusal), (asked("HEAD"), _REFUSAL_HEAD), (asked(), reply(b"x"))]
+    upload = asked("PUT", "Content-Length: 3") + b"abc", reply(b"put")
+    found, got, seen, _ = conversation(tmp_path, [exchanges[0], upload, *exchanges[1:]], refusals=2)
+    assert [refusal, reply(b"put"), _REFUSAL_HEAD, reply(b"x")] == got
+    assert upload[0] + asked() == b"".join(seen)
+    assert (1, 4, 0) == (found.served, found.requests, found.refusals)
+    assert b" 503 " in _REFUSAL_HEAD
+    assert f"Content-Length: {len(_REFUSAL)}\r\n".encode() in _REFUSAL_HEAD
 
 
 # The server.

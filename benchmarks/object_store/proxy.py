@@ -14,6 +14,14 @@ _PIECE = 64 << 10
 _END_OF_HEAD = b"\r\n\r\n"
 _CHUNKED = "chunked"
 _WITHOUT_BODY = frozenset({"204", "304"})
+# What a store says that has too much to do; a request without a body may be answered so before anybody else sees it.
+_REFUSED_METHODS = frozenset({"GET", "HEAD"})
+_REFUSAL = (
+    b'<?xml version="1.0" encoding="UTF-8"?><Error><Code>SlowDown</Code><Message>Reduce your rate.</Message></Error>'
+)
+_REFUSAL_HEAD = (
+    f"HTTP/1.1 503 Slow Down\r\nContent-Type: application/xml\r\nContent-Length: {len(_REFUSAL)}\r\n\r\n".encode()
+)
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
@@ -58,6 +66,8 @@ class Proxy:
     shape: Shape = UNSHAPED
     served: int = 0
     requests: int = 0
+    refusals: int = 0
+    """So many of the next requests to read are answered by 503; they count as requests."""
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     _bucket: TokenBucket = field(default_factory=lambda: TokenBucket.of(UNSHAPED))
@@ -73,6 +83,9 @@ class Proxy:
         server: Streams | None = None
         try:
             while request := await _head(reader):
+                if self.refusals and request.first[0] in _REFUSED_METHODS:
+                    await self._refuse(request, writer)
+                    continue
                 if server is None or server[0].at_eof():
                     _close(server)
                     server = await asyncio.open_unix_connection(self.listens, limit=4 * _PIECE)
@@ -87,6 +100,12 @@ class Proxy:
         finally:
             _close(server)
             writer.close()
+
+    async def _refuse(self, request: Head, client: asyncio.StreamWriter) -> None:
+        self.refusals, self.requests = self.refusals - 1, self.requests + 1
+        await self.sleep(self.shape.latency)
+        client.write(_REFUSAL_HEAD if request.first[0] == "HEAD" else _REFUSAL_HEAD + _REFUSAL)
+        await client.drain()
 
     async def _exchange(self, request: Head, client: Streams, server: Streams) -> bool:
         """One request and its response; True if another one may follow."""

@@ -72,8 +72,8 @@ async def _serve(proxy: Proxy) -> None:
 
 
 def _answer(proxy: Proxy, asked: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The counts, as they were before a reset."""
-    found = {"bytes": proxy.served, "requests": proxy.requests}
+    """The counts, as they were before a reset, and how many requests were still to be refused."""
+    found = {"bytes": proxy.served, "requests": proxy.requests, "refusals": proxy.refusals}
     match asked["ask"]:
         case "counts":
             pass
@@ -81,6 +81,8 @@ def _answer(proxy: Proxy, asked: Mapping[str, Any]) -> Mapping[str, Any]:
             proxy.served = proxy.requests = 0
         case "shape":
             proxy.reshape(Shape.of_json(asked["shape"]))
+        case "refuse":
+            proxy.refusals = int(asked["requests"])
         case other:
             raise ValueError(f"there is no question {other!r}")
     return found

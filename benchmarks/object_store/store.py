@@ -123,6 +123,10 @@ class ObjectStore:
         """Lets it seem nearer or further away from the next request on."""
         self._ask({"ask": "shape", "shape": shape.to_json()})
 
+    def refuse(self, requests: int) -> int:
+        """Lets it answer so many of the next requests to read by 503; how many were still to be refused."""
+        return int(_asked(self._process, {"ask": "refuse", "requests": requests})["refusals"])
+
     def upload(self, folder: Path, key: str) -> None:
         """Puts every file below a folder under `key` in the bucket, but for hidden ones: Hadoop's checksums."""
         files = [each for each in sorted(folder.rglob("*")) if each.is_file() and not each.name.startswith(".")]
