@@ -16,7 +16,7 @@ QUERIES ?= 50
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test test-fast test-spark lint types doctest check bench readme fuzz clean python java
+.PHONY: help setup demo test test-fast test-spark lint types doctest check bench cluster readme fuzz clean python java
 
 help: ## list the targets
 	@awk -F ': *[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -49,6 +49,9 @@ check: java lint types doctest test ## what CI runs
 
 bench: java $(INSTALLED) ## measure, and write JSON and a table
 	$(VENV_PYTHON) -m benchmarks.run $(ARGS)
+
+cluster: java $(INSTALLED) ## the oracle's core on a Spark cluster over an object store, with failures; needs Go once
+	$(VENV_PYTHON) -m tests.cluster $(ARGS)
 
 fuzz: java $(INSTALLED) ## the laws with many more examples, and random queries; other ones each time
 	$(PYTEST) -m "not spark" --hypothesis-profile=fuzz --timeout=3600 tests/pruning $(ARGS)

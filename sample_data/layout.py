@@ -106,8 +106,8 @@ def write(  # noqa: PLR0913, PLR0917
     return folders
 
 
-def write_clustered(rows: DataFrame, layout: Clustered, table_format: str, folder: Path) -> None:
-    """A fact in files of whole days, in the order of days."""
+def write_clustered(rows: DataFrame, layout: Clustered, table_format: str, folder: Path | str) -> None:
+    """A fact in files of whole days, in the order of days; `folder` is a path, or a URI that Spark writes to."""
     spark = rows.sparkSession
     days = [(day, count) for day, count in rows.groupBy(layout.date).count().orderBy(layout.date).collect()]
     total = sum(count for _, count in days)

@@ -190,10 +190,23 @@ def sort_key(value: Any) -> Any:
 
 def stored(spark: SparkSession, folder: Path, table: Table) -> DataFrame:
     """The table, written below `folder`, as Spark reads it."""
+    put(spark, folder, table)
+    return opened(spark, str(folder / table.name), table)
+
+
+def opened(spark: SparkSession, source: str, table: Table) -> DataFrame:
+    """The table as Spark reads it from where its files are."""
+    if table.writer != "parquet":
+        return spark.read.format("delta").load(source)
+    return spark.read.schema(from_arrow_schema(table.rows.schema, prefer_timestamp_ntz=True)).parquet(source)
+
+
+def put(spark: SparkSession, folder: Path, table: Table) -> None:
+    """Writes the table to a folder of its name below `folder`."""
     path = folder / table.name
     match table.writer:
         case "parquet":
-            return _parquet(spark, path, table)
+            _parquet(path, table)
         case "delta-rs":
             parts = [table.partition_by] if table.partition_by else None
             for at in range(0, max(1, len(table.rows)), table.file_rows):
@@ -201,10 +214,9 @@ def stored(spark: SparkSession, folder: Path, table: Table) -> DataFrame:
                 write_deltalake(str(path), rows, mode="append", partition_by=parts)
         case _:
             _delta(spark, path, table)
-    return spark.read.format("delta").load(str(path))
 
 
-def _parquet(spark: SparkSession, path: Path, table: Table) -> DataFrame:
+def _parquet(path: Path, table: Table) -> None:
     path.mkdir()
     for number, at in enumerate(range(0, len(table.rows), table.file_rows)):
         rows = table.rows.slice(at, table.file_rows)
@@ -216,8 +228,6 @@ def _parquet(spark: SparkSession, path: Path, table: Table) -> DataFrame:
             ds.write_dataset(rows, path, format="parquet", partitioning=partitioning, basename_template=name, **options)
         else:
             pq.write_table(rows, path / f"part{number}.parquet", row_group_size=table.group_rows)
-    schema = from_arrow_schema(table.rows.schema, prefer_timestamp_ntz=True)
-    return spark.read.schema(schema).parquet(str(path))
 
 
 def _delta(spark: SparkSession, path: Path, table: Table) -> None:

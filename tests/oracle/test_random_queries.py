@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
@@ -30,7 +30,7 @@ from tests.oracle.answers import Rows, collected
 from tests.oracle.draws import Draws
 from tests.oracle.expected_filters import check_filter, files_without_values, mentions
 from tests.oracle.lakes import conf
-from tests.oracle.random_lakes import RandomLake, random_lake, stored
+from tests.oracle.random_lakes import RandomLake, Table, random_lake, stored
 from tests.oracle.random_queries import SPARKS_BLOOM, Query, random_query
 from tests.oracle.reproductions import Failure, shown
 
@@ -87,7 +87,7 @@ def test_random_queries_by_an_arrow_scan(spark, duck, tmp_path, seed):
 
 def answer_all(spark: SparkSession, duck: duckdb.DuckDBPyConnection, folder: Path, seed: int, scan: str) -> None:
     failures = []
-    with engines(spark, duck, folder, random_lake(seed)) as both:
+    with engines(spark, duck, random_lake(seed), partial(stored, spark, folder)) as both:
         for number in numbers():
             draws = Draws(f"query {seed} {number}")
             query = random_query(both.lake, draws)
@@ -104,9 +104,11 @@ def answer_all(spark: SparkSession, duck: duckdb.DuckDBPyConnection, folder: Pat
 
 
 @contextmanager
-def engines(spark: SparkSession, duck: duckdb.DuckDBPyConnection, folder: Path, lake: RandomLake) -> Iterator[Engines]:
+def engines(
+    spark: SparkSession, duck: duckdb.DuckDBPyConnection, lake: RandomLake, read: Callable[[Table], DataFrame]
+) -> Iterator[Engines]:
     for table in lake.tables:
-        stored(spark, folder, table).createOrReplaceTempView(table.name)
+        read(table).createOrReplaceTempView(table.name)
         duck.register("arriving", without_zones(table.rows))
         duck.execute(f"CREATE TABLE {table.name} AS FROM arriving")
         duck.unregister("arriving")

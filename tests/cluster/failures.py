@@ -1,0 +1,255 @@
+"""Queries in the middle of which something fails: the rows are the same, and each row group counts once.
+
+Failure catalogue 40 (a filter that changes while a scan runs), 41 and 46 (a build that runs twice), 45 (a failed fetch
+runs some maps again), 55 (state that several readers share), 59 (a kept build whose blocks are gone and made again).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+from unittest.mock import patch
+
+import duckdb
+from pyspark.sql import DataFrame, SparkSession
+
+from benchmarks.object_store.shape import UNSHAPED, Shape
+from benchmarks.object_store.store import ObjectStore
+from connectors import few_keys, local_builds, published, query_builds
+from connectors.status_store import jvm_context
+from pruning import explain, prune, report
+from pruning.explanation import TableExplanation
+from pruning.prune_report import Measured
+from tests.cluster.faults import SLOW_SECONDS, Fault, Faults, Place, rows_then_strike
+from tests.cluster.outcomes import Found, Skipped
+from tests.cluster.sessions import wait_for_executors
+from tests.cluster.standalone import Cluster
+from tests.cluster.star import FILES_READ, GROUPS, GROUPS_READ, ROWS_READ, options
+from tests.oracle.test_tpcds import TROUBLE
+from tests.queries.arrow import refusals
+from tests.queries.star import FILES
+
+_DISTANT = Shape(latency=0.4)
+_SECONDS_TO_FAIL, _SECONDS_BETWEEN_LOOKS = 60.0, 0.02
+# Fewer than pyarrow asks again by itself, and so many that one of two tasks fails, which a sixth refusal ends.
+SOME_REFUSALS, MANY_REFUSALS = 6, 14
+
+Counts = Mapping[str, tuple[tuple[int | None, ...], tuple[int | None, ...]]]
+
+
+@dataclass(slots=True)
+class Failures:
+    """Queries, and what can happen to them."""
+
+    spark: SparkSession
+    duck: duckdb.DuckDBPyConnection
+    store: ObjectStore
+    cluster: Cluster
+    faults: Faults
+    _whole: dict[tuple[str, str], tuple[list[Any], Counts]] = field(default_factory=dict)
+
+    def nothing(self, sql: str, scan: str) -> Found:
+        """The query when nothing fails."""
+        return self._found(self.undisturbed(sql, scan)[0], 0)
+
+    def in_python(self, sql: str, scan: str, place: Place, fault: Fault) -> Found:
+        """A fault of a Python worker while the pruned query is run, or while it is built."""
+        rows, counts = self.undisturbed(sql, scan)
+        with self._failing() as failed:
+            began = time.monotonic()
+            self.faults.arm(place, fault)
+            with self._keys_by_tasks() if place is Place.KEYS else nullcontext():
+                result = self._pruned(sql, scan)
+            asked = result.mapInArrow(rows_then_strike, result.schema) if place is Place.ROWS else result
+            found = self._answer(asked)
+            seconds = time.monotonic() - began
+            assert [] == self.faults.disarm(), "the fault did not strike"
+        if scan == "PREDICATE" and place is Place.ROWS:
+            # Spark's own count of rows has what it read again, too.
+            counts = {
+                name: (planned, (read[0], _read_again(result, read[1]))) for name, (planned, read) in counts.items()
+            }
+        self._compare(result, found, rows, counts)
+        if fault is Fault.SLEEPS:
+            assert seconds < SLOW_SECONDS, f"nobody ran the slow task again: {seconds:.1f} s"
+        else:
+            assert failed(), "no task failed"
+        return self._found(found, failed())
+
+    def build_on_executors_that_end(self, sql: str, scan: str) -> Found:
+        """All executors end in the middle of a build that Java runs."""
+        rows, counts = self.undisturbed(sql, scan)
+        local_rows, ended = query_builds.local_rows, list[int]()
+
+        def run(*arguments: Any) -> Any:
+            with self._ended_once_busy(ended) if not ended else nullcontext():
+                return local_rows(*arguments)
+
+        with self._failing() as failed:
+            self.store.reshape(_DISTANT)
+            try:
+                with patch.object(query_builds, "local_rows", run):
+                    result = self._pruned(sql, scan)
+            finally:
+                self.store.reshape(UNSHAPED)
+            assert ended, "no executor was ended"
+            assert failed(), "no task failed"
+            found = self._answer(result)
+        self._compare(result, found, rows, counts)
+        return self._found(found, failed())
+
+    def broadcasts_of_executors_that_end(self, sql: str, scan: str) -> Found:
+        """Keys and rows are broadcasts; an executor ends while it uses them, then all, and the query runs once more."""
+        rows, counts = self.undisturbed(sql, scan)
+        with self._failing() as failed, patch.object(published, "_MOST_BYTES", 0):
+            result = self._pruned(sql, scan)
+            if scan == "ARROW":
+                self.faults.arm(Place.SCAN, Fault.EXECUTOR_ENDS)
+                found = self._answer(result)
+                assert [] == self.faults.disarm(), "the fault did not strike"
+                self._compare(result, found, rows, counts)
+            else:
+                self._compare(result, self._answer(result), rows, counts)
+            plan = str(result._jdf.queryExecution().executedPlan())
+            assert "BroadcastHashJoin" in plan, plan
+            self.cluster.kill_executors()
+            found = self._answer(result)
+        self._compare(result, found, rows, counts)
+        return self._found(found, failed())
+
+    def refused(self, sql: str, scan: str, requests: int, *, while_pruned: bool) -> Found:
+        """The store answers 503 for so many requests to read, from when the query is pruned, or from when it is run."""
+        rows, counts = self.undisturbed(sql, scan)
+        with self._failing() as failed:
+            try:
+                if while_pruned:
+                    self.store.refuse(requests)
+                result = self._pruned(sql, scan)
+                if not while_pruned:
+                    self.store.refuse(requests)
+                found = self._answer(result)
+            finally:
+                left = self.store.refuse(0)
+        assert not left, f"{left} requests were not refused"
+        assert (requests == MANY_REFUSALS) == bool(failed()), f"{failed()} tasks failed"
+        self._compare(result, found, rows, counts)
+        return self._found(found, failed())
+
+    def undisturbed(self, sql: str, scan: str) -> tuple[list[Any], Counts]:
+        """Rows on which Spark, Spark pruned and DuckDB agree, and what the scans read."""
+        if (sql, scan) not in self._whole:
+            wait_for_executors(self.spark)
+            rows = sorted_rows(self.spark.sql(sql).collect())
+            assert rows == sorted_rows(self.duck.execute(sql).fetchall())
+            result = self._pruned(sql, scan)
+            assert rows == self._answer(result)
+            assert _of_the_star(scan) == _without_bytes(_counts(result)), _counts(result)
+            self._whole[sql, scan] = rows, _counts(result)
+        return self._whole[sql, scan]
+
+    def _pruned(self, sql: str, scan: str) -> DataFrame:
+        result = prune(self.spark.sql(sql), options=options(scan))
+        reasons = explain(result).reasons
+        assert set() == TROUBLE & {each.code for each in reasons}, [str(each) for each in reasons]
+        assert [] == refusals(result)
+        return result
+
+    @staticmethod
+    def _answer(df: DataFrame) -> list[Any]:
+        return sorted_rows(df.collect())
+
+    @staticmethod
+    def _compare(result: DataFrame, found: list[Any], rows: list[Any], counts: Counts) -> None:
+        assert rows == found, f"{len(found)} rows instead of {len(rows)}"
+        assert counts == _counts(result), f"{_counts(result)} instead of {counts}"
+
+    @staticmethod
+    def _found(rows: list[Any], failed: int) -> Found:
+        return Found(len(rows), Skipped(1, (FILES_READ, FILES), (GROUPS_READ, GROUPS)), failed)
+
+    @contextmanager
+    def _keys_by_tasks(self) -> Iterator[None]:
+        """Builds are jobs whose Python workers collect keys, as those that read much are."""
+        with patch.object(few_keys, "_MOST_BYTES_READ", -1), patch.object(local_builds, "_MOST_BYTES_READ", -1):
+            yield
+
+    @contextmanager
+    def _failing(self) -> Iterator[Callable[[], int]]:
+        """With both executors at its beginning; says how many tasks have failed or were ended since."""
+        wait_for_executors(self.spark)
+        before = failed_tasks(self.spark)
+        yield lambda: failed_tasks(self.spark) - before
+
+    @contextmanager
+    def _ended_once_busy(self, ended: list[int]) -> Iterator[None]:
+        """Ends all executors as soon as a task runs."""
+        is_over = threading.Event()
+
+        def end() -> None:
+            tracker = self.spark.sparkContext.statusTracker()
+            until = time.monotonic() + _SECONDS_TO_FAIL
+            while not is_over.is_set() and time.monotonic() < until:
+                stages = [tracker.getStageInfo(each) for each in tracker.getActiveStageIds()]
+                if any(each is not None and each.numActiveTasks for each in stages):
+                    ended.extend(self.cluster.kill_executors())
+                    return
+                time.sleep(_SECONDS_BETWEEN_LOOKS)
+
+        thread = threading.Thread(target=end)
+        thread.start()
+        try:
+            yield
+        finally:
+            is_over.set()
+            thread.join()
+
+
+def failed_tasks(spark: SparkSession) -> int:
+    """Of all jobs of the session, attempts that failed."""
+    jobs = jvm_context(spark).statusStore().jobsList(None)
+    return sum(int(jobs.apply(at).numFailedTasks()) for at in range(jobs.size()))
+
+
+def sorted_rows(rows: Any) -> list[Any]:
+    """In an order that does not depend on where they come from."""
+    return sorted(map(tuple, rows), key=repr)
+
+
+def _counts(result: DataFrame) -> Counts:
+    """What each scan with a filter was planned to read, and has read."""
+    return {each.planned.table: (_planned(each.planned), _read(each.measured)) for each in report(result).tables}
+
+
+def _planned(table: TableExplanation) -> tuple[int | None, ...]:
+    return table.files_kept, table.files_total, table.row_groups_kept, table.row_groups_total
+
+
+def _read(measured: Measured | None) -> tuple[int | None, ...]:
+    """Files, rows, and where workers count for themselves, row groups and bytes."""
+    assert measured is not None, "nothing was measured"
+    by_arrow = measured.row_groups_read is not None
+    return (
+        measured.files_read,
+        measured.rows_scanned,
+        *((measured.row_groups_read, measured.bytes_scanned) if by_arrow else ()),
+    )
+
+
+def _read_again(result: DataFrame, rows: int | None) -> int | None:
+    """What was counted where it is some of the rows once more, else the rows."""
+    (table,) = report(result).tables
+    counted = None if table.measured is None else table.measured.rows_scanned
+    return counted if rows is not None and counted is not None and rows <= counted <= 2 * rows else rows
+
+
+def _of_the_star(scan: str) -> Counts:
+    read = (FILES_READ, ROWS_READ, *((GROUPS_READ,) if scan == "ARROW" else ()))
+    return {"sales": ((FILES_READ, FILES, GROUPS_READ, GROUPS), read)}
+
+
+def _without_bytes(counts: Counts) -> Counts:
+    return {name: (planned, read[:3]) for name, (planned, read) in counts.items()}

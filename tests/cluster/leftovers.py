@@ -1,0 +1,56 @@
+"""What must not be there when queries have ended: jobs, threads, tags, broadcasts, and files of broadcasts."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from tests.cluster.outcomes import Found
+from tests.queries.test_builds_end import broadcasts, running
+
+_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What was there before."""
+
+    spark: SparkSession
+    broadcasts: frozenset[str]
+    files: frozenset[str]
+
+    @staticmethod
+    def of(spark: SparkSession) -> Before:
+        """As it is at this moment."""
+        return Before(spark, frozenset(broadcasts(spark)), files(spark))
+
+    def check(self) -> Found:
+        """Nothing else is there, sooner or later: Spark's cleaner follows the collection of garbage."""
+        until = time.monotonic() + _SECONDS
+        while (left := self.left()) and time.monotonic() < until:
+            time.sleep(0.2)
+        assert not left, left
+        return Found()
+
+    def left(self) -> str:
+        """In words; empty for nothing."""
+        jobs, stages, threads, tags = running(self.spark)
+        blocks = broadcasts(self.spark) - self.broadcasts
+        found = {
+            "jobs": jobs,
+            "stages": stages,
+            "threads": threads,
+            "tags": tags,
+            "broadcasts": blocks,
+            "files": files(self.spark) - self.files,
+        }
+        return ", ".join(f"{name}: {sorted(each)[:5]}" for name, each in found.items() if each)
+
+
+def files(spark: SparkSession) -> frozenset[str]:
+    """What Python wrote beside this session: values of broadcasts, and rows on their way to Java."""
+    folder = Path(spark.sparkContext._temp_dir)
+    return frozenset(each.name for each in folder.iterdir() if each.is_file())

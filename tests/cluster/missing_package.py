@@ -1,0 +1,47 @@
+"""Executors without this package: queries are left to Spark's own reader, with a reason, and their rows are right."""
+
+from __future__ import annotations
+
+from unittest.mock import patch
+
+import duckdb
+from pyspark.sql import SparkSession
+
+from connectors import few_keys, local_builds
+from pruning import explain, prune, report
+from pruning.explanation import TableExplanation
+from pruning.reasons import ReasonCode
+from tests.cluster.failures import sorted_rows
+from tests.cluster.outcomes import Found, Skipped
+from tests.cluster.star import FILES_READ, JOIN, ROWS, options
+from tests.queries.arrow import refusals
+from tests.queries.star import FILES
+
+
+def check_scan(spark: SparkSession, duck: duckdb.DuckDBPyConnection, scan: str) -> Found:
+    """Spark's reader makes the scan, which skips what it always does."""
+    result = prune(spark.sql(JOIN), options=options(scan))
+    rows = sorted_rows(result.collect())
+    assert rows == sorted_rows(duck.execute(JOIN).fetchall())
+    reasons = refusals(result)
+    assert len(reasons) == (scan == "ARROW"), reasons
+    assert all(each.startswith("the Python workers") for each in reasons), reasons
+    (table,) = report(result).tables
+    files = (FILES_READ, FILES)
+    assert (ROWS, *files, FILES_READ) == (len(rows), *_files(table.planned), table.measured.files_read)
+    return Found(len(rows), Skipped(1, files), note="; ".join(reasons))
+
+
+def _files(planned: TableExplanation) -> tuple[int | None, int | None]:
+    return planned.files_kept, planned.files_total
+
+
+def check_build(spark: SparkSession, duck: duckdb.DuckDBPyConnection) -> Found:
+    """Where Python workers have to collect keys, there are none, and the query is what it was."""
+    with patch.object(few_keys, "_MOST_BYTES_READ", -1), patch.object(local_builds, "_MOST_BYTES_READ", -1):
+        result = prune(spark.sql(JOIN), options=options("PREDICATE"))
+    rows = sorted_rows(result.collect())
+    assert rows == sorted_rows(duck.execute(JOIN).fetchall())
+    reasons = [str(each) for each in explain(result).reasons if each.code is ReasonCode.BUILD_FAILED]
+    assert reasons, "no build failed"
+    return Found(len(rows), note="; ".join(reasons))

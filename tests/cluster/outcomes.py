@@ -1,0 +1,135 @@
+"""What was found: one row for each case, as a table and as JSON."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from rich import box
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+_SHOWN = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """Sums over the scans that have a filter: `(read, all)`; row groups that nobody counted are left out."""
+
+    scans: int = 0
+    files: tuple[int, int] = (0, 0)
+    row_groups: tuple[int, int] = (0, 0)
+
+    def __add__(self, other: Skipped) -> Skipped:
+        return Skipped(
+            self.scans + other.scans,
+            (self.files[0] + other.files[0], self.files[1] + other.files[1]),
+            (self.row_groups[0] + other.row_groups[0], self.row_groups[1] + other.row_groups[1]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a case that went well has to say; `failed_tasks` are attempts that Spark made again."""
+
+    rows: int = 0
+    skipped: Skipped = Skipped()
+    failed_tasks: int = 0
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One case; without a `problem` it passed."""
+
+    part: str
+    case: str
+    scan: str
+    seconds: float
+    found: Found = Found()
+    problem: str = ""
+
+    def to_row(self) -> dict[str, Any]:
+        """For JSON."""
+        found = asdict(self.found)
+        skipped = found.pop("skipped")
+        own = {"part": self.part, "case": self.case, "scan": self.scan, "seconds": self.seconds}
+        return {**own, **found, **skipped, "problem": self.problem}
+
+
+@dataclass(slots=True)
+class Outcomes:
+    """Those of a run, shown as they come."""
+
+    console: Console
+    all: list[Outcome] = field(default_factory=list)
+
+    def run(self, part: str, case: str, scan: str, check: Callable[[], Found]) -> None:
+        """Runs one case; an error is its problem, and the next one goes on."""
+        began = time.monotonic()
+        found, problem = Found(), ""
+        try:
+            found = check()
+        except Exception as error:  # noqa: BLE001 - whatever fails is to be shown with its case
+            problem = _told(error)
+        outcome = Outcome(part, case, scan, round(time.monotonic() - began, 2), found, problem)
+        self.all.append(outcome)
+        said = "ok  " if not problem else "FAIL"
+        self.console.print(Text(f"{said} {part}: {case} {scan} {outcome.seconds:.1f} s {problem[:_SHOWN]}"))
+
+    @contextmanager
+    def timed(self, what: str) -> Iterator[None]:
+        """Says how long something took that is no case."""
+        began = time.monotonic()
+        yield
+        self.console.print(Text(f"     {what} {time.monotonic() - began:.1f} s", "dim"))
+
+    @property
+    def problems(self) -> list[Outcome]:
+        """Those that did not pass."""
+        return [each for each in self.all if each.problem]
+
+
+def table(outcomes: Sequence[Outcome]) -> RenderableType:
+    """A line for each part and reader, and one for each case of failures."""
+    shown = Table(title=Text("On a cluster"), title_justify="left", box=box.SIMPLE_HEAD)
+    for name in ("part", "scan", "cases", "passed", "rows", "scans", "files read", "row groups", "failed tasks", "s"):
+        shown.add_column(name, justify="left" if name in {"part", "scan"} else "right")
+    for (part, scan), group in _groups(outcomes).items():
+        skipped = sum((each.found.skipped for each in group), Skipped())
+        shown.add_row(
+            Text(part),
+            scan,
+            str(len(group)),
+            Text(str(sum(not each.problem for each in group)), "red" if any(each.problem for each in group) else ""),
+            f"{sum(each.found.rows for each in group):,}",
+            f"{skipped.scans:,}",
+            _of(skipped.files),
+            _of(skipped.row_groups),
+            str(sum(each.found.failed_tasks for each in group)),
+            f"{sum(each.seconds for each in group):.1f}",
+        )
+    return shown
+
+
+def _groups(outcomes: Sequence[Outcome]) -> dict[tuple[str, str], list[Outcome]]:
+    found: dict[tuple[str, str], list[Outcome]] = {}
+    for each in outcomes:
+        found.setdefault((each.part, each.scan), []).append(each)
+    return found
+
+
+def _of(pair: tuple[int, int]) -> str:
+    return f"{pair[0]:,} of {pair[1]:,}" if pair[1] else ""
+
+
+def _told(error: Exception) -> str:
+    """The error in one line, and where it was raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f"{frames[-1].name}:{frames[-1].lineno}" if frames else ""
+    return f"{type(error).__name__} in {where}: {' '.join(str(error).split())[:2000]}"

@@ -1,0 +1,44 @@
+"""Random tables on the store and random queries over them: rows in three ways, and the filters that must be there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from benchmarks.object_store.store import ObjectStore
+from tests.cluster.outcomes import Found, Skipped
+from tests.oracle.draws import Draws
+from tests.oracle.lakes import conf
+from tests.oracle.random_lakes import Table, opened, put, random_lake
+from tests.oracle.random_queries import random_query
+from tests.oracle.test_random_queries import Engines, check, engines
+from tests.three_ways import plain_duckdb
+
+
+@contextmanager
+def random_engines(spark: SparkSession, store: ObjectStore, folder: Path, seed: int) -> Iterator[Engines]:
+    """The tables of a seed, written to a folder and brought to the store, as both engines know them."""
+    lake, key = random_lake(seed), f"random-{seed}"
+    (folder / key).mkdir()
+    for table in lake.tables:
+        put(spark, folder / key, table)
+    store.upload(folder / key, key)
+
+    def read(table: Table) -> DataFrame:
+        return opened(spark, f"s3a://{store.bucket}/{key}/{table.name}", table)
+
+    with plain_duckdb() as duck, engines(spark, duck, lake, read) as both:
+        yield both
+
+
+def check_random(both: Engines, seed: int, number: int, scan: str) -> Found:
+    """One query by one reader; see `tests/oracle/test_random_queries.py` for how to run it in one process."""
+    query = random_query(both.lake, Draws(f"query {seed} {number}"))
+    before = len(both.filtered)
+    with conf(both.spark, query.confs):
+        check(both, replace(query, options=replace(query.options, scan=scan)))
+    return Found(skipped=Skipped(len(both.filtered) - before))

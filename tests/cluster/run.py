@@ -1,0 +1,164 @@
+"""All parts of a run, over one cluster and one store."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import duckdb
+from pyspark.sql import SparkSession
+
+from benchmarks.object_store.store import ObjectStore
+from benchmarks.tpcds_workload import duckdb_tables
+from tests.cluster import missing_package, sessions, star
+from tests.cluster.failures import MANY_REFUSALS, SOME_REFUSALS, Failures
+from tests.cluster.faults import Fault, Faults, Place
+from tests.cluster.leftovers import Before
+from tests.cluster.outcomes import Found, Outcomes
+from tests.cluster.random_lake import check_random, random_engines
+from tests.cluster.standalone import Cluster
+from tests.cluster.star import GROUPED, JOIN
+from tests.cluster.supervisor import WORKER_HOSTS
+from tests.cluster.tpcds import SCANS, Tpcds, sources_of, views, write
+from tests.three_ways import plain_duckdb
+
+TPCDS, RANDOM, FAILURES, MISSING = PARTS = ("tpcds", "random", "failures", "missing")
+_BOTH = ("PREDICATE", "ARROW")
+# Where workers have a part in the scan, and where they have one in the builds.
+_IN_A_SCAN = (
+    ("a scan raises", JOIN, Place.SCAN, Fault.RAISES),
+    ("a Python worker is killed in a scan", JOIN, Place.SCAN, Fault.WORKER_ENDS),
+    ("an executor is killed in a scan", JOIN, Place.SCAN, Fault.EXECUTOR_ENDS),
+    ("a slow task is run twice", JOIN, Place.SCAN, Fault.SLEEPS),
+)
+_BEHIND_A_SCAN = (
+    ("an executor is killed behind a scan", JOIN, Place.ROWS, Fault.EXECUTOR_ENDS),
+    ("outputs of a scan are lost with an executor", GROUPED, Place.ROWS, Fault.EXECUTOR_ENDS),
+)
+_IN_A_BUILD = (
+    ("a task of a build raises", JOIN, Place.KEYS, Fault.RAISES),
+    ("an executor is killed in a build by Python", JOIN, Place.KEYS, Fault.EXECUTOR_ENDS),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is run: parts, queries of TPC-DS by number, seeds of random tables, and so many queries over each."""
+
+    parts: Sequence[str]
+    numbers: Sequence[int]
+    seeds: Sequence[int]
+    queries: int
+    case: str = ""
+    """A pattern of the names of failures that are tried, each with its reader behind it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a run has, and where it tells what it finds."""
+
+    cluster: Cluster
+    store: ObjectStore
+    folder: Path
+    asked: Asked
+    outcomes: Outcomes
+
+    def all(self, cache: Path) -> None:
+        """All parts that were asked for; `cache` keeps what is generated."""
+        confs = sessions.conf(self.cluster.master, self.store.access, self.folder)
+        log = self.folder / "spark.log"
+        with plain_duckdb() as duck:
+            with sessions.session("rows and failures", confs, log) as spark:
+                with self.outcomes.timed("tables of the star"):
+                    place = star.write(spark, self.store.bucket)
+                    views(spark, place, star.TABLES)
+                    star.fill(duck, spark)
+                self._with_package(spark, duck, cache)
+            if MISSING in self.asked.parts:
+                for name, hosts in (("everywhere", ",".join(WORKER_HOSTS)), ("on one host", WORKER_HOSTS[1])):
+                    with sessions.session(name, sessions.hidden_on(hosts, confs), log) as spark:
+                        views(spark, place, star.TABLES)
+                        self._without_package(spark, duck, name)
+
+    def _with_package(self, spark: SparkSession, duck: duckdb.DuckDBPyConnection, cache: Path) -> None:
+        if FAILURES in self.asked.parts:
+            self._failures(spark, duck)
+        if RANDOM in self.asked.parts:
+            self._random(spark)
+        if TPCDS in self.asked.parts:
+            self._tpcds(spark, cache)
+
+    def _tpcds(self, spark: SparkSession, cache: Path) -> None:
+        sources = sources_of(self.folder, cache)
+        with self.outcomes.timed("tables of TPC-DS"):
+            views(spark, write(spark, self.store, sources, self.folder), sources.paths)
+        with duckdb_tables(sources.paths) as duck:
+            known = Tpcds(spark, duck)
+            for number in self.asked.numbers:
+                for scan in SCANS:
+                    self.outcomes.run(TPCDS, f"q{number}", scan, partial(known.check, number, scan))
+
+    def _random(self, spark: SparkSession) -> None:
+        for seed in self.asked.seeds:
+            with random_engines(spark, self.store, self.folder, seed) as both:
+                for number in range(self.asked.queries):
+                    for scan in SCANS:
+                        name = f"seed {seed} query {number}"
+                        self.outcomes.run(RANDOM, name, scan, partial(check_random, both, seed, number, scan))
+                # A query that is returned as it is passes every comparison of rows.
+                least = len(SCANS) * self.asked.queries // 5
+                self.outcomes.run(RANDOM, f"seed {seed}: filters", "", partial(_at_least, least, len(both.filtered)))
+
+    def _failures(self, spark: SparkSession, duck: duckdb.DuckDBPyConnection) -> None:
+        faults = Faults(self.folder / sessions.FAULTS)
+        failures = Failures(spark, duck, self.store, self.cluster, faults)
+        for scan in _BOTH:
+            for name, sql in (("nothing fails", JOIN), ("nothing fails, with an exchange", GROUPED)):
+                self.outcomes.run(FAILURES, name, scan, partial(failures.nothing, sql, scan))
+        # What is kept of tables as long as the session was made on the way.
+        before = Before.of(spark)
+        for name, scan, check in _cases(failures):
+            if re.search(self.asked.case, f"{name} {scan}"):
+                self.outcomes.run(FAILURES, name, scan, check)
+                faults.disarm()
+        self.outcomes.run(FAILURES, "nothing is left", "", before.check)
+
+    def _without_package(self, spark: SparkSession, duck: duckdb.DuckDBPyConnection, name: str) -> None:
+        for scan in _BOTH:
+            check = partial(missing_package.check_scan, spark, duck, scan)
+            self.outcomes.run(MISSING, f"a scan, {name}", scan, check)
+        # Twice: what was found of workers is kept.
+        self.outcomes.run(MISSING, f"a scan once more, {name}", "ARROW", check)
+        build = partial(missing_package.check_build, spark, duck)
+        self.outcomes.run(MISSING, f"a build, {name}", "PREDICATE", build)
+
+
+def _cases(failures: Failures) -> Iterator[tuple[str, str, Callable[[], Found]]]:
+    for name, sql, place, fault in _IN_A_SCAN:
+        yield name, "ARROW", partial(failures.in_python, sql, "ARROW", place, fault)
+    for name, sql, place, fault in _BEHIND_A_SCAN:
+        for scan in _BOTH:
+            yield name, scan, partial(failures.in_python, sql, scan, place, fault)
+    for name, sql, place, fault in _IN_A_BUILD:
+        yield name, "PREDICATE", partial(failures.in_python, sql, "PREDICATE", place, fault)
+    yield (
+        "executors are killed in a build",
+        "PREDICATE",
+        partial(failures.build_on_executors_that_end, JOIN, "PREDICATE"),
+    )
+    for scan in _BOTH:
+        name = "broadcasts of keys and rows go on"
+        yield name, scan, partial(failures.broadcasts_of_executors_that_end, JOIN, scan)
+        refused = partial(failures.refused, JOIN, scan)
+        yield "the store refuses while pruning", scan, partial(refused, SOME_REFUSALS, while_pruned=True)
+        yield "the store refuses while running", scan, partial(refused, SOME_REFUSALS, while_pruned=False)
+    refused = partial(failures.refused, JOIN, "ARROW", MANY_REFUSALS)
+    yield "the store refuses longer than a task waits", "ARROW", partial(refused, while_pruned=False)
+
+
+def _at_least(least: int, found: int) -> Found:
+    assert found >= least, f"{found} queries had a filter, expected {least}"
+    return Found(rows=found)

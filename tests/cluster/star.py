@@ -1,0 +1,62 @@
+"""A small star on the store, of which it is known by arithmetic what a query reads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import duckdb
+from pyspark.sql import DataFrame, SparkSession
+
+from pruning import PruningOptions
+from sample_data.layout import row_groups_of
+from tests.queries.star import DAYS_PER_FILE, FILES, ITEMS, OPTIONS, ROWS_PER_DAY
+
+TABLES = ("sales", "days", "items")
+DAYS_PER_GROUP, DAYS_PER_MONTH = 4, 30
+# Months 2 and 4 are days 60 to 89 and 120 to 149; 11 of 50 items have such a name, and a day has one half of all.
+JOIN = """
+    SELECT s.*, month, name FROM sales s JOIN days d ON s.day = d.day JOIN items i ON s.item = i.item
+    WHERE month IN (2, 4) AND name LIKE 'n1%'"""
+ROWS = 2 * DAYS_PER_MONTH // 2 * 11
+# Files hold 20 days, and row groups 4: of files 3 and 6 all row groups, and of 4 and 7 three.
+FILES_READ, GROUPS_READ, GROUPS = 4, 5 + 3 + 5 + 3, FILES * DAYS_PER_FILE // DAYS_PER_GROUP
+ROWS_READ = GROUPS_READ * DAYS_PER_GROUP * ROWS_PER_DAY
+# The same rows behind an exchange.
+GROUPED = f"SELECT name, count(*) AS n, sum(amount) AS amount FROM ({JOIN}) GROUP BY name"
+_FOLDER = "star"
+
+
+def options(scan: str) -> PruningOptions:
+    """Of builds that may have to wait for executors."""
+    return replace(OPTIONS, scan=scan, build_timeout_seconds=120.0, all_builds_timeout_seconds=120.0)
+
+
+def write(spark: SparkSession, bucket: str) -> str:
+    """Where the folders of the Delta tables lie."""
+    place = f"s3a://{bucket}/{_FOLDER}"
+    with row_groups_of(spark, DAYS_PER_GROUP * ROWS_PER_DAY):
+        for name, df in frames(spark).items():
+            df.write.format("delta").save(f"{place}/{name}")
+    return place
+
+
+def frames(spark: SparkSession) -> dict[str, DataFrame]:
+    """The rows of each table, made anew: by partition those of a file."""
+    days = FILES * DAYS_PER_FILE
+    return {
+        "sales": spark.range(0, days * ROWS_PER_DAY, 1, FILES).selectExpr(
+            f"cast(id div {ROWS_PER_DAY} AS int) AS day", f"cast(id % {ITEMS} AS int) AS item", "id AS amount"
+        ),
+        "days": spark.range(0, days, 1, 1).selectExpr(
+            "cast(id AS int) AS day", f"cast(id div {DAYS_PER_MONTH} AS int) AS month"
+        ),
+        "items": spark.range(0, ITEMS, 1, 1).selectExpr("cast(id AS int) AS item", "concat('n', id) AS name"),
+    }
+
+
+def fill(duck: duckdb.DuckDBPyConnection, spark: SparkSession) -> None:
+    """The same rows in tables of DuckDB's own."""
+    for name, df in frames(spark).items():
+        duck.register("arriving", df.toArrow())
+        duck.execute(f"CREATE TABLE {name} AS FROM arriving")
+        duck.unregister("arriving")

@@ -1,0 +1,102 @@
+"""The tables of TPC-DS on the store, and its queries: rows in three ways, and the scans that `tests/oracle` expects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import duckdb
+from pyspark.sql import DataFrame, SparkSession
+
+from benchmarks.object_store.store import ObjectStore
+from benchmarks.tpcds_answers import difference, disagreement, disorder, spark_rule
+from benchmarks.tpcds_workload import QUOTED, SELECTIVE, Answer, Query, by_spark, queries
+from pruning import explain, prune, report
+from sample_data.layout import FACTS, write_clustered
+from sample_data.tpcds import TpcdsFiles, generate
+from tests.cluster.outcomes import Found, Skipped
+from tests.oracle.test_tpcds import OPTIONS, SCALE, TROUBLE, expected_scans, scan_line, with_days_of_sales
+
+# Joins that skip, and of others those whose plans are other ones: returns beside sales, tables that stand twice in it.
+NUMBERS = (*SELECTIVE, 1, 5, 7, 25)
+SCANS = ("PREDICATE", "ARROW", "AUTO")
+_FOLDER = "tpcds"
+
+
+@dataclass(slots=True)
+class Tpcds:
+    """A session with views of the tables, and the answers that were found already."""
+
+    spark: SparkSession
+    duck: duckdb.DuckDBPyConnection
+    queries: Mapping[int, Query] = field(default_factory=lambda: {each.number: each for each in queries()})
+    _stock: dict[int, Answer] = field(default_factory=dict)
+
+    def check(self, number: int, scan: str) -> Found:
+        """One query by one reader."""
+        query = self.queries[number]
+        df = self.spark.sql(query.text)
+        is_first = number not in self._stock
+        stock = self._stock.setdefault(number, by_spark(df) if is_first else self._stock.get(number, Answer((), ())))
+        result = prune(df, options=replace(OPTIONS, scan=scan))
+        pruned = by_spark(result)
+        assert df.schema == result.schema
+        if is_first:
+            assert "" == disagreement(query, self.duck, stock, pruned)
+        assert "" == difference("pruned", pruned, "stock", stock, spark_rule(query))
+        assert "" == disorder(query, df.columns, stock, pruned)
+        reasons = explain(result).reasons
+        assert set() == TROUBLE & {each.code for each in reasons}, [str(each) for each in reasons]
+        return Found(len(pruned.rows), self._skipped(number, scan, result))
+
+    def _skipped(self, number: int, scan: str, result: DataFrame) -> Skipped:
+        """What was read is what was planned, and by Spark's reader what it is in one process, file by file."""
+        tables = report(result).tables
+        for each in tables:
+            if each.measured is None:
+                continue
+            planned, measured = each.planned, each.measured
+            assert planned.files_kept == measured.files_read, (planned.table, planned.files_kept, measured)
+            if measured.row_groups_read is not None:
+                assert planned.row_groups_kept == measured.row_groups_read, (planned.table, measured)
+                assert planned.rows_kept == measured.rows_scanned, (planned.table, planned.rows_kept, measured)
+        if scan == "PREDICATE" and "nothing" not in "".join(expected_scans()[number]):
+            assert expected_scans()[number] == sorted(map(scan_line, tables))
+        return sum((_of(each.planned) for each in tables), Skipped())
+
+
+def _of(planned) -> Skipped:
+    groups = planned.row_groups_total
+    return Skipped(
+        1, (planned.files_kept, planned.files_total), (0, 0) if groups is None else (planned.row_groups_kept, groups)
+    )
+
+
+def sources_of(folder: Path, cache: Path) -> TpcdsFiles:
+    """Files of the generator, which `cache` keeps; the days of a few years are written to `folder`."""
+    return with_days_of_sales(generate(SCALE, cache), folder / "date_dim.parquet")
+
+
+def views(spark: SparkSession, place: str, tables: Iterable[str]) -> None:
+    """Of tables that were written, by their names; the session reads the queries' quotes as they are meant."""
+    for table in tables:
+        spark.read.format("delta").load(f"{place}/{table}").createOrReplaceTempView(table)
+    spark.conf.set(QUOTED, "true")
+
+
+def write(spark: SparkSession, store: ObjectStore, sources: TpcdsFiles, folder: Path) -> str:
+    """Where the folders of the Delta tables lie, which executors write through S3A, of files that lie in the store."""
+    arriving = folder / "arriving"
+    arriving.mkdir()
+    for table, path in sources.paths.items():
+        (arriving / f"{table}.parquet").symlink_to(path)
+    store.upload(arriving, f"{_FOLDER}/sources")
+    place = f"s3a://{store.bucket}/{_FOLDER}"
+    for table in sources.paths:
+        rows = spark.read.parquet(f"{place}/sources/{table}.parquet")
+        if table in FACTS:
+            write_clustered(rows, FACTS[table], "delta", f"{place}/{table}")
+        else:
+            rows.coalesce(1).write.format("delta").save(f"{place}/{table}")
+    return place
