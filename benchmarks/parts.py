@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from benchmarks.driver_chart import ALL
 from benchmarks.phases_chart import PHASES
 
 Row = Mapping[str, Any]
@@ -74,6 +75,12 @@ def _filters(quick: bool) -> list[dict[str, Any]]:  # noqa: FBT001
     return bench_filters.run(bench_filters.SIZES[:2] if quick else bench_filters.SIZES)
 
 
+def _driver(quick: bool) -> list[dict[str, Any]]:  # noqa: FBT001
+    from benchmarks import bench_driver  # noqa: PLC0415
+
+    return bench_driver.run(quick=quick)
+
+
 def _delta_log(quick: bool) -> list[dict[str, Any]]:  # noqa: FBT001
     from benchmarks import bench_delta_log  # noqa: PLC0415
     from connectors.session import spark_session  # noqa: PLC0415
@@ -120,6 +127,8 @@ def _contest(quick: bool) -> list[dict[str, Any]]:  # noqa: FBT001
 
 _GIB, _MIB = float(1 << 30), float(1 << 20)
 _LATER = "from 200 to 1,000"
+_MOST = {"files": 1_000_000, "keys": 10_000_000}
+_MOST_BYTES = 300.0 * _MIB
 _BIGINTS = {"type": "bigint", "containers": 1_000_000}
 _STRINGS = {"type": "string", "containers": 100_000}
 
@@ -165,6 +174,35 @@ PARTS = (
             ),
         ),
         (Growth("keys", _SECONDS_OF, ("type", "limit", "arrival")),),
+    ),
+    Part(
+        "driver",
+        "What the driver does for one scan",
+        _driver,
+        (
+            *("stage", "where", "type", "layout", "files", "keys", "seconds", "cpu_seconds", "peak_bytes"),
+            *("whole_bytes", "sent_bytes"),
+        ),
+        (
+            Target(
+                "all of the driver, 1,000,000 files x 10,000,000 int64 keys, CPU s",
+                {"stage": ALL, "type": "bigint", **_MOST},
+                "cpu_seconds",
+                "<=",
+                10.0,
+            ),
+            Target(
+                "the same, bytes above stock",
+                {"stage": ALL, "type": "bigint", **_MOST},
+                "peak_bytes",
+                "<=",
+                _MOST_BYTES,
+            ),
+        ),
+        (
+            Growth("files", "cpu_seconds", ("stage", "type", "layout", "keys")),
+            Growth("keys", "cpu_seconds", ("stage", "type", "layout", "files")),
+        ),
     ),
     Part(
         "delta_log",

@@ -70,7 +70,7 @@ def usage(root: int) -> Usage:
     """A reading."""
     while True:
         processes = {process: each for process in below(root) if (each := _process(process)) is not None}
-        peak = sum(map(_peak, processes))
+        peak = sum(map(peak_bytes, processes))
         # Of one that has ended on the way, or begun, a part may stand with its parent and a part be missing.
         if processes.keys() == set(below(root)):
             found = processes.values()
@@ -120,9 +120,19 @@ def _process(process: int) -> Process | None:
     )
 
 
-def _peak(process: int) -> int:
+def peak_bytes(process: int) -> int:
+    """The most memory of one process that was resident since `reset_peaks()`; 0 if it is not there."""
+    return _kibibytes(process, "VmHWM")
+
+
+def resident_bytes(process: int) -> int:
+    """The memory of one process that is resident; 0 if it is not there."""
+    return _kibibytes(process, "VmRSS")
+
+
+def _kibibytes(process: int, name: str) -> int:
     for line in _lines(process, "status"):
-        if line.startswith("VmHWM:"):
+        if line.startswith(f"{name}:"):
             return int(line.split()[1]) << 10
     return 0
 

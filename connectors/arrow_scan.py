@@ -153,8 +153,8 @@ def _tasks(
     as_written = str(spark.conf.get(_REBASE_CONF)).upper() == "CORRECTED"
     parts: list[FilePart] = []
     sizes: list[IntArray] = []
-    for index, file in zip(files.tolist(), stored, strict=True):
-        wanted = _wanted(plan, groups, index, file)
+    for own, file in zip(_by_file(groups, files), stored, strict=True):
+        wanted = _wanted(plan, groups, own, file)
         part = wanted if isinstance(wanted, Reason) else file_part(file, wanted, types, others_are_gregorian=as_written)
         if isinstance(part, Reason):
             return part
@@ -163,10 +163,17 @@ def _tasks(
     return dealt(parts, sizes, spark.sparkContext.defaultParallelism)
 
 
-def _wanted(plan: ScanPlan, groups: Containers, index: int, file: StoredFile) -> list[int] | Reason:
-    """The numbers of the row groups of one file that are read."""
-    assert plan.row_groups is not None and groups.parents is not None  # noqa: S101, PT018
-    own = np.flatnonzero(groups.parents == index)
+def _by_file(groups: Containers, files: IntArray) -> list[IntArray]:
+    """The places of the row groups of each of these files, found by one sort whatever their number."""
+    assert groups.parents is not None  # noqa: S101
+    order = np.argsort(groups.parents, kind="stable")
+    ends = np.searchsorted(groups.parents[order], np.stack([files, files + 1], axis=1)).tolist()
+    return [order[begin:end] for begin, end in ends]
+
+
+def _wanted(plan: ScanPlan, groups: Containers, own: IntArray, file: StoredFile) -> list[int] | Reason:
+    """The numbers of the row groups of one file that are read, of those at the places `own`."""
+    assert plan.row_groups is not None  # noqa: S101
     if not np.array_equal(groups.rows[own], file.footer.rows):
         # Numbers of row groups would mean others than those that were looked at.
         return Reason(ReasonCode.NO_ROW_GROUPS_READ, file.uri)
@@ -206,7 +213,8 @@ def _problem(  # noqa: PLR0913, PLR0917 - what a scan reads, and who
     stored = table.stored(files, columns)
     if isinstance(stored, Reason):
         return stored
-    read = [(file, _wanted(plan, groups, index, file)) for index, file in zip(files.tolist(), stored, strict=True)]
+    places = zip(_by_file(groups, files), stored, strict=True)
+    read = [(file, _wanted(plan, groups, own, file)) for own, file in places]
     found = [(file, numbers) for file, numbers in read if not isinstance(numbers, Reason)]
     return too_large(most_bytes(found, [each.rows for each in tests]), workers)
 

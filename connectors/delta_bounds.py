@@ -14,6 +14,7 @@ Every other bound is exact. NaN bounds say nothing.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,7 +24,7 @@ import pyarrow.compute as pc
 
 from connectors.arrow_values import BoolArray, coded
 from pruning.byte_strings import ByteStrings, IntArray
-from pruning.codes import GREATEST, LEAST, Codes, float_codes, float_values, long_decimal_code, on_one_line
+from pruning.codes import GREATEST, LEAST, Codes, concat, float_codes, float_values, long_decimal_code
 from pruning.ranges import RangeSet
 from pruning.value_type import ValueType
 
@@ -47,6 +48,8 @@ _MAY_BE_CUT = r"\x{FFFD}|[\x7F\x{FFFF}\x{10FFFF}]$"
 _LAST_CHARACTERS = r"(?s)(?:\x{FFFD}.*|[\x7F\x{FFFF}\x{10FFFF}]+)$"
 # What is left of a character that was cut in half.
 _HALF_CHARACTER = r"\?+$"
+# Each step over texts makes all of them anew.
+_BLOCK = 1 << 16
 _TWO_UNITS = r"[\x{10000}-\x{10FFFF}]"
 
 
@@ -75,11 +78,11 @@ class Flaws:
     @staticmethod
     def of(lows: pa.ChunkedArray, highs: pa.ChunkedArray, type_: ValueType) -> Flaws:
         """What is wrong with these bounds, as they are stored."""
-        low, high = coded(lows, type_), coded(highs, type_)
-        low_line, high_line = on_one_line(low.codes, high.codes)
-        inverted = (low.valid & (high.valid & (low_line > high_line))) | low.nan
         replaced = type_.name == "string" and any(_has_replaced(each) for each in (lows, highs))
-        return Flaws(replaced, bool(inverted.any()))
+        # Arrow's order of numbers and of bytes is Spark's; a least value that is NaN is none.
+        inverted = bool(pc.any(pc.greater(lows, highs)).as_py())
+        inverted |= type_.is_float and bool(coded(lows, type_).nan.any())
+        return Flaws(replaced, inverted)
 
 
 NO_FLAW, ANY_FLAW = Flaws(replaced=False, inverted=False), Flaws(replaced=True, inverted=True)
@@ -103,7 +106,10 @@ class StoredBounds:
     def sound(self, lows: pa.Array, highs: pa.Array) -> Bounds:
         """What stored bounds say about the values, as closed ends."""
         if self.type.name == "string":
-            return _string_bounds(lows, highs, self.prefix)
+            blocks = range(0, len(lows), _BLOCK) or [0]
+            return _joined(
+                _string_bounds(lows[at : at + _BLOCK], highs[at : at + _BLOCK], self.prefix) for at in blocks
+            )
         low, high = coded(lows, self.type), coded(highs, self.type)
         top = self._moved_out(high.codes, up=True)
         if self.type.name in _TIMESTAMPS and isinstance(top, np.ndarray):
@@ -224,6 +230,12 @@ def _string_bounds(lows: pa.Array, highs: pa.Array, prefix: int) -> Bounds:
     rows = np.arange(len(cut))
     codes = either.take(np.where(cut, rows + len(cut), rows))
     return Bounds(low.codes, codes, low.valid, high.valid & ~(cut & (stems.lengths() == 0)))
+
+
+def _joined(parts: Iterable[Bounds]) -> Bounds:
+    lows, highs, has_low, has_high = zip(*((it.lows, it.highs, it.has_low, it.has_high) for it in parts), strict=True)
+    string = ValueType("string")
+    return Bounds(concat(string, lows), concat(string, highs), np.concatenate(has_low), np.concatenate(has_high))
 
 
 def _may_be_cut(highs: pa.Array, prefix: int) -> BoolArray:

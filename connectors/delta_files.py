@@ -91,7 +91,11 @@ class FileCatalog:
             missing = [column for column in columns if _key(column) not in self._columns]
             if files is None or missing:
                 files = self._fetched(snapshot, missing)
-            return files, [self._columns[_key(column)] for column in columns]
+            return files, self.known(columns)
+
+    def known(self, columns: Sequence[LogColumn]) -> list[ColumnStatistics]:
+        """The statistics of columns that were fetched."""
+        return [self._columns[_key(column)] for column in columns]
 
     def flaws(self, column: LogColumn) -> Flaws:
         """What is wrong with the bounds of a column; all that can be where none were fetched."""
@@ -99,14 +103,15 @@ class FileCatalog:
             return self._flaws.get(_key(column), ANY_FLAW)
 
     def _fetched(self, snapshot: Snapshot, columns: Sequence[LogColumn]) -> DeltaFiles:
-        table = listing(snapshot.actions(), columns).toArrow()
+        return self.keep(snapshot.root, snapshot.version, listing(snapshot.actions(), columns).toArrow(), columns)
+
+    def keep(self, root: str, version: int, table: pa.Table, columns: Sequence[LogColumn]) -> DeltaFiles:
+        """The files of a `listing` of these columns, whose statistics are known from then on."""
         # A state that is reconstructed anew need not come in the same order.
         table = table.sort_by([("path", "ascending"), ("vector", "ascending")]).combine_chunks()
-        files = self._files or _files(snapshot.root, table)
+        files = self._files or _files(root, table)
         if not table["path"].equals(files.uris.paths):
-            msg = (
-                f"Cannot join statistics of {snapshot.root!r}: version {snapshot.version} lists other files than before"
-            )
+            msg = f"Cannot join statistics of {root!r}: version {version} lists other files than before"
             raise ValueError(msg)
         self._files = files
         self._columns.update(

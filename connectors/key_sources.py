@@ -26,7 +26,8 @@ from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan_plan import Decision, RowTest
 from pruning.value_type import ValueType
-from pruning.xxhash64 import Hashes
+
+_HASHED_ROWS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,9 +239,10 @@ def _points(domain: Domain) -> Codes:
 def _bloom_keys(collected: Collected, summary: KeySummary, options: PruningOptions) -> RowKeys:
     columns, filter_ = collected.columns, collected.filter
     if filter_.is_exact and columns[0].type is not None:
-        domain = filter_.domains[columns[0].name]
-        hashes = row_hashes([columns[0].type], (_points(domain),))
-        return RowKeys(columns, bloom=_bloom_bytes(hashes, options), bloom_columns=(columns[0].sql,))
+        points = _points(filter_.domains[columns[0].name])
+        return RowKeys(
+            columns, bloom=_bloom_bytes([columns[0].type], (points,), options), bloom_columns=(columns[0].sql,)
+        )
     texts = tuple(
         column.sql if column.type == key else f"try_cast({column.sql} AS {key})"
         for column, key in zip(columns, summary.types, strict=True)
@@ -248,9 +250,16 @@ def _bloom_keys(collected: Collected, summary: KeySummary, options: PruningOptio
     if summary.bloom is not None:
         return RowKeys(columns, bloom=summary.bloom.to_bytes(), bloom_columns=texts)
     rows = summary.key_rows.columns if summary.key_rows is not None else ()
-    return RowKeys(columns, bloom=_bloom_bytes(row_hashes(summary.types, rows), options), bloom_columns=texts)
+    return RowKeys(columns, bloom=_bloom_bytes(summary.types, rows, options), bloom_columns=texts)
 
 
-def _bloom_bytes(hashes: Hashes, options: PruningOptions) -> bytes | None:
-    empty = BloomFilter.of_capacity(len(hashes), options.bloom_fpp)
-    return empty.adding(hashes).to_bytes() if isinstance(empty, BloomFilter) else None
+def _bloom_bytes(types: Sequence[ValueType], rows: Sequence[Codes], options: PruningOptions) -> bytes | None:
+    """Hashed block by block: hashes of all rows would take as much memory as the rows themselves."""
+    count = len(rows[0]) if rows else 0
+    bloom = BloomFilter.of_capacity(count, options.bloom_fpp)
+    if not isinstance(bloom, BloomFilter):
+        return None
+    for begin in range(0, count, _HASHED_ROWS):
+        block = np.arange(begin, min(begin + _HASHED_ROWS, count))
+        bloom = bloom.adding(row_hashes(types, tuple(codes.take(block) for codes in rows)))
+    return bloom.to_bytes()

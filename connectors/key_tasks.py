@@ -62,17 +62,19 @@ def pieces(partition: int, message: bytes) -> Iterator[pa.RecordBatch]:
 
 def messages(batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
     """The messages whose pieces come in any order; `IncompleteBuildError` where a piece is missing or comes twice."""
-    waiting: dict[int, dict[int, bytes]] = {}
+    waiting: dict[int, dict[int, pa.Buffer]] = {}
     for batch in batches:
-        for row in batch.to_pylist():
-            found = waiting.setdefault(row["partition"], {})
-            if row["piece"] in found:
-                msg = f"Cannot put keys together: piece {row['piece']} of partition {row['partition']} came twice"
+        numbers = (batch.column(name).to_pylist() for name in ("partition", "piece", "pieces"))
+        # As they lie in the batch: a message may be as large as all keys that are allowed.
+        for partition, piece, count, data in zip(*numbers, batch.column("data"), strict=True):
+            found = waiting.setdefault(partition, {})
+            if piece in found:
+                msg = f"Cannot put keys together: piece {piece} of partition {partition} came twice"
                 raise IncompleteBuildError(msg)
-            found[row["piece"]] = row["data"]
-            if len(found) == row["pieces"]:
-                del waiting[row["partition"]]
-                yield b"".join(found[piece] for piece in range(row["pieces"]))
+            found[piece] = data.as_buffer()
+            if len(found) == count:
+                del waiting[partition]
+                yield b"".join(found[each] for each in range(count))
     if waiting:
         msg = f"Cannot put keys together: pieces of {len(waiting)} partitions are missing"
         raise IncompleteBuildError(msg)

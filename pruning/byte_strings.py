@@ -72,7 +72,17 @@ class ByteStrings:
 
     def take(self, indices: npt.NDArray[np.integer]) -> ByteStrings:
         """The strings at `indices`, in that order."""
+        width = self._width()
+        if width:
+            rows = self.data[self.offsets[0] : self.offsets[-1]].reshape(-1, width)
+            return ByteStrings.of_fixed_width(rows.take(indices, axis=0))
         return self._gathered(self.offsets[:-1][indices], self.lengths()[indices])
+
+    def _width(self) -> int:
+        """How long all strings are; 0 where they differ, or are empty, or none is there."""
+        count, size = len(self), int(self.offsets[-1] - self.offsets[0])
+        width = size // count if count else 0
+        return width if width * count == size and (self.lengths() == width).all() else 0
 
     def truncated(self, width: int) -> ByteStrings:
         """Each string cut to its first `width` bytes."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from pruning import intervals
 from pruning.byte_strings import IntArray
-from pruning.pages import page_weights
+from pruning.pages import page_gaps
 from pruning.ranges import RangeSet
 from pruning.statistics import ColumnStatistics
 
@@ -41,23 +41,40 @@ def compact(ranges: RangeSet, evidence: Sequence[Evidence], most: int) -> RangeS
         raise ValueError(msg)
     if len(ranges) <= 1:
         return ranges
-    weights = sum((_gap_weights(ranges, each) for each in evidence), np.zeros(len(ranges) + 1, np.int64))
-    # The gaps before the first and after the last range stay open at no cost.
-    inner = weights[1:-1]
-    held = np.flatnonzero(inner)
-    best = held[np.argsort(inner[held], kind="stable")[::-1][: most - 1]]
-    return ranges.bridged(np.sort(best) + 1)
+    gaps, weights = _held(ranges, evidence)
+    best = gaps[np.argsort(weights, kind="stable")[::-1][: most - 1]]
+    return ranges.bridged(np.sort(best))
 
 
-def _gap_weights(ranges: RangeSet, evidence: Evidence) -> IntArray:
-    """Bytes that each gap holds: entry 0 before the first range, the last entry after the last range."""
+def bridged(ranges: RangeSet, evidence: Sequence[Evidence]) -> RangeSet:
+    """A superset of `ranges` that skips just the same weighted containers, and all gaps with pages are still open."""
+    return ranges if len(ranges) <= 1 else ranges.bridged(_held(ranges, evidence)[0])
+
+
+def _held(ranges: RangeSet, evidence: Sequence[Evidence]) -> tuple[IntArray, IntArray]:
+    """The gaps that hold a container or pages, ascending, by the range behind each, and the bytes of each.
+
+    There may be many more gaps than containers, so nothing is counted for a gap without one.
+    """
+    found = [_gaps(ranges, each) for each in evidence]
+    none = np.zeros(0, np.int64)
+    gaps, places = np.unique(np.concatenate([none, *(each[0] for each in found)]), return_inverse=True)
+    # Weights stay below 2**53 for anything short of petabytes in one gap; rounding only changes the order.
+    weights = np.bincount(places, np.concatenate([none, *(each[1] for each in found)]), len(gaps)).astype(np.int64)
+    return gaps, weights
+
+
+def _gaps(ranges: RangeSet, evidence: Evidence) -> tuple[IntArray, IntArray]:
+    """For each container in a gap between two ranges, and each gap with pages, the range behind it, and its weight.
+
+    The gaps before the first and after the last range stay open at no cost.
+    """
     keys, (lows, highs) = evidence.column.against(ranges)
     within = np.flatnonzero(~intervals.overlap(keys, lows, highs) & (evidence.weights > 0))
     gaps = np.searchsorted(keys[1], lows[within], "left")
-    # Weights stay below 2**53 for anything short of petabytes in one gap; rounding only changes the order.
-    whole = np.bincount(gaps, weights=evidence.weights[within], minlength=len(ranges) + 1).astype(np.int64)
-    return (
-        whole
-        if evidence.rows is None
-        else whole + page_weights(ranges, evidence.column, evidence.weights, evidence.rows)
-    )
+    is_inner = (gaps > 0) & (gaps < len(ranges))
+    whole = gaps[is_inner], evidence.weights[within[is_inner]]
+    if evidence.rows is None:
+        return whole
+    pages = page_gaps(ranges, evidence.column, evidence.weights, evidence.rows)
+    return np.concatenate([whole[0], pages[0]]), np.concatenate([whole[1], pages[1]])

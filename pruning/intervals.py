@@ -29,6 +29,15 @@ def normalize(lows: IntArray, highs: IntArray) -> Intervals:
     return lows[starts], reach[ends]
 
 
+def of_points(points: IntArray) -> Intervals:
+    """Points that ascend without a repetition as intervals; the same array twice where no two of them touch."""
+    # Of two neighbours the second is above the least int64, so nothing wraps.
+    apart = points[1:] - 1 != points[:-1]
+    if apart.all():
+        return points, points
+    return points[np.concatenate([[True], apart])], points[np.concatenate([apart, [True]])]
+
+
 def union(first: Intervals, second: Intervals) -> Intervals:
     """Points in either."""
     return normalize(np.concatenate([first[0], second[0]]), np.concatenate([first[1], second[1]]))

@@ -15,7 +15,7 @@ from pruning.byte_strings import ByteStrings, IntArray
 from pruning.codes import Codes
 from pruning.hashing import hash_codes
 from pruning.intervals import BoolArray
-from pruning.loose_keys import Span, distinct, folded, roomy_bloom
+from pruning.loose_keys import Span, distinct_in_place, folded, roomy_bloom
 from pruning.options import PruningOptions
 from pruning.packed_arrays import Arrays
 from pruning.string_order import ranks, sorted_distinct
@@ -73,10 +73,11 @@ class KeySet:
     def merge(self, other: KeySet) -> None:
         """Takes the rows of a set of the same types and limits."""
         other.settle()
-        self.settle()
         if other.is_exact:
+            # Sorted together with what comes next: one after the other, many sets would each sort all that is there.
             self.add(other._rows)
             return
+        self.settle()
         self._loosen()
         self.span = self.span.merge(other.span)
         if self.bloom is not None and other.bloom is not None:
@@ -87,6 +88,8 @@ class KeySet:
         if not self._buffer:
             return
         added = _concat(self.types, [self._rows, *self._buffer])
+        # What is sorted lies in one array more, so nothing else of it is held meanwhile.
+        self._rows = tuple(code.empty(type_) for type_ in self.types)
         self._buffer, self._buffered = [], 0
         if not self.is_exact:
             self._add_loosely(added)
@@ -169,9 +172,9 @@ def _concat(types: Sequence[ValueType], parts: Sequence[Columns]) -> Columns:
 
 
 def _distinct_rows(types: Sequence[ValueType], rows: Columns) -> Columns:
-    """Each row once; in ascending order where it is one column of int64 codes."""
+    """Each of the rows, which nobody else needs, once; in ascending order where it is one column of int64 codes."""
     if len(rows) == 1 and isinstance(rows[0], np.ndarray):
-        return (distinct(rows[0]),)
+        return (distinct_in_place(rows[0]),)
     hashes = row_hashes(types, rows)
     order = np.argsort(hashes)
     hashes = hashes[order]

@@ -75,11 +75,16 @@ class Span:
 
 
 def distinct(codes: IntArray) -> IntArray:
-    """The distinct codes in ascending order; sorts in place of hashing, which is faster from some thousands on."""
-    ordered = np.sort(codes)
-    kept = np.ones(len(ordered), bool)
-    kept[1:] = ordered[1:] != ordered[:-1]
-    return ordered[kept]
+    """The distinct codes in ascending order; sorts instead of hashing, which is faster from some thousands on."""
+    return distinct_in_place(codes.copy())
+
+
+def distinct_in_place(codes: IntArray) -> IntArray:
+    """The same of an array that nobody else needs: it is sorted, and given back where no code repeats."""
+    codes.sort()
+    kept = np.ones(len(codes), bool)
+    np.not_equal(codes[1:], codes[:-1], out=kept[1:])
+    return codes if kept.all() else codes[kept]
 
 
 def _span_of(type_: ValueType, codes: Codes) -> Span:

@@ -26,6 +26,17 @@ _LEAST_SHARE = 1 / 512
 _MOST_COMPARED = 1 << 20
 
 
+def page_gaps(
+    ranges: RangeSet, column: ColumnStatistics, weights: IntArray, rows: IntArray
+) -> tuple[IntArray, IntArray]:
+    """The gaps that spare pages, by the range behind each, and the bytes; there are none to look for among too many."""
+    if len(ranges) * len(weights) > _MOST_COMPARED:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    found = page_weights(ranges, column, weights, rows)
+    gaps = np.flatnonzero(found)
+    return gaps, found[gaps]
+
+
 def page_weights(ranges: RangeSet, column: ColumnStatistics, weights: IntArray, rows: IntArray) -> IntArray:
     """Bytes of pages that each gap spares: entry 0 before the first range, the last entry after the last range.
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pruning.byte_strings import IntArray
-from pruning.compaction import Evidence, compact
+from pruning.compaction import Evidence, bridged, compact
 from pruning.domain import Domain
 from pruning.intervals import BoolArray
 from pruning.ranges import RangeSet
@@ -52,7 +52,7 @@ def plan_pushes(
     reasons: list[Reason] = []
     pushes: list[Push] = []
     total = list(left)
-    waiting = {name: Domain(abilities.widen(name, each.ranges), each.null, each.nan) for name, each in domains.items()}
+    waiting = {name: _widened(name, each, levels, left, abilities) for name, each in domains.items()}
     while waiting:
         worth = {name: _bytes_skipped(domain, name, levels, left) for name, domain in waiting.items()}
         name = max(worth, key=lambda each: worth[each])
@@ -69,6 +69,18 @@ def plan_pushes(
                 detail = f"as far as {most} ranges can tell"
                 reasons.append(Reason(ReasonCode.UNCLUSTERED, name, detail))
     return tuple(pushes), tuple(reasons)
+
+
+def _widened(
+    name: str, domain: Domain, levels: Sequence[Containers], weights: Sequence[IntArray], abilities: ScanAbilities
+) -> Domain:
+    """What storage may be asked for in the place of a domain.
+
+    Widening makes gaps narrower, so those that hold no container are bridged first: keys may be millions, and each end
+    of a range is moved.
+    """
+    ranges = bridged(domain.ranges, _evidence(name, levels, weights))
+    return Domain(abilities.widen(name, ranges), domain.null, domain.nan)
 
 
 def _blind_pushes(
@@ -136,18 +148,22 @@ def _why_no_literals(name: str, domain: Domain, abilities: ScanAbilities) -> Rea
 
 def _push(name: str, keys: Domain, levels: Sequence[Containers], left: list[IntArray], most: int) -> Push:
     """The compacted ranges, with the bytes they skip taken off `left`."""
-    found = [
-        Evidence(level.columns[name], left[at], None if level.parents is None else level.rows)
-        for at, level in enumerate(levels)
-        if name in level.columns
-    ]
-    ranges = compact(keys.ranges, found, most)
+    ranges = compact(keys.ranges, _evidence(name, levels, left), most)
     skipped, size = 0, 0
     for at, level in enumerate(levels):
         out = skips(level, name, Domain(ranges, keys.null)) & (left[at] > 0)
         skipped, size = skipped + int(out.sum()), size + int(left[at][out].sum())
         left[at] = np.where(out, 0, left[at])
     return Push(name, ranges, skipped, size, keys.null)
+
+
+def _evidence(name: str, levels: Sequence[Containers], weights: Sequence[IntArray]) -> list[Evidence]:
+    """The containers that ranges of a column could skip."""
+    return [
+        Evidence(level.columns[name], each, None if level.parents is None else level.rows)
+        for level, each in zip(levels, weights, strict=True)
+        if name in level.columns
+    ]
 
 
 def file_only(row_groups: Containers | None, abilities: ScanAbilities) -> frozenset[str]:

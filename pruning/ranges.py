@@ -48,8 +48,7 @@ class RangeSet:
         points = codes if is_sorted else code.sort_unique(codes)
         if isinstance(points, ByteStrings):
             return RangeSet(type_, points, points)
-        lows, highs = intervals.normalize(points, points)
-        return RangeSet(type_, lows, lows if len(lows) == len(points) else highs)
+        return RangeSet(type_, *intervals.of_points(points))
 
     @staticmethod
     def of_ranges(type_: ValueType, lows: Codes, highs: Codes) -> RangeSet:

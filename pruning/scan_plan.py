@@ -182,8 +182,14 @@ def _literal_test(each: KeyFilter, abilities: ScanAbilities, options: PruningOpt
     if not each.is_exact or abilities.push_refusal is not None or len(each.domains) != 1:
         return RowTest.NONE
     ((name, domain),) = each.domains.items()
-    if domain.nan or domain.null or abilities.widen(name, domain.ranges) != domain.ranges:
+    test = RowTest.NONE if domain.nan or domain.null else _shortest(domain, options)
+    # Asked of few ranges alone: to widen millions takes seconds.
+    if test is not RowTest.NONE and abilities.widen(name, domain.ranges) != domain.ranges:
         return RowTest.NONE
+    return test
+
+
+def _shortest(domain: Domain, options: PruningOptions) -> RowTest:
     points = domain.ranges.point_count()
     dense = points is None or 2 * len(domain.ranges) <= points
     if dense and len(domain.ranges) <= options.max_ranges:

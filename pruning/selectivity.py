@@ -34,7 +34,8 @@ def pass_ratio(column: ColumnStatistics, rows: IntArray, kept: BoolArray, domain
     known = part.has_low & part.has_high & (lows <= highs)
     if part.type.has_density and known.any():
         keys = _within(keys, lows[known].min(), highs[known].max())
-        shares = _keys_up_to(keys, highs) - _keys_up_to(keys, lows, including=False)
+        before = _keys_before(keys)
+        shares = _keys_up_to(keys, before, highs) - _keys_up_to(keys, before, lows, including=False)
         shares /= _width(lows, highs)
     else:
         shares = _ranges_between(keys, lows, highs) / weights
@@ -76,22 +77,38 @@ def _width(lows: IntArray, highs: IntArray) -> FloatArray:
 
 def _within(keys: Intervals, least: np.int64, greatest: np.int64) -> Intervals:
     """What lies between two ends: beside an end that is open, differences of floats would lose the rest."""
-    inside = (keys[0] <= greatest) & (keys[1] >= least)
-    return np.maximum(keys[0][inside], least), np.minimum(keys[1][inside], greatest)
+    inside = slice(int(np.searchsorted(keys[1], least, "left")), int(np.searchsorted(keys[0], greatest, "right")))
+    lows, highs = keys[0][inside], keys[1][inside]
+    if keys[0] is keys[1]:
+        return lows, lows
+    if len(lows) == 0 or (lows[0] >= least and highs[-1] <= greatest):
+        return lows, highs
+    return np.maximum(lows, least), np.minimum(highs, greatest)
 
 
-def _keys_up_to(keys: Intervals, points: IntArray, *, including: bool = True) -> FloatArray:
+def _keys_before(keys: Intervals) -> FloatArray | None:
+    """How many key values lie before each interval, and last all of them; None for single values, whose place tells."""
+    if keys[0] is keys[1]:
+        return None
+    before = np.zeros(len(keys[0]) + 1)
+    # The keys may be millions, so each step writes where the last one did.
+    before[1:] = keys[1]
+    before[1:] -= keys[0]
+    before[1:] += 1
+    return np.cumsum(before, out=before)
+
+
+def _keys_up_to(keys: Intervals, before: FloatArray | None, points: IntArray, *, including: bool = True) -> FloatArray:
     """How many key values lie at or below each point; strictly below it unless `including`."""
     lows, highs = keys
-    if len(lows) == 0:
-        return np.zeros(len(points))
-    before = np.concatenate([[0.0], np.cumsum(_width(lows, highs))])
-    index = np.searchsorted(lows, points, "right" if including else "left") - 1
-    inside = np.maximum(index, 0)
+    place = np.searchsorted(lows, points, "right" if including else "left")
+    if before is None or len(lows) == 0:
+        return place.astype(np.float64)
+    inside = np.maximum(place - 1, 0)
     reached = np.minimum(points, highs[inside]).astype(np.float64) - lows[inside].astype(np.float64)
     at_end = reached + (1.0 if including else 0.0)
-    partial = np.where(including | (points <= highs[inside]), at_end, _width(lows, highs)[inside])
-    return np.where(index < 0, 0.0, before[inside] + partial)
+    partial = np.where(including | (points <= highs[inside]), at_end, _width(lows[inside], highs[inside]))
+    return np.where(place == 0, 0.0, before[inside] + partial)
 
 
 def _ranges_between(keys: Intervals, lows: IntArray, highs: IntArray) -> FloatArray:

@@ -10,11 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from pruning import codes as code
-from pruning.byte_strings import IntArray
+from pruning.byte_strings import ByteStrings, IntArray
 from pruning.codes import GREATEST, LEAST, Codes, is_number
 from pruning.domain import Domain
 from pruning.intervals import BoolArray, Intervals
 from pruning.ranges import RangeSet
+from pruning.string_line import line_of
+from pruning.string_order import above
 from pruning.value_type import ValueType
 
 UNKNOWN = -1
@@ -144,13 +146,27 @@ class ColumnStatistics:
         if self.type != ranges.type:
             msg = f"Cannot compare bounds of {self.type} with keys of {ranges.type}: coerce the keys first"
             raise ValueError(msg)
-        keys, key_highs, lows, highs = code.on_one_line(ranges.lows, ranges.highs, self.lows, self.highs)
+        (keys, key_highs), (lows, highs), is_inverted = self._on_line_of(ranges)
         if ranges.unbounded:
             key_highs = np.append(key_highs[:-1], GREATEST)
-        wrong = (self.has_low & self.has_high & (lows > highs)) | self.has_nan_bound()
+        wrong = (self.has_low & self.has_high & is_inverted) | self.has_nan_bound()
         lows = np.where(self.has_low & ~wrong, lows, LEAST)
         highs = np.where(self.has_high & ~wrong, highs, GREATEST)
         return (keys, key_highs), (lows, highs)
+
+    def _on_line_of(self, ranges: RangeSet) -> tuple[Intervals, Intervals, BoolArray]:
+        """`ranges`, the bounds as they are stored, and where a low lies above its high."""
+        match (ranges.lows, ranges.highs, self.lows, self.highs):
+            case (ByteStrings() as firsts, ByteStrings() as lasts, ByteStrings() as lows, ByteStrings() as highs):
+                keys, (low_line, high_line) = line_of(firsts, lasts, lows, highs)
+                is_inverted = low_line > high_line
+                # Two that lie between the same ends share a place, which tells no order.
+                alike = np.flatnonzero((low_line == high_line) & (low_line % 2 != 0))
+                is_inverted[alike] = lows is not highs and above(lows.take(alike), highs.take(alike))
+                return keys, (low_line, high_line), is_inverted
+            case _:
+                first, last, low_line, high_line = code.on_one_line(ranges.lows, ranges.highs, self.lows, self.highs)
+                return (first, last), (low_line, high_line), low_line > high_line
 
 
 @dataclass(frozen=True, slots=True)

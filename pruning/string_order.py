@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import TypeAlias
+
 import numpy as np
 import numpy.typing as npt
 
 from pruning.byte_strings import ByteStrings, IntArray
+
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+Words: TypeAlias = npt.NDArray[np.uint64]
 
 _WORD = 8
 _ALL_ONES = (1 << 64) - 1
@@ -37,6 +44,91 @@ def ranks(strings: ByteStrings) -> IntArray:
     found = np.empty(len(order), np.int64)
     found[order] = first
     return found
+
+
+def places(ordered: ByteStrings, strings: ByteStrings) -> tuple[IntArray, BoolArray]:
+    """For each string how many of the `ordered`, which ascend without a repetition, lie below it, and if one equals it.
+
+    The ordered ones are searched, never sorted again: by eight bytes at a time, among those alone that share all bytes
+    before.
+    """
+    below, ends = np.zeros(len(strings), np.int64), np.full(len(strings), len(ordered))
+    if not len(ordered) or not len(strings):
+        return below, np.zeros(len(strings), bool)
+    ours, theirs = _Words(ordered), _Words(strings)
+    shared = _common(ordered[0], ordered[len(ordered) - 1])
+    undecided, depth, longest = np.arange(len(strings)), 0, max(ours.longest, theirs.longest)
+    while len(undecided) and depth < longest:
+        wanted = theirs.at(undecided, depth)
+        if depth + _WORD <= shared:
+            undecided = _beside_all(below, ends, undecided, wanted, ours.at(np.zeros(1, np.int64), depth))
+        else:
+            undecided = _narrowed(below, ends, undecided, wanted, partial(ours.at, depth=depth))
+        depth += _WORD
+    # Only trailing NUL bytes tell the rest apart.
+    wanted = theirs.lengths[undecided].astype(np.uint64)
+    _narrowed(below, ends, undecided, wanted, lambda members: ours.lengths[members].astype(np.uint64))
+    return below, below < ends
+
+
+def above(first: ByteStrings, second: ByteStrings) -> BoolArray:
+    """For each pair, whether the first string lies above the second."""
+    found = np.zeros(len(first), bool)
+    ours, theirs = _Words(first), _Words(second)
+    undecided, depth = np.arange(len(first)), 0
+    while len(undecided) and depth < max(ours.longest, theirs.longest):
+        mine, other = ours.at(undecided, depth), theirs.at(undecided, depth)
+        found[undecided] = mine > other
+        undecided = undecided[mine == other]
+        depth += _WORD
+    found[undecided] = ours.lengths[undecided] > theirs.lengths[undecided]
+    return found
+
+
+def _beside_all(below: IntArray, ends: IntArray, undecided: IntArray, wanted: Words, word: Words) -> IntArray:
+    """The same where all members have one word."""
+    is_above, is_below = wanted > word, wanted < word
+    below[undecided[is_above]], ends[undecided[is_below]] = ends[undecided[is_above]], 0
+    found: IntArray = undecided[~is_above & ~is_below]
+    return found
+
+
+def _narrowed(
+    below: IntArray, ends: IntArray, undecided: IntArray, wanted: Words, words: Callable[[IntArray], Words]
+) -> IntArray:
+    """Narrows `[below, ends)` of the strings `undecided`, in place, to members whose word is the wanted one.
+
+    Gives those for which members are left; `words` of the members of one such range ascend.
+    """
+    if not len(undecided):
+        return undecided
+    begin, end = below[undecided], ends[undecided]
+    if (begin == begin[0]).all() and (end == end[0]).all():
+        every = words(np.arange(begin[0], end[0]))
+        left, right = (
+            begin[0] + np.searchsorted(every, wanted, "left"),
+            begin[0] + np.searchsorted(every, wanted, "right"),
+        )
+    else:
+        left, right = (_searched(words, begin, end, wanted, each) for each in (np.less, np.less_equal))
+    below[undecided], ends[undecided] = left, right
+    found: IntArray = undecided[left < right]
+    return found
+
+
+def _searched(
+    words: Callable[[IntArray], Words], begin: IntArray, end: IntArray, wanted: Words, is_passed: np.ufunc
+) -> IntArray:
+    """The first member of each range `[begin, end)` that is not passed on the way to the wanted word."""
+    begin, end = begin.copy(), end.copy()
+    some = np.flatnonzero(begin < end)
+    while len(some):
+        middle = (begin[some] + end[some]) >> 1
+        passed = is_passed(words(middle), wanted[some])
+        begin[some[passed]] = middle[passed] + 1
+        end[some[~passed]] = middle[~passed]
+        some = some[begin[some] < end[some]]
+    return begin
 
 
 def _ordered(strings: ByteStrings) -> tuple[IntArray, IntArray]:
@@ -85,20 +177,26 @@ class _Words:
     def __init__(self, strings: ByteStrings) -> None:
         self.strings, self.lengths = strings, strings.lengths()
         self.longest = int(self.lengths.max(initial=0))
+        self._shortest = int(self.lengths.min(initial=self.longest))
         self._end = len(strings.data)
         padded = np.append(strings.data, np.zeros(_WORD, np.uint8))
         self._numbers = np.ndarray((self._end + 1,), ">u8", padded, 0, (1,))
 
     def at(self, members: IntArray, depth: int) -> npt.NDArray[np.uint64]:
         """The 8 bytes from `depth` on of each member, zero beyond its end."""
+        starts = self.strings.offsets[members] + depth
+        if depth + _WORD <= self._shortest:
+            return self._numbers[starts].astype(np.uint64)
         left = np.clip(self.lengths[members] - depth, 0, _WORD)
-        starts = np.minimum(self.strings.offsets[members] + depth, self._end)
-        return self._numbers[starts].astype(np.uint64) & _LEADING[left]
+        return self._numbers[np.minimum(starts, self._end)].astype(np.uint64) & _LEADING[left]
 
     def common_prefix(self) -> int:
         """How many bytes all strings begin with: those that the least and the greatest share."""
         if len(self.lengths) == 0:
             return 0
-        first, last = (self.strings[_extreme(self, greatest=which)] for which in (False, True))
-        differing = (at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other)
-        return next(differing, min(len(first), len(last)))
+        return _common(*(self.strings[_extreme(self, greatest=which)] for which in (False, True)))
+
+
+def _common(first: bytes, last: bytes) -> int:
+    differing = (at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other)
+    return next(differing, min(len(first), len(last)))

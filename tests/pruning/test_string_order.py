@@ -71,3 +71,26 @@ def test_slice_of_longer_data_is_read_within_its_bounds():
     whole = ByteStrings.of([b"zz", b"b", b"a", b"zzz"])
     part = ByteStrings(whole.data, whole.offsets[1:4])
     assert [b"a", b"b"] == listed(string_order.sorted_distinct(part))
+
+
+@given(st.sets(TEXTS, max_size=12), st.lists(TEXTS, max_size=12))
+def test_a_place_is_how_many_lie_below(ordered, items):
+    below, is_equal = string_order.places(ByteStrings.of(sorted(ordered)), ByteStrings.of(items))
+    assert [sum(each < item for each in ordered) for item in items] == below.tolist()
+    assert [item in ordered for item in items] == is_equal.tolist()
+
+
+@given(st.lists(st.tuples(TEXTS, TEXTS), max_size=12))
+def test_one_string_lies_above_another_as_bytes_do(pairs):
+    first, second = (ByteStrings.of(each) for each in zip(*pairs, strict=True)) if pairs else [ByteStrings.of(())] * 2
+    assert [one > other for one, other in pairs] == string_order.above(first, second).tolist()
+
+
+def test_places_among_many_that_share_eight_bytes_and_more_are_searched():
+    ordered = [
+        b"%b%03d" % (prefix, number) for prefix in (b"a" * 9, b"a" * 17, b"b" * 9) for number in range(0, 200, 2)
+    ]
+    items = [*ordered[::7], b"a" * 9 + b"001", b"a" * 17 + b"199", b"b" * 9, b"", b"c"]
+    below, is_equal = string_order.places(ByteStrings.of(sorted(ordered)), ByteStrings.of(items))
+    assert [sum(each < item for each in ordered) for item in items] == below.tolist()
+    assert [item in ordered for item in items] == is_equal.tolist()

@@ -1,0 +1,78 @@
+"""What the driver itself does for one scan, up to 1,000,000 files and 10,000,000 keys: seconds and memory by stage.
+
+Files grow beside 100,000 keys, keys beside 100,000 files, and then there are most of both. No Spark runs: the inputs
+are what it hands over (`driver_inputs`). Each case is a process of its own (`driver_stages`).
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from benchmarks.driver_chart import ALL
+from benchmarks.driver_inputs import BIGINT, CLUSTERED, DECIMAL, STRING, UNCLUSTERED
+from benchmarks.driver_stages import DRIVER, Case
+from benchmarks.resume import ROOT, forget, resumed
+
+_PART = "driver"
+_SIZES = (
+    *((10**power, 10**5) for power in (3, 4, 5, 6)),
+    *((10**5, 10**power) for power in (3, 4, 6, 7)),
+    (10**6, 10**7),
+)
+# Of clustered texts and decimals the ends alone: between them they grow as unclustered ones do.
+_ENDS = ((10**3, 10**5), (10**6, 10**5), (10**5, 10**6), (10**6, 10**7))
+_FOOTERS = (100, 1000, 10_000)
+_QUICK_SIZES = ((10**3, 10**4), (10**4, 10**4), (10**4, 10**5))
+# Stages whose result the others need: what a scan takes is their sum, whoever asks for an explanation or not.
+IN_A_SCAN = (
+    *("receive keys", "keys as a filter", "statistics of files", "decide by files", "decide by row groups"),
+    *("predicate", "list of files", "bloom filter"),
+)
+
+
+def run(*, quick: bool) -> list[dict[str, Any]]:
+    """One entry for each case and stage, and one for all stages of a scan on the driver."""
+    cases = {str(case): case for case in (_cases(_QUICK_SIZES, _QUICK_SIZES) if quick else _cases(_SIZES, _ENDS))}
+    name = f"{_PART}-quick" if quick else _PART
+    found = resumed(name, cases, lambda key: {"rows": _measured(cases[key])})
+    footers = (10, 100) if quick else _FOOTERS
+    return [row for each in found for row in each["rows"]] + [
+        row for files in footers for row in _stages({"files": files})
+    ]
+
+
+def _cases(sizes: Sequence[tuple[int, int]], ends: Sequence[tuple[int, int]]) -> Iterator[Case]:
+    for type_ in (BIGINT, STRING, DECIMAL):
+        for layout in (UNCLUSTERED, CLUSTERED):
+            for files, keys in ends if type_ != BIGINT and layout == CLUSTERED else sizes:
+                yield Case(type_, layout, files, keys)
+
+
+def _measured(case: Case) -> list[dict[str, Any]]:
+    rows = _stages(asdict(case))
+    return [*rows, {**asdict(case), **_sum(rows)}]
+
+
+def _stages(case: dict[str, Any]) -> list[dict[str, Any]]:
+    command = [sys.executable, "-m", "benchmarks.driver_stages", json.dumps(case)]
+    answer = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE)  # noqa: S603
+    return [{**case, **row} for row in json.loads(answer.stdout)]
+
+
+def _sum(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The stages of a scan one after the other; their peak is above what the driver held before the first of them."""
+    some = [row for row in rows if row["stage"] in IN_A_SCAN]
+    sums = {name: sum(row.get(name, 0) for row in some) for name in ("seconds", "cpu_seconds", "sent_bytes")}
+    peak = max(row["whole_bytes"] for row in some)
+    return {"stage": ALL, "where": DRIVER, **sums, "peak_bytes": peak, "whole_bytes": peak}
+
+
+if __name__ == "__main__":
+    forget(_PART)
+    for entry in run(quick="--quick" in sys.argv):
+        print(json.dumps(entry), flush=True)

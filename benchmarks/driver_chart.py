@@ -1,0 +1,79 @@
+"""`results/driver.svg`, the picture of what `bench_driver.py` has measured, made by `make readme`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+Row = Mapping[str, Any]
+RESULTS = Path(__file__).resolve().parent / "results" / "driver.json"
+# All stages of a scan, one after the other.
+ALL = "all of the driver"
+# In the order in which they follow each other; `driver_stages` says what they are.
+STAGES = (
+    *("keys of an array", "receive keys", "statistics of files", "decide by files", "decide by row groups"),
+    *("bloom filter", "explain", "keys of statistics", ALL),
+)
+_TYPES = ("bigint", "string", "decimal(38,0)")
+_BESIDE = 100_000
+_SIZES = (("files", "keys"), ("keys", "files"))
+_MEASURES: tuple[tuple[str, str, float], ...] = (
+    ("cpu_seconds", "CPU seconds", 1.0),
+    ("peak_bytes", "MiB above what was held", float(1 << 20)),
+)
+_LAYOUT = "unclustered"
+_INCHES = (13.0, 10.0)
+
+
+def recorded(results: Path = RESULTS) -> Sequence[Row]:
+    """The stages as they were measured, none where nothing is."""
+    return json.loads(results.read_text(encoding="utf-8"))["rows"] if results.exists() else ()  # type: ignore[no-any-return]
+
+
+def picture(rows: Sequence[Row]) -> str:
+    """SVG: each stage over the number of files and of keys, both axes logarithmic, a column for each type of key."""
+    import matplotlib as mpl  # noqa: PLC0415 - who only reads the results needs none of it
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    from benchmarks.contest.charts import STYLE, svg  # noqa: PLC0415
+
+    colours = mpl.colormaps["tab10"].colors  # type: ignore[attr-defined]
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=_INCHES, layout="constrained")
+        charts = figure.subplots(len(_SIZES) * len(_MEASURES), len(_TYPES), squeeze=False, sharey="row")
+        lines = [(size, beside, measure) for size, beside in _SIZES for measure in _MEASURES]
+        for row_of_charts, (size, beside, (field, axis, unit)) in zip(charts, lines, strict=True):
+            for chart, type_ in zip(row_of_charts, _TYPES, strict=True):
+                for at, stage in enumerate(STAGES):
+                    _line(chart, *_curve(rows, type_, stage, size, beside, field, unit), stage, colours[at])
+                chart.set_title(f"{type_}: {axis}", loc="left")
+                chart.set_xlabel(f"{size}, beside {_BESIDE:,} {beside}")
+                chart.grid(alpha=0.3)
+        figure.legend(*charts[0][0].get_legend_handles_labels(), loc="outside upper center", ncols=5, frameon=False)
+        return svg(figure)
+
+
+def _line(chart: Any, sizes: Sequence[float], values: Sequence[float], stage: str, colour: Any) -> None:
+    chart.loglog(sizes, values, marker="o", markersize=3, label=stage, color=colour)
+
+
+def _curve(  # noqa: PLR0913, PLR0917 - what a line is of
+    rows: Sequence[Row], type_: str, stage: str, size: str, beside: str, field: str, unit: float
+) -> tuple[list[float], list[float]]:
+    wanted = {"type": type_, "layout": _LAYOUT, "stage": stage, beside: _BESIDE}
+    some = [row for row in rows if all(row[name] == value for name, value in wanted.items())]
+    # A logarithmic axis has no place for nothing.
+    found = sorted((row[size], row[field] / unit) for row in some if row[field] > 0)
+    return [each[0] for each in found], [each[1] for each in found]
+
+
+def main(results: Path = RESULTS) -> None:
+    """Writes the picture of what is recorded, if anything is."""
+    if rows := recorded(results):
+        results.with_suffix(".svg").write_text(picture(rows), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+"""What a driver is given for one scan, at any size: keys as Arrow arrays, files of a Delta log as Spark gives them.
+
+Values are numbers of one space, written as the type asked for in their order. Where keys and files are `clustered`,
+each file holds a part of the space of its own and keys lie in a hundredth of it; where they are `unclustered`, each
+file spans nearly all of it and keys lie anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyspark.sql.types import DataType, DecimalType, LongType, StringType
+
+from connectors.delta_bounds import StoredBounds
+from connectors.delta_statistics import LogColumn
+from pruning.byte_strings import IntArray
+from pruning.value_type import ValueType
+
+BIGINT, STRING, DECIMAL = "bigint", "string", "decimal(38,0)"
+CLUSTERED, UNCLUSTERED = "clustered", "unclustered"
+COLUMN = "k"
+
+SPACE = 1 << 32
+_BURSTS = 16
+_SHARE_OF_KEYS = 100
+# Strings are as long as what Delta keeps of them, and begin alike.
+_PREFIX = b"https://shop.example/id="
+_DIGITS = 8
+_DECIMAL_SHIFT = 60
+_ROWS, _FILE_BYTES = 100_000, 64 << 20
+_SPARK_BATCH = 10_000
+_SPARK_TYPES: dict[str, DataType] = {BIGINT: LongType(), STRING: StringType(), DECIMAL: DecimalType(38, 0)}
+
+
+def key_numbers(layout: str, count: int) -> IntArray:
+    """So many different keys, in random order."""
+    random = np.random.default_rng(1)
+    wanted = count + count // 10 + 10
+    if layout == CLUSTERED:
+        burst = SPACE // _SHARE_OF_KEYS // _BURSTS
+        begins = (np.arange(_BURSTS) * (SPACE // _BURSTS))[random.integers(0, _BURSTS, wanted)]
+        found = np.unique(begins + random.integers(0, burst, wanted))
+    else:
+        found = np.unique(random.integers(0, SPACE, wanted))
+    return random.permutation(found)[:count]
+
+
+def file_bounds(layout: str, count: int) -> tuple[IntArray, IntArray]:
+    """The least and the greatest value of each file, in random order."""
+    random = np.random.default_rng(2)
+    if layout == CLUSTERED:
+        ends = np.linspace(0, SPACE, count + 1).astype(np.int64)
+        order = random.permutation(count)
+        return ends[:-1][order], np.maximum(ends[1:] - 1, ends[:-1])[order]
+    margin = SPACE // 1000
+    return random.integers(0, margin, count), SPACE - 1 - random.integers(0, margin, count)
+
+
+def arrow_values(type_: str, numbers: IntArray) -> pa.Array:
+    """Numbers of the space as values of a type."""
+    match type_:
+        case "bigint":
+            return pa.array(numbers)
+        case "string":
+            return _texts(_PREFIX, numbers)
+        case "decimal(38,0)":
+            words = np.stack([numbers << _DECIMAL_SHIFT, numbers >> (64 - _DECIMAL_SHIFT)], axis=1)
+            buffer = pa.py_buffer(np.ascontiguousarray(words))
+            return pa.Array.from_buffers(pa.decimal128(38, 0), len(numbers), [None, buffer])
+        case other:
+            msg = f"Cannot make values of {other!r}: expected one of {', '.join(_SPARK_TYPES)}"
+            raise ValueError(msg)
+
+
+def log_column(type_: str) -> LogColumn:
+    """The key column as a Delta log names it."""
+    value_type = ValueType.parse(type_)
+    stored = StoredBounds(value_type, 32, False, False)  # noqa: FBT003 - neither float before nor a source
+    return LogColumn(COLUMN, (COLUMN,), value_type, _SPARK_TYPES[type_], stored, is_partition=False)
+
+
+def listed_files(type_: str, layout: str, count: int) -> pa.Table:
+    """What `delta_statistics.listing` gives of so many files, in the batches in which Spark hands them over."""
+    lows, highs = file_bounds(layout, count)
+    names = np.random.default_rng(3).permutation(count)
+    table = pa.table(
+        {
+            "path": _texts(b"sold_at=2024-01-01/part-00000-5d0f8a1e-8a0c-4f6e-9d7b-", names),
+            "vector": pa.nulls(count, pa.string()),
+            "size": np.full(count, _FILE_BYTES, np.int64),
+            "modified": np.zeros(count, np.int64),
+            "rows": np.full(count, _ROWS, np.int64),
+            "broken": np.zeros(count, bool),
+            "l0": arrow_values(type_, lows),
+            "h0": arrow_values(type_, highs),
+            "n0": np.zeros(count, np.int64),
+        }
+    )
+    return pa.Table.from_batches(table.to_batches(max_chunksize=_SPARK_BATCH), table.schema)
+
+
+def batches(array: pa.Array) -> Sequence[pa.Array]:
+    """An array in the pieces in which Spark hands it to Python workers."""
+    return [array.slice(begin, _SPARK_BATCH) for begin in range(0, len(array), _SPARK_BATCH)]
+
+
+def _texts(prefix: bytes, numbers: IntArray) -> pa.Array:
+    """The prefix and the number in hexadecimal digits, which sort as the numbers do."""
+    shifts = np.arange(_DIGITS - 1, -1, -1, dtype=np.int64) * 4
+    digits: npt.NDArray[np.uint8] = np.frombuffer(b"0123456789abcdef", np.uint8)
+    rows = np.empty((len(numbers), len(prefix) + _DIGITS), np.uint8)
+    rows[:, : len(prefix)] = np.frombuffer(prefix, np.uint8)
+    for at, shift in enumerate(shifts.tolist()):
+        rows[:, len(prefix) + at] = digits[(numbers >> shift) & 15]
+    offsets = np.arange(len(numbers) + 1, dtype=np.int32) * rows.shape[1]
+    return pa.StringArray.from_buffers(len(numbers), pa.py_buffer(offsets), pa.py_buffer(rows.reshape(-1)))
