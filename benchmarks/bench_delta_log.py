@@ -7,6 +7,7 @@ table, read the statistics of two columns, and prune by keys that hit one file i
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import tempfile
 import time
@@ -19,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
+from benchmarks.process_tree import cpu_seconds, peak_bytes, reset_peaks, resident_bytes
 from connectors.columns import resolve
 from connectors.delta import open_delta
 from connectors.session import spark_session
@@ -27,9 +29,10 @@ from pruning.domain import Domain
 from pruning.skipping import prune
 from pruning.value_type import ValueType
 
-SIZES = (10_000, 30_000, 100_000)
+SIZES = (10_000, 100_000, 1_000_000)
 _ROWS = 10_000
 _CHECKPOINT = 10
+_WRITTEN = 50_000
 _FILES_PER_COMMIT = 10
 _WARM_RUNS = 5
 _DAY = 86_400_000
@@ -58,28 +61,44 @@ def write_log(path: Path, files: int) -> None:
     """A checkpoint with nearly all files, as large tables have, and one commit after it."""
     log = path / "_delta_log"
     log.mkdir(parents=True)
-    adds = [_add(index) for index in range(files)]
-    checkpointed, committed = adds[:-_FILES_PER_COMMIT], adds[-_FILES_PER_COMMIT:]
-    rows: dict[str, list[Any]] = {
-        "add": [None, None, *({**each, "partitionValues": []} for each in checkpointed)],
-        "protocol": [_PROTOCOL, *[None] * (len(checkpointed) + 1)],
-        "metaData": [None, _metadata_row(), *[None] * len(checkpointed)],
-    }
+    checkpointed = files - _FILES_PER_COMMIT
     schema = pa.schema({"add": _ADD, "protocol": _protocol_type(), "metaData": _metadata_type()}.items())
-    pq.write_table(pa.table(rows, schema=schema), log / f"{_CHECKPOINT:020}.checkpoint.parquet")
-    actions = [{"commitInfo": {"timestamp": 0, "operation": "WRITE"}}, *({"add": each} for each in committed)]
+    with pq.ParquetWriter(log / f"{_CHECKPOINT:020}.checkpoint.parquet", schema) as checkpoint:
+        head = {"add": [None, None], "protocol": [_PROTOCOL, None], "metaData": [None, _metadata_row()]}
+        checkpoint.write_table(pa.table(head, schema=schema))
+        # A million of them as Python objects would take gigabytes.
+        for begin in range(0, checkpointed, _WRITTEN):
+            adds = [{**_add(at), "partitionValues": []} for at in range(begin, min(begin + _WRITTEN, checkpointed))]
+            none = [None] * len(adds)
+            checkpoint.write_table(pa.table({"add": adds, "protocol": none, "metaData": none}, schema=schema))
+    committed = ({"add": _add(index)} for index in range(checkpointed, files))
+    actions = [{"commitInfo": {"timestamp": 0, "operation": "WRITE"}}, *committed]
     (log / f"{_CHECKPOINT:020}.json").write_text(json.dumps(actions[0]) + "\n")
     (log / f"{_CHECKPOINT + 1:020}.json").write_text("".join(json.dumps(each) + "\n" for each in actions))
-    (log / "_last_checkpoint").write_text(json.dumps({"version": _CHECKPOINT, "size": len(checkpointed) + 2}))
+    (log / "_last_checkpoint").write_text(json.dumps({"version": _CHECKPOINT, "size": checkpointed + 2}))
 
 
 def measure(spark: SparkSession, path: Path, files: int) -> dict[str, Any]:
-    """Seconds of the decision for one table, cold and warm (median), and what it decided."""
+    """Seconds of the decision for one table, cold and warm (median), and what it decided.
+
+    Bytes are those that the decision adds: at most and afterwards to this process, afterwards to Java's heap. Stock
+    seconds are those in which Delta, which then knows the log, lists what a predicate leaves.
+    """
     write_log(path, files)
-    cache = SessionCache()
+    cache, process = SessionCache(), os.getpid()
+    heap, memory = heap_bytes(spark), resident_bytes(process)
+    reset_peaks(process)
+    began = cpu_seconds(process)
     cold, kept = _timed_decision(spark, path, cache)
+    spent = cpu_seconds(process) - began
+    found = {"files": files, "files_kept": kept, "cold_seconds": cold, "cold_cpu_seconds": spent}
+    found |= {"python_peak_bytes": peak_bytes(process) - memory, "python_bytes": resident_bytes(process) - memory}
+    found["heap_bytes"] = heap_bytes(spark) - heap
     warm = [_timed_decision(spark, path, cache)[0] for _ in range(_WARM_RUNS)]
-    return {"files": files, "files_kept": kept, "cold_seconds": cold, "warm_seconds": statistics.median(warm)}
+    began = time.perf_counter()
+    listed = len(spark.read.format("delta").load(str(path)).where(f"id < {_ROWS}").inputFiles())
+    stock = time.perf_counter() - began
+    return {**found, "warm_seconds": statistics.median(warm), "stock_seconds": stock, "files_stock": listed}
 
 
 def run(spark: SparkSession, sizes: Sequence[int] = SIZES) -> list[dict[str, Any]]:
@@ -87,6 +106,14 @@ def run(spark: SparkSession, sizes: Sequence[int] = SIZES) -> list[dict[str, Any
     with tempfile.TemporaryDirectory() as directory:
         measure(spark, Path(directory, "first"), 100)
         return [measure(spark, Path(directory, str(size)), size) for size in sizes]
+
+
+def heap_bytes(spark: SparkSession) -> int:
+    """What Java holds once its garbage is collected."""
+    jvm: Any = spark._jvm  # noqa: SLF001 - Java's counters have no other door
+    for _ in range(2):
+        jvm.java.lang.System.gc()
+    return int(jvm.java.lang.management.ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getUsed())
 
 
 def _timed_decision(spark: SparkSession, path: Path, cache: SessionCache) -> tuple[float, int]:

@@ -208,7 +208,10 @@ PARTS = (
         "delta_log",
         "Deciding from a Delta log",
         _delta_log,
-        ("files", "files_kept", "cold_seconds", "warm_seconds"),
+        (
+            *("files", "files_kept", "cold_seconds", "cold_cpu_seconds", "warm_seconds", "stock_seconds"),
+            *("python_peak_bytes", "python_bytes", "heap_bytes"),
+        ),
         (
             Target("100,000 files, cold, s", {"files": 100_000}, "cold_seconds", "<=", 10.0),
             Target("100,000 files, warm, s", {"files": 100_000}, "warm_seconds", "<=", 0.5),

@@ -107,6 +107,11 @@ def bytes_read(process: int) -> int:
     return 0
 
 
+def cpu_seconds(root: int) -> float:
+    """Of user and system, by a process and all below it."""
+    return usage(root).cpu_seconds
+
+
 def _process(process: int) -> Process | None:
     fields = _stat(process)
     if not fields:

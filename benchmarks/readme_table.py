@@ -1,6 +1,6 @@
 """The table of measured star joins in README.md, made from `results/tpcds_bytes.json`: `make readme`.
 
-That target makes the page of queries, that of the contest and the picture of phases, too.
+That target makes the page of queries, that of the contest and the pictures of phases and of the driver, too.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import phases_chart, queries_table
+from benchmarks import driver_chart, phases_chart, queries_table
 from benchmarks.contest import page
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -87,6 +87,7 @@ def main() -> None:
     queries_table.main()
     page.main()
     phases_chart.main()
+    driver_chart.main()
 
 
 if __name__ == "__main__":

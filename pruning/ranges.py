@@ -156,9 +156,12 @@ class RangeSet:
         if self.is_points:
             return self.lows
         lows, highs = self._int_line()
-        counts = highs - lows + 1
-        firsts = np.repeat(lows - (np.cumsum(counts) - counts), counts)
-        return firsts + np.arange(len(firsts))
+        # Steps of one but from range to range, summed where they stand: there may be millions.
+        begins = np.cumsum(highs - lows + 1)
+        steps = np.ones(begins[-1] if len(begins) else 0, np.int64)
+        steps[:1] = lows[:1]
+        steps[begins[:-1]] = lows[1:] - highs[:-1]
+        return np.cumsum(steps, out=steps)
 
     def _int_line(self) -> Intervals:
         if isinstance(self.lows, ByteStrings) or isinstance(self.highs, ByteStrings):

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from benchmarks import phases_chart, queries_table
+from benchmarks import driver_chart, phases_chart, queries_table
 from benchmarks.queries_table import PAGE, RESULTS, page, recorded
 from benchmarks.resume import resumed
 
@@ -82,6 +82,36 @@ def test_the_picture_of_phases_is_of_what_was_measured():
     assert (phases_chart.RESULTS.with_suffix(".svg")).exists() == bool(phases_chart.recorded())
     names = {(row["query"], row["way"]) for row in phases_chart.recorded()}
     assert all(f">{' '.join(each)}<" in phases_chart.RESULTS.with_suffix(".svg").read_text() for each in names)
+
+
+def _stages(stage: str, **seconds: float) -> list[dict[str, object]]:
+    sizes = {"small": (1000, 100_000), "large": (100_000, 100_000), "keys": (100_000, 10_000_000)}
+    return [
+        {
+            "stage": stage,
+            "type": "bigint",
+            "layout": "unclustered",
+            "files": sizes[at][0],
+            "keys": sizes[at][1],
+            "cpu_seconds": each,
+            "peak_bytes": 0,
+        }
+        for at, each in seconds.items()
+    ]
+
+
+def test_the_picture_of_the_driver_has_a_line_for_each_stage_and_none_for_nothing():
+    pytest.importorskip("matplotlib")
+    rows = [*_stages("explain", small=0.01, large=0.5, keys=2.0), *_stages("receive keys", small=0.1, large=0.0)]
+    svg = driver_chart.picture(rows)
+    assert svg == driver_chart.picture(rows)
+    for text in ("explain", "receive keys", "bigint: CPU seconds", "files, beside 100,000 keys"):
+        assert f">{text}<" in svg
+
+
+def test_the_picture_of_the_driver_is_of_what_was_measured():
+    assert driver_chart.RESULTS.with_suffix(".svg").exists() == bool(driver_chart.recorded())
+    assert {driver_chart.ALL} <= {row["stage"] for row in driver_chart.recorded()} or not driver_chart.recorded()
 
 
 def test_time_in_a_phase_within_another_is_counted_once(monkeypatch):

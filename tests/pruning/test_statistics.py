@@ -7,9 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from pruning import codes as code
 from pruning.codes import float_codes
 from pruning.domain import Domain
 from pruning.ranges import RangeSet
+from pruning.skipping import prune
 from pruning.statistics import UNKNOWN, ColumnStatistics, ContainerKind, Containers
 from pruning.value_type import ValueType
 from tests.pruning.samples import ALL_TYPES, INF, NAN, nasty
@@ -106,6 +108,22 @@ def test_unknown_ends_lie_at_the_ends_of_the_line():
     assert [(True, False), (False, True), (True, True)] == [
         (low == ends.min, high == ends.max) for low, high in zip(lows, highs, strict=True)
     ]
+
+
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [
+        pytest.param("m", "h", id="within one gap"),
+        pytest.param("zz", "z", id="beyond all keys"),
+        pytest.param("f", "e", id="within one range"),
+    ],
+)
+def test_bounds_of_strings_in_the_wrong_order_say_nothing_wherever_they_lie(low, high):
+    # Between the same two keys both share a place on the line: skipped by it, the file may hold any key.
+    keys = RangeSet.of_ranges(STRING, code.encode(STRING, ["a", "d", "y"]), code.encode(STRING, ["b", "g", "y"]))
+    column = ColumnStatistics.of(STRING, [(low, high, 0), ("h", "i", 0)])
+    files = Containers(ContainerKind.FILE, ["wrong", "right"], np.array([9, 9]), np.array([1, 1]), {"k": column})
+    assert [True, False] == prune(files, {"k": Domain(keys)}).kept.tolist()
 
 
 @pytest.mark.parametrize(
