@@ -6,6 +6,7 @@ table, read the statistics of two columns, and prune by keys that hit one file i
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import statistics
@@ -86,6 +87,9 @@ def measure(spark: SparkSession, path: Path, files: int) -> dict[str, Any]:
     """
     write_log(path, files)
     cache, process = SessionCache(), os.getpid()
+    # What the log was written from is not what the decision takes.
+    pa.default_memory_pool().release_unused()
+    ctypes.CDLL(None).malloc_trim(0)
     heap, memory = heap_bytes(spark), resident_bytes(process)
     reset_peaks(process)
     began = cpu_seconds(process)
