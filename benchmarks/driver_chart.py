@@ -42,10 +42,11 @@ def picture(rows: Sequence[Row]) -> str:
     colours = mpl.colormaps["tab10"].colors  # type: ignore[attr-defined]
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=_INCHES, layout="constrained")
-        charts = figure.subplots(len(_SIZES) * len(_MEASURES), len(_TYPES), squeeze=False, sharey="row")
+        types = [each for each in _TYPES if any(row.get("type") == each for row in rows)]
+        charts = figure.subplots(len(_SIZES) * len(_MEASURES), len(types), squeeze=False, sharey="row")
         lines = [(size, beside, measure) for size, beside in _SIZES for measure in _MEASURES]
         for row_of_charts, (size, beside, (field, axis, unit)) in zip(charts, lines, strict=True):
-            for chart, type_ in zip(row_of_charts, _TYPES, strict=True):
+            for chart, type_ in zip(row_of_charts, types, strict=True):
                 for at, stage in enumerate(STAGES):
                     _line(chart, *_curve(rows, type_, stage, size, beside, field, unit), stage, colours[at])
                 chart.set_title(f"{type_}: {axis}", loc="left")
@@ -63,7 +64,7 @@ def _curve(  # noqa: PLR0913, PLR0917 - what a line is of
     rows: Sequence[Row], type_: str, stage: str, size: str, beside: str, field: str, unit: float
 ) -> tuple[list[float], list[float]]:
     wanted = {"type": type_, "layout": _LAYOUT, "stage": stage, beside: _BESIDE}
-    some = [row for row in rows if all(row[name] == value for name, value in wanted.items())]
+    some = [row for row in rows if all(row.get(name) == value for name, value in wanted.items())]
     # A logarithmic axis has no place for nothing.
     found = sorted((row[size], row[field] / unit) for row in some if row[field] > 0)
     return [each[0] for each in found], [each[1] for each in found]
