@@ -31,12 +31,12 @@ _FILE_STATUS = "org.apache.hadoop.fs.FileStatus"
 _CACHE = f"{_DATASOURCES}.FileStatusCache"
 _ALL_IN_MEMORY = 1 << 60
 _INDEX = f"{_DATASOURCES}.InMemoryFileIndex"
-_PINNED_INDEX = "PinnedFileIndex"
+PINNED_INDEX = "PinnedFileIndex"
 # A write refreshes each index, cached ones too, that has a root at or below its path. Roots elsewhere would escape
 # that, but by its roots Spark also refuses to overwrite a table with rows that are still to be read from it.
 _PINNED_SOURCE = f"""
-public class {_PINNED_INDEX} extends {_INDEX} {{
-    public {_PINNED_INDEX}(
+public class {PINNED_INDEX} extends {_INDEX} {{
+    public {PINNED_INDEX}(
         org.apache.spark.sql.SparkSession session,
         scala.collection.immutable.Seq roots,
         scala.collection.immutable.Map options,
@@ -151,7 +151,7 @@ class SparkFiles:
         scala_options = jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(options)
         session = self._relation.sparkSession()
         arguments = (session, roots.prepended(marker), scala_options, none, cache, spec, none)
-        return instance(self._spark, _PINNED_INDEX, _PINNED_SOURCE, *arguments)
+        return instance(self._spark, PINNED_INDEX, _PINNED_SOURCE, *arguments)
 
     def _digest(self, kept: BoolArray) -> str:
         digest = hashlib.sha256("\n".join(compress(self.paths, kept)).encode())
