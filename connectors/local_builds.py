@@ -53,7 +53,7 @@ import org.apache.spark.sql.types.VariantType;
 
 public class LocalRows extends scala.runtime.AbstractFunction0 {
     private final int most;
-    private final QueryExecution execution;
+    private QueryExecution execution;
     private java.util.List rows;
 
     public LocalRows(SparkSession session, LogicalPlan plan, int most, int mostLong, int partitions) {
@@ -97,6 +97,8 @@ public class LocalRows extends scala.runtime.AbstractFunction0 {
     public int collect(String name) {
         Object found = SQLExecution.withNewExecutionId(execution, scala.Option.apply(name), this);
         rows = java.util.Arrays.asList((Object[]) found);
+        // Whoever keeps the rows keeps nothing of the plan that they came from.
+        execution = null;
         return rows.size();
     }
 
@@ -170,9 +172,26 @@ class LocalRows:
         values = pa.ipc.open_stream(long_bytes(self._spark, self._rows.values(at, column))).read_all()
         return built(values, types, KeyLimits.of(options)).finish(1, source=f"rows of {name}", subject=name)
 
+    def held(self) -> HeldRows:
+        """The rows alone."""
+        return HeldRows(self.count, self.nbytes, self._rows)
+
     def instead_of(self, plan: Any) -> Any:
         """A plan of these rows under the column ids of `plan`, which gives the same rows."""
         return self._rows.insteadOf(plan)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldRows:
+    """Rows on the heap of the driver that hold no session and no plan."""
+
+    count: int
+    nbytes: int
+    _rows: Any
+
+    def of(self, spark: SparkSession) -> LocalRows:
+        """The same rows for a query of a session."""
+        return LocalRows(self.count, self.nbytes, self._rows, spark)
 
 
 def local_rows(

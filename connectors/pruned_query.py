@@ -21,6 +21,7 @@ from connectors.plan_reader import SparkPlan, check_has_plan
 from connectors.pruned_scan import PrunedScan
 from connectors.query_run import QueryRun
 from connectors.spark_files import frame_of
+from pruning.cache import PruningCache
 from pruning.filter_plan import FilterPlan, unused
 from pruning.gates import Sizes
 from pruning.options import PruningOptions
@@ -38,7 +39,8 @@ logger = logging.getLogger("scanprune")
 class PrunedQuery:
     """The record of one pruned query: its scans with filters by `Relation.at`, and what went wrong on the way.
 
-    `known` are the sizes of its scans with filters, of which what is refused follows; `sizes` those without.
+    `known` are the sizes of its scans with filters, of which what is refused follows; `sizes` those without. The builds
+    of the sources in `from_cache` were not run for it.
     """
 
     plan: FilterPlan | None
@@ -47,6 +49,7 @@ class PrunedQuery:
     scans: Mapping[int, PrunedScan]
     reasons: tuple[Reason, ...]
     options: PruningOptions
+    from_cache: frozenset[tuple[int, str]] = frozenset()
 
     @staticmethod
     def untouched(reason: Reason, options: PruningOptions) -> PrunedQuery:
@@ -63,7 +66,9 @@ class PrunedQuery:
         reasons = dict.fromkeys((*self.plan.graph.refusals, *self.reasons, *(each.reason for each in left), *tops))
         tables = {at: table for at, scan in self.scans.items() for table in scan.explanation().tables}
         plan = replace(self.plan, unused=left)
-        return QueryExplanation.of(plan, self.sizes, tables, tuple(reasons), ran_builds=True)
+        return QueryExplanation.of(
+            plan, self.sizes, tables, tuple(reasons), ran_builds=True, from_cache=self.from_cache
+        )
 
     def report(self) -> PruneReport:
         """The plan beside what the latest action measured."""
@@ -106,8 +111,13 @@ class UntouchedQuery:
         return PruneReport(())
 
 
-def prune_query(df: DataFrame, options: PruningOptions) -> tuple[DataFrame, PrunedQuery | UntouchedQuery]:
-    """`df` with filters on its scans, or `df` itself where no filter is worth it or pruning fails."""
+def prune_query(
+    df: DataFrame, options: PruningOptions, cache: PruningCache | None = None
+) -> tuple[DataFrame, PrunedQuery | UntouchedQuery]:
+    """`df` with filters on its scans, or `df` itself where no filter is worth it or pruning fails.
+
+    What is in `cache` is not run, and what was run is kept there.
+    """
     check_has_plan(df)
     if not options.enabled:
         return df, PrunedQuery.untouched(Reason(ReasonCode.SWITCHED_OFF, _QUERY), options)
@@ -118,7 +128,7 @@ def prune_query(df: DataFrame, options: PruningOptions) -> tuple[DataFrame, Prun
             return df, PrunedQuery.untouched(Reason(ReasonCode.STREAMING, _QUERY), options)
         if not may_be_pruned(df.sparkSession, analyzed, options.min_probe_bytes, top_k=options.top_k):
             return df, UntouchedQuery.of(df, options)
-        return _pruned(df, options)
+        return _pruned(df, options, cache)
     except Exception as error:
         logger.debug("Pruning the query failed", exc_info=True)
         reason = Reason(ReasonCode.PRUNING_FAILED, _QUERY, one_line(error))
@@ -126,9 +136,9 @@ def prune_query(df: DataFrame, options: PruningOptions) -> tuple[DataFrame, Prun
         return df, PrunedQuery.untouched(reason, options)
 
 
-def _pruned(df: DataFrame, options: PruningOptions) -> tuple[DataFrame, PrunedQuery]:
+def _pruned(df: DataFrame, options: PruningOptions, cache: PruningCache | None) -> tuple[DataFrame, PrunedQuery]:
     plan = SparkPlan.of(df)
-    query = QueryRun.of(plan, options)
+    query = QueryRun.of(plan, options, cache)
     record = _record(query, query.run())
     # That a side of a join is not fit to be run beforehand is no trouble: nobody asked for it.
     warn("a query", [each for each in record.reasons if each.code is not ReasonCode.UNREPEATABLE_KEYS])
@@ -145,4 +155,5 @@ def _pruned(df: DataFrame, options: PruningOptions) -> tuple[DataFrame, PrunedQu
 def _record(query: QueryRun, sizes: Mapping[int, int]) -> PrunedQuery:
     scans = {at: scan for at, scan in query.scans.items() if at not in query.kept}
     filters = FilterPlan(query.graph, tuple(query.levels), tuple(query.reasons), tops=tuple(query.top_filters()))
-    return PrunedQuery(filters, sizes, query.known(), scans, tuple(query.reasons), query.options)
+    reasons, cached = tuple(query.reasons), frozenset(query.from_cache)
+    return PrunedQuery(filters, sizes, query.known(), scans, reasons, query.options, cached)

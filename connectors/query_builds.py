@@ -42,10 +42,14 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Built:
-    """What a build gave: its keys, and its rows where they are few enough to be joined as they are."""
+    """What a build gave: its keys, and its rows where they are few enough to be joined as they are.
+
+    `from_cache` says that it was not run for this query.
+    """
 
     keys: KeySummary | Reason
     rows: LocalRows | None
+    from_cache: bool = False
 
 
 @dataclass(slots=True)

@@ -13,6 +13,7 @@ from connectors import key_sources
 from connectors.build_errors import one_line
 from connectors.channel import Channel
 from connectors.join_sides import broadcast_limit
+from connectors.kept_builds import KeptBuilds
 from connectors.key_sources import Collected, KeySource
 from connectors.leaf_sizes import leaf_sizes
 from connectors.local_builds import LocalRows
@@ -26,6 +27,7 @@ from connectors.top_runs import TopRuns
 from connectors.zone_keys import plan_column
 from pruning.bounds import bounded
 from pruning.broadcast import BroadcastStrategy, broadcast_sides
+from pruning.cache import PruningCache
 from pruning.filter_plan import Feed, FeedId, next_feeds
 from pruning.gates import Gates, Sizes
 from pruning.intervals import BoolArray
@@ -48,14 +50,15 @@ _NOT_DONE = frozenset({ReasonCode.BUILD_TIMED_OUT, ReasonCode.BUILD_FAILED})
 class QueryRun:
     """What is known so far: `others` are the plans that take the place of nodes.
 
-    The nodes at `kept` are not run again, since the rows of a build stand in their place.
+    The nodes at `kept` are not run again, since the rows of a build stand in their place. The builds of the sources
+    that `from_cache` names were not run for this query.
     """
 
     spark: SparkSession
     plan: SparkPlan
     graph: JoinGraph
     options: PruningOptions
-    builds: QueryBuilds
+    builds: QueryBuilds | KeptBuilds
     metadata: PlanMetadata
     _strategy: BroadcastStrategy
     _tops: TopRuns
@@ -64,6 +67,7 @@ class QueryRun:
     kept: set[int] = field(default_factory=set)
     levels: list[tuple[Feed, ...]] = field(default_factory=list)
     reasons: dict[Reason, None] = field(default_factory=dict)
+    from_cache: set[tuple[int, str]] = field(default_factory=set)
     _keys: dict[int, dict[int, list[KeySummary]]] = field(default_factory=dict)
     _sizes: dict[int, int] = field(default_factory=dict)
     _row_bytes: dict[int, int] = field(default_factory=dict)
@@ -71,14 +75,18 @@ class QueryRun:
     _unpinned: frozenset[int] = frozenset()
 
     @staticmethod
-    def of(plan: SparkPlan, options: PruningOptions) -> QueryRun:
-        """A query none of whose builds has run; their time begins at this moment."""
+    def of(plan: SparkPlan, options: PruningOptions, cache: PruningCache | None = None) -> QueryRun:
+        """A query none of whose builds has run; their time begins at this moment.
+
+        `cache` may have what some of them give.
+        """
         reasons: dict[Reason, None] = {}
         if options.scan != PREDICATE and plan.asks_for_files:
             if options.scan == ARROW:
                 reasons[Reason(ReasonCode.NOT_READ_BY_ARROW, "the query", "it asks for the file of a row")] = None
             options = replace(options, scan=PREDICATE)
-        builds = QueryBuilds(Channel.of(plan.spark, options))
+        channel = Channel.of(plan.spark, options)
+        builds = QueryBuilds(channel) if cache is None else KeptBuilds(channel, cache, reasons)
         graph = JoinGraph.of(plan.root)
         strategy, metadata = _strategy(plan, graph, options), PlanMetadata(plan, options)
         tops = TopRuns.of(plan.root, is_on=options.top_k)
@@ -209,6 +217,8 @@ class QueryRun:
 
     def _from_build(self, feed: Feed, built: Built) -> KeySummary | Reason:
         keys = built.keys
+        if built.from_cache:
+            self.from_cache.add(feed.source.id)
         if isinstance(keys, Reason):
             if keys.code not in _NOT_DONE or not self.gates().is_bounded(feed.source, feed.target):
                 return keys

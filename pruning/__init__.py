@@ -1,5 +1,6 @@
 """Storage-level scan pruning: the build side of a join becomes a filter on the scan of its probe side."""
 
+from pruning.cache import PruningCache
 from pruning.errors import PruningError
 from pruning.explanation import Explanation
 from pruning.key_summary import KeySummary
@@ -12,6 +13,7 @@ __all__ = [
     "Explanation",
     "KeySummary",
     "PruneReport",
+    "PruningCache",
     "PruningError",
     "PruningOptions",
     "QueryExplanation",

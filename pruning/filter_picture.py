@@ -110,7 +110,8 @@ def _columns(
 def _build_box(key: str, build: BuildLine, query: QueryExplanation, colour: str) -> _Box:
     filtered = {each.scan for each in query.feeds if each.level < build.level}
     reads = [f"{each} (filtered)" if each in filtered else each for each in build.reads]
-    lines = [f"{key}, level {build.level}, reads {size(build.bytes)}", build.keys]
+    does = "in the cache" if build.from_cache else f"reads {size(build.bytes)}"
+    lines = [f"{key}, level {build.level}, {does}", build.keys]
     # Mostly the keys are a column of all that is read, and say so by their name.
     if len(reads) != 1 or not build.keys.startswith(f"{reads[0]}."):
         lines.append(f"from {', '.join(reads)}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -33,7 +33,7 @@ class EdgeLine:
 class BuildLine:
     """One key set: the scans that its build reads, their `bytes` without filters, and its level, from 1.
 
-    It reads none where its keys are known from the statistics of files.
+    It reads none where its keys are known from the statistics of files, and was not run where they are `from_cache`.
     """
 
     name: str
@@ -41,6 +41,7 @@ class BuildLine:
     keys: str
     reads: tuple[str, ...]
     bytes: int
+    from_cache: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,14 +127,18 @@ class QueryExplanation:
         *,
         ran_builds: bool,
         kinds: Mapping[FeedId, tuple[KindLine, ...]] = MappingProxyType({}),
+        from_cache: Collection[tuple[int, str]] = (),
     ) -> QueryExplanation:
-        """The explanation of a plan; `sizes` are bytes and `tables` pruned scans by `Relation.at`, `kinds` by feed."""
+        """The explanation of a plan; `sizes` are bytes and `tables` pruned scans by `Relation.at`, `kinds` by feed.
+
+        `from_cache` are the ids of sources that were not run for it.
+        """
         names = PlanNames(plan.graph.root)
         return QueryExplanation(
             ran_builds,
             {names.scans[each.at]: sizes.get(each.at, 0) for each in plan.graph.relations},
             _edges(plan.graph, names),
-            *_builds_and_feeds(plan, sizes, kinds, names),
+            *_builds_and_feeds(plan, sizes, kinds, from_cache, names),
             tuple(
                 UnusedLine(
                     each.edge.type,
@@ -210,7 +215,11 @@ def _edges(graph: JoinGraph, names: PlanNames) -> tuple[EdgeLine, ...]:
 
 
 def _builds_and_feeds(
-    plan: FilterPlan, sizes: Mapping[int, int], kinds: Mapping[FeedId, tuple[KindLine, ...]], names: PlanNames
+    plan: FilterPlan,
+    sizes: Mapping[int, int],
+    kinds: Mapping[FeedId, tuple[KindLine, ...]],
+    from_cache: Collection[tuple[int, str]],
+    names: PlanNames,
 ) -> tuple[tuple[BuildLine, ...], tuple[FeedLine, ...]]:
     builds: dict[tuple[int, str, bool], BuildLine] = {}
     feeds: list[FeedLine] = []
@@ -226,6 +235,7 @@ def _builds_and_feeds(
                     keys,
                     tuple(names.scans[it.at] for it in reads),
                     sum(sizes.get(it.at, 0) for it in reads),
+                    not each.from_metadata and each.source.id in from_cache,
                 ),
             )
             scan = names.scans[each.target.relation.at]

@@ -9,6 +9,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pruning.cache import PruningCache
 from pruning.errors import InvalidDataFrameError, InvalidKeysError, InvalidOptionError, NotPrunedReadError
 from pruning.options import CONF_PREFIX, PruningOptions
 
@@ -74,7 +75,7 @@ def pruned_read(  # noqa: PLR0913 - keywords, each with one meaning
     return df
 
 
-def prune(df: DataFrame, *, options: PruningOptions | None = None) -> DataFrame:
+def prune(df: DataFrame, *, options: PruningOptions | None = None, cache: PruningCache | None = None) -> DataFrame:
     """The same rows as `df`, whose joins filter the scans of the tables they join.
 
     The plan of `df` says which side of a join can filter which scan. Sides that read little are run at once, before
@@ -83,6 +84,7 @@ def prune(df: DataFrame, *, options: PruningOptions | None = None) -> DataFrame:
 
     - `df`: any DataFrame of a classic session, from SQL or the DataFrame API
     - `options`: `PruningOptions`; if None, from the session's confs `spark.pruning.*`
+    - `cache`: a `PruningCache`, which has the keys of sides that were run with it before; if None, nothing is kept
 
     The versions of the tables are those that `df` was planned with. Any trouble with pruning gives the unpruned
     answer, one warning, and a reason in `explain()`. Raises `UnsupportedSessionError` for a DataFrame of Spark
@@ -92,7 +94,8 @@ def prune(df: DataFrame, *, options: PruningOptions | None = None) -> DataFrame:
 
     _check_frame(df, "prune")
     _check(None, options)
-    pruned, record = pruned_query.prune_query(df, _options(df, options))
+    _check_cache(cache)
+    pruned, record = pruned_query.prune_query(df, _options(df, options), cache)
     setattr(pruned, _RECORD, record)
     return pruned
 
@@ -115,6 +118,12 @@ def _check(columns: object, options: object) -> None:
         raise InvalidOptionError(msg)
     if options is not None and not isinstance(options, PruningOptions):
         msg = f"Cannot use the options {options!r}: expected a PruningOptions, found a {type(options).__name__}"
+        raise InvalidOptionError(msg)
+
+
+def _check_cache(cache: object) -> None:
+    if cache is not None and not isinstance(cache, PruningCache):
+        msg = f"Cannot use the cache {cache!r}: expected a PruningCache, found a {type(cache).__name__}"
         raise InvalidOptionError(msg)
 
 

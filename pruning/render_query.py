@@ -96,7 +96,8 @@ def _kept(line: KindLine) -> str:
 
 
 def _build_row(build: BuildLine) -> tuple[str, ...]:
-    return (build.name, str(build.level), build.keys, ", ".join(build.reads), size(build.bytes))
+    reads = "nothing: the cache has its keys" if build.from_cache else ", ".join(build.reads)
+    return (build.name, str(build.level), build.keys, reads, size(0 if build.from_cache else build.bytes))
 
 
 def _scan_branches(query: QueryExplanation) -> Iterator[Branch]:

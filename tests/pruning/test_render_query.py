@@ -53,6 +53,14 @@ def test_builds_say_what_they_read():
     assert "2 2 m.day items, days 2.0 KiB" in re.sub(r"(<[^>]+>|\s)+", " ", QUERY._repr_html_())
 
 
+def test_a_build_that_the_cache_has_reads_nothing():
+    first, second = QUERY.builds
+    query = replace(QUERY, builds=(replace(first, from_cache=True), second))
+    assert "1 1 days.d_day nothing: the cache has its keys 0 B" in re.sub(r"(<[^>]+>|\s)+", " ", query._repr_html_())
+    assert "build 1, level 1, in the cache" in query.to_svg()
+    assert [True, False] == [each["from_cache"] for each in query.to_dict()["builds"]]
+
+
 def test_a_query_without_filters_says_so():
     nothing = QueryExplanation.nothing(Reason(ReasonCode.SWITCHED_OFF, "the query"), ran_builds=True)
     expected = "  the query: pruning is switched off by the option `enabled`\nBuilds\n  none"

@@ -1,0 +1,149 @@
+"""The builds of one query of which some need not run: the caller's cache has what they give."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field, replace
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from connectors.build_errors import one_line
+from connectors.build_key import BuildKey, build_key, session_key
+from connectors.channel import Channel
+from connectors.local_builds import HeldRows
+from connectors.query_builds import Asked, Built, QueryBuilds
+from pruning.cache import PruningCache
+from pruning.key_sets import KeyLimits
+from pruning.key_summary import KeySummary
+from pruning.reasons import Reason, ReasonCode
+
+logger = logging.getLogger("scanprune")
+
+# Such as a file system that does not tell whether a file is what it was.
+_TROUBLE = (Py4JError, PySparkException, OSError, ValueError)
+
+# A row is an object over an array, beside its bytes; what else a summary and an entry are made of.
+_BYTES_BY_ROW, _BYTES_BY_ENTRY = 64, 4096
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What a build gave, as the cache holds it."""
+
+    keys: KeySummary
+    rows: HeldRows | None
+
+    @property
+    def nbytes(self) -> int:
+        rows = 0 if self.rows is None else self.rows.nbytes + self.rows.count * _BYTES_BY_ROW
+        return self.keys.nbytes + rows + _BYTES_BY_ENTRY
+
+    def built(self, spark: SparkSession) -> Built:
+        rows = None if self.rows is None else self.rows.of(spark)
+        return Built(replace(self.keys, source="the cache"), rows, from_cache=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """What is asked for: a build, and `session`, which decides on its result beside the plan."""
+
+    build: BuildKey
+    session: bytes
+
+    @property
+    def full(self) -> Hashable:
+        return self.build.named, self.session
+
+    @property
+    def nbytes(self) -> int:
+        return len(self.build.named) + len(self.session)
+
+
+@dataclass(slots=True)
+class KeptBuilds:
+    """Runs builds as `QueryBuilds` does, but for those in `cache`; why one is not kept there is added to `reasons`.
+
+    Trouble with the cache leaves a build to be run.
+    """
+
+    channel: Channel
+    cache: PruningCache
+    reasons: dict[Reason, None]
+    _builds: QueryBuilds = field(init=False)
+    _owner: Hashable = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._builds = QueryBuilds(self.channel)
+        # One and the same application: rows lie on the heap of its driver.
+        context = self.channel.spark.sparkContext
+        self._owner = str(context.applicationId), int(context.startTime)
+
+    def run(self, asked: Sequence[Asked]) -> list[Built]:
+        """What each build gives, all that have to run at the same time."""
+        # Before plans are looked at, so that confs that are set meanwhile are seen when builds have ended.
+        session = self._session()
+        keys = [self._key(each, session) for each in asked]
+        found = [self._found(key) for key in keys]
+        missing = [at for at, built in enumerate(found) if built is None]
+        if not missing:
+            return [built for built in found if built is not None]
+        ran = dict(zip(missing, self._builds.run([asked[at] for at in missing]), strict=True))
+        is_same = session == self._session()
+        for at, built in ran.items():
+            self._keep(keys[at], asked[at].name, built, is_same=is_same)
+        return [ran[at] if built is None else built for at, built in enumerate(found)]
+
+    def _session(self) -> bytes | None:
+        try:
+            return session_key(self.channel.spark) + repr(KeyLimits.of(self.channel.options)).encode()
+        except _TROUBLE:
+            logger.debug("Reading the confs of the session failed", exc_info=True)
+            return None
+
+    def _key(self, asked: Asked, session: bytes | None) -> _Key | None:
+        why = "the session does not tell its confs"
+        try:
+            key = why if session is None else build_key(self.channel.spark, asked.plan, asked.key)
+            if session is not None and isinstance(key, BuildKey):
+                return _Key(key, session)
+            why = str(key)
+        except _TROUBLE as error:
+            logger.debug("Naming the build of %s failed", asked.name, exc_info=True)
+            why = one_line(error)
+        self._refuse(asked.name, why)
+        return None
+
+    def _refuse(self, name: str, why: str) -> None:
+        self.reasons[Reason(ReasonCode.NOT_CACHED, name, why)] = None
+
+    def _found(self, key: _Key | None) -> Built | None:
+        if key is None:
+            self.cache.missed()
+            return None
+        found = self.cache.find(self._owner, key.full)
+        return found.built(self.channel.spark) if isinstance(found, _Kept) else None
+
+    def _keep(self, key: _Key | None, name: str, built: Built, *, is_same: bool) -> None:
+        if key is None or isinstance(built.keys, Reason):
+            return
+        try:
+            why = _why_not(key, built.keys) if is_same else "confs were set meanwhile"
+        except _TROUBLE as error:
+            logger.debug("Looking after the build of %s failed", name, exc_info=True)
+            why = one_line(error)
+        kept = _Kept(built.keys, None if built.rows is None else built.rows.held())
+        nbytes = kept.nbytes + key.nbytes
+        if not why and not self.cache.keep(self._owner, key.full, kept, nbytes):
+            why = f"{nbytes:,} bytes, at most {self.cache.max_bytes:,} are held"
+        if why:
+            self._refuse(name, why)
+
+
+def _why_not(key: _Key, keys: KeySummary) -> str:
+    """Why another run may give something else; empty where none will."""
+    if any(each.code is ReasonCode.UNREPEATABLE_KEYS for each in keys.reasons):
+        return "another run may give other rows"
+    return "" if key.build.is_settled() else "a file of it was written meanwhile"

@@ -1,0 +1,112 @@
+"""`PruningCache`: what builds gave, held by the caller from one `prune()` to the next."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from pruning.errors import InvalidOptionError
+
+_MOST_BYTES = 128 << 20
+_MOST_ENTRIES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    value: object
+    nbytes: int
+
+
+class PruningCache:
+    """Keys, and the few rows, that builds of `prune()` gave: hand the same cache to each, for builds to run once.
+
+    A build is found again by its plan, the versions or files of the tables that it reads, the session's confs and the
+    limits of a key set: what names immutable things is never out of date. Entries belong to one Spark application, and
+    go when another one uses the cache. For several threads; two that need a build at the same time may both run it.
+
+    - `max_bytes`, `max_entries`: what is held at most; what was used longest ago goes first, and what is larger by
+      itself is not held. Rows of builds lie on the heap of Spark's driver, everything else in Python
+    - `hits`: builds that were not run since the cache had what they give; `misses`: those that were
+
+    `InvalidOptionError` for limits that are no whole numbers from 1.
+
+    >>> PruningCache(max_bytes=1 << 20)
+    PruningCache(0 builds, 0 of 1,048,576 bytes, 0 hits, 0 misses)
+    """
+
+    def __init__(self, *, max_bytes: int = _MOST_BYTES, max_entries: int = _MOST_ENTRIES) -> None:
+        self.max_bytes, self.max_entries = _limit("max_bytes", max_bytes), _limit("max_entries", max_entries)
+        self.hits = 0
+        self.misses = 0
+        self._nbytes = 0
+        self._entries: OrderedDict[tuple[Hashable, Hashable], _Entry] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        """The builds that are held."""
+        return len(self._entries)
+
+    def __bool__(self) -> bool:
+        """True: an empty cache is one."""
+        return True
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that are held, as far as they are counted: arrays, rows and keys of entries."""
+        return self._nbytes
+
+    def clear(self) -> None:
+        """Lets everything go; counters stay."""
+        with self._lock:
+            self._entries.clear()
+            self._nbytes = 0
+
+    def __repr__(self) -> str:
+        held = f"{len(self):,} builds, {self.nbytes:,} of {self.max_bytes:,} bytes"
+        return f"PruningCache({held}, {self.hits:,} hits, {self.misses:,} misses)"
+
+    def find(self, owner: Hashable, key: Hashable) -> object | None:
+        """What `owner` keeps under `key`, None where it keeps nothing; counted as a hit or a miss.
+
+        Entries of other owners go: what they hold may have ended with them.
+        """
+        with self._lock:
+            for other in [each for each in self._entries if each[0] != owner]:
+                self._drop(other)
+            found = self._entries.get((owner, key))
+            if found is None:
+                self.misses += 1
+                return None
+            self.hits += 1
+            self._entries.move_to_end((owner, key))
+            return found.value
+
+    def missed(self) -> None:
+        """Counts a build that nothing can be kept of."""
+        with self._lock:
+            self.misses += 1
+
+    def keep(self, owner: Hashable, key: Hashable, value: object, nbytes: int) -> bool:
+        """Keeps `value` of so many bytes, its key included; False where that is too large."""
+        with self._lock:
+            self._drop((owner, key))
+            if nbytes > self.max_bytes:
+                return False
+            self._entries[owner, key] = _Entry(value, nbytes)
+            self._nbytes += nbytes
+            while self._nbytes > self.max_bytes or len(self._entries) > self.max_entries:
+                self._drop(next(iter(self._entries)))
+            return True
+
+    def _drop(self, key: tuple[Hashable, Hashable]) -> None:
+        found = self._entries.pop(key, None)
+        self._nbytes -= 0 if found is None else found.nbytes
+
+
+def _limit(name: str, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        msg = f"Cannot set {name!r} of a PruningCache to {value!r}: expected a whole number from 1"
+        raise InvalidOptionError(msg)
+    return value
