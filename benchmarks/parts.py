@@ -107,6 +107,12 @@ def _phases(quick: bool) -> list[dict[str, Any]]:  # noqa: FBT001
     return bench_phases.run(bench_phases.QUICK if quick else bench_phases.FULL)
 
 
+def _cache(quick: bool) -> list[dict[str, Any]]:  # noqa: FBT001
+    from benchmarks import bench_cache  # noqa: PLC0415
+
+    return bench_cache.run(bench_cache.QUICK if quick else bench_cache.FULL)
+
+
 def _memory(quick: bool) -> list[dict[str, Any]]:  # noqa: FBT001
     from benchmarks import bench_memory  # noqa: PLC0415
 
@@ -247,6 +253,12 @@ PARTS = (
         "Milliseconds of queries of TPC-DS until their first task",
         _phases,
         ("query", "way", "milliseconds", "before_first_task", *PHASES, "run"),
+    ),
+    Part(
+        "cache",
+        "Seconds of prune() with keys from a cache",
+        _cache,
+        ("query", "builds", "from_cache", "cache_bytes", "seconds", "seconds_cached", "cached_to_uncached"),
     ),
     Part(
         "memory",
