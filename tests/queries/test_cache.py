@@ -15,6 +15,7 @@ from connectors import kept_builds, local_builds
 from connectors.channel import Channel
 from connectors.query_builds import QueryBuilds
 from pruning import PruningCache, PruningOptions, explain, prune, report
+from pruning.errors import InvalidOptionError
 from tests.same_session import same_session
 from tests.three_ways import as_text
 
@@ -300,6 +301,11 @@ def test_cached_rows_and_rows_that_are_too_many_bytes_are_not_kept(spark, lake):
     (why,) = not_cached(agreed(spark, lake.query(), small))
     assert "bytes, at most 100 are held" in why
     assert 0 == len(small)
+
+
+def test_what_is_no_cache_is_refused(spark):
+    with pytest.raises(InvalidOptionError, match="expected a PruningCache, found a dict"):
+        prune(spark.range(1), cache={})
 
 
 def test_trouble_with_a_key_runs_the_build(spark, lake, monkeypatch):
