@@ -36,7 +36,7 @@ class PruningOptions:
     - `scan`: `PREDICATE` has Spark's own reader make every pruned scan, `ARROW` has pyarrow make those that it can,
       `AUTO` those of `prune()` that it is expected to make at clearly less cost
     - `costs`: what that expectation rests on, as `scanprune calibrate` prints it: name=nanoseconds, separated by commas
-    - `top_k`: False has `prune()` leave ORDER BY ... LIMIT alone, by whose first rows it filters scans
+    - `top_k`: True has `prune()` filter scans by the first rows of ORDER BY ... LIMIT, too
     - `max_ranges`: how many ranges the pushed predicate of a scan may have
     - `max_in_list`: how many keys may be pushed as an IN list, for dictionaries, Parquet blooms and rows
     - `max_footers`: how many Parquet footers one read may open for row-group statistics
@@ -59,7 +59,7 @@ class PruningOptions:
     scan: str = field(default=PREDICATE, metadata={"names": (PREDICATE, ARROW, AUTO)})
     costs: ScanCosts = field(default=_COSTS)
     broadcast_strategy: str = field(default="AUTO", metadata={"names": tuple(BroadcastStrategy.__members__)})
-    top_k: bool = True
+    top_k: bool = False
     max_ranges: int = _ranged(64, 1, 1000)
     max_in_list: int = _ranged(500, 0, 10_000)
     max_footers: int = _ranged(1000, 0, 10_000_000)

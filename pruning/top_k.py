@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pruning.bounds import values_at_least, values_at_most
-from pruning.codes import GREATEST, LEAST, Codes
+from pruning.codes import GREATEST, LEAST, Codes, on_one_line
 from pruning.domain import Domain
 from pruning.intervals import BoolArray, Intervals
 from pruning.lineage import Target, stop, trace
@@ -222,7 +222,8 @@ def _from_end(top: TopK, column: ColumnStatistics, bounds: Codes, index: int) ->
 
 def _ends(column: ColumnStatistics) -> tuple[Intervals, BoolArray]:
     """Bounds as numbers that compare as they do, and which containers have both, as some value may lie between."""
-    _, (lows, highs) = column.against(RangeSet.none(column.type))
-    # What contradicts itself reaches from end to end here.
-    known: BoolArray = column.has_low & column.has_high & ~((lows == LEAST) & (highs == GREATEST))
-    return (lows, highs), known
+    # Beside no keys, bounds of bytes are known or not, and what contradicts itself is not; they have no order there.
+    _, (least, greatest) = column.against(RangeSet.none(column.type))
+    known: BoolArray = column.has_low & column.has_high & ~((least == LEAST) & (greatest == GREATEST))
+    lows, highs = on_one_line(column.lows, column.highs)
+    return (np.where(known, lows, LEAST), np.where(known, highs, GREATEST)), known

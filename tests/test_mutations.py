@@ -69,7 +69,7 @@ MUTANTS = {
     ),
     "an-open-end-is-closed": Mutant("pruning/statistics.py", "        if ranges.unbounded:\n", "        if False:\n"),
     "inverted-bounds-are-believed": Mutant(
-        *("pruning/statistics.py", "(self.has_low & self.has_high & (lows > highs)) | self.has_nan_bound()"),
+        *("pruning/statistics.py", "(self.has_low & self.has_high & is_inverted) | self.has_nan_bound()"),
         "self.has_nan_bound()",
     ),
     "nan-bounds-are-believed": Mutant("pruning/statistics.py", " | self.has_nan_bound()", ""),
@@ -100,7 +100,10 @@ MUTANTS = {
         *("pruning/skipping.py", "_first(causes, column_causes(containers.columns[name], containers, domain))"),
         "column_causes(containers.columns[name], containers, domain)",
     ),
-    "the-gap-beside-is-kept-open": Mutant("pruning/compaction.py", "inner = weights[1:-1]", "inner = weights[:-2]"),
+    "the-gap-beside-is-kept-open": Mutant(
+        *("pruning/compaction.py", 'gaps = np.searchsorted(keys[1], lows[within], "left")'),
+        'gaps = np.searchsorted(keys[1], lows[within], "left") + 1',
+    ),
     "a-bridged-gap-ends-too-early": Mutant(
         *("pruning/ranges.py", "np.concatenate([gaps_kept - 1, [len(self) - 1]])"),
         "np.concatenate([gaps_kept - 1, [len(self) - 2]])",

@@ -22,7 +22,7 @@ LEFT_ALONE = {
     "small in a subquery": (SUBQUERY, PruningOptions()),
     "no join": ("SELECT day, max(amount) FROM {sales} WHERE item < 3 GROUP BY day", OPTIONS),
     "a limit without an order": ("SELECT day FROM (SELECT * FROM {sales} LIMIT 3) ORDER BY day", OPTIONS),
-    "first rows, switched off": ("SELECT * FROM {sales} ORDER BY day LIMIT 3", replace(OPTIONS, top_k=False)),
+    "first rows, switched off": ("SELECT * FROM {sales} ORDER BY day LIMIT 3", OPTIONS),
     "a union": ("SELECT day FROM {sales} UNION SELECT day FROM {days}", OPTIONS),
     "a name for a query": ("WITH d AS (SELECT * FROM {sales} WHERE rand() < 2) TABLE d UNION ALL TABLE d", OPTIONS),
     "no files": ("SELECT * FROM range(9) r JOIN (VALUES (3)) v(k) ON r.id = v.k", OPTIONS),
@@ -32,8 +32,11 @@ WORTH_A_LOOK = {
     "large in a subquery": ("SELECT (SELECT max(s.day) FROM {sales} s JOIN {days} d ON s.day = d.day) AS k", OPTIONS),
     "a table beside its own rows": ("SELECT * FROM {sales} WHERE amount = (SELECT max(day) FROM {days})", OPTIONS),
     "rows of two tables in both": ("SELECT day FROM {sales} INTERSECT SELECT day FROM {days}", OPTIONS),
-    "first rows of an order": ("SELECT amount FROM {sales} ORDER BY item LIMIT 3 OFFSET 2", OPTIONS),
-    "a rank of all rows": ("SELECT *, rank() OVER (ORDER BY day) FROM {sales}", OPTIONS),
+    "first rows of an order": (
+        "SELECT amount FROM {sales} ORDER BY item LIMIT 3 OFFSET 2",
+        replace(OPTIONS, top_k=True),
+    ),
+    "a rank of all rows": ("SELECT *, rank() OVER (ORDER BY day) FROM {sales}", replace(OPTIONS, top_k=True)),
     "no gate": (JOIN, replace(OPTIONS, min_probe_bytes=0)),
 }
 
