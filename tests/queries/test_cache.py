@@ -29,7 +29,7 @@ class Lake:
     """Sales clustered by day, in a folder named after the format, and days with their months and moments."""
 
     def __init__(self, spark, sales: Path, folder: Path) -> None:
-        self.spark, self.format = spark, sales.name
+        self.spark, self.format = spark, sales.parent.name
         self.sales, self.days = str(sales), str(folder / "days")
         self.write_days("day div 10")
 
@@ -63,13 +63,13 @@ def sales(spark, tmp_path_factory) -> Path:
     folder, rows = tmp_path_factory.mktemp("sales"), FILES * DAYS_PER_FILE * 20
     for format_ in ("delta", "parquet"):
         df = spark.range(0, rows, 1, FILES).selectExpr("cast(id div 20 AS int) AS day", "id")
-        df.write.format(format_).save(str(folder / format_))
+        df.write.format(format_).save(str(folder / format_ / "sales"))
     return folder
 
 
 @pytest.fixture(scope="module", params=["delta", "parquet"])
 def lake(spark, sales, request, tmp_path_factory) -> Lake:
-    return Lake(spark, sales / request.param, tmp_path_factory.mktemp("cached"))
+    return Lake(spark, sales / request.param / "sales", tmp_path_factory.mktemp("cached"))
 
 
 @pytest.fixture
@@ -143,7 +143,7 @@ def test_too_many_rows_to_be_joined_are_kept_as_keys(spark, lake, jobs, monkeypa
     cache = PruningCache()
     for is_kept in (False, True):
         result = agreed(spark, lake.query(), cache)
-        assert ([1], {is_kept}) == (kept_files(result), set(from_cache(result)))
+        assert ([1], is_kept) == (kept_files(result), any(from_cache(result)))
         assert is_kept is (jobs() == 0)
         assert "LocalRelation" not in result._jdf.queryExecution().optimizedPlan().toString()
 
@@ -161,7 +161,7 @@ def test_limits_of_a_key_set_are_part_of_what_is_asked(spark, lake):
 
 # 56: plans that are prepared once keep statistics of rows that are no longer all.
 def test_a_commit_is_another_version_and_time_travel_goes_back(spark, sales, tmp_path, jobs):
-    lake, cache = Lake(spark, sales / "delta", tmp_path), PruningCache()
+    lake, cache = Lake(spark, sales / "delta" / "sales", tmp_path), PruningCache()
     before = agreed(spark, lake.query(), cache)
     lake.write(lake.days, lake.months("2").where("day IN (3, 55)"), "append")
     after = agreed(spark, lake.query(), cache)
@@ -177,7 +177,7 @@ def test_a_commit_is_another_version_and_time_travel_goes_back(spark, sales, tmp
 
 # 47, 49: a query that was planned at one version gets no keys of another one.
 def test_a_query_that_was_planned_before_a_commit_keeps_its_version(spark, sales, tmp_path):
-    lake, cache = Lake(spark, sales / "delta", tmp_path), PruningCache()
+    lake, cache = Lake(spark, sales / "delta" / "sales", tmp_path), PruningCache()
     planned = spark.sql(lake.query())
     expected = as_text(planned.collect())
     lake.write_days("7 - day div 10", "overwrite")
@@ -187,7 +187,7 @@ def test_a_query_that_was_planned_before_a_commit_keeps_its_version(spark, sales
 
 
 def test_a_table_that_is_made_again_at_its_path_is_another_one(spark, sales, tmp_path):
-    lake, cache = Lake(spark, sales / "delta", tmp_path), PruningCache()
+    lake, cache = Lake(spark, sales / "delta" / "sales", tmp_path), PruningCache()
     agreed(spark, lake.query(), cache)
     shutil.rmtree(lake.days)
     spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
@@ -198,7 +198,7 @@ def test_a_table_that_is_made_again_at_its_path_is_another_one(spark, sales, tmp
 
 
 def test_files_of_parquet_that_are_overwritten_are_others(spark, sales, tmp_path, monkeypatch):
-    lake, cache = Lake(spark, sales / "parquet", tmp_path), PruningCache()
+    lake, cache = Lake(spark, sales / "parquet" / "sales", tmp_path), PruningCache()
     planned = spark.sql(lake.query())
     agreed(spark, lake.query(), cache)
     (file,) = Path(lake.days).glob("*.parquet")
@@ -230,7 +230,7 @@ def test_files_of_parquet_that_are_overwritten_are_others(spark, sales, tmp_path
 
 def test_a_pruned_build_is_one_by_its_own_keys(spark, sales, tmp_path, jobs):
     """The scan of days is filtered by the keys of another build, which are a part of what is asked."""
-    lake, cache = Lake(spark, sales / "delta", tmp_path), PruningCache()
+    lake, cache = Lake(spark, sales / "delta" / "sales", tmp_path), PruningCache()
     days = lake.months("day div 10").repartitionByRange(6, "day")
     lake.write(lake.days, days, "overwrite")
     months = spark.range(0, 6, 1, 1).selectExpr("cast(id AS int) AS m", "concat('m', id) AS name")
@@ -249,7 +249,7 @@ def test_a_pruned_build_is_one_by_its_own_keys(spark, sales, tmp_path, jobs):
 
 
 def test_other_sessions_share_what_their_confs_let_them(spark, sales, tmp_path):
-    lake, cache, other = Lake(spark, sales / "delta", tmp_path), PruningCache(), same_session(spark)
+    lake, cache, other = Lake(spark, sales / "delta" / "sales", tmp_path), PruningCache(), same_session(spark)
     query = lake.query(where="to_date(moment) = '2024-01-21'")
     assert [False] == from_cache(agreed(spark, query, cache))
     assert [True] == from_cache(agreed(other, query, cache))
