@@ -141,6 +141,7 @@ class ColumnStatistics:
     def against(self, ranges: RangeSet) -> tuple[Intervals, Intervals]:
         """`ranges`, and `[low, high]` of each container, on one line of integers; unknown ends are the line's.
 
+        Of bytes only comparisons with `ranges` say anything: bounds that lie between the same two ends share a place.
         Bounds that are NaN or in the wrong order say that the writer was wrong, so both are unknown.
         """
         if self.type != ranges.type:
