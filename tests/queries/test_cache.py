@@ -64,6 +64,7 @@ def sales(spark, tmp_path_factory) -> Path:
     for format_ in ("delta", "parquet"):
         df = spark.range(0, rows, 1, FILES).selectExpr("cast(id div 20 AS int) AS day", "id")
         df.write.format(format_).save(str(folder / format_ / "sales"))
+        settle(str(folder / format_ / "sales"))
     return folder
 
 
