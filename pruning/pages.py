@@ -29,35 +29,26 @@ _MOST_COMPARED = 1 << 20
 def page_gaps(
     ranges: RangeSet, column: ColumnStatistics, weights: IntArray, rows: IntArray
 ) -> tuple[IntArray, IntArray]:
-    """The gaps that spare pages, by the range behind each, and the bytes; there are none to look for among too many."""
-    if len(ranges) * len(weights) > _MOST_COMPARED:
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    found = page_weights(ranges, column, weights, rows)
-    gaps = np.flatnonzero(found)
-    return gaps, found[gaps]
-
-
-def page_weights(ranges: RangeSet, column: ColumnStatistics, weights: IntArray, rows: IntArray) -> IntArray:
-    """Bytes of pages that each gap spares: entry 0 before the first range, the last entry after the last range.
+    """The gaps that spare pages, ascending, by the range behind each, and the bytes; none among too many to look at.
 
     `weights` are the bytes of each row group, `rows` its rows.
     """
-    found = np.zeros(len(ranges) + 1, np.int64)
+    none = np.zeros(0, np.int64), np.zeros(0, np.int64)
     if not column.type.has_density or len(ranges) < 2 or len(ranges) * len(weights) > _MOST_COMPARED:
-        return found
+        return none
     keys, (lows, highs) = column.against(ranges)
     known = column.has_low & column.has_high & (lows <= highs)
     has_pages = (rows > _ROWS_OF_A_PAGE) & (weights > 0)
     at = np.flatnonzero(known & has_pages & intervals.overlap(keys, lows, highs))
     if len(at) == 0:
-        return found
+        return none
     first, last = lows[at].astype(np.float64), highs[at].astype(np.float64)
     width, span = last - first + 1, float(highs[known].max()) - float(lows[known].min()) + 1
     at_least, is_sorted = weights.sum() * _LEAST_SHARE, width <= _LARGEST_SPAN * span
     spared = np.maximum(_shared(keys, first, last) - width * (_ROWS_OF_A_PAGE / rows[at]), 0.0)
     worth = (spared * (is_sorted * weights[at] / width)).sum(axis=1)
-    found[1:-1] = np.where(worth >= at_least, worth, 0.0)
-    return found
+    gaps = np.flatnonzero((worth >= at_least) & (worth >= 1.0))
+    return gaps + 1, worth[gaps].astype(np.int64)
 
 
 def _shared(keys: Intervals, first: FloatArray, last: FloatArray) -> FloatArray:

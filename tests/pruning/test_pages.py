@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pruning.compaction import Evidence, compact
 from pruning.domain import Domain
-from pruning.pages import page_weights
+from pruning.pages import page_gaps
 from pruning.ranges import RangeSet
 from pruning.statistics import ColumnStatistics
 from pruning.value_type import ValueType
@@ -26,7 +26,10 @@ def _weights(
     column = ColumnStatistics.of(INT, [(*each, 0) for each in bounds])
     count = len(bounds)
     ranges = Domain.of(INT, *keys).ranges
-    return page_weights(ranges, column, np.full(count, size), np.full(count, rows)).tolist()
+    gaps, weights = page_gaps(ranges, column, np.full(count, size), np.full(count, rows))
+    found = np.zeros(len(ranges) + 1, np.int64)
+    found[gaps] = weights
+    return found.tolist()
 
 
 def _sorted_groups(count: int, width: int = 100) -> list[tuple[int, int]]:
@@ -68,13 +71,15 @@ def test_texts_have_no_distance():
     type_ = ValueType("string")
     column = ColumnStatistics.of(type_, [("a", "m", 0), ("n", "z", 0)])
     ranges = Domain.of(type_, "b", "y").ranges
-    assert not page_weights(ranges, column, np.array([MIB, MIB]), np.array([200_000, 200_000])).any()
+    gaps, _ = page_gaps(ranges, column, np.array([MIB, MIB]), np.array([200_000, 200_000]))
+    assert not len(gaps)
 
 
 def test_sets_of_very_many_keys_are_not_looked_at():
     keys = RangeSet.of_codes(INT, np.arange(0, 2_000_000, 2), is_sorted=True)
     column = ColumnStatistics.of(INT, [(*each, 0) for each in _sorted_groups(8, 250_000)])
-    assert not page_weights(keys, column, np.full(8, MIB), np.full(8, 10_000_000)).any()
+    gaps, _ = page_gaps(keys, column, np.full(8, MIB), np.full(8, 10_000_000))
+    assert not len(gaps)
 
 
 def test_gaps_for_pages_stay_open_beside_those_for_row_groups():
