@@ -69,7 +69,7 @@ def _gaps(ranges: RangeSet, evidence: Evidence) -> tuple[IntArray, IntArray]:
 
     The gaps before the first and after the last range stay open at no cost.
     """
-    keys, (lows, highs) = evidence.column.against(ranges)
+    keys, (lows, highs), _ = evidence.column.against(ranges)
     within = np.flatnonzero(~intervals.overlap(keys, lows, highs) & (evidence.weights > 0))
     gaps = np.searchsorted(keys[1], lows[within], "left")
     is_inner = (gaps > 0) & (gaps < len(ranges))

@@ -36,8 +36,7 @@ def page_gaps(
     none = np.zeros(0, np.int64), np.zeros(0, np.int64)
     if not column.type.has_density or len(ranges) < 2 or len(ranges) * len(weights) > _MOST_COMPARED:
         return none
-    keys, (lows, highs) = column.against(ranges)
-    known = column.has_low & column.has_high & (lows <= highs)
+    keys, (lows, highs), known = column.against(ranges)
     has_pages = (rows > _ROWS_OF_A_PAGE) & (weights > 0)
     at = np.flatnonzero(known & has_pages & intervals.overlap(keys, lows, highs))
     if len(at) == 0:

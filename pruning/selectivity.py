@@ -29,9 +29,8 @@ def pass_ratio(column: ColumnStatistics, rows: IntArray, kept: BoolArray, domain
     if len(chosen) == 0:
         return 1.0
     part = column.take(chosen)
-    keys, (lows, highs) = part.against(domain.ranges)
+    keys, (lows, highs), known = part.against(domain.ranges)
     weights = np.maximum(rows[chosen], 1).astype(np.float64)
-    known = part.has_low & part.has_high & (lows <= highs)
     if part.type.has_density and known.any():
         keys = _within(keys, lows[known].min(), highs[known].max())
         before = _keys_before(keys)
@@ -55,8 +54,7 @@ def span_ratio(column: ColumnStatistics, rows: IntArray, kept: BoolArray, domain
     if len(chosen) == 0:
         return 1.0
     part = column.take(chosen)
-    (least, greatest), (lows, highs) = part.against(span.ranges)
-    known = part.has_low & part.has_high & (lows <= highs)
+    (least, greatest), (lows, highs), known = part.against(span.ranges)
     inside = ~known | ((least[0] <= lows) & (highs <= greatest[-1]))
     return float(np.average(inside, weights=np.maximum(rows[chosen], 1)))
 
@@ -65,7 +63,7 @@ def dictionary_bytes(column: ColumnStatistics, rows: IntArray) -> IntArray:
     """About how many bytes the dictionary of each container of `rows` rows takes, at the most."""
     distinct = rows.astype(np.float64)
     if column.type.has_density:
-        _, (lows, highs) = column.against(RangeSet.none(column.type))
+        _, (lows, highs), _ = column.against(RangeSet.none(column.type))
         distinct = np.minimum(distinct, _width(lows, highs))
     width = _LONG_VALUE if column.type.physical is Physical.BYTES else _VALUE
     return np.minimum(distinct * width, _LARGEST_DICTIONARY).astype(np.int64)

@@ -80,7 +80,7 @@ def skip_all(containers: Containers) -> Pruned:
 def column_causes(column: ColumnStatistics, containers: Containers, domain: Domain) -> npt.NDArray[np.int8]:
     """The `Cause` of each container under the domain of one column."""
     all_null = column.all_null(containers.rows)
-    keys, bounds = column.against(domain.ranges)
+    keys, bounds, _ = column.against(domain.ranges)
     value = ~all_null & intervals.overlap(keys, *bounds)
     null = domain.null & (column.null_count != 0)
     nan = domain.nan & column.may_have_nan & ~all_null

@@ -138,11 +138,12 @@ class ColumnStatistics:
             return np.zeros(len(self), bool)
         return (self.has_low & ~is_number(self.lows)) | (self.has_high & ~is_number(self.highs))
 
-    def against(self, ranges: RangeSet) -> tuple[Intervals, Intervals]:
-        """`ranges`, and `[low, high]` of each container, on one line of integers; unknown ends are the line's.
+    def against(self, ranges: RangeSet) -> tuple[Intervals, Intervals, BoolArray]:
+        """`ranges`, `[low, high]` of each container, on one line of integers, and where both of these are known.
 
-        Of bytes only comparisons with `ranges` say anything: bounds that lie between the same two ends share a place.
-        Bounds that are NaN or in the wrong order say that the writer was wrong, so both are unknown.
+        Unknown ends are the line's. Bounds that are NaN or in the wrong order say that the writer was wrong, so both
+        are unknown. Of bytes only comparisons with `ranges` say anything: bounds that lie between the same two ends
+        share a place.
         """
         if self.type != ranges.type:
             msg = f"Cannot compare bounds of {self.type} with keys of {ranges.type}: coerce the keys first"
@@ -151,9 +152,9 @@ class ColumnStatistics:
         if ranges.unbounded:
             key_highs = np.append(key_highs[:-1], GREATEST)
         wrong = (self.has_low & self.has_high & is_inverted) | self.has_nan_bound()
-        lows = np.where(self.has_low & ~wrong, lows, LEAST)
-        highs = np.where(self.has_high & ~wrong, highs, GREATEST)
-        return (keys, key_highs), (lows, highs)
+        has_low, has_high = self.has_low & ~wrong, self.has_high & ~wrong
+        bounds = np.where(has_low, lows, LEAST), np.where(has_high, highs, GREATEST)
+        return (keys, key_highs), bounds, has_low & has_high
 
     def _on_line_of(self, ranges: RangeSet) -> tuple[Intervals, Intervals, BoolArray]:
         """`ranges`, the bounds as they are stored, and where a low lies above its high."""

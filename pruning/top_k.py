@@ -222,8 +222,7 @@ def _from_end(top: TopK, column: ColumnStatistics, bounds: Codes, index: int) ->
 
 def _ends(column: ColumnStatistics) -> tuple[Intervals, BoolArray]:
     """Bounds as numbers that compare as they do, and which containers have both, as some value may lie between."""
-    # Beside no keys, bounds of bytes are known or not, and what contradicts itself is not; they have no order there.
-    _, (least, greatest) = column.against(RangeSet.none(column.type))
-    known: BoolArray = column.has_low & column.has_high & ~((least == LEAST) & (greatest == GREATEST))
+    # Beside no keys, bounds of bytes have no order.
+    _, _, known = column.against(RangeSet.none(column.type))
     lows, highs = on_one_line(column.lows, column.highs)
     return (np.where(known, lows, LEAST), np.where(known, highs, GREATEST)), known

@@ -12,7 +12,6 @@ from typing import TypeAlias
 import numpy as np
 
 from pruning.casts import probed_column
-from pruning.codes import GREATEST, LEAST
 from pruning.domain import Domain
 from pruning.intervals import BoolArray
 from pruning.query_plan import (
@@ -105,9 +104,8 @@ def zone_domain(containers: Containers, name: str, kept: BoolArray, type_: Value
     if column is None:
         return Domain(RangeSet.all(type_), nan=type_.is_float) if kept.any() else Domain.none(type_)
     some = column.take(np.flatnonzero(kept & ~column.all_null(containers.rows)))
-    # Bounds in the wrong order would be an empty range; beside those of keys they are the ends of the line.
-    _, (lows, highs) = some.against(RangeSet.all(type_))
-    is_known = some.has_low & some.has_high & (lows != LEAST) & (highs != GREATEST)
+    # Bounds in the wrong order would be an empty range.
+    _, _, is_known = some.against(RangeSet.none(type_))
     ordered = RangeSet.of_ranges(type_, some.lows, some.highs) if is_known.all() else RangeSet.all(type_)
     return Domain(ordered, nan=type_.is_float and bool(some.may_have_nan.any()))
 

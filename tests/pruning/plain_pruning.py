@@ -170,7 +170,7 @@ def _bytes_skipped(
 
 def skippable(ranges: RangeSet, column: ColumnStatistics) -> BoolArray:
     """For each container, whether its bounds lie in a gap of `ranges`."""
-    keys, bounds = column.against(ranges)
+    keys, bounds, _ = column.against(ranges)
     return ~intervals.overlap(keys, *bounds)
 
 

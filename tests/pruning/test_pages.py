@@ -54,6 +54,7 @@ def test_a_gap_counts_in_each_row_group_that_holds_a_part():
         pytest.param([110, 150], _sorted_groups(4), -1, id="rows-unknown"),
         pytest.param([110, 150], [(0, 300), (1, 399), (0, 399)], 200_000, id="not-sorted"),
         pytest.param([110, 150], [(None, 199), (100, None), (120, 100)], 200_000, id="bounds-unknown"),
+        pytest.param([110, 150], [(0, 300), (1, 399), (399, 0)], 200_000, id="not-sorted-beside-a-contradiction"),
         pytest.param([150], _sorted_groups(4), 200_000, id="no-gap"),
         pytest.param([], _sorted_groups(4), 200_000, id="no-key"),
         pytest.param([110, 150], [], 200_000, id="no-row-group"),

@@ -25,6 +25,7 @@ def ratio(bounds, domain, *, rows=None, kept=None, type_=BIGINT):
         ([(10, 19)], Domain.of(BIGINT, 9, 10, 19, 20), 0.2),
         ([(0, 9)], Domain.of(BIGINT, 50), 0.0),
         ([(None, None)], Domain.of(BIGINT, 50), 1.0),
+        ([(0, 9), (9, 0)], Domain.of(BIGINT, 5), 0.55),
         ([(-(2**63), 2**63 - 1)], Domain.all(BIGINT), 1.0),
         ([(0, 9), (100, 109)], Domain.between(BIGINT, 0, 9), 0.5),
         ([(0, 9), (100, 109)], Domain.between(BIGINT, 5, None), 0.75),
@@ -32,7 +33,7 @@ def ratio(bounds, domain, *, rows=None, kept=None, type_=BIGINT):
         ([(0, 9)], Domain.between(BIGINT, 10, None), 0.0),
     ],
     ids=[
-        *("sparse", "whole", "half", "ends", "outside", "unknown bounds", "extremes", "two containers"),
+        *("sparse", "whole", "half", "ends", "outside", "unknown bounds", "contradiction", "extremes", "two containers"),
         *("open above", "open below", "beyond"),
     ],
 )

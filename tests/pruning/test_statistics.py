@@ -103,7 +103,8 @@ def test_keys_of_another_type_are_not_compared():
 def test_unknown_ends_lie_at_the_ends_of_the_line():
     column = ColumnStatistics.of(STRING, [(None, "b", 0), ("b", None, 0), ("z", "a", 0)])
     keys = RangeSet.of_ranges(STRING, *(Domain.of(STRING, "a", "c").ranges.lows,) * 2)
-    _, (lows, highs) = column.against(keys)
+    _, (lows, highs), is_known = column.against(keys)
+    assert not is_known.any()
     ends = np.iinfo(np.int64)
     assert [(True, False), (False, True), (True, True)] == [
         (low == ends.min, high == ends.max) for low, high in zip(lows, highs, strict=True)
