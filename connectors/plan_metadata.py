@@ -8,22 +8,27 @@ import numpy as np
 
 from connectors.base import Table
 from connectors.columns import Column
-from connectors.join_sides import has_small_side
+from connectors.few_keys import MOST_LONG_ROWS, MOST_ROWS
+from connectors.join_sides import broadcast_limit, stays_in_place
 from connectors.plan_reader import SparkPlan
 from connectors.plan_tables import OpenedTable, PlanTable, scan_of, table_of
 from connectors.shared_leaves import shared_leaves
 from connectors.zone_keys import Kept, has_few_keys, leaves_out, plan_column, zone_keys
 from pruning.bounds import bounded
+from pruning.broadcast import BroadcastStrategy
 from pruning.join_graph import Source
 from pruning.key_summary import KeySummary
 from pruning.lineage import Target
 from pruning.options import PruningOptions
-from pruning.query_plan import Join, Relation, relations_of
+from pruning.query_plan import Join, Node, Relation, relations_of
 from pruning.reasons import Reason, ReasonCode
 from pruning.spread import covered_share, is_sent
+from pruning.statistics import UNKNOWN
 from pruning.zones import zones_of
 
 _SAMPLED_FILES = 2
+# Rows with values of such types are few only where they are fewer.
+_LONG = ("string", "char", "binary", "array", "map", "struct", "variant")
 
 
 @dataclass(slots=True)
@@ -38,7 +43,7 @@ class PlanMetadata:
     _keys: dict[tuple[int, str], KeySummary | Reason] = field(default_factory=dict)
     _few: dict[tuple[int, str, int, int], bool] = field(default_factory=dict)
     _covered: dict[tuple[int, int], float] = field(default_factory=dict)
-    _broadcast: dict[int, bool] = field(default_factory=dict)
+    _in_place: dict[tuple[int, int], bool] = field(default_factory=dict)
 
     def table(self, relation: Relation) -> OpenedTable | Reason:
         """The table that a scan reads, which is the same object for scans that read the same."""
@@ -116,12 +121,31 @@ class PlanMetadata:
 
     def is_sent(self, source: Source, target: Target) -> bool:
         """Whether rows of a target go to other tasks before the join of the source drops them."""
-        return is_sent(source, target, self._is_broadcast)
+        return is_sent(source, target, self._stays)
 
-    def _is_broadcast(self, join: Join) -> bool:
-        if join.at not in self._broadcast:
-            self._broadcast[join.at] = has_small_side(self.plan, join)
-        return self._broadcast[join.at]
+    def _stays(self, join: Join, side: Node) -> bool:
+        place = join.at, side.at
+        if place not in self._in_place:
+            self._in_place[place] = stays_in_place(self.plan, join, side)
+        return self._in_place[place]
+
+    def rows(self, relation: Relation) -> int:
+        """How many rows a scan reads without filters; 0 where some file does not tell."""
+        table = self.table(relation)
+        rows = np.zeros(0, np.int64) if isinstance(table, Reason) else table.files([]).rows
+        return 0 if (rows == UNKNOWN).any() else int(rows.sum())
+
+    def are_few(self, node: Node, rows: float) -> bool:
+        """Whether so many rows are few enough to be joined as they are, even if there are half as many more."""
+        if self.options.broadcast_strategy == BroadcastStrategy.NONE.name:
+            return False
+        schema = self.plan.node(node).schema()
+        # In Spark's own form a value takes eight bytes, and what is longer so many more; names may hold the words, too.
+        width = 8 + 8 * len(node.output) + int(schema.defaultSize())
+        types = str(schema.catalogString()).removeprefix("struct")
+        is_long = any(kind in types for kind in _LONG)
+        rows *= 1.5
+        return rows <= (MOST_LONG_ROWS if is_long else MOST_ROWS) and rows * width <= broadcast_limit(self.plan.spark)
 
     @staticmethod
     def column(table: Table, target: Target) -> Column:

@@ -87,7 +87,8 @@ class SparkPlan:
         # What another node stands for is gone with all that lies below it.
         gone = {at for top in inside for at in range(self._first[top], top)}
         inside = {at: other for at, other in inside.items() if at not in gone}
-        told = {at: side for at, side in sides.items() if below.first <= at <= below.at and at not in gone}
+        left = {at for at in sides if below.first <= at <= below.at} - gone - inside.keys()
+        told = {at: sides[at] for at in left}
         if not inside and not told:
             return self.node(below)
         visitor = plan_visitor(

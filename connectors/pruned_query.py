@@ -61,7 +61,7 @@ class PrunedQuery:
         if self.plan is None:
             return QueryExplanation.nothing(*self.reasons, ran_builds=True)
         # It takes as long as finding the filters, and only who asks pays for it.
-        left = unused(self.plan.graph, self.known, self.options, self.sizes)
+        left = unused(self.plan.graph, self.known, self.options, self.sizes, self.plan.levels)
         tops = (each.found for each in self.plan.tops if isinstance(each.found, Reason))
         reasons = dict.fromkeys((*self.plan.graph.refusals, *self.reasons, *(each.reason for each in left), *tops))
         tables = {at: table for at, scan in self.scans.items() for table in scan.explanation().tables}

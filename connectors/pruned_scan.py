@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import prod
 
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
@@ -16,12 +17,13 @@ from connectors.measured import latest, latest_by_arrow
 from connectors.scan_identity import ScanIdentity, identity_of
 from connectors.static_scan import StaticScan
 from connectors.storage import has_jvm
+from pruning.expected import Expected
 from pruning.explanation import Explanation, Left, TableFacts, among, explain_table
 from pruning.options import PruningOptions
 from pruning.prune_report import Measured, PruneReport, TableReport
 from pruning.reasons import Reason
-from pruning.scan_plan import ScanPlan
-from pruning.statistics import Containers
+from pruning.scan_plan import Decision, RowTest, ScanPlan
+from pruning.statistics import UNKNOWN, Containers
 
 
 @dataclass(slots=True)
@@ -64,6 +66,27 @@ class PrunedScan:
         if groups is None or plan.row_groups is None or groups.parents is None:
             return int(self.decided.files.sizes[plan.files.kept].sum())
         return int(groups.sizes[plan.row_groups.kept & plan.files.kept[groups.parents]].sum())
+
+    @property
+    def expected(self) -> Expected | None:
+        """The rows that it reads, and how many of them pass; None where some container does not tell."""
+        plan, groups = self.decided.plan, self.decided.row_groups
+        if groups is None or plan.row_groups is None or groups.parents is None:
+            rows = self.decided.files.rows[plan.files.kept]
+        else:
+            rows = groups.rows[plan.row_groups.kept & plan.files.kept[groups.parents]]
+        if (rows == UNKNOWN).any():
+            return None
+        return Expected(int(rows.sum()), prod(map(self._tested_ratio, plan.decisions)))
+
+    def _tested_ratio(self, decision: Decision) -> float:
+        match decision.test:
+            case RowTest.NONE:
+                return 1.0
+            case RowTest.BLOOM:
+                return decision.ratio + (1 - decision.ratio) * self.options.bloom_fpp
+            case _:
+                return decision.ratio
 
     @property
     def reasons(self) -> tuple[Reason, ...]:

@@ -30,7 +30,8 @@ class Asked:
     """The values of `key`, an expression of the JVM, over the rows of `plan`; `name` is for messages.
 
     `place` is where `plan` has them among its columns, None where they are computed. `is_bounded` says that what it
-    reads is known to be little, whatever Spark takes it for.
+    reads is known to be little, whatever Spark takes it for. What `must_fit` has no keys where it gives more rows than
+    are kept.
     """
 
     plan: Any
@@ -38,6 +39,7 @@ class Asked:
     name: str
     place: int | None = None
     is_bounded: bool = False
+    must_fit: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,7 +111,7 @@ class QueryBuilds:
 
     def _build(self, asked: Asked) -> Build[LocalRows | TooMany | None]:
         spark = self.channel.spark
-        if asked.is_bounded:
+        if asked.is_bounded or asked.must_fit:
             return Build(asked.name, lambda: local_rows(spark, asked.plan, asked.name, None))
         return Build(asked.name, lambda: local_rows(spark, asked.plan, asked.name))
 
@@ -126,6 +128,8 @@ class QueryBuilds:
         """
         if isinstance(rows, Reason):
             return rows
+        if asked.must_fit and not isinstance(rows, LocalRows):
+            return Reason(ReasonCode.TOO_MANY_ROWS, asked.name)
         try:
             if isinstance(rows, LocalRows) and asked.place is not None:
                 return rows.keys(asked.place, asked.key, self.channel.options, asked.name)

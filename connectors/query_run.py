@@ -28,10 +28,11 @@ from connectors.zone_keys import plan_column
 from pruning.bounds import bounded
 from pruning.broadcast import BroadcastStrategy, broadcast_sides
 from pruning.cache import PruningCache
+from pruning.expected import Expected
 from pruning.filter_plan import Feed, FeedId, next_feeds
 from pruning.gates import Gates, Sizes
 from pruning.intervals import BoolArray
-from pruning.join_graph import JoinGraph, Source
+from pruning.join_graph import JoinGraph
 from pruning.key_summary import KeySummary
 from pruning.options import PruningOptions
 from pruning.query_plan import Node, Relation
@@ -131,7 +132,11 @@ class QueryRun:
 
     def known(self) -> Sizes:
         """What is known of the scans at this moment."""
-        return Sizes(self._sizes, self._files, self.scans, self.kept, self.metadata)
+        return Sizes(self._sizes, self._files, self.scans, self.kept, self._expected(), self.metadata)
+
+    def _expected(self) -> dict[int, Expected]:
+        found = ((at, scan.expected) for at, scan in self.scans.items() if at not in self.kept)
+        return {at: expected for at, expected in found if expected is not None}
 
     def gates(self) -> Gates:
         """What is worth it by what is known."""
@@ -204,7 +209,7 @@ class QueryRun:
 
     def _summaries(self, feeds: Sequence[Feed]) -> Iterator[tuple[Feed, KeySummary]]:
         """The feeds whose keys are known, be it from a build or from metadata."""
-        built = iter(self.builds.run([self._asked(each.source) for each in feeds if not each.from_metadata]))
+        built = iter(self.builds.run([self._asked(each) for each in feeds if not each.from_metadata]))
         self.metadata.forget_keys()
         for each in feeds:
             if each.instead is not None:
@@ -251,15 +256,16 @@ class QueryRun:
                 self._sizes[each.at] = 0
         return True
 
-    def _asked(self, source: Source) -> Asked:
+    def _asked(self, feed: Feed) -> Asked:
+        source, must_fit = feed.source, feed.must_fit
         plan, name = self.plan.replaced(source.node, self.others), str(source.key)
         if source.key.column is not None:
             at = source.node.output.index(source.key.column)
-            return Asked(plan, self.plan.node(source.node).output().apply(at), name, at)
+            return Asked(plan, self.plan.node(source.node).output().apply(at), name, at, must_fit=must_fit)
         expression = self.plan.node(source.join).condition().get()
         for place in source.path:
             expression = expression.children().apply(place)
-        return Asked(plan, expression, name)
+        return Asked(plan, expression, name, must_fit=must_fit)
 
     def prune(self, relation: Relation, options: PruningOptions) -> PrunedScan | None:
         """The scan with all that is known to filter it, in the place of its leaf; None where that changes nothing."""

@@ -49,6 +49,11 @@ def broadcast_sides(root: Node, sizes: Mapping[int, int], limit: int, strategy: 
     return told
 
 
+def may_be_broadcast(join: Join, side: Node) -> bool:
+    """Whether a join can be made where one of its sides is whole on every machine."""
+    return join.type in (_LEFT_MAY if side is join.left else _RIGHT_MAY)
+
+
 def _side(join: Join, few: Mapping[int, int]) -> Side:
     sides = (
         (Side.LEFT, join.left, join.type in _LEFT_MAY),

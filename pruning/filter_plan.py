@@ -31,12 +31,14 @@ class Feed:
     - `instead`: why the source is not run; then its keys are all values that the statistics of its files allow
     - `needs_rows`: a later run of the source may give other rows, so its keys count only where the query takes the
       rows that the build gave
+    - `must_fit`: the source is not run again for its keys where it gives too many rows to be joined as they are
     """
 
     source: Source
     target: Target
     instead: Reason | None = None
     needs_rows: bool = False
+    must_fit: bool = False
 
     @property
     def from_metadata(self) -> bool:
@@ -133,13 +135,18 @@ def _may_become_needless(feed: Feed, ready: Sequence[Feed], gates: Gates) -> boo
 
 
 def unused(
-    graph: JoinGraph, sizes: Sizes, options: PruningOptions, whole: Mapping[int, int] | None = None
+    graph: JoinGraph,
+    sizes: Sizes,
+    options: PruningOptions,
+    whole: Mapping[int, int] | None = None,
+    levels: Sequence[Sequence[Feed]] = (),
 ) -> tuple[Unused, ...]:
     """Every edge that is refused for a scan that it reaches.
 
     `whole` are the bytes of scans without filters, by `Relation.at`: a scan that other keys have made small is refused
-    for what was wrong before, where something was.
+    for what was wrong before, where something was. A scan of few bytes is none that `levels` have filtered by the edge.
     """
+    fed = {(it.source.join.at, it.target.relation.at, it.target.column) for feeds in levels for it in feeds}
     now = Gates(sizes, options)
     before = now if whole is None else Gates(replace(sizes, scanned=whole), options)
     return tuple(
@@ -148,6 +155,7 @@ def unused(
         for target in edge.targets
         if (refused := _refused(edge, target, now))
         for reason in (_refused(edge, target, before) or refused)
+        if reason.code is not ReasonCode.PROBE_TOO_SMALL or (edge.join.at, target.relation.at, target.column) not in fed
     )
 
 
@@ -165,13 +173,10 @@ def _waits(feed: Feed, earlier: Sequence[Feed]) -> bool:
 
 
 def _feeds(edge: Edge, target: Target, gates: Gates) -> Iterator[Feed | Reason]:
-    refused = gates.why_no_filter(target)
-    if refused is not None:
-        yield refused
-        return
     for found in gates.chosen(edge.source, target):
         if isinstance(found, Source):
-            yield Feed(found, target, needs_rows=gates.needs_rows(found))
+            needs_rows, must_fit = gates.needs_rows(found), gates.must_fit(found, target)
+            yield Feed(found, target, needs_rows=needs_rows, must_fit=must_fit)
             continue
         yield found.reason
         if found.reason.code in _HAVE_METADATA and gates.is_bounded(found.source, target):

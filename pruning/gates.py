@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from pruning.expected import Expected, expected_rows, only_scan
 from pruning.join_graph import Source, larger
 from pruning.lineage import Target
 from pruning.options import PruningOptions
@@ -40,6 +41,8 @@ _CACHED = "InMemoryRelation"
 _LARGEST_SHARE_FOR_BOUND = 8
 # What a join costs by row that the scan could have dropped, beside reading it.
 _SHARE_OF_A_JOIN = 8
+# So many rows that go through a join cost more than another level of builds, where these leave few of them.
+_MANY_ROWS, _FEW = 1 << 19, 0.25
 # Metadata of a fact bounds the keys of another one; of a dimension that all its files use it leaves out nothing.
 _LARGEST_SHARE_FOR_METADATA = 16
 
@@ -55,6 +58,12 @@ class Facts(Protocol):
 
     def is_sent(self, source: Source, target: Target) -> bool:
         """Whether rows of a target go to other tasks before the join drops them."""
+
+    def rows(self, relation: Relation) -> int:
+        """How many a scan reads that no filter has reached; 0 where that is not known."""
+
+    def are_few(self, node: Node, rows: float) -> bool:
+        """Whether so many rows of a node can be joined as they are, so that the query reads nothing of it again."""
 
 
 class NothingKnown:
@@ -72,18 +81,27 @@ class NothingKnown:
         """Yes."""
         return True
 
+    def rows(self, relation: Relation) -> int:  # noqa: ARG002 - a protocol's
+        """Not known."""
+        return 0
+
+    def are_few(self, node: Node, rows: float) -> bool:  # noqa: ARG002 - a protocol's
+        """No."""
+        return False
+
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
     """What is known of the scans: bytes by `Relation.at`, those whose files are known, and those that are pruned.
 
-    Those `held` are not read any more: a build has their rows.
+    Those `held` are not read any more: a build has their rows. `expected` are the rows of scans that are pruned.
     """
 
     scanned: Mapping[int, int]
     files: Collection[int]
     pruned: Collection[int]
     held: Collection[int] = ()
+    expected: Mapping[int, Expected] = field(default_factory=dict)
     facts: Facts = field(default_factory=NothingKnown)
 
 
@@ -116,9 +134,10 @@ class Gates:
     sizes: Sizes
     options: PruningOptions
     _sides: dict[int, _Side] = field(default_factory=dict)
+    _free: dict[int, bool] = field(default_factory=dict)
 
     def why_no_filter(self, target: Target) -> Reason | None:
-        """What keeps a scan from any filter."""
+        """What keeps a scan from any filter that costs a build."""
         at, name = target.relation.at, target.name
         if at in self.sizes.held:
             return Reason(ReasonCode.READ_BY_BUILD, name)
@@ -129,12 +148,22 @@ class Gates:
         return None
 
     def chosen(self, source: Source, target: Target) -> Iterator[Source | Refused]:
-        """The source where it may be run; else those of its parts that may."""
-        share = 1 if source.bound is None else _LARGEST_SHARE_FOR_BOUND
-        worth = self.sizes.scanned[target.relation.at] // share
-        for found in self._chosen(source, target, min(self.options.max_build_scan_bytes, worth)):
-            little = self._why_too_little(source, target) if isinstance(found, Source) else None
-            yield found if little is None else Refused(source, little)
+        """The source where it may be run; else those of its parts that may: for a scan of few bytes, at no cost."""
+        refused = self.why_no_filter(target)
+        if refused is None:
+            yield from self._worth_it(source, target, self._worth(source, target))
+        elif refused.code is ReasonCode.PROBE_TOO_SMALL and self._has_many_rows(target):
+            free = [each for each in self._worth_it(source, target, 0) if isinstance(each, Source)]
+            yield from free
+            if not free:
+                yield Refused(source, refused)
+        else:
+            yield Refused(source, refused)
+
+    def must_fit(self, source: Source, target: Target) -> bool:
+        """True where a source is worth its run only if the query joins the rows that it gives as they are."""
+        is_small = self.why_no_filter(target) is not None
+        return is_small or self.bytes_read(source) > self._worth(source, target)
 
     def bytes_read(self, source: Source) -> int:
         """What a build of the source reads."""
@@ -178,6 +207,46 @@ class Gates:
         is_worth_it = scanned.get(target.relation.at, 0) >= described // _LARGEST_SHARE_FOR_METADATA
         return bool(places) and places <= set(self.sizes.files) and is_worth_it
 
+    def _worth_it(self, source: Source, target: Target, most: int) -> Iterator[Source | Refused]:
+        """`most` are the bytes that a build may read which is not free."""
+        for found in self._chosen(source, target, most):
+            little = self._why_too_little(source, target) if isinstance(found, Source) else None
+            yield found if little is None else Refused(source, little)
+
+    def _worth(self, source: Source, target: Target) -> int:
+        """The bytes that a build may read for a target."""
+        share = 1 if source.bound is None else _LARGEST_SHARE_FOR_BOUND
+        return min(self.options.max_build_scan_bytes, self.sizes.scanned[target.relation.at] // share)
+
+    def _has_many_rows(self, target: Target) -> bool:
+        """Whether rows that a scan lets through are worth a filter by themselves, where one may cost nothing."""
+        sizes, at = self.sizes, target.relation.at
+        if not sizes.expected:
+            return False
+        rows = sizes.expected[at].passing if at in sizes.expected else sizes.facts.rows(target.relation)
+        return rows >= _MANY_ROWS
+
+    def _is_free(self, source: Source) -> bool:
+        """Whether the query is expected to take the rows of a build, so that it reads nothing twice.
+
+        Those of several scans may be many, whatever is expected of each.
+        """
+        node = source.node
+        if source.bound is not None or source.null_safe or source.is_one_row:
+            return False
+        if node.at not in self._free:
+            self._free[node.at] = self._are_few(node)
+        return self._free[node.at]
+
+    def _are_few(self, node: Node) -> bool:
+        sizes = self.sizes
+        scan = only_scan(node, sizes.held)
+        known = None if scan is None else sizes.expected.get(scan.at)
+        if known is None or known.ratio > _FEW:
+            return False
+        rows = expected_rows(node, sizes.expected, sizes.held)
+        return rows is not None and sizes.facts.are_few(node, rows)
+
     def _why_too_little(self, source: Source, target: Target) -> Reason | None:
         """For a scan whose rows stay where they are, and none of which can be skipped by the column: what is left."""
         least, scanned, facts = self.options.min_probe_bytes, self.sizes.scanned[target.relation.at], self.sizes.facts
@@ -199,7 +268,8 @@ class Gates:
             yield from self._chosen(each, target, most)
 
     def _why_not_run(self, source: Source, target: Target, most: int) -> Reason | None:
-        """`most` are the bytes that it may read."""
+        if self._is_free(source):
+            most = self.options.max_build_scan_bytes
         subject, side = str(source.key), self._side(source.node)
         unrepeatable = side.unrepeatable or self._unrepeatable_in_key(source)
         if unrepeatable is not None:

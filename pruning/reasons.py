@@ -49,6 +49,7 @@ class ReasonCode(Enum):
     OPAQUE = "what this operator does with rows is not known"
     UNSELECTIVE_BUILD = "nothing on the build side leaves out a row"
     BUILD_TOO_LARGE = "the build side reads too much to be run beforehand"
+    TOO_MANY_ROWS = "the build gave too many rows to be joined as they are"
     NOT_CACHED = "what the build gave is not kept in the cache"
     READ_BY_BUILD = "a build has read its rows, which are joined as they are"
     SPARES_LITTLE = "keys could spare the query too little of the scan to be worth a build"

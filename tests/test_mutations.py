@@ -59,13 +59,13 @@ MUTANTS = {
     "a-high-shrinks-by-one": Mutant(
         *(
             "pruning/statistics.py",
-            "self.has_high & ~wrong, highs, GREATEST",
-            "self.has_high & ~wrong, highs - 1, GREATEST",
+            "np.where(has_high, highs, GREATEST)",
+            "np.where(has_high, highs - 1, GREATEST)",
         )
     ),
     "an-end-of-a-range-is-left-out": Mutant("pruning/intervals.py", "(candidate <= highs)", "(candidate < highs)"),
     "an-unknown-bound-is-a-value": Mutant(
-        *("pruning/statistics.py", "np.where(self.has_low & ~wrong, lows, LEAST)", "np.where(~wrong, lows, LEAST)")
+        *("pruning/statistics.py", "np.where(has_low, lows, LEAST)", "np.where(~wrong, lows, LEAST)")
     ),
     "an-open-end-is-closed": Mutant("pruning/statistics.py", "        if ranges.unbounded:\n", "        if False:\n"),
     "inverted-bounds-are-believed": Mutant(

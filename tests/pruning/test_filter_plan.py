@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from pruning.bounds import Bound
+from pruning.expected import Expected
 from pruning.filter_plan import Feed, FeedId, next_feeds
 from pruning.gates import Gates, NothingKnown, Sizes
 from pruning.join_graph import JoinGraph, Source
@@ -435,6 +436,81 @@ def test_a_scan_that_may_be_skipped_or_whose_rows_are_sent_is_worth_a_build(plan
     sizes = Sizes({fact.at: 100, days.at: 10}, {fact.at, days.at}, (), facts=known)
     feeds, _ = next_feeds(JoinGraph.of(root), sizes, (), OPTIONS)
     assert [fact.at] == [each.target.relation.at for each in feeds]
+
+
+@dataclass
+class Chain(NothingKnown):
+    """A chosen place, the people who live there, and what they bought; as many rows as `few` are kept."""
+
+    few: int = 1000
+    people_rows: int = 100_000
+    bought_rows: int = 1 << 19
+    ratio: float = 0.01
+
+    def __post_init__(self) -> None:
+        plans = Plans()
+        self.bought, self.people, self.places = plans.table("person"), plans.table("person", "place"), plans.table("p")
+        person, place = self.people.output
+        chosen = plans.filter(self.places, at_least(*self.places.output, 3))
+        self.local = plans.join(self.people, chosen, equal(place, *self.places.output))
+        self.root = plans.join(self.bought, self.local, equal(*self.bought.output, person))
+
+    def rows(self, relation: Relation) -> int:
+        return self.bought_rows if relation is self.bought else 0
+
+    def are_few(self, node: Node, rows: float) -> bool:  # noqa: ARG002 - of a protocol
+        return rows <= self.few
+
+    def second_level(
+        self, size: int, *, people: int = 900, expected: dict[int, Expected] | None = None
+    ) -> tuple[tuple[Feed, ...], list[ReasonCode]]:
+        """Of the people a test by places lets some through, and the places are held."""
+        if expected is None:
+            expected = {self.people.at: Expected(self.people_rows, self.ratio)}
+        scanned = {self.bought.at: size, self.people.at: people, self.places.at: 0}
+        held = {each.at for each in self.local.children[1].walk()}
+        sizes = Sizes(scanned, set(scanned), {self.people.at}, held, expected, self)
+        graph = JoinGraph.of(self.root)
+        first, _ = next_feeds(graph, sizes, (), OPTIONS)
+        assert {self.people.at} == {each.target.relation.at for each in first}
+        feeds, reasons = next_feeds(graph, sizes, {each.id for each in first}, OPTIONS)
+        return run(feeds), [each.code for each in reasons]
+
+
+@pytest.mark.parametrize("size", [10, 500], ids=["scan-of-few-bytes", "scan-of-fewer-bytes-than-the-build"])
+def test_rows_that_the_query_takes_as_they_are_cost_nothing(size):
+    chain = Chain()
+    (feed,), _ = chain.second_level(size)
+    assert (chain.local.at, True) == (feed.source.node.at, feed.must_fit)
+
+
+def test_a_build_that_is_worth_its_bytes_need_not_fit():
+    (feed,), _ = Chain().second_level(5000)
+    assert not feed.must_fit
+
+
+@pytest.mark.parametrize(
+    "chain",
+    [
+        pytest.param(Chain(few=999), id="too-many-rows-to-be-kept"),
+        pytest.param(Chain(bought_rows=(1 << 19) - 1), id="few-rows-to-drop"),
+        pytest.param(Chain(ratio=0.26, few=1 << 20), id="many-of-the-people"),
+    ],
+)
+def test_a_scan_of_few_bytes_is_left_alone_where_a_build(chain):
+    feeds, reasons = chain.second_level(10)
+    assert ((), True) == (feeds, ReasonCode.PROBE_TOO_SMALL in reasons)
+
+
+def test_rows_that_are_known_to_be_tested_are_not_tested_again():
+    chain = Chain()
+    known = {chain.people.at: Expected(100_000, 0.01), chain.bought.at: Expected(1 << 19, 0.5)}
+    assert () == chain.second_level(10, expected=known)[0]
+
+
+def test_a_free_build_reads_no_more_than_any_other_may():
+    feeds, reasons = Chain().second_level(10, people=1001)
+    assert ((), True) == (feeds, ReasonCode.PROBE_TOO_SMALL in reasons)
 
 
 @pytest.mark.parametrize(("size", "waits"), [((1 << 20) - 1, False), (1 << 20, True)])

@@ -33,7 +33,17 @@ def ratio(bounds, domain, *, rows=None, kept=None, type_=BIGINT):
         ([(0, 9)], Domain.between(BIGINT, 10, None), 0.0),
     ],
     ids=[
-        *("sparse", "whole", "half", "ends", "outside", "unknown bounds", "contradiction", "extremes", "two containers"),
+        *(
+            "sparse",
+            "whole",
+            "half",
+            "ends",
+            "outside",
+            "unknown bounds",
+            "contradiction",
+            "extremes",
+            "two containers",
+        ),
         *("open above", "open below", "beyond"),
     ],
 )

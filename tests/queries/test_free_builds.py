@@ -1,0 +1,87 @@
+"""Builds whose rows the query takes as they are cost nothing: they filter scans of few bytes and many rows, too."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from connectors import local_builds
+from pruning import PruningOptions, explain
+from tests.queries.star import files
+
+pytestmark = pytest.mark.spark
+
+PEOPLE, BOUGHT = 20_000, 600_000
+# More than what `bought` takes, whose rows are in the order of people, and less than the people take.
+OPTIONS = PruningOptions(min_probe_bytes=400_000)
+QUERY = """
+    SELECT b.id, p.name FROM {at}bought b
+    JOIN {at}people p ON b.person = p.person JOIN {at}places c ON p.place = c.place
+    WHERE c.city = 'c3'"""
+
+
+@pytest.fixture(scope="module", params=["delta", "parquet"])
+def at(spark, ways, request, tmp_path_factory) -> str:
+    """People in places, a fiftieth of them in each city, and what they bought; the prefix of the views."""
+    folder, format_ = tmp_path_factory.mktemp(f"free_{request.param}"), request.param
+    tables = {
+        "bought": spark.range(0, BOUGHT, 1, 1).selectExpr("id % 7 AS id", f"id div {BOUGHT // PEOPLE} AS person"),
+        "people": spark.range(0, PEOPLE, 1, 1).selectExpr(
+            "id AS person",
+            "id % 500 AS place",
+            "sha2(cast(id AS string), 256) AS name",
+            "sha2('x' || id, 512) AS other",
+        ),
+        "places": spark.range(0, 500, 1, 1).selectExpr("id AS place", "concat('c', id % 50) AS city"),
+    }
+    for name, df in tables.items():
+        ways.stored(f"free_{format_}_{name}", df, str(folder / name), format_)
+    return f"free_{format_}_"
+
+
+def leaves(df) -> list[str]:
+    found = df._jdf.queryExecution().optimizedPlan().collectLeaves()
+    return [found.apply(index).nodeName() for index in range(found.size())]
+
+
+def codes(df) -> set[str]:
+    return {each.code.name for each in explain(df).reasons}
+
+
+def filters(df) -> dict[str, list[tuple[str, ...]]]:
+    """The columns of the filters of each pruned scan."""
+    return {each.table: [it.columns for it in each.filters] for each in explain(df).tables}
+
+
+def test_a_scan_of_few_bytes_and_many_rows_is_filtered(ways, at):
+    _, result = ways.agreed(QUERY.format(at=at), OPTIONS)
+    assert {"bought": [("person",)]} == filters(result)
+    assert ["LocalRelation", "LocalRelation", "LogicalRelation"] == sorted(leaves(result))
+    assert {"bought": (1, 1, 1)} == files(result)
+    assert {"READ_BY_BUILD"} == codes(result) & {"READ_BY_BUILD", "PROBE_TOO_SMALL", "TOO_MANY_ROWS"}
+
+
+def test_it_is_left_alone_where_the_query_would_read_the_rows_again(ways, at):
+    _, result = ways.agreed(QUERY.format(at=at), replace(OPTIONS, broadcast_strategy="NONE"))
+    assert {"people": [("place",)]} == filters(result)
+    assert "PROBE_TOO_SMALL" in codes(result)
+
+
+def test_a_build_that_gives_more_rows_than_was_expected_is_not_run_again(ways, at, monkeypatch):
+    monkeypatch.setattr(local_builds, "MOST_ROWS", 100)
+    monkeypatch.setattr(local_builds, "MOST_LONG_ROWS", 100)
+    _, result = ways.agreed(QUERY.format(at=at), OPTIONS)
+    assert {"people": [("place",)]} == filters(result)
+    assert "TOO_MANY_ROWS" in codes(result)
+
+
+def test_rows_that_a_join_gave_stand_in_its_place_though_it_was_told_what_to_broadcast(ways, at):
+    """The places are held, so that their join is told to broadcast them, and then its own rows are held, too."""
+    query = """
+        SELECT b.id, c.* FROM {at}bought b JOIN (
+            SELECT * FROM {at}people WHERE place IN (SELECT place FROM {at}places WHERE city = 'c3')
+        ) c ON b.person = c.person"""
+    _, result = ways.agreed(query.format(at=at), replace(OPTIONS, min_probe_bytes=1))
+    assert {"bought": [("person",)]} == filters(result)
+    assert ["LocalRelation", "LogicalRelation"] == sorted(leaves(result))
