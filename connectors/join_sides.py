@@ -17,13 +17,16 @@ def broadcast_limit(spark: SparkSession) -> int:
     return int(state.conf().autoBroadcastJoinThreshold())
 
 
-def stays_in_place(plan: SparkPlan, join: Join, side: Node) -> bool:
-    """Whether Spark takes the other side of a join to be the one to broadcast, before anything of it has run.
+def has_small_side(plan: SparkPlan, join: Join) -> bool:
+    """Whether Spark takes one side of a join to be small enough to be broadcast, before anything of it has run."""
+    limit = broadcast_limit(plan.spark)
+    sizes = (int(str(plan.node(side).stats().sizeInBytes())) for side in join.children)
+    return any(0 <= size <= limit for size in sizes)
 
-    Of two that are small enough that is the smaller one.
-    """
+
+def is_broadcast_side(plan: SparkPlan, join: Join, side: Node) -> bool:
+    """Whether Spark takes a side of a join to be the one to broadcast: of two that it may, the smaller one."""
     other = join.right if side is join.left else join.left
-    if not may_be_broadcast(join, other):
-        return False
-    size, own = (int(str(plan.node(each).stats().sizeInBytes())) for each in (other, side))
-    return size <= broadcast_limit(plan.spark) and (size <= own or not may_be_broadcast(join, side))
+    size, others = (int(str(plan.node(each).stats().sizeInBytes())) for each in (side, other))
+    is_few = may_be_broadcast(join, side) and size <= broadcast_limit(plan.spark)
+    return is_few and (size < others or not may_be_broadcast(join, other))

@@ -37,8 +37,11 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Repartition;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.LocalLimitExec;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.SQLExecution;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.WholeStageCodegenExec;
 import org.apache.spark.sql.execution.arrow.ArrowBatchStreamWriter;
 import org.apache.spark.sql.execution.arrow.ArrowConverters$;
 import org.apache.spark.sql.types.ArrayType;
@@ -91,7 +94,12 @@ public class LocalRows extends scala.runtime.AbstractFunction0 {
     }
 
     public Object apply() {
-        return execution.executedPlan().executeCollect();
+        SparkPlan plan = execution.executedPlan();
+        // Spark numbers limits in the code that it makes of them, so that each would be compiled anew.
+        if (plan instanceof WholeStageCodegenExec && ((WholeStageCodegenExec) plan).child() instanceof LocalLimitExec) {
+            return ((WholeStageCodegenExec) plan).child().executeCollect();
+        }
+        return plan.executeCollect();
     }
 
     public int collect(String name) {

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
 from connectors.base import Table
 from connectors.columns import Column
 from connectors.few_keys import MOST_LONG_ROWS, MOST_ROWS
-from connectors.join_sides import broadcast_limit, stays_in_place
+from connectors.join_sides import broadcast_limit, has_small_side, is_broadcast_side
 from connectors.plan_reader import SparkPlan
 from connectors.plan_tables import OpenedTable, PlanTable, scan_of, table_of
 from connectors.shared_leaves import shared_leaves
@@ -22,7 +23,7 @@ from pruning.lineage import Target
 from pruning.options import PruningOptions
 from pruning.query_plan import Join, Node, Relation, relations_of
 from pruning.reasons import Reason, ReasonCode
-from pruning.spread import covered_share, is_sent
+from pruning.spread import covered_share, is_hashed, is_sent
 from pruning.statistics import UNKNOWN
 from pruning.zones import zones_of
 
@@ -43,7 +44,7 @@ class PlanMetadata:
     _keys: dict[tuple[int, str], KeySummary | Reason] = field(default_factory=dict)
     _few: dict[tuple[int, str, int, int], bool] = field(default_factory=dict)
     _covered: dict[tuple[int, int], float] = field(default_factory=dict)
-    _in_place: dict[tuple[int, int], bool] = field(default_factory=dict)
+    _broadcast: dict[int, bool] = field(default_factory=dict)
 
     def table(self, relation: Relation) -> OpenedTable | Reason:
         """The table that a scan reads, which is the same object for scans that read the same."""
@@ -121,13 +122,16 @@ class PlanMetadata:
 
     def is_sent(self, source: Source, target: Target) -> bool:
         """Whether rows of a target go to other tasks before the join of the source drops them."""
-        return is_sent(source, target, self._stays)
+        return is_sent(source, target, self._is_broadcast)
 
-    def _stays(self, join: Join, side: Node) -> bool:
-        place = join.at, side.at
-        if place not in self._in_place:
-            self._in_place[place] = stays_in_place(self.plan, join, side)
-        return self._in_place[place]
+    def _is_broadcast(self, join: Join) -> bool:
+        if join.at not in self._broadcast:
+            self._broadcast[join.at] = has_small_side(self.plan, join)
+        return self._broadcast[join.at]
+
+    def is_hashed(self, source: Source, target: Target) -> bool:
+        """Whether rows of a target are made a table for every task before the join of the source drops them."""
+        return is_hashed(source, target, partial(is_broadcast_side, self.plan))
 
     def rows(self, relation: Relation) -> int:
         """How many rows a scan reads without filters; 0 where some file does not tell."""

@@ -42,7 +42,7 @@ _LARGEST_SHARE_FOR_BOUND = 8
 # What a join costs by row that the scan could have dropped, beside reading it.
 _SHARE_OF_A_JOIN = 8
 # So many rows that go through a join cost more than another level of builds, where these leave few of them.
-_MANY_ROWS, _FEW = 1 << 19, 0.25
+_MANY_ROWS, _FEW = 1 << 18, 0.25
 # Metadata of a fact bounds the keys of another one; of a dimension that all its files use it leaves out nothing.
 _LARGEST_SHARE_FOR_METADATA = 16
 
@@ -58,6 +58,9 @@ class Facts(Protocol):
 
     def is_sent(self, source: Source, target: Target) -> bool:
         """Whether rows of a target go to other tasks before the join drops them."""
+
+    def is_hashed(self, source: Source, target: Target) -> bool:
+        """Whether rows of a target are made a table for every task before the join drops them."""
 
     def rows(self, relation: Relation) -> int:
         """How many a scan reads that no filter has reached; 0 where that is not known."""
@@ -80,6 +83,10 @@ class NothingKnown:
     def is_sent(self, source: Source, target: Target) -> bool:  # noqa: ARG002 - a protocol's
         """Yes."""
         return True
+
+    def is_hashed(self, source: Source, target: Target) -> bool:  # noqa: ARG002 - a protocol's
+        """No."""
+        return False
 
     def rows(self, relation: Relation) -> int:  # noqa: ARG002 - a protocol's
         """Not known."""
@@ -210,7 +217,7 @@ class Gates:
     def _worth_it(self, source: Source, target: Target, most: int) -> Iterator[Source | Refused]:
         """`most` are the bytes that a build may read which is not free."""
         for found in self._chosen(source, target, most):
-            little = self._why_too_little(source, target) if isinstance(found, Source) else None
+            little = self._why_too_little(found, target) if isinstance(found, Source) else None
             yield found if little is None else Refused(source, little)
 
     def _worth(self, source: Source, target: Target) -> int:
@@ -225,6 +232,9 @@ class Gates:
             return False
         rows = sizes.expected[at].passing if at in sizes.expected else sizes.facts.rows(target.relation)
         return rows >= _MANY_ROWS
+
+    def _is_worth_its_rows(self, source: Source, target: Target) -> bool:
+        return self._is_free(source) and self._has_many_rows(target)
 
     def _is_free(self, source: Source) -> bool:
         """Whether the query is expected to take the rows of a build, so that it reads nothing twice.
@@ -253,6 +263,8 @@ class Gates:
         joined = scanned // _SHARE_OF_A_JOIN
         if joined >= least or facts.is_sent(source, target):
             return None
+        if self._is_worth_its_rows(source, target) and facts.is_hashed(source, target):
+            return None
         spared = max(joined, int(scanned * (1 - facts.covered(target))))
         return None if spared >= least else Reason(ReasonCode.SPARES_LITTLE, target.name, f"at most {spared:,} bytes")
 
@@ -268,7 +280,7 @@ class Gates:
             yield from self._chosen(each, target, most)
 
     def _why_not_run(self, source: Source, target: Target, most: int) -> Reason | None:
-        if self._is_free(source):
+        if self._is_worth_its_rows(source, target):
             most = self.options.max_build_scan_bytes
         subject, side = str(source.key), self._side(source.node)
         unrepeatable = side.unrepeatable or self._unrepeatable_in_key(source)

@@ -41,28 +41,34 @@ def covered_share(column: ColumnStatistics, sizes: IntArray) -> float:
     return float((shares * sizes[known]).sum() / total)
 
 
-def is_sent(source: Source, target: Target, stays: Callable[[Join, Node], bool]) -> bool:
+def is_sent(source: Source, target: Target, is_broadcast: Callable[[Join], bool]) -> bool:
     """Whether rows of a scan go to other tasks on their way through the join that drops them.
 
-    What works row by row leaves them where they are; so do joins whose other side is broadcast: `stays` tells whether
-    rows of a child do.
+    Joins one of whose sides is broadcast, and what works row by row, leave them where they are.
     """
-    return any(not _is_in_place(node, child, stays) for node, child in _between(source.join, target.relation))
+    return any(not _is_in_place(node, is_broadcast) for node, _ in _between(source.join, target.relation))
+
+
+def is_hashed(source: Source, target: Target, is_broadcast: Callable[[Join, Node], bool]) -> bool:
+    """Whether rows of a scan are of the side that some join broadcasts, up to the one that drops them."""
+    return any(
+        isinstance(node, Join) and is_broadcast(node, child) for node, child in _between(source.join, target.relation)
+    )
 
 
 def _between(top: Node, relation: Relation) -> Iterator[tuple[Node, Node]]:
     """Each node on the way down, and its child there."""
     node = top
     while node is not relation and node.at != relation.at:
-        below = next(each for each in (*node.children, *node.subqueries) if each.first <= relation.at <= each.at)
-        yield node, below
-        node = below
+        child = next(each for each in (*node.children, *node.subqueries) if each.first <= relation.at <= each.at)
+        yield node, child
+        node = child
 
 
-def _is_in_place(node: Node, child: Node, stays: Callable[[Join, Node], bool]) -> bool:
+def _is_in_place(node: Node, is_broadcast: Callable[[Join], bool]) -> bool:
     match node:
         case Join():
-            return stays(node, child)
+            return is_broadcast(node)
         case Passing(kind=kind):
             return kind in {"SubqueryAlias", "ReturnAnswer"}
         case _:

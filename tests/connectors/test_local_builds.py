@@ -50,6 +50,21 @@ def collected(spark, df, column: str, options: PruningOptions = OPTIONS):
     return replace(found, source="rows of k") if isinstance(found, KeySummary) else found
 
 
+def test_the_same_build_is_compiled_once(spark):
+    """Spark numbers the limits in its code."""
+    metrics = getattr(getattr(spark._jvm.org.apache.spark.metrics.source, "CodegenMetrics$"), "MODULE$")
+    compiled = metrics.METRIC_COMPILATION_TIME()
+
+    def build() -> int:
+        before = compiled.getCount()
+        df = spark.range(0, 1000, 1, 2).selectExpr("id % 10 AS once").where("once > 3")
+        assert local_rows(spark, df._jdf.queryExecution().optimizedPlan(), "k").count == 600
+        return compiled.getCount() - before
+
+    assert build() > 0
+    assert build() == 0
+
+
 @pytest.mark.parametrize("type_", VALUES)
 @pytest.mark.parametrize("zone", ["Europe/Berlin"])
 def test_held_keys_of_any_type_are_those_that_a_job_collects(spark, conf, type_, zone):

@@ -444,8 +444,10 @@ class Chain(NothingKnown):
 
     few: int = 1000
     people_rows: int = 100_000
-    bought_rows: int = 1 << 19
+    bought_rows: int = 1 << 18
     ratio: float = 0.01
+    in_place: bool = False
+    hashed: bool = False
 
     def __post_init__(self) -> None:
         plans = Plans()
@@ -460,6 +462,12 @@ class Chain(NothingKnown):
 
     def are_few(self, node: Node, rows: float) -> bool:  # noqa: ARG002 - of a protocol
         return rows <= self.few
+
+    def is_sent(self, source: Source, target: Target) -> bool:  # noqa: ARG002 - of a protocol
+        return target.relation is not self.bought or not self.in_place
+
+    def is_hashed(self, source: Source, target: Target) -> bool:  # noqa: ARG002 - of a protocol
+        return self.hashed
 
     def second_level(
         self, size: int, *, people: int = 900, expected: dict[int, Expected] | None = None
@@ -484,6 +492,12 @@ def test_rows_that_the_query_takes_as_they_are_cost_nothing(size):
     assert (chain.local.at, True) == (feed.source.node.at, feed.must_fit)
 
 
+def test_rows_of_a_table_that_a_join_broadcasts_are_worth_a_build_that_costs_nothing():
+    (feed,), _ = Chain(in_place=True, hashed=True).second_level(10)
+    assert feed.must_fit
+    assert () == Chain(in_place=True).second_level(10)[0]
+
+
 def test_a_build_that_is_worth_its_bytes_need_not_fit():
     (feed,), _ = Chain().second_level(5000)
     assert not feed.must_fit
@@ -493,7 +507,7 @@ def test_a_build_that_is_worth_its_bytes_need_not_fit():
     "chain",
     [
         pytest.param(Chain(few=999), id="too-many-rows-to-be-kept"),
-        pytest.param(Chain(bought_rows=(1 << 19) - 1), id="few-rows-to-drop"),
+        pytest.param(Chain(bought_rows=(1 << 18) - 1), id="few-rows-to-drop"),
         pytest.param(Chain(ratio=0.26, few=1 << 20), id="many-of-the-people"),
     ],
 )
@@ -504,7 +518,7 @@ def test_a_scan_of_few_bytes_is_left_alone_where_a_build(chain):
 
 def test_rows_that_are_known_to_be_tested_are_not_tested_again():
     chain = Chain()
-    known = {chain.people.at: Expected(100_000, 0.01), chain.bought.at: Expected(1 << 19, 0.5)}
+    known = {chain.people.at: Expected(100_000, 0.01), chain.bought.at: Expected(1 << 18, 0.5)}
     assert () == chain.second_level(10, expected=known)[0]
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pruning.join_graph import JoinGraph
-from pruning.spread import covered_share, is_sent
+from pruning.spread import covered_share, is_hashed, is_sent
 from pruning.statistics import ColumnStatistics
 from pruning.value_type import ValueType
 from tests.pruning.plans import Plans, at_least, equal
@@ -78,20 +78,13 @@ class Star:
         ]
 
     def is_sent(self, *, broadcast: bool) -> bool:
-        return is_sent(self.source, self.target, lambda _join, _side: broadcast)
+        return is_sent(self.source, self.target, lambda _: broadcast)
 
 
 def test_rows_are_sent_to_a_join_that_is_not_broadcast():
     star = Star()
     assert star.is_sent(broadcast=False)
     assert not star.is_sent(broadcast=True)
-
-
-def test_it_is_asked_of_the_side_that_has_the_rows():
-    star = Star()
-    asked = []
-    is_sent(star.source, star.target, lambda join, side: bool(asked.append((join, side))))
-    assert [(star.root, star.fact)] == asked
 
 
 def test_a_filter_leaves_rows_where_they_are():
@@ -113,5 +106,11 @@ def test_every_join_on_the_way_counts():
         return plans.join(node, other, equal(*node.output, *other.output), type_="LeftSemi")
 
     star = Star(joined)
-    assert is_sent(star.source, star.target, lambda join, _: join is star.root)
+    assert is_sent(star.source, star.target, lambda join: join is star.root)
     assert not star.is_sent(broadcast=True)
+
+
+def test_rows_are_hashed_where_their_side_of_a_join_on_the_way_is_broadcast():
+    star = Star()
+    assert is_hashed(star.source, star.target, lambda join, side: (join, side) == (star.root, star.fact))
+    assert not is_hashed(star.source, star.target, lambda _, side: side is star.root.right)
