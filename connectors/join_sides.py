@@ -20,13 +20,17 @@ def broadcast_limit(spark: SparkSession) -> int:
 def has_small_side(plan: SparkPlan, join: Join) -> bool:
     """Whether Spark takes one side of a join to be small enough to be broadcast, before anything of it has run."""
     limit = broadcast_limit(plan.spark)
-    sizes = (int(str(plan.node(side).stats().sizeInBytes())) for side in join.children)
-    return any(0 <= size <= limit for size in sizes)
+    return any(0 <= _size(plan, side) <= limit for side in join.children)
 
 
 def is_broadcast_side(plan: SparkPlan, join: Join, side: Node) -> bool:
     """Whether Spark takes a side of a join to be the one to broadcast: of two that it may, the smaller one."""
     other = join.right if side is join.left else join.left
-    size, others = (int(str(plan.node(each).stats().sizeInBytes())) for each in (side, other))
+    size, others = _size(plan, side), _size(plan, other)
     is_few = may_be_broadcast(join, side) and size <= broadcast_limit(plan.spark)
     return is_few and (size < others or not may_be_broadcast(join, other))
+
+
+def _size(plan: SparkPlan, node: Node) -> int:
+    """Bytes by Spark's own estimate."""
+    return int(str(plan.node(node).stats().sizeInBytes()))

@@ -19,6 +19,7 @@ from connectors.static_scan import StaticScan
 from connectors.storage import has_jvm
 from pruning.expected import Expected
 from pruning.explanation import Explanation, Left, TableFacts, among, explain_table
+from pruning.intervals import BoolArray
 from pruning.options import PruningOptions
 from pruning.prune_report import Measured, PruneReport, TableReport
 from pruning.reasons import Reason
@@ -62,22 +63,24 @@ class PrunedScan:
     @property
     def planned_bytes(self) -> int:
         """What the scan reads: of row groups the needed columns, of files without footers all."""
-        plan, groups = self.decided.plan, self.decided.row_groups
-        if groups is None or plan.row_groups is None or groups.parents is None:
-            return int(self.decided.files.sizes[plan.files.kept].sum())
-        return int(groups.sizes[plan.row_groups.kept & plan.files.kept[groups.parents]].sum())
+        containers, kept = self._read()
+        return int(containers.sizes[kept].sum())
 
     @property
     def expected(self) -> Expected | None:
         """The rows that it reads, and how many of them pass; None where some container does not tell."""
-        plan, groups = self.decided.plan, self.decided.row_groups
-        if groups is None or plan.row_groups is None or groups.parents is None:
-            rows = self.decided.files.rows[plan.files.kept]
-        else:
-            rows = groups.rows[plan.row_groups.kept & plan.files.kept[groups.parents]]
+        containers, kept = self._read()
+        rows = containers.rows[kept]
         if (rows == UNKNOWN).any():
             return None
-        return Expected(int(rows.sum()), prod(map(self._tested_ratio, plan.decisions)))
+        return Expected(int(rows.sum()), prod(map(self._tested_ratio, self.decided.plan.decisions)))
+
+    def _read(self) -> tuple[Containers, BoolArray]:
+        """Row groups, or files where no footer was read, and which of them are kept."""
+        plan, groups = self.decided.plan, self.decided.row_groups
+        if groups is None or plan.row_groups is None or groups.parents is None:
+            return self.decided.files, plan.files.kept
+        return groups, plan.row_groups.kept & plan.files.kept[groups.parents]
 
     def _tested_ratio(self, decision: Decision) -> float:
         match decision.test:
