@@ -18,9 +18,10 @@ def broadcast_limit(spark: SparkSession) -> int:
 
 
 def has_small_side(plan: SparkPlan, join: Join) -> bool:
-    """Whether Spark takes one side of a join to be small enough to be broadcast, before anything of it has run."""
+    """Whether Spark takes a side of a join that it may broadcast to be small enough, before anything of it has run."""
     limit = broadcast_limit(plan.spark)
-    return any(0 <= _size(plan, side) <= limit for side in join.children)
+    sides = (side for side in join.children if may_be_broadcast(join, side))
+    return any(0 <= _size(plan, side) <= limit for side in sides)
 
 
 def is_broadcast_side(plan: SparkPlan, join: Join, side: Node) -> bool:

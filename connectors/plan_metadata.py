@@ -45,6 +45,7 @@ class PlanMetadata:
     _few: dict[tuple[int, str, int, int], bool] = field(default_factory=dict)
     _covered: dict[tuple[int, int], float] = field(default_factory=dict)
     _broadcast: dict[int, bool] = field(default_factory=dict)
+    _rows: dict[int, int] = field(default_factory=dict)
 
     def table(self, relation: Relation) -> OpenedTable | Reason:
         """The table that a scan reads, which is the same object for scans that read the same."""
@@ -135,9 +136,11 @@ class PlanMetadata:
 
     def rows(self, relation: Relation) -> int:
         """How many rows a scan reads without filters; 0 where some file does not tell."""
-        table = self.table(relation)
-        rows = np.zeros(0, np.int64) if isinstance(table, Reason) else table.files([]).rows
-        return 0 if (rows == UNKNOWN).any() else int(rows.sum())
+        if relation.at not in self._rows:
+            table = self.table(relation)
+            rows = np.zeros(0, np.int64) if isinstance(table, Reason) else table.files([]).rows
+            self._rows[relation.at] = 0 if (rows == UNKNOWN).any() else int(rows.sum())
+        return self._rows[relation.at]
 
     def are_few(self, node: Node, rows: float) -> bool:
         """Whether so many rows are few enough to be joined as they are, even if there are half as many more."""

@@ -159,7 +159,7 @@ class Gates:
         refused = self.why_no_filter(target)
         if refused is None:
             yield from self._worth_it(source, target, self._worth(source, target))
-        elif refused.code is ReasonCode.PROBE_TOO_SMALL and self._has_many_rows(target):
+        elif refused.code is ReasonCode.PROBE_TOO_SMALL and self._may_be_free(source) and self._has_many_rows(target):
             free = [each for each in self._worth_it(source, target, 0) if isinstance(each, Source)]
             yield from free
             if not free:
@@ -221,9 +221,19 @@ class Gates:
             yield found if little is None else Refused(source, little)
 
     def _worth(self, source: Source, target: Target) -> int:
-        """The bytes that a build may read for a target."""
+        """The bytes that a build may read for a target: as many as its keys could spare of it."""
         share = 1 if source.bound is None else _LARGEST_SHARE_FOR_BOUND
-        return min(self.options.max_build_scan_bytes, self.sizes.scanned[target.relation.at] // share)
+        scanned = self.sizes.scanned[target.relation.at]
+        most = min(self.options.max_build_scan_bytes, scanned // share)
+        # What is spared of rows that stay where they are has to be looked up.
+        if self.bytes_read(source) <= scanned // _SHARE_OF_A_JOIN or self.sizes.facts.is_sent(source, target):
+            return most
+        return min(most, self._spared(target))
+
+    def _spared(self, target: Target) -> int:
+        """The most that keys could spare of a scan whose rows stay where they are."""
+        scanned = self.sizes.scanned[target.relation.at]
+        return max(scanned // _SHARE_OF_A_JOIN, int(scanned * (1 - self.sizes.facts.covered(target))))
 
     def _has_many_rows(self, target: Target) -> bool:
         """Whether rows that a scan lets through are worth a filter by themselves, where one may cost nothing."""
@@ -232,6 +242,10 @@ class Gates:
             return False
         rows = sizes.expected[at].passing if at in sizes.expected else sizes.facts.rows(target.relation)
         return rows >= _MANY_ROWS
+
+    def _may_be_free(self, source: Source) -> bool:
+        """False where no build of a source, nor of its parts, is: then no table has to be opened for its rows."""
+        return self.bytes_read(source) == 0 or any(each.ratio <= _FEW for each in self.sizes.expected.values())
 
     def _is_worth_its_rows(self, source: Source, target: Target) -> bool:
         return self._is_free(source) and self._has_many_rows(target)
@@ -260,12 +274,11 @@ class Gates:
     def _why_too_little(self, source: Source, target: Target) -> Reason | None:
         """For a scan whose rows stay where they are, and none of which can be skipped by the column: what is left."""
         least, scanned, facts = self.options.min_probe_bytes, self.sizes.scanned[target.relation.at], self.sizes.facts
-        joined = scanned // _SHARE_OF_A_JOIN
-        if joined >= least or facts.is_sent(source, target):
+        if scanned // _SHARE_OF_A_JOIN >= least or facts.is_sent(source, target):
             return None
         if self._is_worth_its_rows(source, target) and facts.is_hashed(source, target):
             return None
-        spared = max(joined, int(scanned * (1 - facts.covered(target))))
+        spared = self._spared(target)
         return None if spared >= least else Reason(ReasonCode.SPARES_LITTLE, target.name, f"at most {spared:,} bytes")
 
     def _chosen(self, source: Source, target: Target, most: int) -> Iterator[Source | Refused]:

@@ -38,6 +38,15 @@ def test_rows_that_are_sent_to_a_join_are_worth_a_build(spark, pruned):
     assert df is not result
 
 
+def test_a_small_side_that_no_join_broadcasts_leaves_no_rows_where_they_are(spark, pruned):
+    """Of a semi join only the right side is, and that is large here."""
+    query = "SELECT * FROM {items} i WHERE name LIKE 'n1%' AND EXISTS (SELECT 1 FROM {sales} s WHERE s.item = i.item)"
+    with conf(spark, {"spark.sql.autoBroadcastJoinThreshold": "3000"}):
+        _, result = pruned(query, LARGE)
+    assert {"sales": (FILES, FILES, FILES)} == files(result)
+    assert ReasonCode.SPARES_LITTLE not in codes(result)
+
+
 def test_files_that_may_be_skipped_are_worth_a_build(pruned):
     query = "SELECT s.* FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month = 2"
     _, result = pruned(query, LARGE)
