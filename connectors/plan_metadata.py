@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from connectors.base import Table
 from connectors.columns import Column
+from connectors.equal_plans import equal_plans
 from connectors.few_keys import MOST_LONG_ROWS, MOST_ROWS
 from connectors.join_sides import broadcast_limit, has_small_side, is_broadcast_side
 from connectors.plan_reader import SparkPlan
@@ -23,6 +25,7 @@ from pruning.lineage import Target
 from pruning.options import PruningOptions
 from pruning.query_plan import Join, Node, Relation, relations_of
 from pruning.reasons import Reason, ReasonCode
+from pruning.reuse import Reuse
 from pruning.spread import covered_share, is_hashed, is_sent
 from pruning.statistics import UNKNOWN
 from pruning.zones import zones_of
@@ -46,6 +49,7 @@ class PlanMetadata:
     _covered: dict[tuple[int, int], float] = field(default_factory=dict)
     _broadcast: dict[int, bool] = field(default_factory=dict)
     _rows: dict[int, int] = field(default_factory=dict)
+    _reuse: Reuse | None = None
 
     def table(self, relation: Relation) -> OpenedTable | Reason:
         """The table that a scan reads, which is the same object for scans that read the same."""
@@ -153,6 +157,15 @@ class PlanMetadata:
         is_long = any(kind in types for kind in _LONG)
         rows *= 1.5
         return rows <= (MOST_LONG_ROWS if is_long else MOST_ROWS) and rows * width <= broadcast_limit(self.plan.spark)
+
+    def shared_places(self, source: Source, target: Target) -> Sequence[Node]:
+        """Other places of rows that Spark makes once for all of them, until keys of the source filter the target."""
+        if self._reuse is None:
+            self._reuse = Reuse.of(self.plan.root, equal_plans(self.plan), self._is_sent_to)
+        return self._reuse.others(source, target)
+
+    def _is_sent_to(self, join: Join, side: Node) -> bool:
+        return not self._is_broadcast(join) or is_broadcast_side(self.plan, join, side)
 
     @staticmethod
     def column(table: Table, target: Target) -> Column:

@@ -121,9 +121,23 @@ def next_feeds(
                     refusals[found] = None
                 elif found.id not in done:
                     wanted.setdefault(found.id, found)
+    alone = {each.id: reason for each in wanted.values() if (reason := _alone(each, {*wanted, *done}, gates))}
+    refusals |= dict.fromkeys(alone.values())
+    wanted = {id_: each for id_, each in wanted.items() if id_ not in alone}
     ordered = sorted(wanted.values(), key=lambda each: (gates.bytes_read(each.source), each.id))
     ready = [each for at, each in enumerate(ordered) if not _waits(each, ordered[:at])]
     return tuple(each for each in ready if not _may_become_needless(each, ready, gates)), tuple(refusals)
+
+
+def _alone(feed: Feed, ids: Collection[FeedId], gates: Gates) -> Reason | None:
+    """Why a feed is none of what Spark runs once for several places, to some of which no feed comes from outside."""
+    if feed.from_metadata:
+        return None
+    for place in gates.sizes.facts.shared_places(feed.source, feed.target):
+        inside = range(place.first, place.at + 1)
+        if not any(at in inside and source not in inside for source, _, at, _, by_metadata in ids if not by_metadata):
+            return Reason(ReasonCode.RUN_ONCE, feed.target.name)
+    return None
 
 
 def _may_become_needless(feed: Feed, ready: Sequence[Feed], gates: Gates) -> bool:
@@ -149,18 +163,28 @@ def unused(
     fed = {(it.source.join.at, it.target.relation.at, it.target.column) for feeds in levels for it in feeds}
     now = Gates(sizes, options)
     before = now if whole is None else Gates(replace(sizes, scanned=whole), options)
+    pairs = [(edge, target) for edge in graph.edges for target in edge.targets]
+    ids = {each.id for edge, target in pairs for each in _feeds(edge, target, now) if isinstance(each, Feed)}
+    ids |= {each.id for feeds in levels for each in feeds}
     return tuple(
         Unused(edge, target, reason)
-        for edge in graph.edges
-        for target in edge.targets
-        if (refused := _refused(edge, target, now))
-        for reason in (_refused(edge, target, before) or refused)
+        for edge, target in pairs
+        if (refused := _refused(edge, target, now, ids))
+        for reason in _first_refused(_refused(edge, target, before, ids), refused)
         if reason.code is not ReasonCode.PROBE_TOO_SMALL or (edge.join.at, target.relation.at, target.column) not in fed
     )
 
 
-def _refused(edge: Edge, target: Target, gates: Gates) -> tuple[Reason, ...]:
-    return tuple(found for found in _feeds(edge, target, gates) if isinstance(found, Reason))
+def _first_refused(before: tuple[Reason, ...], now: tuple[Reason, ...]) -> tuple[Reason, ...]:
+    """What was wrong before other keys made scans small, if anything was; what is run once was wanted until the end."""
+    is_run_once = any(each.code is ReasonCode.RUN_ONCE for each in now)
+    return now if is_run_once else before or now
+
+
+def _refused(edge: Edge, target: Target, gates: Gates, ids: Collection[FeedId]) -> tuple[Reason, ...]:
+    found = _feeds(edge, target, gates)
+    reasons = (each if isinstance(each, Reason) else _alone(each, ids, gates) for each in found)
+    return tuple(each for each in reasons if each is not None)
 
 
 def _waits(feed: Feed, earlier: Sequence[Feed]) -> bool:

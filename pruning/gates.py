@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -68,6 +68,9 @@ class Facts(Protocol):
     def are_few(self, node: Node, rows: float) -> bool:
         """Whether so many rows of a node can be joined as they are, so that the query reads nothing of it again."""
 
+    def shared_places(self, source: Source, target: Target) -> Sequence[Node]:
+        """Other places of rows that Spark makes once for all of them, until keys of the source filter the target."""
+
 
 class NothingKnown:
     """No metadata: builds that leave out rows are hoped to spare all."""
@@ -95,6 +98,10 @@ class NothingKnown:
     def are_few(self, node: Node, rows: float) -> bool:  # noqa: ARG002 - a protocol's
         """No."""
         return False
+
+    def shared_places(self, source: Source, target: Target) -> Sequence[Node]:  # noqa: ARG002 - a protocol's
+        """None."""
+        return ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,18 +46,18 @@ def is_sent(source: Source, target: Target, is_broadcast: Callable[[Join], bool]
 
     Joins one of whose sides is broadcast, and what works row by row, leave them where they are.
     """
-    return any(not _is_in_place(node, is_broadcast) for node, _ in _between(source.join, target.relation))
+    return any(not _is_in_place(node, is_broadcast) for node, _ in between(source.join, target.relation))
 
 
 def is_hashed(source: Source, target: Target, is_broadcast: Callable[[Join, Node], bool]) -> bool:
     """Whether rows of a scan are of the side that some join broadcasts, up to the one that drops them."""
     return any(
-        isinstance(node, Join) and is_broadcast(node, child) for node, child in _between(source.join, target.relation)
+        isinstance(node, Join) and is_broadcast(node, child) for node, child in between(source.join, target.relation)
     )
 
 
-def _between(top: Node, relation: Relation) -> Iterator[tuple[Node, Node]]:
-    """Each node on the way down, and its child there."""
+def between(top: Node, relation: Relation) -> Iterator[tuple[Node, Node]]:
+    """Each node on the way down to a scan, and its child there."""
     node = top
     while node is not relation and node.at != relation.at:
         child = next(each for each in (*node.children, *node.subqueries) if each.first <= relation.at <= each.at)

@@ -8,7 +8,7 @@ import pytest
 
 from pruning.bounds import Bound
 from pruning.expected import Expected
-from pruning.filter_plan import Feed, FeedId, next_feeds
+from pruning.filter_plan import Feed, FeedId, next_feeds, unused
 from pruning.gates import Gates, NothingKnown, Sizes
 from pruning.join_graph import JoinGraph, Source
 from pruning.lineage import Target
@@ -438,6 +438,19 @@ def test_a_scan_that_may_be_skipped_or_whose_rows_are_sent_is_worth_a_build(plan
     assert [fact.at] == [each.target.relation.at for each in feeds]
 
 
+@pytest.mark.parametrize(("size", "is_fed"), [(200, True), (201, False)])
+def test_a_build_reads_no_more_than_is_spared_of_rows_that_stay_where_they_are(plans, size, is_fed):
+    fact, days, _, root = star(plans)
+    sizes = Sizes({fact.at: 1600, days.at: size}, {fact.at, days.at}, ())
+    known = Known({*fact.output}, {fact.at})
+    feeds, reasons = next_feeds(JoinGraph.of(root), replace(sizes, facts=known), (), OPTIONS)
+    assert is_fed == bool(run(feeds))
+    assert is_fed == (ReasonCode.BUILD_TOO_LARGE not in [each.code for each in reasons])
+    for other in (Known({*fact.output}), Known(in_place={fact.at})):
+        feeds, _ = next_feeds(JoinGraph.of(root), replace(sizes, facts=other), (), OPTIONS)
+        assert [fact.at] == [each.target.relation.at for each in run(feeds)]
+
+
 @dataclass
 class Chain(NothingKnown):
     """A chosen place, the people who live there, and what they bought; as many rows as `few` are kept."""
@@ -550,3 +563,46 @@ def test_keys_that_skip_nothing_wait_for_those_that_may_leave_nothing_to_do(plan
 
 def _scan(feed: Feed) -> int:
     return next(each.at for each in feed.source.node.walk() if isinstance(each, Relation))
+
+
+class SumsTwice(NothingKnown):
+    """Two equal sums of a fact, each joined with a dimension of its own."""
+
+    def __init__(self) -> None:
+        plans = Plans()
+        self.facts: list[Relation] = []
+        self.dimensions: list[Relation] = []
+        joins, self.sums = [], []
+        for part in range(2):
+            fact, dimension = plans.table("k"), plans.table("id")
+            self.sums.append(plans.aggregate(fact, *fact.output))
+            chosen = plans.filter(dimension, at_least(*dimension.output, part))
+            joins.append(plans.join(self.sums[-1], chosen, equal(*fact.output, *dimension.output)))
+            self.facts.append(fact)
+            self.dimensions.append(dimension)
+        self.graph = JoinGraph.of(plans.union(*joins))
+
+    def shared_places(self, source: Source, target: Target) -> tuple[Node, ...]:  # noqa: ARG002 - of a protocol
+        if target.relation not in self.facts:
+            return ()
+        return (self.sums[1 - self.facts.index(target.relation)],)
+
+    def fed(self, *dimensions: int) -> tuple[list[int], set[ReasonCode]]:
+        """The facts that dimensions of these sizes feed."""
+        scanned = {each.at: 1000 for each in self.facts}
+        scanned |= {each.at: size for each, size in zip(self.dimensions, dimensions, strict=True)}
+        sizes = Sizes(scanned, set(scanned), (), facts=self)
+        feeds, reasons = next_feeds(self.graph, sizes, (), OPTIONS)
+        left = {each.reason.code for each in unused(self.graph, sizes, OPTIONS, scanned)}
+        assert left == {each.code for each in reasons}
+        return [each.target.relation.at for each in run(feeds)], left
+
+
+def test_what_is_run_once_for_two_places_is_filtered_in_both_or_in_none():
+    plan = SumsTwice()
+    found, reasons = plan.fed(500, 500)
+    assert [each.at for each in plan.facts] == found
+    assert ReasonCode.RUN_ONCE not in reasons
+    found, reasons = plan.fed(500, 5000)
+    assert [] == found
+    assert {ReasonCode.RUN_ONCE, ReasonCode.BUILD_TOO_LARGE} <= reasons

@@ -1,0 +1,54 @@
+"""What Spark runs once for several parts of a query stays that: keys of one part alone would have it run again."""
+
+from __future__ import annotations
+
+import pytest
+
+from pruning import explain
+from pruning.reasons import ReasonCode
+from tests.oracle.lakes import conf
+from tests.queries.star import FILES, files
+
+pytestmark = pytest.mark.spark
+
+SUMS = "SELECT day, sum(amount) AS total FROM {sales} GROUP BY day"
+JOINED = "SELECT s.*, month FROM (" + SUMS + ") s JOIN {days} d ON s.day = d.day"
+SOME, OTHERS = f"{JOINED} WHERE month = 2", f"{JOINED} WHERE month = 4"
+
+
+def codes(df) -> set[ReasonCode]:
+    return {each.code for each in explain(df).reasons}
+
+
+def physical_plan(df) -> str:
+    df.collect()
+    return str(df._jdf.queryExecution().executedPlan())
+
+
+def test_sums_that_two_parts_use_are_not_filtered_for_one_of_them(pruned):
+    df, result = pruned(f"{SOME} UNION ALL {JOINED}")
+    assert df is result
+    assert ReasonCode.RUN_ONCE in codes(result)
+    assert "ReusedExchange" in physical_plan(df)
+
+
+def test_sums_are_filtered_for_every_part_where_each_has_keys(pruned):
+    _, result = pruned(f"{SOME} UNION ALL {OTHERS}")
+    assert {"sales#1": (2, 2, FILES), "sales#2": (2, 2, FILES)} == files(result)
+    assert ReasonCode.RUN_ONCE not in codes(result)
+
+
+def test_sums_that_are_made_for_each_part_are_filtered_for_one(spark, pruned):
+    with conf(spark, {"spark.sql.exchange.reuse": "false"}):
+        _, result = pruned(f"{SOME} UNION ALL {JOINED}")
+        assert ReasonCode.RUN_ONCE not in codes(result)
+    assert (2, 2, FILES) == files(result)["sales#1"]
+
+
+def test_keys_inside_of_what_is_run_once_filter_each_place_of_it(pruned):
+    inner = JOINED.replace("GROUP BY", "JOIN {days} e USING (day) WHERE e.month = 2 GROUP BY")
+    df, result = pruned(f"{inner} UNION ALL {inner}")
+    assert {(2, 2, FILES)} == set(files(result).values())
+    assert ReasonCode.RUN_ONCE not in codes(result)
+    assert "ReusedExchange" in physical_plan(df)
+    assert "ReusedExchange" in physical_plan(result)
