@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Hashable, Mapping
 
@@ -10,6 +11,8 @@ from py4j.protocol import Py4JError
 from connectors.compiled import instance
 from connectors.plan_reader import SparkPlan
 from pruning.query_plan import Join, Node, Relation, relations_of
+
+logger = logging.getLogger("scanprune")
 
 _EQUAL = "EqualPlans"
 _EQUAL_SOURCE = """
@@ -39,7 +42,7 @@ public class EqualPlans {
 
 
 def equal_plans(plan: SparkPlan) -> Mapping[int, int]:
-    """By `Node.at` the number of the first equal node, for those that may have one; none where Spark runs all anew."""
+    """By `Node.at` that of the first equal node, for those that have an equal one; none where Spark runs all anew."""
     tables = Counter(each.table for each in relations_of(plan.root))
     is_reused = str(plan.spark.conf.get("spark.sql.exchange.reuse", "true")).lower() == "true"
     if not is_reused or max(tables.values(), default=0) < 2:
@@ -51,8 +54,11 @@ def equal_plans(plan: SparkPlan) -> Mapping[int, int]:
     try:
         found = str(instance(plan.spark, _EQUAL, _EQUAL_SOURCE, plan.nodes(nodes)).firsts()).split()
     except Py4JError:
+        logger.debug("Finding what Spark runs once failed", exc_info=True)
         return {}
-    return {node.at: nodes[int(first)].at for node, first in zip(nodes, found, strict=True)}
+    several = {first for first, times in Counter(found).items() if times > 1}
+    pairs = zip(nodes, found, strict=True)
+    return {node.at: nodes[int(first)].at for node, first in pairs if first in several}
 
 
 def _shape(node: Node, shapes: dict[int, Hashable]) -> Hashable:

@@ -16,6 +16,7 @@ from connectors.compiled import instance
 from connectors.delta import DeltaSource
 from connectors.delta_files import FileCatalog
 from connectors.delta_log import snapshot_of
+from connectors.fresh_columns import RENAMED
 from connectors.kept_files import KEPT_INDEX, PREPARED_INDEX, paths_left, snapshot_in
 from connectors.parquet import ParquetSource, parquet_source
 from connectors.session_cache import cache_of
@@ -35,6 +36,7 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
 
 public class FreshColumns {
     private final org.apache.spark.sql.execution.datasources.LogicalRelation known;
@@ -59,7 +61,11 @@ public class FreshColumns {
             columns.add(new Alias(value((Attribute) from.next(), plan), column.name(), column.exprId(),
                 column.qualifier(), scala.Option.empty(), sequence(nothing)));
         }
-        return new Project(sequence(columns), plan);
+        Project renamed = new Project(sequence(columns), plan);
+        if (columns.size() == plan.output().size()) {
+            renamed.setTagValue(new TreeNodeTag("%s"), Boolean.TRUE);
+        }
+        return renamed;
     }
 
     private static Expression value(Attribute wanted, LogicalPlan plan) {
@@ -80,7 +86,7 @@ public class FreshColumns {
         return scala.jdk.javaapi.CollectionConverters.asScala(items).toSeq();
     }
 }
-"""
+""".replace("%s", RENAMED)
 
 
 OpenedTable: TypeAlias = DeltaSource | ParquetSource

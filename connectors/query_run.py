@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from connectors import key_sources
 from connectors.build_errors import one_line
 from connectors.channel import Channel
+from connectors.fresh_columns import with_own_columns
 from connectors.join_sides import broadcast_limit
 from connectors.kept_builds import KeptBuilds
 from connectors.key_sources import Collected, KeySource
@@ -128,7 +129,7 @@ class QueryRun:
     def rewritten(self) -> Any:
         """The plan of the query with what was found."""
         sides = broadcast_sides(self.plan.root, self._row_bytes, broadcast_limit(self.spark), self._strategy)
-        return self.plan.replaced(self.plan.root, self.others, sides)
+        return with_own_columns(self.spark, self.plan.replaced(self.plan.root, self.others, sides))
 
     def known(self) -> Sizes:
         """What is known of the scans at this moment."""

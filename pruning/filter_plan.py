@@ -13,12 +13,14 @@ from pruning.gates import Gates, Sizes
 from pruning.join_graph import Edge, JoinGraph, Source
 from pruning.lineage import Target
 from pruning.options import PruningOptions
-from pruning.query_plan import PlanNames
+from pruning.query_plan import Node, PlanNames
 from pruning.reasons import Reason, ReasonCode
 from pruning.top_k import TopFilter
 
 # What a source that may not be run still tells without being run.
 _HAVE_METADATA = frozenset({ReasonCode.BUILD_TOO_LARGE, ReasonCode.UNREPEATABLE_KEYS})
+# What keeps some sources of an edge from a scan, and says nothing of those that have fed it.
+_OF_OTHERS = frozenset({ReasonCode.PROBE_TOO_SMALL, ReasonCode.RUN_ONCE})
 # A build that reads less is not worth a level of its own.
 _NEXT_TO_NOTHING = 1 << 20
 FeedId: TypeAlias = tuple[int, str, int, int, bool]
@@ -121,22 +123,31 @@ def next_feeds(
                     refusals[found] = None
                 elif found.id not in done:
                     wanted.setdefault(found.id, found)
-    alone = {each.id: reason for each in wanted.values() if (reason := _alone(each, {*wanted, *done}, gates))}
-    refusals |= dict.fromkeys(alone.values())
-    wanted = {id_: each for id_, each in wanted.items() if id_ not in alone}
+    while alone := _all_alone(wanted, {*wanted, *done}, gates):
+        refusals |= dict.fromkeys(alone.values())
+        wanted = {id_: each for id_, each in wanted.items() if id_ not in alone}
     ordered = sorted(wanted.values(), key=lambda each: (gates.bytes_read(each.source), each.id))
     ready = [each for at, each in enumerate(ordered) if not _waits(each, ordered[:at])]
     return tuple(each for each in ready if not _may_become_needless(each, ready, gates)), tuple(refusals)
 
 
-def _alone(feed: Feed, ids: Collection[FeedId], gates: Gates) -> Reason | None:
-    """Why a feed is none of what Spark runs once for several places, to some of which no feed comes from outside."""
-    if feed.from_metadata:
-        return None
+def _all_alone(feeds: Mapping[FeedId, Feed], ids: Collection[FeedId], gates: Gates) -> dict[FeedId, Reason]:
+    """The feeds of what Spark runs once for several places, to some of which none of `ids` comes from outside."""
+    found = ((id_, each.target.name, _place_without_keys(each, ids, gates)) for id_, each in feeds.items())
+    return {id_: Reason(ReasonCode.RUN_ONCE, name) for id_, name, place in found if place is not None}
+
+
+def _place_without_keys(feed: Feed, ids: Collection[FeedId], gates: Gates) -> Node | None:
+    """Metadata, which may leave out nothing, stands in for no keys but those of metadata."""
     for place in gates.sizes.facts.shared_places(feed.source, feed.target):
         inside = range(place.first, place.at + 1)
-        if not any(at in inside and source not in inside for source, _, at, _, by_metadata in ids if not by_metadata):
-            return Reason(ReasonCode.RUN_ONCE, feed.target.name)
+        is_fed = any(
+            at in inside and source not in inside and (feed.from_metadata or not by_metadata)
+            for source, _, at, _, by_metadata in ids
+        )
+        # What a build has kept is not run for the query.
+        if not is_fed and place.at not in gates.sizes.held:
+            return place
     return None
 
 
@@ -158,20 +169,24 @@ def unused(
     """Every edge that is refused for a scan that it reaches.
 
     `whole` are the bytes of scans without filters, by `Relation.at`: a scan that other keys have made small is refused
-    for what was wrong before, where something was. A scan of few bytes is none that `levels` have filtered by the edge.
+    for what was wrong before, where something was. What `levels` have filtered by an edge was neither too small for it,
+    nor would it have been run again.
     """
     fed = {(it.source.join.at, it.target.relation.at, it.target.column) for feeds in levels for it in feeds}
     now = Gates(sizes, options)
     before = now if whole is None else Gates(replace(sizes, scanned=whole), options)
     pairs = [(edge, target) for edge in graph.edges for target in edge.targets]
-    ids = {each.id for edge, target in pairs for each in _feeds(edge, target, now) if isinstance(each, Feed)}
-    ids |= {each.id for feeds in levels for each in feeds}
+    done = {each.id for feeds in levels for each in feeds}
+    left = {each.id: each for edge, target in pairs for each in _feeds(edge, target, now) if isinstance(each, Feed)}
+    while alone := _all_alone(left, {*left, *done}, now):
+        left = {id_: each for id_, each in left.items() if id_ not in alone}
+    ids = {*left, *done}
     return tuple(
         Unused(edge, target, reason)
         for edge, target in pairs
         if (refused := _refused(edge, target, now, ids))
         for reason in _first_refused(_refused(edge, target, before, ids), refused)
-        if reason.code is not ReasonCode.PROBE_TOO_SMALL or (edge.join.at, target.relation.at, target.column) not in fed
+        if reason.code not in _OF_OTHERS or (edge.join.at, target.relation.at, target.column) not in fed
     )
 
 
@@ -183,8 +198,14 @@ def _first_refused(before: tuple[Reason, ...], now: tuple[Reason, ...]) -> tuple
 
 def _refused(edge: Edge, target: Target, gates: Gates, ids: Collection[FeedId]) -> tuple[Reason, ...]:
     found = _feeds(edge, target, gates)
-    reasons = (each if isinstance(each, Reason) else _alone(each, ids, gates) for each in found)
-    return tuple(each for each in reasons if each is not None)
+    wanted: dict[FeedId, Feed] = {}
+    refused: list[Reason] = []
+    for each in found:
+        if isinstance(each, Reason):
+            refused.append(each)
+        else:
+            wanted[each.id] = each
+    return *refused, *_all_alone(wanted, ids, gates).values()
 
 
 def _waits(feed: Feed, earlier: Sequence[Feed]) -> bool:

@@ -38,7 +38,7 @@ _REPEATABLE = frozenset(
 # What is cached may be lost, and then made again from tables that have changed.
 _CACHED = "InMemoryRelation"
 # Two ends seldom skip what a list of keys does, so a build for them may read only this part of what the scan reads.
-_LARGEST_SHARE_FOR_BOUND = 8
+_SHARE_FOR_BOUND = 8
 # What a join costs by row that the scan could have dropped, beside reading it.
 _SHARE_OF_A_JOIN = 8
 # So many rows that go through a join cost more than another level of builds, where these leave few of them.
@@ -165,9 +165,9 @@ class Gates:
         """The source where it may be run; else those of its parts that may: for a scan of few bytes, at no cost."""
         refused = self.why_no_filter(target)
         if refused is None:
-            yield from self._worth_it(source, target, self._worth(source, target))
+            yield from self._worth_it(source, target)
         elif refused.code is ReasonCode.PROBE_TOO_SMALL and self._may_be_free(source) and self._has_many_rows(target):
-            free = [each for each in self._worth_it(source, target, 0) if isinstance(each, Source)]
+            free = [each for each in self._worth_it(source, target, is_small=True) if isinstance(each, Source)]
             yield from free
             if not free:
                 yield Refused(source, refused)
@@ -199,7 +199,7 @@ class Gates:
             return Reason(ReasonCode.UNREPEATABLE_KEYS, subject, unrepeatable)
         scanned = sum(self.sizes.scanned[at] for at in {each.relation.at for each in targets})
         others = side.size - scanned
-        most = min(self.options.max_build_scan_bytes, scanned // _LARGEST_SHARE_FOR_BOUND)
+        most = min(self.options.max_build_scan_bytes, scanned // _SHARE_FOR_BOUND)
         if others >= most:
             return Reason(ReasonCode.BUILD_TOO_LARGE, subject, f"{others:,} bytes beside it, at most {most:,} here")
         return most - others
@@ -221,21 +221,21 @@ class Gates:
         is_worth_it = scanned.get(target.relation.at, 0) >= described // _LARGEST_SHARE_FOR_METADATA
         return bool(places) and places <= set(self.sizes.files) and is_worth_it
 
-    def _worth_it(self, source: Source, target: Target, most: int) -> Iterator[Source | Refused]:
-        """`most` are the bytes that a build may read which is not free."""
-        for found in self._chosen(source, target, most):
+    def _worth_it(self, source: Source, target: Target, *, is_small: bool = False) -> Iterator[Source | Refused]:
+        """For a target that `is_small` a build that is not free may read nothing."""
+        for found in self._chosen(source, target, is_small=is_small):
             little = self._why_too_little(found, target) if isinstance(found, Source) else None
             yield found if little is None else Refused(source, little)
 
     def _worth(self, source: Source, target: Target) -> int:
-        """The bytes that a build may read for a target: as many as its keys could spare of it."""
-        share = 1 if source.bound is None else _LARGEST_SHARE_FOR_BOUND
-        scanned = self.sizes.scanned[target.relation.at]
-        most = min(self.options.max_build_scan_bytes, scanned // share)
-        # What is spared of rows that stay where they are has to be looked up.
-        if self.bytes_read(source) <= scanned // _SHARE_OF_A_JOIN or self.sizes.facts.is_sent(source, target):
+        """The bytes that a build may read for a target: as many as that reads, or as its keys could spare of it."""
+        scanned, size = self.sizes.scanned[target.relation.at], self.bytes_read(source)
+        most = min(self.options.max_build_scan_bytes, scanned // (1 if source.bound is None else _SHARE_FOR_BOUND))
+        # What could be spared is looked up only where it matters. A build of one scan mostly gives few rows, which the
+        # query joins as they are; several scans are joined for it, and mostly once more for the query.
+        if not scanned // _SHARE_OF_A_JOIN < size <= most or only_scan(source.node, self.sizes.held) is not None:
             return most
-        return min(most, self._spared(target))
+        return most if self.sizes.facts.is_sent(source, target) else min(most, self._spared(target))
 
     def _spared(self, target: Target) -> int:
         """The most that keys could spare of a scan whose rows stay where they are."""
@@ -252,7 +252,9 @@ class Gates:
 
     def _may_be_free(self, source: Source) -> bool:
         """False where no build of a source, nor of its parts, is: then no table has to be opened for its rows."""
-        return self.bytes_read(source) == 0 or any(each.ratio <= _FEW for each in self.sizes.expected.values())
+        sizes = self.sizes
+        has_rows = bool(sizes.held) or self.bytes_read(source) == 0
+        return has_rows or any(each.ratio <= _FEW for each in sizes.expected.values())
 
     def _is_worth_its_rows(self, source: Source, target: Target) -> bool:
         return self._is_free(source) and self._has_many_rows(target)
@@ -288,8 +290,8 @@ class Gates:
         spared = self._spared(target)
         return None if spared >= least else Reason(ReasonCode.SPARES_LITTLE, target.name, f"at most {spared:,} bytes")
 
-    def _chosen(self, source: Source, target: Target, most: int) -> Iterator[Source | Refused]:
-        refused = self._why_not_run(source, target, most)
+    def _chosen(self, source: Source, target: Target, *, is_small: bool) -> Iterator[Source | Refused]:
+        refused = self._why_not_run(source, target, is_small=is_small)
         if refused is None:
             yield source
             return
@@ -297,11 +299,11 @@ class Gates:
         if not parts:
             yield Refused(source, refused)
         for each in parts:
-            yield from self._chosen(each, target, most)
+            yield from self._chosen(each, target, is_small=is_small)
 
-    def _why_not_run(self, source: Source, target: Target, most: int) -> Reason | None:
-        if self._is_worth_its_rows(source, target):
-            most = self.options.max_build_scan_bytes
+    def _why_not_run(self, source: Source, target: Target, *, is_small: bool) -> Reason | None:
+        is_free = self._is_worth_its_rows(source, target)
+        most = self.options.max_build_scan_bytes if is_free else 0 if is_small else self._worth(source, target)
         subject, side = str(source.key), self._side(source.node)
         unrepeatable = side.unrepeatable or self._unrepeatable_in_key(source)
         if unrepeatable is not None:

@@ -65,11 +65,12 @@ def between(top: Node, relation: Relation) -> Iterator[tuple[Node, Node]]:
         node = child
 
 
+def stays_in_place(node: Node) -> bool:
+    """Whether an operator that is no join leaves rows with the tasks that have them."""
+    if isinstance(node, Passing):
+        return node.kind in {"SubqueryAlias", "ReturnAnswer"}
+    return isinstance(node, _IN_PLACE)
+
+
 def _is_in_place(node: Node, is_broadcast: Callable[[Join], bool]) -> bool:
-    match node:
-        case Join():
-            return is_broadcast(node)
-        case Passing(kind=kind):
-            return kind in {"SubqueryAlias", "ReturnAnswer"}
-        case _:
-            return isinstance(node, _IN_PLACE)
+    return is_broadcast(node) if isinstance(node, Join) else stays_in_place(node)

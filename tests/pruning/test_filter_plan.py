@@ -439,16 +439,22 @@ def test_a_scan_that_may_be_skipped_or_whose_rows_are_sent_is_worth_a_build(plan
 
 
 @pytest.mark.parametrize(("size", "is_fed"), [(200, True), (201, False)])
-def test_a_build_reads_no_more_than_is_spared_of_rows_that_stay_where_they_are(plans, size, is_fed):
-    fact, days, _, root = star(plans)
-    sizes = Sizes({fact.at: 1600, days.at: size}, {fact.at, days.at}, ())
-    known = Known({*fact.output}, {fact.at})
-    feeds, reasons = next_feeds(JoinGraph.of(root), replace(sizes, facts=known), (), OPTIONS)
-    assert is_fed == bool(run(feeds))
-    assert is_fed == (ReasonCode.BUILD_TOO_LARGE not in [each.code for each in reasons])
-    for other in (Known({*fact.output}), Known(in_place={fact.at})):
-        feeds, _ = next_feeds(JoinGraph.of(root), replace(sizes, facts=other), (), OPTIONS)
-        assert [fact.at] == [each.target.relation.at for each in run(feeds)]
+def test_a_build_of_joins_reads_no_more_than_is_spared_of_rows_that_stay_where_they_are(plans, size, is_fed):
+    first, second, fact = plans.table("k", "part"), plans.table("part"), plans.table("k")
+    chosen = plans.filter(second, at_least(*second.output, 3))
+    parts = plans.join(first, chosen, equal(first.output[1], *second.output))
+    root = plans.join(fact, parts, equal(*fact.output, first.output[0]))
+    sizes = Sizes({fact.at: 1600, first.at: size - 150, second.at: 150}, {fact.at, first.at, second.at}, ())
+
+    def sources(facts: Known, held: tuple[int, ...] = ()) -> list[Node]:
+        feeds, _ = next_feeds(JoinGraph.of(root), replace(sizes, facts=facts, held=held), (), OPTIONS)
+        return [each.source.node for each in run(feeds) if each.target.relation is fact]
+
+    spread, in_place = {*fact.output}, {fact.at}
+    assert ([parts] if is_fed else []) == sources(Known(spread, in_place))
+    # Rows that are sent, values that some file has not, and a build of one scan are worth as much as is scanned.
+    assert [parts] == sources(Known(spread)) == sources(Known(in_place=in_place))
+    assert [parts] == sources(Known(spread, in_place), (second.at,))
 
 
 @dataclass
@@ -565,15 +571,17 @@ def _scan(feed: Feed) -> int:
     return next(each.at for each in feed.source.node.walk() if isinstance(each, Relation))
 
 
-class SumsTwice(NothingKnown):
-    """Two equal sums of a fact, each joined with a dimension of its own."""
+class Sums(NothingKnown):
+    """Sums of facts, each joined with a dimension of its own; `others` are the places that are equal to one."""
 
-    def __init__(self) -> None:
+    def __init__(self, others: dict[int, int]) -> None:
         plans = Plans()
+        self.others = others
         self.facts: list[Relation] = []
         self.dimensions: list[Relation] = []
-        joins, self.sums = [], []
-        for part in range(2):
+        self.sums: list[Node] = []
+        joins: list[Node] = []
+        for part in range(1 + max(*others, *others.values())):
             fact, dimension = plans.table("k"), plans.table("id")
             self.sums.append(plans.aggregate(fact, *fact.output))
             chosen = plans.filter(dimension, at_least(*dimension.output, part))
@@ -585,24 +593,64 @@ class SumsTwice(NothingKnown):
     def shared_places(self, source: Source, target: Target) -> tuple[Node, ...]:  # noqa: ARG002 - of a protocol
         if target.relation not in self.facts:
             return ()
-        return (self.sums[1 - self.facts.index(target.relation)],)
+        other = self.others.get(self.facts.index(target.relation))
+        return () if other is None else (self.sums[other],)
 
-    def fed(self, *dimensions: int) -> tuple[list[int], set[ReasonCode]]:
-        """The facts that dimensions of these sizes feed."""
+    def sizes(self, *dimensions: int, held: int | None = None) -> Sizes:
         scanned = {each.at: 1000 for each in self.facts}
         scanned |= {each.at: size for each, size in zip(self.dimensions, dimensions, strict=True)}
-        sizes = Sizes(scanned, set(scanned), (), facts=self)
+        kept = () if held is None else {each.at for each in self.sums[held].walk()}
+        return Sizes(scanned, set(scanned), (), kept, facts=self)
+
+    def fed(self, sizes: Sizes) -> tuple[list[int], set[ReasonCode]]:
+        """Which facts are fed, by keys or by metadata; `explain` says what this says."""
         feeds, reasons = next_feeds(self.graph, sizes, (), OPTIONS)
-        left = {each.reason.code for each in unused(self.graph, sizes, OPTIONS, scanned)}
-        assert left == {each.code for each in reasons}
-        return [each.target.relation.at for each in run(feeds)], left
+        codes = {each.code for each in reasons}
+        assert codes == {each.reason.code for each in unused(self.graph, sizes, OPTIONS, sizes.scanned)}
+        return sorted(self.facts.index(each.target.relation) for each in feeds), codes
+
+
+TWICE = {0: 1, 1: 0}
 
 
 def test_what_is_run_once_for_two_places_is_filtered_in_both_or_in_none():
-    plan = SumsTwice()
-    found, reasons = plan.fed(500, 500)
-    assert [each.at for each in plan.facts] == found
+    plan = Sums(TWICE)
+    found, reasons = plan.fed(plan.sizes(500, 500))
+    assert [0, 1] == found
     assert ReasonCode.RUN_ONCE not in reasons
-    found, reasons = plan.fed(500, 5000)
+    # Metadata alone would have it run twice, too.
+    found, reasons = plan.fed(plan.sizes(500, 5000))
     assert [] == found
     assert {ReasonCode.RUN_ONCE, ReasonCode.BUILD_TOO_LARGE} <= reasons
+
+
+def test_metadata_that_costs_nothing_may_filter_every_place():
+    plan = Sums(TWICE)
+    found, reasons = plan.fed(plan.sizes(5000, 5000))
+    assert [0, 1] == found
+    assert ReasonCode.RUN_ONCE not in reasons
+
+
+def test_a_place_that_a_build_has_kept_is_not_run_again():
+    plan = Sums(TWICE)
+    found, reasons = plan.fed(plan.sizes(500, 500, held=1))
+    assert [0] == found
+    assert ReasonCode.RUN_ONCE not in reasons
+
+
+def test_a_place_whose_own_keys_are_refused_has_none():
+    plan = Sums({0: 1, 1: 2})
+    assert [0, 1, 2] == plan.fed(plan.sizes(500, 500, 500))[0]
+    found, reasons = plan.fed(plan.sizes(500, 500, 5000))
+    assert [2] == found
+    assert ReasonCode.RUN_ONCE in reasons
+
+
+def test_what_was_filtered_is_not_told_to_be_run_once():
+    plan = Sums(TWICE)
+    feeds, _ = next_feeds(plan.graph, plan.sizes(500, 500), (), OPTIONS)
+    first = tuple(each for each in feeds if each.target.relation is plan.facts[0])
+    left = unused(plan.graph, plan.sizes(500, 5000), OPTIONS, None, [first])
+    assert [] == [each.target.relation for each in left if each.reason.code is ReasonCode.RUN_ONCE]
+    left = unused(plan.graph, plan.sizes(500, 5000), OPTIONS)
+    assert ReasonCode.RUN_ONCE in {each.reason.code for each in left}

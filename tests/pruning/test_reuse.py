@@ -55,10 +55,30 @@ def test_sums_that_differ_have_no_other_place():
     assert [] == plan.others(0, {})
 
 
-def test_a_join_that_is_equal_too_filters_both_places():
+def test_places_below_equal_joins_are_found_too():
     plan = Twice()
     pairs = same(tuple(plan.facts), tuple(plan.sums), tuple(plan.parts))
-    assert [] == plan.others(0, pairs) == plan.others(1, pairs)
+    assert [plan.sums[1].at] == plan.others(0, pairs)
+
+
+def test_a_scan_beside_sums_is_not_condensed_by_them():
+    """It is read again for each place, and the sums are not."""
+    plans = Plans()
+    sides: list[Node] = []
+    scans: list[Node] = []
+    joins: list[Node] = []
+    for part in range(2):
+        scan, fact, dimension = plans.table("k", "other"), plans.table("k"), plans.table("id")
+        sums = plans.aggregate(fact, *fact.output)
+        sides.append(plans.join(scan, sums, equal(scan.output[0], sums.output[0]), type_="LeftSemi"))
+        chosen = plans.filter(dimension, at_least(*dimension.output, part))
+        joins.append(plans.join(sides[-1], chosen, equal(scan.output[1], *dimension.output)))
+        scans.append(scan)
+    root = plans.union(*joins)
+    reuse = Reuse.of(root, same(tuple(sides)), lambda _, side: side in sides)
+    (edge,) = [each for each in JoinGraph.of(root).edges if each.join is joins[0] and each.source.node is not sides[0]]
+    assert [scans[0]] == [each.relation for each in edge.targets]
+    assert () == reuse.others(edge.source, edge.targets[0])
 
 
 def test_a_mere_scan_that_is_sent_to_two_joins_may_be_read_twice():
