@@ -48,21 +48,19 @@ class Reuse:
     def others(self, source: Source, target: Target) -> Sequence[Node]:
         """Other places of what a filter of the target would have run again.
 
-        Only what condenses the rows of the target counts: of a mere scan the places have more to do than its reading,
-        which keys spare them.
+        Only what groups rows somewhere counts: of mere scans the places have more to do than their reading, which keys
+        spare them.
         """
         found: dict[int, Node] = {}
-        is_condensed = False
-        for node, child in reversed(list(between(source.join, target.relation))):
-            is_condensed = is_condensed or isinstance(child, Grouped)
-            if child.at in self._kept and (is_condensed or isinstance(node, Grouped)):
+        for _, child in between(source.join, target.relation):
+            if child.at in self._kept:
                 key, own = self._kept[child.at]
                 found |= {each.at: each for each in self._places[key] if each.at != own.at}
         return tuple(found.values())
 
 
 def _with_groups(root: Node) -> set[int]:
-    """The places of nodes that condense rows, or have such a node below them."""
+    """The places of nodes that group rows, or have such a node below them."""
     found: set[int] = set()
     for node in reversed(list(root.walk())):
         if isinstance(node, Grouped) or any(each.at in found for each in node.children):
