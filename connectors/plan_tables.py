@@ -12,11 +12,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from connectors.base import Table
 from connectors.build_errors import one_line
-from connectors.compiled import instance
 from connectors.delta import DeltaSource
 from connectors.delta_files import FileCatalog
 from connectors.delta_log import snapshot_of
-from connectors.fresh_columns import RENAMED
+from connectors.fresh_columns import fresh_columns
 from connectors.kept_files import KEPT_INDEX, PREPARED_INDEX, paths_left, snapshot_in
 from connectors.parquet import ParquetSource, parquet_source
 from connectors.session_cache import cache_of
@@ -26,68 +25,6 @@ from pruning.reasons import Reason, ReasonCode
 
 _TROUBLE = (Py4JError, PySparkException, ValueError, TypeError, LookupError)
 _DELTA_INDEXES = (KEPT_INDEX, PREPARED_INDEX)
-# The pruned scan has column ids of its own, by which the report tells it from the scan of the query as it was; above
-# it they have the ids that the rest of the query knows.
-_FRESH = "FreshColumns"
-_FRESH_SOURCE = """
-import org.apache.spark.sql.catalyst.expressions.Alias;
-import org.apache.spark.sql.catalyst.expressions.Attribute;
-import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.Literal;
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.catalyst.plans.logical.Project;
-import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
-
-public class FreshColumns {
-    private final org.apache.spark.sql.execution.datasources.LogicalRelation known;
-    private final LogicalPlan fresh;
-
-    public FreshColumns(org.apache.spark.sql.execution.datasources.LogicalRelation leaf) {
-        known = leaf;
-        fresh = (LogicalPlan) leaf.newInstance();
-    }
-
-    public LogicalPlan leaf() {
-        return fresh;
-    }
-
-    public LogicalPlan renamed(LogicalPlan plan) {
-        java.util.ArrayList nothing = new java.util.ArrayList();
-        java.util.ArrayList columns = new java.util.ArrayList();
-        scala.collection.Iterator from = fresh.output().iterator();
-        scala.collection.Iterator to = known.output().iterator();
-        while (to.hasNext()) {
-            Attribute column = (Attribute) to.next();
-            columns.add(new Alias(value((Attribute) from.next(), plan), column.name(), column.exprId(),
-                column.qualifier(), scala.Option.empty(), sequence(nothing)));
-        }
-        Project renamed = new Project(sequence(columns), plan);
-        if (columns.size() == plan.output().size()) {
-            renamed.setTagValue(new TreeNodeTag("%s"), Boolean.TRUE);
-        }
-        return renamed;
-    }
-
-    private static Expression value(Attribute wanted, LogicalPlan plan) {
-        if (plan.outputSet().contains(wanted)) {
-            return wanted;
-        }
-        scala.collection.Iterator found = plan.output().iterator();
-        while (found.hasNext()) {
-            Attribute column = (Attribute) found.next();
-            if (column.name().equals(wanted.name())) {
-                return column;
-            }
-        }
-        return new Literal(null, wanted.dataType());
-    }
-
-    private static scala.collection.immutable.Seq sequence(java.util.List items) {
-        return scala.jdk.javaapi.CollectionConverters.asScala(items).toSeq();
-    }
-}
-""".replace("%s", RENAMED)
-
 
 OpenedTable: TypeAlias = DeltaSource | ParquetSource
 
@@ -130,7 +67,7 @@ def table_of(spark: SparkSession, leaf: Any, options: PruningOptions) -> OpenedT
 def scan_of(spark: SparkSession, leaf: Any, table: OpenedTable) -> PlanTable | Reason:
     """A table that `table_of` has opened, for the scan at one leaf."""
     try:
-        fresh, index = instance(spark, _FRESH, _FRESH_SOURCE, leaf), leaf.relation().location()
+        fresh, index = fresh_columns(spark, leaf), leaf.relation().location()
         own = table.with_frame(frame_of(spark, fresh.leaf()))
         return PlanTable(own, fresh, index if str(index.getClass().getName()) in _DELTA_INDEXES else None)
     except _TROUBLE as error:

@@ -13,7 +13,7 @@ from pruning.gates import Gates, Sizes
 from pruning.join_graph import Edge, JoinGraph, Source
 from pruning.lineage import Target
 from pruning.options import PruningOptions
-from pruning.query_plan import Node, PlanNames
+from pruning.query_plan import PlanNames
 from pruning.reasons import Reason, ReasonCode
 from pruning.top_k import TopFilter
 
@@ -123,32 +123,41 @@ def next_feeds(
                     refusals[found] = None
                 elif found.id not in done:
                     wanted.setdefault(found.id, found)
-    while alone := _all_alone(wanted, {*wanted, *done}, gates):
-        refusals |= dict.fromkeys(alone.values())
-        wanted = {id_: each for id_, each in wanted.items() if id_ not in alone}
-    ordered = sorted(wanted.values(), key=lambda each: (gates.bytes_read(each.source), each.id))
+    left = _together(wanted, done, gates)
+    refusals |= dict.fromkeys(_run_once(each) for id_, each in wanted.items() if id_ not in left)
+    ordered = sorted(left.values(), key=lambda each: (gates.bytes_read(each.source), each.id))
     ready = [each for at, each in enumerate(ordered) if not _waits(each, ordered[:at])]
     return tuple(each for each in ready if not _may_become_needless(each, ready, gates)), tuple(refusals)
 
 
-def _all_alone(feeds: Mapping[FeedId, Feed], ids: Collection[FeedId], gates: Gates) -> dict[FeedId, Reason]:
-    """The feeds of what Spark runs once for several places, to some of which none of `ids` comes from outside."""
-    found = ((id_, each.target.name, _place_without_keys(each, ids, gates)) for id_, each in feeds.items())
-    return {id_: Reason(ReasonCode.RUN_ONCE, name) for id_, name, place in found if place is not None}
+def _together(feeds: Mapping[FeedId, Feed], done: Collection[FeedId], gates: Gates) -> Mapping[FeedId, Feed]:
+    """The feeds without those of what Spark runs once for several places, not all of which feeds come to."""
+    left = dict(feeds)
+    while alone := [id_ for id_, each in left.items() if _is_alone(each, {*left, *done}, gates)]:
+        for id_ in alone:
+            del left[id_]
+    return left
 
 
-def _place_without_keys(feed: Feed, ids: Collection[FeedId], gates: Gates) -> Node | None:
-    """Metadata, which may leave out nothing, stands in for no keys but those of metadata."""
+def _is_alone(feed: Feed, ids: Collection[FeedId], gates: Gates) -> bool:
+    """True for a feed of what Spark runs once for several places, to one of which none of `ids` comes from outside.
+
+    What a build has kept is not run for the query. Metadata, which may leave out nothing, stands in for no keys but
+    those of metadata.
+    """
     for place in gates.sizes.facts.shared_places(feed.source, feed.target):
         inside = range(place.first, place.at + 1)
         is_fed = any(
             at in inside and source not in inside and (feed.from_metadata or not by_metadata)
             for source, _, at, _, by_metadata in ids
         )
-        # What a build has kept is not run for the query.
         if not is_fed and place.at not in gates.sizes.held:
-            return place
-    return None
+            return True
+    return False
+
+
+def _run_once(feed: Feed) -> Reason:
+    return Reason(ReasonCode.RUN_ONCE, feed.target.name)
 
 
 def _may_become_needless(feed: Feed, ready: Sequence[Feed], gates: Gates) -> bool:
@@ -177,10 +186,8 @@ def unused(
     before = now if whole is None else Gates(replace(sizes, scanned=whole), options)
     pairs = [(edge, target) for edge in graph.edges for target in edge.targets]
     done = {each.id for feeds in levels for each in feeds}
-    left = {each.id: each for edge, target in pairs for each in _feeds(edge, target, now) if isinstance(each, Feed)}
-    while alone := _all_alone(left, {*left, *done}, now):
-        left = {id_: each for id_, each in left.items() if id_ not in alone}
-    ids = {*left, *done}
+    found = {each.id: each for edge, target in pairs for each in _feeds(edge, target, now) if isinstance(each, Feed)}
+    ids = {*_together(found, done, now), *done}
     return tuple(
         Unused(edge, target, reason)
         for edge, target in pairs
@@ -197,15 +204,10 @@ def _first_refused(before: tuple[Reason, ...], now: tuple[Reason, ...]) -> tuple
 
 
 def _refused(edge: Edge, target: Target, gates: Gates, ids: Collection[FeedId]) -> tuple[Reason, ...]:
-    found = _feeds(edge, target, gates)
-    wanted: dict[FeedId, Feed] = {}
-    refused: list[Reason] = []
-    for each in found:
-        if isinstance(each, Reason):
-            refused.append(each)
-        else:
-            wanted[each.id] = each
-    return *refused, *_all_alone(wanted, ids, gates).values()
+    found = tuple(_feeds(edge, target, gates))
+    refused = (each for each in found if isinstance(each, Reason))
+    alone = (_run_once(each) for each in found if isinstance(each, Feed) and _is_alone(each, ids, gates))
+    return *refused, *alone
 
 
 def _waits(feed: Feed, earlier: Sequence[Feed]) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -26,17 +25,17 @@ class Reuse:
     def of(root: Node, equal: Mapping[int, int], is_sent: Callable[[Join, Node], bool]) -> Reuse:
         """The places of a plan.
 
-        `equal` gives nodes by `Node.at` a number that is the same for those that make the same rows, `is_sent` says
-        whether the rows of a join's side go to other tasks. An aggregate is taken to have its rows sent, though Spark
-        spares itself that where a join has spread them by the same keys.
+        `equal` gives nodes that are not the only ones to make their rows, by `Node.at`, a number that is the same for
+        all of these; `is_sent` says whether the rows of a join's side go to other tasks. An aggregate is taken to have
+        its rows sent, though Spark spares itself that where a join has spread them by the same keys.
         """
-        often, groups = Counter(equal.values()), _with_groups(root)
+        candidates = equal.keys() & _with_groups(root)
         kept: dict[int, tuple[_Kept, Node]] = {}
         places: dict[_Kept, list[Node]] = {}
         for node in root.walk():
             for child in node.children:
                 whole = child if isinstance(node, Join) else node
-                if whole.at not in groups or often[equal.get(whole.at, -1)] < 2 or stays_in_place(node):
+                if whole.at not in candidates or stays_in_place(node):
                     continue
                 if isinstance(node, Join) and not is_sent(node, child):
                     continue
