@@ -165,7 +165,7 @@ def _keys_again(spark: SparkSession, source: KeySource) -> DataFrame:
     if isinstance(source.data, DataFrame):
         return source.data
     if isinstance(source.data, KeySummary):
-        return keys_frame(spark, source.data.types, _key_arrays(source.data))[0]
+        return keys_frame(spark, source.data.types, key_arrays(source.data))[0]
     if len(_types(source)) == len(source.columns):
         return _table_frame(spark, local_keys.key_table(source.data, _types(source), source.name))
     return _untyped_frame(spark, source)
@@ -215,7 +215,7 @@ def row_keys(spark: SparkSession, collected: Collected, decision: Decision, opti
     summary = collected.summary
     match decision.test:
         case RowTest.SEMI_JOIN if summary is not None and summary.exact:
-            frame, broadcast = keys_frame(spark, summary.types, _key_arrays(summary))
+            frame, broadcast = keys_frame(spark, summary.types, key_arrays(summary))
             return RowKeys(collected.columns, frame, broadcast)
         case RowTest.SEMI_JOIN:
             return RowKeys(collected.columns, collected.frame)
@@ -225,7 +225,8 @@ def row_keys(spark: SparkSession, collected: Collected, decision: Decision, opti
             return RowKeys(collected.columns)
 
 
-def _key_arrays(summary: KeySummary) -> list[pa.Array]:
+def key_arrays(summary: KeySummary) -> list[pa.Array]:
+    """The keys of an exact summary, an array for each column."""
     rows = summary.key_rows.columns if summary.key_rows is not None else (_points(summary.domains[0]),)
     return [arrow_of(type_, codes) for type_, codes in zip(summary.types, rows, strict=True)]
 

@@ -240,6 +240,10 @@ class QueryRun:
     def _by_statistics(self, feed: Feed) -> KeySummary | Reason:
         return self.metadata.selective_keys(feed.source, feed.target, self.kept_files)
 
+    def keys_of(self, relation: Relation) -> Mapping[int, Sequence[KeySummary]]:
+        """The keys that filter a scan, by the columns of its output."""
+        return self._keys.get(relation.at, {})
+
     def kept_files(self, relation: Relation) -> BoolArray | None:
         """The files that a pruned scan still reads."""
         scan = self.scans.get(relation.at)
@@ -291,7 +295,7 @@ class QueryRun:
         table = found.table
         sources = [
             KeySource((plan_column(table, relation, column),), summary)
-            for column, summaries in self._keys.get(relation.at, {}).items()
+            for column, summaries in self.keys_of(relation).items()
             for summary in summaries
         ]
         collected = key_sources.collect_all(self.spark, sources, self.options, exact=False)
@@ -317,7 +321,7 @@ class QueryRun:
 
     def _is_cut_by_spark(self, relation: Relation) -> bool:
         """Whether Spark itself prunes partitions of a scan by a column without keys, so that it has to read them."""
-        by_spark = self.plan.partitions.intersection(relation.output) - self._keys.get(relation.at, {}).keys()
+        by_spark = self.plan.partitions.intersection(relation.output) - self.keys_of(relation).keys()
         if by_spark:
             names = dict(zip(relation.output, relation.names, strict=True))
             subject = ", ".join(sorted(names[each] for each in by_spark))

@@ -26,6 +26,7 @@ from benchmarks.contest.contest import CONTENDERS, Contest, Settings
 from benchmarks.contest.duckdb_engine import DuckdbEngine
 from benchmarks.contest.judge import TIES, judge
 from benchmarks.contest.place import Place
+from benchmarks.contest.pool import LIMIT
 from benchmarks.contest.ratios import with_ratios
 from benchmarks.contest.site import S3A, Site, site
 from benchmarks.contest.worker import Worker, WorkerFailed
@@ -40,6 +41,7 @@ from tests.stand_in_engine import ROW
 
 needs_account = pytest.mark.skipif(not process_tree.is_accounted(), reason="needs Linux's /proc/<process>/io")
 STAND_IN = "tests.stand_in_engine"
+ENGINED = tuple(name for name in CONTENDERS if name != LIMIT)
 MIB = 1 << 20
 
 
@@ -369,16 +371,24 @@ class RightIfAsked:
 
 
 def test_each_contender_has_a_row_and_who_has_no_answer_says_why(stand_ins, lake):
-    settings = Settings(1.0, ("delta",), (1,), runs=2)
+    settings = Settings(1.0, ("delta",), (1,), ENGINED, runs=2)
     known = Contest(settings, stand_ins, RightIfAsked(), {"delta": lake}, {}, HERE)
     rows = {row["contender"]: row for row in known.rows("delta", Query(1, "sleep 0.01"))}
-    assert list(CONTENDERS) == list(rows)
+    assert list(ENGINED) == list(rows)
     assert ["", "", TIES, "datafusion is wrong"] == [row["differs"] for row in rows.values()]
     assert [True, True, True, False] == [row["rows_equal"] for row in rows.values()]
     assert all(row["seconds_least"] <= row["seconds"] <= row["seconds_most"] for row in rows.values())
     assert all(row["peak_bytes"] > MIB for row in rows.values())
     failed = known.rows("delta", Query(2, "refuse"))
     assert {"unsupported: no such function"} == {row["failed"] for row in failed}
+
+
+def test_the_limit_is_asked_for_once_and_has_bytes_alone(stand_ins, lake):
+    settings = Settings(1.0, ("delta",), (1,), ("stock", LIMIT), runs=2, conf=("a=b",))
+    known = Contest(settings, stand_ins, RightIfAsked(), {"delta": lake}, {}, HERE)
+    head = {"scale": 1.0, "layout": "delta", "query": "q1", "conf": "a=b", "contender": LIMIT}
+    assert {**head, "bytes": 4096} == known.rows("delta", Query(1, "limited 4096"))[1]
+    assert {**head, "failed": "unsupported: no such function"} == known.rows("delta", Query(1, "refuse"))[1]
 
 
 @dataclass(frozen=True)
@@ -490,6 +500,7 @@ MEASURED = with_ratios(
         row("stock", bytes=4 * MIB),
         row("duckdb", bytes=2 * MIB),
         failed("datafusion", "unsupported: a | b"),
+        {"scale": 1.0, "layout": "delta", "query": "q3", "contender": LIMIT, "bytes": MIB // 4},
         row("pruned", "q5", seconds=2.0),
         row("stock", "q5", rows_equal=False),
     ]
@@ -497,9 +508,9 @@ MEASURED = with_ratios(
 
 
 def test_ratios_are_to_the_same_query_and_absent_where_one_is():
-    names = ("seconds_to_stock", "read_to_stock", "read_to_duckdb", "read_to_datafusion")
-    assert [0.5, 0.25, 0.5, None] == [MEASURED[0][name] for name in names]
-    assert [2.0, 1.0, None, None] == [MEASURED[4][name] for name in names]
+    names = ("seconds_to_stock", "read_to_stock", "read_to_duckdb", "read_to_datafusion", "read_to_limit")
+    assert [0.5, 0.25, 0.5, None, 4.0] == [MEASURED[0][name] for name in names]
+    assert [2.0, 1.0, None, None, None] == [MEASURED[5][name] for name in names]
     assert {None} == {MEASURED[3][name] for name in names}
 
 
@@ -532,12 +543,21 @@ def test_a_query_names_the_tables_that_it_reads():
 
 def test_the_page_tells_ratios_wrong_rows_and_who_has_no_answer():
     text = page.page({"contest-sf1": MEASURED})
-    assert "| delta | 2 | 0.50 | 0.50 | - | 1.00 | q5: 2.00 | differ: stock q5 |" in text
+    # 2 of 5 MiB, 2.5 of 2 seconds.
+    assert "| delta | 2 | 0.50 | 0.50 | - | 4.00 | 1.00 | 60.0% | -25.0% | q5: 2.00 | differ: stock q5 |" in text
+    assert "| q3 | limit | 0.25 | - | - | - | - |\n" in text
     assert "| q3 | datafusion | - | - | - | - | unsupported: a \\| b |" in text
     assert "| q5 | stock | 1.00 | 1.000 | 1.00 | 1 | 4 DIFFER |" in text
     assert "Growth" not in text
     assert "Both Sparks" not in text
     assert "Both Sparks ran with `a=b`.\n" in page.page({"contest-sf1": [{**each, "conf": "a=b"} for each in MEASURED]})
+
+
+def test_the_page_sums_up_selective_queries_apart_from_all():
+    others = with_ratios([row("pruned", "q20", seconds=0.25), row("stock", "q20"), *MEASURED])
+    text = page.page({"contest-sf1": others})
+    assert "| delta | 1 selective | 1.00 | - | - | - | 4.00 | 0.0% | 75.0% | q20: 0.25 | equal |\n| delta | 3 |" in text
+    assert "selective |" not in page.page({"contest-sf1": with_ratios(others[:2])})
 
 
 def test_the_page_tells_how_far_away_a_store_was_and_what_it_served():
@@ -578,7 +598,8 @@ def test_a_picture_has_a_bar_for_each_answer_and_is_the_same_each_time():
     svg = bars(MEASURED)
     assert svg == bars(MEASURED)
     # Twice, for bytes and for seconds, and one mark.
-    counts = {"#1b7837": 2 * 2 + 1, "#d6604d": 2 * 2 + 1, "#e0b000": 2 * 1 + 1, "#4393c3": 1}
+    # The limit takes bytes alone.
+    counts = {"#1b7837": 2 * 2 + 1, "#d6604d": 2 * 2 + 1, "#e0b000": 2 * 1 + 1, "#4393c3": 1, "#bababa": 1 + 1}
     assert counts == {colour: len(bars_of(svg, colour)) for colour in counts}
     for text in ("pruned Spark", "DataFusion", "delta: MiB read", "q5"):
         assert f">{text}<" in svg
@@ -596,7 +617,8 @@ def test_pictures_are_written_beside_the_page(tmp_path):
     pytest.importorskip("matplotlib")
     far = {"scale": 0.1, "place": "s3", "latency": 0.0}
     for name, more in (("sf1", {}), ("sf0.1", {"scale": 0.1}), ("s3-sf0.1", far)):
-        rows = with_ratios([row("pruned", **more), row("stock", seconds=2.0, **more)])
+        limit = {**row(LIMIT, **more), "seconds": None}
+        rows = with_ratios([row("pruned", **more), row("stock", seconds=2.0, **more), limit])
         (tmp_path / f"contest-{name}.json").write_text(json.dumps({"rows": rows}))
     page.main(tmp_path)
     named = re.findall(r"\(([\w.-]+\.svg)\)", (tmp_path / "contest.md").read_text())
@@ -627,5 +649,8 @@ def test_all_contenders_answer_two_queries_of_tpcds_with_the_right_rows(spark, t
     assert [(query, name) for query in ("q20", "q96") for name in CONTENDERS] == [
         (each["query"], each["contender"]) for each in rows
     ]
-    assert [] == [each for each in rows if each.get("failed") or not each["rows_equal"]]
-    assert all(0 < each["bytes"] < 64 * MIB and each["peak_bytes"] > 16 * MIB for each in rows)
+    assert [] == [each for each in rows if each.get("failed") or each.get("rows_equal") is False]
+    assert all(0 < each["bytes"] < 64 * MIB and each.get("peak_bytes", 64 * MIB) > 16 * MIB for each in rows)
+    # No reader of whole row groups reads less, and stock Spark reads all of them.
+    limits = {each["query"]: each["bytes"] for each in rows if each["contender"] == LIMIT}
+    assert all(limits[each["query"]] < each["bytes"] for each in rows if each["contender"] in {"pruned", "stock"})

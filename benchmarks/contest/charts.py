@@ -15,8 +15,14 @@ from matplotlib.ticker import NullFormatter
 Row = Mapping[str, Any]
 # Text stays text, and equal numbers give an equal file.
 STYLE = {"svg.fonttype": "none", "svg.hashsalt": "scanprune", "font.size": 8.0, "axes.axisbelow": True}
-_COLOURS = {"pruned": "#1b7837", "stock": "#d6604d", "duckdb": "#e0b000", "datafusion": "#4393c3"}
-_LABELS = {"pruned": "pruned Spark", "stock": "stock Spark", "duckdb": "DuckDB", "datafusion": "DataFusion"}
+_COLOURS = {"pruned": "#1b7837", "stock": "#d6604d", "duckdb": "#e0b000", "datafusion": "#4393c3", "limit": "#bababa"}
+_LABELS = {
+    "pruned": "pruned Spark",
+    "stock": "stock Spark",
+    "duckdb": "DuckDB",
+    "datafusion": "DataFusion",
+    "limit": "row-group limit",
+}
 # What is drawn, its axis, and how many of its units are one of the axis.
 _MEASURES = (("bytes", "MiB read", float(1 << 20)), ("seconds", "seconds, median", 1.0))
 _INCHES_PER_QUERY, _INCHES_PER_LAYOUT, _INCHES_AT_LEAST = 0.55, 2.1, 4.5

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from benchmarks.contest.judge import TIES, Judge, judge
 from benchmarks.contest.place import Table
-from benchmarks.contest.pool import ENGINES, STRICT, Pool, pool
+from benchmarks.contest.pool import ENGINES, LIMIT, STRICT, Pool, pool
 from benchmarks.contest.ratios import with_ratios
 from benchmarks.contest.site import LOCAL, Site, site
 from benchmarks.contest.tables import tables
@@ -108,7 +108,7 @@ class Contest:
 
     def rows(self, layout: str, query: Query) -> list[dict[str, Any]]:
         """A row for each contender."""
-        found: dict[str, list[Run | Failed]] = {name: [] for name in self.settings.contenders}
+        found: dict[str, list[Run | Failed]] = {name: [] for name in self.settings.contenders if name != LIMIT}
         for _ in range(1 + self.settings.runs):
             for name, runs in found.items():
                 # Who failed once has failed.
@@ -119,7 +119,20 @@ class Contest:
             head |= {"place": self.settings.place, **self.settings.shape.to_json()}
         if self.settings.conf:
             head["conf"] = ", ".join(self.settings.conf)
-        return [{**head, "contender": name, **_summary(runs)} for name, runs in found.items()]
+        rows = [{**head, "contender": name, **_summary(runs)} for name, runs in found.items()]
+        if LIMIT in self.settings.contenders:
+            rows.append({**head, "contender": LIMIT, **self._limit(layout, query)})
+        return rows
+
+    def _limit(self, layout: str, query: Query) -> dict[str, Any]:
+        """What nobody reads less than who skips whole row groups alone; computed once, and not measured."""
+        try:
+            worker = self.pool.worker(LIMIT, layout, self.tables[layout])
+            worker.answer(LIMIT, query.text)
+            ((found,),) = worker.rows().rows
+        except WorkerFailed as error:
+            return {"failed": str(error)}
+        return {"bytes": found}
 
     def _run(self, layout: str, query: Query, contender: str) -> Run | Failed:
         try:

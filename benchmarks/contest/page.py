@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.contest.pool import LIMIT
 from benchmarks.contest.ratios import geometric_mean
+from benchmarks.tpcds_workload import SELECTIVE
 
 Row = Mapping[str, Any]
 RESULTS = Path(__file__).resolve().parents[1] / "results"
@@ -15,9 +17,11 @@ _GROWTH = "contest-growth.svg"
 # Of the layouts, the one whose growth is drawn.
 _GROWN = "delta"
 _SUMMARY = (
-    *("layout", "queries", "bytes to stock", "to DuckDB", "to DataFusion"),
-    *("times faster than stock", "slowest to stock", "rows"),
+    *("layout", "queries", "bytes to stock", "to DuckDB", "to DataFusion", "to the limit"),
+    *("times faster than stock", "bytes saved", "seconds saved", "slowest to stock", "rows"),
 )
+_SELECTIVE = frozenset(f"q{number}" for number in SELECTIVE)
+_OTHERS = ("stock", "duckdb", "datafusion", LIMIT)
 _QUERIES = ("query", "contender", "MiB", "seconds", "CPU seconds", "peak MiB", "rows")
 _REQUESTS = "requests"
 _SERVED_MEGABYTE = 1e6
@@ -45,7 +49,7 @@ def pictures(found: Mapping[str, Sequence[Row]]) -> Mapping[str, str]:
 
     drawn = {f"{name}.svg": bars(rows) for name, rows in found.items()}
     if _is_growth(found):
-        local = (row for rows in found.values() for row in rows if not row.get("place"))
+        local = (row for rows in found.values() for row in rows if not row.get("place") and row["contender"] != LIMIT)
         drawn[_GROWTH] = growth([row for row in local if row["layout"] == _GROWN])
     return drawn
 
@@ -64,8 +68,12 @@ _HEAD = """# Pruned Spark, stock Spark, DuckDB and DataFusion
 Made from `contest-*.json` by `make readme`; `benchmarks/README.md` says what is compared, and how.
 
 - to stock, to DuckDB, to DataFusion: geometric means over queries of pruned Spark's number by theirs; below 1 is less
-- times faster than stock: the geometric mean of stock Spark's seconds by pruned Spark's; slowest: the query with the
-  largest ratio of pruned Spark's seconds to stock Spark's
+- to the limit: likewise, by the bytes of row groups that hold a row which all filters of the query let pass
+  (`contest/limit.py`); the numerator has footers, logs and whatever else a process reads
+- times faster than stock: the geometric mean of stock Spark's seconds by pruned Spark's
+- bytes saved, seconds saved: the share of what stock Spark takes for all queries together that pruned Spark does not
+- slowest: the query with the largest ratio of pruned Spark's seconds to stock Spark's
+- selective: the ten queries of `tpcds_workload.SELECTIVE`
 - rows: whether every answer of every run was DuckDB's from tables of its own
 """
 
@@ -78,7 +86,7 @@ def _of_file(name: str, rows: Sequence[Row]) -> Iterator[str]:
         yield f"The store adds {' or '.join(shapes)}. Bytes and requests are those that it served.\n"
     if confs := sorted({row["conf"] for row in rows if row.get("conf")}):
         yield f"Both Sparks ran with `{'`, `'.join(confs)}`.\n"
-    yield _table(_SUMMARY, (_summary(layout, [row for row in rows if row["layout"] == layout]) for layout in layouts))
+    yield _table(_SUMMARY, (line for layout in layouts for line in _summaries(layout, rows)))
     yield f"![Bytes and seconds of each query]({name}.svg)\n"
     counted = any(_REQUESTS in row for row in rows)
     for layout in layouts:
@@ -94,24 +102,44 @@ def _shape(row: Row) -> str:
     return f"{1e3 * row['latency']:g} ms to each request{cap}"
 
 
-def _summary(layout: str, rows: Sequence[Row]) -> tuple[str, ...]:
+def _summaries(layout: str, rows: Sequence[Row]) -> Iterator[tuple[str, ...]]:
+    """A line of all queries of a layout, before it one of the selective ones where there are others."""
+    of_layout = [row for row in rows if row["layout"] == layout]
+    selective = [row for row in of_layout if row["query"] in _SELECTIVE]
+    if 0 < len(selective) < len(of_layout):
+        yield _summary(layout, "selective", selective)
+    yield _summary(layout, "", of_layout)
+
+
+def _summary(layout: str, which: str, rows: Sequence[Row]) -> tuple[str, ...]:
     ours = [row for row in rows if row["contender"] == "pruned"]
     slower = {row["query"]: row["seconds_to_stock"] for row in ours if row.get("seconds_to_stock")}
     mean, worst = geometric_mean(slower.values()), max(slower, key=slower.__getitem__, default="")
     wrong = sorted({f"{row['contender']} {row['query']}" for row in rows if row.get("rows_equal") is False})
     return (
         layout,
-        str(len(ours)),
-        *(_ratio(geometric_mean(row[f"read_to_{to}"] for row in ours)) for to in ("stock", "duckdb", "datafusion")),
+        f"{len(ours)} {which}".strip(),
+        *(_ratio(geometric_mean(row.get(f"read_to_{to}") for row in ours)) for to in _OTHERS),
         _ratio(mean and 1 / mean),
+        *(_share(saved(rows, field)) for field in ("bytes", "seconds")),
         f"{worst}: {_ratio(slower[worst])}" if worst else "-",
         f"differ: {', '.join(wrong)}" if wrong else "equal",
     )
 
 
+def saved(rows: Sequence[Row], field: str) -> float | None:
+    """The share of stock Spark's sum that pruned Spark does not take, over queries that both answered; 0 to 1."""
+    of = {(row["query"], row["contender"]): row[field] for row in rows if row.get(field)}
+    both = [name for name, contender in of if contender == "pruned" and (name, "stock") in of]
+    before = sum(of[name, "stock"] for name in both)
+    return 1 - sum(of[name, "pruned"] for name in both) / before if before else None
+
+
 def _cells(row: Row) -> tuple[str, ...]:
     if row.get("failed"):
         return (row["query"], row["contender"], *["-"] * 4, row["failed"].replace("|", "\\|"), "-")
+    if row["contender"] == LIMIT:
+        return (row["query"], LIMIT, f"{row['bytes'] / (1 << 20):,.2f}", *["-"] * 5)
     equal = f"{row['rows']:,} =" if row["rows_equal"] else f"{row['rows']:,} DIFFER"
     return (
         row["query"],
@@ -132,6 +160,10 @@ def _table(header: tuple[str, ...], lines: Iterator[tuple[str, ...]]) -> str:
 
 def _ratio(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1%}"
 
 
 def main(results: Path = RESULTS) -> None:

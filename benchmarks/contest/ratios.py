@@ -13,6 +13,7 @@ _RATIOS = (
     ("read_to_stock", "bytes", "stock"),
     ("read_to_duckdb", "bytes", "duckdb"),
     ("read_to_datafusion", "bytes", "datafusion"),
+    ("read_to_limit", "bytes", "limit"),
 )
 
 

@@ -1,0 +1,114 @@
+"""What a query would read if each scan opened just the row groups with a row that all filters of the query let pass.
+
+Filters are the conditions right above a scan and the keys that `prune()` finds with its gates open: every row is tested
+by all of them exactly, so no statistics and no compaction are in it. Bytes are those of the needed column chunks alone,
+without footers, logs and whatever else a process reads.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
+
+from connectors.key_sources import key_arrays
+from connectors.plan_reader import SparkPlan
+from connectors.plan_tables import PlanTable
+from connectors.query_run import QueryRun
+from connectors.spark_files import frame_of
+from connectors.spark_scan import RowKeys, keys_frame, semi_joined
+from connectors.zone_keys import plan_column
+from pruning.options import PruningOptions
+from pruning.query_plan import Relation
+from pruning.reasons import Reason
+from pruning.scan_cost import PREDICATE
+from pruning.statistics import Containers
+from pruning.zones import filters_above
+
+# All keys that a plan has, whatever they cost; rows stay where the plan has them.
+OPEN = PruningOptions(
+    min_probe_bytes=0, max_build_scan_bytes=1 << 40, broadcast_strategy="NONE", scan=PREDICATE, max_footers=100_000
+)
+_SCHEME = re.compile("^[A-Za-z][A-Za-z0-9+.-]*:/+")
+
+
+def limit_bytes(df: DataFrame) -> int:
+    """Bytes of a query's scans at the row-group limit; scans that read just the same count once.
+
+    `ValueError` where a table of the query has no footers to ask.
+    """
+    query = QueryRun.of(SparkPlan.of(df), OPEN)
+    query.run()
+    # Equal scans may be made once, so less is never taken for a limit that was not reached.
+    found = {key: size for relation in query.graph.relations for key, size in _chunks(query, relation)}
+    return sum(found.values())
+
+
+def _chunks(query: QueryRun, relation: Relation) -> Iterator[tuple[tuple[Any, ...], int]]:
+    """Each row group that a scan has to open, and the bytes of the scan's columns there."""
+    plan = query.metadata.scan(relation)
+    if isinstance(plan, Reason):
+        raise ValueError(f"Cannot tell how a scan of {', '.join(relation.names)} is stored: {plan}")  # noqa: TRY004
+    needed, files = query.metadata.needed(relation), plan.table.files([])
+    groups = plan.table.row_groups(np.arange(len(files)), [], needed)
+    for at in _opened(_survivors(query, relation, plan), files, groups):
+        yield (id(query.metadata.table(relation)), needed, at), int(groups.sizes[at])
+
+
+def _survivors(query: QueryRun, relation: Relation, plan: PlanTable) -> DataFrame:
+    """The rows of a scan that keys and conditions let pass, from its files as they are: Delta's do not tell places."""
+    table = plan.table
+    reader = query.spark.read.schema(table.schema)
+    if table.partition_columns:
+        reader = reader.option("basePath", _folder(table.files([]).names[0], len(table.partition_columns)))
+    df = reader.parquet(*table.files([]).names)
+    for column, summaries in query.keys_of(relation).items():
+        for summary in summaries:
+            # Keys that metadata bounds alone are no keys of a build.
+            if summary.exact:
+                arrays = key_arrays(summary)
+                frame, is_small = keys_frame(query.spark, summary.types, arrays)
+                df = semi_joined(df, RowKeys((plan_column(table, relation, column),), frame, is_small))
+    above = filters_above(query.plan.root)[relation.at]
+    renamed = plan.renamed(df)
+    if not above:
+        return frame_of(query.spark, renamed)
+    return frame_of(query.spark, query.plan.replaced(above[0], {**query.others, relation.at: renamed}))
+
+
+def _folder(file: str, levels: int) -> str:
+    """The folder of a table, one of whose files lies so many folders deeper."""
+    return file.rsplit("/", levels + 1)[0]
+
+
+def _opened(rows: DataFrame, files: Containers, groups: Containers) -> list[int]:
+    """The row groups in which rows lie, as places in `groups`."""
+    if groups.parents is None or not len(groups):
+        return []
+    begins = np.concatenate([_begins(groups.rows[groups.parents == at]) for at in np.unique(groups.parents)])
+    places = pa.table(
+        {
+            "path": [_SCHEME.sub("/", files.names[at]) for at in groups.parents.tolist()],
+            "first": begins,
+            "end": begins + groups.rows,
+            "at": np.arange(len(groups)),
+        }
+    )
+    places_frame = rows.sparkSession.createDataFrame(places).hint("broadcast")
+    name = F.regexp_replace("_metadata.file_path", _SCHEME.pattern, "/").alias("path")
+    found = rows.select(name, F.col("_metadata.row_index").alias("row"))
+    inside = found.join(places_frame, on="path", how="left").where("at IS NULL OR first <= row AND row < end")
+    opened = [row[0] for row in inside.select("at").distinct().collect()]
+    if None in opened:
+        raise ValueError("Cannot tell in which row groups rows lie: Spark names their files otherwise than the table")
+    return opened
+
+
+def _begins(rows: Any) -> Any:
+    """The number of the first row of each row group of a file."""
+    return np.cumsum(rows) - rows
