@@ -47,8 +47,8 @@ doctest: $(INSTALLED) ## the examples in docstrings
 
 check: java lint types doctest test ## what CI runs
 
-bench: java $(INSTALLED) ## measure, and write JSON and a table
-	$(VENV_PYTHON) -m benchmarks.run $(ARGS)
+bench: java $(INSTALLED) ## measure small sizes, in minutes; python -m benchmarks measures any
+	$(VENV_PYTHON) -m benchmarks.run --quick $(ARGS)
 
 cluster: java $(INSTALLED) ## the oracle's core on a Spark cluster over an object store, with failures; needs Go once
 	$(VENV_PYTHON) -m tests.cluster $(ARGS)

@@ -1,4 +1,4 @@
-"""The table of measured star joins in README.md, made from `results/tpcds_bytes.json`: `make readme`.
+"""The tables of measurements in README.md, of star joins and of contests, made from `results`: `make readme`.
 
 That target makes the page of queries, that of the contest and the pictures of phases and of the driver, too.
 """
@@ -28,7 +28,6 @@ _HEADER = (
     "stock / pruned",
     "seconds",
 )
-_TABLE = re.compile(rf"^\| {_HEADER[0]} \|.*?\n(?!\|)", re.MULTILINE | re.DOTALL)
 
 
 def recorded() -> Sequence[Mapping[str, Any]]:
@@ -75,15 +74,22 @@ def _ratio(value: float) -> str:
 
 
 def replaced(text: str, made: str) -> str:
-    """The text with its table replaced; `ValueError` where it has none, or several."""
-    if len(_TABLE.findall(text)) != 1:
-        raise ValueError(f"Cannot replace the table of {_HEADER[0]!r}: expected one in {README.name}")
-    return _TABLE.sub(lambda _: made, text)
+    """The text with its table of the same first column replaced; `ValueError` where it has none, or several."""
+    header = made.split("|")[1].strip()
+    table_in_text = re.compile(rf"^\| {header} \|.*?\n(?!\|)", re.MULTILINE | re.DOTALL)
+    if len(table_in_text.findall(text)) != 1:
+        raise ValueError(f"Cannot replace the table of {header!r}: expected one in {README.name}")
+    return table_in_text.sub(lambda _: made, text)
+
+
+def readme(text: str) -> str:
+    """The text with what is recorded."""
+    return replaced(replaced(text, table(recorded())), page.overview(page.recorded()))
 
 
 def main() -> None:
-    """Writes the README with the table of what is recorded, and the pages beside the results."""
-    README.write_text(replaced(README.read_text(encoding="utf-8"), table(recorded())), encoding="utf-8")
+    """Writes the README with the tables of what is recorded, and the pages beside the results."""
+    README.write_text(readme(README.read_text(encoding="utf-8")), encoding="utf-8")
     queries_table.main()
     page.main()
     phases_chart.main()

@@ -6,12 +6,15 @@ import json
 import os
 import platform
 import resource
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
+
+from benchmarks.resume import ROOT
 
 _PACKAGES = ("numpy", "pyarrow", "pyspark", "delta-spark", "duckdb", "datafusion")
 # Linux counts kibibytes, macOS bytes.
@@ -25,6 +28,7 @@ def record(path: Path, name: str, measure: Callable[[], Sequence[Mapping[str, An
     found = {
         "part": name,
         "quick": quick,
+        "code": _code(),
         "machine": {**_machine(), "load_before": round(load, 1)},
         "seconds": round(time.perf_counter() - began, 1),
         "peak_rss_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _RSS_UNIT,
@@ -33,6 +37,21 @@ def record(path: Path, name: str, measure: Callable[[], Sequence[Mapping[str, An
     unfinished = path.with_name(f".{path.name}")
     unfinished.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     unfinished.replace(path)
+
+
+def _code() -> str | None:
+    """The commit that was measured, with a mark where files differ from it; None where git does not say."""
+    try:
+        found = subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--abbrev=12", "--match="],  # noqa: S607 - wherever git is
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return found.stdout.strip()
 
 
 def _machine() -> dict[str, Any]:

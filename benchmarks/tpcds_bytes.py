@@ -150,7 +150,7 @@ def main(
     scale: Annotated[float, typer.Option(help="TPC-DS scale factor.")] = FULL.scale,
     runs: Annotated[int, typer.Option(min=1, help="Timed runs of each join.")] = FULL.runs,
 ) -> None:
-    """Measures at another scale than `benchmarks.run` does, and prints one JSON object a line."""
+    """Measures star joins at any scale, and prints one JSON object a line."""
     for found in run(Settings(scale, runs=runs)):
         typer.echo(json.dumps(found))
 

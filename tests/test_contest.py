@@ -538,6 +538,29 @@ def test_a_query_names_the_tables_that_it_reads():
     assert [True, True, False] == [query.names(table) for table in ("store_sales", "item", "store")]
 
 
+def test_contenders_of_one_engine_share_a_process_unless_they_are_to_be_apart(monkeypatch, tmp_path, lake):
+    monkeypatch.setattr(pool, "ENGINES", {"pruned": STAND_IN, "stock": STAND_IN})
+    for apart, count in ((False, 1), (True, 2)):
+        with pool.pool(tmp_path, 20.0, apart=apart) as workers:
+            assert count == len({workers.worker(name, "delta", lake).process for name in pool.ENGINES})
+
+
+def test_what_is_measured_under_a_label_is_a_file_of_its_own_that_does_not_grow():
+    assert "contest-auto-s3-sf10" == Settings(10.0, place="s3", label="auto").results
+    assert Settings(1.0).name != Settings(1.0, apart=True).name
+    labelled = [{**each, "label": "auto", "apart": True} for each in MEASURED if "failed" not in each]
+    text = page.page({"contest-sf1": MEASURED, "contest-auto-sf1": labelled})
+    assert "## Scale 1, auto\n\nEach contender had a process of its own." in text
+    assert "Growth" not in text
+
+
+def test_rows_of_a_contest_tell_its_label_and_whether_contenders_were_apart(stand_ins, lake):
+    settings = Settings(1.0, ("delta",), (1,), ("stock",), runs=2, label="auto", apart=True)
+    known = Contest(settings, stand_ins, RightIfAsked(), {"delta": lake}, {}, HERE)
+    (found,) = known.rows("delta", Query(1, "names"))
+    assert ("auto", True) == (found["label"], found["apart"])
+
+
 # What is shown.
 
 

@@ -50,6 +50,10 @@ def main(  # noqa: PLR0913, PLR0917 - options of a command
     ] = 1e3 * SHAPED.latency,
     bandwidth: Annotated[float, typer.Option(min=1.0, help="MB that the object store serves in a second.")] = 1e-6
     * SHAPED.bytes_per_second,
+    label: Annotated[str, typer.Option(help="A word in the name of the results, as for other confs.")] = "",
+    apart: Annotated[  # noqa: FBT002
+        bool, typer.Option("--apart", help="A process for each contender, to compare peaks of memory.")
+    ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where an interrupted run was.")] = False,  # noqa: FBT002
     tables: Annotated[Path | None, typer.Option(help="The folder of generated tables.")] = None,
     results: Annotated[Path, typer.Option(help="The folder of results.")] = RESULTS,
@@ -65,6 +69,8 @@ def main(  # noqa: PLR0913, PLR0917 - options of a command
         tuple(conf or ()),
         *_chosen("place", [place], PLACES),
         Shape(latency / 1e3, bandwidth * 1e6),
+        label,
+        apart,
     )
     if not resume:
         forget(settings.name)

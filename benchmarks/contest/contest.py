@@ -42,7 +42,8 @@ class Settings:
     """What is compared: each query runs `runs` times, and once before that, in at most `seconds`.
 
     `conf`: entries `name=value` of both Sparks' session beside those that it has. `place`: one of `PLACES`; `shape`:
-    how far away an object store seems.
+    how far away an object store seems. `label`: a word in the name of the results, "" for none. `apart`: each contender
+    has a process of its own, those of one engine too, so that peaks of memory are its own.
     """
 
     scale: float
@@ -54,17 +55,20 @@ class Settings:
     conf: tuple[str, ...] = ()
     place: str = LOCAL
     shape: Shape = SHAPED
+    label: str = ""
+    apart: bool = False
 
     @property
     def results(self) -> str:
         """The name of the file of what is measured."""
-        return f"contest-sf{self.scale:g}" if self.place == LOCAL else f"contest-{self.place}-sf{self.scale:g}"
+        told = (self.label, "" if self.place == LOCAL else self.place, f"sf{self.scale:g}")
+        return "-".join(("contest", *filter(None, told)))
 
     @property
     def name(self) -> str:
         """Of what measures the same, so that it may go on after an interruption."""
-        told = json.dumps([self.contenders, self.runs, self.seconds, self.conf, self.shape.to_json()]).encode()
-        return f"{self.results}-{zlib.crc32(told):08x}"
+        same = (self.contenders, self.runs, self.seconds, self.conf, self.shape.to_json(), self.apart)
+        return f"{self.results}-{zlib.crc32(json.dumps(same).encode()):08x}"
 
 
 FULL = Settings(1.0)
@@ -117,6 +121,10 @@ class Contest:
         head = {"scale": self.settings.scale, "layout": layout, "query": query.name}
         if self.settings.place != LOCAL:
             head |= {"place": self.settings.place, **self.settings.shape.to_json()}
+        if self.settings.label:
+            head["label"] = self.settings.label
+        if self.settings.apart:
+            head["apart"] = True
         if self.settings.conf:
             head["conf"] = ", ".join(self.settings.conf)
         rows = [{**head, "contender": name, **_summary(runs)} for name, runs in found.items()]
@@ -178,7 +186,7 @@ def _contest(settings: Settings, folder: Path, progress: Progress = quiet) -> It
         confs = (*found_at.conf, *settings.conf)
         with (
             judge(folder / f"judge-sf{settings.scale:g}", source) as found,
-            pool(Path(logs), settings.seconds, confs, found_at.environment) as workers,
+            pool(Path(logs), settings.seconds, confs, found_at.environment, apart=settings.apart) as workers,
         ):
             yield Contest(settings, workers, found, laid_out, known, found_at)
 

@@ -43,24 +43,39 @@ def page(found: Mapping[str, Sequence[Row]]) -> str:
     return "\n".join(parts)
 
 
+def overview(found: Mapping[str, Sequence[Row]]) -> str:
+    """Markdown: the summaries of all files in one table."""
+    lines = (
+        (_where(rows[0]), *line)
+        for rows in found.values()
+        for layout in _layouts(rows)
+        for line in _summaries(layout, rows)
+    )
+    return _table(("where", *_SUMMARY), lines)
+
+
 def pictures(found: Mapping[str, Sequence[Row]]) -> Mapping[str, str]:
     """SVG by name of the file."""
     from benchmarks.contest.charts import bars, growth  # noqa: PLC0415 - the page's text needs no matplotlib
 
     drawn = {f"{name}.svg": bars(rows) for name, rows in found.items()}
     if _is_growth(found):
-        local = (row for rows in found.values() for row in rows if not row.get("place") and row["contender"] != LIMIT)
+        local = (row for rows in found.values() for row in rows if _grows(row) and row["contender"] != LIMIT)
         drawn[_GROWTH] = growth([row for row in local if row["layout"] == _GROWN])
     return drawn
 
 
-def _order(row: Row) -> tuple[str, float]:
-    return row.get("place", ""), row["scale"]
+def _order(row: Row) -> tuple[str, str, float]:
+    return row.get("label", ""), row.get("place", ""), row["scale"]
 
 
 def _is_growth(found: Mapping[str, Sequence[Row]]) -> bool:
     """True where files of this machine were read at several scales."""
-    return sum(not rows[0].get("place") for rows in found.values()) > 1
+    return sum(_grows(rows[0]) for rows in found.values()) > 1
+
+
+def _grows(row: Row) -> bool:
+    return not (row.get("place") or row.get("label"))
 
 
 _HEAD = """# Pruned Spark, stock Spark, DuckDB and DataFusion
@@ -79,9 +94,11 @@ Made from `contest-*.json` by `make readme`; `benchmarks/README.md` says what is
 
 
 def _of_file(name: str, rows: Sequence[Row]) -> Iterator[str]:
-    layouts = list(dict.fromkeys(row["layout"] for row in rows))
-    where = f"scale {rows[0]['scale']:g}{', object store' if rows[0].get('place') else ''}"
+    layouts = _layouts(rows)
+    where = _where(rows[0])
     yield f"## {where.capitalize()}\n"
+    if any(row.get("apart") for row in rows):
+        yield "Each contender had a process of its own.\n"
     if shapes := sorted({_shape(row) for row in rows if row.get("place")}):
         yield f"The store adds {' or '.join(shapes)}. Bytes and requests are those that it served.\n"
     if confs := sorted({row["conf"] for row in rows if row.get("conf")}):
@@ -93,6 +110,15 @@ def _of_file(name: str, rows: Sequence[Row]) -> Iterator[str]:
         yield f"### {layout}, {where}\n"
         header = (*_QUERIES, _REQUESTS) if counted else _QUERIES
         yield _table(header, (_cells(row)[: len(header)] for row in rows if row["layout"] == layout))
+
+
+def _layouts(rows: Sequence[Row]) -> list[str]:
+    return list(dict.fromkeys(row["layout"] for row in rows))
+
+
+def _where(row: Row) -> str:
+    told = (f"scale {row['scale']:g}", "object store" if row.get("place") else "", row.get("label", ""))
+    return ", ".join(filter(None, told))
 
 
 def _shape(row: Row) -> str:

@@ -36,21 +36,25 @@ class _Running:
 class Pool:
     """Workers that know the tables of the layout they were last asked for; one that ended is started again."""
 
-    def __init__(self, logs: Path, seconds: float, conf: Sequence[str], environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, logs: Path, seconds: float, conf: Sequence[str], environment: Mapping[str, str], *, apart: bool
+    ) -> None:
         self._logs, self._seconds, self._conf, self._environment = logs, seconds, conf, environment
+        self._apart = apart
         self._running: dict[str, _Running] = {}
 
     def worker(self, contender: str, layout: str, tables: Sequence[Table]) -> Worker:
         """The worker of a contender, ready to answer queries over these tables."""
         engine = ENGINES[contender]
-        found = self._running.get(engine)
+        process = contender if self._apart else engine
+        found = self._running.get(process)
         if found is not None and not found.worker.is_alive():
             found.worker.end()
             found = None
         if found is None:
             arguments = self._conf if engine == _SPARK else ()
-            log = self._logs / f"{engine.rpartition('.')[2]}.log"
-            found = self._running[engine] = _Running(Worker(engine, log, self._seconds, arguments, self._environment))
+            log = self._logs / f"{process.rpartition('.')[2]}.log"
+            found = self._running[process] = _Running(Worker(engine, log, self._seconds, arguments, self._environment))
         if found.layout != layout:
             found.worker.tables(tables)
             found.layout = layout
@@ -64,13 +68,18 @@ class Pool:
 
 @contextmanager
 def pool(
-    logs: Path, seconds: float, conf: Sequence[str] = (), environment: Mapping[str, str] = MappingProxyType({})
+    logs: Path,
+    seconds: float,
+    conf: Sequence[str] = (),
+    environment: Mapping[str, str] = MappingProxyType({}),
+    *,
+    apart: bool = False,
 ) -> Iterator[Pool]:
     """A pool whose workers end with the block; each query has so many seconds.
 
-    `conf`: Spark's, as `name=value`; `environment`: variables of all.
+    `conf`: Spark's, as `name=value`; `environment`: variables of all; `apart`: a worker for each contender, not engine.
     """
-    found = Pool(logs, seconds, conf, environment)
+    found = Pool(logs, seconds, conf, environment, apart=apart)
     try:
         yield found
     finally:

@@ -1,0 +1,17 @@
+"""`python -m benchmarks`: every measurement, at any scale."""
+
+from __future__ import annotations
+
+import typer
+
+from benchmarks import run, tpcds_bytes, tpcds_queries
+from benchmarks.contest import __main__ as contest
+
+app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app.command("parts")(run.main)
+app.command("contest")(contest.main)
+app.command("joins")(tpcds_bytes.main)
+app.command("queries")(tpcds_queries.main)
+
+if __name__ == "__main__":
+    app(prog_name="python -m benchmarks")
