@@ -33,11 +33,12 @@ from connectors.task_ids import task_ids
 from pruning.byte_strings import IntArray
 from pruning.domain import Domain
 from pruning.key_scan import OwnConditions, plan_key_scan
+from pruning.key_skipping import column_domains
 from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
 from pruning.row_set import RowSet
 from pruning.scan_cost import ARROW, Sample, ScanChoice
-from pruning.scan_plan import ScanPlan, column_domains
+from pruning.scan_plan import ScanPlan
 from pruning.statistics import Containers
 
 Task: TypeAlias = "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]"

@@ -11,11 +11,11 @@ from connectors.base import Table
 from connectors.columns import Column
 from pruning.intervals import BoolArray
 from pruning.key_filter import KeyFilter
+from pruning.key_skipping import column_domains, prune_by
 from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan_abilities import ScanAbilities
-from pruning.scan_plan import ScanPlan, column_domains, no_row_matches, plan_scan
-from pruning.skipping import prune
+from pruning.scan_plan import ScanPlan, no_row_matches, plan_scan
 from pruning.statistics import Containers
 
 
@@ -47,7 +47,7 @@ def decide(  # noqa: PLR0913, PLR0917 - what a decision rests on, each of its ow
     columns = tuple(probes[name] for name in domains)
     files = table.files(columns)
     nothing_matches = no_row_matches(filters, domains)
-    kept = prune(files, domains).kept & (not nothing_matches)
+    kept = prune_by(files, filters).kept & (not nothing_matches)
     row_groups = _row_groups(table, kept, columns, needed, options)
     plan = plan_scan(files, row_groups, filters, abilities, options)
     while (plan.files.kept & ~kept).any():

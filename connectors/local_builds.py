@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -177,8 +177,22 @@ class LocalRows:
     def _summary(
         self, at: int, column: Any, types: Sequence[ValueType], options: PruningOptions, name: str
     ) -> KeySummary:
-        values = pa.ipc.open_stream(long_bytes(self._spark, self._rows.values(at, column))).read_all()
-        return built(values, types, KeyLimits.of(options)).finish(1, source=f"rows of {name}", subject=name)
+        return built(self._values(at, column), types, KeyLimits.of(options)).finish(
+            1, source=f"rows of {name}", subject=name
+        )
+
+    def tuples(self, columns: Mapping[int, Any], options: PruningOptions, name: str) -> KeySummary | Reason:
+        """The summary of the values at several places of each row; `columns` are their attributes. No job is run."""
+        fields = [StructType.fromJson(json.loads(self._rows.type(each))).fields[0] for each in columns.values()]
+        types = key_types(StructType(fields), name)
+        if isinstance(types, Reason):
+            return types
+        values = [self._values(at, column) for at, column in columns.items()]
+        rows = pa.table({f"k{at}": each.column(0) for at, each in enumerate(values)})
+        return built(rows, types, KeyLimits.of(options)).finish(1, source=f"rows of {name}", subject=name)
+
+    def _values(self, at: int, column: Any) -> pa.Table:
+        return pa.ipc.open_stream(long_bytes(self._spark, self._rows.values(at, column))).read_all()
 
     def held(self) -> HeldRows:
         """The rows alone."""

@@ -33,8 +33,9 @@ from pruning.expected import Expected
 from pruning.filter_plan import Feed, FeedId, next_feeds
 from pruning.gates import Gates, Sizes
 from pruning.intervals import BoolArray
-from pruning.join_graph import JoinGraph
+from pruning.join_graph import JoinGraph, Source
 from pruning.key_summary import KeySummary
+from pruning.key_tuples import key_tuple, says_more
 from pruning.options import PruningOptions
 from pruning.query_plan import Node, Relation
 from pruning.reasons import Reason, ReasonCode
@@ -72,6 +73,8 @@ class QueryRun:
     from_cache: set[tuple[int, str]] = field(default_factory=set)
     _keys: dict[int, dict[int, list[KeySummary]]] = field(default_factory=dict)
     _sizes: dict[int, int] = field(default_factory=dict)
+    _tuples: dict[int, dict[tuple[int, ...], list[KeySummary]]] = field(default_factory=dict)
+    _rows: dict[int, LocalRows] = field(default_factory=dict)
     _row_bytes: dict[int, int] = field(default_factory=dict)
     _files: set[int] = field(default_factory=set)
     _unpinned: frozenset[int] = frozenset()
@@ -166,9 +169,26 @@ class QueryRun:
             if keys not in known:
                 known.append(keys)
                 changed[relation.at] = relation
+        pairs = {(it.source.join.at, it.source.node.at, it.target.relation.at): it for it in feeds}
+        for each in pairs.values():
+            if each.target.relation.at in changed:
+                self._add_tuple(each.source, each.target.relation)
         # What a later level makes of a scan takes its place, so of these none is worth a scan by pyarrow.
         for relation in changed.values():
             self.prune(relation, replace(self.options, scan=PREDICATE))
+
+    def _add_tuple(self, source: Source, relation: Relation) -> None:
+        """The keys of all columns by which a join compares a scan with the rows of a build, where these are at hand."""
+        rows, found = self._rows.get(source.node.at), key_tuple(self.graph, source, relation)
+        if rows is None or found is None:
+            return
+        output = self.plan.node(source.node).output()
+        places = [source.node.output.index(each) for each in found.build]
+        keys = rows.tuples({at: output.apply(at) for at in places}, self.options, str(source.key))
+        if isinstance(keys, Reason):
+            self.reasons[keys] = None
+        elif says_more(keys, self.options):
+            self._tuples.setdefault(relation.at, {}).setdefault(found.probe, []).append(keys)
 
     def _read_by_arrow(self) -> None:
         """Once all keys are known, scans that are left in the query are made by pyarrow where that is to be."""
@@ -223,6 +243,8 @@ class QueryRun:
 
     def _from_build(self, feed: Feed, built: Built) -> KeySummary | Reason:
         keys = built.keys
+        if built.rows is not None and not isinstance(keys, Reason):
+            self._rows[feed.source.node.at] = built.rows
         if built.from_cache:
             self.from_cache.add(feed.source.id)
         if isinstance(keys, Reason):
@@ -296,6 +318,11 @@ class QueryRun:
         sources = [
             KeySource((plan_column(table, relation, column),), summary)
             for column, summaries in self.keys_of(relation).items()
+            for summary in summaries
+        ]
+        sources += [
+            KeySource(tuple(plan_column(table, relation, column) for column in columns), summary)
+            for columns, summaries in self._tuples.get(relation.at, {}).items()
             for summary in summaries
         ]
         collected = key_sources.collect_all(self.spark, sources, self.options, exact=False)

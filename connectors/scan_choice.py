@@ -14,12 +14,12 @@ from connectors.storage import local_path
 from pruning.byte_strings import IntArray
 from pruning.domain import Domain
 from pruning.intervals import BoolArray
+from pruning.key_skipping import column_domains, prune_by
 from pruning.options import PruningOptions
 from pruning.row_set import is_searched
 from pruning.scan_cost import KeyWork, RowGroupWork, ScanCase
-from pruning.scan_plan import RowTest, column_domains
+from pruning.scan_plan import RowTest
 from pruning.selectivity import pass_ratio
-from pruning.skipping import prune
 from pruning.statistics import Containers
 from pruning.value_type import INTEGER_BITS, TEMPORAL
 
@@ -39,9 +39,9 @@ def scan_case(
     by_ranges = plan.row_groups.kept & plan.files.kept[groups.parents]
     if int(groups.sizes[by_ranges].sum()) < options.min_probe_bytes:
         return None
-    domains = column_domains([each.filter for each in plan.decisions])
-    by_keys = prune(groups, domains).kept & prune(decided.files, domains).kept[groups.parents]
-    keys = _key_work(table, groups, by_keys, domains, decided.columns)
+    filters = [each.filter for each in plan.decisions]
+    by_keys = prune_by(groups, filters).kept & prune_by(decided.files, filters).kept[groups.parents]
+    keys = _key_work(table, groups, by_keys, column_domains(filters), decided.columns)
     if keys is None:
         return None
     count = len(table.schema.fields if needed is None else needed)

@@ -6,11 +6,14 @@ such, never as Python objects, whose way into the JVM depends on the process's t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from pruning import codes as code
 from pruning.codes import GREATEST, LEAST, Codes
 from pruning.ranges import RangeSet
+from pruning.tuple_pushes import TuplePush
 from pruning.value_type import ValueType
 
 _DAY_MICROS = 86_400_000_000
@@ -31,6 +34,28 @@ def ranges_sql(column: str, ranges: RangeSet) -> str:
     if ranges.is_none:
         return "false"
     return _search(column, ranges, 0, len(ranges))
+
+
+def tuple_ranges_sql(columns: Sequence[str], push: TuplePush) -> str:
+    """A predicate, TRUE just where two columns together lie in a range of a push, in the order of the first column.
+
+    That no value is NULL is said for itself, since storage finds it in no OR.
+    """
+    first, second = columns
+    ranges = zip(*push.lows, *push.highs, strict=True)
+    either = " OR ".join(_tuple_range_sql(first, second, push.types, *map(int, each)) for each in ranges)
+    return f"{first} IS NOT NULL AND {second} IS NOT NULL AND ({either})"
+
+
+def _tuple_range_sql(  # noqa: PLR0913, PLR0917 - two columns, and two ends of two codes
+    first: str, second: str, types: tuple[ValueType, ValueType], low: int, low2: int, high: int, high2: int
+) -> str:
+    begin, begin2 = literal_sql(types[0], low), literal_sql(types[1], low2)
+    end, end2 = literal_sql(types[0], high), literal_sql(types[1], high2)
+    if low == high:
+        return f"({first} = {begin} AND {second} >= {begin2} AND {second} <= {end2})"
+    from_below = f"({first} > {begin} OR ({first} = {begin} AND {second} >= {begin2}))"
+    return f"({from_below} AND ({first} < {end} OR ({first} = {end} AND {second} <= {end2})))"
 
 
 def in_list_sql(column: str, type_: ValueType, points: Codes) -> str:

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 from connectors.base import Table
 from connectors.columns import Column, quoted
 from connectors.spark_bloom import might_contain_column
-from connectors.spark_literals import in_list_sql, ranges_sql
+from connectors.spark_literals import in_list_sql, ranges_sql, tuple_ranges_sql
 from pruning.pushes import Push
 from pruning.scan_plan import Decision, RowTest, ScanPlan
 from pruning.value_type import ValueType
@@ -52,6 +52,7 @@ def scan(
     tested = list(zip(plan.decisions, keys, strict=True))
     pushes = [push for push in plan.pushes if not any(_implies(decision, push) for decision in plan.decisions)]
     conditions = [_pushed(columns[push.column], push) for push in pushes]
+    conditions += [tuple_ranges_sql([columns[name].sql for name in push.columns], push) for push in plan.tuple_pushes]
     conditions += [_literal_test(decision, each.columns[0]) for decision, each in tested if decision.test in _LITERAL]
     if conditions:
         # Each call would analyse the whole anew.

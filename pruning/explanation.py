@@ -13,11 +13,11 @@ from pruning.byte_strings import IntArray
 from pruning.filter_kinds import KindLine, Scanned, kinds_of
 from pruning.intervals import BoolArray
 from pruning.key_filter import KeyFilter
-from pruning.pushes import Push
+from pruning.key_skipping import prune_by
 from pruning.reasons import Reason
 from pruning.scan_cost import ScanChoice
 from pruning.scan_plan import Decision, ScanPlan
-from pruning.skipping import Pruned, prune, skip_all
+from pruning.skipping import Pruned, skip_all
 from pruning.statistics import UNKNOWN, Containers
 
 CHUNKS = "compressed chunks of the columns asked for"
@@ -184,7 +184,7 @@ def explain_table(facts: TableFacts, plan: ScanPlan, reasons: Sequence[Reason], 
         bytes_basis=CHUNKS if groups else FILE_SIZES,
         files_skipped_by=plan.files.skipped_by() if is_known else {},
         row_groups_skipped_by=plan.row_groups.skipped_by() if plan.row_groups is not None else {},
-        filters=tuple(_explain_filter(decision, plan.pushes, facts, most_ranges) for decision in plan.decisions),
+        filters=tuple(_explain_filter(decision, plan, facts, most_ranges) for decision in plan.decisions),
         reasons=(*reasons, *plan.reasons),
         choice=plan.choice,
     )
@@ -208,9 +208,7 @@ def _read_groups(facts: TableFacts, plan: ScanPlan) -> _ReadGroups | None:
     return _ReadGroups(facts.all_row_groups, planned, plan.row_groups.kept & plan.files.kept[parents])
 
 
-def _explain_filter(
-    decision: Decision, pushes: Sequence[Push], facts: TableFacts, most_ranges: int
-) -> FilterExplanation:
+def _explain_filter(decision: Decision, plan: ScanPlan, facts: TableFacts, most_ranges: int) -> FilterExplanation:
     filter_ = decision.filter
     files = _alone(facts.files, filter_)
     all_groups = facts.all_row_groups if facts.files.is_listed else None
@@ -224,7 +222,7 @@ def _explain_filter(
         kind=filter_.kind,
         rows=filter_.rows,
         keys=filter_.distinct,
-        ranges={push.column: len(push.ranges) for push in pushes if push.column in filter_.domains},
+        ranges=_ranges(plan, filter_),
         files_kept=files.kept_count if is_known else None,
         files_skipped_by=files.skipped_by() if facts.files.is_listed else {},
         row_groups_kept=groups.kept_count if groups is not None else None,
@@ -236,8 +234,15 @@ def _explain_filter(
     )
 
 
+def _ranges(plan: ScanPlan, filter_: KeyFilter) -> dict[str, int]:
+    """How many ranges are pushed of each column, and of columns together."""
+    found = {push.column: len(push.ranges) for push in plan.pushes if push.column in filter_.domains}
+    together = (push for push in plan.tuple_pushes if {*push.columns} <= {*filter_.columns})
+    return found | {", ".join(push.columns): len(push) for push in together}
+
+
 def _alone(containers: Containers, filter_: KeyFilter) -> Pruned:
-    return skip_all(containers) if filter_.is_empty else prune(containers, filter_.domains)
+    return skip_all(containers) if filter_.is_empty else prune_by(containers, [filter_])
 
 
 def _sum(sizes: IntArray, is_known: bool) -> int | None:  # noqa: FBT001 - its name says it

@@ -6,12 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+
 from pruning.coerce import coerce
 from pruning.domain import Domain
-from pruning.key_summary import KeySummary
-from pruning.reasons import Reason
-from pruning.value_type import ValueType
+from pruning.key_points import KeyPoints
+from pruning.key_summary import KeyRows, KeySummary
+from pruning.reasons import Reason, ReasonCode
+from pruning.value_type import INTEGER_BITS, ValueType
 
+# Sorting as many takes some seconds, and what a query reads is seldom worth more.
+_MOST_POINTS = 1 << 22
 # The kind of a filter that is not made of keys.
 FIRST_ROWS = "first rows"
 
@@ -34,7 +39,8 @@ class KeyFilter:
     `domains` holds what a row must have in each column; a column that is absent is not pruned by, for one of
     the `reasons`. `is_exact` says that a row whose values lie in the domains does match a key, which needs a
     single column. `distinct` is None where there were too many keys to count. `is_empty`: no row can match.
-    `is_order`: it has no keys, but what comes first in an order.
+    `is_order`: it has no keys, but what comes first in an order. `points` are the keys of several columns together,
+    where each of them is known in the columns' own types.
     """
 
     columns: tuple[str, ...]
@@ -47,6 +53,7 @@ class KeyFilter:
     source: str
     reasons: tuple[Reason, ...] = ()
     is_order: bool = False
+    points: KeyPoints | None = None
 
     @property
     def kind(self) -> str:
@@ -83,6 +90,33 @@ def _hashes_agree(columns: Sequence[ProbeColumn], summary: KeySummary) -> bool:
     return all(probe == key or (probe is not None and probe.is_integer and key.is_integer) for probe, key in pairs)
 
 
+def _points(columns: Sequence[ProbeColumn], summary: KeySummary) -> KeyPoints | Reason | None:
+    """The keys as they are; None where they are of one column, not known, or of a column that is not pruned by at all.
+
+    Integers have the same codes whatever their width. Keys of any other type than a column's are brought to it one
+    column at a time.
+    """
+    names, types = tuple(column.name for column in columns), [column.type for column in columns if column.type]
+    if summary.key_rows is None or len(types) < len(columns):
+        return None
+    if len(summary.key_rows) > _MOST_POINTS:
+        return Reason(ReasonCode.COLUMNS_APART, ", ".join(names), f"{len(summary.key_rows):,} keys")
+    for name, type_, keys in zip(names, types, summary.types, strict=True):
+        if type_ != keys and not (type_.is_integer and keys.is_integer):
+            return Reason(ReasonCode.COLUMNS_APART, ", ".join(names), f"{name} is {type_}, its keys are {keys}")
+    return KeyPoints(names, tuple(types), _within(types, summary.key_rows))
+
+
+def _within(types: Sequence[ValueType], rows: KeyRows) -> KeyRows:
+    """The rows whose every integer has a place in its column: others match nothing, and are no literals of its type."""
+    held = np.ones(len(rows), bool)
+    for type_, codes in zip(types, rows.columns, strict=True):
+        if type_.is_integer and isinstance(codes, np.ndarray):
+            most = 1 << INTEGER_BITS[type_.name] - 1
+            held &= (codes >= -most) & (codes <= most - 1)
+    return rows if held.all() else KeyRows(tuple(codes.take(np.flatnonzero(held)) for codes in rows.columns))
+
+
 def key_filter(columns: Sequence[ProbeColumn], summary: KeySummary) -> KeyFilter:
     """The filter that `summary`'s keys, in the order of `columns`, put on a scan.
 
@@ -99,6 +133,9 @@ def key_filter(columns: Sequence[ProbeColumn], summary: KeySummary) -> KeyFilter
             continue
         domains[column.name] = result.domain
         exact = exact and result.is_exact
+    points = _points(columns, summary)
+    if isinstance(points, Reason):
+        reasons.append(points)
     is_empty = summary.rows == summary.null_rows or any(domain.is_none for domain in domains.values())
     return KeyFilter(
         columns=tuple(column.name for column in columns),
@@ -110,4 +147,5 @@ def key_filter(columns: Sequence[ProbeColumn], summary: KeySummary) -> KeyFilter
         has_bloom=exact or _hashes_agree(columns, summary),
         source=summary.source,
         reasons=tuple(reasons),
+        points=points if isinstance(points, KeyPoints) else None,
     )

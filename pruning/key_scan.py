@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from pruning.domain import Domain
 from pruning.intervals import BoolArray
+from pruning.key_filter import KeyFilter
+from pruning.key_skipping import column_domains, prune_by
 from pruning.pushes import skips
 from pruning.reasons import Reason, ReasonCode
-from pruning.scan_plan import Decision, RowTest, ScanPlan, column_domains
+from pruning.scan_plan import Decision, RowTest, ScanPlan
 from pruning.skipping import Cause, Pruned, prune
 from pruning.statistics import Containers
 
@@ -46,8 +48,8 @@ def plan_key_scan(
     if row_groups.parents is None:
         msg = "Cannot plan a scan by keys: found row groups of no known files"
         raise ValueError(msg)
-    domains = column_domains([each.filter for each in plan.decisions])
-    by_file, by_group = prune(files, domains), prune(row_groups, domains)
+    filters = [each.filter for each in plan.decisions]
+    by_file, by_group = prune_by(files, filters), prune_by(row_groups, filters)
     kept = by_group.kept & by_file.kept[row_groups.parents]
     if own is not None:
         kept &= own.row_groups & own.files[row_groups.parents]
@@ -63,10 +65,22 @@ def plan_key_scan(
         tuple(_by_keys(each) for each in plan.decisions),
         (
             *(each for each in plan.reasons if each.code not in _OF_PREDICATES),
-            *_why_not_skipped(domains, files, row_groups),
+            *_why_not_skipped(_alone(filters, files, row_groups), files, row_groups),
         ),
         plan.choice,
     )
+
+
+def _alone(filters: Sequence[KeyFilter], *levels: Containers) -> dict[str, Domain]:
+    """What columns must hold, without those that skip something together with others."""
+    together = {name for each in filters if each.points is not None and _skip(each, levels) for name in each.columns}
+    return {name: each for name, each in column_domains(filters).items() if name not in together}
+
+
+def _skip(filter_: KeyFilter, levels: Sequence[Containers]) -> bool:
+    """Whether keys of several columns skip what each column for itself keeps."""
+    by_column = (prune(level, filter_.domains).kept_count for level in levels)
+    return any(prune_by(level, [filter_]).kept_count < kept for level, kept in zip(levels, by_column, strict=True))
 
 
 def _by_keys(decision: Decision) -> Decision:

@@ -48,7 +48,7 @@ def plan_pushes(
         return (), ()
     if abilities.pushes_blindly and not any(level.is_listed for level in levels):
         return _blind_pushes(domains, abilities, min(most, _MOST_BLIND))
-    left = [_weights(level) for level in levels]
+    left = [weights(level) for level in levels]
     reasons: list[Reason] = []
     pushes: list[Push] = []
     total = list(left)
@@ -72,14 +72,14 @@ def plan_pushes(
 
 
 def _widened(
-    name: str, domain: Domain, levels: Sequence[Containers], weights: Sequence[IntArray], abilities: ScanAbilities
+    name: str, domain: Domain, levels: Sequence[Containers], left: Sequence[IntArray], abilities: ScanAbilities
 ) -> Domain:
     """What storage may be asked for in the place of a domain.
 
     Widening makes gaps narrower, so those that hold no container are bridged first: keys may be millions, and each end
     of a range is moved.
     """
-    ranges = bridged(domain.ranges, _evidence(name, levels, weights))
+    ranges = bridged(domain.ranges, _evidence(name, levels, left))
     return Domain(abilities.widen(name, ranges), domain.null, domain.nan)
 
 
@@ -105,7 +105,7 @@ def _blind_pushes(
     return tuple(pushes), tuple(reasons)
 
 
-def _weights(level: Containers) -> IntArray:
+def weights(level: Containers) -> IntArray:
     """What skipping each container is worth; one that is never read anyway is worth nothing."""
     return np.where(level.rows == 0, 0, np.maximum(level.sizes, 1))
 
@@ -157,11 +157,11 @@ def _push(name: str, keys: Domain, levels: Sequence[Containers], left: list[IntA
     return Push(name, ranges, skipped, size, keys.null)
 
 
-def _evidence(name: str, levels: Sequence[Containers], weights: Sequence[IntArray]) -> list[Evidence]:
+def _evidence(name: str, levels: Sequence[Containers], left: Sequence[IntArray]) -> list[Evidence]:
     """The containers that ranges of a column could skip."""
     return [
         Evidence(level.columns[name], each, None if level.parents is None else level.rows)
-        for level, each in zip(levels, weights, strict=True)
+        for level, each in zip(levels, left, strict=True)
         if name in level.columns
     ]
 

@@ -16,6 +16,7 @@ class ReasonCode(Enum):
     CHAR_PADDED = "char(n) values are padded on reading, so stored bounds and keys differ"
     INEXACT_CAST = "the keys cannot be brought to the column's type without losing or inventing matches"
     NAN_KEYS = "a key is NaN, which min and max do not cover"
+    COLUMNS_APART = "the key columns rule files out one by one, not all of them together"
     UNCLUSTERED = "no container lies wholly between keys"
     NO_ROW_GROUPS_READ = "footers were not read"
     KEYS_OVER_LIMIT = "more keys than the limits allow: only coarse ranges of them and a bloom filter are used"

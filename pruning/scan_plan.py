@@ -15,15 +15,17 @@ from pruning.code_size import has_room
 from pruning.domain import Domain
 from pruning.intervals import BoolArray
 from pruning.key_filter import KeyFilter
+from pruning.key_skipping import column_domains, prune_by
 from pruning.options import PruningOptions
 from pruning.pushes import Push, file_only, plan_pushes, skips
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan_abilities import ScanAbilities
 from pruning.scan_cost import ScanChoice
 from pruning.selectivity import pass_ratio
-from pruning.skipping import Pruned, prune, skip_all
+from pruning.skipping import Cause, Pruned, prune, skip_all
 from pruning.statistics import Containers
 from pruning.storage_cost import list_spans_nearly_all, looking_pays
+from pruning.tuple_pushes import TuplePush, plan_tuple_pushes, without
 
 
 class RowTest(Enum):
@@ -55,7 +57,7 @@ class Decision:
 class ScanPlan:
     """The whole decision for one scan; `row_groups` are of kept files, None where no footer was read.
 
-    `choice` is how its reader was chosen, where it was.
+    `choice` is how its reader was chosen, where it was. `tuple_pushes` come after what `pushes` skip.
     """
 
     files: Pruned
@@ -64,26 +66,18 @@ class ScanPlan:
     decisions: tuple[Decision, ...]
     reasons: tuple[Reason, ...]
     choice: ScanChoice | None = None
+    tuple_pushes: tuple[TuplePush, ...] = ()
 
     @property
     def acts(self) -> bool:
         """True where the scan is another one than without filters."""
         tested = any(decision.test is not RowTest.NONE for decision in self.decisions)
-        return tested or bool(self.pushes) or not self.files.kept.all()
+        return tested or bool(self.pushes or self.tuple_pushes) or not self.files.kept.all()
 
 
 def no_row_matches(filters: Sequence[KeyFilter], domains: Mapping[str, Domain]) -> bool:
     """True where a filter has no keys, or two of them share none on a column."""
     return any(each.is_empty for each in filters) or any(domain.is_none for domain in domains.values())
-
-
-def column_domains(filters: Sequence[KeyFilter]) -> dict[str, Domain]:
-    """What each column must hold under all filters together."""
-    domains: dict[str, Domain] = {}
-    for each in filters:
-        for name, domain in each.domains.items():
-            domains[name] = domains[name].intersect(domain) if name in domains else domain
-    return domains
 
 
 def plan_scan(
@@ -103,26 +97,66 @@ def plan_scan(
     reasons = tuple(each for each in refusals if each.code is not ReasonCode.UNCLUSTERED or each.subject not in named)
     pushed = {push.column: push.domain for push in pushes}
     nothing_matches = no_row_matches(filters, domains)
-    kept_files = prune(files, domains if abilities.names_files else pushed)
+    # A reader that is given no files knows of keys just what is pushed.
+    kept_files = _by_name(files, row_groups, filters) if abilities.names_files else prune(files, pushed)
     kept_groups = prune(readable, pushed) if readable is not None else None
+    tuple_pushes = _of_tuples(files, readable, kept_files, kept_groups, filters, abilities)
+    together = {name for push in tuple_pushes for name in push.columns}
+    reasons = tuple(each for each in reasons if each.code is not ReasonCode.UNCLUSTERED or each.subject not in together)
+    kept_files = kept_files if abilities.names_files else without(files, kept_files, tuple_pushes)
+    if readable is not None and kept_groups is not None:
+        kept_groups = without(readable, kept_groups, tuple_pushes)
     if nothing_matches:
         kept_files = skip_all(files)
         kept_groups = skip_all(readable) if readable is not None else None
     scanned = (files, kept_files) if row_groups is None or kept_groups is None else (row_groups, kept_groups)
-    decisions = tuple(_decide(each, *scanned, pushes, abilities, options) for each in filters)
-    return ScanPlan(kept_files, kept_groups, pushes, decisions, reasons)
+    literals = _Literals(pushes, 2 * sum(map(len, tuple_pushes)))
+    decisions = tuple(_decide(each, *scanned, literals, abilities, options) for each in filters)
+    return ScanPlan(kept_files, kept_groups, pushes, decisions, reasons, tuple_pushes=tuple_pushes)
+
+
+def _of_tuples(  # noqa: PLR0913, PLR0917 - two levels of containers, what is kept of them, and by what
+    files: Containers,
+    readable: Containers | None,
+    kept_files: Pruned,
+    kept_groups: Pruned | None,
+    filters: Sequence[KeyFilter],
+    abilities: ScanAbilities,
+) -> tuple[TuplePush, ...]:
+    """Ranges of several columns together, by what they skip of the containers that are otherwise read."""
+    levels, left = ([], []) if abilities.names_files else ([files], [kept_files.kept])
+    if readable is not None and kept_groups is not None:
+        is_read = abilities.names_files and readable.parents is not None
+        levels.append(readable)
+        left.append(kept_groups.kept & kept_files.kept[readable.parents] if is_read else kept_groups.kept)
+    return plan_tuple_pushes(levels, left, filters, abilities) if levels else ()
+
+
+def _by_name(files: Containers, row_groups: Containers | None, filters: Sequence[KeyFilter]) -> Pruned:
+    """The files that hold a row group with a key, as far as row groups were looked at.
+
+    By each column for itself a reader skips row groups as well; of keys of several columns no predicate tells it.
+    """
+    found = prune_by(files, filters)
+    if row_groups is None or row_groups.parents is None or all(each.points is None for each in filters):
+        return found
+    gone = np.zeros(len(files), bool)
+    gone[row_groups.parents] = True
+    gone[row_groups.parents[prune_by(row_groups, filters).kept]] = False
+    gone &= found.kept
+    return Pruned(found.kept & ~gone, np.where(gone, np.int8(Cause.STATISTICS), found.causes))
 
 
 def _decide(  # noqa: PLR0913, PLR0917 - a filter, and what is known of the scan
     each: KeyFilter,
     scanned: Containers,
     kept: Pruned,
-    pushes: Sequence[Push],
+    literals: _Literals,
     abilities: ScanAbilities,
     options: PruningOptions,
 ) -> Decision:
     ratio = _ratio(each, scanned, kept.kept)
-    test, reasons = _choose_test(each, ratio, pushes, abilities, options)
+    test, reasons = _choose_test(each, ratio, literals, abilities, options)
     is_literal = test in {RowTest.RANGES, RowTest.IN_LIST}
     is_pushed = not is_literal or _is_pushed(each, test, ratio, scanned, kept.kept)
     return Decision(each, test, ratio, (*each.reasons, *reasons), is_pushed)
@@ -150,7 +184,7 @@ def _ratio(each: KeyFilter, scanned: Containers, kept: BoolArray) -> float:
 
 
 def _choose_test(
-    each: KeyFilter, ratio: float, pushes: Sequence[Push], abilities: ScanAbilities, options: PruningOptions
+    each: KeyFilter, ratio: float, literals: _Literals, abilities: ScanAbilities, options: PruningOptions
 ) -> tuple[RowTest, tuple[Reason, ...]]:
     subject = ", ".join(each.columns)
     if each.is_empty or not (each.domains or abilities.must_be_exact):
@@ -159,7 +193,7 @@ def _choose_test(
         return RowTest.NONE, (Reason(ReasonCode.UNSELECTIVE, subject, f"{ratio:.0%} expected to pass"),)
     tests_bloom = abilities.tests_bloom and each.has_bloom and not abilities.must_be_exact
     literal = _literal_test(each, abilities, options)
-    if literal is not RowTest.NONE and not (tests_bloom and _is_long(literal, each, pushes)):
+    if literal is not RowTest.NONE and not (tests_bloom and _is_long(literal, each, literals)):
         return literal, ()
     if abilities.must_be_exact:
         return RowTest.SEMI_JOIN, ()
@@ -168,13 +202,24 @@ def _choose_test(
     return RowTest.NONE, () if abilities.tests_bloom else (Reason(ReasonCode.NO_JVM, subject),)
 
 
-def _is_long(test: RowTest, each: KeyFilter, pushes: Sequence[Push]) -> bool:
+@dataclass(frozen=True, slots=True)
+class _Literals:
+    """What rows are compared with before any test of theirs; of `others` ranges there are as many more comparisons."""
+
+    pushes: Sequence[Push]
+    others: int
+
+    def beside(self, name: str = "") -> int:
+        """Ranges of all but one column."""
+        return self.others + sum(len(push.ranges) for push in self.pushes if push.column != name)
+
+
+def _is_long(test: RowTest, each: KeyFilter, literals: _Literals) -> bool:
     """Whether a test by literals is too long beside the ranges that rows are compared with already."""
     ((name, domain),) = each.domains.items()
     if test is RowTest.IN_LIST:
-        return not has_room(sum(len(push.ranges) for push in pushes), domain)
-    others = sum(len(push.ranges) for push in pushes if push.column != name)
-    return not has_room(others + len(domain.ranges))
+        return not has_room(literals.beside(), domain)
+    return not has_room(literals.beside(name) + len(domain.ranges))
 
 
 def _literal_test(each: KeyFilter, abilities: ScanAbilities, options: PruningOptions) -> RowTest:

@@ -1,0 +1,51 @@
+"""Equalities of one join whose keys filter one scan together: a row needs one partner that fulfils all of them.
+
+Each key for itself lets rows pass whose values come from different rows of the build.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from pruning.join_graph import Edge, JoinGraph, Source
+from pruning.key_summary import KeySummary
+from pruning.options import PruningOptions
+from pruning.query_plan import Relation
+
+_SEVERAL = 2
+
+
+@dataclass(frozen=True, slots=True)
+class KeyTuple:
+    """Columns of the rows of a build, and those of a scan that hold the same in every row that finds a partner."""
+
+    build: tuple[int, ...]
+    probe: tuple[int, ...]
+
+
+def key_tuple(graph: JoinGraph, source: Source, relation: Relation) -> KeyTuple | None:
+    """The columns by which the join of a source compares its rows with those of a scan; None if they are not several.
+
+    Both are columns as they are: rows of a build hold nothing that the join would compute of them.
+    """
+    pairs: dict[int, int] = {}
+    for edge in graph.edges:
+        if edge.join.at != source.join.at or not _is_plain(edge, source):
+            continue
+        found = next((each.column for each in edge.targets if each.relation.at == relation.at), None)
+        if found is not None and found not in pairs.values() and edge.source.key.column is not None:
+            pairs.setdefault(edge.source.key.column, found)
+    return KeyTuple(tuple(pairs), tuple(pairs.values())) if len(pairs) >= _SEVERAL else None
+
+
+def says_more(keys: KeySummary, options: PruningOptions) -> bool:
+    """Whether the rows of keys leave out, of all combinations of their values, as much as a test of rows has to."""
+    every = prod(each.ranges.point_count() or 0 for each in keys.domains)
+    return keys.distinct is not None and keys.distinct <= (1 - options.min_filter_ratio) * every
+
+
+def _is_plain(edge: Edge, source: Source) -> bool:
+    own = edge.source
+    is_equality = own.bound is None and not own.null_safe and not own.is_one_row
+    return is_equality and own.node.at == source.node.at and own.key.column in source.node.output
