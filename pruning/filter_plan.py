@@ -142,16 +142,21 @@ def _together(feeds: Mapping[FeedId, Feed], done: Collection[FeedId], gates: Gat
 def _is_alone(feed: Feed, ids: Collection[FeedId], gates: Gates) -> bool:
     """True for a feed of what Spark runs once for several places, to one of which none of `ids` comes from outside.
 
-    What a build has kept is not run for the query. Metadata, which may leave out nothing, stands in for no keys but
-    those of metadata.
+    So is one by which nothing is skipped: with keys of its own each place would read as much as one does for all. What
+    a build has kept is not run for the query. Metadata, which may leave out nothing, stands in for no keys but those
+    of metadata.
     """
-    for place in gates.sizes.facts.shared_places(feed.source, feed.target):
+    found = gates.sizes.facts.shared_places(feed.source, feed.target)
+    places = [each for each in found if each.at not in gates.sizes.held]
+    if places and not gates.may_skip(feed.target):
+        return True
+    for place in places:
         inside = range(place.first, place.at + 1)
         is_fed = any(
             at in inside and source not in inside and (feed.from_metadata or not by_metadata)
             for source, _, at, _, by_metadata in ids
         )
-        if not is_fed and place.at not in gates.sizes.held:
+        if not is_fed:
             return True
     return False
 

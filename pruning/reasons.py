@@ -53,7 +53,7 @@ class ReasonCode(Enum):
     TOO_MANY_ROWS = "the build gave too many rows to be joined as they are"
     NOT_CACHED = "what the build gave is not kept in the cache"
     READ_BY_BUILD = "a build has read its rows, which are joined as they are"
-    RUN_ONCE = "Spark runs what reads it once for several parts of the query, and keys of only some would end that"
+    RUN_ONCE = "Spark runs what reads it once for several parts of the query, which keys of one or of each would end"
     SPARES_LITTLE = "keys could spare the query too little of the scan to be worth a build"
     TOO_FEW_FIRST_ROWS = "what was looked at has not surely as many of the first rows as the limit asks for"
     PROBE_TOO_SMALL = "the scan reads too little to be worth a filter"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pruning import explain, report
+from pruning import PruningOptions, explain, report
 from pruning.reasons import ReasonCode
 from tests.oracle.lakes import conf
 from tests.queries.star import FILES, files
@@ -39,6 +39,16 @@ def test_sums_are_filtered_for_every_part_where_each_has_keys(pruned):
     assert {"sales#1": (2, 2, FILES), "sales#2": (2, 2, FILES)} == files(result)
     assert 2 == scans_of_sales(result)
     assert ReasonCode.RUN_ONCE not in codes(result)
+
+
+def test_sums_are_not_run_for_each_part_for_keys_that_skip_nothing(pruned):
+    # Every file holds all items, so each part would read all of them, which one run does for both.
+    sums = "SELECT item, sum(amount) AS total FROM {sales} GROUP BY item"
+    parts = (f"SELECT s.* FROM ({sums}) s JOIN {{items}} i ON s.item = i.item WHERE name = 'n{at}'" for at in (1, 2))
+    df, result = pruned(" UNION ALL ".join(parts), PruningOptions(min_probe_bytes=0))
+    assert df is result
+    assert ReasonCode.RUN_ONCE in codes(result)
+    assert 1 == scans_of_sales(df)
 
 
 def test_sums_that_are_made_for_each_part_are_filtered_for_one(spark, pruned):
