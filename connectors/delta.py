@@ -205,6 +205,18 @@ class DeltaSource:
         comparable = comparable if digits is None or comparable.is_none else within_digits(comparable, digits)
         return self._limits.widened(column, comparable)
 
+    @property
+    def is_fetched(self) -> bool:
+        """Whether any statistics of this version are there."""
+        return self._catalog.is_fetched
+
+    def expect(self, columns: Sequence[Column]) -> None:
+        """Has one job fetch the statistics of these columns together, once those of one of them are asked for."""
+        try:
+            self._catalog.expect([self._snapshot.log_column(column, type_) for column, type_ in _typed(columns)])
+        except _TROUBLE:
+            logger.debug("Naming columns of %s in its log failed", self.name, exc_info=True)
+
     def with_frame(self, df: DataFrame) -> DeltaSource:
         """The same version, read by another DataFrame of it."""
         return DeltaSource(self.name, df, self._snapshot, self._catalog, self._footers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import threading
 from collections.abc import Sequence
@@ -18,6 +19,8 @@ from connectors.footers import FileRef
 from pruning.byte_strings import IntArray
 from pruning.intervals import BoolArray
 from pruning.statistics import ColumnStatistics
+
+logger = logging.getLogger("scanprune")
 
 _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
@@ -83,6 +86,17 @@ class FileCatalog:
         self._files: DeltaFiles | None = None
         self._columns: dict[_Key, ColumnStatistics] = {}
         self._flaws: dict[_Key, Flaws] = {}
+        self._expected: dict[_Key, LogColumn] = {}
+
+    @property
+    def is_fetched(self) -> bool:
+        """Whether the files are known, and with them the statistics of some columns."""
+        return self._files is not None
+
+    def expect(self, columns: Sequence[LogColumn]) -> None:
+        """Has the next job fetch these columns with what it is for: they may be asked for, too."""
+        with self._lock:
+            self._expected |= {_key(each): each for each in columns if _key(each) not in self._columns}
 
     def files(self, snapshot: Snapshot, columns: Sequence[LogColumn]) -> tuple[DeltaFiles, list[ColumnStatistics]]:
         """The files, and the statistics of `columns`; one job of Spark for all that is not there yet."""
@@ -90,7 +104,7 @@ class FileCatalog:
             files = self._files
             missing = [column for column in columns if _key(column) not in self._columns]
             if files is None or missing:
-                files = self._fetched(snapshot, missing)
+                files = self._fetched_with_expected(snapshot, missing)
             return files, self.known(columns)
 
     def known(self, columns: Sequence[LogColumn]) -> list[ColumnStatistics]:
@@ -101,6 +115,18 @@ class FileCatalog:
         """What is wrong with the bounds of a column; all that can be where none were fetched."""
         with self._lock:
             return self._flaws.get(_key(column), ANY_FLAW)
+
+    def _fetched_with_expected(self, snapshot: Snapshot, columns: Sequence[LogColumn]) -> DeltaFiles:
+        asked = {_key(each) for each in columns}
+        more = [each for key, each in self._expected.items() if key not in asked and key not in self._columns]
+        self._expected.clear()
+        if more:
+            try:
+                return self._fetched(snapshot, [*columns, *more])
+            except Exception:
+                # Nobody has asked for them yet; whose statistics are asked for is told what is wrong with these.
+                logger.debug("Fetching statistics of columns that may be asked for failed", exc_info=True)
+        return self._fetched(snapshot, columns)
 
     def _fetched(self, snapshot: Snapshot, columns: Sequence[LogColumn]) -> DeltaFiles:
         files = self.keep(snapshot.root, snapshot.version, listing(snapshot.actions(), columns).toArrow(), columns)

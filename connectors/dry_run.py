@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from functools import partial
 
 from pyspark.sql import DataFrame
 
@@ -13,6 +14,7 @@ from connectors.leaf_sizes import sizes_before_builds
 from connectors.plan_metadata import PlanMetadata
 from connectors.plan_reader import SparkPlan, check_has_plan
 from connectors.top_runs import TopRuns, expected
+from pruning.asked_columns import asked_columns
 from pruning.filter_plan import FilterPlan
 from pruning.gates import Gates
 from pruning.join_graph import JoinGraph
@@ -42,7 +44,7 @@ def dry_run(df: DataFrame, options: PruningOptions) -> QueryExplanation:
 def _explained(df: DataFrame, options: PruningOptions) -> QueryExplanation:
     plan = SparkPlan.of(df)
     graph = JoinGraph.of(plan.root)
-    metadata = PlanMetadata(plan, options)
+    metadata = PlanMetadata(plan, options, partial(asked_columns, graph))
     known = sizes_before_builds(plan, graph, metadata)
     filters = FilterPlan.before_builds(graph, known, options)
     tops = tuple(expected(TopRuns.of(plan.root, is_on=options.top_k), metadata, Gates(known, options)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from connectors.base import Table
 from connectors.columns import Column
+from connectors.delta import DeltaSource
 from connectors.equal_plans import equal_plans
 from connectors.few_keys import MOST_LONG_ROWS, MOST_ROWS
 from connectors.join_sides import broadcast_limit, has_small_side, is_broadcast_side
@@ -37,10 +38,15 @@ _LONG = ("string", "char", "binary", "array", "map", "struct", "variant")
 
 @dataclass(slots=True)
 class PlanMetadata:
-    """The tables of one plan, each opened once however many scans read it, and what their statistics say of keys."""
+    """The tables of one plan, each opened once however many scans read it, and what their statistics say of keys.
+
+    `asked` gives the columns of scans whose statistics may be asked for, by `Relation.at`: of a version that no query
+    of the session has read, one job fetches all of them.
+    """
 
     plan: SparkPlan
     options: PruningOptions
+    asked: Callable[[], Mapping[int, Collection[int]]] = dict
     _first: dict[int, int] = field(default_factory=dict)
     _tables: dict[int, OpenedTable | Reason] = field(default_factory=dict)
     _scans: dict[int, PlanTable | Reason] = field(default_factory=dict)
@@ -59,8 +65,17 @@ class PlanMetadata:
             self._first = {each.at: relations[first].at for each, first in zip(relations, firsts, strict=True)}
         first = self._first[relation.at]
         if first not in self._tables:
-            self._tables[first] = table_of(self.plan.spark, self.plan.node(relation), self.options)
+            self._tables[first] = self._opened(relation, first)
         return self._tables[first]
+
+    def _opened(self, relation: Relation, first: int) -> OpenedTable | Reason:
+        table = table_of(self.plan.spark, self.plan.node(relation), self.options)
+        if isinstance(table, DeltaSource) and not table.is_fetched:
+            asked = self.asked()
+            scans = (each for each in relations_of(self.plan.root) if self._first[each.at] == first)
+            pairs = ((each, column) for each in scans for column in asked.get(each.at, ()))
+            table.expect([plan_column(table, each, column) for each, column in pairs])
+        return table
 
     def scan(self, relation: Relation) -> PlanTable | Reason:
         """The same for this scan alone, to be read in its place."""

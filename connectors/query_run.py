@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -26,6 +27,7 @@ from connectors.query_builds import Asked, Built, QueryBuilds
 from connectors.static_scan import StaticScan
 from connectors.top_runs import TopRuns
 from connectors.zone_keys import plan_column
+from pruning.asked_columns import asked_columns
 from pruning.bounds import bounded
 from pruning.broadcast import BroadcastStrategy, broadcast_sides
 from pruning.cache import PruningCache
@@ -93,7 +95,7 @@ class QueryRun:
         channel = Channel.of(plan.spark, options)
         builds = QueryBuilds(channel) if cache is None else KeptBuilds(channel, cache, reasons)
         graph = JoinGraph.of(plan.root)
-        strategy, metadata = _strategy(plan, graph, options), PlanMetadata(plan, options)
+        strategy, metadata = _strategy(plan, graph, options), PlanMetadata(plan, options, partial(asked_columns, graph))
         tops = TopRuns.of(plan.root, is_on=options.top_k)
         return QueryRun(plan.spark, plan, graph, options, builds, metadata, strategy, tops, reasons=reasons)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from connectors import plan_metadata
+from connectors.delta_files import FileCatalog
 from connectors.plan_metadata import PlanMetadata
 from connectors.plan_reader import SparkPlan
-from pruning import PruningOptions
+from pruning import PruningOptions, prune, report
 from pruning.join_graph import JoinGraph
 from pruning.reasons import Reason, ReasonCode
 
@@ -86,3 +87,43 @@ def test_a_table_that_cannot_be_opened_has_one_reason_for_all_its_scans(spark, w
     assert {Reason(ReasonCode.STATISTICS_FAILED, "facts")} == {metadata.scan(each) for each in relations}
     assert [1] == calls
     assert 2 == len(relations)
+
+
+def fetches(monkeypatch):
+    """The columns of each job that fetches statistics of a log from here on."""
+    found = []
+    fetched = FileCatalog._fetched
+
+    def counted(self, snapshot, columns):
+        found.append(sorted(".".join(each.path) for each in columns))
+        return fetched(self, snapshot, columns)
+
+    monkeypatch.setattr(FileCatalog, "_fetched", counted)
+    return found
+
+
+def test_statistics_that_a_query_may_ask_for_are_fetched_by_one_job_a_table(spark, written, monkeypatch):
+    facts, keys = (spark.read.format("delta").load(written(name, "delta")) for name in ("facts", "keys"))
+    found = fetches(monkeypatch)
+    query = facts.join(keys.where("v < 50"), "k").where(facts.v > 3).select("k")
+    prune(query, options=PruningOptions(min_probe_bytes=0)).collect()
+    # What keys filter, and what the condition names; of the other table no statistics are asked for.
+    assert [["k", "v"]] == found
+    prune(query, options=PruningOptions(min_probe_bytes=0)).collect()
+    assert 1 == len(found)
+
+
+def test_statistics_that_nobody_asked_for_spoil_none_that_somebody_did(spark, written, monkeypatch):
+    facts, keys = (spark.read.format("delta").load(written(name, "delta")) for name in ("facts", "keys"))
+    fetched = FileCatalog._fetched
+
+    def broken(self, snapshot, columns):
+        if len(columns) > 1:
+            raise ValueError("statistics of one of them cannot be read")
+        return fetched(self, snapshot, columns)
+
+    monkeypatch.setattr(FileCatalog, "_fetched", broken)
+    result = prune(facts.join(keys.where("v < 50"), "k"), options=PruningOptions(min_probe_bytes=0))
+    assert 25 == result.count()
+    (table,) = (each.planned for each in report(result).tables if each.planned.files_total == 2)
+    assert ReasonCode.STATISTICS_FAILED not in {each.code for each in table.reasons}
