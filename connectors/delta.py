@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -27,6 +27,7 @@ from connectors.storage import has_jvm, java_message, storage_of
 from connectors.stored_files import StoredFile, partition_constants, stored_files
 from connectors.unlisted import UnlistedTable
 from pruning.byte_strings import IntArray
+from pruning.errors import PruningError
 from pruning.intervals import BoolArray
 from pruning.ranges import RangeSet
 from pruning.reasons import Reason, ReasonCode
@@ -210,11 +211,11 @@ class DeltaSource:
         """Whether any statistics of this version are there."""
         return self._catalog.is_fetched
 
-    def expect(self, columns: Sequence[Column]) -> None:
+    def expect(self, columns: Iterable[Column]) -> None:
         """Has one job fetch the statistics of these columns together, once those of one of them are asked for."""
         try:
             self._catalog.expect([self._snapshot.log_column(column, type_) for column, type_ in _typed(columns)])
-        except _TROUBLE:
+        except (*_TROUBLE, PruningError):
             logger.debug("Naming columns of %s in its log failed", self.name, exc_info=True)
 
     def with_frame(self, df: DataFrame) -> DeltaSource:
@@ -256,7 +257,7 @@ class DeltaSource:
         self._problems.update(dict.fromkeys(problems))
 
 
-def _typed(columns: Sequence[Column]) -> Iterator[tuple[Column, ValueType]]:
+def _typed(columns: Iterable[Column]) -> Iterator[tuple[Column, ValueType]]:
     return ((column, column.type) for column in columns if column.type is not None)
 
 

@@ -11,6 +11,7 @@ from typing import overload
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from connectors.delta_bounds import ANY_FLAW, Flaws, StoredBounds
 from connectors.delta_log import Snapshot
@@ -120,16 +121,25 @@ class FileCatalog:
         asked = {_key(each) for each in columns}
         more = [each for key, each in self._expected.items() if key not in asked and key not in self._columns]
         self._expected.clear()
-        if more:
-            try:
-                return self._fetched(snapshot, [*columns, *more])
-            except Exception:
-                # Nobody has asked for them yet; whose statistics are asked for is told what is wrong with these.
-                logger.debug("Fetching statistics of columns that may be asked for failed", exc_info=True)
+        every = [*columns, *more]
+        try:
+            table = listing(snapshot.actions(), every).toArrow()
+            if more and pc.any(table["broken"]).as_py():
+                # Nobody has asked for these yet, and what cannot be parsed of one may be missing of others.
+                return self._fetched(snapshot, columns)
+            return self._kept(snapshot, table, every)
+        except Exception:
+            if not more:
+                raise
+            # Whoever asks for one of them is told what is wrong with it.
+            logger.debug("Fetching statistics of columns that may be asked for failed", exc_info=True)
         return self._fetched(snapshot, columns)
 
     def _fetched(self, snapshot: Snapshot, columns: Sequence[LogColumn]) -> DeltaFiles:
-        files = self.keep(snapshot.root, snapshot.version, listing(snapshot.actions(), columns).toArrow(), columns)
+        return self._kept(snapshot, listing(snapshot.actions(), columns).toArrow(), columns)
+
+    def _kept(self, snapshot: Snapshot, table: pa.Table, columns: Sequence[LogColumn]) -> DeltaFiles:
+        files = self.keep(snapshot.root, snapshot.version, table, columns)
         # Of a million files Arrow would keep 200 MB that nothing lies in.
         pa.default_memory_pool().release_unused()
         return files
@@ -142,11 +152,11 @@ class FileCatalog:
         if not table["path"].equals(files.uris.paths):
             msg = f"Cannot join statistics of {root!r}: version {version} lists other files than before"
             raise ValueError(msg)
+        found = {_key(column): column_statistics(table, index, column) for index, column in enumerate(columns)}
+        flaws = {_key(column): flaws_of(table, index, column) for index, column in enumerate(columns)}
         self._files = files
-        self._columns.update(
-            {_key(column): column_statistics(table, index, column) for index, column in enumerate(columns)}
-        )
-        self._flaws.update({_key(column): flaws_of(table, index, column) for index, column in enumerate(columns)})
+        self._columns |= found
+        self._flaws |= flaws
         return files
 
 

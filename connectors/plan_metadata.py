@@ -47,6 +47,7 @@ class PlanMetadata:
     plan: SparkPlan
     options: PruningOptions
     asked: Callable[[], Mapping[int, Collection[int]]] = dict
+    _asked: Mapping[int, Collection[int]] | None = None
     _first: dict[int, int] = field(default_factory=dict)
     _tables: dict[int, OpenedTable | Reason] = field(default_factory=dict)
     _scans: dict[int, PlanTable | Reason] = field(default_factory=dict)
@@ -71,10 +72,12 @@ class PlanMetadata:
     def _opened(self, relation: Relation, first: int) -> OpenedTable | Reason:
         table = table_of(self.plan.spark, self.plan.node(relation), self.options)
         if isinstance(table, DeltaSource) and not table.is_fetched:
-            asked = self.asked()
+            if self._asked is None:
+                self._asked = self.asked()
+            asked = self._asked
             scans = (each for each in relations_of(self.plan.root) if self._first[each.at] == first)
             pairs = ((each, column) for each in scans for column in asked.get(each.at, ()))
-            table.expect([plan_column(table, each, column) for each, column in pairs])
+            table.expect(plan_column(table, each, column) for each, column in pairs)
         return table
 
     def scan(self, relation: Relation) -> PlanTable | Reason:

@@ -165,14 +165,16 @@ class QueryRun:
 
     def _level(self, feeds: Sequence[Feed]) -> None:
         changed: dict[int, Relation] = {}
+        joined: dict[tuple[int, int, int], Feed] = {}
         for each, keys in self._summaries(feeds):
             relation = each.target.relation
+            if not each.from_metadata:
+                joined[each.source.join.at, each.source.node.at, relation.at] = each
             known = self._keys.setdefault(relation.at, {}).setdefault(each.target.column, [])
             if keys not in known:
                 known.append(keys)
                 changed[relation.at] = relation
-        pairs = {(it.source.join.at, it.source.node.at, it.target.relation.at): it for it in feeds}
-        for each in pairs.values():
+        for each in joined.values():
             if each.target.relation.at in changed:
                 self._add_tuple(each.source, each.target.relation)
         # What a later level makes of a scan takes its place, so of these none is worth a scan by pyarrow.
@@ -186,11 +188,12 @@ class QueryRun:
             return
         output = self.plan.node(source.node).output()
         places = [source.node.output.index(each) for each in found.build]
-        keys = rows.tuples({at: output.apply(at) for at in places}, self.options, str(source.key))
+        keys = rows.tuples({at: output.apply(at) for at in places}, self.options, found.name)
+        known = self._tuples.setdefault(relation.at, {}).setdefault(found.probe, [])
         if isinstance(keys, Reason):
             self.reasons[keys] = None
-        elif says_more(keys, self.options):
-            self._tuples.setdefault(relation.at, {}).setdefault(found.probe, []).append(keys)
+        elif keys not in known and says_more(keys, self.options):
+            known.append(keys)
 
     def _read_by_arrow(self) -> None:
         """Once all keys are known, scans that are left in the query are made by pyarrow where that is to be."""
@@ -245,8 +248,6 @@ class QueryRun:
 
     def _from_build(self, feed: Feed, built: Built) -> KeySummary | Reason:
         keys = built.keys
-        if built.rows is not None and not isinstance(keys, Reason):
-            self._rows[feed.source.node.at] = built.rows
         if built.from_cache:
             self.from_cache.add(feed.source.id)
         if isinstance(keys, Reason):
@@ -259,10 +260,17 @@ class QueryRun:
         is_kept = built.rows is not None and self._keep_rows(feed.source.node, built.rows)
         if feed.needs_rows and not is_kept:
             return Reason(ReasonCode.UNREPEATABLE_KEYS, str(feed.source.key), "its rows are too many to be kept")
+        if built.rows is not None:
+            # Of rows that a later run may not give again, no keys are taken in any way.
+            self._rows[feed.source.node.at] = built.rows
         return keys if feed.source.bound is None else bounded(keys, feed.source.bound)
 
     def _by_statistics(self, feed: Feed) -> KeySummary | Reason:
         return self.metadata.selective_keys(feed.source, feed.target, self.kept_files)
+
+    def tuples_of(self, relation: Relation) -> Mapping[tuple[int, ...], Sequence[KeySummary]]:
+        """The keys that filter a scan by several columns of its output together."""
+        return self._tuples.get(relation.at, {})
 
     def keys_of(self, relation: Relation) -> Mapping[int, Sequence[KeySummary]]:
         """The keys that filter a scan, by the columns of its output."""
@@ -324,7 +332,7 @@ class QueryRun:
         ]
         sources += [
             KeySource(tuple(plan_column(table, relation, column) for column in columns), summary)
-            for columns, summaries in self._tuples.get(relation.at, {}).items()
+            for columns, summaries in self.tuples_of(relation).items()
             for summary in summaries
         ]
         collected = key_sources.collect_all(self.spark, sources, self.options, exact=False)

@@ -88,7 +88,8 @@ def _best(
 ) -> TuplePush | None:
     if abilities.push_refusal is not None or len(points.rows) == 0 or not any(each.any() for each in left):
         return None
-    plain = [at for at in range(len(points.names)) if _is_plain(points, at, abilities)][:_MOST_COLUMNS]
+    stored = [at for at, name in enumerate(points.names) if not any(_is_partition(each, name) for each in levels)]
+    plain = [at for at in stored if _is_plain(points, at, abilities)][:_MOST_COLUMNS]
     pushes = [_push(levels, left, points, pair) for pair in permutations(plain, 2)]
     return max(pushes, key=lambda each: each.bytes_skipped, default=None)
 
@@ -108,6 +109,11 @@ def _push(
     gone = [(weight > 0) & push.skips(level) for level, weight in zip(levels, left, strict=True)]
     size = sum(int(weight[each].sum()) for weight, each in zip(left, gone, strict=True))
     return replace(push, containers_skipped=sum(int(each.sum()) for each in gone), bytes_skipped=size)
+
+
+def _is_partition(level: Containers, name: str) -> bool:
+    """Whether values come from folders: a reader of files gets no condition that names such a column, too."""
+    return name in level.columns and level.columns[name].is_partition
 
 
 def _is_plain(points: KeyPoints, at: int, abilities: ScanAbilities) -> bool:

@@ -1,8 +1,10 @@
 """What a query would read if each scan opened just the row groups with a row that all filters of the query let pass.
 
-Filters are the conditions right above a scan and the keys that `prune()` finds with its gates open: every row is tested
-by all of them exactly, so no statistics and no compaction are in it. Bytes are those of the needed column chunks alone,
-without footers, logs and whatever else a process reads.
+Filters are the conditions right above a scan and the exact keys of the builds that `prune()` runs where no scan and no
+build has a wrong size: every row is tested by all of them exactly, so no statistics and no compaction are in it. What
+`prune()` leaves alone for other reasons is no filter here either. Bytes are those of the needed column chunks alone,
+without footers, logs and whatever else a process reads. Tables are those of a contest: no deletion vectors, no column
+mapping.
 """
 
 from __future__ import annotations
@@ -23,28 +25,32 @@ from connectors.query_run import QueryRun
 from connectors.spark_files import frame_of
 from connectors.spark_scan import RowKeys, keys_frame, semi_joined
 from connectors.zone_keys import plan_column
+from pruning.key_summary import KeySummary
 from pruning.options import PruningOptions
 from pruning.query_plan import Relation
-from pruning.reasons import Reason
+from pruning.reasons import Reason, ReasonCode
 from pruning.scan_cost import PREDICATE
 from pruning.statistics import Containers
 from pruning.zones import filters_above
 
-# All keys that a plan has, whatever they cost; rows stay where the plan has them.
+# Whatever scans and builds read; rows stay where the plan has them.
 OPEN = PruningOptions(
     min_probe_bytes=0, max_build_scan_bytes=1 << 40, broadcast_strategy="NONE", scan=PREDICATE, max_footers=100_000
 )
+_FAILED = frozenset({ReasonCode.BUILD_FAILED, ReasonCode.BUILD_TIMED_OUT})
 _SCHEME = re.compile("^[A-Za-z][A-Za-z0-9+.-]*:/+")
 
 
 def limit_bytes(df: DataFrame) -> int:
-    """Bytes of a query's scans at the row-group limit; scans that read just the same count once.
+    """Bytes of a query's scans at the row-group limit; what scans of the same columns have in common counts once.
 
-    `ValueError` where a table of the query has no footers to ask.
+    `ValueError` where a table of the query has no footers to ask, or a build failed.
     """
     query = QueryRun.of(SparkPlan.of(df), OPEN)
     query.run()
-    # Equal scans may be made once, so less is never taken for a limit that was not reached.
+    if failed := [each for each in query.reasons if each.code in _FAILED]:
+        raise ValueError(f"Cannot tell the limit without all keys: {failed[0]}")
+    # Equal scans may be made once, so more is never taken for a limit.
     found = {key: size for relation in query.graph.relations for key, size in _chunks(query, relation)}
     return sum(found.values())
 
@@ -67,18 +73,21 @@ def _survivors(query: QueryRun, relation: Relation, plan: PlanTable) -> DataFram
     if table.partition_columns:
         reader = reader.option("basePath", _folder(table.files([]).names[0], len(table.partition_columns)))
     df = reader.parquet(*table.files([]).names)
-    for column, summaries in query.keys_of(relation).items():
-        for summary in summaries:
-            # Keys that metadata bounds alone are no keys of a build.
-            if summary.exact:
-                arrays = key_arrays(summary)
-                frame, is_small = keys_frame(query.spark, summary.types, arrays)
-                df = semi_joined(df, RowKeys((plan_column(table, relation, column),), frame, is_small))
+    for columns, summary in _keys(query, relation):
+        frame, is_small = keys_frame(query.spark, summary.types, key_arrays(summary))
+        df = semi_joined(df, RowKeys(tuple(plan_column(table, relation, each) for each in columns), frame, is_small))
     above = filters_above(query.plan.root)[relation.at]
     renamed = plan.renamed(df)
     if not above:
         return frame_of(query.spark, renamed)
     return frame_of(query.spark, query.plan.replaced(above[0], {**query.others, relation.at: renamed}))
+
+
+def _keys(query: QueryRun, relation: Relation) -> Iterator[tuple[tuple[int, ...], KeySummary]]:
+    """Those that are known one by one: bounds that metadata gives are no keys of a build."""
+    single = {(column,): summaries for column, summaries in query.keys_of(relation).items()}
+    for columns, summaries in {**single, **query.tuples_of(relation)}.items():
+        yield from ((columns, each) for each in summaries if each.exact)
 
 
 def _folder(file: str, levels: int) -> str:

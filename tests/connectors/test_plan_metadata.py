@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
-from connectors import plan_metadata
+from connectors import delta_files, plan_metadata
 from connectors.delta_files import FileCatalog
+from connectors.delta_statistics import listing
 from connectors.plan_metadata import PlanMetadata
 from connectors.plan_reader import SparkPlan
 from pruning import PruningOptions, prune, report
@@ -92,13 +94,13 @@ def test_a_table_that_cannot_be_opened_has_one_reason_for_all_its_scans(spark, w
 def fetches(monkeypatch):
     """The columns of each job that fetches statistics of a log from here on."""
     found = []
-    fetched = FileCatalog._fetched
+    kept = FileCatalog._kept
 
-    def counted(self, snapshot, columns):
+    def counted(self, snapshot, table, columns):
         found.append(sorted(".".join(each.path) for each in columns))
-        return fetched(self, snapshot, columns)
+        return kept(self, snapshot, table, columns)
 
-    monkeypatch.setattr(FileCatalog, "_fetched", counted)
+    monkeypatch.setattr(FileCatalog, "_kept", counted)
     return found
 
 
@@ -113,17 +115,20 @@ def test_statistics_that_a_query_may_ask_for_are_fetched_by_one_job_a_table(spar
     assert 1 == len(found)
 
 
-def test_statistics_that_nobody_asked_for_spoil_none_that_somebody_did(spark, written, monkeypatch):
+@pytest.mark.parametrize("trouble", ["raised", "marked"])
+def test_statistics_that_nobody_asked_for_spoil_none_that_somebody_did(spark, written, monkeypatch, trouble):
     facts, keys = (spark.read.format("delta").load(written(name, "delta")) for name in ("facts", "keys"))
-    fetched = FileCatalog._fetched
+    found = fetches(monkeypatch)
 
-    def broken(self, snapshot, columns):
-        if len(columns) > 1:
+    def broken(actions, columns):
+        if len(columns) > 1 and trouble == "raised":
             raise ValueError("statistics of one of them cannot be read")
-        return fetched(self, snapshot, columns)
+        listed = listing(actions, columns)
+        return listed.withColumn("broken", F.expr("true")) if len(columns) > 1 else listed
 
-    monkeypatch.setattr(FileCatalog, "_fetched", broken)
+    monkeypatch.setattr(delta_files, "listing", broken)
     result = prune(facts.join(keys.where("v < 50"), "k"), options=PruningOptions(min_probe_bytes=0))
     assert 25 == result.count()
     (table,) = (each.planned for each in report(result).tables if each.planned.files_total == 2)
     assert ReasonCode.STATISTICS_FAILED not in {each.code for each in table.reasons}
+    assert all(len(each) < 2 for each in found)

@@ -6,6 +6,7 @@ import datetime as dt
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from pruning import PruningOptions, explain, pruned_read
@@ -77,6 +78,18 @@ def test_pyarrow_opens_row_groups_with_a_pair_alone(oracle, lake):
     oracle.check(lake, pairs("number", *PAIRS), exact=[False], options=ARROW, expected=expected)
     texts = [(shop, f"\U0001f600{number:03}") for shop, number in PAIRS]
     oracle.check(lake, pairs("text", *texts), exact=[False], options=ARROW, expected=expected)
+
+
+@pytest.mark.parametrize("partition", ["shop", "number"])
+@pytest.mark.parametrize("format_", ["delta", "parquet"])
+def test_a_column_of_folders_beside_one_of_files(oracle, shared_lake, format_, partition):
+    # The reader of files is told nothing of a condition that names both; what is planned is what is read.
+    few = [(shop, number) for shop in (1, 3) for number in (5, 6)]
+    rows = orders().filter(pc.is_in(orders()["number"], pa.array([5, 6, 7], pa.int32())))
+    layout = Layout(file_rows=9, group_rows=3, partition_by=(partition,))
+    lake = shared_lake(f"orders by {partition}", format_, lambda: rows, layout)
+    oracle.check(lake, pairs("number", *few[:2], (3, 7)))
+    oracle.check(lake, pairs("number", *few[:2], (3, 7)), exact=[False], options=ARROW)
 
 
 def test_more_gaps_than_ranges(oracle, lake):

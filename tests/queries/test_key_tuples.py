@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from pruning import PruningOptions, explain, report
+from pruning.reasons import ReasonCode
 from tests.oracle.lakes import Layout, spark_frame, write
 from tests.oracle.test_tuples import GROUPS, LAYOUT, PAIRS, orders
 
@@ -94,6 +95,30 @@ def test_columns_that_are_not_asked_for_together(ways, join):
     query = SINGLE[join]
     _, result = ways.agreed(query, OPTIONS, duck=query.replace("<=>", "IS NOT DISTINCT FROM"))
     assert [] == [columns for each in report(result).tables for columns in together(result, each.planned.table)]
+
+
+def test_rows_that_a_later_run_may_not_give_are_no_keys_together_either(spark, ways):
+    # What is cached may be lost and made anew from a table that has changed, so the query has to take the same rows.
+    cached = spark.table("wanted").where("kind = 1").cache()
+    ways.view("cached", cached)
+    try:
+        query = "SELECT o.id FROM orders o JOIN cached ON shop = s AND number = n JOIN names m ON o.shop = m.shop"
+        query += " WHERE m.name >= 'n3'"
+        _, result = ways.agreed(query, PruningOptions(min_probe_bytes=0, broadcast_strategy="NONE"))
+        filters = scan_of(result).planned.filters
+        assert [("shop",)] == [each.columns for each in filters]
+        assert ReasonCode.UNREPEATABLE_KEYS in {each.code for each in explain(result).reasons}
+        # Rows that the query takes as they are may be keys.
+        _, result = ways.agreed(query, OPTIONS)
+        assert BOTH == together(result)
+    finally:
+        cached.unpersist(blocking=True)
+
+
+def test_two_joins_with_the_same_rows_filter_once(ways):
+    twice = "SELECT o.id FROM orders o JOIN wanted w ON shop = w.s AND number = w.n JOIN wanted x "
+    _, result = ways.agreed(twice + "ON shop = x.s AND number = x.n WHERE w.kind = 1 AND x.kind = 1", OPTIONS)
+    assert BOTH == together(result)
 
 
 def test_rows_that_are_kept_by_one_side_are_not_skipped(ways):
