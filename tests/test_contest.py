@@ -673,7 +673,9 @@ def test_all_contenders_answer_two_queries_of_tpcds_with_the_right_rows(spark, t
         (each["query"], each["contender"]) for each in rows
     ]
     assert [] == [each for each in rows if each.get("failed") or each.get("rows_equal") is False]
-    assert all(0 < each["bytes"] < 64 * MIB and each.get("peak_bytes", 64 * MIB) > 16 * MIB for each in rows)
+    measured = [each for each in rows if each["contender"] != LIMIT]
+    assert all(0 < each["bytes"] < 64 * MIB and each["peak_bytes"] > 16 * MIB for each in measured)
     # No reader of whole row groups reads less, and stock Spark reads all of them.
     limits = {each["query"]: each["bytes"] for each in rows if each["contender"] == LIMIT}
+    assert 0 < limits["q20"]
     assert all(limits[each["query"]] < each["bytes"] for each in rows if each["contender"] in {"pruned", "stock"})
