@@ -105,7 +105,7 @@ class FileCatalog:
             files = self._files
             missing = [column for column in columns if _key(column) not in self._columns]
             if files is None or missing:
-                files = self._fetched_with_expected(snapshot, missing)
+                files = self._fetched(snapshot, missing)
             return files, self.known(columns)
 
     def known(self, columns: Sequence[LogColumn]) -> list[ColumnStatistics]:
@@ -117,25 +117,20 @@ class FileCatalog:
         with self._lock:
             return self._flaws.get(_key(column), ANY_FLAW)
 
-    def _fetched_with_expected(self, snapshot: Snapshot, columns: Sequence[LogColumn]) -> DeltaFiles:
+    def _fetched(self, snapshot: Snapshot, columns: Sequence[LogColumn]) -> DeltaFiles:
         asked = {_key(each) for each in columns}
         more = [each for key, each in self._expected.items() if key not in asked and key not in self._columns]
         self._expected.clear()
-        every = [*columns, *more]
-        try:
-            table = listing(snapshot.actions(), every).toArrow()
-            if more and pc.any(table["broken"]).as_py():
+        if more:
+            every = [*columns, *more]
+            try:
+                table = listing(snapshot.actions(), every).toArrow()
                 # Nobody has asked for these yet, and what cannot be parsed of one may be missing of others.
-                return self._fetched(snapshot, columns)
-            return self._kept(snapshot, table, every)
-        except Exception:
-            if not more:
-                raise
-            # Whoever asks for one of them is told what is wrong with it.
-            logger.debug("Fetching statistics of columns that may be asked for failed", exc_info=True)
-        return self._fetched(snapshot, columns)
-
-    def _fetched(self, snapshot: Snapshot, columns: Sequence[LogColumn]) -> DeltaFiles:
+                if not pc.any(table["broken"]).as_py():
+                    return self._kept(snapshot, table, every)
+            except Exception:
+                # Whoever asks for one of them is told what is wrong with it.
+                logger.debug("Fetching statistics of columns that may be asked for failed", exc_info=True)
         return self._kept(snapshot, listing(snapshot.actions(), columns).toArrow(), columns)
 
     def _kept(self, snapshot: Snapshot, table: pa.Table, columns: Sequence[LogColumn]) -> DeltaFiles:

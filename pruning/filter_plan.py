@@ -13,7 +13,7 @@ from pruning.gates import Gates, Sizes
 from pruning.join_graph import Edge, JoinGraph, Source
 from pruning.lineage import Target
 from pruning.options import PruningOptions
-from pruning.query_plan import PlanNames
+from pruning.query_plan import Node, PlanNames
 from pruning.reasons import Reason, ReasonCode
 from pruning.top_k import TopFilter
 
@@ -131,34 +131,35 @@ def next_feeds(
 
 
 def _together(feeds: Mapping[FeedId, Feed], done: Collection[FeedId], gates: Gates) -> Mapping[FeedId, Feed]:
-    """The feeds without those of what Spark runs once for several places, not all of which feeds come to."""
+    """The feeds without those that would have Spark repeat what it runs once; one that is left out may cost others."""
     left = dict(feeds)
-    while alone := [id_ for id_, each in left.items() if _is_alone(each, {*left, *done}, gates)]:
-        for id_ in alone:
+    while refused := [id_ for id_, each in left.items() if _would_repeat(each, {*left, *done}, gates)]:
+        for id_ in refused:
             del left[id_]
     return left
 
 
-def _is_alone(feed: Feed, ids: Collection[FeedId], gates: Gates) -> bool:
-    """True for a feed of what Spark runs once for several places, to one of which none of `ids` comes from outside.
+def _would_repeat(feed: Feed, ids: Collection[FeedId], gates: Gates) -> bool:
+    """True for a feed that would have Spark run anew for each of several places what it runs once for all of them.
 
-    So is one by which nothing is skipped: with keys of its own each place would read as much as one does for all. What
-    a build has kept is not run for the query. Metadata, which may leave out nothing, stands in for no keys but those
-    of metadata.
+    That is worth it where it may skip something and each place gets some of `ids`: else one run for all reads no more.
+    What a build has kept is not run for the query.
     """
     found = gates.sizes.facts.shared_places(feed.source, feed.target)
     places = [each for each in found if each.at not in gates.sizes.held]
-    if places and not gates.may_skip(feed.target):
-        return True
-    for place in places:
-        inside = range(place.first, place.at + 1)
-        is_fed = any(
-            at in inside and source not in inside and (feed.from_metadata or not by_metadata)
-            for source, _, at, _, by_metadata in ids
-        )
-        if not is_fed:
-            return True
-    return False
+    return bool(places) and (not gates.may_skip(feed.target) or not all(_is_fed(each, feed, ids) for each in places))
+
+
+def _is_fed(place: Node, feed: Feed, ids: Collection[FeedId]) -> bool:
+    """Whether keys from outside of a place come to it, too, as those of a feed do to another one.
+
+    Metadata, which may leave out nothing, stands in for no keys but those of metadata.
+    """
+    inside = range(place.first, place.at + 1)
+    return any(
+        at in inside and source not in inside and (feed.from_metadata or not by_metadata)
+        for source, _, at, _, by_metadata in ids
+    )
 
 
 def _run_once(feed: Feed) -> Reason:
@@ -211,8 +212,8 @@ def _first_refused(before: tuple[Reason, ...], now: tuple[Reason, ...]) -> tuple
 def _refused(edge: Edge, target: Target, gates: Gates, ids: Collection[FeedId]) -> tuple[Reason, ...]:
     found = tuple(_feeds(edge, target, gates))
     refused = (each for each in found if isinstance(each, Reason))
-    alone = (_run_once(each) for each in found if isinstance(each, Feed) and _is_alone(each, ids, gates))
-    return *refused, *alone
+    repeated = (_run_once(each) for each in found if isinstance(each, Feed) and _would_repeat(each, ids, gates))
+    return *refused, *repeated
 
 
 def _waits(feed: Feed, earlier: Sequence[Feed]) -> bool:

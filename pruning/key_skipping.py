@@ -9,7 +9,7 @@ import numpy as np
 
 from pruning.domain import Domain
 from pruning.key_points import KeyPoints
-from pruning.skipping import Cause, Pruned, prune
+from pruning.skipping import Pruned, prune
 from pruning.statistics import Containers
 
 
@@ -46,7 +46,6 @@ def _without_points(containers: Containers, found: Pruned, points: KeyPoints) ->
     # Keys of one column have ruled out what they do.
     if len(columns) < 2 or not len(left):
         return found
-    gone = left[~points.lie_in(columns)]
-    kept, causes = found.kept.copy(), found.causes.copy()
-    kept[gone], causes[gone] = False, Cause.STATISTICS
-    return Pruned(kept, causes)
+    gone = np.zeros(len(containers), bool)
+    gone[left] = ~points.lie_in(columns)
+    return found.without(gone)

@@ -22,10 +22,10 @@ from pruning.reasons import Reason, ReasonCode
 from pruning.scan_abilities import ScanAbilities
 from pruning.scan_cost import ScanChoice
 from pruning.selectivity import pass_ratio
-from pruning.skipping import Cause, Pruned, prune, skip_all
+from pruning.skipping import Pruned, prune, skip_all
 from pruning.statistics import Containers
 from pruning.storage_cost import list_spans_nearly_all, looking_pays
-from pruning.tuple_pushes import TuplePush, plan_tuple_pushes, without
+from pruning.tuple_pushes import TuplePush, kept_under, plan_tuple_pushes
 
 
 class RowTest(Enum):
@@ -94,18 +94,19 @@ def plan_scan(
     levels = [level for level in (None if abilities.names_files else files, readable) if level is not None]
     pushes, refusals = plan_pushes(levels, domains, abilities, options.max_ranges)
     named = {name for name, each in domains.items() if abilities.names_files and skips(files, name, each).any()}
-    reasons = tuple(each for each in refusals if each.code is not ReasonCode.UNCLUSTERED or each.subject not in named)
     pushed = {push.column: push.domain for push in pushes}
     nothing_matches = no_row_matches(filters, domains)
     # A reader that is given no files knows of keys just what is pushed.
     kept_files = _by_name(files, row_groups, filters) if abilities.names_files else prune(files, pushed)
     kept_groups = prune(readable, pushed) if readable is not None else None
     tuple_pushes = _of_tuples(files, readable, kept_files, kept_groups, filters, abilities)
-    together = {name for push in tuple_pushes for name in push.columns}
-    reasons = tuple(each for each in reasons if each.code is not ReasonCode.UNCLUSTERED or each.subject not in together)
-    kept_files = kept_files if abilities.names_files else without(files, kept_files, tuple_pushes)
+    skipping = named.union(*(push.columns for push in tuple_pushes))
+    reasons = tuple(
+        each for each in refusals if each.code is not ReasonCode.UNCLUSTERED or each.subject not in skipping
+    )
+    kept_files = kept_files if abilities.names_files else kept_under(tuple_pushes, files, kept_files)
     if readable is not None and kept_groups is not None:
-        kept_groups = without(readable, kept_groups, tuple_pushes)
+        kept_groups = kept_under(tuple_pushes, readable, kept_groups)
     if nothing_matches:
         kept_files = skip_all(files)
         kept_groups = skip_all(readable) if readable is not None else None
@@ -143,8 +144,7 @@ def _by_name(files: Containers, row_groups: Containers | None, filters: Sequence
     gone = np.zeros(len(files), bool)
     gone[row_groups.parents] = True
     gone[row_groups.parents[prune_by(row_groups, filters).kept]] = False
-    gone &= found.kept
-    return Pruned(found.kept & ~gone, np.where(gone, np.int8(Cause.STATISTICS), found.causes))
+    return found.without(gone)
 
 
 def _decide(  # noqa: PLR0913, PLR0917 - a filter, and what is known of the scan

@@ -47,6 +47,11 @@ class Pruned:
         """How many containers are kept."""
         return int(np.count_nonzero(self.kept))
 
+    def without(self, gone: BoolArray) -> Pruned:
+        """The same, with the containers where `gone` is True skipped by their statistics, if nothing skips them yet."""
+        gone = self.kept & gone
+        return Pruned(self.kept & ~gone, np.where(gone, np.int8(Cause.STATISTICS), self.causes))
+
     def take(self, indices: IntArray) -> Pruned:
         """The outcome for the containers at `indices`."""
         return Pruned(self.kept[indices], self.causes[indices])

@@ -13,6 +13,7 @@ from itertools import permutations
 
 import numpy as np
 
+from pruning import codes as code
 from pruning.byte_strings import IntArray
 from pruning.intervals import BoolArray
 from pruning.key_filter import KeyFilter
@@ -20,7 +21,7 @@ from pruning.key_points import KeyPoints
 from pruning.pushes import weights
 from pruning.ranges import RangeSet
 from pruning.scan_abilities import ScanAbilities
-from pruning.skipping import Cause, Pruned
+from pruning.skipping import Pruned
 from pruning.statistics import Containers
 from pruning.value_type import ValueType
 
@@ -75,11 +76,10 @@ def plan_tuple_pushes(
     return tuple(each for each in found if each is not None and each.containers_skipped)
 
 
-def without(level: Containers, found: Pruned, pushes: Sequence[TuplePush]) -> Pruned:
+def kept_under(pushes: Sequence[TuplePush], level: Containers, found: Pruned) -> Pruned:
     """What is kept under these pushes, too."""
     for each in pushes:
-        gone = found.kept & each.skips(level)
-        found = Pruned(found.kept & ~gone, np.where(gone, np.int8(Cause.STATISTICS), found.causes))
+        found = found.without(each.skips(level))
     return found
 
 
@@ -148,7 +148,7 @@ class _Line:
     @staticmethod
     def of(first: IntArray, second: IntArray) -> _Line:
         """`first` ascends, and so does `second` where `first` stays the same."""
-        distinct = np.unique(second)
+        distinct = np.asarray(code.sort_unique(second))
         changes = np.concatenate([[0], first[1:] != first[:-1]])
         numbers = np.cumsum(changes) * (len(distinct) + 1)
         return _Line(first, distinct, numbers, numbers + np.searchsorted(distinct, second, "left"))
