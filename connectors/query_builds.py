@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
 
 from connectors import spark_keys
 from connectors.build_errors import one_line
 from connectors.builds import Build
 from connectors.channel import Channel
 from connectors.java_names import java_names
+from connectors.key_tasks import KeyColumns
 from connectors.local_builds import LocalRows, TooMany, local_rows
 from connectors.spark_files import frame_of
+from connectors.spark_keys import KeyFrame
 from pruning.key_summary import KeySummary
 from pruning.reasons import Reason, ReasonCode
+from pruning.value_type import ValueType
 
 logger = logging.getLogger("scanprune")
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,59 +58,62 @@ class Built:
 
 
 @dataclass(slots=True)
-class _Once(Generic[T]):
-    """What each distinct plan gave; equal plans differ in names and ids alone."""
+class _Numbers:
+    """Numbers plans; equal ones, which differ in names and ids alone, have the same number."""
 
-    _known: dict[int, list[tuple[Any, list[T]]]] = field(default_factory=dict)
+    _known: dict[int, list[tuple[Any, int]]] = field(default_factory=dict)
+    _count: int = 0
 
-    def each(self, plans: Sequence[Any], run: Callable[[Sequence[int]], Sequence[T]]) -> list[T]:
-        """What each plan gave; `run` takes the indexes of those that have not run, one of several equal ones."""
-        places = [self._place(plan) for plan in plans]
-        missing = {id(place): at for at, place in enumerate(places) if not place}
-        for at, result in zip(missing.values(), run(list(missing.values())), strict=True):
-            places[at].append(result)
-        return [place[0] for place in places]
-
-    def _place(self, plan: Any) -> list[T]:
-        """Empty, or with what the plan gave."""
+    def of(self, plan: Any) -> int:
         canonical = plan.canonicalized()
         group = self._known.setdefault(int(canonical.hashCode()), [])
-        for known, place in group:
+        for known, number in group:
             if known.equals(canonical):
-                return place
-        group.append((canonical, []))
-        return group[-1][1]
+                return number
+        group.append((canonical, self._count))
+        self._count += 1
+        return self._count - 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Column:
+    """Keys whose values only a job can tell: a column of a plan, by its place; `number` is that of the plan."""
+
+    plan: Any
+    number: int
+    place: int
+    name: str
+    type: ValueType
+    at_least: int
+
+    @property
+    def id(self) -> Hashable:
+        return self.number, self.place
 
 
 @dataclass(slots=True)
 class QueryBuilds:
-    """Runs builds and keeps what they gave."""
+    """Runs builds and keeps what they gave: one job for all keys of a plan that are asked for at the same time."""
 
     channel: Channel
-    _rows: _Once[LocalRows | TooMany | Reason | None] = field(default_factory=_Once)
-    _keys: _Once[KeySummary | Reason] = field(default_factory=_Once)
+    _numbers: _Numbers = field(default_factory=_Numbers)
+    _rows: dict[int, LocalRows | TooMany | Reason | None] = field(default_factory=dict)
+    _keys: dict[Hashable, KeySummary | Reason] = field(default_factory=dict)
 
     def run(self, asked: Sequence[Asked]) -> list[Built]:
         """What each build gives, all run at the same time; equal ones give the same object."""
-        rows = self._rows.each([each.plan for each in asked], lambda places: self._run([asked[at] for at in places]))
-        found = [self._keys_or_frame(each, its_rows) for each, its_rows in zip(asked, rows, strict=True)]
-        frames = [
-            (df, each.name, its_rows.count if isinstance(its_rows, TooMany) else 0)
-            for each, df, its_rows in zip(asked, found, rows, strict=True)
-            if isinstance(df, DataFrame)
-        ]
-        plans = [df._jdf.queryExecution().analyzed() for df, *_ in frames]  # noqa: SLF001 - plans have no public door
-        keys = iter(self._keys.each(plans, lambda places: self._collect([frames[at] for at in places])))
+        numbers = [self._numbers.of(each.plan) for each in asked]
+        self._run({number: each for each, number in zip(asked, numbers, strict=True) if number not in self._rows})
+        found = [self._keys_or_column(each, number) for each, number in zip(asked, numbers, strict=True)]
+        self._collect({it.id: it for it in found if isinstance(it, _Column) and it.id not in self._keys})
         return [
-            Built(
-                next(keys) if isinstance(each, DataFrame) else each,
-                its_rows if isinstance(its_rows, LocalRows) else None,
-            )
-            for each, its_rows in zip(found, rows, strict=True)
+            Built(self._keys[keys.id] if isinstance(keys, _Column) else keys, _held(self._rows[number]))
+            for keys, number in zip(found, numbers, strict=True)
         ]
 
-    def _run(self, asked: Sequence[Asked]) -> Sequence[LocalRows | TooMany | Reason | None]:
-        return self.channel.run_all([self._build(each) for each in asked])
+    def _run(self, missing: Mapping[int, Asked]) -> None:
+        found = self.channel.run_all([self._build(each) for each in missing.values()])
+        self._rows.update(zip(missing, found, strict=True))
 
     def _build(self, asked: Asked) -> Build[LocalRows | TooMany | None]:
         spark = self.channel.spark
@@ -115,17 +121,31 @@ class QueryBuilds:
             return Build(asked.name, lambda: local_rows(spark, asked.plan, asked.name, None))
         return Build(asked.name, lambda: local_rows(spark, asked.plan, asked.name))
 
-    def _collect(self, frames: Sequence[tuple[DataFrame, str, int]]) -> Sequence[KeySummary | Reason]:
-        options = self.channel.options
-        return [_pinned(each) for each in spark_keys.collected(frames, options, self.channel.run_all)]
+    def _collect(self, missing: Mapping[Hashable, _Column]) -> None:
+        by_plan: dict[int, list[_Column]] = {}
+        for each in missing.values():
+            by_plan.setdefault(each.number, []).append(each)
+        frames = [self._frame(columns) for columns in by_plan.values()]
+        results = spark_keys.collected(frames, self.channel.options, self.channel.run_all)
+        for columns, result in zip(by_plan.values(), results, strict=True):
+            if isinstance(result, Reason):
+                self._keys.update({each.id: replace(result, subject=each.name) for each in columns})
+            else:
+                self._keys.update({each.id: _pinned(keys) for each, keys in zip(columns, result, strict=True)})
 
-    def _keys_or_frame(
-        self, asked: Asked, rows: LocalRows | TooMany | Reason | None
-    ) -> KeySummary | Reason | DataFrame:
-        """The keys of rows that are here, else a DataFrame of one column.
+    def _frame(self, columns: Sequence[_Column]) -> KeyFrame:
+        """What reads all of these columns of one plan; equal plans have them at the same places."""
+        first = columns[0]
+        df = self._selected(first.plan, [first.plan.output().apply(each.place) for each in columns])
+        keys = tuple(KeyColumns(each.name, (at,), (each.type,)) for at, each in enumerate(columns))
+        return KeyFrame(df, keys, max(each.at_least for each in columns))
+
+    def _keys_or_column(self, asked: Asked, number: int) -> KeySummary | Reason | _Column:
+        """The keys of rows that are here, else the column that has them.
 
         That Spark does not understand one leaves the others theirs.
         """
+        rows = self._rows[number]
         if isinstance(rows, Reason):
             return rows
         if asked.must_fit and not isinstance(rows, LocalRows):
@@ -133,21 +153,42 @@ class QueryBuilds:
         try:
             if isinstance(rows, LocalRows) and asked.place is not None:
                 return rows.keys(asked.place, asked.key, self.channel.options, asked.name)
-            return self._keys_of(asked, rows)
+            return self._column(asked, number, rows)
         except Exception as error:
             logger.debug("The build of %s failed", asked.name, exc_info=True)
             return Reason(ReasonCode.BUILD_FAILED, asked.name, one_line(error))
 
-    def _keys_of(self, asked: Asked, rows: LocalRows | TooMany | None) -> DataFrame:
+    def _column(self, asked: Asked, number: int, rows: LocalRows | TooMany | None) -> _Column | Reason:
+        if asked.place is not None:
+            plan, place, schema = asked.plan, asked.place, _schema(asked.key)
+        else:
+            held = _held(rows)
+            df = self._selected(asked.plan if held is None else held.instead_of(asked.plan), [asked.key])
+            plan, place, schema = df._jdf.queryExecution().analyzed(), 0, df.schema  # noqa: SLF001 - no public door
+            number = self._numbers.of(plan)
+        types = spark_keys.key_types(schema, asked.name)
+        if isinstance(types, Reason):
+            return types
+        at_least = rows.count if isinstance(rows, TooMany) else 0
+        return _Column(plan, number, place, asked.name, types[0], at_least)
+
+    def _selected(self, plan: Any, expressions: Sequence[Any]) -> DataFrame:
         spark = self.channel.spark
         jvm = java_names(spark)
         utils = getattr(getattr(jvm.org.apache.spark.sql.classic, "ExpressionUtils$"), "MODULE$")
-        plan = rows.instead_of(asked.plan) if isinstance(rows, LocalRows) else asked.plan
-        return frame_of(spark, plan).select(SparkColumn(utils.column(asked.key)).alias("key"))
+        return frame_of(spark, plan).select(*(SparkColumn(utils.column(each)).alias("key") for each in expressions))
 
 
-def _pinned(result: KeySummary | Reason) -> KeySummary | Reason:
+def _schema(column: Any) -> StructType:
+    """The schema of rows that have this column alone."""
+    field = {"type": json.loads(column.dataType().json()), "metadata": json.loads(column.metadata().json())}
+    return StructType.fromJson({"fields": [{"name": "key", "nullable": True, **field}]})
+
+
+def _held(rows: LocalRows | TooMany | Reason | None) -> LocalRows | None:
+    return rows if isinstance(rows, LocalRows) else None
+
+
+def _pinned(keys: KeySummary) -> KeySummary:
     """Builds read what the whole query reads, so its plan pins their tables."""
-    if isinstance(result, Reason):
-        return result
-    return replace(result, reasons=tuple(it for it in result.reasons if it.code is not ReasonCode.UNPINNED_KEYS))
+    return replace(keys, reasons=tuple(it for it in keys.reasons if it.code is not ReasonCode.UNPINNED_KEYS))

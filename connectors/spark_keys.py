@@ -7,6 +7,7 @@ large the DataFrame is, no process holds more of its keys than the limits allow.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 import pyarrow as pa
@@ -16,9 +17,9 @@ from pyspark.sql.types import StructField, StructType
 from connectors import builds
 from connectors.builds import Build
 from connectors.columns import resolve
-from connectors.executed_plan import executed_plan
+from connectors.executed_plan import ExecutedPlan, executed_plan
 from connectors.few_keys import few_rows
-from connectors.key_tasks import PIECES_DDL, merge_task, messages, partial_task
+from connectors.key_tasks import PIECES_DDL, KeyColumns, merge_task, messages, partial_task
 from connectors.local_keys import built
 from connectors.plan_broadcasts import broadcasts_released
 from pruning.errors import InvalidKeysError
@@ -47,25 +48,42 @@ def collect_all(
 ) -> list[KeySummary | Reason]:
     """The result of `collect` for each DataFrame and name, collected at the same time."""
     run_all = partial(builds.run_all, spark, timeout=options.build_timeout_seconds)
-    return collected([(df, name, 0) for df, name in frames], options, run_all)
+    types = [key_types(df.schema, name) for df, name in frames]
+    wanted = [
+        KeyFrame(df, (KeyColumns(name, tuple(range(len(found))), tuple(found)),))
+        for (df, name), found in zip(frames, types, strict=True)
+        if not isinstance(found, Reason)
+    ]
+    results = iter(collected(wanted, options, run_all))
+    return [found if isinstance(found, Reason) else _first(next(results)) for found in types]
+
+
+def _first(found: list[KeySummary] | Reason) -> KeySummary | Reason:
+    return found if isinstance(found, Reason) else found[0]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyFrame:
+    """Rows that one job reads for several keys; it is known that there are `at_least` so many."""
+
+    df: DataFrame
+    keys: tuple[KeyColumns, ...]
+    at_least: int = 0
+
+    @property
+    def name(self) -> str:
+        """What the keys filter, for messages."""
+        return ", ".join(each.name for each in self.keys)
 
 
 def collected(
-    frames: Sequence[tuple[DataFrame, str, int]],
+    frames: Sequence[KeyFrame],
     options: PruningOptions,
-    run_all: Callable[[Sequence[Build[KeySummary]]], Sequence[KeySummary | Reason]],
-) -> list[KeySummary | Reason]:
-    """The same by builds that `run_all` runs; of each DataFrame it is known that it has so many rows at least."""
-    prepared = [_prepared(*each, options) for each in frames]
-    results = iter(run_all([each for each in prepared if isinstance(each, Build)]))
-    return [next(results) if isinstance(each, Build) else each for each in prepared]
-
-
-def _prepared(df: DataFrame, name: str, at_least: int, options: PruningOptions) -> Build[KeySummary] | Reason:
-    types = key_types(df.schema, name)
-    if isinstance(types, Reason):
-        return types
-    return Build(name, lambda: _collect(df, types, KeyLimits.of(options), name, at_least))
+    run_all: Callable[[Sequence[Build[list[KeySummary]]]], Sequence[list[KeySummary] | Reason]],
+) -> list[list[KeySummary] | Reason]:
+    """The summaries of the keys of each frame, in their order, by one build for each frame; `run_all` runs them."""
+    limits = KeyLimits.of(options)
+    return list(run_all([Build(each.name, partial(_collect, each, limits)) for each in frames]))
 
 
 def key_types(schema: StructType, name: str) -> Sequence[ValueType] | Reason:
@@ -86,38 +104,47 @@ def key_types(schema: StructType, name: str) -> Sequence[ValueType] | Reason:
     return types
 
 
-def _collect(df: DataFrame, types: Sequence[ValueType], limits: KeyLimits, name: str, at_least: int) -> KeySummary:
-    keys = df.toDF(*(f"k{at}" for at in range(len(types))))
-    few = few_rows(keys, types, limits, at_least)
+def _collect(frame: KeyFrame, limits: KeyLimits) -> list[KeySummary]:
+    df = frame.df.toDF(*(f"k{at}" for at in range(len(frame.df.columns))))
+    types = {at: type_ for each in frame.keys for at, type_ in zip(each.places, each.types, strict=True)}
+    few = few_rows(df, [types[at] for at in range(len(df.columns))], limits, frame.at_least)
     if few is not None:
-        return _summary_here(df, *few, types, limits, name)
-    pieces = keys.mapInArrow(partial_task(types, limits), PIECES_DDL)
-    merged = pieces.repartition(1).mapInArrow(merge_task(types, limits), PIECES_DDL)
+        return _summaries_here(frame, *few, limits)
+    pieces = df.mapInArrow(partial_task(frame.keys, limits), PIECES_DDL)
+    merged = pieces.repartition(1).mapInArrow(merge_task(frame.keys, limits), PIECES_DDL)
     with broadcasts_released(merged):
-        received = list(messages(merged.toArrow().to_batches()))
-    if len(received) != 1:
-        msg = f"Cannot collect the keys of {name}: expected one message, found {len(received)}"
+        received = dict(messages(merged.toArrow().to_batches()))
+    if sorted(received) != list(range(len(frame.keys))):
+        found = f"expected {len(frame.keys)} messages, found the numbers {sorted(received)}"
+        msg = f"Cannot collect the keys of {frame.name}: {found}"
         raise IncompleteBuildError(msg)
-    builder = KeyBuilder.from_bytes(received[0])
-    ran = executed_plan(merged, name)
+    ran = executed_plan(merged, frame.name)
+    builders = [KeyBuilder.from_bytes(received[at]) for at in range(len(frame.keys))]
+    return [
+        _finished(frame, at, builder, builder.partitions_seen if ran.tasks is None else ran.tasks, ran)
+        for at, builder in enumerate(builders)
+    ]
+
+
+def _summaries_here(frame: KeyFrame, ran: DataFrame, rows: pa.Table, limits: KeyLimits) -> list[KeySummary]:
+    plan, share = executed_plan(ran, frame.name), limits.shared(len(frame.keys))
+    return [
+        _finished(frame, at, built(rows.select(list(each.places)), each.types, share), 1, plan)
+        for at, each in enumerate(frame.keys)
+    ]
+
+
+def _finished(frame: KeyFrame, at: int, builder: KeyBuilder, partitions: int, ran: ExecutedPlan) -> KeySummary:
+    keys = frame.keys[at]
     return builder.finish(
-        builder.partitions_seen if ran.tasks is None else ran.tasks,
-        source=_source(df),
-        subject=name,
+        partitions,
+        source=_source([frame.df.columns[place] for place in keys.places]),
+        subject=keys.name,
         versions=ran.versions,
-        reasons=ran.reasons,
+        reasons=[replace(each, subject=keys.name) for each in ran.reasons],
     )
 
 
-def _summary_here(  # noqa: PLR0913, PLR0917 - what a summary is made of
-    df: DataFrame, ran: DataFrame, rows: pa.Table, types: Sequence[ValueType], limits: KeyLimits, name: str
-) -> KeySummary:
-    plan = executed_plan(ran, name)
-    return built(rows, types, limits).finish(
-        1, source=_source(df), subject=name, versions=plan.versions, reasons=plan.reasons
-    )
-
-
-def _source(df: DataFrame) -> str:
-    text = f"DataFrame({', '.join(df.columns)})"
+def _source(columns: Sequence[str]) -> str:
+    text = f"DataFrame({', '.join(columns)})"
     return text if len(text) <= _SOURCE_LENGTH else f"{text[: _SOURCE_LENGTH - 4]}...)"

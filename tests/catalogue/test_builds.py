@@ -164,9 +164,9 @@ from tests.catalogue.facts import OPTIONS
 folder, done = Path(sys.argv[1]), spark_keys.partial_task
 few_keys.MOST_ROWS = local_builds.MOST_ROWS = 3
 
-def partial_task(types, limits):
+def partial_task(wanted, limits):
     def tried(batches):
-        yield from done(types, limits)(batches)
+        yield from done(wanted, limits)(batches)
         task = TaskContext.get()
         if task.attemptNumber() == 0:
             (folder / f"failed-{task.partitionId()}").touch()

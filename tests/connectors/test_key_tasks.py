@@ -5,13 +5,14 @@ import pyarrow as pa
 import pytest
 
 from connectors import key_tasks
-from connectors.key_tasks import merge_task, messages, pieces
+from connectors.key_tasks import KeyColumns, merge_task, messages, pieces
 from pruning.key_builder import IncompleteBuildError, KeyBuilder
 from pruning.key_sets import KeyLimits
 from pruning.value_type import ValueType
 
 LIMITS = KeyLimits(1000, 1 << 20, 0.01)
 BIGINT = ValueType("bigint")
+KEY = KeyColumns("k", (0,), (BIGINT,))
 
 
 @pytest.fixture
@@ -24,9 +25,9 @@ def test_pieces_of_several_messages_may_come_in_any_order():
     sent = [b"", b"0123456789", bytes(range(95))]
     batches = [batch for partition, message in enumerate(sent) for batch in pieces(partition, message)]
     order = np.random.default_rng(0).permutation(len(batches))
-    assert sorted(sent) == sorted(messages(batches[at] for at in order))
+    assert sorted(enumerate(sent)) == sorted(messages(batches[at] for at in order))
     together = pa.Table.from_batches([batches[at] for at in order]).combine_chunks().to_batches()
-    assert sorted(sent) == sorted(messages(together))
+    assert sorted(enumerate(sent)) == sorted(messages(together))
 
 
 @pytest.mark.usefixtures("small_pieces")
@@ -39,7 +40,7 @@ def test_missing_or_repeated_piece_is_noticed():
 
 
 def test_merge_of_nothing_still_reports():
-    (message,) = messages(merge_task([BIGINT], LIMITS)(iter(())))
+    ((_, message),) = messages(merge_task([KEY], LIMITS)(iter(())))
     assert KeyBuilder.from_bytes(message).finish(0, source="test").is_none
 
 
@@ -48,4 +49,4 @@ def test_partition_that_is_sent_twice_is_noticed():
     builder.close(3)
     batches = [*pieces(3, builder.to_bytes()), *pieces(3, builder.to_bytes())]
     with pytest.raises(IncompleteBuildError, match="again"):
-        list(merge_task([BIGINT], LIMITS)(iter(batches)))
+        list(merge_task([KEY], LIMITS)(iter(batches)))

@@ -6,9 +6,10 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from connectors import few_keys
+from connectors import builds, few_keys, spark_keys
+from connectors.key_tasks import KeyColumns
 from connectors.local_keys import summary_of
-from connectors.spark_keys import collect, collect_all
+from connectors.spark_keys import KeyFrame, collect, collect_all
 from pruning import codes as code
 from pruning.domain import Domain
 from pruning.errors import InvalidKeysError
@@ -20,6 +21,7 @@ pytestmark = pytest.mark.spark
 
 NAN = float("nan")
 OPTIONS = PruningOptions()
+INT, TEXT = ValueType("int"), ValueType("string")
 ZONES = ["UTC", "Asia/Kathmandu", "America/St_Johns", "Europe/Stockholm"]
 # Year 1, the day before the calendar reform, 1850 where zones had seconds, and the last microsecond of 9999.
 MOMENTS = [-62135596800000000, -12219292800000001, -3786829932000000, -1, 0, 1, 253402300799999999, None]
@@ -68,6 +70,54 @@ def test_keys_are_those_of_the_local_path(spark, arrow_type, values):
     df = spark.createDataFrame(pa.table({"k": array})).repartition(3)
     result = collected(spark, df)
     assert facts(summary_of(array, result.types, OPTIONS, "k")) == facts(result)
+
+
+def together(spark, frame, options=OPTIONS):
+    """What one job collects of all keys of a frame."""
+    (found,) = spark_keys.collected([frame], options, lambda wanted: builds.run_all(spark, wanted, timeout=100))
+    return found
+
+
+# 105, 118: a row whose other column is NULL has a key of this one; both columns together have none of it.
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_several_keys_of_one_job_are_those_of_a_job_for_each(spark, partitions):
+    rows = max(len(values) for _, values in CASES)
+    columns = [pa.array([*values, *[None] * (rows - len(values))], arrow_type) for arrow_type, values in CASES]
+    table = pa.table(columns, names=[f"c{at}" for at in range(len(columns))])
+    df = spark.createDataFrame(table).repartition(partitions)
+    types = [collected(spark, df.select(name)).types[0] for name in df.columns]
+    places = [*((at,) for at in range(len(types))), (5, 0), (0, 8)]
+    keys = tuple(KeyColumns(f"key {at}", each, tuple(types[it] for it in each)) for at, each in enumerate(places))
+    found = together(spark, KeyFrame(df, keys))
+    alone = [collected(spark, df.select(*(df.columns[it] for it in each))) for each in places]
+    assert [facts(each) for each in alone] == [facts(each) for each in found]
+    assert [each.source for each in alone] == [each.source for each in found]
+
+
+def test_several_keys_of_one_job_hold_no_more_than_one_key_may(spark):
+    df = spark.range(0, 5000, 1, 3).selectExpr("cast(id as int) a", "cast(id % 3 as int) b", "'t' || id % 3 c")
+    keys = tuple(KeyColumns("abc"[at], (at,), (type_,)) for at, type_ in enumerate((INT, INT, TEXT)))
+    options = PruningOptions(max_build_bytes=60_000)
+    found = together(spark, KeyFrame(df, keys), options)
+    assert [None, 3, 3] == [each.distinct for each in found]
+    assert [("KEYS_OVER_LIMIT", "a")] == [(it.code.name, it.subject) for each in found for it in each.reasons]
+    assert found[0].domains[0].contains(0) is found[0].domains[0].contains(4999) is True
+
+
+def test_a_job_that_fails_gives_no_keys_at_all(spark):
+    df = spark.range(3).selectExpr("cast(id as int) a", "cast(1 / (id - 1) as int) b")
+    keys = (KeyColumns("a", (0,), (INT,)), KeyColumns("b", (1,), (INT,)))
+    reason = together(spark, KeyFrame(df, keys))
+    assert ("BUILD_FAILED", "a, b", "DIVIDE_BY_ZERO") == (reason.code.name, reason.subject, reason.detail)
+
+
+def test_keys_of_one_job_are_told_apart_in_reasons(spark):
+    df = spark.range(0, 20, 1, 2).where("rand() < 0.9").selectExpr("cast(id as int) a", "cast(id as int) b")
+    keys = (KeyColumns("a", (0,), (INT,)), KeyColumns("b", (1,), (INT,)))
+    found = together(spark, KeyFrame(df, keys))
+    assert [("UNREPEATABLE_KEYS", "a"), ("UNREPEATABLE_KEYS", "b")] == [
+        (it.code.name, it.subject) for each in found for it in each.reasons
+    ]
 
 
 @pytest.mark.parametrize("zone", ZONES)

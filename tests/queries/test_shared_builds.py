@@ -1,0 +1,62 @@
+"""Several keys of one build: one job collects them, and each filters for itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from connectors import few_keys, local_builds, query_builds
+from pruning import explain
+from tests.queries.star import FILES, OPTIONS, files
+
+pytestmark = pytest.mark.spark
+
+# Rows stay where Spark reads them, as those of a build do that is not small.
+WIDE = replace(OPTIONS, broadcast_strategy="NONE")
+
+
+@pytest.fixture(autouse=True)
+def _wanted(spark, ways, tmp_path):
+    """Days 41 to 43 with items 3 to 5; a NULL beside each of two values that no other row has."""
+    rows = [(41, 3), (42, 4), (43, 5), (41, 3), (None, 7), (150, None)]
+    ways.stored("wanted", spark.createDataFrame(rows, "a int, b int"), str(tmp_path / "wanted"), "parquet")
+
+
+@pytest.fixture(params=["few rows", "in workers"], autouse=True)
+def way(request, monkeypatch):
+    """Rows are too many to be held, and come to the driver as keys, or are summarised where they are read."""
+    monkeypatch.setattr(local_builds, "MOST_ROWS", 2)
+    if request.param == "in workers":
+        monkeypatch.setattr(few_keys, "MOST_ROWS", 0)
+    return request.param
+
+
+@pytest.fixture
+def jobs(monkeypatch):
+    """The names of the keys of each job."""
+    found = []
+    done = query_builds.spark_keys.collected
+
+    def collected(frames, *others):
+        found.extend(tuple(each.name for each in frame.keys) for frame in frames)
+        return done(frames, *others)
+
+    monkeypatch.setattr(query_builds.spark_keys, "collected", collected)
+    return found
+
+
+def test_both_keys_of_a_join_come_from_one_job(pruned, jobs):
+    _, result = pruned("SELECT s.* FROM {sales} s JOIN wanted ON s.day = a AND s.item = b", WIDE)
+    assert {"sales": (1, 1, FILES)} == files(result)
+    assert [("a", "b")] == jobs
+    (table,) = (each for each in explain(result).tables if each.table == "sales")
+    assert {("day", 3), ("item", 3)} == {(each.columns[0], each.keys) for each in table.filters}
+
+
+def test_keys_of_two_joins_with_one_side_come_from_one_job(pruned, jobs):
+    whole = "(SELECT * FROM wanted WHERE a IS NOT NULL AND b IS NOT NULL)"
+    joins = (f"SELECT amount, a, b FROM {{sales}} s JOIN {whole} ON s.{column}" for column in ("day = a", "item = b"))
+    _, result = pruned(" UNION ALL ".join(joins), WIDE)
+    assert [("a", "b")] == jobs
+    assert {("day",), ("item",)} == {it.columns for each in explain(result).tables for it in each.filters}
