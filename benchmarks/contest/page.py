@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.contest import targets
 from benchmarks.contest.pool import LIMIT
-from benchmarks.contest.ratios import geometric_mean
+from benchmarks.contest.ratios import geometric_mean, saved
 from benchmarks.tpcds_workload import SELECTIVE
 
 Row = Mapping[str, Any]
@@ -37,7 +38,11 @@ def recorded(results: Path = RESULTS) -> Mapping[str, Sequence[Row]]:
 
 def page(found: Mapping[str, Sequence[Row]]) -> str:
     """Markdown: for each file a summary of layouts, the picture, and a table of queries for each layout."""
-    parts = [_HEAD, *(part for name, rows in found.items() for part in _of_file(name, rows))]
+    parts = [
+        _HEAD,
+        _table(targets.HEADER, iter(targets.lines(found))),
+        *(part for name, rows in found.items() for part in _of_file(name, rows)),
+    ]
     if _is_growth(found):
         parts.append(f"## Growth\n\n![Bytes and seconds over scales]({_GROWTH})\n")
     return "\n".join(parts)
@@ -90,6 +95,10 @@ Made from `contest-*.json` by `make readme`; `benchmarks/README.md` says what is
 - slowest: the query with the largest ratio of pruned Spark's seconds to stock Spark's
 - selective: the ten queries of `tpcds_workload.SELECTIVE`
 - rows: whether every answer of every run was DuckDB's from tables of its own
+
+## Targets
+
+At scale 10, clustered by date unless said otherwise; `benchmarks/README.md` says what keeps from those that are missed.
 """
 
 
@@ -151,14 +160,6 @@ def _summary(layout: str, which: str, rows: Sequence[Row]) -> tuple[str, ...]:
         f"{worst}: {_ratio(slower[worst])}" if worst else "-",
         f"differ: {', '.join(wrong)}" if wrong else "equal",
     )
-
-
-def saved(rows: Sequence[Row], field: str) -> float | None:
-    """The share of stock Spark's sum that pruned Spark does not take, over queries that both answered; 0 to 1."""
-    of = {(row["query"], row["contender"]): row[field] for row in rows if row.get(field)}
-    both = [name for name, contender in of if contender == "pruned" and (name, "stock") in of]
-    before = sum(of[name, "stock"] for name in both)
-    return 1 - sum(of[name, "pruned"] for name in both) / before if before else None
 
 
 def _cells(row: Row) -> tuple[str, ...]:

@@ -41,3 +41,14 @@ def geometric_mean(values: Iterable[float | None]) -> float | None:
     """
     known = [math.log(value) for value in values if value]
     return math.exp(sum(known) / len(known)) if known else None
+
+
+def saved(rows: Iterable[Row], field: str, by: str = "pruned") -> float | None:
+    """The share of stock Spark's sum that a contender does not take, over queries that both answered; 0 to 1.
+
+    None where there is no such query.
+    """
+    of = {(row["query"], row["contender"]): row[field] for row in rows if row.get(field) is not None}
+    both = [name for name, contender in of if contender == by and (name, "stock") in of]
+    before = sum(of[name, "stock"] for name in both)
+    return 1 - sum(of[name, by] for name in both) / before if before else None

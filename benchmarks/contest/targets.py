@@ -1,0 +1,144 @@
+"""The numbers that pruned Spark is to reach, beside those that the recorded contests gave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.contest.pool import LIMIT
+from benchmarks.contest.ratios import geometric_mean, saved
+from benchmarks.tpcds_workload import SELECTIVE
+
+Row = Mapping[str, Any]
+Rows = Sequence[Row]
+HEADER = ("what", "target", "reached", "")
+
+_TEN = frozenset(f"q{number}" for number in SELECTIVE)
+_ALL = frozenset(f"q{number}" for number in range(1, 100))
+_UNCLUSTERED = frozenset({"q96"})
+_LOCAL, _STORE, _APART = "contest-sf10", "contest-s3-sf10", "contest-apart-sf10"
+_SLOWER, _SLOWER_SECONDS = 1.05, 0.15
+_MEGABYTE = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """What a contest gave, in words, and whether that is enough."""
+
+    told: str
+    is_met: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is asked of the queries of one layout in the recorded file `where`; `of` says it of their rows."""
+
+    what: str
+    asked: str
+    of: Callable[[Rows], Reached | None]
+    queries: frozenset[str] = _TEN
+    where: str = _LOCAL
+    layout: str = "delta"
+
+    def reached(self, found: Mapping[str, Rows]) -> Reached | None:
+        """None where not each of the queries was measured."""
+        rows = [
+            row
+            for row in found.get(self.where, ())
+            if row["layout"] == self.layout and row["query"] in self.queries and not row.get("failed")
+        ]
+        measured = {row["query"] for row in rows if row["contender"] == "pruned"}
+        return self.of(rows) if measured == self.queries else None
+
+
+def lines(found: Mapping[str, Rows]) -> list[tuple[str, ...]]:
+    """What, target, reached, and whether that is enough, for each target."""
+    return [(each.what, each.asked, *_told(each.reached(found))) for each in _TARGETS]
+
+
+def _told(reached: Reached | None) -> tuple[str, str]:
+    if reached is None:
+        return "not measured", ""
+    return reached.told, "met" if reached.is_met else "missed"
+
+
+def _at_most(field: str, most: float) -> Callable[[Rows], Reached | None]:
+    """The geometric mean of a ratio."""
+
+    def of(rows: Rows) -> Reached | None:
+        mean = geometric_mean(row.get(field) for row in rows if row["contender"] == "pruned")
+        return None if mean is None else Reached(f"{mean:.2f}", mean <= most)
+
+    return of
+
+
+def _times_faster(least: float) -> Callable[[Rows], Reached | None]:
+    def of(rows: Rows) -> Reached | None:
+        mean = geometric_mean(row.get("seconds_to_stock") for row in rows if row["contender"] == "pruned")
+        return None if mean is None else Reached(f"{1 / mean:.2f}x", 1 / mean >= least)
+
+    return of
+
+
+def _saved(field: str, least: float) -> Callable[[Rows], Reached | None]:
+    def of(rows: Rows) -> Reached | None:
+        share = saved(rows, field)
+        if share is None:
+            return None
+        counts = {who: sum(row["contender"] == who for row in rows) for who in ("pruned", LIMIT)}
+        best = saved(rows, field, by=LIMIT) if counts["pruned"] == counts[LIMIT] else None
+        bound = "" if best is None else f" (the row-group limit: {best:.1%})"
+        return Reached(f"{share:.1%}{bound}", share >= least)
+
+    return of
+
+
+def _none_slower(rows: Rows) -> Reached | None:
+    """The query that is slowest beside stock Spark; some hundredths of a second more are no matter."""
+    seconds = {(row["query"], row["contender"]): row["seconds"] for row in rows if "seconds" in row}
+    both = {
+        query: (took, seconds[query, "stock"])
+        for (query, contender), took in seconds.items()
+        if contender == "pruned" and (query, "stock") in seconds
+    }
+    if not both:
+        return None
+    slow = [it for it, (ours, stock) in both.items() if ours > max(_SLOWER * stock, stock + _SLOWER_SECONDS)]
+    worst = max(slow or both, key=lambda it: both[it][0] / both[it][1])
+    ours, stock = both[worst]
+    more = f", {len(slow)} slower" if slow else ""
+    return Reached(f"{worst}: {ours / stock:.2f} ({ours - stock:+.2f} s){more}", not slow)
+
+
+def _memory(most: float) -> Callable[[Rows], Reached | None]:
+    """The most that the process of pruned Spark held above that of stock Spark in any query."""
+
+    def of(rows: Rows) -> Reached | None:
+        ours, stock = (
+            max((row["peak_bytes"] for row in rows if row["contender"] == who), default=None)
+            for who in ("pruned", "stock")
+        )
+        if ours is None or stock is None:
+            return None
+        more = (ours - stock) / _MEGABYTE
+        return Reached(f"{more:+,.0f} MB", more <= most)
+
+    return of
+
+
+_TARGETS = (
+    Target("bytes of the ten queries to the row-group limit", "at most 1.10", _at_most("read_to_limit", 1.10)),
+    Target("the same to DuckDB", "at most 1.0", _at_most("read_to_duckdb", 1.0)),
+    Target("the same to DataFusion", "at most 1.0", _at_most("read_to_datafusion", 1.0)),
+    Target("all 99: bytes of stock Spark no longer read", "at least 80 %", _saved("bytes", 0.8), _ALL),
+    Target("the ten, times faster than stock Spark", "at least 2.5", _times_faster(2.5)),
+    Target("the same over the object store", "at least 4.5", _times_faster(4.5), where=_STORE),
+    Target("all 99: seconds of stock Spark saved", "at least 50 %", _saved("seconds", 0.5), _ALL),
+    Target("the same over the object store", "at least 65 %", _saved("seconds", 0.65), _ALL, _STORE),
+    Target("all 99: slowest to stock Spark", "at most 1.05, or 0.15 s more", _none_slower, _ALL),
+    Target("unclustered keys only (q96), times faster", "at least 2", _times_faster(2.0), _UNCLUSTERED),
+    Target("date-partitioned, times faster", "at least 1.2", _times_faster(1.2), layout="partitioned"),
+    Target("date-partitioned, slowest", "at most 1.05, or 0.15 s more", _none_slower, layout="partitioned"),
+    Target("peak memory above stock Spark's", "at most 300 MB", _memory(300), where=_APART),
+)

@@ -1,0 +1,96 @@
+"""Targets beside what contests gave: met, missed, or not measured."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.contest.ratios import saved, with_ratios
+from benchmarks.contest.targets import lines
+from benchmarks.tpcds_workload import SELECTIVE
+
+TEN = [f"q{number}" for number in SELECTIVE]
+ALL = [f"q{number}" for number in range(1, 100)]
+
+
+def rows(queries=TEN, layout="delta", **contenders):
+    """A row of each query and contender: (bytes, seconds, peak bytes), or bytes alone."""
+    fields = ("bytes", "seconds", "peak_bytes")
+    return with_ratios(
+        [
+            {"layout": layout, "query": query, "contender": name, **dict(zip(fields, numbers, strict=False))}
+            for query in queries
+            for name, numbers in contenders.items()
+        ]
+    )
+
+
+def told(found, what, at=0):
+    """What is told of the target of these words; of several the one at a place."""
+    return [each[2:] for each in lines(found) if each[0] == what][at]
+
+
+@pytest.mark.parametrize(
+    ("ours", "expected"), [(11, ("1.10", "met")), (12, ("1.20", "missed")), (None, ("not measured", ""))]
+)
+def test_bytes_are_compared_by_their_mean(ours, expected):
+    pruned = {} if ours is None else {"pruned": (ours, 1.0)}
+    found = {"contest-sf10": rows(**pruned, stock=(100, 2.0), limit=(10,))}
+    assert expected == told(found, "bytes of the ten queries to the row-group limit")
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [(0.99, ("2.53x", "met")), (1.25, ("2.00x", "missed"))])
+def test_seconds_are_compared_by_their_mean(seconds, expected):
+    found = {"contest-sf10": rows(pruned=(1, seconds), stock=(1, 2.5))}
+    assert expected == told(found, "the ten, times faster than stock Spark")
+    assert ("not measured", "") == told(found, "the same over the object store")
+
+
+def test_nothing_is_told_of_some_queries_only():
+    found = {"contest-sf10": rows(TEN[:8], pruned=(1, 1.0), stock=(1, 2.5))}
+    assert {"not measured"} == {each[2] for each in lines(found)}
+
+
+def test_a_query_that_failed_was_not_measured():
+    whole = rows(pruned=(1, 1.0), stock=(1, 2.5))
+    whole[0] = {"layout": "delta", "query": TEN[0], "contender": "pruned", "failed": "ended"}
+    assert ("not measured", "") == told({"contest-sf10": whole}, "the ten, times faster than stock Spark")
+
+
+def test_what_is_saved_is_told_beside_what_the_limit_saves():
+    what = "all 99: bytes of stock Spark no longer read"
+    without = rows(ALL, pruned=(30, 5.0), stock=(100, 10.0))
+    assert ("70.0%", "missed") == told({"contest-sf10": without}, what)
+    some = without + rows(TEN, limit=(1,))
+    assert ("70.0%", "missed") == told({"contest-sf10": some}, what)
+    every = rows(ALL, pruned=(20, 5.0), stock=(100, 10.0), limit=(0,))
+    assert ("80.0% (the row-group limit: 100.0%)", "met") == told({"contest-sf10": every}, what)
+    assert ("50.0%", "met") == told({"contest-sf10": every}, "all 99: seconds of stock Spark saved")
+
+
+@pytest.mark.parametrize(
+    ("ours", "stock", "expected"),
+    [
+        (0.30, 0.20, ("q1: 1.50 (+0.10 s)", "met")),
+        (10.4, 10.0, ("q1: 1.04 (+0.40 s)", "met")),
+        (0.40, 0.20, ("q1: 2.00 (+0.20 s), 1 slower", "missed")),
+    ],
+)
+def test_a_query_may_be_slower_by_a_share_or_by_little(ours, stock, expected):
+    others = rows(ALL[1:], pruned=(1, 1.0), stock=(1, 1.0))
+    found = {"contest-sf10": rows(ALL[:1], pruned=(1, ours), stock=(1, stock)) + others}
+    assert expected == told(found, "all 99: slowest to stock Spark")
+
+
+def test_layouts_and_memory_are_told_apart():
+    found = {
+        "contest-sf10": rows(layout="partitioned", pruned=(1, 1.0), stock=(1, 1.3)),
+        "contest-apart-sf10": rows(pruned=(1, 1.0, 1.2e9), stock=(1, 1.0, 1e9)),
+    }
+    assert ("1.30x", "met") == told(found, "date-partitioned, times faster")
+    assert ("q10: 0.77 (-0.30 s)", "met") == told(found, "date-partitioned, slowest")
+    assert ("+200 MB", "met") == told(found, "peak memory above stock Spark's")
+    assert ("not measured", "") == told(found, "the ten, times faster than stock Spark")
+
+
+def test_what_was_not_answered_by_both_saves_nothing():
+    assert saved(rows(pruned=(1, 1.0)), "bytes") is None
