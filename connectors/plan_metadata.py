@@ -20,6 +20,7 @@ from connectors.shared_leaves import shared_leaves
 from connectors.zone_keys import Kept, has_few_keys, leaves_out, plan_column, zone_keys
 from pruning.bounds import bounded
 from pruning.broadcast import BroadcastStrategy
+from pruning.byte_strings import IntArray
 from pruning.join_graph import Source
 from pruning.key_summary import KeySummary
 from pruning.lineage import Target
@@ -28,7 +29,7 @@ from pruning.query_plan import Join, Node, Relation, relations_of
 from pruning.reasons import Reason, ReasonCode
 from pruning.reuse import Reuse
 from pruning.spread import covered_share, is_hashed, is_sent
-from pruning.statistics import UNKNOWN
+from pruning.statistics import UNKNOWN, Containers
 from pruning.zones import zones_of
 
 _SAMPLED_FILES = 2
@@ -56,6 +57,7 @@ class PlanMetadata:
     _covered: dict[tuple[int, int], float] = field(default_factory=dict)
     _broadcast: dict[int, bool] = field(default_factory=dict)
     _rows: dict[int, int] = field(default_factory=dict)
+    _shares: dict[int, float] = field(default_factory=dict)
     _reuse: Reuse | None = None
 
     def table(self, relation: Relation) -> OpenedTable | Reason:
@@ -164,6 +166,13 @@ class PlanMetadata:
             self._rows[relation.at] = 0 if (rows == UNKNOWN).any() else int(rows.sum())
         return self._rows[relation.at]
 
+    def needed_share(self, relation: Relation) -> float:
+        """The share of the bytes of a scan's files that is in the columns which the query uses, by some large files."""
+        if relation.at not in self._shares:
+            table = self.table(relation)
+            self._shares[relation.at] = 1.0 if isinstance(table, Reason) else _share(table, self.needed(relation))
+        return self._shares[relation.at]
+
     def are_few(self, node: Node, rows: float) -> bool:
         """Whether so many rows are few enough to be joined as they are, even if there are half as many more."""
         if self.options.broadcast_strategy == BroadcastStrategy.NONE.name:
@@ -198,5 +207,16 @@ def _covered(table: Table, column: Column) -> float:
     share = covered_share(files.columns[column.name], files.sizes) if column.name in files.columns else 0.0
     if 0.0 < share < 1.0:
         return share
-    groups = table.row_groups(np.argsort(-files.sizes)[:_SAMPLED_FILES], [column], [column.path[0]])
+    groups = table.row_groups(_largest(files), [column], [column.path[0]])
     return covered_share(groups.columns[column.name], groups.sizes) if column.name in groups.columns else share
+
+
+def _share(table: Table, columns: Sequence[str]) -> float:
+    files = table.files([])
+    sampled = _largest(files)
+    size = int(files.sizes[sampled].sum())
+    return float(table.row_groups(sampled, [], columns).sizes.sum()) / size if size else 1.0
+
+
+def _largest(files: Containers) -> IntArray:
+    return np.argsort(-files.sizes)[:_SAMPLED_FILES]

@@ -43,6 +43,8 @@ _SHARE_FOR_BOUND = 8
 _SHARE_OF_A_JOIN = 8
 # So many rows that go through a join cost more than another level of builds, where these leave few of them.
 _MANY_ROWS, _FEW = 1 << 18, 0.25
+# Of a table that is larger a query hardly reads columns of so few bytes that none of its rows is worth a build.
+_LARGEST_SHARE_OF_COLUMNS = 32
 # Metadata of a fact bounds the keys of another one; of a dimension that all its files use it leaves out nothing.
 _LARGEST_SHARE_FOR_METADATA = 16
 
@@ -64,6 +66,9 @@ class Facts(Protocol):
 
     def rows(self, relation: Relation) -> int:
         """How many a scan reads that no filter has reached; 0 where that is not known."""
+
+    def needed_share(self, relation: Relation) -> float:
+        """The share of the bytes of a scan's files that is in the columns which the query uses."""
 
     def are_few(self, node: Node, rows: float) -> bool:
         """Whether so many rows of a node can be joined as they are, so that the query reads nothing of it again."""
@@ -94,6 +99,10 @@ class NothingKnown:
     def rows(self, relation: Relation) -> int:  # noqa: ARG002 - a protocol's
         """Not known."""
         return 0
+
+    def needed_share(self, relation: Relation) -> float:  # noqa: ARG002 - a protocol's
+        """All."""
+        return 1.0
 
     def are_few(self, node: Node, rows: float) -> bool:  # noqa: ARG002 - a protocol's
         """No."""
@@ -157,9 +166,18 @@ class Gates:
             return Reason(ReasonCode.READ_BY_BUILD, name)
         if at not in self.sizes.files:
             return Reason(ReasonCode.NOT_FILES, name)
-        if self.sizes.scanned[at] < self.options.min_probe_bytes:
-            return Reason(ReasonCode.PROBE_TOO_SMALL, name, f"{self.sizes.scanned[at]:,} bytes")
+        size = self._bytes_of_columns(target.relation)
+        if size < self.options.min_probe_bytes:
+            return Reason(ReasonCode.PROBE_TOO_SMALL, name, f"{size:,} bytes")
         return None
+
+    def _bytes_of_columns(self, relation: Relation) -> int:
+        """What a scan reads: of its columns, where these may be little and rows few; pruned ones count these alone."""
+        size, least, facts = self.sizes.scanned[relation.at], self.options.min_probe_bytes, self.sizes.facts
+        if relation.at in self.sizes.pruned or not least <= size < _LARGEST_SHARE_OF_COLUMNS * least:
+            return size
+        is_narrow = 0 < facts.rows(relation) < _MANY_ROWS
+        return int(size * facts.needed_share(relation)) if is_narrow else size
 
     def chosen(self, source: Source, target: Target) -> Iterator[Source | Refused]:
         """The source where it may be run; else those of its parts that may: for a scan of few bytes, at no cost."""
@@ -231,14 +249,23 @@ class Gates:
         """The bytes that a build may read for a target: as many as that reads, or as its keys could spare of it."""
         scanned, size = self.sizes.scanned[target.relation.at], self.bytes_read(source)
         most = min(self.options.max_build_scan_bytes, scanned // (1 if source.bound is None else _SHARE_FOR_BOUND))
-        # What could be spared is looked up only where it matters. A build of one scan mostly gives few rows, which the
-        # query joins as they are; several scans are joined for it, and mostly once more for the query.
-        if not scanned // _SHARE_OF_A_JOIN < size <= most or only_scan(source.node, self.sizes.held) is not None:
+        # What could be spared is looked up only where it matters.
+        if not scanned // _SHARE_OF_A_JOIN < size <= most or self._may_be_kept(source.node):
             return most
-        return most if self.sizes.facts.is_sent(source, target) else min(most, self._spared(target))
+        return min(most, self._spared(target))
+
+    def _may_be_kept(self, node: Node) -> bool:
+        """False where the rows of a build are known to be many: then what it runs is run once more for the query.
+
+        Of one scan they are mostly few, which the query joins as they are; several scans are joined to make them.
+        """
+        if only_scan(node, self.sizes.held) is None:
+            return False
+        rows = expected_rows(node, self.sizes.expected, self.sizes.held)
+        return rows is None or self.sizes.facts.are_few(node, rows)
 
     def _spared(self, target: Target) -> int:
-        """The most that keys could spare of a scan whose rows stay where they are."""
+        """The bytes that keys could spare of a scan; rows that the scan drops spare the join its work alone."""
         scanned = self.sizes.scanned[target.relation.at]
         return max(scanned // _SHARE_OF_A_JOIN, int(scanned * (1 - self.sizes.facts.covered(target))))
 

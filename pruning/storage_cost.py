@@ -18,7 +18,7 @@ from pruning.statistics import ColumnStatistics, Containers
 _LOOKED_UP = 10
 _MOST_SPANNED = 0.9
 _FEW_MATCHES = 20
-_MOST_LOOKED_AT = 0.1
+_MOST_LOOKED_AT = 0.02
 # A dictionary and a page index, however small, are each a read of their own.
 _LEAST_READ = 2 * 4096
 

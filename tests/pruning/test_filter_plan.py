@@ -429,6 +429,39 @@ def test_rows_that_are_not_sent_are_worth_a_build_only_of_a_large_scan(plans, si
     assert is_fed == (ReasonCode.SPARES_LITTLE not in [each.code for each in reasons])
 
 
+@dataclass
+class Narrow(NothingKnown):
+    """Scans of so many rows, whose columns are a tenth of their files."""
+
+    count: int
+
+    def rows(self, relation: Relation) -> int:  # noqa: ARG002 - of a protocol
+        return self.count
+
+    def needed_share(self, relation: Relation) -> float:  # noqa: ARG002 - of a protocol
+        return 0.1
+
+
+@pytest.mark.parametrize(
+    ("size", "rows", "is_fed"),
+    [
+        (999, 100, False),
+        (1000, 100, True),
+        (3200, 100, True),
+        (999, 1 << 18, True),
+        (999, 0, True),
+        (99, 1 << 18, False),
+    ],
+    ids=["few bytes", "enough", "a large table", "many rows", "rows not counted", "a small table"],
+)
+def test_a_scan_of_few_rows_is_as_small_as_its_columns(plans, size, rows, is_fed):
+    fact, days, _, root = star(plans)
+    sizes = Sizes({fact.at: size, days.at: 10}, {fact.at, days.at}, (), facts=Narrow(rows))
+    feeds, reasons = next_feeds(JoinGraph.of(root), sizes, (), replace(OPTIONS, min_probe_bytes=100))
+    assert is_fed == bool(feeds)
+    assert is_fed or ReasonCode.PROBE_TOO_SMALL in [each.code for each in reasons]
+
+
 @pytest.mark.parametrize("is_sent", [False, True])
 def test_a_scan_that_may_be_skipped_or_whose_rows_are_sent_is_worth_a_build(plans, is_sent):
     fact, days, _, root = star(plans)
@@ -439,7 +472,7 @@ def test_a_scan_that_may_be_skipped_or_whose_rows_are_sent_is_worth_a_build(plan
 
 
 @pytest.mark.parametrize(("size", "is_fed"), [(200, True), (201, False)])
-def test_a_build_of_joins_reads_no_more_than_is_spared_of_rows_that_stay_where_they_are(plans, size, is_fed):
+def test_a_build_of_joins_reads_no_more_than_its_keys_can_spare(plans, size, is_fed):
     first, second, fact = plans.table("k", "part"), plans.table("part"), plans.table("k")
     chosen = plans.filter(second, at_least(*second.output, 3))
     parts = plans.join(first, chosen, equal(first.output[1], *second.output))
@@ -451,10 +484,25 @@ def test_a_build_of_joins_reads_no_more_than_is_spared_of_rows_that_stay_where_t
         return [each.source.node for each in run(feeds) if each.target.relation is fact]
 
     spread, in_place = {*fact.output}, {fact.at}
-    assert ([parts] if is_fed else []) == sources(Known(spread, in_place))
-    # Rows that are sent, values that some file has not, and a build of one scan are worth as much as is scanned.
-    assert [parts] == sources(Known(spread)) == sources(Known(in_place=in_place))
+    assert ([parts] if is_fed else []) == sources(Known(spread, in_place)) == sources(Known(spread))
+    # Values that some file has not and a build of one scan are worth as much as is scanned.
+    assert [parts] == sources(Known(in_place=in_place))
     assert [parts] == sources(Known(spread, in_place), (second.at,))
+
+
+@pytest.mark.parametrize(("rows", "is_fed"), [(None, True), (1000, True), (1001, False)])
+def test_a_build_of_one_scan_with_many_rows_reads_no_more_than_its_keys_can_spare(rows, is_fed):
+    """Rows that are too many to be kept are made twice: for their keys, and for the query."""
+    chain = Chain(share=1.0)
+    people = {} if rows is None else {chain.people.at: Expected(rows, 1.0)}
+    scanned = {chain.bought.at: 1600, chain.people.at: 201, chain.places.at: 0}
+    held = {each.at for each in chain.local.children[1].walk()}
+    sizes = Sizes(scanned, set(scanned), {chain.people.at}, held, people, chain)
+    first, _ = next_feeds(JoinGraph.of(chain.root), sizes, (), OPTIONS)
+    feeds, reasons = next_feeds(JoinGraph.of(chain.root), sizes, {each.id for each in first}, OPTIONS)
+    targets = {each.target.relation.at for each in (*first, *feeds) if not each.from_metadata and not each.must_fit}
+    assert is_fed is (chain.bought.at in targets)
+    assert is_fed or ReasonCode.BUILD_TOO_LARGE in [each.code for each in reasons]
 
 
 @dataclass
@@ -467,6 +515,7 @@ class Chain(NothingKnown):
     ratio: float = 0.01
     in_place: bool = False
     hashed: bool = False
+    share: float = 0.0
 
     def __post_init__(self) -> None:
         plans = Plans()
@@ -475,6 +524,9 @@ class Chain(NothingKnown):
         chosen = plans.filter(self.places, at_least(*self.places.output, 3))
         self.local = plans.join(self.people, chosen, equal(place, *self.places.output))
         self.root = plans.join(self.bought, self.local, equal(*self.bought.output, person))
+
+    def covered(self, target: Target) -> float:  # noqa: ARG002 - of a protocol
+        return self.share
 
     def rows(self, relation: Relation) -> int:
         return self.bought_rows if relation is self.bought else 0

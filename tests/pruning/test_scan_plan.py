@@ -176,9 +176,9 @@ def test_storage_sees_a_list_only_where_that_can_skip_something(values, is_parti
     ("bounds", "rows", "size", "values", "expected"),
     [
         ((0, 86_399), 30_000, 80_000, range(70_000, 72_000), False),
-        ((0, 86_399), 3_000_000, 8_000_000, range(70_000, 72_000), True),
+        ((0, 86_399), 3_000_000, 40_000_000, range(70_000, 72_000), True),
         ((0, 86_399), 30_000, 80_000, range(70_000, 70_020), True),
-        ((1, 12), 30_000, 160_000, range(3, 6), True),
+        ((1, 12), 30_000, 600_000, range(3, 6), True),
         ((1, 12), 30_000, 80_000, range(3, 6), False),
     ],
     ids=["a dictionary as large as the rest", "beside much else", "few matches", "few values", "two reads more"],

@@ -40,7 +40,8 @@ def test_rows_that_are_sent_to_a_join_are_worth_a_build(spark, pruned):
 
 def test_a_small_side_that_no_join_broadcasts_leaves_no_rows_where_they_are(spark, pruned):
     """Of a semi join only the right side is, and that is large here."""
-    query = "SELECT * FROM {items} i WHERE name LIKE 'n1%' AND EXISTS (SELECT 1 FROM {sales} s WHERE s.item = i.item)"
+    sold = "SELECT 1 FROM {sales} s WHERE s.item = i.item AND amount >= day"
+    query = f"SELECT * FROM {{items}} i WHERE name LIKE 'n1%' AND EXISTS ({sold})"
     with conf(spark, {"spark.sql.autoBroadcastJoinThreshold": "3000"}):
         _, result = pruned(query, LARGE)
     assert {"sales": (FILES, FILES, FILES)} == files(result)
@@ -51,3 +52,29 @@ def test_files_that_may_be_skipped_are_worth_a_build(pruned):
     query = "SELECT s.* FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month = 2"
     _, result = pruned(query, LARGE)
     assert {"sales": (2, 2, FILES)} == files(result)
+
+
+# A wide table, of which a query reads two columns that are few bytes, beside keys that are no rows at hand.
+WIDE = """
+    SELECT {columns} FROM {wide} w JOIN (SELECT item, count(*) c FROM {sales} WHERE amount < 10 GROUP BY item) s
+    ON w.item = s.item
+"""
+
+
+@pytest.fixture
+def wide(spark, ways, star, tmp_path) -> str:
+    columns = ["cast(id div 9 AS int) AS item", "id % 3 AS kind", *(f"uuid() AS long{at}" for at in range(5))]
+    name = f"{star}wide"
+    ways.stored(name, spark.range(0, 500, 1, 2).selectExpr(*columns), str(tmp_path / name), star.rstrip("_"))
+    return name
+
+
+@pytest.mark.parametrize(("all_columns", "is_filtered"), [(False, False), (True, True)])
+def test_a_scan_is_worth_what_its_columns_are(spark, ways, star, wide, all_columns, is_filtered):
+    columns = "w.*" if all_columns else "w.item, kind"
+    query = WIDE.format(wide=wide, sales=f"{star}sales", columns=columns)
+    options = replace(OPTIONS, min_probe_bytes=16_000, broadcast_strategy="NONE", max_ranges=4)
+    with conf(spark, {"spark.sql.autoBroadcastJoinThreshold": "-1"}):
+        df, result = ways.agreed(query, options)
+    assert ({wide: (1, 1, 2)} if is_filtered else {}) == files(result)
+    assert is_filtered or ReasonCode.PROBE_TOO_SMALL in codes(df, options=options)
