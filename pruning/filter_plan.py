@@ -113,7 +113,7 @@ def next_feeds(
     A build that another feed makes smaller waits for it; of two that would wait for each other the smaller is first,
     so there is always one that waits for none. So does one that could only drop rows, for those that skip files.
     """
-    gates = Gates(sizes, options)
+    gates = Gates(sizes, options, graph.edges)
     refusals: dict[Reason, None] = {}
     wanted: dict[FeedId, Feed] = {}
     for edge in graph.edges:
@@ -188,8 +188,8 @@ def unused(
     nor would it have been run again.
     """
     fed = {(it.source.join.at, it.target.relation.at, it.target.column) for feeds in levels for it in feeds}
-    now = Gates(sizes, options)
-    before = now if whole is None else Gates(replace(sizes, scanned=whole), options)
+    now = Gates(sizes, options, graph.edges)
+    before = now if whole is None else Gates(replace(sizes, scanned=whole), options, graph.edges)
     pairs = [(edge, target) for edge in graph.edges for target in edge.targets]
     done = {each.id for feeds in levels for each in feeds}
     found = {each.id: each for edge, target in pairs for each in _feeds(edge, target, now) if isinstance(each, Feed)}

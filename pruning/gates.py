@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from pruning.expected import Expected, expected_rows, only_scan
-from pruning.join_graph import Source, larger
+from pruning.join_graph import Edge, Source, larger
 from pruning.lineage import Target
 from pruning.options import PruningOptions
 from pruning.query_plan import Filter, Grouped, Join, Node, Passing, Project, Relation, conjuncts_at
@@ -39,6 +39,8 @@ _REPEATABLE = frozenset(
 _CACHED = "InMemoryRelation"
 # Two ends seldom skip what a list of keys does, so a build for them may read only this part of what the scan reads.
 _SHARE_FOR_BOUND = 8
+# Where a filter of a scan makes the keys of several others fewer, it is worth what it is to these.
+_TIMES_BEHIND = 2
 # What a join costs by row that the scan could have dropped, beside reading it.
 _SHARE_OF_A_JOIN = 8
 # So many rows that go through a join cost more than another level of builds, where these leave few of them.
@@ -152,10 +154,15 @@ class _Side:
 
 @dataclass(frozen=True, slots=True)
 class Gates:
-    """What is worth it by the sizes of one moment; each plan is looked at once, however many scans its keys reach."""
+    """What is worth it by the sizes of one moment; each plan is looked at once, however many scans its keys reach.
+
+    `edges` are those of the query, where it matters what keys of a scan do behind it.
+    """
 
     sizes: Sizes
     options: PruningOptions
+    edges: Sequence[Edge] = ()
+    _behind: dict[int, int] = field(default_factory=dict)
     _sides: dict[int, _Side] = field(default_factory=dict)
     _free: dict[int, bool] = field(default_factory=dict)
 
@@ -252,7 +259,22 @@ class Gates:
         # What could be spared is looked up only where it matters.
         if not scanned // _SHARE_OF_A_JOIN < size <= most or self._may_be_kept(source.node):
             return most
+        if self._bytes_behind(target.relation) >= _TIMES_BEHIND * scanned:
+            return most
         return min(most, self._spared(target))
+
+    def _bytes_behind(self, relation: Relation) -> int:
+        """What other scans read that the rows of a scan filter in turn."""
+        if relation.at not in self._behind:
+            found = {
+                each.relation.at
+                for edge in self.edges
+                if edge.source.node.first <= relation.at <= edge.source.node.at
+                for each in edge.targets
+            }
+            left = found.difference(self.sizes.held, {relation.at})
+            self._behind[relation.at] = sum(self.sizes.scanned[at] for at in left)
+        return self._behind[relation.at]
 
     def _may_be_kept(self, node: Node) -> bool:
         """False where the rows of a build are known to be many: then what it runs is run once more for the query.

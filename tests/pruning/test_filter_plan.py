@@ -490,6 +490,21 @@ def test_a_build_of_joins_reads_no_more_than_its_keys_can_spare(plans, size, is_
     assert [parts] == sources(Known(spread, in_place), (second.at,))
 
 
+@pytest.mark.parametrize(("size", "is_fed"), [(1549, False), (1550, True)])
+def test_a_scan_whose_keys_filter_a_much_larger_one_is_worth_a_build_of_joins(plans, size, is_fed):
+    """`first` is among those behind it, too: its keys come from the people."""
+    first, second, people = plans.table("k", "part"), plans.table("part"), plans.table("k", "person")
+    bought = plans.table("person")
+    chosen = plans.filter(second, at_least(*second.output, 3))
+    parts = plans.join(first, chosen, equal(first.output[1], *second.output))
+    local = plans.join(people, parts, equal(people.output[0], first.output[0]))
+    root = plans.join(bought, local, equal(*bought.output, people.output[1]))
+    scanned = {bought.at: size, people.at: 800, first.at: 50, second.at: 150}
+    known = Known({*people.output, *bought.output})
+    feeds, _ = next_feeds(JoinGraph.of(root), Sizes(scanned, {*scanned}, (), facts=known), (), OPTIONS)
+    assert is_fed is any(each.source.node is parts and each.target.relation is people for each in run(feeds))
+
+
 @pytest.mark.parametrize(("rows", "is_fed"), [(None, True), (1000, True), (1001, False)])
 def test_a_build_of_one_scan_with_many_rows_reads_no_more_than_its_keys_can_spare(rows, is_fed):
     """Rows that are too many to be kept are made twice: for their keys, and for the query."""
