@@ -47,7 +47,7 @@ def _explained(df: DataFrame, options: PruningOptions) -> QueryExplanation:
     metadata = PlanMetadata(plan, options, partial(asked_columns, graph))
     known = sizes_before_builds(plan, graph, metadata)
     filters = FilterPlan.before_builds(graph, known, options)
-    tops = tuple(expected(TopRuns.of(plan.root, is_on=options.top_k), metadata, Gates(known, options)))
+    tops = tuple(expected(TopRuns.of(plan.root, is_on=options.top_k), metadata, Gates(known, options, graph.edges)))
     filters = replace(filters, tops=tops)
     reasons = (*graph.refusals, *filters.refusals, *(each.found for each in tops if isinstance(each.found, Reason)))
     kinds = estimates(metadata, filters)

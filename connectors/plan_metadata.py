@@ -214,8 +214,9 @@ def _covered(table: Table, column: Column) -> float:
 def _share(table: Table, columns: Sequence[str]) -> float:
     files = table.files([])
     sampled = _largest(files)
-    size = int(files.sizes[sampled].sum())
-    return float(table.row_groups(sampled, [], columns).sizes.sum()) / size if size else 1.0
+    whole, part = int(files.sizes[sampled].sum()), int(table.row_groups(sampled, [], columns).sizes.sum())
+    # A table whose files know its columns by ids alone shows none of them by name.
+    return part / whole if whole and part else 1.0
 
 
 def _largest(files: Containers) -> IntArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -87,7 +87,7 @@ class _Column:
     at_least: int
 
     @property
-    def id(self) -> Hashable:
+    def id(self) -> tuple[int, int]:
         return self.number, self.place
 
 
@@ -98,7 +98,7 @@ class QueryBuilds:
     channel: Channel
     _numbers: _Numbers = field(default_factory=_Numbers)
     _rows: dict[int, LocalRows | TooMany | Reason | None] = field(default_factory=dict)
-    _keys: dict[Hashable, KeySummary | Reason] = field(default_factory=dict)
+    _keys: dict[tuple[int, int], KeySummary | Reason] = field(default_factory=dict)
 
     def run(self, asked: Sequence[Asked]) -> list[Built]:
         """What each build gives, all run at the same time; equal ones give the same object."""
@@ -121,22 +121,28 @@ class QueryBuilds:
             return Build(asked.name, lambda: local_rows(spark, asked.plan, asked.name, None))
         return Build(asked.name, lambda: local_rows(spark, asked.plan, asked.name))
 
-    def _collect(self, missing: Mapping[Hashable, _Column]) -> None:
+    def _collect(self, missing: Mapping[tuple[int, int], _Column]) -> None:
         by_plan: dict[int, list[_Column]] = {}
         for each in missing.values():
             by_plan.setdefault(each.number, []).append(each)
         frames = [self._frame(columns) for columns in by_plan.values()]
-        results = spark_keys.collected(frames, self.channel.options, self.channel.run_all)
-        for columns, result in zip(by_plan.values(), results, strict=True):
+        options, run_all = self.channel.options, self.channel.run_all
+        results = iter(spark_keys.collected([it for it in frames if isinstance(it, KeyFrame)], options, run_all))
+        for columns, frame in zip(by_plan.values(), frames, strict=True):
+            result = next(results) if isinstance(frame, KeyFrame) else frame
             if isinstance(result, Reason):
                 self._keys.update({each.id: replace(result, subject=each.name) for each in columns})
             else:
                 self._keys.update({each.id: _pinned(keys) for each, keys in zip(columns, result, strict=True)})
 
-    def _frame(self, columns: Sequence[_Column]) -> KeyFrame:
+    def _frame(self, columns: Sequence[_Column]) -> KeyFrame | Reason:
         """What reads all of these columns of one plan; equal plans have them at the same places."""
         first = columns[0]
-        df = self._selected(first.plan, [first.plan.output().apply(each.place) for each in columns])
+        try:
+            df = self._selected(first.plan, [first.plan.output().apply(each.place) for each in columns])
+        except Exception as error:
+            logger.debug("The build of %s failed", first.name, exc_info=True)
+            return Reason(ReasonCode.BUILD_FAILED, first.name, one_line(error))
         keys = tuple(KeyColumns(each.name, (at,), (each.type,)) for at, each in enumerate(columns))
         return KeyFrame(df, keys, max(each.at_least for each in columns))
 
@@ -160,7 +166,8 @@ class QueryBuilds:
 
     def _column(self, asked: Asked, number: int, rows: LocalRows | TooMany | None) -> _Column | Reason:
         if asked.place is not None:
-            plan, place, schema = asked.plan, asked.place, _schema(asked.key)
+            plan, place = asked.plan, asked.place
+            schema = StructType([StructType.fromJson(json.loads(plan.schema().json())).fields[place]])
         else:
             held = _held(rows)
             df = self._selected(asked.plan if held is None else held.instead_of(asked.plan), [asked.key])
@@ -177,12 +184,6 @@ class QueryBuilds:
         jvm = java_names(spark)
         utils = getattr(getattr(jvm.org.apache.spark.sql.classic, "ExpressionUtils$"), "MODULE$")
         return frame_of(spark, plan).select(*(SparkColumn(utils.column(each)).alias("key") for each in expressions))
-
-
-def _schema(column: Any) -> StructType:
-    """The schema of rows that have this column alone."""
-    field = {"type": json.loads(column.dataType().json()), "metadata": json.loads(column.metadata().json())}
-    return StructType.fromJson({"fields": [{"name": "key", "nullable": True, **field}]})
 
 
 def _held(rows: LocalRows | TooMany | Reason | None) -> LocalRows | None:

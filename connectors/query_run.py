@@ -146,7 +146,7 @@ class QueryRun:
 
     def gates(self) -> Gates:
         """What is worth it by what is known."""
-        return Gates(self.known(), self.options)
+        return Gates(self.known(), self.options, self.graph.edges)
 
     def _pin(self) -> None:
         """Lists no Parquet files again: builds and query read the same ones, whatever is written meanwhile.

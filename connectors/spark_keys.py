@@ -113,13 +113,14 @@ def _collect(frame: KeyFrame, limits: KeyLimits) -> list[KeySummary]:
     pieces = df.mapInArrow(partial_task(frame.keys, limits), PIECES_DDL)
     merged = pieces.repartition(1).mapInArrow(merge_task(frame.keys, limits), PIECES_DDL)
     with broadcasts_released(merged):
-        received = dict(messages(merged.toArrow().to_batches()))
-    if sorted(received) != list(range(len(frame.keys))):
-        found = f"expected {len(frame.keys)} messages, found the numbers {sorted(received)}"
+        received = sorted(messages(merged.toArrow().to_batches()))
+    numbers = [number for number, _ in received]
+    if numbers != list(range(len(frame.keys))):
+        found = f"expected one message for each of {len(frame.keys)}, found those of the numbers {numbers}"
         msg = f"Cannot collect the keys of {frame.name}: {found}"
         raise IncompleteBuildError(msg)
     ran = executed_plan(merged, frame.name)
-    builders = [KeyBuilder.from_bytes(received[at]) for at in range(len(frame.keys))]
+    builders = [KeyBuilder.from_bytes(message) for _, message in received]
     return [
         _finished(frame, at, builder, builder.partitions_seen if ran.tasks is None else ran.tasks, ran)
         for at, builder in enumerate(builders)

@@ -45,8 +45,8 @@ _TIMES_BEHIND = 2
 _SHARE_OF_A_JOIN = 8
 # So many rows that go through a join cost more than another level of builds, where these leave few of them.
 _MANY_ROWS, _FEW = 1 << 18, 0.25
-# Of a table that is larger a query hardly reads columns of so few bytes that none of its rows is worth a build.
-_LARGEST_SHARE_OF_COLUMNS = 32
+# Of a larger table the columns that a query reads are hardly ever so few bytes that dropping rows is worth no build.
+_TIMES_OF_COLUMNS = 32
 # Metadata of a fact bounds the keys of another one; of a dimension that all its files use it leaves out nothing.
 _LARGEST_SHARE_FOR_METADATA = 16
 
@@ -156,12 +156,12 @@ class _Side:
 class Gates:
     """What is worth it by the sizes of one moment; each plan is looked at once, however many scans its keys reach.
 
-    `edges` are those of the query, where it matters what keys of a scan do behind it.
+    `edges` are those of the query: they tell what keys of a scan do behind it.
     """
 
     sizes: Sizes
     options: PruningOptions
-    edges: Sequence[Edge] = ()
+    edges: Sequence[Edge]
     _behind: dict[int, int] = field(default_factory=dict)
     _sides: dict[int, _Side] = field(default_factory=dict)
     _free: dict[int, bool] = field(default_factory=dict)
@@ -173,25 +173,36 @@ class Gates:
             return Reason(ReasonCode.READ_BY_BUILD, name)
         if at not in self.sizes.files:
             return Reason(ReasonCode.NOT_FILES, name)
-        size = self._bytes_of_columns(target.relation)
-        if size < self.options.min_probe_bytes:
-            return Reason(ReasonCode.PROBE_TOO_SMALL, name, f"{size:,} bytes")
+        if self.sizes.scanned[at] < self.options.min_probe_bytes:
+            return Reason(ReasonCode.PROBE_TOO_SMALL, name, f"{self.sizes.scanned[at]:,} bytes")
         return None
 
-    def _bytes_of_columns(self, relation: Relation) -> int:
-        """What a scan reads: of its columns, where these may be little and rows few; pruned ones count these alone."""
-        size, least, facts = self.sizes.scanned[relation.at], self.options.min_probe_bytes, self.sizes.facts
-        if relation.at in self.sizes.pruned or not least <= size < _LARGEST_SHARE_OF_COLUMNS * least:
-            return size
-        is_narrow = 0 < facts.rows(relation) < _MANY_ROWS
-        return int(size * facts.needed_share(relation)) if is_narrow else size
+    def _why_too_narrow(self, target: Target) -> Reason | None:
+        """For a scan of few rows, none of which can be skipped by the column: what it reads of its files.
+
+        Of one that is pruned nothing else was counted.
+        """
+        relation, least, facts = target.relation, self.options.min_probe_bytes, self.sizes.facts
+        scanned = self.sizes.scanned[relation.at]
+        if relation.at in self.sizes.pruned or scanned >= _TIMES_OF_COLUMNS * least:
+            return None
+        if self.may_skip(target) or not 0 < facts.rows(relation) < _MANY_ROWS:
+            return None
+        size = int(scanned * facts.needed_share(relation))
+        found = f"about {size:,} bytes in the columns that are used"
+        return Reason(ReasonCode.PROBE_TOO_SMALL, target.name, found) if size < least else None
 
     def chosen(self, source: Source, target: Target) -> Iterator[Source | Refused]:
         """The source where it may be run; else those of its parts that may: for a scan of few bytes, at no cost."""
         refused = self.why_no_filter(target)
         if refused is None:
-            yield from self._worth_it(source, target)
-        elif refused.code is ReasonCode.PROBE_TOO_SMALL and self._may_be_free(source) and self._has_many_rows(target):
+            found = tuple(self._worth_it(source, target))
+            # Looked up only where it matters.
+            refused = self._why_too_narrow(target) if any(isinstance(each, Source) for each in found) else None
+            if refused is None:
+                yield from found
+                return
+        if refused.code is ReasonCode.PROBE_TOO_SMALL and self._may_be_free(source) and self._has_many_rows(target):
             free = [each for each in self._worth_it(source, target, is_small=True) if isinstance(each, Source)]
             yield from free
             if not free:
@@ -201,7 +212,7 @@ class Gates:
 
     def must_fit(self, source: Source, target: Target) -> bool:
         """True where a source is worth its run only if the query joins the rows that it gives as they are."""
-        is_small = self.why_no_filter(target) is not None
+        is_small = self.why_no_filter(target) is not None or self._why_too_narrow(target) is not None
         return is_small or self.bytes_read(source) > self._worth(source, target)
 
     def bytes_read(self, source: Source) -> int:

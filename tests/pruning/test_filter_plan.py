@@ -131,7 +131,7 @@ def test_scans_of_subqueries_count_as_what_a_build_reads(plans):
     chosen = plans.filter(days, at_least(*days.output, 3), subqueries=(total,))
     root = plans.join(fact, chosen, equal(*fact.output, *days.output))
     planning = Planning.of(root, {fact: 50_000, days: 10, inner: 600, small: 10})
-    gates = Gates(Sizes(planning.scanned, (), ()), PruningOptions())
+    gates = Gates(Sizes(planning.scanned, (), ()), PruningOptions(), JoinGraph.of(root).edges)
     assert {610 + 10} == {
         gates.bytes_read(each.source) for each in JoinGraph.of(root).edges if each.source.node == chosen
     }
@@ -431,9 +431,13 @@ def test_rows_that_are_not_sent_are_worth_a_build_only_of_a_large_scan(plans, si
 
 @dataclass
 class Narrow(NothingKnown):
-    """Scans of so many rows, whose columns are a tenth of their files."""
+    """Scans of so many rows, whose columns are a tenth of their files, and a share of them in which any key lies."""
 
     count: int
+    share: float = 1.0
+
+    def covered(self, target: Target) -> float:  # noqa: ARG002 - of a protocol
+        return self.share
 
     def rows(self, relation: Relation) -> int:  # noqa: ARG002 - of a protocol
         return self.count
@@ -460,6 +464,13 @@ def test_a_scan_of_few_rows_is_as_small_as_its_columns(plans, size, rows, is_fed
     feeds, reasons = next_feeds(JoinGraph.of(root), sizes, (), replace(OPTIONS, min_probe_bytes=100))
     assert is_fed == bool(feeds)
     assert is_fed or ReasonCode.PROBE_TOO_SMALL in [each.code for each in reasons]
+
+
+def test_files_that_may_be_skipped_are_worth_a_filter_however_few_their_columns(plans):
+    fact, days, _, root = star(plans)
+    sizes = Sizes({fact.at: 999, days.at: 10}, {fact.at, days.at}, (), facts=Narrow(100, 0.9))
+    feeds, _ = next_feeds(JoinGraph.of(root), sizes, (), replace(OPTIONS, min_probe_bytes=100))
+    assert [fact.at] == [each.target.relation.at for each in feeds]
 
 
 @pytest.mark.parametrize("is_sent", [False, True])
