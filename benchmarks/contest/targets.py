@@ -42,14 +42,13 @@ class Target:
     layout: str = "delta"
 
     def reached(self, found: Mapping[str, Rows]) -> Reached | None:
-        """None where not each of the queries was measured."""
+        """None where not each of the queries was measured, of all that are compared."""
         rows = [
             row
             for row in found.get(self.where, ())
             if row["layout"] == self.layout and row["query"] in self.queries and not row.get("failed")
         ]
-        measured = {row["query"] for row in rows if row["contender"] == "pruned"}
-        return self.of(rows) if measured == self.queries else None
+        return self.of(rows) if _of(rows, "pruned").keys() == self.queries else None
 
 
 def lines(found: Mapping[str, Rows]) -> list[tuple[str, ...]]:
@@ -63,11 +62,24 @@ def _told(reached: Reached | None) -> tuple[str, str]:
     return reached.told, "met" if reached.is_met else "missed"
 
 
-def _at_most(field: str, most: float) -> Callable[[Rows], Reached | None]:
-    """The geometric mean of a ratio."""
+def _of(rows: Rows, contender: str) -> Mapping[str, Row]:
+    """The rows of one contender by query."""
+    return {row["query"]: row for row in rows if row["contender"] == contender}
 
+
+def _are_both(rows: Rows, other: str) -> bool:
+    return _of(rows, "pruned").keys() == _of(rows, other).keys()
+
+
+def _mean(rows: Rows, field: str) -> float | None:
+    """The geometric mean of a ratio that each query has."""
+    ratios = [row.get(field) for row in _of(rows, "pruned").values()]
+    return geometric_mean(ratios) if all(ratios) else None
+
+
+def _at_most(field: str, most: float) -> Callable[[Rows], Reached | None]:
     def of(rows: Rows) -> Reached | None:
-        mean = geometric_mean(row.get(field) for row in rows if row["contender"] == "pruned")
+        mean = _mean(rows, field)
         return None if mean is None else Reached(f"{mean:.2f}", mean <= most)
 
     return of
@@ -75,7 +87,7 @@ def _at_most(field: str, most: float) -> Callable[[Rows], Reached | None]:
 
 def _times_faster(least: float) -> Callable[[Rows], Reached | None]:
     def of(rows: Rows) -> Reached | None:
-        mean = geometric_mean(row.get("seconds_to_stock") for row in rows if row["contender"] == "pruned")
+        mean = _mean(rows, "seconds_to_stock")
         return None if mean is None else Reached(f"{1 / mean:.2f}x", 1 / mean >= least)
 
     return of
@@ -83,11 +95,10 @@ def _times_faster(least: float) -> Callable[[Rows], Reached | None]:
 
 def _saved(field: str, least: float) -> Callable[[Rows], Reached | None]:
     def of(rows: Rows) -> Reached | None:
-        share = saved(rows, field)
+        share = saved(rows, field) if _are_both(rows, "stock") else None
         if share is None:
             return None
-        counts = {who: sum(row["contender"] == who for row in rows) for who in ("pruned", LIMIT)}
-        best = saved(rows, field, by=LIMIT) if counts["pruned"] == counts[LIMIT] else None
+        best = saved(rows, field, by=LIMIT) if _are_both(rows, LIMIT) else None
         bound = "" if best is None else f" (the row-group limit: {best:.1%})"
         return Reached(f"{share:.1%}{bound}", share >= least)
 
@@ -96,14 +107,10 @@ def _saved(field: str, least: float) -> Callable[[Rows], Reached | None]:
 
 def _none_slower(rows: Rows) -> Reached | None:
     """The query that is slowest beside stock Spark; some hundredths of a second more are no matter."""
-    seconds = {(row["query"], row["contender"]): row["seconds"] for row in rows if "seconds" in row}
-    both = {
-        query: (took, seconds[query, "stock"])
-        for (query, contender), took in seconds.items()
-        if contender == "pruned" and (query, "stock") in seconds
-    }
-    if not both:
+    if not _are_both(rows, "stock"):
         return None
+    stocks = _of(rows, "stock")
+    both = {query: (row["seconds"], stocks[query]["seconds"]) for query, row in _of(rows, "pruned").items()}
     slow = [it for it, (ours, stock) in both.items() if ours > max(_SLOWER * stock, stock + _SLOWER_SECONDS)]
     worst = max(slow or both, key=lambda it: both[it][0] / both[it][1])
     ours, stock = both[worst]
@@ -115,13 +122,11 @@ def _memory(most: float) -> Callable[[Rows], Reached | None]:
     """The most that the process of pruned Spark held above that of stock Spark in any query."""
 
     def of(rows: Rows) -> Reached | None:
-        ours, stock = (
-            max((row["peak_bytes"] for row in rows if row["contender"] == who), default=None)
-            for who in ("pruned", "stock")
-        )
-        if ours is None or stock is None:
+        if not _are_both(rows, "stock"):
             return None
-        more = (ours - stock) / _MEGABYTE
+        stocks = _of(rows, "stock")
+        ours = _of(rows, "pruned").items()
+        more = max(row["peak_bytes"] - stocks[query]["peak_bytes"] for query, row in ours) / _MEGABYTE
         return Reached(f"{more:+,.0f} MB", more <= most)
 
     return of
