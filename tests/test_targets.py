@@ -53,8 +53,7 @@ def test_nothing_is_told_of_some_queries_only():
 def test_nothing_is_told_of_queries_that_the_others_did_not_all_answer():
     ours = rows(ALL, pruned=(1, 1.0))
     found = {"contest-sf10": with_ratios(ours + rows(ALL[:50], stock=(1, 2.0), limit=(1,)))}
-    assert {"not measured", "2.00x"} >= {each[2] for each in lines(found)}
-    assert ("not measured", "") == told(found, "all 99: slowest to stock Spark")
+    assert {"not measured"} == {each[2] for each in lines(found)}
 
 
 def test_a_query_that_failed_was_not_measured():

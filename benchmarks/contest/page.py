@@ -10,7 +10,6 @@ from typing import Any
 from benchmarks.contest import targets
 from benchmarks.contest.pool import LIMIT
 from benchmarks.contest.ratios import geometric_mean, saved
-from benchmarks.tpcds_workload import SELECTIVE
 
 Row = Mapping[str, Any]
 RESULTS = Path(__file__).resolve().parents[1] / "results"
@@ -21,7 +20,6 @@ _SUMMARY = (
     *("layout", "queries", "bytes to stock", "to DuckDB", "to DataFusion", "to the limit"),
     *("times faster than stock", "bytes saved", "seconds saved", "slowest to stock", "rows"),
 )
-_SELECTIVE = frozenset(f"q{number}" for number in SELECTIVE)
 _OTHERS = ("stock", "duckdb", "datafusion", LIMIT)
 _QUERIES = ("query", "contender", "MiB", "seconds", "CPU seconds", "peak MiB", "rows")
 _REQUESTS = "requests"
@@ -140,7 +138,7 @@ def _shape(row: Row) -> str:
 def _summaries(layout: str, rows: Sequence[Row]) -> Iterator[tuple[str, ...]]:
     """A line of all queries of a layout, before it one of the selective ones where there are others."""
     of_layout = [row for row in rows if row["layout"] == layout]
-    selective = [row for row in of_layout if row["query"] in _SELECTIVE]
+    selective = [row for row in of_layout if row["query"] in targets.TEN]
     if 0 < len(selective) < len(of_layout):
         yield _summary(layout, "selective", selective)
     yield _summary(layout, "", of_layout)

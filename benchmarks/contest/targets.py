@@ -14,7 +14,7 @@ Row = Mapping[str, Any]
 Rows = Sequence[Row]
 HEADER = ("what", "target", "reached", "")
 
-_TEN = frozenset(f"q{number}" for number in SELECTIVE)
+TEN = frozenset(f"q{number}" for number in SELECTIVE)
 _ALL = frozenset(f"q{number}" for number in range(1, 100))
 _UNCLUSTERED = frozenset({"q96"})
 _LOCAL, _STORE, _APART = "contest-sf10", "contest-s3-sf10", "contest-apart-sf10"
@@ -37,7 +37,7 @@ class Target:
     what: str
     asked: str
     of: Callable[[Rows], Reached | None]
-    queries: frozenset[str] = _TEN
+    queries: frozenset[str] = TEN
     where: str = _LOCAL
     layout: str = "delta"
 
@@ -67,8 +67,10 @@ def _of(rows: Rows, contender: str) -> Mapping[str, Row]:
     return {row["query"]: row for row in rows if row["contender"] == contender}
 
 
-def _are_both(rows: Rows, other: str) -> bool:
-    return _of(rows, "pruned").keys() == _of(rows, other).keys()
+def _beside(rows: Rows, other: str) -> Mapping[str, tuple[Row, Row]]:
+    """The rows of pruned Spark and of another contender by query; none unless both answered the same queries."""
+    ours, theirs = _of(rows, "pruned"), _of(rows, other)
+    return {query: (row, theirs[query]) for query, row in ours.items()} if ours.keys() == theirs.keys() else {}
 
 
 def _mean(rows: Rows, field: str) -> float | None:
@@ -95,10 +97,10 @@ def _times_faster(least: float) -> Callable[[Rows], Reached | None]:
 
 def _saved(field: str, least: float) -> Callable[[Rows], Reached | None]:
     def of(rows: Rows) -> Reached | None:
-        share = saved(rows, field) if _are_both(rows, "stock") else None
+        share = saved(rows, field) if _beside(rows, "stock") else None
         if share is None:
             return None
-        best = saved(rows, field, by=LIMIT) if _are_both(rows, LIMIT) else None
+        best = saved(rows, field, by=LIMIT) if _beside(rows, LIMIT) else None
         bound = "" if best is None else f" (the row-group limit: {best:.1%})"
         return Reached(f"{share:.1%}{bound}", share >= least)
 
@@ -107,10 +109,9 @@ def _saved(field: str, least: float) -> Callable[[Rows], Reached | None]:
 
 def _none_slower(rows: Rows) -> Reached | None:
     """The query that is slowest beside stock Spark; some hundredths of a second more are no matter."""
-    if not _are_both(rows, "stock"):
+    both = {query: (ours["seconds"], stock["seconds"]) for query, (ours, stock) in _beside(rows, "stock").items()}
+    if not both:
         return None
-    stocks = _of(rows, "stock")
-    both = {query: (row["seconds"], stocks[query]["seconds"]) for query, row in _of(rows, "pruned").items()}
     slow = [it for it, (ours, stock) in both.items() if ours > max(_SLOWER * stock, stock + _SLOWER_SECONDS)]
     worst = max(slow or both, key=lambda it: both[it][0] / both[it][1])
     ours, stock = both[worst]
@@ -122,11 +123,10 @@ def _memory(most: float) -> Callable[[Rows], Reached | None]:
     """The most that the process of pruned Spark held above that of stock Spark in any query."""
 
     def of(rows: Rows) -> Reached | None:
-        if not _are_both(rows, "stock"):
+        both = _beside(rows, "stock").values()
+        if not both:
             return None
-        stocks = _of(rows, "stock")
-        ours = _of(rows, "pruned").items()
-        more = max(row["peak_bytes"] - stocks[query]["peak_bytes"] for query, row in ours) / _MEGABYTE
+        more = max(ours["peak_bytes"] - stock["peak_bytes"] for ours, stock in both) / _MEGABYTE
         return Reached(f"{more:+,.0f} MB", more <= most)
 
     return of
