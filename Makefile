@@ -82,4 +82,4 @@ python:
 	  "install its venv module (Debian, Ubuntu: apt install python3-venv)" >&2; exit 1; }
 
 java: python
-	@"$(PYTHON)" -I connectors/java.py
+	@"$(PYTHON)" -I connectors/spark/java_check.py

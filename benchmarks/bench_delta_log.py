@@ -23,12 +23,12 @@ from pyspark.sql import SparkSession
 
 from benchmarks.process_tree import cpu_seconds, peak_bytes, reset_peaks, resident_bytes
 from connectors.columns import resolve
-from connectors.delta import open_delta
-from connectors.session import spark_session
-from connectors.session_cache import SessionCache
-from pruning.domain import Domain
-from pruning.skipping import prune
-from pruning.value_type import ValueType
+from connectors.delta.table import open_delta
+from connectors.spark.session import spark_session
+from connectors.spark.session_state import SessionState
+from pruning.scan.skipping import prune
+from pruning.values.domain import Domain
+from pruning.values.types import ValueType
 
 SIZES = (10_000, 100_000, 1_000_000)
 _ROWS = 10_000
@@ -86,7 +86,7 @@ def measure(spark: SparkSession, path: Path, files: int) -> dict[str, Any]:
     seconds are those in which Delta, which then knows the log, lists what a predicate leaves.
     """
     write_log(path, files)
-    cache, process = SessionCache(), os.getpid()
+    cache, process = SessionState(), os.getpid()
     # What the log was written from is not what the decision takes.
     pa.default_memory_pool().release_unused()
     ctypes.CDLL(None).malloc_trim(0)
@@ -120,7 +120,7 @@ def heap_bytes(spark: SparkSession) -> int:
     return int(jvm.java.lang.management.ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getUsed())
 
 
-def _timed_decision(spark: SparkSession, path: Path, cache: SessionCache) -> tuple[float, int]:
+def _timed_decision(spark: SparkSession, path: Path, cache: SessionState) -> tuple[float, int]:
     began = time.perf_counter()
     table = open_delta(spark, str(path), cache=cache)
     columns = [resolve(table.schema, name, table=table.name, case_sensitive=False) for name in ("id", "customer")]

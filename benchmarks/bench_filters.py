@@ -15,11 +15,11 @@ from typing import Any, cast
 
 import numpy as np
 
-from pruning.bitmap import Bitmap
-from pruning.bloom import BloomFilter
-from pruning.byte_strings import ByteStrings, IntArray
-from pruning.hashing import hash_codes
-from pruning.value_type import ValueType
+from pruning.keys.bloom import BloomFilter
+from pruning.keys.membership import Bitmap
+from pruning.keys.xxhash64 import hash_codes
+from pruning.values.byte_strings import ByteStrings, IntArray
+from pruning.values.types import ValueType
 
 SIZES = (100_000, 1_000_000, 10_000_000)
 RATES = (0.03, 0.01)

@@ -16,12 +16,12 @@ import numpy as np
 import pyarrow as pa
 
 from connectors.arrow_values import coded
-from connectors.local_keys import summary_of
-from pruning.key_builder import KeyBuilder
-from pruning.key_sets import KeyLimits
-from pruning.key_summary import KeySummary
+from connectors.keys.local import summary_of
+from pruning.keys.builder import KeyBuilder
+from pruning.keys.key_set import KeyLimits
+from pruning.keys.summary import KeySummary
 from pruning.options import PruningOptions
-from pruning.value_type import ValueType
+from pruning.values.types import ValueType
 
 SIZES = (1_000_000, 3_000_000, 10_000_000)
 TARGET_SECONDS = {("bigint", 10_000_000, "within the limits", "one array"): 3.0}

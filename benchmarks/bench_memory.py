@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from benchmarks.delta_session import delta_session
 from benchmarks.tpcds_workload import queries
-from connectors.cli import default_folder
+from connectors.cli.command import default_folder
 from pruning import PruningOptions, prune
 from sample_data.tpcds import generate
 

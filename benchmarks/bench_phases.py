@@ -18,16 +18,17 @@ from pyspark.sql import DataFrame, SparkSession
 from benchmarks.delta_session import delta_session
 from benchmarks.phases_chart import PHASES
 from benchmarks.tpcds_workload import queries
-from connectors import plan_reader, pruned_query, query_run
-from connectors.cli import default_folder
-from connectors.java_names import java_names
-from connectors.plan_metadata import PlanMetadata
-from connectors.plan_reader import SparkPlan
-from connectors.query_builds import QueryBuilds
-from connectors.query_run import QueryRun
-from connectors.status_store import jvm_context
+from connectors.builds.query_builds import QueryBuilds
+from connectors.cli.command import default_folder
+from connectors.measure.status_store import jvm_context
+from connectors.pipeline import pruned_query, query_run
+from connectors.pipeline.plan_metadata import PlanMetadata
+from connectors.pipeline.query_run import QueryRun
+from connectors.spark import plan_reader
+from connectors.spark.jvm import java_names
+from connectors.spark.plan_reader import SparkPlan
 from pruning import prune
-from pruning.join_graph import JoinGraph
+from pruning.query.join_graph import JoinGraph
 from sample_data.tpcds import generate
 
 FULL, QUICK = 1.0, 0.05

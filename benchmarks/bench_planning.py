@@ -15,13 +15,13 @@ from pyspark.sql import DataFrame
 
 from benchmarks.delta_session import delta_session
 from benchmarks.tpcds_workload import queries
-from connectors.cli import default_folder
-from connectors.leaf_sizes import sizes_before_builds
-from connectors.plan_metadata import PlanMetadata
-from connectors.plan_reader import SparkPlan
+from connectors.cli.command import default_folder
+from connectors.pipeline.dry_run import sizes_before_builds
+from connectors.pipeline.plan_metadata import PlanMetadata
+from connectors.spark.plan_reader import SparkPlan
 from pruning import PruningOptions
-from pruning.filter_plan import FilterPlan
-from pruning.join_graph import JoinGraph
+from pruning.query.filter_plan import FilterPlan
+from pruning.query.join_graph import JoinGraph
 from sample_data.tpcds import generate
 
 FULL, QUICK = 1.0, 0.05

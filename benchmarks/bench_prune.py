@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from pruning.byte_strings import ByteStrings, IntArray
-from pruning.codes import Codes
-from pruning.compaction import Evidence, compact
-from pruning.domain import Domain
-from pruning.skipping import prune
-from pruning.statistics import ColumnStatistics, ContainerKind, Containers
-from pruning.value_type import ValueType
+from pruning.scan.compaction import Evidence, compact
+from pruning.scan.skipping import prune
+from pruning.scan.statistics import ColumnStatistics, ContainerKind, Containers
+from pruning.values.byte_strings import ByteStrings, IntArray
+from pruning.values.domain import Domain
+from pruning.values.encoding import Codes
+from pruning.values.types import ValueType
 
 # (containers, keys), the last of each the one that the target is for.
 SIZES = {

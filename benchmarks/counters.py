@@ -8,7 +8,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from benchmarks.process_tree import below, bytes_read, is_accounted
-from connectors import status_store
+from connectors.measure import status_store
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from types import MappingProxyType
 from pyspark.sql import SparkSession
 
 from benchmarks.tpcds_workload import spark_tables
-from connectors.cli import default_folder
-from connectors.session import spark_session
+from connectors.cli.command import default_folder
+from connectors.spark.session import spark_session
 from sample_data.layout import write_delta
 from sample_data.tpcds import TpcdsFiles
 

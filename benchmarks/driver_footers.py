@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks import driver_inputs as inputs
-from connectors.arrow_files import FilePart
-from connectors.arrow_parts import dealt
-from connectors.footers import FileRef, FooterCache, FooterColumn, read_row_groups
-from pruning.statistics import Containers
-from pruning.value_type import ValueType
+from connectors.arrow_scan.files import FilePart
+from connectors.arrow_scan.partition import dealt
+from connectors.parquet.row_groups import FileRef, FooterCache, FooterColumn, read_row_groups
+from pruning.scan.statistics import Containers
+from pruning.values.types import ValueType
 
 ROW_GROUPS, COLUMNS = 4, 24
 _ROWS = 100

@@ -14,10 +14,10 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql.types import DataType, DecimalType, LongType, StringType
 
-from connectors.delta_bounds import StoredBounds
-from connectors.delta_statistics import LogColumn
-from pruning.byte_strings import IntArray
-from pruning.value_type import ValueType
+from connectors.delta.bounds import StoredBounds
+from connectors.delta.statistics import LogColumn
+from pruning.values.byte_strings import IntArray
+from pruning.values.types import ValueType
 
 BIGINT, STRING, DECIMAL = "bigint", "string", "decimal(38,0)"
 CLUSTERED, UNCLUSTERED = "clustered", "unclustered"

@@ -24,26 +24,27 @@ from benchmarks import driver_inputs as inputs
 from benchmarks.process_tree import peak_bytes, reset_peaks, resident_bytes
 from connectors.arrow_values import coded
 from connectors.columns import Column
-from connectors.delta_bounds import NO_FLAW
-from connectors.delta_files import FileCatalog
-from connectors.kept_files import MOST_FILES
-from connectors.key_sources import Collected, KeySource, row_keys
-from connectors.key_tasks import messages, pieces
-from connectors.local_keys import summary_of
-from connectors.spark_literals import ranges_sql
-from pruning.explanation import Explanation, TableFacts, explain_table
-from pruning.key_builder import KeyBuilder
-from pruning.key_filter import key_filter
-from pruning.key_sets import KeyLimits
-from pruning.key_summary import KeySummary
+from connectors.delta.bounds import NO_FLAW
+from connectors.delta.file_index import MOST_FILES
+from connectors.delta.log import FileCatalog
+from connectors.keys.local import summary_of
+from connectors.keys.sources import Collected, KeySource, row_keys
+from connectors.keys.worker import messages, pieces
+from connectors.scan.literals import ranges_sql
+from pruning.keys.builder import KeyBuilder
+from pruning.keys.key_set import KeyLimits
+from pruning.keys.membership import RowSet
+from pruning.keys.summary import KeySummary
 from pruning.options import PruningOptions
-from pruning.ranges import RangeSet
-from pruning.row_set import RowSet
-from pruning.scan_abilities import ScanAbilities
-from pruning.scan_plan import RowTest, ScanPlan, plan_scan
-from pruning.statistics import ContainerKind, Containers
-from pruning.value_type import ValueType
-from pruning.zones import zone_domain
+from pruning.query.key_origins import zone_domain
+from pruning.results.explanation import TableFacts, explain_table
+from pruning.results.prune_report import Explanation
+from pruning.scan.key_filter import key_filter
+from pruning.scan.pushdown import ScanAbilities
+from pruning.scan.scan_plan import RowTest, ScanPlan, plan_scan
+from pruning.scan.statistics import ContainerKind, Containers
+from pruning.values.ranges import RangeSet
+from pruning.values.types import ValueType
 
 T = TypeVar("T")
 

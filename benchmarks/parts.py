@@ -83,7 +83,7 @@ def _driver(quick: bool) -> list[dict[str, Any]]:  # noqa: FBT001
 
 def _delta_log(quick: bool) -> list[dict[str, Any]]:  # noqa: FBT001
     from benchmarks import bench_delta_log  # noqa: PLC0415
-    from connectors.session import spark_session  # noqa: PLC0415
+    from connectors.spark.session import spark_session  # noqa: PLC0415
 
     sizes = (1_000, 3_000) if quick else bench_delta_log.SIZES
     return bench_delta_log.run(spark_session("scanprune benchmark"), sizes)

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from connectors.star_join import StarJoin
-from pruning.byte_strings import IntArray
-from pruning.intervals import BoolArray
+from benchmarks.demo.star_join import StarJoin
+from pruning.values.byte_strings import IntArray
+from pruning.values.ranges import BoolArray
 
 _HALF = 32
 

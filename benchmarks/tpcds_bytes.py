@@ -20,14 +20,14 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from benchmarks.counters import Bytes, Stretch
+from benchmarks.demo.duckdb_answers import Oracle, oracle
+from benchmarks.demo.run import made_tables
+from benchmarks.demo.star_join import Lake, Run, StarJoin, run_pruned, run_stock
 from benchmarks.row_group_limit import Limit, limit
 from benchmarks.tpcds_joins import JOINS, TABLES
-from connectors.cli import default_folder
-from connectors.demo import made_tables
-from connectors.demo_view import progress_bar
-from connectors.oracle import Oracle, oracle
-from connectors.session import COUNTABLE, spark_session
-from connectors.star_join import Lake, Run, StarJoin, run_pruned, run_stock
+from connectors.cli.command import default_folder
+from connectors.cli.progress import progress_bar
+from connectors.spark.session import COUNTABLE, spark_session
 
 # A fair rival has its own row filter wherever it can, not only from 10 GB on.
 RIVAL = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from connectors.star_join import Dimension, StarJoin
+from benchmarks.demo.star_join import Dimension, StarJoin
 
 _SS_DATE, _SS_ITEM, _SS_STORE = ("ss_sold_date_sk",), ("ss_item_sk",), ("ss_store_sk",)
 _CS_DATE, _CS_ITEM = ("cs_sold_date_sk",), ("cs_item_sk",)

@@ -21,14 +21,14 @@ from benchmarks.delta_session import delta_session
 from benchmarks.resume import resumed
 from benchmarks.tpcds_answers import disagreement, disagreement_beyond_ties
 from benchmarks.tpcds_workload import Answer, Query, by_spark, duckdb_tables, queries
-from connectors.cli import default_folder
-from connectors.leaf_sizes import sizes_before_builds
-from connectors.plan_metadata import PlanMetadata
-from connectors.plan_reader import SparkPlan
-from connectors.session import COUNTABLE
+from connectors.cli.command import default_folder
+from connectors.pipeline.dry_run import sizes_before_builds
+from connectors.pipeline.plan_metadata import PlanMetadata
+from connectors.spark.plan_reader import SparkPlan
+from connectors.spark.session import COUNTABLE
 from pruning import PruningOptions, prune, report
-from pruning.filter_plan import FilterPlan
-from pruning.join_graph import JoinGraph
+from pruning.query.filter_plan import FilterPlan
+from pruning.query.join_graph import JoinGraph
 from sample_data.tpcds import generate
 
 # Spark broadcasts all customer demographics, 450 MB in memory, and both ways of a query are there at once.

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from benchmarks.parts import Growth, Part, Row
-from pruning.blocks import size
+from pruning.reasons import size
 
 
 def measurements(part: Part, rows: Sequence[Row]) -> RenderableType:

@@ -10,10 +10,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pruning.byte_strings import ByteStrings, IntArray
-from pruning.codes import Codes, float_codes, float_values
 from pruning.errors import UnsupportedTypeError
-from pruning.value_type import Physical, ValueType
+from pruning.values.byte_strings import ByteStrings, IntArray
+from pruning.values.encoding import Codes, float_codes, float_values
+from pruning.values.types import Physical, ValueType
 
 BoolArray = npt.NDArray[np.bool_]
 _DECIMAL_WIDTH = 16

@@ -11,7 +11,7 @@ from pyspark.sql.types import DataType, StringType, StructField, StructType
 
 from pruning.errors import ColumnNotFoundError, UnsupportedTypeError
 from pruning.reasons import Reason, ReasonCode
-from pruning.value_type import ValueType
+from pruning.values.types import ValueType
 
 _CHAR_METADATA = "__CHAR_VARCHAR_TYPE_STRING"
 _BINARY_COLLATION = "UTF8_BINARY"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+
 
 class ReasonCode(Enum):
     """Every way a filter is left out, weakened or refused."""
@@ -77,3 +79,17 @@ class Reason:
     def to_dict(self) -> dict[str, str]:
         """Code, subject, text and detail for machines."""
         return {"code": self.code.name, "subject": self.subject, "text": self.code.value, "detail": self.detail}
+
+
+def size(count: int | None) -> str:
+    """Bytes as a person reads them.
+
+    >>> size(1536), size(12), size(None)
+    ('1.5 KiB', '12 B', 'unknown')
+    """
+    if count is None:
+        return "unknown"
+    value, unit = float(count), 0
+    while value >= 1024 and unit < len(_UNITS) - 1:
+        value, unit = value / 1024, unit + 1
+    return f"{count} B" if unit == 0 else f"{value:.1f} {_UNITS[unit]}"

@@ -11,7 +11,7 @@ import duckdb
 import hypothesis
 import pytest
 
-from connectors.java import java_problem
+from connectors.spark.java_check import java_problem
 from tests.three_ways import ThreeWays, plain_duckdb, three_ways
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The session that all tests share: leave its confs, catalog and cache as they were found."""
-    from connectors.session import spark_session  # noqa: PLC0415  tests without Spark start in seconds
+    from connectors.spark.session import spark_session  # noqa: PLC0415  tests without Spark start in seconds
 
     confs = {
         "spark.sql.shuffle.partitions": "2",

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from connectors.cli import app, default_folder
-from connectors.demo import check
+from benchmarks.demo.run import check
+from connectors.cli.command import default_folder
+from connectors.cli.main import app
 from pruning.errors import EnvironmentProblem
 
 ROOT = Path(__file__).resolve().parents[1]

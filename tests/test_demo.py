@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 import pytest
 from rich.console import Console
 
-from connectors.demo_joins import FACT, JOINS, TABLES
+from benchmarks.demo.run import FACT, JOINS, TABLES
 from pruning.reasons import ReasonCode
 
 if TYPE_CHECKING:
-    from connectors.demo import Result
-    from connectors.star_join import Lake
+    from benchmarks.demo.run import Result
+    from benchmarks.demo.star_join import Lake
     from sample_data.tpcds import TpcdsFiles
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -42,7 +42,7 @@ class Made:
 
 @pytest.fixture(scope="module")
 def made(spark, tmp_path_factory) -> Made:
-    from connectors.demo import made_tables  # noqa: PLC0415 - loads Spark
+    from benchmarks.demo.run import made_tables  # noqa: PLC0415 - loads Spark
 
     folder, progress = tmp_path_factory.mktemp("demo"), []
     sources, lakes = made_tables(spark, folder, SCALE, TABLES, lambda what, share: progress.append((what, share)))
@@ -51,8 +51,8 @@ def made(spark, tmp_path_factory) -> Made:
 
 @pytest.fixture(scope="module")
 def results(spark, made) -> dict[tuple[str, str], Result]:
-    from connectors.demo import compared  # noqa: PLC0415 - loads Spark
-    from connectors.oracle import oracle  # noqa: PLC0415 - the same
+    from benchmarks.demo.duckdb_answers import oracle  # noqa: PLC0415 - the same
+    from benchmarks.demo.run import compared  # noqa: PLC0415 - loads Spark
 
     with oracle(made.sources.paths, JOINS) as judge:
         return {
@@ -109,7 +109,7 @@ def test_progress_of_making_never_goes_back(made):
 
 
 def test_tables_are_made_once(spark, made):
-    from connectors.demo import made_tables  # noqa: PLC0415 - loads Spark
+    from benchmarks.demo.run import made_tables  # noqa: PLC0415 - loads Spark
 
     before = stamps(made.folder)
     made_tables(spark, made.folder, SCALE, TABLES, lambda _what, _share: None)
@@ -121,7 +121,7 @@ def stamps(folder: Path) -> dict[str, int]:
 
 
 def printed(results: list[Result]) -> str:
-    from connectors.demo_view import results_table, verdict  # noqa: PLC0415 - loads Spark
+    from benchmarks.demo.view import results_table, verdict  # noqa: PLC0415 - loads Spark
 
     console = Console(width=80, record=True, file=open(os.devnull, "w"))  # noqa: PTH123, SIM115 - records alone
     with console.file:
@@ -153,7 +153,7 @@ def test_rows_that_differ_are_named(results):
 
 
 def test_runs_asked_for_are_done_and_others_while_time_allows():
-    from connectors.demo import _turns  # noqa: PLC0415 - loads Spark
+    from benchmarks.demo.run import _turns  # noqa: PLC0415 - loads Spark
 
     over, never = time.monotonic() - 1, time.monotonic() + SECONDS_AT_MOST
     assert [0, 1, 2, 3, 4, 5] == list(_turns(5, over, 1))
@@ -222,7 +222,7 @@ def still_running(session: int) -> list[str]:
 
 def sales(spark, folder: Path) -> dict[str, int]:
     """What a repeated run finds or makes."""
-    from connectors.demo import made_tables  # noqa: PLC0415 - loads Spark
+    from benchmarks.demo.run import made_tables  # noqa: PLC0415 - loads Spark
 
     _, lakes = made_tables(spark, folder, SCALE, TABLES, lambda _what, _share: None)
     return {lake.format: lake.frame(spark, FACT).count() for lake in lakes}

@@ -7,9 +7,10 @@ import re
 
 import pytest
 
-from connectors import dry_run, query_builds
-from connectors.plan_tree import UnreadablePlanError
-from connectors.status_store import finished_executions, last_execution
+from connectors.builds import query_builds
+from connectors.measure.status_store import finished_executions, last_execution
+from connectors.pipeline import dry_run
+from connectors.spark.plan_tree import UnreadablePlanError
 from pruning import PruningOptions, explain, prune
 from pruning.errors import InvalidDataFrameError, InvalidOptionError
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-COMPOSITION_ROOT = ROOT / "pruning" / "read.py"
+COMPOSITION_ROOT = ROOT / "pruning" / "api.py"
 ENGINES = frozenset({"connectors", "delta", "deltalake", "duckdb", "pandas", "py4j", "pyarrow", "pyspark", "rich"})
 ALLOWED = sys.stdlib_module_names | {"mmh3", "numpy", "pruning"}
 # Who prints a plan or a report draws with rich; who only prunes never loads it.
-DRAWS = ROOT / "pruning" / "blocks.py"
+DRAWS = ROOT / "pruning" / "results" / "blocks.py"
 
 
 def modules(package: str) -> list[Path]:
@@ -55,7 +55,7 @@ def test_core_imports_only_the_standard_library_and_numpy(path):
 
 @pytest.mark.parametrize("path", modules("connectors"), ids=name_of)
 def test_connectors_do_not_reach_up_to_the_composition_root(path):
-    assert "pruning.read" not in set(imported(path))
+    assert "pruning.api" not in set(imported(path))
 
 
 def test_imports_are_found_wherever_they_stand():

@@ -47,98 +47,104 @@ class Mutant:
 
 MUTANTS = {
     "a-key-is-dropped": Mutant(
-        *("pruning/key_builder.py", "RangeSet.of_codes(type_, points,", "RangeSet.of_codes(type_, points[1:],")
+        *("pruning/keys/builder.py", "RangeSet.of_codes(type_, points,", "RangeSet.of_codes(type_, points[1:],")
     ),
     # 32
     "a-partial-build-is-published": Mutant(
-        *("pruning/key_builder.py", "self._reported != set(range(partitions))", "not self._reported")
+        *("pruning/keys/builder.py", "self._reported != set(range(partitions))", "not self._reported")
     ),
     "a-merged-partition-is-forgotten": Mutant(
-        *("pruning/key_builder.py", "            mine.merge(theirs)\n", "            mine, theirs\n")
+        *("pruning/keys/builder.py", "            mine.merge(theirs)\n", "            mine, theirs\n")
     ),
     "a-high-shrinks-by-one": Mutant(
         *(
-            "pruning/statistics.py",
+            "pruning/scan/statistics.py",
             "np.where(has_high, highs, GREATEST)",
             "np.where(has_high, highs - 1, GREATEST)",
         )
     ),
-    "an-end-of-a-range-is-left-out": Mutant("pruning/intervals.py", "(candidate <= highs)", "(candidate < highs)"),
+    "an-end-of-a-range-is-left-out": Mutant("pruning/values/ranges.py", "(candidate <= highs)", "(candidate < highs)"),
     "an-unknown-bound-is-a-value": Mutant(
-        *("pruning/statistics.py", "np.where(has_low, lows, LEAST)", "np.where(~wrong, lows, LEAST)")
+        *("pruning/scan/statistics.py", "np.where(has_low, lows, LEAST)", "np.where(~wrong, lows, LEAST)")
     ),
-    "an-open-end-is-closed": Mutant("pruning/statistics.py", "        if ranges.unbounded:\n", "        if False:\n"),
+    "an-open-end-is-closed": Mutant(
+        "pruning/scan/statistics.py", "        if ranges.unbounded:\n", "        if False:\n"
+    ),
     "inverted-bounds-are-believed": Mutant(
-        *("pruning/statistics.py", "(self.has_low & self.has_high & is_inverted) | self.has_nan_bound()"),
+        *("pruning/scan/statistics.py", "(self.has_low & self.has_high & is_inverted) | self.has_nan_bound()"),
         "self.has_nan_bound()",
     ),
-    "nan-bounds-are-believed": Mutant("pruning/statistics.py", " | self.has_nan_bound()", ""),
+    "nan-bounds-are-believed": Mutant("pruning/scan/statistics.py", " | self.has_nan_bound()", ""),
     "null-keys-are-ignored": Mutant(
-        *("pruning/skipping.py", "null = domain.null & (column.null_count != 0)", "null = column.null_count > 1 << 40")
+        *(
+            "pruning/scan/skipping.py",
+            "null = domain.null & (column.null_count != 0)",
+            "null = column.null_count > 1 << 40",
+        )
     ),
     "a-missing-null-count-is-zero": Mutant(
-        "pruning/skipping.py", "(column.null_count != 0)", "(column.null_count > 0)"
+        "pruning/scan/skipping.py", "(column.null_count != 0)", "(column.null_count > 0)"
     ),
     "all-null-skips-null-keys": Mutant(
-        "pruning/skipping.py", "value | null | nan, ", "(value | null | nan) & ~all_null, "
+        "pruning/scan/skipping.py", "value | null | nan, ", "(value | null | nan) & ~all_null, "
     ),
     "nan-keys-are-ignored": Mutant(
         *(
-            "pruning/skipping.py",
+            "pruning/scan/skipping.py",
             "nan = domain.nan & column.may_have_nan & ~all_null",
             "nan = column.null_count > 1 << 40",
         )
     ),
     "columns-are-swapped": Mutant(
         *(
-            "pruning/skipping.py",
+            "pruning/scan/skipping.py",
             "column_causes(containers.columns[name],",
             "column_causes(containers.columns[min(domains)],",
         )
     ),
     "only-the-last-column-counts": Mutant(
-        *("pruning/skipping.py", "_first(causes, column_causes(containers.columns[name], containers, domain))"),
+        *("pruning/scan/skipping.py", "_first(causes, column_causes(containers.columns[name], containers, domain))"),
         "column_causes(containers.columns[name], containers, domain)",
     ),
     "the-gap-beside-is-kept-open": Mutant(
-        *("pruning/compaction.py", 'gaps = np.searchsorted(keys[1], lows[within], "left")'),
+        *("pruning/scan/compaction.py", 'gaps = np.searchsorted(keys[1], lows[within], "left")'),
         'gaps = np.searchsorted(keys[1], lows[within], "left") + 1',
     ),
     "a-bridged-gap-ends-too-early": Mutant(
-        *("pruning/ranges.py", "np.concatenate([gaps_kept - 1, [len(self) - 1]])"),
+        *("pruning/values/ranges.py", "np.concatenate([gaps_kept - 1, [len(self) - 1]])"),
         "np.concatenate([gaps_kept - 1, [len(self) - 2]])",
     ),
     "narrowing-wraps": Mutant(
-        *("pruning/coerce_numbers.py", "    inside = keys.intersect(_shared(source, column))\n"),
+        *("pruning/values/numeric_coercion.py", "    inside = keys.intersect(_shared(source, column))\n"),
         "    inside = RangeSet.of_codes(source, np.asarray(keys.lows).astype(np.int32).astype(np.int64))\n",
     ),
     "integers-are-rounded-twice": Mutant(
-        *("pruning/coerce_floats.py", "np.asarray(ends).astype(np.float32)"),
+        *("pruning/values/numeric_coercion.py", "np.asarray(ends).astype(np.float32)"),
         "np.asarray(ends).astype(np.float64).astype(np.float32)",
     ),
-    "zones-are-ignored": Mutant("pruning/coerce_moments.py", "_ZONE_MARGIN = 18 * 3_600_000_000", "_ZONE_MARGIN = 0"),
+    "zones-are-ignored": Mutant("pruning/values/coercion.py", "_ZONE_MARGIN = 18 * 3_600_000_000", "_ZONE_MARGIN = 0"),
     "zeros-have-two-codes": Mutant(
-        "pruning/codes.py", "(values.astype(np.float64) + 0.0)", "values.astype(np.float64)"
+        "pruning/values/encoding.py", "(values.astype(np.float64) + 0.0)", "values.astype(np.float64)"
     ),
     "trailing-nul-bytes-are-ignored": Mutant(
-        "pruning/string_order.py", "words.lengths[order[undecided]]", "np.zeros(len(undecided), np.int64)"
+        "pruning/values/byte_strings.py", "words.lengths[order[undecided]]", "np.zeros(len(undecided), np.int64)"
     ),
     "a-truncated-high-is-taken-as-it-is": Mutant(
         *(
-            "connectors/delta_bounds.py",
+            "connectors/delta/bounds.py",
             "codes = either.take(np.where(cut, rows + len(cut), rows))",
             "codes = high.codes",
         ),
         DELTA_CHECKS,
     ),
     "bytes-that-are-no-text-compare-as-what-stands-for-them": Mutant(
-        "connectors/delta_bounds.py",
+        "connectors/delta/bounds.py",
         "(self.is_source or (flaws.replaced and not _is_ascii(ranges)))",
         "self.is_source",
         DELTA_CHECKS,
     ),
     "a-high-cut-to-milliseconds-is-taken-as-it-is": Mutant(
-        *("connectors/delta_bounds.py", "_MILLISECOND = 999", "_MILLISECOND = 0"), DELTA_CHECKS
+        *("connectors/delta/bounds.py", "_MILLISECOND = 999", "_MILLISECOND = 0"), DELTA_CHECKS
     ),
 }
 INTACT = {

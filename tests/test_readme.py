@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.readme_table import readme, recorded, replaced, table
-from pruning.options import PruningOptions
-from pruning.scan_cost import ScanCosts
+from pruning.options import PruningOptions, ScanCosts
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import StringType, StructField, StructType
 
-from connectors import pipeline
 from connectors.columns import resolve
-from connectors.decide import decide
-from connectors.local_keys import summary_of
+from connectors.keys.local import summary_of
+from connectors.pipeline import table_scan as pipeline
+from connectors.scan.decision import decide
 from pruning import PruningOptions, explain, prune, pruned_read, report
 from pruning.errors import (
     ColumnNotFoundError,
@@ -26,7 +26,7 @@ from pruning.errors import (
     PruningError,
     SourceNotFoundError,
 )
-from pruning.value_type import ValueType
+from pruning.values.types import ValueType
 
 HOSTILE = ["it's", 'say "x"', "back`tick", "new\nline", "a.b", "x; DROP TABLE t; --", "UPPER lower"]
 

@@ -21,7 +21,7 @@ from benchmarks.resume import forget
 from benchmarks.run import INTERRUPTED, RESULTS
 from benchmarks.tpcds_workload import SELECTIVE
 from benchmarks.view import measurements
-from connectors.cli import default_folder
+from connectors.cli.command import default_folder
 from pruning.errors import EnvironmentProblem
 from sample_data.layouts import LAYOUTS
 from sample_data.tpcds import LEAST_SCALE

@@ -26,8 +26,8 @@ from benchmarks.object_store.store import Served
 from benchmarks.process_tree import Usage, is_accounted, reset_peaks, usage
 from benchmarks.resume import resumed
 from benchmarks.tpcds_workload import SELECTIVE, Query, queries
-from connectors.cli import default_folder
-from connectors.demo_view import progress_bar
+from connectors.cli.command import default_folder
+from connectors.cli.progress import progress_bar
 from pruning.errors import EnvironmentProblem
 from sample_data.cache import Progress, quiet
 from sample_data.layouts import LAYOUTS

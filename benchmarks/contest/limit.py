@@ -18,20 +18,19 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
-from connectors.key_sources import key_arrays
-from connectors.plan_reader import SparkPlan
-from connectors.plan_tables import PlanTable
-from connectors.query_run import QueryRun
-from connectors.spark_files import frame_of
-from connectors.spark_scan import RowKeys, keys_frame, semi_joined
-from connectors.zone_keys import plan_column
-from pruning.key_summary import KeySummary
-from pruning.options import PruningOptions
-from pruning.query_plan import Relation
+from connectors.keys.sources import key_arrays
+from connectors.parquet.listing import frame_of
+from connectors.pipeline.query_run import QueryRun
+from connectors.pipeline.registry import PlanTable
+from connectors.scan.decision import plan_column
+from connectors.scan.spark_scan import RowKeys, keys_frame, semi_joined
+from connectors.spark.plan_reader import SparkPlan
+from pruning.keys.summary import KeySummary
+from pruning.options import PREDICATE, PruningOptions
+from pruning.query.key_origins import filters_above
+from pruning.query.plan import Relation
 from pruning.reasons import Reason, ReasonCode
-from pruning.scan_cost import PREDICATE
-from pruning.statistics import Containers
-from pruning.zones import filters_above
+from pruning.scan.statistics import Containers
 
 # Whatever scans and builds read; rows stay where the plan has them.
 OPEN = PruningOptions(

@@ -20,8 +20,8 @@ from benchmarks.contest.pool import LIMIT
 from benchmarks.contest.protocol import serve
 from benchmarks.tpcds_bytes import RIVAL
 from benchmarks.tpcds_workload import QUOTED, Answer, by_spark
-from connectors.session import spark_session
-from connectors.status_store import finished_executions, last_execution, sql_store, stage_attempt, stages_of
+from connectors.measure.status_store import finished_executions, last_execution, sql_store, stage_attempt, stages_of
+from connectors.spark.session import spark_session
 from pruning import prune
 
 # Vectored reads and buffers are Spark's own, since the system counts what they read.

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from connectors.command import default_folder
+from connectors.cli.command import default_folder
 from pruning.errors import EnvironmentProblem
 from sample_data.cache import cache_folder, made_whole
 

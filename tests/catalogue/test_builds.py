@@ -57,7 +57,8 @@ def test_keys_of_all_partitions_count(agreed, limits):
 
 # 31, 35: the summary of a build that is too large for the driver is made where its rows are.
 def test_keys_beyond_what_comes_to_the_driver(agreed, monkeypatch):
-    from connectors import few_keys, local_builds  # noqa: PLC0415 - modules of Spark
+    from connectors.builds import materialized as local_builds  # noqa: PLC0415 - modules of Spark
+    from connectors.keys import frame as few_keys  # noqa: PLC0415 - modules of Spark
 
     for module in (few_keys, local_builds):
         monkeypatch.setattr(module, "MOST_ROWS", 3)

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from pruning import explain, scan_plan
+from pruning import explain
+from pruning.scan import scan_plan
 from tests.catalogue.facts import FILES, OPTIONS, fact_rows, files, why_not
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("tables")]

@@ -20,7 +20,7 @@ from rich.text import Text
 from benchmarks.object_store.store import object_store
 from benchmarks.record import record
 from benchmarks.run import INTERRUPTED, QUICK_RESULTS, RESULTS
-from connectors.cli import default_folder
+from connectors.cli.command import default_folder
 from pruning.errors import EnvironmentProblem
 from tests.cluster.outcomes import Found, Outcomes, table
 from tests.cluster.run import PARTS, Asked, Run

@@ -19,11 +19,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.object_store.shape import UNSHAPED, Shape
 from benchmarks.object_store.store import ObjectStore
-from connectors import few_keys, local_builds, published, query_builds
-from connectors.status_store import jvm_context
+from connectors.arrow_scan import relation as published
+from connectors.builds import materialized as local_builds
+from connectors.builds import query_builds
+from connectors.keys import frame as few_keys
+from connectors.measure.status_store import jvm_context
 from pruning import explain, prune, report
-from pruning.explanation import TableExplanation
-from pruning.prune_report import Measured
+from pruning.results.explanation import TableExplanation
+from pruning.results.prune_report import Measured
 from tests.cluster.faults import SLOW_SECONDS, Fault, Faults, Place, rows_then_strike
 from tests.cluster.outcomes import Found, Skipped
 from tests.cluster.sessions import wait_for_executors

@@ -16,8 +16,8 @@ _worker: Callable[[socket.socket, bool], int] = daemon.worker
 
 def worker(connection: socket.socket, authenticated: bool) -> int:  # noqa: FBT001 - PySpark's signature
     """What the daemon runs behind a fork, before which no thread may begin, as Arrow's do."""
-    from connectors.arrow_reader import ArrowReader  # noqa: PLC0415 - as above
-    from pruning.key_builder import KeyBuilder  # noqa: PLC0415 - as above
+    from connectors.arrow_scan.reader import ArrowReader  # noqa: PLC0415 - as above
+    from pruning.keys.builder import KeyBuilder  # noqa: PLC0415 - as above
     from tests.cluster.faults import Place, strike  # noqa: PLC0415 - as above
 
     read, close = ArrowReader.read, KeyBuilder.close

@@ -7,10 +7,11 @@ from unittest.mock import patch
 import duckdb
 from pyspark.sql import SparkSession
 
-from connectors import few_keys, local_builds
+from connectors.builds import materialized as local_builds
+from connectors.keys import frame as few_keys
 from pruning import explain, prune, report
-from pruning.explanation import TableExplanation
 from pruning.reasons import ReasonCode
+from pruning.results.explanation import TableExplanation
 from tests.cluster.failures import sorted_rows
 from tests.cluster.outcomes import Found, Skipped
 from tests.cluster.star import FILES_READ, JOIN, ROWS, options

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from benchmarks.object_store.s3a import s3a_conf
 from benchmarks.object_store.store import Access
-from connectors.session import spark_session
+from connectors.spark.session import spark_session
 from tests.cluster.faults import FOLDER
 
 FAULTS, DRIVER = "faults", "driver"

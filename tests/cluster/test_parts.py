@@ -78,7 +78,7 @@ def test_packages_are_hidden_on_hosts_that_are_named(hosts, is_there, tmp_path):
     confs = hidden_on(hosts, {})
     prefix = "spark.executorEnv."
     environment = {name.removeprefix(prefix): value for name, value in confs.items() if name.startswith(prefix)}
-    asked = "import numpy\ntry: import connectors.names\nexcept ImportError: print('hidden')\nelse: print('there')"
+    asked = "import numpy\ntry: import connectors.columns\nexcept ImportError: print('hidden')\nelse: print('there')"
     found = subprocess.run(
         [sys.executable, "-c", asked],
         env={**os.environ, **environment, supervisor.HOST: "b"},

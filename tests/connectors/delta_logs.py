@@ -13,11 +13,11 @@ from pyspark.sql.types import StructType
 
 from connectors.base import Table
 from connectors.columns import Column, resolve
-from connectors.delta import open_delta
-from connectors.session_cache import SessionCache
-from connectors.spark_literals import ranges_sql
-from pruning.domain import Domain
-from pruning.skipping import prune
+from connectors.delta.table import open_delta
+from connectors.scan.literals import ranges_sql
+from connectors.spark.session_state import SessionState
+from pruning.scan.skipping import prune
+from pruning.values.domain import Domain
 
 _JSON_TYPES = {"int": "integer", "bigint": "long"}
 Types = Mapping[str, "str | Types"]
@@ -74,7 +74,7 @@ def _add(index: int, given: Mapping[str, Any]) -> dict[str, Any]:
 
 def opened(spark: SparkSession, source: object, **asked: Any) -> Table:
     """The table, with nothing cached."""
-    return open_delta(spark, str(source), cache=SessionCache(), **asked)
+    return open_delta(spark, str(source), cache=SessionState(), **asked)
 
 
 def column_of(table: Table, name: str) -> Column:

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from connectors.arrow_values import coded
-from pruning.codes import Codes
-from pruning.key_sets import NAN_CODE
-from pruning.value_type import ValueType
+from pruning.keys.key_set import NAN_CODE
+from pruning.values.encoding import Codes
+from pruning.values.types import ValueType
 
 NAN_PAYLOADS = np.array([0x7FF8000000000000, 0x7FF8000000000001, -1], np.int64).view(np.float64)
 DIGITS_38 = 10**38 - 1

@@ -8,12 +8,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from connectors.footers import FileRef, FooterCache, FooterColumn, FooterResult, read_row_groups
-from connectors.storage import LocalStorage
-from pruning import codes as code
-from pruning.domain import Domain
-from pruning.skipping import prune
-from pruning.value_type import ValueType
+from connectors.parquet.row_groups import FileRef, FooterCache, FooterColumn, FooterResult, read_row_groups
+from connectors.spark.files import LocalStorage
+from pruning.scan.skipping import prune
+from pruning.values import encoding as code
+from pruning.values.domain import Domain
+from pruning.values.types import ValueType
 from tests.connectors.hand_made import Struct, edit_footer
 
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from connectors.columns import Column, resolve
-from connectors.parquet import ParquetSource, open_parquet
-from pruning.domain import Domain
-from pruning.skipping import Pruned, prune
+from connectors.parquet.table import ParquetSource, open_parquet
+from pruning.scan.skipping import Pruned, prune
+from pruning.values.domain import Domain
 
 
 def opened(spark, source: Path | str, **options) -> ParquetSource:

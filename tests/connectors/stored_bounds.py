@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from connectors.delta_bounds import Flaws, StoredBounds
-from pruning import codes as code
-from pruning.domain import Domain
-from pruning.value_type import ValueType
+from connectors.delta.bounds import Flaws, StoredBounds
+from pruning.values import encoding as code
+from pruning.values.domain import Domain
+from pruning.values.types import ValueType
 
 
 def check_stored_bounds() -> None:

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 
 from connectors.arrow_values import CodedArray, arrow_of, coded, value_type_of
-from pruning import codes as code
-from pruning.codes import Codes
 from pruning.errors import UnsupportedTypeError
-from pruning.value_type import ValueType
+from pruning.values import encoding as code
+from pruning.values.encoding import Codes
+from pruning.values.types import ValueType
 
 CASES = [
     (pa.int8(), [-128, 127], "tinyint"),

@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from connectors.folding import fold_column, fold_rows, parents_of
-from pruning.statistics import UNKNOWN, ColumnStatistics, ContainerKind, Containers
-from pruning.value_type import ValueType
+from pruning.scan.skipping import fold_column, fold_rows, parents_of
+from pruning.scan.statistics import UNKNOWN, ColumnStatistics, ContainerKind, Containers
+from pruning.values.types import ValueType
 
 
 def groups(parents: list[int], rows: list[int]) -> Containers:

@@ -12,12 +12,12 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from connectors.plan_reader import SparkPlan
+from connectors.spark.plan_reader import SparkPlan
 from pruning import PruningOptions
-from pruning.filter_plan import FilterPlan
-from pruning.gates import Sizes
-from pruning.join_graph import JoinGraph
-from pruning.query_plan import Node
+from pruning.query.build_selection import Sizes
+from pruning.query.filter_plan import FilterPlan
+from pruning.query.join_graph import JoinGraph
+from pruning.query.plan import Node
 from sample_data.dsdgen import load_tpcds
 from sample_data.layout import FACTS
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from pruning.explanation import TableExplanation
-from pruning.query_explanation import QueryExplanation
 from pruning.reasons import ReasonCode
+from pruning.results.explanation import TableExplanation
+from pruning.results.query_explanation import QueryExplanation
 from tests.oracle.random_lakes import EXACT, Table
 
 # Why keys may leave a scan alone of which some files hold none of them.

@@ -14,8 +14,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from pruning import PruningOptions, explain, pruned_read, report
-from pruning.explanation import TableExplanation
 from pruning.reasons import ReasonCode
+from pruning.results.explanation import TableExplanation
 from tests.oracle.answers import (
     Keys,
     Rows,

@@ -19,10 +19,10 @@ from pyspark.errors import PySparkException
 
 from pruning import PruningOptions, explain, pruned_read, report
 from pruning.errors import InvalidKeysError, PruningError
-from pruning.key_builder import KeyBuilder
-from pruning.key_sets import KeyLimits
+from pruning.keys.builder import KeyBuilder
+from pruning.keys.key_set import KeyLimits
 from pruning.reasons import ReasonCode
-from pruning.value_type import ValueType
+from pruning.values.types import ValueType
 from tests.oracle.answers import Keys
 from tests.oracle.lakes import Lake, Layout, conf, copied, data_files
 from tests.oracle.oracle import check_rows, reason_codes, skips

@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 import pyarrow as pa
 import pytest
 
-from connectors.status_store import stage_input
+from connectors.measure.status_store import stage_input
 from pruning import PruningOptions, explain, pruned_read, report
 from pruning.errors import NotPrunedReadError
 from tests.oracle.lakes import Layout, data_files, write

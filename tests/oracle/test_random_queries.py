@@ -24,8 +24,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from connectors.columns import split_name
 from pruning import explain, prune, report
-from pruning.explanation import TableExplanation
 from pruning.reasons import ReasonCode
+from pruning.results.explanation import TableExplanation
 from tests.oracle.answers import Rows, collected
 from tests.oracle.draws import Draws
 from tests.oracle.expected_filters import check_filter, files_without_values, mentions

@@ -21,8 +21,8 @@ from pyspark.sql import SparkSession
 from benchmarks.tpcds_answers import disagreement, disorder
 from benchmarks.tpcds_workload import SELECTIVE, Query, by_spark, duckdb_tables, queries, spark_tables
 from pruning import PruningOptions, explain, prune, report
-from pruning.prune_report import TableReport
 from pruning.reasons import ReasonCode
+from pruning.results.prune_report import TableReport
 from sample_data.layout import write_delta
 from sample_data.tpcds import TpcdsFiles, generate
 

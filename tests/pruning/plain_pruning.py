@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from pruning import intervals
-from pruning.compaction import Evidence, compact
-from pruning.domain import Domain
-from pruning.intervals import BoolArray
-from pruning.ranges import RangeSet
-from pruning.skipping import Cause, Pruned, prune
-from pruning.statistics import UNKNOWN, ColumnStatistics, ContainerKind, Containers
-from pruning.value_type import ValueType
+from pruning.scan.compaction import Evidence, compact
+from pruning.scan.skipping import Cause, Pruned, prune
+from pruning.scan.statistics import UNKNOWN, ColumnStatistics, ContainerKind, Containers
+from pruning.values import ranges as intervals
+from pruning.values.domain import Domain
+from pruning.values.ranges import BoolArray, RangeSet
+from pruning.values.types import ValueType
 from tests.pruning.samples import Spec, order
 
 Rows = Sequence[Any]

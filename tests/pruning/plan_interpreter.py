@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from zlib import crc32
 
-from pruning.query_plan import Expression, Filter, Generate, Grouped, Join, Node, Passing, Project, Relation, Union
+from pruning.query.plan import Expression, Filter, Generate, Grouped, Join, Node, Passing, Project, Relation, Union
 
 Row = tuple[Any, ...]
 Values = Mapping[int, Any]

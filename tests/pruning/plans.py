@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pruning.query_plan import Expression, Filter, Generate, Grouped, Join, Node, Passing, Project, Relation, Union
+from pruning.query.plan import Expression, Filter, Generate, Grouped, Join, Node, Passing, Project, Relation, Union
 
 
 def column(at: int, type_: str = "bigint", name: str = "k") -> Expression:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-from pruning.query_plan import Expression, Node, Relation
+from pruning.query.plan import Expression, Node, Relation
 from tests.pruning.plan_interpreter import Row
 from tests.pruning.plans import Plans, at_least, call, column, equal, literal
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from pruning import codes as code
-from pruning.domain import Domain
-from pruning.ranges import RangeSet
-from pruning.value_type import INTEGER_BITS, ValueType
+from pruning.values import encoding as code
+from pruning.values.domain import Domain
+from pruning.values.ranges import RangeSet
+from pruning.values.types import INTEGER_BITS, ValueType
 
 NAN = float("nan")
 INF = float("inf")

@@ -14,17 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from pruning import string_order
-from pruning.byte_strings import ByteStrings, IntArray
-from pruning.coerce import Coerced, coerce
-from pruning.domain import Domain
-from pruning.intervals import BoolArray
-from pruning.key_builder import IncompleteBuildError, KeyBuilder
-from pruning.key_sets import KeyLimits
+from pruning.keys.builder import IncompleteBuildError, KeyBuilder
+from pruning.keys.key_set import KeyLimits
 from pruning.options import PruningOptions
-from pruning.skipping import prune
-from pruning.statistics import ColumnStatistics, ContainerKind, Containers
-from pruning.value_type import ValueType
+from pruning.scan.skipping import prune
+from pruning.scan.statistics import ColumnStatistics, ContainerKind, Containers
+from pruning.values import byte_strings as string_order
+from pruning.values.byte_strings import ByteStrings, IntArray
+from pruning.values.coercion import Coerced, coerce
+from pruning.values.domain import Domain
+from pruning.values.ranges import BoolArray
+from pruning.values.types import ValueType
 from tests.pruning.plain_pruning import (
     ALL_KNOWN,
     NOTHING_KNOWN,

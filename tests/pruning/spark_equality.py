@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from pruning import codes as code
-from pruning.coerce import Coerced
-from pruning.value_type import INTEGER_BITS, ValueType
+from pruning.values import encoding as code
+from pruning.values.coercion import Coerced
+from pruning.values.types import INTEGER_BITS, ValueType
 from tests.pruning.samples import MOMENTS, Spec, decimal, nasty
 
 HOUR = 3_600_000_000

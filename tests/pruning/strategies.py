@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from pruning.value_type import INTEGER_BITS, ValueType
+from pruning.values.types import INTEGER_BITS, ValueType
 from tests.pruning.samples import ALL_TYPES, Spec, decimal, nasty
 
 # More examples than the profile in force asks for, since many types share a law.

@@ -19,10 +19,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.object_store.s3a import s3a_conf
 from benchmarks.object_store.store import Access
-from connectors import arrow_trial
-from connectors.s3_access import S3Access
-from connectors.s3_buckets import s3_buckets
-from connectors.session import spark_session
+from connectors.arrow_scan import preflight as arrow_trial
+from connectors.arrow_scan.s3 import S3Access, s3_buckets
+from connectors.spark.session import spark_session
 from pruning import explain, prune, pruned_read, report
 from tests.queries.arrow import ARROW, IN_THE_SCAN, refusals
 

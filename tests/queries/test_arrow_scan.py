@@ -14,12 +14,14 @@ from pyspark.accumulators import _accumulatorRegistry
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F  # noqa: N812  its usual name
 
-from connectors import arrow_workers, pipeline, query_run
-from connectors.arrow_room import Workers
-from connectors.arrow_scan import arrow_scan
-from connectors.session_cache import cache_of
+from connectors.arrow_scan import workers as arrow_workers
+from connectors.arrow_scan.scan import arrow_scan
+from connectors.arrow_scan.workers import KnownWorkers, Workers
+from connectors.pipeline import query_run
+from connectors.pipeline import table_scan as pipeline
+from connectors.spark.session_state import state_of
 from pruning import explain, prune, pruned_read, report
-from pruning.filter_plan import next_feeds
+from pruning.query.filter_plan import next_feeds
 from pruning.reasons import ReasonCode
 from tests.oracle.lakes import Layout, copied, write
 from tests.oracle.test_bad_input import with_statistics
@@ -324,7 +326,7 @@ def test_a_reader_that_goes_on_without_a_file_is_sparks(spark, conf, groups, nam
 
 def test_workers_without_the_package_read_nothing(spark, groups, monkeypatch):
     """Once the query runs, it is too late to stand aside."""
-    monkeypatch.setattr(cache_of(spark), "workers", Workers("they cannot import 'connectors'"))
+    monkeypatch.setattr(state_of(spark).slot(KnownWorkers), "answer", Workers("they cannot import 'connectors'"))
     df = pruned_read(spark, groups, keys={"k": [5, 55]}, options=ARROW)
     assert 2 == df.where("k IN (5, 55)").count()
     assert ["cannot import" in each for each in refusals(df)] == [True]
@@ -335,22 +337,22 @@ def test_workers_are_asked_once(spark, groups, monkeypatch):
         for _ in batches:
             yield pa.record_batch([pa.array(["pyarrow 0.1"]), pa.nulls(1, pa.int64())], ["version", "room"])
 
-    monkeypatch.setattr(cache_of(spark), "workers", None)
+    monkeypatch.setattr(state_of(spark).slot(KnownWorkers), "answer", None)
     assert is_by_arrow(pruned_read(spark, groups, keys={"k": [5]}, options=ARROW))
     monkeypatch.setattr(arrow_workers, "probe", lambda: others)
     monkeypatch.setattr(arrow_workers, "version", lambda: "pyarrow 26")
     assert is_by_arrow(pruned_read(spark, groups, keys={"k": [5]}, options=ARROW))
-    cache_of(spark).workers = None
+    state_of(spark).slot(KnownWorkers).answer = None
     (why,) = refusals(pruned_read(spark, groups, keys={"k": [5]}, options=ARROW))
     assert "they have pyarrow 0.1, and the driver has pyarrow 26" in why
 
 
 def test_a_row_group_that_may_not_fit_is_left_to_spark(spark, groups, monkeypatch):
     """A limit on the memory of workers would end the query, and not the scan."""
-    monkeypatch.setattr(cache_of(spark), "workers", Workers(room=1 << 30))
+    monkeypatch.setattr(state_of(spark).slot(KnownWorkers), "answer", Workers(room=1 << 30))
     (why,) = refusals(pruned_read(spark, groups, keys={"k": [5]}, options=ARROW))
     assert "a task may take 1.3 GiB, and spark.executor.pyspark.memory leaves 1.0 GiB" in why
-    monkeypatch.setattr(cache_of(spark), "workers", Workers(room=2 << 30))
+    monkeypatch.setattr(state_of(spark).slot(KnownWorkers), "answer", Workers(room=2 << 30))
     assert is_by_arrow(pruned_read(spark, groups, keys={"k": [5]}, options=ARROW))
 
 

@@ -14,8 +14,11 @@ from unittest.mock import Mock
 import pytest
 from pyspark.sql import DataFrame
 
-from connectors import builds, channel, local_builds, query_builds
-from connectors.compiled import instance
+from connectors.builds import materialized as local_builds
+from connectors.builds import query_builds
+from connectors.jobs import runner as builds
+from connectors.jobs import runner as channel
+from connectors.spark.jvm import instance
 from pruning import explain, prune
 from tests.queries.star import FILES, OPTIONS, files
 

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 from pyspark.errors import PySparkException
 
-from connectors import kept_builds, local_builds
-from connectors.channel import Channel
-from connectors.query_builds import QueryBuilds
+from connectors.builds import cached_builds as kept_builds
+from connectors.builds import materialized as local_builds
+from connectors.builds.query_builds import QueryBuilds
+from connectors.jobs.runner import Channel
 from pruning import PruningCache, PruningOptions, explain, prune, report
 from pruning.errors import InvalidOptionError
 from tests.same_session import same_session

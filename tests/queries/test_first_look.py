@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from connectors import pruned_query
+from connectors.pipeline import pruned_query
 from pruning import PruningOptions, explain, prune, report
 from pruning.reasons import ReasonCode
-from tests.connectors.test_kept_files import jobs
+from tests.connectors.delta.test_file_index import jobs
 from tests.queries.star import OPTIONS
 
 pytestmark = pytest.mark.spark

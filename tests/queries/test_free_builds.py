@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from connectors import local_builds
+from connectors.builds import materialized as local_builds
 from pruning import PruningOptions, explain
 from tests.queries.star import files
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from connectors import query_builds
+from connectors.builds import query_builds
 from pruning import explain, prune
 from tests.queries.star import FILES, OPTIONS, files
 

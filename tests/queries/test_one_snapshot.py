@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from connectors.query_builds import QueryBuilds
+from connectors.builds.query_builds import QueryBuilds
 from pruning import explain, prune
 from tests.queries.star import OPTIONS
 

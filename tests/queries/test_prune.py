@@ -7,8 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from connectors import local_builds, pruned_query, query_builds, query_run
-from connectors.plan_tree import UnreadablePlanError
+from connectors.builds import materialized as local_builds
+from connectors.builds import query_builds
+from connectors.pipeline import pruned_query, query_run
+from connectors.spark.plan_tree import UnreadablePlanError
 from pruning import PruningOptions, explain, prune, pruned_read, report
 from pruning.errors import NotPrunedReadError
 from pruning.reasons import ReasonCode

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from connectors import calibrate, pipeline
+from connectors.cli import calibrate
+from connectors.pipeline import table_scan as pipeline
 from pruning import explain, pruned_read
-from pruning.scan_cost import ARROW, PREDICATE, ScanCosts
+from pruning.options import ARROW, PREDICATE, ScanCosts
 from tests.oracle.lakes import Layout, write
 from tests.queries.arrow import counts, is_by_arrow, refusals
 from tests.queries.star import DAYS_PER_FILE, OPTIONS, ROWS_PER_DAY, files

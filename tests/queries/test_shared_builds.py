@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from connectors import few_keys, local_builds, query_builds
+from connectors.builds import materialized as local_builds
+from connectors.builds import query_builds
+from connectors.keys import frame as few_keys
 from pruning import explain
 from tests.queries.star import FILES, OPTIONS, files
 

@@ -8,12 +8,12 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 
-from connectors import pruned_query
-from connectors.spark_bloom import might_contain_column
+from connectors.pipeline import pruned_query
+from connectors.scan.spark_scan import might_contain_column
 from pruning import explain, prune, report
-from pruning.bloom import BloomFilter
-from pruning.key_sets import row_hashes
-from pruning.value_type import ValueType
+from pruning.keys.bloom import BloomFilter
+from pruning.keys.key_set import row_hashes
+from pruning.values.types import ValueType
 from tests.queries.star import FILES, OPTIONS, ROWS_PER_DAY, files
 
 pytestmark = pytest.mark.spark

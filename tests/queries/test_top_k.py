@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from connectors import top_runs
+from connectors.pipeline import top_k as top_runs
 from pruning import PruningOptions, explain, prune, report
 from tests.queries import star
 from tests.queries.star import files as read_files

@@ -1,0 +1,1 @@
+"""The demo: star joins on TPC-DS tables, with and without pruning."""

@@ -1,0 +1,88 @@
+"""Which reader makes a scan, by what both are expected to cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from connectors.arrow_scan.partition import task_count
+from connectors.base import Table
+from connectors.columns import Column
+from connectors.scan.decision import Decided
+from connectors.spark.files import local_path
+from pruning.keys.membership import is_searched
+from pruning.options import PruningOptions
+from pruning.scan.estimates import pass_ratio
+from pruning.scan.reader_cost import KeyWork, RowGroupWork, ScanCase
+from pruning.scan.scan_plan import RowTest
+from pruning.scan.skipping import column_domains, prune_by
+from pruning.scan.statistics import Containers
+from pruning.values.byte_strings import IntArray
+from pruning.values.domain import Domain
+from pruning.values.ranges import BoolArray
+from pruning.values.types import INTEGER_BITS, TEMPORAL
+
+_AS_STORED = frozenset({*INTEGER_BITS, *TEMPORAL})
+
+
+def scan_case(
+    table: Table, decided: Decided, needed: Sequence[str] | None, cores: int, options: PruningOptions
+) -> ScanCase | None:
+    """What either reader would have to do; None where it is little, or no footers tell.
+
+    `needed` are the top-level columns that the scan reads, None for all.
+    """
+    groups, plan = decided.row_groups, decided.plan
+    if groups is None or groups.parents is None or plan.row_groups is None:
+        return None
+    by_ranges = plan.row_groups.kept & plan.files.kept[groups.parents]
+    if int(groups.sizes[by_ranges].sum()) < options.min_probe_bytes:
+        return None
+    filters = [each.filter for each in plan.decisions]
+    by_keys = prune_by(groups, filters).kept & prune_by(decided.files, filters).kept[groups.parents]
+    keys = _key_work(table, groups, by_keys, column_domains(filters), decided.columns)
+    if keys is None:
+        return None
+    count = len(table.schema.fields if needed is None else needed)
+    is_remote = any(local_path(each) is None for each in decided.files.names[:1])
+    arrow = RowGroupWork(groups.rows[by_keys], groups.sizes[by_keys], count, is_remote)
+    return ScanCase(
+        RowGroupWork(groups.rows[by_ranges], groups.sizes[by_ranges], count, is_remote),
+        [each.ratio for each in plan.decisions if each.test is not RowTest.NONE],
+        arrow,
+        keys,
+        task_count(len(arrow.rows), int(arrow.bytes.sum()), cores),
+        options.costs,
+    )
+
+
+def _key_work(
+    table: Table,
+    groups: Containers,
+    kept: BoolArray,
+    domains: Mapping[str, Domain],
+    columns: Sequence[Column],
+) -> list[KeyWork] | None:
+    found: list[KeyWork] = []
+    for column in columns:
+        sizes = _sizes(table, groups, column)
+        if sizes is None:
+            return None
+        statistics = groups.columns.get(column.name)
+        domain = domains[column.name]
+        ratio = 1.0 if statistics is None else pass_ratio(statistics, groups.rows, kept, domain)
+        found.append(KeyWork(ratio, sizes[kept], is_dense=_is_dense(domain)))
+    return found
+
+
+def _is_dense(domain: Domain) -> bool:
+    """True where numbers are tested as they lie in memory; decimals, floats and texts are not, however few they are."""
+    return domain.type.name in _AS_STORED and not is_searched(domain)
+
+
+def _sizes(table: Table, groups: Containers, column: Column) -> IntArray | None:
+    """Bytes of one column in each row group; None if these are others than were looked at."""
+    assert groups.parents is not None  # noqa: S101
+    alone = table.row_groups(np.unique(groups.parents), [], [column.path[0]])
+    return alone.sizes if np.array_equal(alone.rows, groups.rows) else None

@@ -1,0 +1,104 @@
+"""What the tasks of an Arrow scan have read, told to the driver as each ends."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Collection, Hashable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from pyspark import TaskContext
+from pyspark.accumulators import Accumulator, AccumulatorParam, _accumulatorRegistry
+from pyspark.sql import SparkSession
+
+from connectors.arrow_scan.reader import Counts
+
+_EXECUTION = "spark.sql.execution.id"
+# A DataFrame may run any number of times.
+_EXECUTIONS_KEPT = 32
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRead:
+    """What one attempt at a task of Spark has read, and which numbered shares of the scan that was, each to its end."""
+
+    attempt: int
+    counts: Counts
+    shares: frozenset[int]
+
+    def then(self, other: TaskRead) -> TaskRead:
+        """Both where they are of one attempt, which may read several shares; else the later attempt alone."""
+        if self.attempt != other.attempt:
+            return other
+        return TaskRead(self.attempt, self.counts + other.counts, self.shares | other.shares)
+
+
+# By execution, then by stage and partition, so that what runs twice counts once.
+ByTask: TypeAlias = dict[int, dict[tuple[int, int], TaskRead]]
+
+
+class _ByTask(AccumulatorParam[ByTask]):
+    def zero(self, value: ByTask) -> ByTask:  # noqa: ARG002 - PySpark's signature
+        """Nothing."""
+        return {}
+
+    def addInPlace(self, value1: ByTask, value2: ByTask) -> ByTask:  # noqa: N802 - PySpark's name
+        """Both, of the latest executions."""
+        for execution, tasks in value2.items():
+            known = value1.setdefault(execution, {})
+            for task, read in tasks.items():
+                known[task] = known[task].then(read) if task in known else read
+        for old in sorted(value1)[:-_EXECUTIONS_KEPT]:
+            del value1[old]
+        return value1
+
+
+@dataclass(frozen=True, eq=False)
+class ScanCounter:
+    """Counts of one scan of some shares, whichever actions run it."""
+
+    # No slots, in which nobody could see the end of it.
+
+    shares: int
+    _by_task: Accumulator[ByTask]
+
+    @staticmethod
+    def of(spark: SparkSession, shares: int) -> ScanCounter:
+        """Nothing counted yet."""
+        found = ScanCounter(shares, spark.sparkContext.accumulator({}, _ByTask()))
+        # PySpark keeps every accumulator there; what tasks tell of others it passes over.
+        weakref.finalize(found, _accumulatorRegistry.pop, found._by_task.aid, None)
+        return found
+
+    def add(self, counts: Counts, shares: frozenset[int]) -> None:
+        """In a task: what it has read."""
+        context = TaskContext.get()
+        assert context is not None  # noqa: S101
+        execution = int(context.getLocalProperty(_EXECUTION) or -1)
+        read = TaskRead(context.taskAttemptId(), counts, shares)
+        self._by_task.add({execution: {(context.stageId(), context.partitionId()): read}})
+
+    def by_execution(self, work_of: Callable[[int], Hashable]) -> Mapping[int, Counts]:
+        """On the driver: the sums of what each execution has read, of those that have read every share to its end.
+
+        Others stopped early, as a limit does, and what their last tasks have read is not told. `work_of` gives the same
+        for stages that run the same work: what an executor takes with it is read again, and counts once.
+        """
+        found: dict[int, Counts] = {}
+        for execution, tasks in list(self._by_task.value.items()):
+            reads = _without_repeats(tasks, work_of)
+            if len(frozenset[int]().union(*(each.shares for each in reads))) == self.shares:
+                found[execution] = sum((each.counts for each in reads), Counts())
+        return found
+
+
+def _without_repeats(
+    tasks: Mapping[tuple[int, int], TaskRead], work_of: Callable[[int], Hashable]
+) -> Collection[TaskRead]:
+    """Of each partition of the same work the latest attempt."""
+    stages = {stage for stage, _ in tasks}
+    if len(stages) == 1:
+        return tasks.values()
+    work = {stage: work_of(stage) for stage in stages}
+    ordered = sorted(tasks.items(), key=lambda item: item[1].attempt)
+    return {(work[stage], partition): read for (stage, partition), read in ordered}.values()

@@ -1,0 +1,185 @@
+"""What is tried on the driver before workers scan by pyarrow: whether stores are reached, and a few rows.
+
+Certificates and names may be others for pyarrow than for Java, whatever the settings say, and once the query runs it is
+too late to stand aside. A store has seconds for an answer, and is not asked again for some minutes if it gives none.
+
+A look at some rows of one row group on the driver: how many of them pass, and what testing one costs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from connectors.arrow_scan.files import FilePart, OtherFileError, Patience, open_file
+from connectors.arrow_scan.reader import Counts, KeyTest, ReadColumn, RowGroup
+from connectors.arrow_scan.row_test import RowTester
+from connectors.arrow_scan.s3 import S3Access, bucket_of, s3_buckets
+from connectors.jobs.runner import DeadlineError, within
+from connectors.spark.session_state import Refusals, state_of
+from pruning.reasons import Reason, ReasonCode
+from pruning.scan.reader_cost import KeySample, Sample
+from pruning.values.ranges import BoolArray
+
+T = TypeVar("T")
+
+# Where so many row groups are read, one more on the driver is a small part of it.
+_SAMPLED_OF = 8
+_SECONDS = 5.0
+# What is not waited for any more should not go on for long either.
+_HASTY = Patience(attempts=2, connect_seconds=2.0, request_seconds=4.0)
+_FAILURES = (OSError, ImportError, ValueError, pa.ArrowException)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trial:
+    """How workers reach the buckets of the files, and what some rows showed; no sample where it was not asked for.
+
+    Nor is there one where it would be much of the scan.
+    """
+
+    stores: Mapping[str, S3Access]
+    sample: Sample | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """Where files lie: `stores` are the buckets of all of them."""
+
+    stores: Mapping[str, S3Access]
+    refusals: Refusals
+
+    def refused(self) -> Reason | None:
+        found = (self.refusals.of(each) for each in self.stores.values())
+        return next((each for each in found if each is not None), None)
+
+    def asked(self, part: FilePart, action: Callable[[], T]) -> T | Reason:
+        """What `action` makes of a file; a `Reason` where its store gives no good answer in time."""
+        bucket = bucket_of(part.path)
+        if bucket is None:
+            return action()
+        try:
+            return within(_SECONDS, action, f"a look at s3a://{bucket}")
+        except OtherFileError as error:
+            return _refusal(bucket, _told(error))
+        except DeadlineError:
+            reason = _refusal(bucket, f"no answer in {_SECONDS:g} seconds")
+        except _FAILURES as error:
+            reason = _refusal(bucket, _told(error))
+        return self.refusals.add(self.stores[bucket], reason)
+
+
+def tried(
+    spark: SparkSession,
+    tasks: Sequence[Sequence[FilePart]],
+    columns: Sequence[ReadColumn],
+    tests: Sequence[KeyTest],
+    *,
+    is_sampled: bool,
+) -> Trial | Reason:
+    """What is known before the query runs; a `Reason` where settings of a store are not understood, or it fails."""
+    some = {bucket: part for task in tasks for part in task if (bucket := bucket_of(part.path))}
+    stores = s3_buckets(spark, [part.path for part in some.values()])
+    if isinstance(stores, Reason):
+        return stores
+    files = _Files(stores, state_of(spark).refusals)
+    if (refusal := files.refused()) is not None:
+        return refusal
+    for part in some.values():
+        if (unopened := files.asked(part, partial(_open, part, stores))) is not None:
+            return unopened
+    middle = _middle(tasks) if is_sampled else None
+    if middle is None:
+        return Trial(stores, None)
+    sample = files.asked(middle, partial(sampled, middle, columns, tests, stores, _HASTY))
+    return sample if isinstance(sample, Reason) else Trial(stores, sample)
+
+
+def _open(part: FilePart, stores: Mapping[str, S3Access]) -> None:
+    with open_file(part, stores, _HASTY):
+        pass
+
+
+def _middle(tasks: Sequence[Sequence[FilePart]]) -> FilePart | None:
+    """A row group from the middle of them all."""
+    parts = [replace(part, row_groups=(at,)) for task in tasks for part in task for at in part.row_groups]
+    return parts[len(parts) // 2] if len(parts) >= _SAMPLED_OF else None
+
+
+def _refusal(bucket: str, detail: str) -> Reason:
+    return Reason(ReasonCode.NOT_READ_BY_ARROW, f"s3a://{bucket}", detail)
+
+
+def _told(error: BaseException) -> str:
+    return " ".join(str(error).split())[:300]
+
+
+# Of a core, for decoding one key column: millions of numbers, or some hundred thousand texts.
+_SAMPLE_SECONDS = 0.02
+# The first rows, which decode alone, pay for all that is loaded but once; fewer than so many others tell no time.
+_ENOUGH_ROWS = 1 << 12
+_NANOSECONDS = 1e9
+
+
+def sampled(
+    part: FilePart,
+    columns: Sequence[ReadColumn],
+    tests: Sequence[KeyTest],
+    stores: Mapping[str, S3Access],
+    patience: Patience,
+) -> Sample:
+    """The first rows of the first row group of a part, of which the file is one that was listed.
+
+    A key is not looked at where those before it leave no row. None that passes counts as a part of one: there may be
+    one among the rows that were not looked at.
+    """
+    keys: list[KeySample | None] = []
+    passing: BoolArray | None = None
+    with open_file(part, stores, patience) as file:
+        group = RowGroup(file, part.row_groups[0], part, columns, Counts())
+        for each in tests:
+            if passing is not None and not passing.any():
+                keys.append(None)
+                continue
+            found, nanoseconds = _tested(each, group)
+            keys.append(KeySample(_share(found), nanoseconds))
+            passing = found if passing is None else passing[: len(found)] & found[: len(passing)]
+    return Sample(1.0 if passing is None else _share(passing), tuple(keys))
+
+
+def _share(found: BoolArray) -> float:
+    return max(float(np.count_nonzero(found)), 0.5) / max(1, len(found))
+
+
+def _tested(test: KeyTest, group: RowGroup) -> tuple[BoolArray, float | None]:
+    """Whether each of the first rows passes, and nanoseconds for one of them.
+
+    Time is that of this thread on its core: waiting for a disk, a store or other threads is not what tests cost.
+    """
+    tester = RowTester.of(test.type, test.rows)
+    if group.part.leaves[test.column] is None:
+        return np.full(group.rows, tester.matching(next(group.values(test.column)))[0]), None
+    pieces = group.values(test.column)
+    first = tester.matching(next(pieces))
+    began = time.thread_time()
+    rest = list(_for_a_while(pieces, began))
+    rows = sum(map(len, rest))
+    if not rows:
+        return first, None
+    found = np.concatenate([first, tester.matching(pa.concat_arrays(rest))])
+    spent = time.thread_time() - began
+    return found, spent / rows * _NANOSECONDS if rows >= _ENOUGH_ROWS else None
+
+
+def _for_a_while(pieces: Iterator[pa.Array], began: float) -> Iterator[pa.Array]:
+    for each in pieces:
+        yield each
+        if time.thread_time() - began > _SAMPLE_SECONDS:
+            return

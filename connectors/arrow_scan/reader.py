@@ -1,0 +1,345 @@
+"""Reads row groups of Parquet files with pyarrow, keys first: what Spark's Python workers run for an Arrow scan.
+
+Imports nothing but the core and Arrow. Types are those that `arrow_types.py` has allowed beforehand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from connectors.arrow_scan.files import FilePart, OpenFile, Range, open_file
+from connectors.arrow_scan.row_test import RowTester
+from connectors.arrow_scan.s3 import S3Access
+from pruning.keys.membership import RowSet
+from pruning.values.ranges import BoolArray
+from pruning.values.types import ValueType
+
+# What a batch holds at most: rows, and about so many bytes.
+_MOST_ROWS, _MOST_BYTES = 1 << 16, 16 << 20
+# How large values are shows only when they are decoded: of a long one that many rows have a file may hold one copy.
+_FIRST_ROWS, _GROWTH = 1 << 10, 4
+# Of the key columns of a row group so much is kept until its other columns are read; what is more is read again.
+_MOST_KEPT_BYTES = 64 << 20
+# A test that lets nearly everything pass costs more than it saves; so many rows say that it does.
+_USELESS, _ENOUGH_ROWS = 0.95, 100_000
+# So many row groups are announced to who reads a file: of a store a request is under way for each.
+_GROUPS_AHEAD = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ReadColumn:
+    """A column of the result: its name, and its type in Arrow, which is the one that Spark takes for its own."""
+
+    name: str
+    type: pa.DataType
+
+
+@dataclass(frozen=True, slots=True)
+class KeyTest:
+    """What rows must hold in the result's column at `column`, which has this type in Spark."""
+
+    column: int
+    type: ValueType
+    rows: RowSet
+
+
+@dataclass(slots=True)
+class Counts:
+    """What was read.
+
+    - `bytes`: compressed bytes of column chunks, and of the footers that were not given; of a store what it sent
+    - `rows`: those of the `row_groups`, whether or not a key was found in each; `row_groups_used` are those in which
+    - `rows_passed`: those that have a key in every column
+    """
+
+    bytes: int = 0
+    files: set[str] = field(default_factory=set)
+    row_groups: int = 0
+    row_groups_used: int = 0
+    rows: int = 0
+    rows_passed: int = 0
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(
+            self.bytes + other.bytes,
+            self.files | other.files,
+            self.row_groups + other.row_groups,
+            self.row_groups_used + other.row_groups_used,
+            self.rows + other.rows,
+            self.rows_passed + other.rows_passed,
+        )
+
+
+@dataclass(slots=True)
+class _Watched:
+    """A test, and how many of the rows that it was asked about have passed."""
+
+    test: KeyTest
+    tester: RowTester
+    asked: int = 0
+    passed: int = 0
+
+    @property
+    def ratio(self) -> float:
+        return self.passed / self.asked if self.asked else 0.5
+
+    @property
+    def is_useless(self) -> bool:
+        return self.asked >= _ENOUGH_ROWS and self.ratio >= _USELESS
+
+
+@dataclass(slots=True)
+class ArrowReader:
+    """The rows of file parts that pass the tests; the order of tests follows what they were seen to drop.
+
+    Memory: the keys of all tests; of one row group some bytes a row, up to 64 MiB of decoded key columns, and the
+    chunks, as they are stored, of the columns that are read together (one key column, or all others); and a few
+    batches; of a store what `arrow_files.py` reads ahead. A batch has at first 1,024 rows, then as many as are 16 MiB
+    if they are as large as those of the batch before.
+
+    `stores` are the buckets in which parts lie.
+    """
+
+    columns: Sequence[ReadColumn]
+    tests: Sequence[KeyTest]
+    stores: Mapping[str, S3Access] = field(default_factory=dict)
+    counts: Counts = field(default_factory=Counts)
+    _watched: list[_Watched] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._watched = [_Watched(each, RowTester.of(each.type, each.rows)) for each in self.tests]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of every batch."""
+        return pa.schema([(each.name, each.type) for each in self.columns])
+
+    def read(self, part: FilePart) -> Iterator[pa.RecordBatch]:
+        """The rows of one file part, in its order; `OSError` where the file is another than was listed."""
+        self.counts.files.add(part.path)
+        with open_file(part, self.stores) as file:
+            try:
+                groups = [RowGroup(file, at, part, self.columns, self.counts) for at in part.row_groups]
+                yield from _gathered(batch for at in range(len(groups)) for batch in self._read_next(groups[at:]))
+                # Row groups without a row for any key may be those of another file, too.
+                file.check()
+            finally:
+                self.counts.bytes += file.read_besides()
+
+    def _read_next(self, groups: Sequence[RowGroup]) -> Iterator[pa.RecordBatch]:
+        """The rows of the first of some row groups; of those behind it what is read in any case may come meanwhile."""
+        self._watched.sort(key=lambda each: each.ratio)
+        used = [each for each in self._watched if not each.is_useless]
+        test = used[0].test if used else None
+        # Which of several tests comes first is known once it was seen what one drops.
+        ahead = groups[: _GROUPS_AHEAD if len(used) < 2 or used[0].asked else 1]
+        groups[0].file.announce({each.at: each.ranges(each.leaves(test)) for each in ahead})
+        return self._read_group(groups[0])
+
+    def _read_group(self, group: RowGroup) -> Iterator[pa.RecordBatch]:
+        self.counts.row_groups += 1
+        self.counts.rows += group.rows
+        passing: BoolArray | None = None
+        for each in self._watched:
+            if each.is_useless:
+                continue
+            found = _passing(each, group)
+            each.asked, each.passed = each.asked + len(found), each.passed + int(np.count_nonzero(found))
+            passing = found if passing is None else np.logical_and(passing, found, out=found)
+            if not passing.any():
+                return
+        self.counts.row_groups_used += 1
+        left = group.rows if passing is None else int(np.flatnonzero(passing)[-1]) + 1
+        for begin, arrays in group.batches():
+            group.file.check()
+            batch = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+            end = begin + len(batch)
+            if passing is not None:
+                batch = batch.filter(pa.array(passing[begin:end]))
+            self.counts.rows_passed += len(batch)
+            if len(batch):
+                yield batch
+            if end >= left:
+                return
+
+
+@dataclass(slots=True)
+class _Pace:
+    """How many rows to decode at a time."""
+
+    rows: int
+
+    @staticmethod
+    def of(rows: int, size: int) -> _Pace:
+        """That of the first batch, where `rows` rows take at least `size` bytes."""
+        return _Pace(max(1, min(_FIRST_ROWS, _MOST_ROWS, _MOST_BYTES * rows // max(1, size))))
+
+    def seen(self, rows: int, size: int) -> None:
+        """What was decoded last."""
+        self.rows = max(1, min(_MOST_ROWS, _GROWTH * self.rows, _MOST_BYTES * rows // max(1, size)))
+
+
+@dataclass(slots=True)
+class RowGroup:
+    """One row group, of which each column is read when it is asked for; keys that are too large to keep once more."""
+
+    file: OpenFile
+    at: int
+    part: FilePart
+    columns: Sequence[ReadColumn]
+    counts: Counts
+    _read: dict[int, pa.ChunkedArray] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> int:
+        """How many it has."""
+        return int(self._metadata.num_rows)
+
+    def leaves(self, test: KeyTest | None) -> list[int]:
+        """Those that a test is of, or all where there is none."""
+        leaves = self.part.leaves if test is None else [self.part.leaves[test.column]]
+        return [leaf for leaf in leaves if leaf is not None]
+
+    def ranges(self, leaves: Sequence[int]) -> list[Range]:
+        """Where chunks lie."""
+        return [self._range(leaf) for leaf in leaves]
+
+    def values(self, index: int) -> Iterator[pa.Array]:
+        """A column of all rows in pieces, or the one value that all its rows have."""
+        leaf, type_ = self.part.leaves[index], self.columns[index].type
+        if leaf is None:
+            yield self._constant(index, 1)
+            return
+        pace, kept, found = self._pace([leaf]), list[pa.Array](), 0
+        left = _MOST_KEPT_BYTES - sum(each.nbytes for each in self._read.values())
+        for (decoded,), rows in self._decoded([leaf], pace):
+            piece = as_type(decoded, type_)
+            pace.seen(rows, piece.nbytes)
+            found, left = found + rows, left - piece.nbytes
+            if left >= 0:
+                kept.append(piece)
+            else:
+                kept.clear()
+            yield piece
+        if found != self.rows:
+            raise self._other_count(found)
+        if left >= 0:
+            self._read[index] = pa.chunked_array(kept, type_)
+
+    def batches(self) -> Iterator[tuple[int, list[pa.Array]]]:
+        """All columns of all rows, as many at a time as are few bytes, and the number of the first row of each."""
+        leaves = enumerate(self.part.leaves)
+        left = {index: leaf for index, leaf in leaves if leaf is not None and index not in self._read}
+        # In the order of the file, as they are read.
+        order = sorted(left, key=left.__getitem__)
+        chosen = [left[index] for index in order]
+        begin, pace = 0, self._pace(chosen)
+        for found, rows in self._decoded(chosen, pace):
+            decoded = {index: as_type(each, self.columns[index].type) for index, each in zip(order, found, strict=True)}
+            arrays = [self._slice(index, decoded, begin, rows) for index in range(len(self.columns))]
+            pace.seen(rows, sum(each.nbytes for each in arrays))
+            yield begin, arrays
+            begin += rows
+        if begin != self.rows:
+            raise self._other_count(begin)
+
+    def _decoded(self, leaves: Sequence[int], pace: _Pace) -> Iterator[tuple[list[pa.Array], int]]:
+        """Batches of some leaves with their numbers of rows, each of as many as `pace` says when it is asked for."""
+        if not leaves:
+            begin = 0
+            while begin < self.rows:
+                rows = min(pace.rows, self.rows - begin)
+                yield [], rows
+                begin += rows
+            return
+        self.counts.bytes += self.file.fetch(self.ranges(leaves))
+        reader = self.file.parquet.reader
+        for each in reader.iter_batches(pace.rows, [self.at], column_indices=list(leaves), use_threads=False):
+            yield each.columns, len(each)
+            # Before each batch it looks up how large that shall be.
+            reader.set_batch_size(pace.rows)
+
+    def _pace(self, leaves: Sequence[int]) -> _Pace:
+        size = sum(int(self._metadata.column(leaf).total_uncompressed_size) for leaf in leaves)
+        return _Pace.of(self.rows, size + sum(each.nbytes for each in self._read.values()))
+
+    def _slice(self, index: int, decoded: dict[int, pa.Array], begin: int, rows: int) -> pa.Array:
+        if index in decoded:
+            return decoded[index]
+        if index in self._read:
+            return self._read[index].slice(begin, rows).combine_chunks()
+        return self._constant(index, rows)
+
+    def _constant(self, index: int, rows: int) -> pa.Array:
+        value, type_ = self.part.constants[index], self.columns[index].type
+        return pa.nulls(rows, type_) if value is None else pa.repeat(value.cast(type_), rows)
+
+    def _other_count(self, found: int) -> ValueError:
+        return ValueError(f"Cannot read {self.part.path!r}: row group {self.at} has {self.rows} rows, a column {found}")
+
+    @property
+    def _metadata(self) -> pq.RowGroupMetaData:
+        return self.file.parquet.metadata.row_group(self.at)
+
+    def _range(self, leaf: int) -> Range:
+        """Where a chunk lies."""
+        chunk = self._metadata.column(leaf)
+        begin, first = int(chunk.data_page_offset), chunk.dictionary_page_offset
+        # Some writers say 0 where there is none.
+        return (int(first) if first and first < begin else begin), int(chunk.total_compressed_size)
+
+
+def _passing(watched: _Watched, group: RowGroup) -> BoolArray:
+    pieces = [watched.tester.matching(each) for each in _joined(group.values(watched.test.column))]
+    found = np.concatenate([np.zeros(0, bool), *pieces])
+    # One value may stand for all rows.
+    return found if len(found) == group.rows else np.full(group.rows, found[0])
+
+
+def _joined(pieces: Iterator[pa.Array]) -> Iterator[pa.Array]:
+    """The pieces in fewer ones that are few bytes each: a test puts its keys in a table, or in order, once for each."""
+    waiting, size = list[pa.Array](), 0
+    for piece in pieces:
+        waiting.append(piece)
+        size += piece.nbytes
+        if size >= _MOST_BYTES:
+            yield pa.concat_arrays(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield pa.concat_arrays(waiting)
+
+
+def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in fewer batches: each costs as much to hand over as thousands of rows.
+
+    The first is handed over at once, since whoever asked for a few rows may need no more.
+    """
+    waiting, size, enough = list[pa.RecordBatch](), 0, 1
+    for batch in batches:
+        if waiting and size + batch.nbytes > _MOST_BYTES:
+            yield pa.concat_batches(waiting)
+            waiting, size = [], 0
+        waiting.append(batch)
+        size += batch.nbytes
+        if sum(map(len, waiting)) >= enough:
+            yield pa.concat_batches(waiting)
+            waiting, size, enough = [], 0, min(_MOST_ROWS, max(_FIRST_ROWS, _GROWTH * enough))
+    if waiting:
+        yield pa.concat_batches(waiting)
+
+
+def as_type(array: pa.Array, type_: pa.DataType) -> pa.Array:
+    """The same values in another type of the same bytes, or a wider one."""
+    if array.type == type_:
+        return array
+    if pa.types.is_dictionary(array.type):
+        return as_type(array.dictionary_decode(), type_)
+    if pa.types.is_string(type_) and pa.types.is_binary(array.type):
+        # Spark takes the bytes for text, whatever they are.
+        return array.view(type_)
+    return array.cast(type_)

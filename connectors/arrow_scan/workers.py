@@ -1,0 +1,173 @@
+"""Whether Spark's Python workers can run an Arrow scan: a scan that fails while the query runs cannot stand aside.
+
+What memory a scan by pyarrow takes in a Python worker, and what a limit on workers leaves for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+from connectors.arrow_scan.partition import whole_footer
+from connectors.arrow_scan.s3 import bucket_of
+from connectors.jobs import runner as builds
+from connectors.parquet.row_groups import StoredFile
+from connectors.spark.session_state import state_of
+from pruning.keys.membership import RowSet
+from pruning.reasons import Reason, ReasonCode, size
+
+# A function of batches, as Spark maps them.
+Probe: TypeAlias = "Callable[[Iterator[Any]], Iterator[Any]]"
+
+_SCHEMA = "version string, room bigint"
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """What Python workers say of themselves: why they cannot scan, in no words where they can.
+
+    `room` are the bytes that each may still take, None without a limit.
+    """
+
+    problem: str = ""
+    room: int | None = None
+
+
+class KnownWorkers:
+    """The answer of a session's workers; None before they were asked, or while none has come."""
+
+    answer: Workers | None = None
+
+
+def workers_of(spark: SparkSession, timeout: float) -> Workers | Reason:
+    """What workers say; a `Reason` where they lack this package, or the pyarrow by which the driver judged the files.
+
+    One small job of at most `timeout` seconds; once in a session, or in ten minutes while none comes to a good end.
+    """
+    state = state_of(spark)
+    known = state.slot(KnownWorkers)
+    if known.answer is None:
+        if (refusal := state.refusals.of(WORKERS)) is not None:
+            return refusal
+        found = builds.run(spark, lambda: _asked(spark), timeout=timeout, description=WORKERS)
+        if isinstance(found, Reason):
+            is_late = found.code is ReasonCode.BUILD_TIMED_OUT
+            detail = f"no answer in {timeout:g} seconds" if is_late else found.detail
+            return state.refusals.add(WORKERS, _refusal(detail))
+        known.answer = found
+    return _refusal(known.answer.problem) if known.answer.problem else known.answer
+
+
+def refused_before(spark: SparkSession) -> Reason | None:
+    """Why workers cannot scan, where that is known already."""
+    state = state_of(spark)
+    answer = state.slot(KnownWorkers).answer
+    if answer is None:
+        return state.refusals.of(WORKERS)
+    return _refusal(answer.problem) if answer.problem else None
+
+
+def _refusal(detail: str) -> Reason:
+    return Reason(ReasonCode.NOT_READ_BY_ARROW, WORKERS, detail)
+
+
+def _asked(spark: SparkSession) -> Workers:
+    count = spark.sparkContext.defaultParallelism
+    return summed_up([tuple(row) for row in spark.range(0, count, 1, count).mapInArrow(probe(), _SCHEMA).collect()])
+
+
+def summed_up(answers: list[tuple[str, int | None]]) -> Workers:
+    """All workers by what each of them says: the version of its pyarrow, or its trouble, and its room."""
+    own = version()
+    others = sorted({answer for answer, _ in answers} - {own})
+    problem = f"they have {'; '.join(others)}, and the driver has {own}" if others else ""
+    return Workers(problem, min((room for _, room in answers if room is not None), default=None))
+
+
+def version() -> str:
+    """That of pyarrow, and whether it was built without S3; a worker says the same of itself."""
+    return str(next(probe()(iter([None]))).column(0)[0])
+
+
+def probe() -> Probe:
+    """What each worker runs: a function inside of one goes to workers as it is, not by a name that they may lack."""
+
+    def answers(batches: Iterator[Any]) -> Iterator[Any]:
+        import importlib.util  # noqa: PLC0415 - nothing of this module is there
+        from pathlib import Path  # noqa: PLC0415
+
+        import pyarrow as pa  # noqa: PLC0415
+
+        try:
+            import connectors.arrow_scan.reader  # noqa: PLC0415, F401 - what a scan imports there
+
+            has_s3 = importlib.util.find_spec("pyarrow._s3fs") is not None
+            answer = f"pyarrow {pa.__version__}" + ("" if has_s3 else " without S3")
+        except Exception as error:  # noqa: BLE001 - whatever they have in its place
+            answer = f"no scanprune ({error})"
+        # Arrow reserves what it takes for a start.
+        answers = pa.array([answer])
+        room = None
+        try:
+            import resource  # noqa: PLC0415 - not everywhere
+
+            limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+            if limit != resource.RLIM_INFINITY:
+                used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+                room = max(0, limit - used)
+        except (ImportError, OSError):
+            # Where addresses are not counted they are not limited either.
+            pass
+        for _ in batches:
+            yield pa.record_batch([answers, pa.array([room], pa.int64())], ["version", "room"])
+
+    return answers
+
+
+WORKERS = "the Python workers"
+# Decoded keys that are kept, batches, and codes of one: see `arrow_reader.py`.
+_ANY_ROW_GROUP = 256 << 20
+# The limit is one on addresses, of which Arrow's allocator reserves so many at a time.
+_RESERVED = 1 << 30
+# Stacks of the threads that ask a store.
+_THREADS = 512 << 20
+# Whether a row passes, for each test and all together, and its place among those that do.
+_PER_ROW = 16
+# As they are sent, as they are held, and as the table of one test.
+_COPIES_OF_KEYS = 3
+
+
+def most_bytes(files: Sequence[tuple[StoredFile, Sequence[int]]], tests: Iterable[RowSet]) -> int:
+    """What a task takes at most: of each file these row groups are read, with the columns that it has a place for.
+
+    The chunks of the largest row group are counted as they are stored and as they become: both are held for a while.
+    """
+    largest = max((_group_bytes(file, groups) for file, groups in files), default=0)
+    threads = _THREADS if any(bucket_of(file.uri) for file, _ in files) else 0
+    keys = _COPIES_OF_KEYS * sum(each.nbytes for each in tests)
+    return _RESERVED + _ANY_ROW_GROUP + largest + keys + threads
+
+
+def _group_bytes(file: StoredFile, groups: Sequence[int]) -> int:
+    metadata = pq.read_metadata(pa.BufferReader(whole_footer(file.footer.data)))
+    leaves = [each.leaf for each in file.places if each is not None and each.leaf is not None]
+    found = 0
+    for at in groups:
+        group = metadata.row_group(at)
+        chunks = [group.column(leaf) for leaf in leaves]
+        stored = sum(int(each.total_compressed_size) + int(each.total_uncompressed_size) for each in chunks)
+        found = max(found, stored + _PER_ROW * int(group.num_rows))
+    return found
+
+
+def too_large(needed: int, workers: Workers) -> Reason | None:
+    """Why a scan is Spark's that may take so many bytes of a worker; None where they are there."""
+    if workers.room is None or needed <= workers.room:
+        return None
+    detail = f"a task may take {size(needed)}, and spark.executor.pyspark.memory leaves {size(workers.room)}"
+    return Reason(ReasonCode.NOT_READ_BY_ARROW, WORKERS, detail)

@@ -1,0 +1,194 @@
+"""The builds of one query: each distinct one runs once, whatever part of the plan asks for it."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
+
+from connectors.builds.materialized import LocalRows, TooMany, local_rows
+from connectors.jobs.progress import one_line
+from connectors.jobs.runner import Build, Channel
+from connectors.keys import frame as spark_keys
+from connectors.keys.frame import KeyFrame
+from connectors.keys.worker import KeyColumns
+from connectors.parquet.listing import frame_of
+from connectors.spark.jvm import java_names
+from pruning.keys.summary import KeySummary
+from pruning.reasons import Reason, ReasonCode
+from pruning.values.types import ValueType
+
+logger = logging.getLogger("scanprune")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
+    """The values of `key`, an expression of the JVM, over the rows of `plan`; `name` is for messages.
+
+    `place` is where `plan` has them among its columns, None where they are computed. `is_bounded` says that what it
+    reads is known to be little, whatever Spark takes it for. What `must_fit` has no keys where it gives more rows than
+    are kept.
+    """
+
+    plan: Any
+    key: Any
+    name: str
+    place: int | None = None
+    is_bounded: bool = False
+    must_fit: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Built:
+    """What a build gave: its keys, and its rows where they are few enough to be joined as they are.
+
+    `from_cache` says that it was not run for this query.
+    """
+
+    keys: KeySummary | Reason
+    rows: LocalRows | None
+    from_cache: bool = False
+
+
+@dataclass(slots=True)
+class _Numbers:
+    """Numbers plans; equal ones, which differ in names and ids alone, have the same number."""
+
+    _known: dict[int, list[tuple[Any, int]]] = field(default_factory=dict)
+    _count: int = 0
+
+    def of(self, plan: Any) -> int:
+        canonical = plan.canonicalized()
+        group = self._known.setdefault(int(canonical.hashCode()), [])
+        for known, number in group:
+            if known.equals(canonical):
+                return number
+        group.append((canonical, self._count))
+        self._count += 1
+        return self._count - 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Column:
+    """Keys whose values only a job can tell: a column of a plan, by its place; `number` is that of the plan."""
+
+    plan: Any
+    number: int
+    place: int
+    name: str
+    type: ValueType
+    at_least: int
+
+    @property
+    def id(self) -> tuple[int, int]:
+        return self.number, self.place
+
+
+@dataclass(slots=True)
+class QueryBuilds:
+    """Runs builds and keeps what they gave: one job for all keys of a plan that are asked for at the same time."""
+
+    channel: Channel
+    _numbers: _Numbers = field(default_factory=_Numbers)
+    _rows: dict[int, LocalRows | TooMany | Reason | None] = field(default_factory=dict)
+    _keys: dict[tuple[int, int], KeySummary | Reason] = field(default_factory=dict)
+
+    def run(self, asked: Sequence[Asked]) -> list[Built]:
+        """What each build gives, all run at the same time; equal ones give the same object."""
+        numbers = [self._numbers.of(each.plan) for each in asked]
+        self._run({number: each for each, number in zip(asked, numbers, strict=True) if number not in self._rows})
+        found = [self._keys_or_column(each, number) for each, number in zip(asked, numbers, strict=True)]
+        self._collect({it.id: it for it in found if isinstance(it, _Column) and it.id not in self._keys})
+        return [
+            Built(self._keys[keys.id] if isinstance(keys, _Column) else keys, _held(self._rows[number]))
+            for keys, number in zip(found, numbers, strict=True)
+        ]
+
+    def _run(self, missing: Mapping[int, Asked]) -> None:
+        found = self.channel.run_all([self._build(each) for each in missing.values()])
+        self._rows.update(zip(missing, found, strict=True))
+
+    def _build(self, asked: Asked) -> Build[LocalRows | TooMany | None]:
+        spark = self.channel.spark
+        if asked.is_bounded or asked.must_fit:
+            return Build(asked.name, lambda: local_rows(spark, asked.plan, asked.name, None))
+        return Build(asked.name, lambda: local_rows(spark, asked.plan, asked.name))
+
+    def _collect(self, missing: Mapping[tuple[int, int], _Column]) -> None:
+        by_plan: dict[int, list[_Column]] = {}
+        for each in missing.values():
+            by_plan.setdefault(each.number, []).append(each)
+        frames = [self._frame(columns) for columns in by_plan.values()]
+        options, run_all = self.channel.options, self.channel.run_all
+        results = iter(spark_keys.collected([it for it in frames if isinstance(it, KeyFrame)], options, run_all))
+        for columns, frame in zip(by_plan.values(), frames, strict=True):
+            result = next(results) if isinstance(frame, KeyFrame) else frame
+            if isinstance(result, Reason):
+                self._keys.update({each.id: replace(result, subject=each.name) for each in columns})
+            else:
+                self._keys.update({each.id: _pinned(keys) for each, keys in zip(columns, result, strict=True)})
+
+    def _frame(self, columns: Sequence[_Column]) -> KeyFrame | Reason:
+        """What reads all of these columns of one plan; equal plans have them at the same places."""
+        first = columns[0]
+        try:
+            df = self._selected(first.plan, [first.plan.output().apply(each.place) for each in columns])
+        except Exception as error:
+            logger.debug("The build of %s failed", first.name, exc_info=True)
+            return Reason(ReasonCode.BUILD_FAILED, first.name, one_line(error))
+        keys = tuple(KeyColumns(each.name, (at,), (each.type,)) for at, each in enumerate(columns))
+        return KeyFrame(df, keys, max(each.at_least for each in columns))
+
+    def _keys_or_column(self, asked: Asked, number: int) -> KeySummary | Reason | _Column:
+        """The keys of rows that are here, else the column that has them.
+
+        That Spark does not understand one leaves the others theirs.
+        """
+        rows = self._rows[number]
+        if isinstance(rows, Reason):
+            return rows
+        if asked.must_fit and not isinstance(rows, LocalRows):
+            return Reason(ReasonCode.TOO_MANY_ROWS, asked.name)
+        try:
+            if isinstance(rows, LocalRows) and asked.place is not None:
+                return rows.keys(asked.place, asked.key, self.channel.options, asked.name)
+            return self._column(asked, number, rows)
+        except Exception as error:
+            logger.debug("The build of %s failed", asked.name, exc_info=True)
+            return Reason(ReasonCode.BUILD_FAILED, asked.name, one_line(error))
+
+    def _column(self, asked: Asked, number: int, rows: LocalRows | TooMany | None) -> _Column | Reason:
+        if asked.place is not None:
+            plan, place = asked.plan, asked.place
+            schema = StructType([StructType.fromJson(json.loads(plan.schema().json())).fields[place]])
+        else:
+            held = _held(rows)
+            df = self._selected(asked.plan if held is None else held.instead_of(asked.plan), [asked.key])
+            plan, place, schema = df._jdf.queryExecution().analyzed(), 0, df.schema  # noqa: SLF001 - no public door
+            number = self._numbers.of(plan)
+        types = spark_keys.key_types(schema, asked.name)
+        if isinstance(types, Reason):
+            return types
+        at_least = rows.count if isinstance(rows, TooMany) else 0
+        return _Column(plan, number, place, asked.name, types[0], at_least)
+
+    def _selected(self, plan: Any, expressions: Sequence[Any]) -> DataFrame:
+        spark = self.channel.spark
+        jvm = java_names(spark)
+        utils = getattr(getattr(jvm.org.apache.spark.sql.classic, "ExpressionUtils$"), "MODULE$")
+        return frame_of(spark, plan).select(*(SparkColumn(utils.column(each)).alias("key") for each in expressions))
+
+
+def _held(rows: LocalRows | TooMany | Reason | None) -> LocalRows | None:
+    return rows if isinstance(rows, LocalRows) else None
+
+
+def _pinned(keys: KeySummary) -> KeySummary:
+    """Builds read what the whole query reads, so its plan pins their tables."""
+    return replace(keys, reasons=tuple(it for it in keys.reasons if it.code is not ReasonCode.UNPINNED_KEYS))

@@ -1,0 +1,1 @@
+"""The console script `scanprune`."""

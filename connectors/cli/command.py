@@ -1,0 +1,174 @@
+"""What every command does: a Spark of its own that ends with it, and one line for whatever goes wrong."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import typer
+
+from pruning.errors import PruningError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+# What shells call a process that a signal ended: 130 for Ctrl-C, 143 for SIGTERM.
+_ENDED_BY_SIGNAL = 128
+_SECONDS_TO_END = 20.0
+_CHATTY = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+
+
+def default_folder() -> Path:
+    """Where generated tables are kept: below the user's cache folder, as the XDG rules say."""
+    named = os.environ.get("XDG_CACHE_HOME", "")
+    base = Path(named) if Path(named).is_absolute() else Path.home() / ".cache"
+    return base / "scanprune"
+
+
+@contextmanager
+def session(name: str, folder: Path, conf: Mapping[str, str]) -> Iterator[SparkSession]:
+    """A session of this command's own, of which nothing runs on afterwards; `folder` takes its log and warehouse."""
+    from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - loads Spark
+
+    from connectors.spark.session import COUNTABLE, spark_session  # noqa: PLC0415 - the same
+
+    warehouse = {"spark.sql.warehouse.dir": (folder / "warehouse").as_uri()}
+    try:
+        with _no_process_left():
+            spark = spark_session(
+                f"scanprune {name}", conf={**COUNTABLE, **warehouse, **conf}, log=folder / "spark.log"
+            )
+        # Spark puts a handler of its own in place.
+        _Interrupted.listen()
+        _silence()
+        yield spark
+    except Py4JJavaError as error:
+        raise RuntimeError(_words(error)) from None
+    finally:
+        _end()
+
+
+def _silence() -> None:
+    """PySpark tells standard error of errors that this command says in one line."""
+    from pyspark.logger import PySparkLogger  # noqa: PLC0415 - loads Spark
+
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    for name in _CHATTY:
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
+
+
+def _words(error: Exception) -> str:
+    """What an error of Spark says, which its Java process knows while it runs."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - py4j raises whatever its socket does
+        return "Spark's Java process has ended by itself"
+
+
+@contextmanager
+def _no_process_left() -> Iterator[None]:
+    """Ends a Java process whose start was broken off: it would wait for ever, and only a frame knows it."""
+    try:
+        yield
+    except BaseException as error:
+        for frame, _ in traceback.walk_tb(error.__traceback__):
+            for value in frame.f_locals.values():
+                if isinstance(value, subprocess.Popen):
+                    value.kill()
+                    value.wait()
+        raise
+
+
+def _end() -> None:
+    """Stops Spark and waits for its Java process."""
+    from py4j.protocol import Py4JError  # noqa: PLC0415 - loads Spark
+    from pyspark import SparkContext  # noqa: PLC0415 - the same
+
+    context, gateway = SparkContext._active_spark_context, SparkContext._gateway  # noqa: SLF001 - PySpark has no word
+    process = getattr(gateway, "proc", None)
+    if gateway is None or process is None:
+        return
+    # Errors: the process is gone already.
+    with suppress(Py4JError, OSError):
+        if context is not None:
+            context.stop()
+        gateway.shutdown()
+    with suppress(OSError):
+        process.stdin.close()
+    try:
+        process.wait(_SECONDS_TO_END)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+class _Interrupted:
+    """The signal that asked this process to end: what fails after it does so because of it."""
+
+    by: int | None = None
+
+    @classmethod
+    def listen(cls) -> None:
+        for each in _SIGNALS:
+            signal.signal(each, cls._first)
+
+    @classmethod
+    def _first(cls, number: int, _frame: object) -> NoReturn:
+        cls.by = number
+        # A second one would break off the cleaning up.
+        for each in _SIGNALS:
+            signal.signal(each, signal.SIG_IGN)
+        # PySpark complains of calls that break off.
+        logging.disable()
+        warnings.simplefilter("ignore")
+        raise KeyboardInterrupt
+
+
+def _leave(_folder: Path) -> None:
+    """Nothing was made."""
+
+
+@contextmanager
+def one_line_for_trouble(folder: Path, interrupted: str, clear: Callable[[Path], None] = _leave) -> Iterator[None]:
+    """Ends the process with one line on standard error: 1 for trouble, 130 for Ctrl-C, 143 for SIGTERM.
+
+    `folder` takes the details of trouble, `clear` removes what was half made in it. `interrupted` is the line for who
+    broke the command off.
+    """
+    _Interrupted.listen()
+    try:
+        yield
+    except typer.Exit:
+        raise
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - whatever it is, its details go to a file
+        clear(folder)
+        if _Interrupted.by is not None:
+            _stop(interrupted, _ENDED_BY_SIGNAL + _Interrupted.by)
+        _stop(str(error) if isinstance(error, PruningError | ValueError) else _in_short(error, folder))
+
+
+def _in_short(error: BaseException, folder: Path) -> str:
+    text = "".join(traceback.format_exception(error))
+    if "No space left on device" in text:
+        return f"No space is left in {str(folder)!r}: free some, or name another folder with --dir"
+    first = next(iter(str(error).strip().splitlines()), "")
+    details, spark_log = folder / "error.log", folder / "spark.log"
+    try:
+        details.write_text(text, encoding="utf-8")
+    except OSError:
+        return f"{type(error).__name__}: {first}"
+    return f"{type(error).__name__}: {first} (details in {str(details)!r} and {str(spark_log)!r})"
+
+
+def _stop(line: str, code: int = 1) -> NoReturn:
+    typer.echo(f"scanprune: {line}", err=True)
+    raise typer.Exit(code)

@@ -1,0 +1,172 @@
+"""One query with pruning and, if asked for, without: rows, bytes and seconds of each way."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from connectors.measure.metrics import counts_bytes
+from connectors.measure.status_store import finished_executions, last_execution, stage_input, stages_of
+from connectors.parquet.listing import frame_of
+from pruning import prune, report
+from pruning.reasons import size
+from pruning.results.blocks import plain
+from pruning.results.prune_report import PruneReport
+
+_CLOSE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """What one way of running a query gave: bytes of all its scans and builds, None where Spark does not count them.
+
+    `seconds` are those of each further run: the first one of a Java process compiles what later ones find compiled.
+    """
+
+    rows: tuple[Row, ...]
+    bytes: int | None
+    seconds: tuple[float, ...] = ()
+
+    def read(self) -> str:
+        """What was read, and in how many seconds, if these say something."""
+        seconds = f" in {statistics.median(self.seconds):.2f} s" if self.seconds else ""
+        return size(self.bytes) + seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A pruned query, its report, and the same query without pruning, None where nobody asked."""
+
+    columns: tuple[str, ...]
+    pruned: Way
+    report: PruneReport
+    stock: Way | None
+
+    @property
+    def rows_equal(self) -> bool:
+        """True where both ways gave the same rows, in whatever order, or only one was run."""
+        return self.stock is None or same_rows(self.pruned.rows, self.stock.rows)
+
+    def shown(self, limit: int) -> Table:
+        """The first rows, as a table."""
+        table = Table(box=box.SIMPLE_HEAD)
+        for name in self.columns:
+            table.add_column(Text(plain(name)), overflow="fold")
+        for row in self.pruned.rows[:limit]:
+            table.add_row(*(Text(plain(_word(value))) for value in row))
+        return table
+
+    def verdict(self) -> Text:
+        """One line: how many rows, and what was read."""
+        count = f"{len(self.pruned.rows):,} row{'' if len(self.pruned.rows) == 1 else 's'}"
+        read = f"{self.pruned.read()}{'' if self.stock is None else ' pruned'}, small sides included"
+        if runs := len(self.pruned.seconds):
+            read += f" ({f'median of {runs} runs' if runs > 1 else 'one run'} after a first one)"
+        if self.stock is None:
+            return Text(f"{count}; read {read}")
+        if not self.rows_equal:
+            other = f"{len(self.stock.rows):,} without pruning"
+            why = "a query with LIMIT, or with ties in its order, may choose others in every run"
+            return Text(f"Rows differ: {count} with pruning, {other}; {why}", style="bold red")
+        return Text(f"Rows equal: {count}; read {self.stock.read()} unpruned, {read}", style="bold green")
+
+
+def run_query(df: DataFrame, *, compare: bool, runs: int = 0) -> Outcome:
+    """All rows of a query with pruning; with `compare` the query runs as it is, too, before.
+
+    Seconds are those of so many further `runs`, both ways by turns.
+    """
+    # Opening tables is part of neither way.
+    df._jdf.queryExecution().optimizedPlan()  # noqa: SLF001 - plans have no public door
+    stock = _way(df.sparkSession, df.collect) if compare else None
+    pruned, result = _pruned(df)
+    found = Outcome(tuple(df.columns), pruned, report(result), stock)
+    for _ in range(runs if found.rows_equal else 0):
+        if found.stock is not None:
+            found = replace(found, stock=_again(found.stock, df, _same_query))
+        found = replace(found, pruned=_again(found.pruned, df, prune))
+    return found
+
+
+def _again(way: Way, df: DataFrame, choose: Callable[[DataFrame], DataFrame]) -> Way:
+    # A DataFrame that has run keeps its plan and what it shuffled.
+    fresh = frame_of(df.sparkSession, df._jdf.queryExecution().analyzed())  # noqa: SLF001 - plans have no public door
+    began = time.perf_counter()
+    choose(fresh).collect()
+    return replace(way, seconds=(*way.seconds, time.perf_counter() - began))
+
+
+def _same_query(df: DataFrame) -> DataFrame:
+    return df
+
+
+def _pruned(df: DataFrame) -> tuple[Way, DataFrame]:
+    context = df.sparkSession.sparkContext
+    pruned: list[DataFrame] = []
+
+    def both_steps() -> list[Row]:
+        pruned.append(prune(df))
+        # Reports call an action what its jobs are called; else by a line of this file.
+        context.setJobDescription("run")
+        return pruned[0].collect()
+
+    try:
+        return _way(df.sparkSession, both_steps), pruned[0]
+    finally:
+        context.setJobDescription(None)  # type: ignore[arg-type]
+
+
+def _way(spark: SparkSession, run: Callable[[], list[Row]]) -> Way:
+    after = last_execution(spark)
+    rows = tuple(run())
+    return Way(rows, _bytes_read(spark, after))
+
+
+def _bytes_read(spark: SparkSession, after: int) -> int | None:
+    """Input bytes of all executions behind the one called `after`."""
+    if not counts_bytes(spark):
+        return None
+    stages = stages_of(finished_executions(spark, after))
+    # What never ran read nothing.
+    return sum(read[0] for stage in stages if (read := stage_input(spark, stage)) is not None)
+
+
+def same_rows(first: Sequence[Row], second: Sequence[Row]) -> bool:
+    """True for the same rows in any order.
+
+    Sums of doubles depend on the order in which they are made, so floats may differ in their last digits.
+
+    >>> same_rows([Row(a=0.1 + 0.2, b=None), Row(a=1.0, b="x")], [Row(a=1.0, b="x"), Row(a=0.3, b=None)])
+    True
+    """
+    ordered = [sorted(rows, key=_rank) for rows in (first, second)]
+    return len(first) == len(second) and all(map(_same, *ordered))
+
+
+def _rank(value: Any) -> str:
+    """Equal for values that are to be compared with each other, floats by their first digits."""
+    if isinstance(value, tuple):
+        return repr([_rank(each) for each in value])
+    return f"{value:.5g}" if isinstance(value, float) else repr(value)
+
+
+def _same(first: Any, second: Any) -> bool:
+    if isinstance(first, tuple) and isinstance(second, tuple):
+        return len(first) == len(second) and all(map(_same, first, second))
+    if isinstance(first, float) and isinstance(second, float):
+        both_nan = math.isnan(first) and math.isnan(second)
+        return both_nan or math.isclose(first, second, rel_tol=_CLOSE, abs_tol=_CLOSE)
+    return bool(repr(first) == repr(second))
+
+
+def _word(value: object) -> str:
+    return "NULL" if value is None else str(value)

@@ -1,0 +1,280 @@
+"""The commands `scanprune explain` and `scanprune run`: any query over tables that are named by their paths.
+
+A query as it is asked for on a command line: SQL text over tables that are named by their paths.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from connectors.cli.command import default_folder, one_line_for_trouble, session
+from pruning.errors import EnvironmentProblem, InvalidQueryError, SourceNotFoundError
+from pruning.options import CONF_PREFIX, PruningOptions
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from rich.console import Console
+
+_INTERRUPTED = "Interrupted"
+
+Sql = Annotated[str | None, typer.Argument(metavar="SQL", help="The query, or @FILE.", show_default=False)]
+File = Annotated[Path | None, typer.Option("--file", "-f", help="A file that holds the query.", show_default=False)]
+Tables = Annotated[
+    list[str] | None,
+    typer.Option("--table", metavar="NAME=PATH", help="A Delta table, or Parquet files: a file, folder or pattern."),
+]
+Confs = Annotated[
+    list[str] | None,
+    typer.Option("--conf", metavar="NAME=VALUE", help="A conf of Spark, or an option of pruning by its name."),
+]
+
+
+def explain(  # noqa: PLR0913, PLR0917 - options of a command line
+    sql: Sql = None,
+    file: File = None,
+    table: Tables = None,
+    run_builds: Annotated[  # noqa: FBT002 - a switch of the command line
+        bool, typer.Option("--run-builds", help="Run the small sides, for exact numbers.")
+    ] = False,
+    svg: Annotated[Path | None, typer.Option("--svg", help="Write a picture to this file.", show_default=False)] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print plain values for machines.")] = False,  # noqa: FBT002
+    conf: Confs = None,
+) -> None:
+    """What pruning would do with a query, and why not more: from metadata alone, unless --run-builds asks for more."""
+    with _started("explain", sql, file, table, conf) as (spark, asked):
+        from pruning import QueryExplanation  # noqa: PLC0415 - `--help` answers at once
+        from pruning import explain as explained  # noqa: PLC0415 - the same
+
+        found = explained(asked.frame(spark), run_builds=run_builds)
+        if svg is not None and isinstance(found, QueryExplanation):
+            _write(svg, found.to_svg())
+        if as_json:
+            typer.echo(json.dumps(found.to_dict(), indent=2))
+        else:
+            _print(found)
+
+
+def run(  # noqa: PLR0913, PLR0917 - options of a command line
+    sql: Sql = None,
+    file: File = None,
+    table: Tables = None,
+    limit: Annotated[int, typer.Option(min=0, metavar="ROWS", help="How many rows are shown.")] = 20,
+    compare: Annotated[  # noqa: FBT002 - a switch of the command line
+        bool, typer.Option("--compare", help="Run the query without pruning, too: rows have to be equal.")
+    ] = False,
+    runs: Annotated[
+        int, typer.Option(min=0, metavar="TIMES", help="Run so often again, by turns, and say how long that takes.")
+    ] = 0,
+    conf: Confs = None,
+) -> None:
+    """A query with pruning: its rows, what was planned beside what was measured, and with --compare both ways."""
+    with _started("run", sql, file, table, conf) as (spark, asked):
+        from connectors.cli.compare import run_query  # noqa: PLC0415 - `--help` answers at once
+
+        out = _console()
+        outcome = run_query(asked.frame(spark), compare=compare, runs=runs)
+        out.print(outcome.shown(limit))
+        _print(outcome.report)
+        out.print(outcome.verdict(), soft_wrap=True)
+        if not outcome.rows_equal:
+            raise typer.Exit(1)
+
+
+@contextmanager
+def _started(
+    name: str, sql: str | None, file: Path | None, tables: list[str] | None, confs: list[str] | None
+) -> Iterator[tuple[SparkSession, AskedQuery]]:
+    """A session for what was asked; what is wrong with the words of the command shows before Spark starts."""
+    folder = default_folder().absolute()
+    with one_line_for_trouble(folder, _INTERRUPTED):
+        asked = AskedQuery.of(sql, file, tables or [], confs or [])
+        _make(folder)
+        with session(name, folder, asked.conf) as spark:
+            yield spark, asked
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        msg = f"Cannot keep Spark's log in {str(folder)!r}: {error.strerror}; name another folder by XDG_CACHE_HOME"
+        raise EnvironmentProblem(msg) from error
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        msg = f"Cannot write the picture to {str(path)!r}: {error.strerror}"
+        raise EnvironmentProblem(msg) from error
+
+
+def _print(found: object) -> None:
+    """In colours on a terminal, else as text of a fixed width."""
+    if sys.stdout.isatty():
+        _console().print(found)
+    else:
+        typer.echo(str(found))
+
+
+def _console() -> Console:
+    from rich.console import Console  # noqa: PLC0415 - `--help` answers at once
+
+    return Console()
+
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+_LOGICAL = "org.apache.spark.sql.catalyst.plans.logical."
+# What a statement that is no query has somewhere at its top: Spark would run it at once.
+_STATEMENTS = (f"{_LOGICAL}Command", f"{_LOGICAL}ParsedStatement")
+
+
+@dataclass(frozen=True, slots=True)
+class AskedQuery:
+    """SQL, the path of each table that it names, and confs of the session."""
+
+    sql: str
+    tables: Mapping[str, str]
+    conf: Mapping[str, str]
+
+    @staticmethod
+    def of(text: str | None, file: Path | None, tables: Sequence[str], conf: Sequence[str]) -> AskedQuery:
+        """The query of SQL text, `@FILE` or a file, of tables as `name=path` and of confs as `name=value`.
+
+        A conf without a dot is one of `PruningOptions`. `InvalidQueryError` for what is none of these,
+        `InvalidOptionError` for an option of pruning with an impossible value, `SourceNotFoundError` where a path of
+        this machine leads nowhere.
+        """
+        confs = dict(_confs(conf))
+        PruningOptions.from_confs(confs)
+        return AskedQuery(_sql(text, file), dict(_tables(tables)), confs)
+
+    def frame(self, spark: SparkSession) -> DataFrame:
+        """The query over views of its tables; nothing is run.
+
+        `InvalidQueryError` for SQL that Spark does not understand or that is no query, `SourceNotFoundError` for a
+        table that it cannot read.
+        """
+        from pyspark.errors import PySparkException  # noqa: PLC0415 - what is wrong with the text shows without Spark
+
+        for name, path in self.tables.items():
+            _opened(spark, name, path)
+        try:
+            _check_is_query(spark, self.sql)
+            return spark.sql(self.sql)
+        except PySparkException as error:
+            hint = ""
+            if error.getCondition() == "TABLE_OR_VIEW_NOT_FOUND":
+                hint = f"; tables are named by --table, found {', '.join(self.tables) or 'none'}"
+            msg = f"Cannot understand the query: {_first_line(error)}{hint}"
+            raise InvalidQueryError(msg) from error
+
+
+def _sql(text: str | None, file: Path | None) -> str:
+    if (text is None) == (file is None):
+        found = "neither SQL nor a file" if text is None else "both SQL and a file"
+        msg = f"Cannot tell the query: found {found}, expected one of them"
+        raise InvalidQueryError(msg)
+    if text is not None and text.startswith("@"):
+        file = Path(text[1:])
+    if file is not None:
+        try:
+            text = file.expanduser().read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            why = getattr(error, "strerror", None) or "it is no text in UTF-8"
+            msg = f"Cannot read the query from {str(file)!r}: {why}"
+            raise InvalidQueryError(msg) from error
+    text = (text or "").strip().removesuffix(";").strip()
+    if not text:
+        msg = "Cannot run a query without any text: give SQL"
+        raise InvalidQueryError(msg)
+    return text
+
+
+def _tables(given: Sequence[str]) -> Iterator[tuple[str, str]]:
+    seen: set[str] = set()
+    for each in given:
+        name, equals, path = each.partition("=")
+        if not equals or not path:
+            msg = f"Cannot tell a table from {each!r}: expected name=path"
+            raise InvalidQueryError(msg)
+        if not _NAME.fullmatch(name):
+            msg = f"Cannot call a table {name!r}: expected a name of letters, digits and underscores"
+            raise InvalidQueryError(msg)
+        if name.lower() in seen:
+            msg = f"Cannot tell which table {name!r} is: found two paths for it"
+            raise InvalidQueryError(msg)
+        seen.add(name.lower())
+        yield name, _found(name, path)
+
+
+def _found(name: str, path: str) -> str:
+    """The path; of this machine in full, since Spark and this process may stand in different folders."""
+    if _SCHEME.match(path):
+        return path
+    whole = str(Path(path).expanduser().absolute())
+    if not Path(whole).exists() and not glob.glob(whole):  # noqa: PTH207 - a pattern as it is given, not below a folder
+        msg = f"No table {name!r} at {path!r}: there is no such path"
+        raise SourceNotFoundError(msg)
+    return whole
+
+
+def _confs(given: Sequence[str]) -> Iterator[tuple[str, str]]:
+    own = {each.name for each in fields(PruningOptions)}
+    for each in given:
+        name, equals, value = each.partition("=")
+        if not equals or not name:
+            msg = f"Cannot tell a conf from {each!r}: expected name=value"
+            raise InvalidQueryError(msg)
+        if "." not in name and name not in own:
+            msg = f"Cannot set {name!r}: expected a conf of Spark, or one of {', '.join(sorted(own))}"
+            raise InvalidQueryError(msg)
+        yield (f"{CONF_PREFIX}{name}" if name in own else name), value
+
+
+def _opened(spark: SparkSession, name: str, path: str) -> None:
+    """Makes a view of a table."""
+    from py4j.protocol import Py4JError  # noqa: PLC0415 - loads Spark
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - the same
+
+    from connectors.spark.files import exists, java_message  # noqa: PLC0415 - the same
+
+    try:
+        is_delta = exists(spark, f"{path.rstrip('/')}/_delta_log")
+        spark.read.format("delta" if is_delta else "parquet").load(path).createOrReplaceTempView(name)
+    except (OSError, PySparkException, Py4JError) as error:
+        why = java_message(error) if isinstance(error, Py4JError) else _first_line(error)
+        msg = f"Cannot read the table {name!r} from {path!r}: {why}"
+        raise SourceNotFoundError(msg) from error
+
+
+def _check_is_query(spark: SparkSession, sql: str) -> None:
+    jvm: Any = spark._jvm  # noqa: SLF001 - only Spark's own parser tells statements apart
+    parsed = spark._jsparkSession.sessionState().sqlParser().parsePlan(sql)  # noqa: SLF001
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    kinds = [loader.loadClass(name) for name in _STATEMENTS]
+    if any(kind.isInstance(node) for node in _nodes(parsed) for kind in kinds):
+        msg = "Cannot prune what is no query: found a statement that Spark would run at once, expected SELECT"
+        raise InvalidQueryError(msg)
+
+
+def _nodes(plan: Any) -> Iterator[Any]:
+    yield plan
+    children = plan.children()
+    for at in range(children.size()):
+        yield from _nodes(children.apply(at))
+
+
+def _first_line(error: Exception) -> str:
+    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)

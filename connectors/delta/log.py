@@ -1,0 +1,331 @@
+"""The log of one Delta table at one version, as the DataFrame that reads the table holds it.
+
+The files of one version of a Delta table, and the statistics fetched of them so far.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import threading
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, overload
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import DataType, StructField, StructType
+
+from connectors.columns import Column
+from connectors.delta.bounds import ANY_FLAW, Flaws, StoredBounds
+from connectors.delta.statistics import LogColumn, column_statistics, deleted_counts, flaws_of, listing, row_counts
+from connectors.parquet.row_groups import FileRef
+from pruning.scan.statistics import ColumnStatistics
+from pruning.values.byte_strings import IntArray
+from pruning.values.ranges import BoolArray
+from pruning.values.types import ValueType
+
+_RELATION = "LogicalRelation"
+_FILE_RELATION = "org.apache.spark.sql.execution.datasources.HadoopFsRelation"
+# What Spark puts above a table of its catalog: its name, and the padding of `char` columns.
+_HARMLESS = ("SubqueryAlias", "Project")
+_FILE_INDEX = "org.apache.spark.sql.delta.files.TahoeLogFileIndex"
+_PHYSICAL_NAME = "delta.columnMapping.physicalName"
+_FIELD_ID = "delta.columnMapping.id"
+_TYPE_CHANGES = "delta.typeChanges"
+_GENERATED = "delta.generationExpression"
+_PREFIX_PROPERTY = "delta.dataSkippingStringPrefixLength"
+_PREFIX_CONF = "spark.databricks.io.skipping.stringPrefixLength"
+_DEFAULT_PREFIX = 32
+_DECIMAL = re.compile(r"decimal\((\d+), ?(\d+)\)")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Snapshot:
+    """One version of the log.
+
+    - `root`: the table's directory as a URI
+    - `identity`: equal only for the same version of the same log
+    - `schema`: the table's schema with Delta's own metadata on its fields
+    - `finds_by_id`: files are searched for a column by its id, not by its physical name
+    - `generated`: the expressions, in lower case, that partition columns are computed by
+    - `string_prefix`: how many UTF-16 units of a string its statistics keep at least
+    """
+
+    root: str
+    version: int
+    identity: Hashable
+    schema: StructType
+    partition_columns: tuple[str, ...]
+    finds_by_id: bool
+    generated: tuple[str, ...]
+    string_prefix: int
+    _handle: Any
+    _spark: SparkSession
+
+    def actions(self) -> DataFrame:
+        """The reconstructed state, a row for each action; Delta caches it for its own planning, too."""
+        return DataFrame(self._handle.stateDF(), self._spark)
+
+    def physical_path(self, column: Column) -> tuple[str, ...]:
+        """The column's names in files, and in the log, from the top."""
+        fields = fields_along(self.schema, column.path)
+        return tuple(str(field.metadata.get(_PHYSICAL_NAME, field.name)) for field in fields)
+
+    def log_column(self, column: Column, type_: ValueType) -> LogColumn:
+        """The column as the log names it."""
+        fields = fields_along(self.schema, column.path)
+        was_float = type_.name == "double" and "float" in _types_before(fields[-1])
+        return LogColumn(
+            column.name,
+            self.physical_path(column),
+            type_,
+            column.spark_type,
+            StoredBounds(type_, self.string_prefix, was_float, self._is_source(fields[-1].name, type_)),
+            column.is_partition,
+        )
+
+    def least_digits(self, column: Column, type_: ValueType) -> int | None:
+        """The digits of the narrowest decimal of the same scale that the column ever was; None where it was none."""
+        if type_.name != "decimal":
+            return None
+        before = [_DECIMAL.fullmatch(each) for each in _types_before(fields_along(self.schema, column.path)[-1])]
+        digits = [int(each[1]) for each in before if each is not None and int(each[2]) == type_.scale]
+        return min(digits, default=None)
+
+    def _is_source(self, name: str, type_: ValueType) -> bool:
+        """True where a predicate on the column may miss partitions; names are only looked for in the text."""
+        texts = [text for text in self.generated if name.lower() in text]
+        match type_.name:
+            case "timestamp":
+                return bool(texts)
+            case "string":
+                return any("trunc" in text for text in texts)
+            case _:
+                return False
+
+    def field_ids(self, column: Column) -> tuple[int, ...]:
+        """The ids by which files are searched for the column; none where names are."""
+        if not self.finds_by_id:
+            return ()
+        return tuple(int(field.metadata.get(_FIELD_ID, -1)) for field in fields_along(self.schema, column.path))
+
+    def physical_top(self, name: str) -> str:
+        """The physical name of a top-level column."""
+        return str(self.schema[name].metadata.get(_PHYSICAL_NAME, name))
+
+
+def _types_before(field: StructField) -> list[str]:
+    """The types that the field had before it was widened, as the log writes them."""
+    changes: Sequence[Any] = field.metadata.get(_TYPE_CHANGES) or ()
+    return [str(change.get("fromType")) for change in changes]
+
+
+def fields_along(schema: StructType, path: Sequence[str]) -> list[StructField]:
+    """The fields that `path` leads through, from the top to the leaf."""
+    fields: list[StructField] = []
+    here: DataType = schema
+    for part in path:
+        if not isinstance(here, StructType):
+            msg = f"Cannot follow {'.'.join(path)!r}: {part!r} lies in {here.simpleString()}, which has no fields"
+            raise TypeError(msg)
+        fields.append(here[part])
+        here = fields[-1].dataType
+    return fields
+
+
+def file_index(df: DataFrame, *kinds: str) -> Any | None:
+    """The JVM's file index behind a plain read of one Delta table, of one of these classes; None for anything else.
+
+    Without a class it is the index of a whole table.
+    """
+    node: Any = df._jdf.queryExecution().analyzed()  # noqa: SLF001 - the plan has no public door
+    while node.nodeName() in _HARMLESS:
+        node = node.children().head()
+    if node.nodeName() != _RELATION:
+        return None
+    kind = node.relation().getClass()
+    if _FILE_RELATION not in (kind.getName(), kind.getSuperclass().getName()):
+        return None
+    index = node.relation().location()
+    return index if index.getClass().getName() in (kinds or (_FILE_INDEX,)) else None
+
+
+def snapshot_of(spark: SparkSession, found: Any, path: Any) -> Snapshot:
+    """The JVM's own snapshot of the table at `path`, a Hadoop path, as statistics and plans need it."""
+    metadata = found.metadata()
+    root, version = str(path.toUri().toString()), int(found.version())
+    schema = StructType.fromJson(json.loads(found.schema().json()))
+    partition_columns = tuple(map(str, metadata.partitionSchema().fieldNames()))
+    last_commit = int(found.logSegment().lastCommitFileModificationTimestamp())
+    return Snapshot(
+        root=root,
+        version=version,
+        identity=(root, str(metadata.id()), version, last_commit),
+        schema=schema,
+        partition_columns=partition_columns,
+        finds_by_id=str(metadata.columnMappingMode().name()) == "id",
+        generated=tuple(str(schema[name].metadata.get(_GENERATED, "")).lower() for name in partition_columns),
+        string_prefix=_string_prefix(metadata.configuration(), spark),
+        _handle=found,
+        _spark=spark,
+    )
+
+
+def _string_prefix(properties: Any, spark: SparkSession) -> int:
+    """The least of what the table, the session and other writers cut strings to, as far as they say."""
+    found = properties.get(_PREFIX_PROPERTY)
+    texts = (str(found.get()) if found.isDefined() else "", str(spark.conf.get(_PREFIX_CONF, str(_DEFAULT_PREFIX))))
+    lengths = [int(text) for text in texts if text.isdecimal()]
+    return max(min([_DEFAULT_PREFIX, *lengths]), 1)
+
+
+logger = logging.getLogger("scanprune")
+
+_ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Uris(Sequence[str]):
+    """URIs of files, from their paths in the log, which are relative to `root` or absolute."""
+
+    root: str
+    paths: pa.ChunkedArray
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[str]: ...
+    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
+        if isinstance(index, slice):
+            return tuple(self[each] for each in range(len(self))[index])
+        path = str(self.paths[index].as_py())
+        return path if _ABSOLUTE.match(path) else f"{self.root.rstrip('/')}/{path}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeltaFiles:
+    """The `n` files of a version in the order of their paths.
+
+    `rows` are those in the file, also where deletion vectors mark them as gone, as `has_vector` says: at most `deleted`
+    of them. `modified` are milliseconds. `broken` counts the files whose statistics cannot be parsed whole.
+    """
+
+    uris: Uris
+    rows: IntArray
+    sizes: IntArray
+    modified: IntArray
+    has_vector: BoolArray
+    deleted: IntArray
+    broken: int
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def reference(self, index: int) -> FileRef:
+        """The file at `index` as its footer is read."""
+        return FileRef(self.uris[index], int(self.sizes[index]), int(self.modified[index]))
+
+
+# How bounds are to be read depends on the session, too.
+_Key = tuple[tuple[str, ...], StoredBounds]
+
+
+def _key(column: LogColumn) -> _Key:
+    return column.path, column.stored
+
+
+class FileCatalog:
+    """What was fetched of one version; for any number of threads, each column fetched once."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._files: DeltaFiles | None = None
+        self._columns: dict[_Key, ColumnStatistics] = {}
+        self._flaws: dict[_Key, Flaws] = {}
+        self._expected: dict[_Key, LogColumn] = {}
+
+    @property
+    def is_fetched(self) -> bool:
+        """Whether the files are known, and with them the statistics of some columns."""
+        return self._files is not None
+
+    def expect(self, columns: Sequence[LogColumn]) -> None:
+        """Has the next job fetch these columns with what it is for: they may be asked for, too."""
+        with self._lock:
+            self._expected |= {_key(each): each for each in columns if _key(each) not in self._columns}
+
+    def files(self, snapshot: Snapshot, columns: Sequence[LogColumn]) -> tuple[DeltaFiles, list[ColumnStatistics]]:
+        """The files, and the statistics of `columns`; one job of Spark for all that is not there yet."""
+        with self._lock:
+            files = self._files
+            missing = [column for column in columns if _key(column) not in self._columns]
+            if files is None or missing:
+                files = self._fetched(snapshot, missing)
+            return files, self.known(columns)
+
+    def known(self, columns: Sequence[LogColumn]) -> list[ColumnStatistics]:
+        """The statistics of columns that were fetched."""
+        return [self._columns[_key(column)] for column in columns]
+
+    def flaws(self, column: LogColumn) -> Flaws:
+        """What is wrong with the bounds of a column; all that can be where none were fetched."""
+        with self._lock:
+            return self._flaws.get(_key(column), ANY_FLAW)
+
+    def _fetched(self, snapshot: Snapshot, columns: Sequence[LogColumn]) -> DeltaFiles:
+        asked = {_key(each) for each in columns}
+        more = [each for key, each in self._expected.items() if key not in asked and key not in self._columns]
+        self._expected.clear()
+        if more:
+            every = [*columns, *more]
+            try:
+                table = listing(snapshot.actions(), every).toArrow()
+                # Nobody has asked for these yet, and what cannot be parsed of one may be missing of others.
+                if not pc.any(table["broken"]).as_py():
+                    return self._kept(snapshot, table, every)
+            except Exception:
+                # Whoever asks for one of them is told what is wrong with it.
+                logger.debug("Fetching statistics of columns that may be asked for failed", exc_info=True)
+        return self._kept(snapshot, listing(snapshot.actions(), columns).toArrow(), columns)
+
+    def _kept(self, snapshot: Snapshot, table: pa.Table, columns: Sequence[LogColumn]) -> DeltaFiles:
+        files = self.keep(snapshot.root, snapshot.version, table, columns)
+        # Of a million files Arrow would keep 200 MB that nothing lies in.
+        pa.default_memory_pool().release_unused()
+        return files
+
+    def keep(self, root: str, version: int, table: pa.Table, columns: Sequence[LogColumn]) -> DeltaFiles:
+        """The files of a `listing` of these columns, whose statistics are known from then on."""
+        # A state that is reconstructed anew need not come in the same order.
+        table = table.sort_by([("path", "ascending"), ("vector", "ascending")]).combine_chunks()
+        files = self._files or _files(root, table)
+        if not table["path"].equals(files.uris.paths):
+            msg = f"Cannot join statistics of {root!r}: version {version} lists other files than before"
+            raise ValueError(msg)
+        found = {_key(column): column_statistics(table, index, column) for index, column in enumerate(columns)}
+        flaws = {_key(column): flaws_of(table, index, column) for index, column in enumerate(columns)}
+        self._files = files
+        self._columns |= found
+        self._flaws |= flaws
+        return files
+
+
+def _files(root: str, table: pa.Table) -> DeltaFiles:
+    numbers = {name: np.asarray(table[name].to_numpy(), np.int64) for name in ("size", "modified")}
+    broken = int(np.count_nonzero(table["broken"].to_numpy(zero_copy_only=False)))
+    return DeltaFiles(
+        Uris(root, table["path"]),
+        row_counts(table),
+        numbers["size"],
+        numbers["modified"],
+        np.asarray(table["vector"].is_valid().to_numpy(), bool),
+        deleted_counts(table),
+        broken,
+    )

@@ -1,0 +1,229 @@
+"""Add-file actions of a Delta log as one Arrow table, and its columns as `ColumnStatistics`.
+
+Spark parses the statistics, JSON text in each action, against just the columns asked for. Dates and timestamps
+are parsed as text and cast: the JSON reader's own parser depends on session settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812  its usual name
+from pyspark.sql.types import DataType, LongType, StringType, StructType
+
+from connectors.arrow_values import coded
+from connectors.delta.bounds import NO_FLAW, Flaws, StoredBounds
+from pruning.scan.statistics import UNKNOWN, ColumnStatistics
+from pruning.values.byte_strings import IntArray
+from pruning.values.ranges import BoolArray
+from pruning.values.types import ValueType
+
+_ANY_NUMBER = int(np.iinfo(np.int64).max)
+_BROKEN = "_broken"
+# A NULL, or this very text: the log alone does not tell.
+_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
+_HAS_ZONE = r"(Z|[+-]\d{2}:?\d{2}(:?\d{2})?)$"
+# What the statistics of these types are parsed as; other types have their own.
+_AS_TEXT = ("date", "timestamp", "timestamp_ntz", "string")
+# Logs keep no bounds of binaries, and a writer that does has no agreed form for them.
+_WITHOUT_BOUNDS = ("binary",)
+
+
+@dataclass(frozen=True, slots=True)
+class LogColumn:
+    """A leaf column as the log names it: `path` holds physical names from the top."""
+
+    name: str
+    path: tuple[str, ...]
+    type: ValueType
+    spark_type: DataType
+    stored: StoredBounds
+    is_partition: bool
+
+
+def listing(actions: DataFrame, columns: Sequence[LogColumn]) -> DataFrame:
+    """One row per file: path, vector, deleted, size, modified, rows, broken, and `l0 h0 n0 l1 ...` of `columns`.
+
+    For a partition column `l` is its value and `n` tells whether it is NULL.
+    """
+    add = F.col("add")
+    parsed = actions.where("add IS NOT NULL").select(
+        add["path"].alias("path"),
+        add["deletionVector"]["pathOrInlineDv"].alias("vector"),
+        add["deletionVector"]["cardinality"].alias("deleted"),
+        add["size"].alias("size"),
+        add["modificationTime"].alias("modified"),
+        add["partitionValues"].alias("partition"),
+        _parsed(add["stats"], columns).alias("stats"),
+    )
+    named = [selected for index, column in enumerate(columns) for selected in _selected(index, column)]
+    return parsed.select(
+        "path",
+        "vector",
+        "deleted",
+        "size",
+        "modified",
+        F.col("stats").getField("numRecords").alias("rows"),
+        F.col("stats").getField(_BROKEN).isNotNull().alias("broken"),
+        *named,
+    )
+
+
+def row_counts(table: pa.Table) -> IntArray:
+    """Rows per file of a `listing`. A count of zero may stand for none taken, and an empty file costs little."""
+    rows = _counts(table["rows"])
+    return np.where(rows > 0, rows, UNKNOWN)
+
+
+def deleted_counts(table: pa.Table) -> IntArray:
+    """At most how many rows of each file of a `listing` its deletion vector marks."""
+    has_vector = np.asarray(table["vector"].is_valid().to_numpy(), bool)
+    counts = _counts(table["deleted"])
+    return np.where(has_vector, np.where(counts > 0, counts, _ANY_NUMBER), 0)
+
+
+def column_statistics(table: pa.Table, index: int, column: LogColumn) -> ColumnStatistics:
+    """The statistics of the column at `index` of a `listing`, sound whatever was stored."""
+    rows = row_counts(table)
+    if column.is_partition:
+        return _of_partition(table[f"l{index}"], table[f"n{index}"], column.type, rows)
+    nulls = _counts(table[f"n{index}"])
+    if column.type.name in _WITHOUT_BOUNDS:
+        unknown = ColumnStatistics.unknown(column.type, 1).take(np.zeros(len(rows), np.int64))
+        return replace(unknown, null_count=_believed(nulls, rows))
+    lows, highs = table[f"l{index}"].combine_chunks(), table[f"h{index}"].combine_chunks()
+    bounds = column.stored.sound(lows, highs)
+    # Delta skips no file that lacks any of these, so one of them alone says nothing.
+    is_whole = _present(lows) & _present(highs) & (nulls != UNKNOWN) & (rows != UNKNOWN)
+    # Writers differ in whether a NULL parent counts for its fields.
+    is_vague = (nulls == 0) & (len(column.path) > 1)
+    # Nothing but NULL has no bound.
+    is_vague |= (nulls == rows) & (_present(lows) | _present(highs))
+    return ColumnStatistics(
+        column.type,
+        bounds.lows,
+        bounds.highs,
+        has_low=bounds.has_low & is_whole,
+        has_high=bounds.has_high & is_whole,
+        null_count=np.where(is_vague, UNKNOWN, _believed(nulls, rows)),
+        # A writer that copies Parquet's bounds leaves NaN out of them.
+        may_have_nan=np.full(len(rows), column.type.is_float),
+    )
+
+
+def flaws_of(table: pa.Table, index: int, column: LogColumn) -> Flaws:
+    """What is wrong with the bounds of the column at `index` of a `listing`."""
+    if column.is_partition or column.type.name in _WITHOUT_BOUNDS:
+        return NO_FLAW
+    return Flaws.of(table[f"l{index}"], table[f"h{index}"], column.type)
+
+
+def _of_partition(
+    values: pa.ChunkedArray, is_null: pa.ChunkedArray, type_: ValueType, rows: IntArray
+) -> ColumnStatistics:
+    """Exact values; `is_null` is itself NULL where the reader's choice between NULL and a value is open."""
+    value = coded(values, type_)
+    null = _flags(is_null, unknown=False)
+    present = ~_flags(is_null, unknown=True) & (value.valid | value.nan)
+    null_count = np.where(null, rows, np.where(present, 0, UNKNOWN))
+    return ColumnStatistics(
+        type_,
+        value.codes,
+        value.codes,
+        has_low=value.valid,
+        has_high=value.valid,
+        null_count=null_count,
+        may_have_nan=~value.valid & type_.is_float,
+        is_partition=True,
+    )
+
+
+def _present(bounds: pa.Array) -> BoolArray:
+    return np.asarray(bounds.is_valid().to_numpy(zero_copy_only=False), bool)
+
+
+def _believed(nulls: IntArray, rows: IntArray) -> IntArray:
+    """Counts of NULLs; more of them than rows, or beside no count of rows, say nothing."""
+    return np.where(nulls > rows, UNKNOWN, nulls)
+
+
+def _counts(column: pa.ChunkedArray) -> IntArray:
+    counts = column.fill_null(UNKNOWN).combine_chunks().to_numpy(zero_copy_only=False)
+    return np.maximum(np.asarray(counts, np.int64), UNKNOWN)
+
+
+def _flags(column: pa.ChunkedArray, *, unknown: bool) -> BoolArray:
+    return np.asarray(column.fill_null(unknown).combine_chunks().to_numpy(zero_copy_only=False), bool)
+
+
+def _parsed(text: SparkColumn, columns: Sequence[LogColumn]) -> SparkColumn:
+    stored = [column for column in columns if not column.is_partition]
+    bounded = [column for column in stored if column.type.name not in _WITHOUT_BOUNDS]
+    bounds = _nested([(column.path, _json_type(column)) for column in bounded])
+    nulls = _nested([(column.path, LongType()) for column in stored])
+    schema = StructType().add("numRecords", LongType()).add(_BROKEN, StringType())
+    for name, tree in (("minValues", bounds), ("maxValues", bounds), ("nullCount", nulls)):
+        if tree.fields:
+            schema = schema.add(name, tree)
+    return F.from_json(text, schema, {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _BROKEN})
+
+
+def _nested(leaves: Iterable[tuple[tuple[str, ...], DataType]]) -> StructType:
+    """Structs down to each leaf."""
+    tops: dict[str, list[tuple[tuple[str, ...], DataType]]] = {}
+    for path, type_ in leaves:
+        tops.setdefault(path[0], []).append((path[1:], type_))
+    tree = StructType()
+    for name, below in tops.items():
+        tree = tree.add(name, _nested(below) if below[0][0] else below[0][1])
+    return tree
+
+
+def _json_type(column: LogColumn) -> DataType:
+    return StringType() if column.type.name in _AS_TEXT else column.spark_type
+
+
+def _selected(index: int, column: LogColumn) -> tuple[SparkColumn, ...]:
+    if column.is_partition:
+        return _partition_value(index, column)
+    nulls = _leaf("nullCount", column).alias(f"n{index}")
+    if column.type.name in _WITHOUT_BOUNDS:
+        return (nulls,)
+    low, high = (_typed(_leaf(side, column), column) for side in ("minValues", "maxValues"))
+    return low.alias(f"l{index}"), high.alias(f"h{index}"), nulls
+
+
+def _leaf(side: str, column: LogColumn) -> SparkColumn:
+    leaf = F.col("stats").getField(side)
+    for part in column.path:
+        leaf = leaf.getField(part)
+    return leaf
+
+
+def _typed(stored: SparkColumn, column: LogColumn) -> SparkColumn:
+    """The column's own type from what was parsed, NULL where that is not surely the value."""
+    match column.type.name:
+        case "date" | "timestamp_ntz":
+            return stored.try_cast(column.spark_type)
+        case "timestamp":
+            # Without a zone it would be read in the session's, whatever the writer's was.
+            return F.when(stored.rlike(_HAS_ZONE), stored.try_cast(column.spark_type))
+        case _:
+            return stored
+
+
+def _partition_value(index: int, column: LogColumn) -> tuple[SparkColumn, ...]:
+    text = F.col("partition").getItem(column.path[0])
+    if column.type.name == "string":
+        # The protocol reads an empty string as NULL, Spark reads it as it is.
+        value, doubtful = text, ("", _HIVE_NULL)
+    else:
+        text, doubtful = F.nullif(text, F.lit("")), ("", _HIVE_NULL)
+        value = _typed(text, column).try_cast(column.spark_type)
+    is_null = F.when(text.isNull() | ~text.isin(*doubtful), text.isNull())
+    return F.when(text != _HIVE_NULL, value).alias(f"l{index}"), is_null.alias(f"n{index}")

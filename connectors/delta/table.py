@@ -1,0 +1,276 @@
+"""The Delta connector: a table by path or by name in the catalog, pinned to one version."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from connectors.base import Table, UnlistedTable
+from connectors.columns import Column, resolve
+from connectors.delta.file_index import KEPT_INDEX, MOST_FILES, PREPARED_INDEX, over_files
+from connectors.delta.log import DeltaFiles, FileCatalog, Snapshot, file_index, snapshot_of
+from connectors.delta.open import pinned_frame, remote_pinned_frame
+from connectors.parquet.pushdown import NO_LIMITS, ReaderLimits, within_digits
+from connectors.parquet.row_groups import (
+    FooterCache,
+    FooterColumn,
+    StoredFile,
+    partition_constants,
+    read_row_groups,
+    stored_files,
+)
+from connectors.spark.files import has_jvm, java_message, storage_of
+from connectors.spark.session_state import SessionState, state_of
+from pruning.errors import PruningError
+from pruning.reasons import Reason, ReasonCode
+from pruning.scan.skipping import parents_of
+from pruning.scan.statistics import ColumnStatistics, ContainerKind, Containers
+from pruning.values.byte_strings import IntArray
+from pruning.values.ranges import BoolArray, RangeSet
+from pruning.values.types import ValueType
+
+logger = logging.getLogger("scanprune")
+
+_FORMAT = "delta"
+_CASE_CONF = "spark.sql.caseSensitive"
+_DEFAULT_METADATA = "EXISTS_DEFAULT"
+# What Spark, Delta and Arrow raise at metadata that they cannot read, or that is not what it should be.
+_TROUBLE = (Py4JError, PySparkException, pa.ArrowException, ValueError, TypeError, LookupError)
+
+
+def open_delta(
+    spark: SparkSession,
+    source: str,
+    *,
+    version: int | None = None,
+    timestamp: str | None = None,
+    cache: SessionState | None = None,
+) -> Table:
+    """The Delta table at a path or of a name in the catalog, at `version` or `timestamp`, else as it is.
+
+    The version is pinned: whatever is committed later, statistics and read are of the same files. Statistics
+    and footers are kept in `cache`, the session's if None. Raises `SourceNotFoundError`, `InvalidOptionError`
+    or `EnvironmentProblem`. Over Spark Connect nothing is known of the files, and `problems` says so.
+    """
+    if not has_jvm(spark):
+        df, found = remote_pinned_frame(spark, source, version, timestamp)
+        return UnlistedTable(source, _FORMAT, df, (Reason(ReasonCode.NO_JVM, source),), version=found)
+    df, index = pinned_frame(spark, source, version, timestamp)
+    try:
+        snapshot = snapshot_of(spark, index.getSnapshot(), index.path())
+    except _TROUBLE as error:
+        return UnlistedTable(source, _FORMAT, df, (Reason(ReasonCode.STATISTICS_FAILED, source, _one_line(error)),))
+    cache = state_of(spark) if cache is None else cache
+    return DeltaSource(source, df, snapshot, cache.version(snapshot.identity, FileCatalog), cache.slot(FooterCache))
+
+
+@dataclass(slots=True, eq=False)
+class DeltaSource:
+    """One version of a Delta table: a `Table` whose own log skips files by the predicate that it is given."""
+
+    name: str
+    _df: DataFrame
+    _snapshot: Snapshot
+    _catalog: FileCatalog
+    _footers: FooterCache
+    _problems: dict[Reason, None] = field(default_factory=dict)
+    _limits: ReaderLimits = NO_LIMITS
+
+    @property
+    def format(self) -> str:
+        """`delta`."""
+        return _FORMAT
+
+    @property
+    def version(self) -> int | None:
+        """The pinned version."""
+        return self._snapshot.version
+
+    @property
+    def schema(self) -> StructType:
+        """Spark's schema of the pinned version."""
+        return self._df.schema
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        """Top-level columns whose values the log holds for each file."""
+        return self._snapshot.partition_columns
+
+    @property
+    def names_files(self) -> bool:
+        """False: kept files follow from the predicate, by which Delta skips where they cannot be named."""
+        return False
+
+    @property
+    def problems(self) -> tuple[Reason, ...]:
+        """What metadata could not be read so far."""
+        return tuple(self._problems)
+
+    def files(self, columns: Sequence[Column]) -> Containers:
+        """Every file of the version, in the order of their paths; rows include those that vectors delete."""
+        listed = self._listed(columns)
+        if listed is None:
+            return self._unlisted().files(columns)
+        files, statistics = listed
+        return Containers(ContainerKind.FILE, files.uris, files.rows, files.sizes, statistics, deleted=files.deleted)
+
+    def row_groups(self, files: IntArray, columns: Sequence[Column], projected: Sequence[str] | None) -> Containers:
+        """The row groups of the files at these indexes, by their footers."""
+        listed = self._listed([column for column in columns if column.is_partition])
+        if listed is None:
+            return self._unlisted().row_groups(files, columns, projected)
+        listing, partitions = listed
+        files = np.asarray(files, np.int64)
+        result = read_row_groups(
+            [listing.reference(index) for index in files.tolist()],
+            [self._footer_column(column) for column, _ in _typed(columns) if not column.is_partition],
+            None if projected is None else self._physical(projected),
+            storage_of(self._df.sparkSession),
+            self._footers,
+            case_sensitive=self._is_case_sensitive,
+        )
+        self._add(*result.problems)
+        self._limits = self._limits.union(result.limits)
+        groups = result.containers
+        parents = files[parents_of(groups)]
+        repeated = {name: _repeated(each, listing, parents, groups.rows) for name, each in partitions.items()}
+        statistics = {**groups.columns, **repeated}
+        # Which of its row groups a file's vector marks rows of is not known.
+        deleted = listing.deleted[parents]
+        return Containers(groups.kind, groups.names, groups.rows, groups.sizes, statistics, parents, deleted=deleted)
+
+    def stored(self, files: IntArray, columns: Sequence[Column]) -> list[StoredFile] | Reason:
+        """The files at these indexes as they hold top-level columns."""
+        # What Delta adds to a scan, such as the rows that a deletion vector marks, is in no file.
+        added = next((each.name for each in columns if each.path[0] not in self._snapshot.schema.names), None)
+        if added is not None:
+            return Reason(ReasonCode.NOT_READ_BY_ARROW, added, "it is no column of the table")
+        partitions = [column for column in columns if column.is_partition]
+        listed = self._listed(partitions)
+        if listed is None:
+            return Reason(ReasonCode.STATISTICS_FAILED, self.name)
+        listing, statistics = listed
+        if listing.has_vector[files].any():
+            return Reason(ReasonCode.DELETION_VECTORS, self.name)
+        constants = partition_constants([each.name for each in partitions], statistics, listing.rows, files)
+        if isinstance(constants, Reason):
+            return constants
+        found = stored_files(
+            [listing.reference(index) for index in files.tolist()],
+            [constants[each.name] if each.is_partition else self._read_column(each) for each in columns],
+            storage_of(self._df.sparkSession),
+            self._footers,
+            case_sensitive=self._is_case_sensitive,
+        )
+        # A table that was copied has the times of its log, and no file of it is ever replaced.
+        return found if isinstance(found, Reason) else [replace(each, modified=None) for each in found]
+
+    @property
+    def _is_case_sensitive(self) -> bool:
+        return str(self._df.sparkSession.conf.get(_CASE_CONF, "false")).lower() == "true"
+
+    def read(self, kept: BoolArray | None) -> DataFrame:
+        """The pinned table; of the kept files alone where the plan holds them, else Delta skips by the predicate."""
+        if kept is None or np.count_nonzero(kept) > MOST_FILES:
+            return self._df
+        try:
+            index = file_index(self._df, PREPARED_INDEX, KEPT_INDEX)
+            listed = self._listed(())
+            if index is None or listed is None:
+                return self._df
+            return over_files(self._df, index, listed[0].uris.paths.filter(pa.array(kept)))
+        except _TROUBLE:
+            # What is read is the same, by one job of Delta more.
+            logger.debug("Naming the files of %s failed", self.name, exc_info=True)
+            return self._df
+
+    def widened(self, column: str, ranges: RangeSet) -> RangeSet:
+        """A superset of `ranges` under which Delta, comparing bounds as stored, and the files' reader skip soundly."""
+        found = resolve(self.schema, column, table=self.name, case_sensitive=True, partitions=self.partition_columns)
+        if found.is_partition:
+            return ranges
+        # Whether stored bounds are to be trusted shows only in the statistics.
+        self._listed([found])
+        logged = self._snapshot.log_column(found, ranges.type)
+        flaws = self._catalog.flaws(logged)
+        if flaws.inverted:
+            self._add(Reason(ReasonCode.STATISTICS_FAILED, column, "the least value of a file lies above its greatest"))
+        comparable = logged.stored.comparable(ranges, flaws)
+        digits = self._snapshot.least_digits(found, ranges.type)
+        # Footers tell the same, but of no more files than were asked for.
+        comparable = comparable if digits is None or comparable.is_none else within_digits(comparable, digits)
+        return self._limits.widened(column, comparable)
+
+    @property
+    def is_fetched(self) -> bool:
+        """Whether any statistics of this version are there."""
+        return self._catalog.is_fetched
+
+    def expect(self, columns: Iterable[Column]) -> None:
+        """Has one job fetch the statistics of these columns together, once those of one of them are asked for."""
+        try:
+            self._catalog.expect([self._snapshot.log_column(column, type_) for column, type_ in _typed(columns)])
+        except (*_TROUBLE, PruningError):
+            logger.debug("Naming columns of %s in its log failed", self.name, exc_info=True)
+
+    def with_frame(self, df: DataFrame) -> DeltaSource:
+        """The same version, read by another DataFrame of it."""
+        return DeltaSource(self.name, df, self._snapshot, self._catalog, self._footers)
+
+    def _listed(self, columns: Sequence[Column]) -> tuple[DeltaFiles, dict[str, ColumnStatistics]] | None:
+        """The files and the statistics of `columns`; None, with the reason noted, where the log cannot be read."""
+        try:
+            asked = [self._snapshot.log_column(column, type_) for column, type_ in _typed(columns)]
+            files, statistics = self._catalog.files(self._snapshot, asked)
+        except _TROUBLE as error:
+            self._add(Reason(ReasonCode.STATISTICS_FAILED, self.name, _one_line(error)))
+            return None
+        if files.broken:
+            detail = f"{files.broken} of {len(files)} files have statistics that cannot be parsed"
+            self._add(Reason(ReasonCode.STATISTICS_FAILED, self.name, detail))
+        return files, {column.name: each for column, each in zip(asked, statistics, strict=True)}
+
+    def _unlisted(self) -> UnlistedTable:
+        return UnlistedTable(self.name, _FORMAT, self._df, self.problems, self.version, self.partition_columns)
+
+    def _footer_column(self, column: Column) -> FooterColumn:
+        path, ids = self._snapshot.physical_path(column), self._snapshot.field_ids(column)
+        # Spark takes no predicate on a column that a file lacks, so none of its row groups are skipped.
+        return FooterColumn(column.name, path, column.type, missing_is_null=False, field_ids=ids)
+
+    def _read_column(self, column: Column) -> FooterColumn:
+        """As its rows are read: a file that lacks a column holds NULL, unless the schema has a default for it."""
+        has_default = _DEFAULT_METADATA in self._snapshot.schema[column.path[0]].metadata
+        return replace(self._footer_column(column), missing_is_null=not has_default)
+
+    def _physical(self, names: Sequence[str]) -> list[str]:
+        # Beside the columns of the table stands what Spark tells of each file, such as its size.
+        stored = set(self._snapshot.schema.names).difference(self.partition_columns)
+        return [self._snapshot.physical_top(name) for name in names if name in stored]
+
+    def _add(self, *problems: Reason) -> None:
+        self._problems.update(dict.fromkeys(problems))
+
+
+def _typed(columns: Iterable[Column]) -> Iterator[tuple[Column, ValueType]]:
+    return ((column, column.type) for column in columns if column.type is not None)
+
+
+def _repeated(statistics: ColumnStatistics, files: DeltaFiles, parents: IntArray, rows: IntArray) -> ColumnStatistics:
+    """The exact values of files for their row groups of `rows` rows."""
+    taken = statistics.take(parents)
+    all_null = taken.all_null(files.rows[parents])
+    return replace(taken, null_count=np.where(all_null, rows, taken.null_count))
+
+
+def _one_line(error: Exception) -> str:
+    text = java_message(error) if isinstance(error, Py4JError) else str(error)
+    return " ".join(text.split())[:200]

@@ -1,0 +1,1 @@
+"""Spark jobs of builds: threads, tags, deadlines, progress, executed plans."""

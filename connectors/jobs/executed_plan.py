@@ -1,0 +1,172 @@
+"""What a plan tells once it ran: table versions, tasks, and whether another run would give the same rows.
+
+Broadcasts that a plan made for its own joins: they end with its action, not when garbage is collected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.sql import DataFrame, SparkSession
+
+from connectors.delta.file_index import KEPT_INDEX, PREPARED_INDEX
+from connectors.spark.files import has_jvm
+from connectors.spark.jvm import instance
+from pruning.reasons import Reason, ReasonCode
+
+_PREPARED = (PREPARED_INDEX.rpartition(".")[2], KEPT_INDEX)
+_UNPREPARED = "TahoeLogFileIndex"
+# Which rows these let through depends on the order they come in. A limit of each partition stands alone only where
+# it cuts nothing.
+_ORDER_MATTERS = ("GlobalLimit", "Offset", "Tail", "Sample")
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutedPlan:
+    """Facts about one execution.
+
+    - `tasks`: how many tasks the stage before the first exchange from the top had, None where that is not known
+    - `versions`: path of each Delta table read to its version; the older one of a table read at two. What the
+      optimiser answered from metadata, or found cached, is not among them
+    - `reasons`: why another run might see other rows
+    """
+
+    tasks: int | None = None
+    versions: Mapping[str, int] = field(default_factory=dict)
+    reasons: Sequence[Reason] = ()
+
+
+def executed_plan(df: DataFrame, subject: str) -> ExecutedPlan:
+    """The facts about a DataFrame that ran; none where the session has no JVM or its plan cannot be read."""
+    if not has_jvm(df.sparkSession):
+        return ExecutedPlan()
+    try:
+        execution: Any = df._jdf.queryExecution()  # noqa: SLF001 - plans have no public door
+        optimized = execution.optimizedPlan()
+        plans = [optimized, *_items(optimized.subqueriesAll())]
+        versions, unpinned = _versions(plans)
+        reasons = [Reason(ReasonCode.UNPINNED_KEYS, subject, each) for each in unpinned]
+        if why := _why_unrepeatable(plans):
+            reasons.append(Reason(ReasonCode.UNREPEATABLE_KEYS, subject, why))
+        return ExecutedPlan(_tasks(execution.executedPlan()), versions, tuple(reasons))
+    except Py4JError:
+        return ExecutedPlan()
+
+
+def _versions(plans: Sequence[Any]) -> tuple[Mapping[str, int], Sequence[str]]:
+    """The versions, and a line on each table that was not asked for at a version."""
+    versions: dict[str, int] = {}
+    unpinned: dict[str, int] = {}
+    for index in (index for plan in plans for index in _file_indexes(plan)):
+        kind = str(index.getClass().getSimpleName())
+        if kind not in {*_PREPARED, _UNPREPARED}:
+            continue
+        path, version = str(index.path().toString()), int(index.version())
+        versions[path] = min(version, versions.get(path, version))
+        pinned = index.versionScanned() if kind in _PREPARED else index.versionToUse()
+        if not pinned.isDefined():
+            unpinned[path] = version
+    return versions, [f"read at version {version} of {path}" for path, version in unpinned.items()]
+
+
+def _file_indexes(plan: Any) -> Iterator[Any]:
+    for leaf in _items(plan.collectLeaves()):
+        if leaf.getClass().getSimpleName() == "LogicalRelation":
+            relation = leaf.relation()
+            if relation.getClass().getSimpleName() == "HadoopFsRelation":
+                yield relation.location()
+
+
+def _why_unrepeatable(plans: Sequence[Any]) -> str:
+    if not all(plan.deterministic() for plan in plans):
+        return "it is not deterministic"
+    names = {str(node.nodeName()) for plan in plans for node in _nodes(plan)}
+    found = [name for name in _ORDER_MATTERS if name in names]
+    return f"it has a {found[0]}" if found else ""
+
+
+def _nodes(plan: Any) -> Iterator[Any]:
+    waiting = [plan]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting.extend(_items(node.children()))
+
+
+def _tasks(plan: Any) -> int | None:
+    """The map side of the first exchange below; above it is a line of nodes."""
+    while True:
+        match str(plan.getClass().getSimpleName()):
+            case "AdaptiveSparkPlanExec":
+                plan = plan.executedPlan()
+            case name if name.endswith("QueryStageExec"):
+                plan = plan.plan()
+            case "ShuffleExchangeExec":
+                return int(plan.numMappers())
+            case _ if plan.children().size() == 1:
+                plan = plan.children().head()
+            case _:
+                return None
+
+
+def _items(sequence: Any) -> Iterator[Any]:
+    for at in range(sequence.size()):
+        yield sequence.apply(at)
+
+
+# What a cached table ran is no part of the plan that reads it, so its broadcasts stay. One that nobody asked for has no
+# value, and asking for it would make it.
+_BROADCASTS = "PlanBroadcasts"
+_BROADCASTS_SOURCE = """
+import org.apache.spark.broadcast.Broadcast;
+import org.apache.spark.sql.execution.ExplainUtils;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.exchange.BroadcastExchangeExec;
+
+public class PlanBroadcasts extends scala.runtime.AbstractFunction1 {
+    private final SparkPlan plan;
+
+    public PlanBroadcasts(SparkPlan plan) {
+        this.plan = plan;
+    }
+
+    public Object apply(Object node) {
+        if (node instanceof BroadcastExchangeExec) {
+            scala.Option made = ((BroadcastExchangeExec) node).completionFuture().value();
+            if (made.isDefined() && ((scala.util.Try) made.get()).isSuccess()) {
+                ((Broadcast) ((scala.util.Try) made.get()).get()).destroy();
+            }
+        }
+        return scala.runtime.BoxedUnit.UNIT;
+    }
+
+    public void destroy() {
+        ExplainUtils.foreach(plan, this);
+    }
+}
+"""
+
+
+@contextmanager
+def broadcasts_released(df: DataFrame) -> Iterator[None]:
+    """Within it `df` has its only action, however that ends: no plan reuses an exchange of another one."""
+    if not has_jvm(df.sparkSession):
+        yield
+        return
+    with execution_released(df.sparkSession, df._jdf.queryExecution()):  # noqa: SLF001 - plans have no public door
+        yield
+
+
+@contextmanager
+def execution_released(spark: SparkSession, execution: Any) -> Iterator[None]:
+    """The same for the JVM's own object of a query."""
+    try:
+        yield
+    finally:
+        # What cannot be released is left to the collection of garbage.
+        with suppress(Py4JError):
+            instance(spark, _BROADCASTS, _BROADCASTS_SOURCE, execution.executedPlan()).destroy()

@@ -1,0 +1,158 @@
+"""Progress of builds that take a while: a bar on a terminal, else lines in the log.
+
+What went wrong in a build, in one line and without any value of its data.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from rich.console import Console
+from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bars
+
+from connectors.spark.files import has_jvm
+from pruning.errors import PruningError
+
+logger = logging.getLogger("scanprune")
+
+_QUIET_SECONDS = 2.0
+_SECONDS_BETWEEN_LINES = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a build is: tasks `done` of the `total` known so far; `total` is None where they are not counted."""
+
+    subject: str
+    seconds: float
+    done: int
+    total: int | None
+
+
+def tasks_of(spark: SparkSession, tag: str, seconds: float) -> tuple[int, int | None]:
+    """Finished and known tasks of the jobs under a tag; nothing is asked of the JVM in the first seconds."""
+    if seconds < _QUIET_SECONDS or not has_jvm(spark):
+        return 0, None
+    try:
+        tracker: Any = spark.sparkContext._jsc.sc().statusTracker()  # noqa: SLF001 - no public door by tag
+        jobs = [job.get() for job in map(tracker.getJobInfo, tracker.getJobIdsForTag(tag)) if job.isDefined()]
+        stages = [tracker.getStageInfo(stage) for job in jobs for stage in job.stageIds()]
+    except Py4JError:
+        return 0, None
+    known = [stage.get() for stage in stages if stage.isDefined()]
+    # A stage whose output is there already is listed again, and never begins.
+    begun = [stage for stage in known if stage.numCompletedTasks() + stage.numActiveTasks() > 0]
+    return sum(stage.numCompletedTasks() for stage in begun), sum(stage.numTasks() for stage in begun) or None
+
+
+class Display:
+    """Shows progress from two seconds on, until it is closed."""
+
+    def __init__(self) -> None:
+        self._bars: Bars | None = None
+        self._tasks: dict[str, TaskID] = {}
+        self._next_line = _QUIET_SECONDS
+
+    def close(self) -> None:
+        """Takes the bars off the terminal."""
+        if self._bars is not None:
+            self._bars.stop()
+
+    def show(self, builds: Sequence[Progress]) -> None:
+        """Shows where the builds that still run are."""
+        slow = [each for each in builds if each.seconds >= _QUIET_SECONDS]
+        if not slow:
+            return
+        if sys.stderr.isatty():
+            self._draw(slow)
+        elif max(each.seconds for each in slow) >= self._next_line:
+            self._next_line += _SECONDS_BETWEEN_LINES
+            for each in slow:
+                logger.info("Collecting the keys of %s: %s after %.0f s", each.subject, _tasks(each), each.seconds)
+
+    def _draw(self, builds: Sequence[Progress]) -> None:
+        if self._bars is None:
+            # Names of columns are the user's, and may look like markup.
+            name, tasks = (
+                TextColumn(text, markup=False) for text in ("keys of {task.description}", "{task.fields[tasks]}")
+            )
+            columns = (name, BarColumn(), tasks)
+            self._bars = Bars(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True)
+            self._bars.start()
+        for gone in set(self._tasks) - {each.subject for each in builds}:
+            self._bars.remove_task(self._tasks.pop(gone))
+        for each in builds:
+            if each.subject not in self._tasks:
+                self._tasks[each.subject] = self._bars.add_task(each.subject, tasks="")
+            self._bars.update(self._tasks[each.subject], completed=each.done, total=each.total, tasks=_tasks(each))
+
+
+def _tasks(build: Progress) -> str:
+    return "running" if build.total is None else f"{build.done} of {build.total} tasks"
+
+
+_PYTHON_ERROR = re.compile(
+    r"^(?:[a-zA-Z_][\w]*\.)*([A-Z]\w*(?:Error|Exception|Interrupt|Exit))\b(?::\s*(.*))?$", re.MULTILINE
+)
+_MISSING_MODULE = re.compile(r"No module named '?([\w.]+)'?")
+_MOST_CAUSES = 20
+
+
+def one_line(error: BaseException) -> str:
+    """The kind of error. Messages stay out of it, since Spark and Python quote the values they stumble on.
+
+    >>> one_line(ZeroDivisionError("division of 'secret' by zero"))
+    'ZeroDivisionError'
+    """
+    if isinstance(error, PruningError | MemoryError):
+        return str(error) or type(error).__name__
+    text = _full_text(error)
+    worker = _python_error(text) if "Traceback (most recent call last)" in text else ""
+    if worker:
+        return worker
+    condition = error.getCondition() if isinstance(error, PySparkException) else None
+    return condition or _java_class(error) or type(error).__name__
+
+
+def _python_error(text: str) -> str:
+    """The error of a Python worker; the last in its traceback is the one that was raised."""
+    found = _PYTHON_ERROR.findall(text)
+    if not found:
+        return ""
+    name, message = found[-1]
+    missing = _MISSING_MODULE.search(message)
+    if missing:
+        remedy = "install this package where the executors run, or ship it with spark.addArtifacts"
+        return f"the Python workers cannot import {missing[1]!r}: {remedy}"
+    return f"{name} in a Python worker"
+
+
+def _full_text(error: BaseException) -> str:
+    java = _java_root(error)
+    return f"{error}\n{java.toString()}" if java is not None else str(error)
+
+
+def _java_class(error: BaseException) -> str:
+    java = _java_root(error)
+    return str(java.getClass().getSimpleName()) if java is not None else ""
+
+
+def _java_root(error: BaseException) -> Any:
+    if not isinstance(error, Py4JJavaError):
+        return None
+    java: Any = error.java_exception
+    for _ in range(_MOST_CAUSES):
+        cause = java.getCause()
+        if cause is None:
+            break
+        java = cause
+    return java

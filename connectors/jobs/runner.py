@@ -1,0 +1,255 @@
+"""Runs builds: each in a thread and under a job tag of its own, with a deadline, progress, and an end in every case.
+
+A build that fails or takes too long becomes a `Reason`; its jobs are cancelled, and nothing of the caller's own
+tags, job group or local properties changes.
+
+`Channel`: the builds of one query, from their start to their end, under one deadline.
+
+An action that is not waited for beyond a deadline.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.util import inheritable_thread_target
+
+from connectors.jobs.progress import Display, Progress, one_line, tasks_of
+from connectors.spark.files import has_jvm
+from pruning.options import PruningOptions
+from pruning.reasons import Reason, ReasonCode
+
+logger = logging.getLogger("scanprune")
+
+T = TypeVar("T")
+
+_TICK_SECONDS = 0.2
+# A cancelled job ends within this time unless the driver is still planning it.
+_GRACE_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Build(Generic[T]):
+    """What to run, and what it is for: `subject` names it in reasons and on the progress line."""
+
+    subject: str
+    action: Callable[[], T]
+
+
+def run(
+    spark: SparkSession,
+    action: Callable[[], T],
+    *,
+    timeout: float,
+    description: str,
+    on_progress: Callable[[Sequence[Progress]], None] | None = None,
+) -> T | Reason:
+    """What `action` returns; a `Reason` where it fails or takes longer than `timeout` seconds."""
+    (result,) = run_all(spark, [Build(description, action)], timeout=timeout, on_progress=on_progress)
+    return result
+
+
+def run_all(
+    spark: SparkSession,
+    builds: Sequence[Build[T]],
+    *,
+    timeout: float,
+    on_progress: Callable[[Sequence[Progress]], None] | None = None,
+) -> list[T | Reason]:
+    """The result of each build, all run at the same time, each with `timeout` seconds.
+
+    Progress goes to `on_progress`, or else to the terminal or the log. An exception in the calling thread, such
+    as `KeyboardInterrupt`, cancels every build and goes on.
+    """
+    running = [_Running(spark, build, time.monotonic() + timeout) for build in builds]
+    try:
+        for each in running:
+            each.start()
+        with closing(Display()) as display:
+            _wait(running, on_progress or display.show)
+    finally:
+        for each in running:
+            each.end()
+    return [each.result(timeout) for each in running]
+
+
+def _wait(running: Sequence[_Running[T]], on_progress: Callable[[Sequence[Progress]], None]) -> None:
+    """Returns once each build is done or past its deadline, which cancels it."""
+    pending = list(running)
+    while pending:
+        wait([each.future for each in pending], timeout=_TICK_SECONDS, return_when=FIRST_COMPLETED)
+        pending = [each for each in pending if not each.future.done()]
+        for each in pending:
+            if time.monotonic() >= each.deadline:
+                each.end()
+        pending = [each for each in pending if not each.is_cancelled]
+        if pending:
+            on_progress([each.progress() for each in pending])
+
+
+@dataclass(slots=True)
+class _Running(Generic[T]):
+    spark: SparkSession
+    build: Build[T]
+    deadline: float
+    future: Future[T] = field(default_factory=Future)
+    tag: str = field(default_factory=lambda: f"scanprune-{uuid.uuid4().hex}")
+    started: float = field(default_factory=time.monotonic)
+    is_cancelled: bool = False
+    _thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        # Local properties of the caller, such as its scheduler pool, count for the build, too.
+        target = inheritable_thread_target(self.spark)(self._work)
+        self._thread = threading.Thread(target=target, name=f"build of {self.build.subject}", daemon=True)
+        self._thread.start()
+
+    def _work(self) -> None:
+        try:
+            _add_tag(self.spark, self.tag)
+            result = self.build.action()
+        except BaseException as error:  # noqa: BLE001 - handed to the thread that waits
+            # What failed may have started several jobs.
+            self._cancel()
+            self.future.set_exception(error)
+        else:
+            self.future.set_result(result)
+        finally:
+            # Without pinned threads the JVM's thread, and its tags, serve others afterwards.
+            with suppress(Py4JError, PySparkException, OSError, AttributeError, KeyError):
+                _remove_tag(self.spark, self.tag)
+
+    def end(self) -> None:
+        """Cancels what still runs, and sees to it that nothing starts afterwards."""
+        if self._thread is None or self.is_cancelled:
+            return
+        if self.future.done():
+            # Its result is there; only its tag is left to remove.
+            self._thread.join(_GRACE_SECONDS)
+            return
+        self.is_cancelled = True
+        until = time.monotonic() + _GRACE_SECONDS
+        while self._thread.is_alive() and time.monotonic() < until:
+            self._cancel()
+            self._thread.join(_TICK_SECONDS)
+        if self._thread.is_alive():
+            threading.Thread(target=self._cancel_to_the_end, name=f"end of {self.build.subject}", daemon=True).start()
+
+    def _cancel_to_the_end(self) -> None:
+        """A job that was not submitted yet cannot be cancelled yet."""
+        while self._thread is not None and self._thread.is_alive():
+            self._cancel()
+            self._thread.join(_GRACE_SECONDS)
+
+    def _cancel(self) -> None:
+        try:
+            if has_jvm(self.spark):
+                self.spark.sparkContext.cancelJobsWithTag(self.tag)
+            else:
+                self.spark.interruptTag(self.tag)
+        except (Py4JError, PySparkException, OSError, AttributeError) as error:
+            # The session is gone, and its jobs with it.
+            logger.debug("Cannot cancel the build of %s: %s", self.build.subject, one_line(error))
+
+    def progress(self) -> Progress:
+        """How far the build is; tasks are counted only once it is worth asking for them."""
+        seconds = time.monotonic() - self.started
+        done, total = tasks_of(self.spark, self.tag, seconds)
+        return Progress(self.build.subject, seconds, done, total)
+
+    def result(self, timeout: float) -> T | Reason:
+        if self.is_cancelled:
+            return Reason(ReasonCode.BUILD_TIMED_OUT, self.build.subject, f"{timeout:g} seconds")
+        error = self.future.exception()
+        if error is None:
+            return self.future.result()
+        if not isinstance(error, Exception):
+            raise error
+        logger.debug("The build of %s failed: %.300s", self.build.subject, error)
+        return Reason(ReasonCode.BUILD_FAILED, self.build.subject, one_line(error))
+
+
+def _add_tag(spark: SparkSession, tag: str) -> None:
+    # A tag of the classic session can be interrupted only by the thread that added it; one of the context by any.
+    if has_jvm(spark):
+        spark.sparkContext.addJobTag(tag)
+    else:
+        spark.addTag(tag)
+
+
+def _remove_tag(spark: SparkSession, tag: str) -> None:
+    if has_jvm(spark):
+        spark.sparkContext.removeJobTag(tag)
+    else:
+        spark.removeTag(tag)
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """Runs builds, each with a time of its own and all of them until `deadline`, of `time.monotonic()`.
+
+    What is not there by then is a `Reason`, and whoever waits for it goes on without. Nothing is left running when
+    `run_all` returns or raises, in whatever thread: jobs are cancelled by a tag that no other build has.
+    """
+
+    spark: SparkSession
+    options: PruningOptions
+    deadline: float
+
+    @staticmethod
+    def of(spark: SparkSession, options: PruningOptions) -> Channel:
+        """The channel of a query whose builds begin at this moment."""
+        return Channel(spark, options, time.monotonic() + options.all_builds_timeout_seconds)
+
+    def run_all(self, wanted: Sequence[Build[T]]) -> list[T | Reason]:
+        """What each build gives, all run at the same time."""
+        left = self.deadline - time.monotonic()
+        if left <= 0:
+            return [self._too_late(each.subject) for each in wanted]
+        own = self.options.build_timeout_seconds
+        results = run_all(self.spark, wanted, timeout=min(own, left))
+        return [
+            self._too_late(each.subject) if left < own and _timed_out(result) else result
+            for each, result in zip(wanted, results, strict=True)
+        ]
+
+    def _too_late(self, subject: str) -> Reason:
+        detail = f"{self.options.all_builds_timeout_seconds:g} seconds for all builds of the query"
+        return Reason(ReasonCode.BUILD_TIMED_OUT, subject, detail)
+
+
+def _timed_out(result: object) -> bool:
+    return isinstance(result, Reason) and result.code is ReasonCode.BUILD_TIMED_OUT
+
+
+class DeadlineError(Exception):
+    """The action has come to no end; its thread ends with it, and keeps no process from ending."""
+
+
+def within(seconds: float, action: Callable[[], T], name: str) -> T:
+    """What `action` returns or raises, in a thread of this name; `DeadlineError` where it takes longer."""
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            found = action()
+        except BaseException as error:  # noqa: BLE001 - handed to the thread that waits
+            future.set_exception(error)
+        else:
+            future.set_result(found)
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+    if not wait([future], seconds).done:
+        raise DeadlineError(name)
+    return future.result()

@@ -1,0 +1,1 @@
+"""Join keys from DataFrames and Python values."""

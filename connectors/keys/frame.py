@@ -1,0 +1,232 @@
+"""Keys of a DataFrame, collected by one job: a partial summary for each partition, then one task that merges them.
+
+The rows of a query that reads little are summarised on the driver instead (see `few_keys`). However
+large the DataFrame is, no process holds more of its keys than the limits allow.
+
+Keys of a DataFrame that reads little: its rows come to the driver as they are, as long as they are few.
+
+A shuffle and Python workers cost ten times what such a query costs by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from operator import or_
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
+from pyspark.sql.types import StructField, StructType
+
+from connectors.columns import resolve
+from connectors.delta.file_index import tell_conditions
+from connectors.jobs import runner as builds
+from connectors.jobs.executed_plan import ExecutedPlan, broadcasts_released, executed_plan
+from connectors.jobs.runner import Build
+from connectors.keys.local import built
+from connectors.keys.worker import PIECES_DDL, KeyColumns, merge_task, messages, partial_task
+from connectors.parquet.listing import frame_of
+from connectors.spark.files import has_jvm
+from connectors.spark.jvm import java_names
+from pruning.errors import InvalidKeysError
+from pruning.keys.builder import IncompleteBuildError, KeyBuilder
+from pruning.keys.key_set import KeyLimits
+from pruning.keys.summary import KeySummary
+from pruning.options import PruningOptions
+from pruning.reasons import Reason
+from pruning.values.types import Physical, ValueType
+
+_SOURCE_LENGTH = 80
+
+
+def collect(spark: SparkSession, df: DataFrame, options: PruningOptions, name: str) -> KeySummary | Reason:
+    """The summary of all rows of `df`, whose columns are the keys; `name` says what they filter.
+
+    A `Reason` where a column's type cannot be pruned by, and where the job fails or takes longer than
+    `options.build_timeout_seconds`.
+    """
+    (result,) = collect_all(spark, [(df, name)], options)
+    return result
+
+
+def collect_all(
+    spark: SparkSession, frames: Sequence[tuple[DataFrame, str]], options: PruningOptions
+) -> list[KeySummary | Reason]:
+    """The result of `collect` for each DataFrame and name, collected at the same time."""
+    run_all = partial(builds.run_all, spark, timeout=options.build_timeout_seconds)
+    types = [key_types(df.schema, name) for df, name in frames]
+    wanted = [
+        KeyFrame(df, (KeyColumns(name, tuple(range(len(found))), tuple(found)),))
+        for (df, name), found in zip(frames, types, strict=True)
+        if not isinstance(found, Reason)
+    ]
+    results = iter(collected(wanted, options, run_all))
+    return [found if isinstance(found, Reason) else _first(next(results)) for found in types]
+
+
+def _first(found: list[KeySummary] | Reason) -> KeySummary | Reason:
+    return found if isinstance(found, Reason) else found[0]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyFrame:
+    """Rows that one job reads for several keys; it is known that there are `at_least` so many."""
+
+    df: DataFrame
+    keys: tuple[KeyColumns, ...]
+    at_least: int = 0
+
+    @property
+    def name(self) -> str:
+        """What the keys filter, for messages."""
+        return ", ".join(each.name for each in self.keys)
+
+
+def collected(
+    frames: Sequence[KeyFrame],
+    options: PruningOptions,
+    run_all: Callable[[Sequence[Build[list[KeySummary]]]], Sequence[list[KeySummary] | Reason]],
+) -> list[list[KeySummary] | Reason]:
+    """The summaries of the keys of each frame, in their order, by one build for each frame; `run_all` runs them."""
+    limits = KeyLimits.of(options)
+    return list(run_all([Build(each.name, partial(_collect, each, limits)) for each in frames]))
+
+
+def key_types(schema: StructType, name: str) -> Sequence[ValueType] | Reason:
+    """The types of keys with such columns; a `Reason` where one cannot be pruned by."""
+    if not schema.fields:
+        msg = f"Cannot use keys of {name!r}: found a DataFrame without columns"
+        raise InvalidKeysError(msg)
+    types = []
+    for field in schema.fields:
+        # Under a name of our own, since theirs may be empty or occur twice.
+        renamed = StructType([StructField("key", field.dataType, metadata=field.metadata)])
+        column = resolve(renamed, "key", table=name, case_sensitive=True)
+        if column.type is None:
+            refusal = column.refusal
+            assert refusal is not None  # noqa: S101
+            return Reason(refusal.code, name, f"key column {field.name!r} of type {field.dataType.simpleString()}")
+        types.append(column.type)
+    return types
+
+
+def _collect(frame: KeyFrame, limits: KeyLimits) -> list[KeySummary]:
+    df = frame.df.toDF(*(f"k{at}" for at in range(len(frame.df.columns))))
+    types = {at: type_ for each in frame.keys for at, type_ in zip(each.places, each.types, strict=True)}
+    few = few_rows(df, [types[at] for at in range(len(df.columns))], limits, frame.at_least)
+    if few is not None:
+        return _summaries_here(frame, *few, limits)
+    pieces = df.mapInArrow(partial_task(frame.keys, limits), PIECES_DDL)
+    merged = pieces.repartition(1).mapInArrow(merge_task(frame.keys, limits), PIECES_DDL)
+    with broadcasts_released(merged):
+        received = sorted(messages(merged.toArrow().to_batches()))
+    numbers = [number for number, _ in received]
+    if numbers != list(range(len(frame.keys))):
+        found = f"expected one message for each of {len(frame.keys)}, found those of the numbers {numbers}"
+        msg = f"Cannot collect the keys of {frame.name}: {found}"
+        raise IncompleteBuildError(msg)
+    ran = executed_plan(merged, frame.name)
+    builders = [KeyBuilder.from_bytes(message) for _, message in received]
+    return [
+        _finished(frame, at, builder, builder.partitions_seen if ran.tasks is None else ran.tasks, ran)
+        for at, builder in enumerate(builders)
+    ]
+
+
+def _summaries_here(frame: KeyFrame, ran: DataFrame, rows: pa.Table, limits: KeyLimits) -> list[KeySummary]:
+    plan, share = executed_plan(ran, frame.name), limits.shared(len(frame.keys))
+    return [
+        _finished(frame, at, built(rows.select(list(each.places)), each.types, share), 1, plan)
+        for at, each in enumerate(frame.keys)
+    ]
+
+
+def _finished(frame: KeyFrame, at: int, builder: KeyBuilder, partitions: int, ran: ExecutedPlan) -> KeySummary:
+    keys = frame.keys[at]
+    return builder.finish(
+        partitions,
+        source=_source([frame.df.columns[place] for place in keys.places]),
+        subject=keys.name,
+        versions=ran.versions,
+        reasons=[replace(each, subject=keys.name) for each in ran.reasons],
+    )
+
+
+def _source(columns: Sequence[str]) -> str:
+    text = f"DataFrame({', '.join(columns)})"
+    return text if len(text) <= _SOURCE_LENGTH else f"{text[: _SOURCE_LENGTH - 4]}...)"
+
+
+# A query that reads less may run a second time where its rows turn out to be too many.
+_MOST_BYTES_READ = 64 << 20
+# Each partition gives at most so many rows, and there are at most so many partitions.
+MOST_ROWS, MOST_LONG_ROWS, MOST_PARTITIONS = 100_000, 10_000, 32
+_WIDTH, _MOST_LONG_BYTES = 8, 256
+_IS_LONG = "__is_long"
+
+
+def few_rows(
+    df: DataFrame, types: Sequence[ValueType], limits: KeyLimits, at_least: int = 0
+) -> tuple[DataFrame, pa.Table] | None:
+    """All rows of `df` and the DataFrame that ran; None where it reads much or gives more rows than are few.
+
+    It is not run where it is known to have `at_least` so many rows that they are not few.
+    """
+    most = _most_rows(types, limits)
+    if most < 1 or most <= at_least or not has_jvm(df.sparkSession):
+        return None
+    cut = _limited(_shortened(df, types), most)
+    if _bytes_read(cut) > _MOST_BYTES_READ:
+        return None
+    with broadcasts_released(cut):
+        rows = cut.toArrow()
+    # A partition that was cut gave all the rows it may.
+    if rows.num_rows >= most or pc.any(rows.column(_IS_LONG)).as_py():
+        return None
+    return cut, rows.drop_columns(_IS_LONG)
+
+
+def _shortened(df: DataFrame, types: Sequence[ValueType]) -> DataFrame:
+    """The keys, without those of many bytes, and beside them whether a row had one."""
+    too_long = {
+        name: F.coalesce(F.octet_length(F.col(name)) > _MOST_LONG_BYTES, F.lit(False))  # noqa: FBT003
+        for name, type_ in zip(df.columns, types, strict=True)
+        if type_.physical is Physical.BYTES and type_.name != "decimal"
+    }
+    kept = [
+        F.when(~too_long[name], F.col(name)).alias(name) if name in too_long else F.col(name) for name in df.columns
+    ]
+    return df.select(*kept, reduce(or_, too_long.values(), F.lit(False)).alias(_IS_LONG))  # noqa: FBT003
+
+
+def _most_rows(types: Sequence[ValueType], limits: KeyLimits) -> int:
+    is_long = any(each.physical is Physical.BYTES for each in types)
+    width = (_MOST_LONG_BYTES if is_long else _WIDTH) * len(types)
+    return min(MOST_LONG_ROWS if is_long else MOST_ROWS, limits.keys, limits.nbytes // width)
+
+
+def _limited(df: DataFrame, most: int) -> DataFrame:
+    """At most so many rows of each of few partitions, with no exchange as a limit of all of them would need.
+
+    Fewer than `most` rows are all rows of `df`.
+    """
+    spark = df.sparkSession
+    few = df.coalesce(MOST_PARTITIONS)
+    jvm = java_names(spark)
+    count = jvm.org.apache.spark.sql.catalyst.expressions.Literal(
+        most, jvm.org.apache.spark.sql.types.DataTypes.IntegerType
+    )
+    plan = jvm.org.apache.spark.sql.catalyst.plans.logical.LocalLimit(count, few._jdf.queryExecution().analyzed())  # noqa: SLF001
+    return frame_of(spark, plan)
+
+
+def _bytes_read(df: DataFrame) -> int:
+    """What Spark believes that the query reads; scans of kept files learn its conditions before it runs."""
+    plan: Any = df._jdf.queryExecution().optimizedPlan()  # noqa: SLF001 - as above
+    tell_conditions(df.sparkSession, plan)
+    leaves = plan.collectLeaves()
+    return sum(int(str(leaves.apply(at).stats().sizeInBytes())) for at in range(leaves.size()))

@@ -1,0 +1,268 @@
+"""Each entry of `keys`: collected into a filter, and kept for the row test that the plan chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructField, StructType
+
+from connectors.arrow_values import arrow_of, coded, value_type_of
+from connectors.columns import Column
+from connectors.jobs import runner as builds
+from connectors.keys import frame as spark_keys
+from connectors.keys import local as local_keys
+from connectors.scan.spark_scan import RowKeys, keys_frame
+from pruning.errors import InvalidKeysError
+from pruning.keys.bloom import BloomFilter
+from pruning.keys.key_set import NAN_CODE, row_hashes
+from pruning.keys.summary import KeySummary
+from pruning.options import PruningOptions
+from pruning.reasons import Reason, ReasonCode
+from pruning.scan.key_filter import KeyFilter, key_filter
+from pruning.scan.scan_plan import Decision, RowTest
+from pruning.values.domain import Domain
+from pruning.values.encoding import Codes
+from pruning.values.types import ValueType
+
+_HASHED_ROWS = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class KeySource:
+    """The probe columns and what the caller gave as their keys."""
+
+    columns: tuple[Column, ...]
+    data: Any
+
+    @property
+    def name(self) -> str:
+        """The probe columns, for messages."""
+        return ", ".join(column.name for column in self.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """The filter of one source, with what a row test can be made from.
+
+    `frame` gives the keys themselves where `summary` does not hold every one.
+    """
+
+    source: KeySource
+    filter: KeyFilter
+    summary: KeySummary | None
+    frame: DataFrame | None
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The probe columns."""
+        return self.source.columns
+
+
+def collect_all(
+    spark: SparkSession, sources: Sequence[KeySource], options: PruningOptions, *, exact: bool
+) -> list[Collected]:
+    """Every source collected, builds at the same time; a build that fails becomes a filter that is always true."""
+    for source in sources:
+        _check(source, exact=exact)
+    if not options.enabled:
+        switched_off = [Reason(ReasonCode.SWITCHED_OFF, source.name) for source in sources]
+        return [_always_true(spark, *each, options, exact=exact) for each in zip(sources, switched_off, strict=True)]
+    wanted = [(source.data, source.name) for source in sources if isinstance(source.data, DataFrame)]
+    results = iter(spark_keys.collect_all(spark, wanted, options))
+    return [
+        _from_frame(spark, source, next(results), options, exact=exact)
+        if isinstance(source.data, DataFrame)
+        else _from_local(spark, source, options, exact=exact)
+        for source in sources
+    ]
+
+
+def _check(source: KeySource, *, exact: bool) -> None:
+    """Raises for a mistake that shows before anything is collected."""
+    data = source.data
+    if exact and isinstance(data, KeySummary) and not data.exact:
+        msg = f"Cannot read just the keys of {source.name!r}: the summary does not hold each of them; pass the keys"
+        raise InvalidKeysError(msg)
+    if isinstance(data, DataFrame) and len(data.columns) != len(source.columns):
+        found = f"found {len(data.columns)} columns, expected {len(source.columns)}"
+        msg = f"Cannot use keys of {source.name!r}: {found}; select the key columns, in that order"
+        raise InvalidKeysError(msg)
+
+
+def _from_frame(
+    spark: SparkSession, source: KeySource, summary: KeySummary | Reason, options: PruningOptions, *, exact: bool
+) -> Collected:
+    if isinstance(summary, Reason):
+        return _always_true(spark, source, summary, options, exact=exact)
+    if not exact and (reason := _unrepeatable(summary)) is not None:
+        # A join that runs the query again needs the rows of other keys. An exact read is of the keys as they were.
+        return _always_true(spark, source, reason, options, exact=exact)
+    if summary.exact or not exact:
+        return Collected(source, key_filter(source.columns, summary), summary, None)
+    # The semi join will read the keys again: what is summarised must be what it reads.
+    frame, trouble = _pinned(spark, source.data.distinct(), source, options)
+    if not trouble:
+        again = spark_keys.collect(spark, frame, options, source.name)
+        if isinstance(again, KeySummary):
+            return Collected(source, key_filter(source.columns, again), again, frame)
+        trouble = (again,)
+    return Collected(source, KeyFilter.unknown(source.columns, "DataFrame", *trouble), None, frame)
+
+
+def _unrepeatable(summary: KeySummary) -> Reason | None:
+    return next((each for each in summary.reasons if each.code is ReasonCode.UNREPEATABLE_KEYS), None)
+
+
+def _pinned(
+    spark: SparkSession, keys: DataFrame, source: KeySource, options: PruningOptions
+) -> tuple[DataFrame, tuple[Reason, ...]]:
+    """The keys as they are at this moment, else as they are whenever they are read, and why."""
+    result = builds.run(spark, keys.localCheckpoint, timeout=options.build_timeout_seconds, description=source.name)
+    if isinstance(result, Reason):
+        return keys, (result, Reason(ReasonCode.UNPINNED_KEYS, source.name))
+    return result, ()
+
+
+def _from_local(spark: SparkSession, source: KeySource, options: PruningOptions, *, exact: bool) -> Collected:
+    refusals = [column.refusal for column in source.columns if column.refusal is not None]
+    if refusals:
+        return _always_true(spark, source, refusals[0], options, exact=exact)
+    if isinstance(source.data, KeySummary):
+        summary = local_keys.summary_of(source.data, _types(source), options, source.name)
+        return Collected(source, key_filter(source.columns, summary), summary, None)
+    table = local_keys.key_table(source.data, _types(source), source.name)
+    summary = local_keys.summary_of_table(table, options, source.name, source=type(source.data).__name__)
+    frame = _table_frame(spark, table) if exact and not summary.exact else None
+    return Collected(source, key_filter(source.columns, summary), summary, frame)
+
+
+def _types(source: KeySource) -> list[ValueType]:
+    return [column.type for column in source.columns if column.type is not None]
+
+
+def _always_true(
+    spark: SparkSession, source: KeySource, reason: Reason, options: PruningOptions, *, exact: bool
+) -> Collected:
+    kind = type(source.data).__name__
+    if not exact:
+        return Collected(source, KeyFilter.unknown(source.columns, kind, reason), None, None)
+    frame = _keys_again(spark, source)
+    trouble: tuple[Reason, ...] = ()
+    if isinstance(source.data, DataFrame):
+        if reason.code is ReasonCode.BUILD_TIMED_OUT:
+            # Whoever waited once for the keys is not made to wait for them again.
+            trouble = (Reason(ReasonCode.UNPINNED_KEYS, source.name),)
+        else:
+            frame, trouble = _pinned(spark, frame, source, options)
+    return Collected(source, KeyFilter.unknown(source.columns, kind, reason, *trouble), None, frame)
+
+
+def _keys_again(spark: SparkSession, source: KeySource) -> DataFrame:
+    """The keys as a DataFrame, for a semi join alone."""
+    if isinstance(source.data, DataFrame):
+        return source.data
+    if isinstance(source.data, KeySummary):
+        return keys_frame(spark, source.data.types, key_arrays(source.data))[0]
+    if len(_types(source)) == len(source.columns):
+        return _table_frame(spark, local_keys.key_table(source.data, _types(source), source.name))
+    return _untyped_frame(spark, source)
+
+
+def _table_frame(spark: SparkSession, table: pa.Table) -> DataFrame:
+    """Keys that no summary holds one by one; NULL equals nothing, so it can go."""
+    present = table.drop_null()
+    types = [value_type_of(column.type) for column in present.columns]
+    arrays = [_typed_array(column, type_) for column, type_ in zip(present.columns, types, strict=True)]
+    return keys_frame(spark, types, arrays)[0]
+
+
+def _typed_array(column: pa.ChunkedArray, type_: ValueType) -> pa.Array:
+    """The values in the one Arrow type that Spark reads as `type_`; floats as they are, since NaN has no code."""
+    flat = column.combine_chunks()
+    return flat.cast(type_.name) if type_.is_float else arrow_of(type_, coded(flat, type_).codes)
+
+
+def _untyped_frame(spark: SparkSession, source: KeySource) -> DataFrame:
+    """Local keys of a type that Spark alone can compare, in the probe columns' own types."""
+    fields = [StructField(f"k{at}", column.spark_type) for at, column in enumerate(source.columns)]
+    rows = [value if isinstance(value, tuple) else (value,) for value in _plain_values(source)]
+    if any(len(row) != len(fields) for row in rows):
+        msg = f"Cannot use keys of {source.name!r}: expected {len(fields)} values in each; pass them as a DataFrame"
+        raise InvalidKeysError(msg)
+    return spark.createDataFrame(rows, StructType(fields))
+
+
+def _plain_values(source: KeySource) -> list[Any]:
+    match source.data:
+        case pa.Array() | pa.ChunkedArray():
+            return source.data.to_pylist()  # type: ignore[no-any-return]
+        case np.ndarray() if source.data.ndim == 1:
+            return list(source.data.tolist())
+        case list() | tuple() | set() | frozenset() | range():
+            return list(source.data)
+        case _:
+            types = ", ".join(column.spark_type.simpleString() for column in source.columns)
+            found = type(source.data).__name__
+            msg = f"Cannot use keys of {source.name!r}: found a {found} for {types}; pass them as a DataFrame"
+            raise InvalidKeysError(msg)
+
+
+def row_keys(spark: SparkSession, collected: Collected, decision: Decision, options: PruningOptions) -> RowKeys:
+    """What the row test of a decision needs, and nothing for a test that is written as literals."""
+    summary = collected.summary
+    match decision.test:
+        case RowTest.SEMI_JOIN if summary is not None and summary.exact:
+            frame, broadcast = keys_frame(spark, summary.types, key_arrays(summary))
+            return RowKeys(collected.columns, frame, broadcast)
+        case RowTest.SEMI_JOIN:
+            return RowKeys(collected.columns, collected.frame)
+        case RowTest.BLOOM if summary is not None:
+            return _bloom_keys(collected, summary, options)
+        case _:
+            return RowKeys(collected.columns)
+
+
+def key_arrays(summary: KeySummary) -> list[pa.Array]:
+    """The keys of an exact summary, an array for each column."""
+    rows = summary.key_rows.columns if summary.key_rows is not None else (_points(summary.domains[0]),)
+    return [arrow_of(type_, codes) for type_, codes in zip(summary.types, rows, strict=True)]
+
+
+def _points(domain: Domain) -> Codes:
+    """Every value of an exact domain, NaN as its code."""
+    points = domain.ranges.points()
+    return np.append(points, NAN_CODE) if domain.nan and isinstance(points, np.ndarray) else points
+
+
+def _bloom_keys(collected: Collected, summary: KeySummary, options: PruningOptions) -> RowKeys:
+    columns, filter_ = collected.columns, collected.filter
+    if filter_.is_exact and columns[0].type is not None:
+        points = _points(filter_.domains[columns[0].name])
+        return RowKeys(
+            columns, bloom=_bloom_bytes([columns[0].type], (points,), options), bloom_columns=(columns[0].sql,)
+        )
+    texts = tuple(
+        column.sql if column.type == key else f"try_cast({column.sql} AS {key})"
+        for column, key in zip(columns, summary.types, strict=True)
+    )
+    if summary.bloom is not None:
+        return RowKeys(columns, bloom=summary.bloom.to_bytes(), bloom_columns=texts)
+    rows = summary.key_rows.columns if summary.key_rows is not None else ()
+    return RowKeys(columns, bloom=_bloom_bytes(summary.types, rows, options), bloom_columns=texts)
+
+
+def _bloom_bytes(types: Sequence[ValueType], rows: Sequence[Codes], options: PruningOptions) -> bytes | None:
+    """Hashed block by block: hashes of all rows would take as much memory as the rows themselves."""
+    count = len(rows[0]) if rows else 0
+    bloom = BloomFilter.of_capacity(count, options.bloom_fpp)
+    if not isinstance(bloom, BloomFilter):
+        return None
+    for begin in range(0, count, _HASHED_ROWS):
+        block = np.arange(begin, min(begin + _HASHED_ROWS, count))
+        bloom = bloom.adding(row_hashes(types, tuple(codes.take(block) for codes in rows)))
+    return bloom.to_bytes()

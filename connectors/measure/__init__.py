@@ -1,0 +1,1 @@
+"""Metrics of Spark's executed scans."""

@@ -1,0 +1,188 @@
+"""Spark's own record of executions and stages (classic sessions only).
+
+What tells the scan of one DataFrame from every other scan of the session (classic sessions only).
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import DataFrame, SparkSession
+
+from connectors.spark.session_state import state_of
+
+_SECONDS_TO_SETTLE = 5.0
+_SECONDS_BETWEEN_LOOKS = 0.01
+
+
+def jvm_context(spark: SparkSession) -> Any:
+    """The Java `SparkContext`."""
+    return spark.sparkContext._jsc.sc()  # noqa: SLF001 - PySpark wraps no status store
+
+
+def sql_store(spark: SparkSession) -> Any:
+    """Spark's store of executions, their plans and metrics."""
+    return spark._jsparkSession.sharedState().statusStore()  # noqa: SLF001
+
+
+def _executions_from_last(spark: SparkSession) -> Iterator[Any]:
+    executions = sql_store(spark).executionsList()
+    return (executions.apply(index) for index in range(executions.size() - 1, -1, -1))
+
+
+def finished_executions(spark: SparkSession, after: int) -> list[Any]:
+    """Spark's records of the executions behind the one called `after` that have ended well, latest first.
+
+    Spark writes the end of an execution from a thread of its own, which may come after the action has returned.
+    """
+    with suppress(Py4JJavaError):
+        # A listener of the user's own may be slower than Spark's patience: what is there by then still counts.
+        jvm_context(spark).listenerBus().waitUntilEmpty()
+    deadline = time.monotonic() + _SECONDS_TO_SETTLE
+    while True:
+        executions = list(takewhile(lambda each: each.executionId() > after, _executions_from_last(spark)))
+        open_ = [each for each in executions if not each.completionTime().isDefined()]
+        if all(_runs(spark, each) for each in open_) or time.monotonic() > deadline:
+            return [each for each in executions if each.completionTime().isDefined() and not _failed(each)]
+        time.sleep(_SECONDS_BETWEEN_LOOKS)
+
+
+def last_execution(spark: SparkSession) -> int:
+    """The id of the latest execution of the session, -1 before the first."""
+    return next((int(each.executionId()) for each in _executions_from_last(spark)), -1)
+
+
+def stages_of(executions: Iterable[Any]) -> set[int]:
+    """The stages of executions; one is listed under its execution and under the one that this is a part of."""
+    return {stage for each in executions for stage in _stages(each)}
+
+
+def stage_attempt(spark: SparkSession, stage: int) -> Any:
+    """Spark's record of a stage as it last ran; None where it never did, or so long ago that Spark forgot it."""
+    try:
+        return jvm_context(spark).statusStore().lastStageAttempt(stage)
+    except Py4JJavaError:
+        return None
+
+
+def stage_work(spark: SparkSession, stage: int) -> str:
+    """What a stage runs: the same where Spark runs it again under another number, since its outputs were lost.
+
+    Of a stage that Spark forgot it is another one's in no case.
+    """
+    attempt = stage_attempt(spark, stage)
+    return f"stage {stage}" if attempt is None else str(attempt.rddIds().mkString(","))
+
+
+def stage_input(spark: SparkSession, stage: int) -> tuple[int, int] | None:
+    """Input bytes and records of the tasks of a stage; None as `stage_attempt()` says."""
+    attempt = stage_attempt(spark, stage)
+    return None if attempt is None else (int(attempt.inputBytes()), int(attempt.inputRecords()))
+
+
+def _stages(execution: Any) -> Iterator[int]:
+    stages = execution.stages().iterator()
+    while stages.hasNext():
+        yield int(stages.next())
+
+
+def _failed(execution: Any) -> bool:
+    error = execution.errorMessage()
+    return bool(error.isDefined() and str(error.get()))
+
+
+def _runs(spark: SparkSession, execution: Any) -> bool:
+    """True where a job of the execution runs; the record's own word for it is as late as its end."""
+    jobs, tracker = execution.jobs().keysIterator(), spark.sparkContext.statusTracker()
+    active = set(tracker.getActiveJobsIds())
+    while jobs.hasNext():
+        if int(jobs.next()) in active:
+            return True
+    return False
+
+
+_ATTRIBUTE = re.compile(r"#(\d+)")
+# The listing of a read, by enough of its digest; Spark cuts long descriptions short.
+_LISTING = re.compile(r"\.scanprune-[0-9a-f]{16}")
+_WITHOUT_COLUMNS = re.compile(r"FileScan \w+ [^\[\]]*\[\] ")
+
+
+class Listings(Counter[str]):
+    """How many scans of a session read the files of each listing, by the path that stands for the listing."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScanIdentity:
+    """What tells the scan of one DataFrame from every other: the ids of its relation's attributes.
+
+    - `reads_nothing`: the plan keeps no file, so Spark drops the scan, and no attribute of it is left to find
+    - `listing`: a name that only scans of the same kept files have, by which to find one that needs no column, such
+      as a plain count, unless several reads of the session keep these; empty where there is none
+    """
+
+    attributes: frozenset[str]
+    after_execution: int
+    reads_nothing: bool
+    listing: str = ""
+
+    def is_in(self, description: str) -> bool:
+        """True for a scan, as a plan describes it, that reads a column of this one."""
+        return not self.attributes.isdisjoint(_ATTRIBUTE.findall(description))
+
+    def is_count(self, description: str) -> bool:
+        """True for a scan of this one's files that reads no column of them, of which no attribute is left."""
+        is_bare = _WITHOUT_COLUMNS.match(description) and not _ATTRIBUTE.search(description)
+        return bool(is_bare and self.listing and self.listing in description)
+
+    def is_alone(self, spark: SparkSession) -> bool:
+        """True where no other read of the session keeps the same files."""
+        return state_of(spark).slot(Listings)[self.listing] == 1
+
+
+def identity_of(df: DataFrame, *, reads_nothing: bool = False) -> ScanIdentity:
+    """The identity of the table that `df` reads; executions up to here are not its actions."""
+    found = _without_semi_joins(df._jdf.queryExecution().analyzed()).collectLeaves()  # noqa: SLF001 - no other door
+    leaves = [found.apply(index) for index in range(found.size())]
+    attributes = {match for leaf in leaves for match in _ATTRIBUTE.findall(leaf.output().mkString(" "))}
+    listing = _listing(leaves[0]) if len(leaves) == 1 else ""
+    state_of(df.sparkSession).slot(Listings)[listing] += 1
+    return ScanIdentity(frozenset(attributes), last_execution(df.sparkSession), reads_nothing, listing)
+
+
+def reads(df: DataFrame, identity: ScanIdentity) -> bool:
+    """True where the plan of `df`, as its last execution changed it, still reads the scan."""
+    plan = df._jdf.queryExecution().executedPlan()  # noqa: SLF001 - PySpark shows no plan otherwise
+    if plan.nodeName() == "AdaptiveSparkPlan":
+        plan = plan.executedPlan()
+    lines = [line for line in str(plan).splitlines() if "FileScan" in line]
+    return any(identity.is_in(line) for line in lines)
+
+
+def _without_semi_joins(plan: Any) -> Any:
+    """The part of a plan below the semi joins at its top, whose other sides read keys."""
+    node = plan
+    # A name may be that of a view, whose joins are its own.
+    while node.nodeName() != "SubqueryAlias" and node.children().size():
+        if node.children().size() > 1 and not (node.nodeName() == "Join" and str(node.joinType()) == "LeftSemi"):
+            return node
+        node = node.children().head()
+    return node
+
+
+def _listing(leaf: Any) -> str:
+    """The name of the listing of a relation that keeps only some files."""
+    if leaf.getClass().getSimpleName() != "LogicalRelation":
+        return ""
+    relation = leaf.relation()
+    if relation.getClass().getSimpleName() != "HadoopFsRelation":
+        return ""
+    match = _LISTING.search(relation.location().rootPaths().mkString(" "))
+    return match[0] if match else ""

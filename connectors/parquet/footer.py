@@ -1,0 +1,207 @@
+"""One Parquet footer: its schema, and where the metadata of each column chunk lies, found in one pass.
+
+Only what pruning needs is read. A footer may be any bytes: whatever does not hold together is a `ValueError`.
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from connectors.parquet.schema import Schema, read_schema
+from connectors.parquet.thrift import (
+    LIST,
+    Struct,
+    field_offsets,
+    list_header,
+    next_field,
+    read,
+    read_struct,
+    skip,
+    zigzag,
+)
+from connectors.spark.files import TRAILER
+from pruning.values.byte_strings import IntArray
+
+_SCHEMAS_KEPT = 16
+_TYPE_DEFINED = 1
+# What reading bytes as something that they are not can end in.
+_MALFORMED = (IndexError, KeyError, ValueError, TypeError, AttributeError, OverflowError, RecursionError, struct.error)
+_VERSION_KEY = b"org.apache.spark.version"
+_LEGACY_KEY = b"org.apache.spark.legacyDateTime"
+_FIRST_GREGORIAN_VERSION = b"3.0.0"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Footer:
+    """A footer of `g` row groups and `n` leaf columns.
+
+    - `rows`: rows of each group
+    - `sizes`, `values`: compressed bytes and number of values, NULL included, of each chunk, `[g, n]`
+    - `chunks`: where the chunk's metadata begins in `data`, -1 where the file keeps it elsewhere, `[g, n]`
+    - `is_ordered`: the leaves whose bounds follow the order that the format's specification gives their type
+    - `is_gregorian`: dates and timestamps surely count in the calendar that Spark reads them in
+    - `names_spark`: a version of Spark stands in it; where none does, the session says which calendar Spark reads
+    """
+
+    data: bytes
+    schema: Schema
+    rows: IntArray
+    sizes: IntArray
+    values: IntArray
+    chunks: IntArray
+    is_ordered: npt.NDArray[np.bool_]
+    is_gregorian: bool
+    names_spark: bool
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held, in bytes, without the schema, which files share."""
+        arrays = (self.rows, self.sizes, self.values, self.chunks, self.is_ordered)
+        return len(self.data) + sum(array.nbytes for array in arrays)
+
+
+class Schemas:
+    """The schemas met last, so that files of one table share one; for any number of threads."""
+
+    def __init__(self) -> None:
+        self._known: list[Schema] = []
+        self._lock = threading.Lock()
+
+    def read(self, data: bytes, at: int) -> Schema:
+        """The schema at this offset."""
+        with self._lock:
+            known = tuple(self._known)
+        for schema in known:
+            # The encoding says where it ends, so what begins with the same bytes is the same.
+            if data.startswith(schema.encoded, at):
+                return schema
+        schema = read_schema(data, at)
+        with self._lock:
+            self._known = [schema, *self._known[: _SCHEMAS_KEPT - 1]]
+        return schema
+
+
+@dataclass(slots=True)
+class _Parts:
+    schema: Schema | None = None
+    rows: list[int] = field(default_factory=list)
+    chunks: list[list[tuple[int, int, int]]] = field(default_factory=list)
+    key_values: list[Struct] = field(default_factory=list)
+    orders: list[Struct] = field(default_factory=list)
+
+
+def parse_footer(footer: bytes, schemas: Schemas) -> Footer:
+    """A footer of its bytes with their trailer; `ValueError` where they are no footer."""
+    data = footer[:-TRAILER]
+    try:
+        return _footer(data, _parts(data, schemas))
+    except _MALFORMED as error:
+        msg = f"its footer is malformed ({error})"
+        raise ValueError(msg) from error
+
+
+def _parts(data: bytes, schemas: Schemas) -> _Parts:
+    parts = _Parts()
+    id_, kind, at = next_field(data, 0, 0)
+    while kind:
+        match id_:
+            case 2:
+                parts.schema = schemas.read(data, at)
+                at += len(parts.schema.encoded)
+            case 4:
+                at = _groups(data, at, parts)
+            case 5:
+                parts.key_values, at = read(data, at, kind)
+            case 7:
+                parts.orders, at = read(data, at, kind)
+            case _:
+                at = skip(data, at, kind)
+        id_, kind, at = next_field(data, at, id_)
+    return parts
+
+
+def _groups(data: bytes, at: int, parts: _Parts) -> int:
+    count, _, at = list_header(data, at)
+    for _ in range(count):
+        chunks: list[tuple[int, int, int]] = []
+        rows = -1
+        id_, kind, at = next_field(data, at, 0)
+        while kind:
+            if id_ == 1:
+                length, _, at = list_header(data, at)
+                for _ in range(length):
+                    chunk, at = _chunk(data, at)
+                    chunks.append(chunk)
+            else:
+                rows = zigzag(data, at) if id_ == 3 else rows
+                at = skip(data, at, kind)
+            id_, kind, at = next_field(data, at, id_)
+        parts.rows.append(rows)
+        parts.chunks.append(chunks)
+    return at
+
+
+def _chunk(data: bytes, at: int) -> tuple[tuple[int, int, int], int]:
+    """Compressed size, number of values and offset of a chunk's metadata, and where the chunk ends."""
+    found = (0, -1, -1)
+    is_elsewhere = False
+    id_, kind, at = next_field(data, at, 0)
+    while kind:
+        if id_ == 3:
+            begin = at
+            offsets, at = field_offsets(data, at)
+            found = (zigzag(data, offsets[7]), zigzag(data, offsets[5]), begin)
+        else:
+            # A chunk in another file, or one whose metadata is encrypted, is not described here.
+            is_elsewhere = is_elsewhere or id_ in (1, 8)
+            at = skip(data, at, kind)
+        id_, kind, at = next_field(data, at, id_)
+    return ((found[0], found[1], -1) if is_elsewhere else found), at
+
+
+def _footer(data: bytes, parts: _Parts) -> Footer:
+    if parts.schema is None or min(parts.rows, default=0) < 0:
+        msg = "it has no schema, or a row group of no known length"
+        raise ValueError(msg)
+    leaves = len(parts.schema)
+    if any(len(chunks) != leaves or min(chunks, default=(0,))[0] < 0 for chunks in parts.chunks):
+        msg = f"a row group has not the {leaves} columns of the schema, or one of no known size"
+        raise ValueError(msg)
+    table = np.array(parts.chunks, np.int64).reshape(-1, leaves, 3)
+    sizes, values, chunks = (np.ascontiguousarray(table[:, :, index]) for index in range(3))
+    ordered = np.zeros(leaves, bool)
+    if len(parts.orders) == leaves:
+        ordered[:] = [_TYPE_DEFINED in order for order in parts.orders]
+    pairs = {pair[1]: pair.get(2, b"") for pair in parts.key_values}
+    return Footer(
+        data,
+        parts.schema,
+        np.array(parts.rows, np.int64),
+        sizes,
+        values,
+        chunks,
+        ordered,
+        # Spark, too, compares the versions as text.
+        is_gregorian=pairs.get(_VERSION_KEY, b"") >= _FIRST_GREGORIAN_VERSION and _LEGACY_KEY not in pairs,
+        names_spark=_VERSION_KEY in pairs,
+    )
+
+
+def chunk_statistics(footer: Footer, group: int, leaf: int) -> Struct | None:
+    """The `Statistics` of one chunk by field id; None where it has none, or they are not surely this column's."""
+    begin = int(footer.chunks[group, leaf])
+    if begin < 0 or footer.values[group, leaf] != footer.rows[group]:
+        return None
+    try:
+        offsets, _ = field_offsets(footer.data, begin)
+        path, _ = read(footer.data, offsets[3], LIST)
+        if tuple(part.decode("utf-8") for part in path) != footer.schema.paths[leaf]:
+            return None
+        return read_struct(footer.data, offsets[12])[0] if 12 in offsets else None
+    except _MALFORMED:
+        return None

@@ -1,0 +1,221 @@
+"""The files behind a DataFrame, from the listing that Spark made when it was opened, and the same over fewer files.
+
+Statistics, decision and read see the same files whatever is written meanwhile. The DataFrame itself does not: Spark
+lists anew what it writes to, and every DataFrame of a catalog table may share one listing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import compress
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from connectors.parquet.row_groups import FileRef
+from connectors.spark.jvm import instance, java_names
+from connectors.spark.transfer import JvmList
+from pruning.values.byte_strings import IntArray
+from pruning.values.ranges import BoolArray
+
+_DATASOURCES = "org.apache.spark.sql.execution.datasources"
+_PARQUET = f"{_DATASOURCES}.parquet.ParquetFileFormat"
+_STATUS = f"{_DATASOURCES}.FileStatusWithMetadata"
+_DIRECTORY = f"{_DATASOURCES}.PartitionDirectory"
+_FILE_STATUS = "org.apache.hadoop.fs.FileStatus"
+_CACHE = f"{_DATASOURCES}.FileStatusCache"
+_ALL_IN_MEMORY = 1 << 60
+_INDEX = f"{_DATASOURCES}.InMemoryFileIndex"
+PINNED_INDEX = "PinnedFileIndex"
+# A write refreshes each index, cached ones too, that has a root at or below its path. Roots elsewhere would escape
+# that, but by its roots Spark also refuses to overwrite a table with rows that are still to be read from it.
+_PINNED_SOURCE = f"""
+public class {PINNED_INDEX} extends {_INDEX} {{
+    public {PINNED_INDEX}(
+        org.apache.spark.sql.SparkSession session,
+        scala.collection.immutable.Seq roots,
+        scala.collection.immutable.Map options,
+        scala.Option schema,
+        {_CACHE} cache,
+        scala.Option partitions,
+        scala.Option nanoseconds
+    ) {{
+        super(session, roots, options, schema, cache, partitions, nanoseconds);
+    }}
+
+    public void refresh() {{}}
+}}
+"""
+# What Spark puts above a table of its catalog: its name, and the padding of `char` columns.
+_HARMLESS = ("SubqueryAlias", "Project")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SparkFiles:
+    """The `n` files that a DataFrame reads: their URIs, bytes and modification times in milliseconds since 1970.
+
+    `partition_of` gives each file's partition, a row of `partitions()`.
+    """
+
+    paths: Sequence[str]
+    sizes: IntArray
+    modified: IntArray
+    partition_of: IntArray
+    partition_columns: tuple[str, ...]
+    _df: DataFrame
+    _path: tuple[Any, ...]
+    _location: Any
+    _statuses: JvmList
+    _values: JvmList
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def refs(self, indices: IntArray) -> list[FileRef]:
+        """The files at `indices`, one by one."""
+        paths = [self.paths[index] for index in indices.tolist()]
+        return list(map(FileRef, paths, self.sizes[indices].tolist(), self.modified[indices].tolist()))
+
+    def with_frame(self, df: DataFrame) -> SparkFiles:
+        """The same files for another DataFrame of the same relation."""
+        return replace(self, _df=df, _path=_path_to_relation(df))
+
+    @property
+    def _relation(self) -> Any:
+        return self._path[-1].relation()
+
+    @property
+    def _spark(self) -> SparkSession:
+        return self._df.sparkSession
+
+    def partitions(self) -> pa.Table:
+        """One row a partition: its values in Spark's own types, one column for each of `partition_columns`."""
+        jvm = java_names(self._spark)
+        attributes = jvm.org.apache.spark.sql.catalyst.types.DataTypeUtils.toAttributes(
+            self._relation.partitionSchema()
+        )
+        local = jvm.org.apache.spark.sql.catalyst.plans.logical.LocalRelation(
+            attributes,
+            self._values.as_scala(),
+            False,  # noqa: FBT003 - Java has no names
+            jvm.scala.Option.empty(),
+        )
+        return frame_of(self._spark, local).toArrow()
+
+    def restricted(self, kept: BoolArray) -> DataFrame:
+        """The DataFrame over the files where `kept` is True alone: same columns, same listing, never more."""
+        *above, leaf = self._path
+        relation = leaf.relation()
+        fewer = relation.copy(
+            self._index(kept),
+            relation.partitionSchema(),
+            relation.dataSchema(),
+            relation.bucketSpec(),
+            relation.fileFormat(),
+            relation.options(),
+            relation.sparkSession(),
+        )
+        plan = leaf.copy(fewer, leaf.output(), leaf.catalogTable(), leaf.isStreaming(), leaf.stream())
+        for node in reversed(above):
+            plan = node.withNewChildren(JvmList(self._spark, [plan]).as_scala())
+        return frame_of(self._spark, plan)
+
+    def _index(self, kept: BoolArray) -> Any:
+        """A file index over some of the files, listed from a cache that holds just these, and never again.
+
+        Spark takes two indexes of equal root paths for the same one, and would answer a read of the whole table
+        from a cached or reused part of it. So a root that no file has, named after the kept files, tells them apart.
+        It comes first and has a short name, because Spark cuts the description of a scan, by which `report()` finds
+        it, after some 100 characters.
+        """
+        jvm = java_names(self._spark)
+        roots = self._relation.location().rootPaths()
+        marker = jvm.org.apache.hadoop.fs.Path(roots.head(), f"/.scanprune-{self._digest(kept)}")
+        cache = jvm.org.apache.spark.sql.execution.datasources.SharedInMemoryCache(_ALL_IN_MEMORY, -1)
+        cache = cache.createForNewClient()
+        nothing = JvmList(self._spark, jvm.java.util.ArrayList()).as_array(_FILE_STATUS)
+        JvmList.of_scala(self._spark, roots).pass_to(
+            cache, f"{_CACHE}.putLeafFiles", "org.apache.hadoop.fs.Path", nothing
+        )
+        some = self._statuses.where(kept).map(f"{_STATUS}.fileStatus")
+        cache.putLeafFiles(marker, some.as_array(_FILE_STATUS))
+        none = jvm.scala.Option.empty()
+        spec = jvm.scala.Option.apply(self._location.partitionSpec()) if self.partition_columns else none
+        # Without partitions Spark looks for files right below each root unless told to look below all of them.
+        options = jvm.java.util.HashMap({} if self.partition_columns else {"recursiveFileLookup": "true"})
+        scala_options = jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(options)
+        session = self._relation.sparkSession()
+        arguments = (session, roots.prepended(marker), scala_options, none, cache, spec, none)
+        return instance(self._spark, PINNED_INDEX, _PINNED_SOURCE, *arguments)
+
+    def _digest(self, kept: BoolArray) -> str:
+        digest = hashlib.sha256("\n".join(compress(self.paths, kept)).encode())
+        digest.update(self.sizes[kept].tobytes() + self.modified[kept].tobytes())
+        return digest.hexdigest()
+
+
+def spark_files(df: DataFrame) -> SparkFiles | None:
+    """The files of a DataFrame that reads Parquet files and nothing else; None for any other."""
+    spark = df.sparkSession
+    path = _path_to_relation(df)
+    if not path:
+        return None
+    jvm = java_names(spark)
+    no_filters = JvmList(spark, jvm.java.util.ArrayList()).as_scala()
+    location = path[-1].relation().location()
+    if location.getClass().getName() == f"{_DATASOURCES}.CatalogFileIndex":
+        location = location.filterPartitions(no_filters)
+    directories = JvmList.of_scala(spark, location.listFiles(no_filters, no_filters))
+    statuses = directories.flattened(f"{_DIRECTORY}.files")
+    counts = directories.map(f"{_DIRECTORY}.files").numbers("scala.collection.SeqOps.size")
+    return SparkFiles(
+        statuses.texts(f"{_STATUS}.getPath", "org.apache.hadoop.fs.Path.toUri"),
+        statuses.numbers(f"{_STATUS}.getLen"),
+        statuses.numbers(f"{_STATUS}.getModificationTime"),
+        np.repeat(np.arange(len(counts)), counts),
+        tuple(path[-1].relation().partitionSchema().fieldNames()),
+        df,
+        path,
+        location,
+        statuses,
+        directories.map(f"{_DIRECTORY}.values"),
+    )
+
+
+def with_own_columns(df: DataFrame) -> DataFrame:
+    """The same under column ids that no other DataFrame has: all those of a catalog table share one relation.
+
+    As it is where its columns are made from those of the relation, as padded ones are.
+    """
+    *above, leaf = _path_to_relation(df) or (None,)
+    if leaf is None or any(node.nodeName() == "Project" for node in above):
+        return df
+    plan = leaf.newInstance()
+    for node in reversed(above):
+        plan = node.withNewChildren(JvmList(df.sparkSession, [plan]).as_scala())
+    return frame_of(df.sparkSession, plan)
+
+
+def _path_to_relation(df: DataFrame) -> tuple[Any, ...]:
+    """The nodes of the plan from its top to its relation of Parquet files; none where it is another plan."""
+    nodes = []
+    node: Any = df._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark shows no plan otherwise
+    while node.nodeName() in _HARMLESS:
+        nodes.append(node)
+        node = node.children().head()
+    if node.getClass().getName() != f"{_DATASOURCES}.LogicalRelation":
+        return ()
+    relation = node.relation()
+    if relation.getClass().getName() != f"{_DATASOURCES}.HadoopFsRelation":
+        return ()
+    return (*nodes, node) if relation.fileFormat().getClass().getName() == _PARQUET else ()
+
+
+def frame_of(spark: SparkSession, plan: Any) -> DataFrame:
+    """The DataFrame of a logical plan in the JVM."""
+    jvm = java_names(spark)
+    return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)  # noqa: SLF001

@@ -1,0 +1,317 @@
+"""Row groups of Parquet files with their statistics, from footers read in parallel and kept by the caller.
+
+Files with their footers, and where in each the columns of a table lie: what a reader of our own needs.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from connectors.arrow_values import arrow_of
+from connectors.parquet.bounds import ChunkBounds, chunk_bounds, decoder
+from connectors.parquet.footer import Footer, Schemas, chunk_statistics, parse_footer
+from connectors.parquet.pushdown import NO_LIMITS, ReaderLimits, fewer_digits, takes_predicate
+from connectors.parquet.schema import FooterColumn, Place, leaves_under, locate
+from connectors.spark.files import Storage
+from pruning.reasons import Reason, ReasonCode
+from pruning.scan.statistics import UNKNOWN, ColumnStatistics, ContainerKind, Containers
+from pruning.values import encoding as code
+from pruning.values.byte_strings import ByteStrings, IntArray
+from pruning.values.encoding import Codes
+from pruning.values.types import Physical, ValueType
+
+__all__ = ["FileRef", "FooterCache", "FooterColumn", "FooterResult", "load_footers", "read_row_groups", "unread"]
+
+_THREADS = 16
+_MOST_PROBLEMS = 5
+_NOTHING = ChunkBounds()
+_INVERTED = "the least value of a row group lies above its greatest"
+
+
+@dataclass(frozen=True, slots=True)
+class FileRef:
+    """One file as it was listed.
+
+    `path` is a URI as Hadoop's `Path.toUri` writes it, or an absolute local path taken literally; `size` is in
+    bytes, `modified` in milliseconds since 1970.
+    """
+
+    path: str
+    size: int
+    modified: int
+
+
+class FooterCache:
+    """Parsed footers up to `most_bytes`, the least recently used dropped first; for any number of threads."""
+
+    def __init__(self, most_bytes: int = 256 << 20) -> None:
+        self._most = most_bytes
+        self.schemas = Schemas()
+        self._footers: OrderedDict[FileRef, Footer] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._footers)
+
+    @property
+    def nbytes(self) -> int:
+        """About how many bytes the cached footers take."""
+        return self._bytes
+
+    def get(self, file: FileRef) -> Footer | None:
+        """The footer of exactly this file, size and modification time."""
+        with self._lock:
+            if file in self._footers:
+                self._footers.move_to_end(file)
+            return self._footers.get(file)
+
+    def put(self, file: FileRef, footer: Footer) -> None:
+        """Keep `footer`, at the cost of older ones."""
+        with self._lock:
+            if file in self._footers or footer.nbytes > self._most:
+                return
+            self._footers[file] = footer
+            self._bytes += footer.nbytes
+            while self._bytes > self._most:
+                _, dropped = self._footers.popitem(last=False)
+                self._bytes -= dropped.nbytes
+
+
+@dataclass(frozen=True, slots=True)
+class FooterResult:
+    """Row groups in the order of their files, what could not be read, and what the files' reader cannot compare."""
+
+    containers: Containers
+    problems: tuple[Reason, ...]
+    limits: ReaderLimits = NO_LIMITS
+
+
+def read_row_groups(  # noqa: PLR0913 - what to read, and the three things the caller holds
+    files: Sequence[FileRef],
+    columns: Sequence[FooterColumn],
+    projected: Sequence[str] | None,
+    storage: Storage,
+    cache: FooterCache,
+    *,
+    case_sensitive: bool = False,
+) -> FooterResult:
+    """The row groups of `files`, their parents being indexes into it; never an exception for what storage holds.
+
+    Sizes are the compressed bytes of the column chunks of the top-level columns `projected`, of all if None. A
+    file whose footer cannot be read is one container of unknown rows, of the file's size. Names compare as
+    Spark compares them under `case_sensitive`.
+    """
+    gathered = _Gathered([_Series(column, column.type) for column in columns if column.type is not None])
+    problems: list[Reason] = []
+    for index, (file, footer) in enumerate(zip(files, load_footers(files, storage, cache), strict=True)):
+        if isinstance(footer, Exception):
+            gathered.add_unknown(index, file)
+            problems.append(unread(file, footer))
+        else:
+            gathered.add(index, file, footer, projected, case_sensitive=case_sensitive)
+    inverted = [each.column.name for each in gathered.series if any(bounds.is_inverted for bounds in each.bounds)]
+    problems += [Reason(ReasonCode.STATISTICS_FAILED, name, _INVERTED) for name in inverted]
+    digits = {each.column.name: each.digits for each in gathered.series if each.digits is not None}
+    return FooterResult(gathered.containers(), _shortened(problems), ReaderLimits(frozenset(inverted), digits))
+
+
+def load_footers(files: Sequence[FileRef], storage: Storage, cache: FooterCache) -> Iterator[Footer | Exception]:
+    """The footer of each file in their order, read by many threads where it is not kept; or why there is none."""
+    with ThreadPoolExecutor(_THREADS, thread_name_prefix="footers") as pool:
+        yield from pool.map(lambda file: _load(file, storage, cache), files)
+
+
+def _load(file: FileRef, storage: Storage, cache: FooterCache) -> Footer | Exception:
+    if cached := cache.get(file):
+        return cached
+    try:
+        footer = parse_footer(storage.read_footer(file.path, file.size), cache.schemas)
+    except (OSError, ValueError, MemoryError) as error:
+        return error
+    cache.put(file, footer)
+    return footer
+
+
+@dataclass(slots=True)
+class _Series:
+    """Statistics of one column, one entry per row group added so far; `digits` as in `ReaderLimits`."""
+
+    column: FooterColumn
+    type: ValueType
+    bounds: list[ChunkBounds] = field(default_factory=list)
+    file_only: list[bool] = field(default_factory=list)
+    digits: int | None = None
+
+    def add_file(self, footer: Footer, *, case_sensitive: bool) -> None:
+        """The row groups of one file."""
+        place = locate(footer.schema, self.column, case_sensitive=case_sensitive)
+        if place.leaf is None or place.type is None:
+            for rows in footer.rows.tolist():
+                self.add(ChunkBounds(nulls=rows) if place.is_missing else _NOTHING)
+            return
+        decodes = decoder(
+            place.type,
+            self.type,
+            is_ordered=bool(footer.is_ordered[place.leaf]),
+            is_gregorian=footer.is_gregorian,
+        )
+        is_file_only = not takes_predicate(place.type, self.type)
+        digits = [each for each in (self.digits, fewer_digits(place.type, self.type)) if each is not None]
+        self.digits = min(digits, default=None)
+        for group, rows in enumerate(footer.rows.tolist()):
+            found = chunk_statistics(footer, group, place.leaf)
+            known = found and chunk_bounds(found, rows, decodes, has_null_parents=place.has_null_parents)
+            self.add(known or _NOTHING, is_file_only=is_file_only)
+
+    def add(self, bounds: ChunkBounds, *, is_file_only: bool = False) -> None:
+        """One row group, which its reader cannot skip by the column if `is_file_only`."""
+        self.bounds.append(bounds)
+        self.file_only.append(is_file_only)
+
+    def statistics(self) -> ColumnStatistics:
+        """All entries as arrays."""
+        lows, highs = [each.low for each in self.bounds], [each.high for each in self.bounds]
+        return ColumnStatistics(
+            self.type,
+            _codes(self.type, lows),
+            _codes(self.type, highs),
+            has_low=np.array([low is not None for low in lows], bool),
+            has_high=np.array([high is not None for high in highs], bool),
+            null_count=np.array([each.nulls for each in self.bounds], np.int64),
+            may_have_nan=np.full(len(self.bounds), self.type.is_float),
+            file_only=np.array(self.file_only, bool),
+        )
+
+
+@dataclass(slots=True)
+class _Gathered:
+    """Row groups of the files added so far."""
+
+    series: list[_Series]
+    names: list[str] = field(default_factory=list)
+    rows: list[int] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+    parents: list[int] = field(default_factory=list)
+
+    def add_unknown(self, parent: int, file: FileRef) -> None:
+        """A file of which only the size is known."""
+        self._add(parent, file.path, UNKNOWN, file.size)
+        for each in self.series:
+            each.add(_NOTHING)
+
+    def add(
+        self, parent: int, file: FileRef, footer: Footer, projected: Sequence[str] | None, *, case_sensitive: bool
+    ) -> None:
+        """The row groups of one file."""
+        chunks = leaves_under(footer.schema, projected, case_sensitive=case_sensitive)
+        sizes = footer.sizes[:, chunks].sum(axis=1).tolist()
+        for index, rows in enumerate(footer.rows.tolist()):
+            self._add(parent, f"{file.path}#{index}", rows, sizes[index])
+        for each in self.series:
+            each.add_file(footer, case_sensitive=case_sensitive)
+
+    def _add(self, parent: int, name: str, rows: int, size: int) -> None:
+        self.parents.append(parent)
+        self.names.append(name)
+        self.rows.append(rows)
+        self.sizes.append(size)
+
+    def containers(self) -> Containers:
+        """Everything added."""
+        return Containers(
+            ContainerKind.ROW_GROUP,
+            tuple(self.names),
+            np.array(self.rows, np.int64),
+            np.array(self.sizes, np.int64),
+            {each.column.name: each.statistics() for each in self.series},
+            np.array(self.parents, np.int64),
+        )
+
+
+def _codes(type_: ValueType, values: Sequence[int | bytes | None]) -> Codes:
+    if type_.physical is Physical.INT64:
+        return np.array([0 if value is None else value for value in values], np.int64)
+    return (
+        ByteStrings.of(value if isinstance(value, bytes) else b"" for value in values) if values else code.empty(type_)
+    )
+
+
+def _shortened(problems: Sequence[Reason]) -> tuple[Reason, ...]:
+    if len(problems) <= _MOST_PROBLEMS:
+        return tuple(problems)
+    rest = len(problems) - _MOST_PROBLEMS
+    return (*problems[:_MOST_PROBLEMS], Reason(ReasonCode.STATISTICS_FAILED, f"{rest} more files"))
+
+
+def unread(file: FileRef, error: Exception) -> Reason:
+    """That the footer of a file cannot be read, in one line."""
+    return Reason(ReasonCode.STATISTICS_FAILED, file.path, " ".join(str(error).split())[:200])
+
+
+# In the place of a column of the files: the value that all rows of a file have, or None for NULL.
+Constant: TypeAlias = "pa.Scalar | None"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredFile:
+    """One file: for each column asked for where it lies, or, without a place, the value of all rows.
+
+    `modified` is the time of the file itself in milliseconds since 1970; None where only a log says one.
+    """
+
+    uri: str
+    size: int
+    modified: int | None
+    footer: Footer
+    places: tuple[Place | None, ...]
+    constants: tuple[Constant, ...]
+
+
+def stored_files(
+    files: Sequence[FileRef],
+    columns: Sequence[FooterColumn | Sequence[Constant]],
+    storage: Storage,
+    cache: FooterCache,
+    *,
+    case_sensitive: bool,
+) -> list[StoredFile] | Reason:
+    """The files with all `columns`, each of the files or as the constants of every file; a `Reason` where one fails."""
+    found: list[StoredFile] = []
+    for at, (file, footer) in enumerate(zip(files, load_footers(files, storage, cache), strict=True)):
+        if isinstance(footer, Exception):
+            return unread(file, footer)
+        places = [
+            locate(footer.schema, each, case_sensitive=case_sensitive) if isinstance(each, FooterColumn) else None
+            for each in columns
+        ]
+        constants = [None if isinstance(each, FooterColumn) else each[at] for each in columns]
+        found.append(StoredFile(file.path, file.size, file.modified, footer, tuple(places), tuple(constants)))
+    return found
+
+
+def partition_constants(
+    names: Sequence[str], statistics: Mapping[str, ColumnStatistics], rows: IntArray, files: IntArray
+) -> dict[str, list[Constant]] | Reason:
+    """The values of partition columns in the files at these indexes; a `Reason` where one is not known exactly."""
+    found: dict[str, list[Constant]] = {}
+    for name in names:
+        column = statistics.get(name)
+        # -0.0 and 0.0 share a code.
+        if column is None or not column.is_partition or column.type.is_float:
+            return Reason(ReasonCode.NO_STATISTICS, name)
+        taken = column.take(files)
+        is_null, is_value = taken.all_null(rows[files]), taken.has_low & taken.has_high & (taken.null_count == 0)
+        if not (is_null | is_value).all() or taken.may_have_nan[~is_null].any():
+            return Reason(ReasonCode.NO_STATISTICS, name, "a partition may have other values than one")
+        values = arrow_of(column.type, taken.lows)
+        found[name] = [None if null else values[at] for at, null in enumerate(np.asarray(is_null).tolist())]
+    return found

@@ -1,0 +1,294 @@
+"""The Parquet connector: one file, a directory, hive partitions, a glob, or a Parquet table of the catalog.
+
+A DataFrame over Parquet files, or an error that says what was asked for and what was found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import DataType, StructField, StructType
+
+from connectors.arrow_values import coded
+from connectors.base import Table, UnlistedTable
+from connectors.columns import Column
+from connectors.parquet.listing import SparkFiles, spark_files, with_own_columns
+from connectors.parquet.pushdown import NO_LIMITS, ReaderLimits
+from connectors.parquet.row_groups import (
+    FooterCache,
+    FooterColumn,
+    StoredFile,
+    partition_constants,
+    read_row_groups,
+    stored_files,
+)
+from connectors.spark.files import Storage, exists, has_jvm, is_name, java_message, storage_of
+from connectors.spark.session_state import state_of
+from pruning.errors import SourceNotFoundError
+from pruning.reasons import Reason, ReasonCode
+from pruning.scan.skipping import fold_column, fold_rows, parents_of
+from pruning.scan.statistics import UNKNOWN, ColumnStatistics, ContainerKind, Containers
+from pruning.values.byte_strings import IntArray
+from pruning.values.ranges import BoolArray, RangeSet
+from pruning.values.types import ValueType
+
+_FORMAT = "parquet"
+_CASE_CONF = "spark.sql.caseSensitive"
+_FIELD_ID_CONF = "spark.sql.parquet.fieldId.read.enabled"
+_DEFAULT_METADATA = "EXISTS_DEFAULT"
+_FIELD_ID_METADATA = "parquet.field.id"
+_NO_ID = -1
+_NOT_FILES = "Spark reads it as something else than Parquet files"
+
+
+def open_parquet(
+    spark: SparkSession, source: str, *, max_footers: int = 1000, cache: FooterCache | None = None
+) -> Table:
+    """The Parquet files that Spark finds under `source` at this moment, a path or a name of the catalog.
+
+    At most `max_footers` footers are read at a time, and kept in `cache`. `SourceNotFoundError` where there is
+    nothing to read. Where Spark does not name its files, the table is read whole, and `problems` says why.
+    """
+    df = parquet_frame(spark, source)
+    if not has_jvm(spark):
+        return UnlistedTable(source, _FORMAT, df, (Reason(ReasonCode.NO_JVM, source),))
+    try:
+        df = with_own_columns(df)
+        files, detail = spark_files(df), _NOT_FILES
+    except (Py4JError, PySparkException) as error:
+        files, detail = None, java_message(error)
+    if files is None:
+        return UnlistedTable(source, _FORMAT, df, (Reason(ReasonCode.STATISTICS_FAILED, source, detail),))
+    return parquet_source(spark, source, df, files, max_footers, FooterCache() if cache is None else cache)
+
+
+def parquet_source(  # noqa: PLR0913, PLR0917 - what a source is made of
+    spark: SparkSession,
+    name: str,
+    df: DataFrame,
+    files: SparkFiles,
+    max_footers: int,
+    cache: FooterCache | None = None,
+) -> ParquetSource:
+    """The table that `df` reads, whose `files` are known; footers are kept in `cache`, the session's if None."""
+    kept = state_of(spark).slot(FooterCache) if cache is None else cache
+    return ParquetSource(name, df, files, _Footers(storage_of(spark), kept, max_footers))
+
+
+@dataclass(frozen=True, slots=True)
+class _Footers:
+    """Where footers come from, where they are kept, and how many are read at a time."""
+
+    storage: Storage
+    cache: FooterCache
+    most: int
+
+
+@dataclass(slots=True, eq=False)
+class ParquetSource:
+    """Parquet files as Spark listed them once: a `Table` without versions."""
+
+    name: str
+    _df: DataFrame
+    _files: SparkFiles
+    _footers: _Footers
+    _problems: dict[Reason, None] = field(default_factory=dict)
+    _partition_values: pa.Table | None = None
+    _limits: ReaderLimits = NO_LIMITS
+
+    @property
+    def format(self) -> str:
+        """`parquet`."""
+        return _FORMAT
+
+    @property
+    def version(self) -> int | None:
+        """None: Parquet files have no versions."""
+        return None
+
+    @property
+    def schema(self) -> StructType:
+        """Spark's schema of the files."""
+        return self._df.schema
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        """Top-level columns whose values come from directory names."""
+        return self._files.partition_columns
+
+    @property
+    def names_files(self) -> bool:
+        """True: `read` restricts itself to kept files."""
+        return True
+
+    @property
+    def problems(self) -> tuple[Reason, ...]:
+        """What metadata could not be read so far."""
+        return tuple(self._problems)
+
+    def files(self, columns: Sequence[Column]) -> Containers:
+        """Every file, with the statistics of its row groups taken together."""
+        count = len(self._files)
+        every = np.arange(count)
+        groups = self._groups(every, columns, ())
+        rows = fold_rows(groups, count)
+        folded = {name: fold_column(each, groups, count) for name, each in groups.columns.items()}
+        statistics = {**folded, **self._partition_statistics(columns, every, rows)}
+        return Containers(ContainerKind.FILE, self._files.paths, rows, self._files.sizes, statistics)
+
+    def row_groups(self, files: IntArray, columns: Sequence[Column], projected: Sequence[str] | None) -> Containers:
+        """The row groups of the files at these indexes; one container a file where there are too many footers."""
+        files = np.asarray(files, np.int64)
+        groups = self._groups(files, columns, projected)
+        parents = files[parents_of(groups)]
+        statistics = {**groups.columns, **self._partition_statistics(columns, parents, groups.rows)}
+        return Containers(groups.kind, groups.names, groups.rows, groups.sizes, statistics, parents)
+
+    def stored(self, files: IntArray, columns: Sequence[Column]) -> list[StoredFile] | Reason:
+        """The files at these indexes as they hold top-level columns."""
+        rows = np.ones(len(self._files), np.int64)
+        partitions = [column for column in columns if column.is_partition]
+        statistics = self._partition_statistics(partitions, np.arange(len(rows)), rows)
+        constants = partition_constants([each.name for each in partitions], statistics, rows, files)
+        if isinstance(constants, Reason):
+            return constants
+        by_id = self._is_on(_FIELD_ID_CONF)
+        return stored_files(
+            self._files.refs(files),
+            [
+                constants[each.name] if each.is_partition else _stored(self.schema, each, by_id=by_id)
+                for each in columns
+            ],
+            self._footers.storage,
+            self._footers.cache,
+            case_sensitive=self._is_on(_CASE_CONF),
+        )
+
+    def read(self, kept: BoolArray | None) -> DataFrame:
+        """The files as they were listed; only those where `kept` is True."""
+        try:
+            return self._files.restricted(np.ones(len(self._files), bool) if kept is None else kept)
+        except (Py4JError, PySparkException) as error:
+            self._add(Reason(ReasonCode.STATISTICS_FAILED, self.name, java_message(error)))
+            return self._df
+
+    def widened(self, column: str, ranges: RangeSet) -> RangeSet:
+        """The same ranges, since row-group bounds cover their values, but for what the reader compares wrongly."""
+        return self._limits.widened(column, ranges)
+
+    def with_frame(self, df: DataFrame) -> ParquetSource:
+        """The same files, read by another DataFrame of the same relation."""
+        return ParquetSource(self.name, df, self._files.with_frame(df), self._footers)
+
+    def _add(self, *problems: Reason) -> None:
+        self._problems.update(dict.fromkeys(problems))
+
+    def _groups(self, files: IntArray, columns: Sequence[Column], projected: Sequence[str] | None) -> Containers:
+        """Row groups with the statistics that footers hold; parents are positions in `files`."""
+        if len(files) > self._footers.most:
+            detail = f"{len(files)} files, {self._footers.most} footers allowed"
+            self._add(Reason(ReasonCode.NO_ROW_GROUPS_READ, self.name, detail))
+            return self._unread(files)
+        by_id, case_sensitive = self._is_on(_FIELD_ID_CONF), self._is_on(_CASE_CONF)
+        stored = [
+            _stored(self.schema, column, by_id=by_id)
+            for column in columns
+            if column.type is not None and not column.is_partition
+        ]
+        storage, cache = self._footers.storage, self._footers.cache
+        chosen = self._files.refs(files)
+        result = read_row_groups(chosen, stored, projected, storage, cache, case_sensitive=case_sensitive)
+        self._add(*result.problems)
+        self._limits = self._limits.union(result.limits)
+        return result.containers
+
+    def _unread(self, files: IntArray) -> Containers:
+        count = len(files)
+        names = [self._files.paths[index] for index in files.tolist()]
+        rows = np.full(count, UNKNOWN, np.int64)
+        return Containers(ContainerKind.ROW_GROUP, names, rows, self._files.sizes[files], {}, np.arange(count))
+
+    def _is_on(self, conf: str) -> bool:
+        return str(self._df.sparkSession.conf.get(conf, "false")).lower() == "true"
+
+    def _partition_statistics(
+        self, columns: Sequence[Column], files: IntArray, rows: IntArray
+    ) -> dict[str, ColumnStatistics]:
+        """The partition values of containers of `rows` rows that lie in `files`."""
+        return {
+            column.name: self._partition_column(column.path[0], column.type, files, rows)
+            for column in columns
+            if column.type is not None and column.is_partition
+        }
+
+    def _partition_column(self, name: str, type_: ValueType, files: IntArray, rows: IntArray) -> ColumnStatistics:
+        if self._partition_values is None:
+            self._partition_values = self._files.partitions()
+        values = coded(self._partition_values.column(self.partition_columns.index(name)), type_)
+        partition = self._files.partition_of[files]
+        codes, valid, nan = values.codes.take(partition), values.valid[partition], values.nan[partition]
+        nulls = np.where(valid | nan, 0, rows)
+        return ColumnStatistics(type_, codes, codes, valid, valid, nulls, nan, is_partition=True)
+
+
+def _stored(schema: StructType, column: Column, *, by_id: bool) -> FooterColumn:
+    fields = tuple(_fields(schema, column.path))
+    ids = tuple(int(each.metadata.get(_FIELD_ID_METADATA, _NO_ID)) for each in fields)
+    return FooterColumn(
+        column.name,
+        column.path,
+        column.type,
+        missing_is_null=not any(_DEFAULT_METADATA in each.metadata for each in fields),
+        field_ids=ids if by_id and set(ids) != {_NO_ID} else (),
+    )
+
+
+def _fields(schema: StructType, path: Sequence[str]) -> Iterator[StructField]:
+    here: DataType = schema
+    for part in path:
+        if not isinstance(here, StructType):
+            return
+        yield here[part]
+        here = here[part].dataType
+
+
+_GLOB_CHARACTERS = frozenset("{}[]*?\\")
+
+
+def parquet_frame(spark: SparkSession, source: str) -> DataFrame:
+    """What Spark reads at a path or under a name of its catalog; `SourceNotFoundError` where it reads nothing."""
+    try:
+        df = _unresolved(spark, source)
+        # A remote session looks for the source only when it is asked for something.
+        _ = df.schema
+    except (PySparkException, Py4JError, OSError) as error:
+        raise SourceNotFoundError(_explained(source, error)) from error
+    return df
+
+
+def _unresolved(spark: SparkSession, source: str) -> DataFrame:
+    if is_name(spark, source):
+        return spark.table(source)
+    # A path that is there by its very name is no pattern, whatever characters it holds.
+    if _GLOB_CHARACTERS.intersection(source) and has_jvm(spark) and exists(spark, source):
+        return spark.read.option("__globPaths__", "false").parquet(source)
+    return spark.read.parquet(source)
+
+
+def _explained(source: str, error: PySparkException | Py4JError | OSError) -> str:
+    match error.getCondition() if isinstance(error, PySparkException) else None:
+        case "PATH_NOT_FOUND":
+            return f"No Parquet files at {source!r}: there is no such path"
+        case "UNABLE_TO_INFER_SCHEMA":
+            return f"No Parquet files in {source!r}: name a directory that holds some, or one file"
+        case "TABLE_OR_VIEW_NOT_FOUND" | "PARSE_SYNTAX_ERROR":
+            return f"No table {source!r} in the catalog: name a table, or a path that holds a slash"
+        case _:
+            text = java_message(error) if isinstance(error, Py4JError) else str(error)
+            return f"Cannot open {source!r} as Parquet: {text.strip().splitlines()[0]}"

@@ -1,0 +1,93 @@
+"""What `prune` would try, from metadata alone.
+
+What filters would leave of scans by metadata alone: keys of a build are bounded by the statistics of its files.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+from pyspark.sql import DataFrame
+
+from connectors.jobs.progress import one_line
+from connectors.pipeline.plan_metadata import PlanMetadata
+from connectors.pipeline.top_k import TopRuns, expected
+from connectors.scan.decision import static_columns
+from connectors.spark.plan_facts import leaf_sizes
+from connectors.spark.plan_reader import SparkPlan, check_has_plan
+from pruning.options import PruningOptions
+from pruning.query.build_selection import Gates, Sizes
+from pruning.query.filter_plan import Feed, FeedId, FilterPlan
+from pruning.query.join_graph import JoinGraph
+from pruning.query.key_origins import asked_columns, conditions_of
+from pruning.reasons import Reason, ReasonCode
+from pruning.results.explanation import KindLine, Scanned, before_build, kinds_of
+from pruning.results.query_explanation import QueryExplanation
+from pruning.scan.key_filter import KeyFilter, key_filter
+from pruning.scan.skipping import prune
+
+_QUERY = "the query"
+
+logger = logging.getLogger("scanprune")
+
+
+def dry_run(df: DataFrame, options: PruningOptions) -> QueryExplanation:
+    """What `prune` would try: no build runs and no data is read."""
+    check_has_plan(df)
+    if not options.enabled:
+        return QueryExplanation.nothing(Reason(ReasonCode.SWITCHED_OFF, _QUERY), ran_builds=False)
+    try:
+        if df.isStreaming:
+            return QueryExplanation.nothing(Reason(ReasonCode.STREAMING, _QUERY), ran_builds=False)
+        return _explained(df, options)
+    except Exception as error:
+        logger.debug("Explaining the query failed", exc_info=True)
+        return QueryExplanation.nothing(Reason(ReasonCode.PRUNING_FAILED, _QUERY, one_line(error)), ran_builds=False)
+
+
+def _explained(df: DataFrame, options: PruningOptions) -> QueryExplanation:
+    plan = SparkPlan.of(df)
+    graph = JoinGraph.of(plan.root)
+    metadata = PlanMetadata(plan, options, partial(asked_columns, graph))
+    known = sizes_before_builds(plan, graph, metadata)
+    filters = FilterPlan.before_builds(graph, known, options)
+    tops = tuple(expected(TopRuns.of(plan.root, is_on=options.top_k), metadata, Gates(known, options, graph.edges)))
+    filters = replace(filters, tops=tops)
+    reasons = (*graph.refusals, *filters.refusals, *(each.found for each in tops if isinstance(each.found, Reason)))
+    kinds = estimates(metadata, filters)
+    return QueryExplanation.of(filters, known.scanned, {}, reasons, ran_builds=False, kinds=kinds)
+
+
+def sizes_before_builds(plan: SparkPlan, graph: JoinGraph, metadata: PlanMetadata) -> Sizes:
+    """What gates know of a query of which no build has run."""
+    found = leaf_sizes(plan, graph)
+    return Sizes(found.sizes, found.files, (), facts=metadata)
+
+
+def estimates(metadata: PlanMetadata, filters: FilterPlan) -> Mapping[FeedId, tuple[KindLine, ...]]:
+    """What each kind of each filter keeps at most; none for scans whose metadata cannot be read."""
+    found = {each.id: _kinds(metadata, each) for level in filters.levels for each in level}
+    return {name: lines for name, lines in found.items() if lines}
+
+
+def _kinds(metadata: PlanMetadata, feed: Feed) -> tuple[KindLine, ...]:
+    relation, options = feed.target.relation, metadata.options
+    table = metadata.table(relation)
+    if isinstance(table, Reason):
+        return ()
+    column = metadata.column(table, feed.target)
+    keys = metadata.keys(feed.source, lambda _: None)
+    filter_ = KeyFilter.unknown([column], "") if isinstance(keys, Reason) else key_filter([column], keys)
+    columns, wanted = static_columns(table, relation, conditions_of(metadata.plan.root, relation))
+    columns = {**columns, column.name: column} if column.type is not None else columns
+    files = table.files(list(columns.values()))
+    left = prune(files, wanted).kept
+    chosen = np.flatnonzero(left)
+    groups = None
+    if files.is_listed and len(chosen) <= options.max_footers:
+        groups = table.row_groups(chosen, list(columns.values()), metadata.needed(relation)).seen_by_reader()
+    return before_build(kinds_of(filter_, Scanned(files, groups, left), options.max_ranges))

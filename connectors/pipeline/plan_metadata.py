@@ -1,0 +1,218 @@
+"""What the metadata of a plan's tables tells before anything of them is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from connectors.base import Table
+from connectors.columns import Column
+from connectors.delta.table import DeltaSource
+from connectors.keys.frame import MOST_LONG_ROWS, MOST_ROWS
+from connectors.pipeline.registry import OpenedTable, PlanTable, scan_of, table_of
+from connectors.scan.decision import Kept, has_few_keys, leaves_out, plan_column, zone_keys
+from connectors.spark.plan_facts import broadcast_limit, equal_plans, has_small_side, is_broadcast_side, shared_leaves
+from connectors.spark.plan_reader import SparkPlan
+from pruning.keys.summary import KeySummary, bounded
+from pruning.options import BroadcastStrategy, PruningOptions
+from pruning.query.exchanges import Reuse, covered_share, is_hashed, is_sent
+from pruning.query.join_graph import Source
+from pruning.query.key_origins import zones_of
+from pruning.query.lineage import Target
+from pruning.query.plan import Join, Node, Relation, relations_of
+from pruning.reasons import Reason, ReasonCode
+from pruning.scan.statistics import UNKNOWN, Containers
+from pruning.values.byte_strings import IntArray
+
+_SAMPLED_FILES = 2
+# Rows with values of such types are few only where they are fewer.
+_LONG = ("string", "char", "binary", "array", "map", "struct", "variant")
+
+
+@dataclass(slots=True)
+class PlanMetadata:
+    """The tables of one plan, each opened once however many scans read it, and what their statistics say of keys.
+
+    `asked` gives the columns of scans whose statistics may be asked for, by `Relation.at`: of a version that no query
+    of the session has read, one job fetches all of them.
+    """
+
+    plan: SparkPlan
+    options: PruningOptions
+    asked: Callable[[], Mapping[int, Collection[int]]] = dict
+    _asked: Mapping[int, Collection[int]] | None = None
+    _first: dict[int, int] = field(default_factory=dict)
+    _tables: dict[int, OpenedTable | Reason] = field(default_factory=dict)
+    _scans: dict[int, PlanTable | Reason] = field(default_factory=dict)
+    _keys: dict[tuple[int, str], KeySummary | Reason] = field(default_factory=dict)
+    _few: dict[tuple[int, str, int, int], bool] = field(default_factory=dict)
+    _covered: dict[tuple[int, int], float] = field(default_factory=dict)
+    _broadcast: dict[int, bool] = field(default_factory=dict)
+    _rows: dict[int, int] = field(default_factory=dict)
+    _shares: dict[int, float] = field(default_factory=dict)
+    _reuse: Reuse | None = None
+
+    def table(self, relation: Relation) -> OpenedTable | Reason:
+        """The table that a scan reads, which is the same object for scans that read the same."""
+        if not self._first:
+            relations = relations_of(self.plan.root)
+            firsts = shared_leaves(self.plan.spark, self.plan.nodes(relations))
+            self._first = {each.at: relations[first].at for each, first in zip(relations, firsts, strict=True)}
+        first = self._first[relation.at]
+        if first not in self._tables:
+            self._tables[first] = self._opened(relation, first)
+        return self._tables[first]
+
+    def _opened(self, relation: Relation, first: int) -> OpenedTable | Reason:
+        table = table_of(self.plan.spark, self.plan.node(relation), self.options)
+        if isinstance(table, DeltaSource) and not table.is_fetched:
+            if self._asked is None:
+                self._asked = self.asked()
+            asked = self._asked
+            scans = (each for each in relations_of(self.plan.root) if self._first[each.at] == first)
+            pairs = ((each, column) for each in scans for column in asked.get(each.at, ()))
+            table.expect(plan_column(table, each, column) for each, column in pairs)
+        return table
+
+    def scan(self, relation: Relation) -> PlanTable | Reason:
+        """The same for this scan alone, to be read in its place."""
+        if relation.at not in self._scans:
+            table = self.table(relation)
+            if isinstance(table, Reason):
+                return table
+            self._scans[relation.at] = scan_of(self.plan.spark, self.plan.node(relation), table)
+        return self._scans[relation.at]
+
+    def needed(self, relation: Relation) -> tuple[str, ...]:
+        """The columns of a scan that the query uses."""
+        used = self.plan.used
+        return tuple(name for name, column in zip(relation.names, relation.output, strict=True) if column in used)
+
+    def keys(self, source: Source, kept_of: Kept) -> KeySummary | Reason:
+        """Every value that the files of a source allow a key to match; a `Reason` where they do not bound it.
+
+        `kept_of` gives the files that a pruned scan still reads; the answer is kept until `forget_keys`.
+        """
+        if source.id not in self._keys:
+            zones = () if source.is_widened_bound else zones_of(source.node, source.key)
+            found = zone_keys(zones, self.table, kept_of, str(source.key), self.options)
+            if source.bound is not None and not isinstance(found, Reason):
+                found = bounded(found, source.bound)
+            self._keys[source.id] = found
+        return self._keys[source.id]
+
+    def forget_keys(self) -> None:
+        """For when scans have shrunk."""
+        self._keys.clear()
+
+    def selective_keys(self, source: Source, target: Target, kept_of: Kept) -> KeySummary | Reason:
+        """The same, and a `Reason` too where they leave out no file of the target."""
+        found, table = self.keys(source, kept_of), self.table(target.relation)
+        if isinstance(found, Reason):
+            return found
+        if isinstance(table, Reason):
+            return table
+        if leaves_out(table, self.column(table, target), found):
+            return found
+        return Reason(ReasonCode.UNCLUSTERED, target.name, "metadata of the build side")
+
+    def has_few_keys(self, source: Source, target: Target) -> bool:
+        """Whether metadata counts few rows of a source beside the values of a target."""
+        pair = (*source.id, target.relation.at, target.column)
+        if pair not in self._few:
+            table, zones = self.table(target.relation), zones_of(source.node, source.key)
+            self._few[pair] = not isinstance(table, Reason) and has_few_keys(
+                zones, self.table, table, self.column(table, target), self.options
+            )
+        return self._few[pair]
+
+    def covered(self, target: Target) -> float:
+        """The share of a target's bytes in files, or in row groups where files tell nothing, that hold any key.
+
+        Row groups are those of some large files.
+        """
+        at = target.relation.at, target.column
+        if at not in self._covered:
+            table = self.table(target.relation)
+            self._covered[at] = 0.0 if isinstance(table, Reason) else _covered(table, self.column(table, target))
+        return self._covered[at]
+
+    def is_sent(self, source: Source, target: Target) -> bool:
+        """Whether rows of a target go to other tasks before the join of the source drops them."""
+        return is_sent(source, target, self._is_broadcast)
+
+    def _is_broadcast(self, join: Join) -> bool:
+        if join.at not in self._broadcast:
+            self._broadcast[join.at] = has_small_side(self.plan, join)
+        return self._broadcast[join.at]
+
+    def is_hashed(self, source: Source, target: Target) -> bool:
+        """Whether rows of a target are made a table for every task before the join of the source drops them."""
+        return is_hashed(source, target, partial(is_broadcast_side, self.plan))
+
+    def rows(self, relation: Relation) -> int:
+        """How many rows a scan reads without filters; 0 where some file does not tell."""
+        if relation.at not in self._rows:
+            table = self.table(relation)
+            rows = np.zeros(0, np.int64) if isinstance(table, Reason) else table.files([]).rows
+            self._rows[relation.at] = 0 if (rows == UNKNOWN).any() else int(rows.sum())
+        return self._rows[relation.at]
+
+    def needed_share(self, relation: Relation) -> float:
+        """The share of the bytes of a scan's files that is in the columns which the query uses, by some large files."""
+        if relation.at not in self._shares:
+            table = self.table(relation)
+            self._shares[relation.at] = 1.0 if isinstance(table, Reason) else _share(table, self.needed(relation))
+        return self._shares[relation.at]
+
+    def are_few(self, node: Node, rows: float) -> bool:
+        """Whether so many rows are few enough to be joined as they are, even if there are half as many more."""
+        if self.options.broadcast_strategy == BroadcastStrategy.NONE.name:
+            return False
+        schema = self.plan.node(node).schema()
+        # In Spark's own form a value takes eight bytes, and what is longer so many more; names may hold the words, too.
+        width = 8 + 8 * len(node.output) + int(schema.defaultSize())
+        types = str(schema.catalogString()).removeprefix("struct")
+        is_long = any(kind in types for kind in _LONG)
+        rows *= 1.5
+        return rows <= (MOST_LONG_ROWS if is_long else MOST_ROWS) and rows * width <= broadcast_limit(self.plan.spark)
+
+    def shared_places(self, source: Source, target: Target) -> Sequence[Node]:
+        """Other places of rows that Spark makes once for all of them, until keys of the source filter the target."""
+        if self._reuse is None:
+            self._reuse = Reuse.of(self.plan.root, equal_plans(self.plan), self._is_sent_to)
+        return self._reuse.others(source, target)
+
+    def _is_sent_to(self, join: Join, side: Node) -> bool:
+        return not self._is_broadcast(join) or is_broadcast_side(self.plan, join, side)
+
+    @staticmethod
+    def column(table: Table, target: Target) -> Column:
+        """The column that a target names, as its table knows it."""
+        return plan_column(table, target.relation, target.column)
+
+
+def _covered(table: Table, column: Column) -> float:
+    if column.type is None:
+        return 0.0
+    files = table.files([column])
+    share = covered_share(files.columns[column.name], files.sizes) if column.name in files.columns else 0.0
+    if 0.0 < share < 1.0:
+        return share
+    groups = table.row_groups(_largest(files), [column], [column.path[0]])
+    return covered_share(groups.columns[column.name], groups.sizes) if column.name in groups.columns else share
+
+
+def _share(table: Table, columns: Sequence[str]) -> float:
+    files = table.files([])
+    sampled = _largest(files)
+    whole, part = int(files.sizes[sampled].sum()), int(table.row_groups(sampled, [], columns).sizes.sum())
+    # A table whose files know its columns by ids alone shows none of them by name.
+    return part / whole if whole and part else 1.0
+
+
+def _largest(files: Containers) -> IntArray:
+    return np.argsort(-files.sizes)[:_SAMPLED_FILES]

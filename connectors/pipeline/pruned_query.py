@@ -1,0 +1,158 @@
+"""Any query with filters on its scans: builds run level by level, and each shrinks what the next ones read.
+
+plan --JoinGraph--> feeds --build--> KeySummary --pruned_scan--> scans --> plan
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from connectors.arrow_scan.relation import as_cached
+from connectors.delta.file_index import tell_conditions
+from connectors.jobs.progress import one_line
+from connectors.parquet.listing import frame_of
+from connectors.pipeline.query_run import QueryRun
+from connectors.pipeline.scan_record import PrunedScan
+from connectors.pipeline.table_scan import warn
+from connectors.spark.plan_reader import SparkPlan, check_has_plan, may_be_pruned
+from pruning.keys.cache import PruningCache
+from pruning.options import PruningOptions
+from pruning.query.build_selection import Sizes
+from pruning.query.filter_plan import FilterPlan, unused
+from pruning.query.plan import PlanNames
+from pruning.reasons import Reason, ReasonCode
+from pruning.results.prune_report import PruneReport
+from pruning.results.query_explanation import QueryExplanation
+
+_QUERY = "the query"
+
+logger = logging.getLogger("scanprune")
+
+
+@dataclass(slots=True)
+class PrunedQuery:
+    """The record of one pruned query: its scans with filters by `Relation.at`, and what went wrong on the way.
+
+    `known` are the sizes of its scans with filters, of which what is refused follows; `sizes` those without. The builds
+    of the sources in `from_cache` were not run for it.
+    """
+
+    plan: FilterPlan | None
+    sizes: Mapping[int, int]
+    known: Sizes
+    scans: Mapping[int, PrunedScan]
+    reasons: tuple[Reason, ...]
+    options: PruningOptions
+    from_cache: frozenset[tuple[int, str]] = frozenset()
+
+    @staticmethod
+    def untouched(reason: Reason, options: PruningOptions) -> PrunedQuery:
+        """The record of a query that was left as it is."""
+        return PrunedQuery(None, {}, Sizes({}, (), ()), {}, (reason,), options)
+
+    def explanation(self) -> QueryExplanation:
+        """What is planned for each scan with a filter, from metadata alone."""
+        if self.plan is None:
+            return QueryExplanation.nothing(*self.reasons, ran_builds=True)
+        # It takes as long as finding the filters, and only who asks pays for it.
+        left = unused(self.plan.graph, self.known, self.options, self.sizes, self.plan.levels)
+        tops = (each.found for each in self.plan.tops if isinstance(each.found, Reason))
+        reasons = dict.fromkeys((*self.plan.graph.refusals, *self.reasons, *(each.reason for each in left), *tops))
+        tables = {at: table for at, scan in self.scans.items() for table in scan.explanation().tables}
+        plan = replace(self.plan, unused=left)
+        return QueryExplanation.of(
+            plan, self.sizes, tables, tuple(reasons), ran_builds=True, from_cache=self.from_cache
+        )
+
+    def report(self) -> PruneReport:
+        """The plan beside what the latest action measured."""
+        if self.plan is None:
+            return PruneReport(())
+        names = PlanNames(self.plan.graph.root).scans
+        return PruneReport(
+            tuple(
+                replace(table, planned=replace(table.planned, table=names[at]))
+                for at, scan in self.scans.items()
+                for table in scan.report().tables
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class UntouchedQuery:
+    """The record of a query that was left as it is before it was optimised; why, is found out by who asks."""
+
+    df: DataFrame
+    options: PruningOptions
+
+    @staticmethod
+    def of(df: DataFrame, options: PruningOptions) -> UntouchedQuery:
+        """The record of `df`, which may hold it: what it holds itself is another object for the same query."""
+        return UntouchedQuery(DataFrame(df._jdf, df.sparkSession), options)  # noqa: SLF001 - plans have no public door
+
+    def explanation(self) -> QueryExplanation:
+        """Why there is no filter, from metadata alone."""
+        try:
+            query = QueryRun.of(SparkPlan.of(self.df), self.options)
+            return _record(query, query.sized()).explanation()
+        except Exception as error:
+            logger.debug("Explaining the query failed", exc_info=True)
+            reason = Reason(ReasonCode.PRUNING_FAILED, _QUERY, one_line(error))
+            return PrunedQuery.untouched(reason, self.options).explanation()
+
+    def report(self) -> PruneReport:
+        """Nothing was planned."""
+        return PruneReport(())
+
+
+def prune_query(
+    df: DataFrame, options: PruningOptions, cache: PruningCache | None = None
+) -> tuple[DataFrame, PrunedQuery | UntouchedQuery]:
+    """`df` with filters on its scans, or `df` itself where no filter is worth it or pruning fails.
+
+    What is in `cache` is not run, and what was run is kept there.
+    """
+    check_has_plan(df)
+    if not options.enabled:
+        return df, PrunedQuery.untouched(Reason(ReasonCode.SWITCHED_OFF, _QUERY), options)
+    # Whether the query itself is sound shows here, in Spark's own words.
+    analyzed: Any = df._jdf.queryExecution().analyzed()  # noqa: SLF001 - plans have no public door
+    try:
+        if analyzed.isStreaming():
+            return df, PrunedQuery.untouched(Reason(ReasonCode.STREAMING, _QUERY), options)
+        if not may_be_pruned(df.sparkSession, analyzed, options.min_probe_bytes, top_k=options.top_k):
+            return df, UntouchedQuery.of(df, options)
+        return _pruned(df, options, cache)
+    except Exception as error:
+        logger.debug("Pruning the query failed", exc_info=True)
+        reason = Reason(ReasonCode.PRUNING_FAILED, _QUERY, one_line(error))
+        logger.warning("Reading without pruning: %s", reason)
+        return df, PrunedQuery.untouched(reason, options)
+
+
+def _pruned(df: DataFrame, options: PruningOptions, cache: PruningCache | None) -> tuple[DataFrame, PrunedQuery]:
+    plan = SparkPlan.of(df)
+    query = QueryRun.of(plan, options, cache)
+    record = _record(query, query.run())
+    # That a side of a join is not fit to be run beforehand is no trouble: nobody asked for it.
+    warn("a query", [each for each in record.reasons if each.code is not ReasonCode.UNREPEATABLE_KEYS])
+    if not (record.scans or query.kept):
+        return df, record
+    result: Any = frame_of(df.sparkSession, query.rewritten())
+    if any(each.counter is not None for each in record.scans.values()):
+        result = as_cached(result)
+    # Spark does it before the first action anyway. What it cannot do must show where the query itself is still at hand.
+    tell_conditions(df.sparkSession, result._jdf.queryExecution().optimizedPlan())  # noqa: SLF001 - no public door
+    return result, record
+
+
+def _record(query: QueryRun, sizes: Mapping[int, int]) -> PrunedQuery:
+    scans = {at: scan for at, scan in query.scans.items() if at not in query.kept}
+    filters = FilterPlan(query.graph, tuple(query.levels), tuple(query.reasons), tops=tuple(query.top_filters()))
+    reasons, cached = tuple(query.reasons), frozenset(query.from_cache)
+    return PrunedQuery(filters, sizes, query.known(), scans, reasons, query.options, cached)

@@ -1,0 +1,236 @@
+"""One pruned read, step by step."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
+
+from connectors.arrow_scan.choice import scan_case
+from connectors.arrow_scan.relation import as_cached
+from connectors.arrow_scan.scan import ArrowScan, arrow_scan
+from connectors.base import Table, UnlistedTable
+from connectors.columns import Column, quoted, resolve
+from connectors.jobs.progress import one_line
+from connectors.keys.sources import Collected, KeySource, collect_all, row_keys
+from connectors.pipeline.registry import open_table
+from connectors.pipeline.scan_record import PrunedScan
+from connectors.scan.capabilities import abilities_of
+from connectors.scan.decision import Decided, StaticScan, decide
+from connectors.scan.spark_scan import scan
+from connectors.spark.files import has_jvm
+from pruning.errors import InvalidKeysError, PruningError
+from pruning.options import ARROW, AUTO, PREDICATE, PruningOptions
+from pruning.reasons import Reason, ReasonCode
+from pruning.scan.key_filter import KeyFilter
+from pruning.scan.reader_cost import ScanCase
+from pruning.scan.scan_plan import ScanPlan
+
+logger = logging.getLogger("scanprune")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the caller asked for."""
+
+    source: str
+    keys: Mapping[str | tuple[str, ...], Any]
+    columns: Sequence[str] | None
+    format: str | None
+    version: int | None
+    timestamp: str | None
+    options: PruningOptions
+    exact: bool
+
+
+def run(spark: SparkSession, request: Request) -> tuple[DataFrame, PrunedScan]:
+    """The pruned DataFrame, and the record of how it came about."""
+    table = open_table(
+        spark,
+        request.source,
+        format_=request.format,
+        version=request.version,
+        timestamp=request.timestamp,
+        max_footers=request.options.max_footers,
+    )
+    if not request.options.enabled:
+        table = UnlistedTable(
+            table.name, table.format, table.read(None), table.problems, table.version, table.partition_columns
+        )
+    case_sensitive = str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
+    resolver = _Resolver(table, case_sensitive=case_sensitive)
+    sources = [KeySource(resolver.key_columns(names), data) for names, data in request.keys.items()]
+    projected = [resolver.column(name) for name in request.columns] if request.columns is not None else None
+    collected = collect_all(spark, sources, request.options, exact=request.exact)
+    # What becomes of the rows is not known: somebody may ask for their file, which pyarrow's have not.
+    options = replace(request.options, scan=PREDICATE) if request.options.scan == AUTO else request.options
+    try:
+        df, record = pruned_scan(spark, table, collected, _read_of(projected), options, exact=request.exact)
+    except PruningError:
+        raise
+    except Exception as error:
+        logger.debug("Pruning %s failed", table.name, exc_info=True)
+        reason = Reason(ReasonCode.STATISTICS_FAILED, table.name, one_line(error))
+        whole = UnlistedTable(table.name, table.format, table.read(None), (reason,), table.version)
+        unknown = [replace(each, filter=KeyFilter.unknown(each.columns, "keys", reason)) for each in collected]
+        df, record = pruned_scan(spark, whole, unknown, _read_of(projected), options, exact=request.exact)
+    warn(table.name, record.reasons)
+    return (df if record.counter is None else as_cached(df)), record
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What is read of a table: top-level columns, all if None, and the SQL expressions that the result consists of.
+
+    `static` says what conditions above the scan leave of it.
+    """
+
+    columns: tuple[str, ...] | None = None
+    selected: tuple[str, ...] | None = None
+    static: Callable[[], StaticScan] | None = None
+
+
+def _read_of(projected: Sequence[Column] | None) -> Read:
+    if projected is None:
+        return Read()
+    return Read(tuple(column.path[0] for column in projected), tuple(column.selected_sql for column in projected))
+
+
+def pruned_scan(  # noqa: PLR0913 - a table, its keys, and how to read it
+    spark: SparkSession,
+    table: Table,
+    collected: Sequence[Collected],
+    read: Read,
+    options: PruningOptions,
+    *,
+    exact: bool = False,
+) -> tuple[DataFrame, PrunedScan]:
+    """Statistics, plan and scan for keys that are collected."""
+    probes = {column.name: column for each in collected for column in each.columns}
+    fields = {field.name: field.dataType for field in table.schema.fields}
+    # A scan reads the top of a nested column, whatever leaf was asked for.
+    tops = (
+        fields if read.columns is None else dict.fromkeys((*read.columns, *(each.path[0] for each in probes.values())))
+    )
+    abilities = abilities_of(spark, table, [fields[name] for name in tops], probes.values(), exact=exact)
+    needed = None if read.columns is None else tuple(tops)
+    decided = decide(table, [each.filter for each in collected], probes, needed, abilities, options)
+    if decided.plan.acts and wants_arrow(decided.plan, options):
+        found = _exact(table) if exact else _by_arrow(spark, table, decided, needed, read.static, options)
+        if isinstance(found, ArrowScan):
+            df = found.df if read.selected is None else found.df.select(*(F.expr(each) for each in read.selected))
+            decided = replace(decided, plan=found.plan)
+            return df, PrunedScan.of(df, table, decided, needed, options, found.counter)
+        decided = replace(decided, reasons=(*decided.reasons, found))
+    decisions = zip(collected, decided.plan.decisions, strict=True)
+    keys = [row_keys(spark, each, decision, options) for each, decision in decisions]
+    df = scan(table, decided.plan, probes, keys, read.selected)
+    return df, PrunedScan.of(df, table, decided, needed, options)
+
+
+def case_of(
+    spark: SparkSession, table: Table, decided: Decided, needed: Sequence[str] | None, options: PruningOptions
+) -> ScanCase | None:
+    """What decides on the reader of a scan; None where options do, or nothing is known, or the scan is not pruned."""
+    if options.scan != AUTO or not decided.plan.acts or not has_jvm(spark):
+        return None
+    return scan_case(table, decided, needed, spark.sparkContext.defaultParallelism, options)
+
+
+def wants_arrow(plan: ScanPlan, options: PruningOptions) -> bool:
+    """Whether pyarrow is to make a scan, by the options or by its costs."""
+    is_chosen = plan.choice is not None and plan.choice.scan == ARROW
+    return plan.files.kept_count > 0 and (options.scan == ARROW or is_chosen)
+
+
+def read_by_arrow(
+    scan: PrunedScan, options: PruningOptions, case: ScanCase | None
+) -> tuple[DataFrame, PrunedScan] | Reason:
+    """A scan of Spark's reader made by pyarrow, by what was decided for it; a `Reason` where it stays as it is.
+
+    `case` is what a look at some rows is weighed by.
+    """
+    found = _by_arrow(scan.spark, scan.table, scan.decided, scan.needed, scan.static, options, case)
+    if isinstance(found, Reason):
+        return found
+    decided = replace(scan.decided, plan=found.plan)
+    made = PrunedScan.of(found.df, scan.table, decided, scan.needed, options, found.counter)
+    made.static = scan.static
+    return found.df, made
+
+
+def _exact(table: Table) -> Reason:
+    return Reason(ReasonCode.NOT_READ_BY_ARROW, table.name, "exact rows are asked for")
+
+
+def _by_arrow(  # noqa: PLR0913, PLR0917 - a table, its keys, and how to read it
+    spark: SparkSession,
+    table: Table,
+    decided: Decided,
+    needed: Sequence[str] | None,
+    static: Callable[[], StaticScan] | None,
+    options: PruningOptions,
+    case: ScanCase | None = None,
+) -> ArrowScan | Reason:
+    """The scan by pyarrow; a `Reason` where it has to be Spark's, which takes its place whatever goes wrong here."""
+    try:
+        columns = [
+            resolve(table.schema, quoted(n), table=table.name, case_sensitive=True, partitions=table.partition_columns)
+            for n in (table.schema.names if needed is None else needed)
+        ]
+        weighed = None if case is None else case.choice
+        return arrow_scan(spark, table, decided, columns, options, None if static is None else static(), weighed)
+    except Exception as error:
+        logger.debug("Scanning %s by Arrow failed", table.name, exc_info=True)
+        return Reason(ReasonCode.NOT_READ_BY_ARROW, table.name, one_line(error))
+
+
+@dataclass(frozen=True, slots=True)
+class _Resolver:
+    table: Table
+    case_sensitive: bool
+
+    def column(self, name: str) -> Column:
+        return resolve(
+            self.table.schema,
+            name,
+            table=self.table.name,
+            case_sensitive=self.case_sensitive,
+            partitions=self.table.partition_columns,
+        )
+
+    def key_columns(self, names: str | tuple[str, ...]) -> tuple[Column, ...]:
+        asked = names if isinstance(names, tuple) else (names,)
+        if not asked or not all(isinstance(name, str) for name in asked):
+            msg = f"Cannot prune by {names!r}: expected a column name or a tuple of them"
+            raise InvalidKeysError(msg)
+        columns = tuple(self.column(name) for name in asked)
+        if len({column.path for column in columns}) < len(columns):
+            msg = f"Cannot prune by {names!r}: it names a column twice"
+            raise InvalidKeysError(msg)
+        return columns
+
+
+_TROUBLE = {
+    ReasonCode.BUILD_FAILED,
+    ReasonCode.UNREPEATABLE_KEYS,
+    ReasonCode.BUILD_TIMED_OUT,
+    ReasonCode.STATISTICS_FAILED,
+    ReasonCode.NOT_VECTORISED,
+    ReasonCode.SKIPPING_DISABLED,
+    ReasonCode.UNSUPPORTED_TYPE,
+    ReasonCode.COLLATED,
+    ReasonCode.CHAR_PADDED,
+    ReasonCode.INEXACT_CAST,
+}
+
+
+def warn(table: str, reasons: Sequence[Reason]) -> None:
+    """One warning for trouble; a filter that is simply not worth it is no trouble."""
+    trouble = [reason for reason in reasons if reason.code in _TROUBLE]
+    if trouble:
+        logger.warning("Reading %s with less pruning than asked: %s", table, "; ".join(map(str, trouble)))

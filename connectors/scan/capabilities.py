@@ -1,0 +1,148 @@
+"""What a session's scans can do with a plan, read from its configuration and the columns asked for.
+
+What a session, a read or a table asks of Spark's own reader that no other one does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DateType,
+    DecimalType,
+    MapType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+    UserDefinedType,
+)
+
+from connectors.base import Table
+from connectors.columns import Column
+from connectors.spark.files import has_jvm
+from pruning.reasons import Reason, ReasonCode
+from pruning.scan.pushdown import ScanAbilities
+
+_VECTORISED = "spark.sql.parquet.enableVectorizedReader"
+_NESTED_VECTORISED = "spark.sql.parquet.enableNestedColumnVectorizedReader"
+_PARQUET_PUSHDOWN = "spark.sql.parquet.filterPushdown"
+# Types of which a conf alone says whether the reader takes a predicate.
+_PUSHDOWN_OF = {
+    DateType: f"{_PARQUET_PUSHDOWN}.date",
+    DecimalType: f"{_PARQUET_PUSHDOWN}.decimal",
+    TimestampType: f"{_PARQUET_PUSHDOWN}.timestamp",
+}
+_NESTED_PUSHDOWN = "spark.sql.optimizer.nestedPredicatePushdown.supportedFileSources"
+_DELTA_SKIPPING = "spark.databricks.delta.stats.skipping"
+# Without a zone, a timestamp has no counterpart among the predicates that the reader can write for Parquet.
+_NOT_PUSHED = {TimestampNTZType()}
+
+
+def abilities_of(
+    spark: SparkSession, table: Table, types: Iterable[DataType], probes: Iterable[Column], *, exact: bool
+) -> ScanAbilities:
+    """The abilities of a scan of `table` that reads columns of these `types` and is filtered on `probes`."""
+    return ScanAbilities(
+        names_files=table.names_files,
+        push_refusal=_push_refusal(spark, table, types),
+        tests_bloom=has_jvm(spark),
+        must_be_exact=exact,
+        widen=table.widened,
+        file_only=frozenset(column.name for column in probes if not _reaches_row_groups(spark, column)),
+        pushes_blindly=not has_jvm(spark),
+    )
+
+
+def _push_refusal(spark: SparkSession, table: Table, types: Iterable[DataType]) -> ReasonCode | None:
+    """Page skipping in the row-by-row reader of parquet-java can return a value of another row (parquet-java#3747)."""
+    nested = any(isinstance(each, StructType | ArrayType | MapType | UserDefinedType) for each in types)
+    if not _is_on(spark, _VECTORISED) or (nested and not _is_on(spark, _NESTED_VECTORISED)):
+        return ReasonCode.NOT_VECTORISED
+    return None if _is_on(spark, _skipping_conf(table)) else ReasonCode.SKIPPING_DISABLED
+
+
+def skipping_switched_off(spark: SparkSession, table: Table, columns: Iterable[Column]) -> str | None:
+    """The conf, if any, by which the session tells readers not to trust statistics of files or row groups.
+
+    It counts for a reader of our own as for Spark's, be the scan vectorised or not.
+    """
+    confs = [_skipping_conf(table), _PARQUET_PUSHDOWN, *(conf for each in columns for conf in _pushdown_confs(each))]
+    return next((conf for conf in confs if not _is_on(spark, conf)), None)
+
+
+def _skipping_conf(table: Table) -> str:
+    return _DELTA_SKIPPING if table.format == "delta" else _PARQUET_PUSHDOWN
+
+
+def _pushdown_confs(column: Column) -> list[str]:
+    return [_PARQUET_PUSHDOWN, *(conf for kind, conf in _PUSHDOWN_OF.items() if isinstance(column.spark_type, kind))]
+
+
+def _reaches_row_groups(spark: SparkSession, column: Column) -> bool:
+    """Whether Spark's Parquet reader takes a predicate on the column; one on a partition column never needs it."""
+    if column.is_partition:
+        return True
+    if len(column.path) > 1 and not _pushes_nested(spark):
+        return False
+    return column.spark_type not in _NOT_PUSHED and all(_is_on(spark, conf) for conf in _pushdown_confs(column))
+
+
+def _pushes_nested(spark: SparkSession) -> bool:
+    """Whether Spark hands predicates on fields of a column to Parquet files."""
+    sources = str(spark.conf.get(_NESTED_PUSHDOWN, "parquet,orc"))
+    return "parquet" in {each.strip().lower() for each in sources.split(",")}
+
+
+def _is_on(spark: SparkSession, conf: str) -> bool:
+    return str(spark.conf.get(conf, "true")).lower() != "false"
+
+
+# With these Spark reads on where a file is gone or broken; what is then read is Spark's to say.
+_IGNORING = ("spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles")
+# Parquet's own setting, by which its reader fails at a page whose bytes are not those that were written.
+_CHECKSUMS = "parquet.page.verify-checksum.enabled"
+# The same as options of one read, which go before the session's.
+_OPTIONS = ("ignorecorruptfiles", "ignoremissingfiles", "datetimerebasemode", _CHECKSUMS)
+# By these a read has settings of file systems of its own.
+_FILE_SYSTEM_OPTIONS = "fs."
+
+
+def reader_refusal(spark: SparkSession, table: Table, whole: DataFrame, compared: Sequence[Column]) -> Reason | None:
+    """Why Spark's reader has to read a table; `compared` are the columns by which containers are skipped."""
+    if (why := next(_reasons(spark, whole), None)) is not None:
+        return Reason(ReasonCode.NOT_READ_BY_ARROW, table.name, why)
+    conf = skipping_switched_off(spark, table, compared)
+    return None if conf is None else Reason(ReasonCode.SKIPPING_DISABLED, table.name, conf)
+
+
+def lenient_settings(whole: DataFrame) -> list[str]:
+    """Settings by which Spark's reader may give other rows than another one, or go on where files are gone."""
+    conf = whole.sparkSession.conf
+    options = str(_relation(whole).options().keys().mkString(" ")).lower().split()
+    found = [name for name in _IGNORING if str(conf.get(name, "false")).lower() == "true"]
+    return [*found, *(each for each in options if each in _OPTIONS or each.startswith(_FILE_SYSTEM_OPTIONS))]
+
+
+def _relation(whole: DataFrame) -> Any:
+    leaves: Any = whole._jdf.queryExecution().analyzed().collectLeaves()  # noqa: SLF001 - no other door
+    return leaves.head().relation()
+
+
+def _reasons(spark: SparkSession, whole: DataFrame) -> Iterator[str]:
+    """By which Spark's reader may give other rows, go on where another fails, or fail where another goes on."""
+    yield from (f"{each} is set" for each in lenient_settings(whole))
+    if _has_checksums(spark):
+        yield f"{_CHECKSUMS} is set"
+    session: Any = spark._jsparkSession  # noqa: SLF001 - no other door
+    if _relation(whole).bucketSpec().isDefined() and session.sessionState().conf().bucketingEnabled():
+        yield "it is bucketed, so its rows may be where a join wants them"
+
+
+def _has_checksums(spark: SparkSession) -> bool:
+    # A session's own settings are Hadoop's, too, and go before those of the context.
+    hadoop: Any = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001 - no other door
+    return str(spark.conf.get(_CHECKSUMS, hadoop.get(_CHECKSUMS, "false"))).strip().lower() == "true"

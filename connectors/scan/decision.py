@@ -1,0 +1,227 @@
+"""From a table's metadata and the collected keys to a plan.
+
+What a scan would read by the conditions of its query alone: what pruning is measured against.
+
+Keys of a build side that is not run: what the statistics of its files allow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from connectors.base import Table
+from connectors.columns import Column, quoted, resolve
+from connectors.delta.log import Uris
+from pruning.keys.summary import KeyColumn, KeySummary
+from pruning.options import PruningOptions
+from pruning.query.expressions import static_domains
+from pruning.query.key_origins import Zone, Zones, zone_domain
+from pruning.query.plan import Expression, Relation
+from pruning.reasons import Reason, ReasonCode
+from pruning.scan.key_filter import KeyFilter, key_filter
+from pruning.scan.pushdown import ScanAbilities
+from pruning.scan.scan_plan import ScanPlan, no_row_matches, plan_scan
+from pruning.scan.skipping import column_domains, prune, prune_by
+from pruning.scan.statistics import UNKNOWN, Containers
+from pruning.values.byte_strings import IntArray
+from pruning.values.domain import Domain
+from pruning.values.ranges import BoolArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Decided:
+    """A plan with the containers it was made from, and what went wrong on the way.
+
+    `group_columns` are those of `columns` by which the reader can skip row groups.
+    """
+
+    columns: tuple[Column, ...]
+    group_columns: tuple[Column, ...]
+    files: Containers
+    row_groups: Containers | None
+    plan: ScanPlan
+    reasons: tuple[Reason, ...]
+
+
+def decide(  # noqa: PLR0913, PLR0917 - what a decision rests on, each of its own type
+    table: Table,
+    filters: Sequence[KeyFilter],
+    probes: Mapping[str, Column],
+    needed: Sequence[str] | None,
+    abilities: ScanAbilities,
+    options: PruningOptions,
+) -> Decided:
+    """Statistics of files, then of the row groups of those that are kept, then the plan."""
+    domains = column_domains(filters)
+    columns = tuple(probes[name] for name in domains)
+    files = table.files(columns)
+    nothing_matches = no_row_matches(filters, domains)
+    kept = prune_by(files, filters).kept & (not nothing_matches)
+    row_groups = _row_groups(table, kept, columns, needed, options)
+    plan = plan_scan(files, row_groups, filters, abilities, options)
+    while (plan.files.kept & ~kept).any():
+        # The scan cannot skip every file that the keys rule out, so it reads row groups of these, too. What they show
+        # of what their reader gets wrong may widen what is pushed, and so keep more files.
+        kept = kept | plan.files.kept
+        row_groups = _row_groups(table, kept, columns, needed, options)
+        plan = plan_scan(files, row_groups, filters, abilities, options)
+    reasons = []
+    if row_groups is None:
+        detail = f"{np.count_nonzero(kept):,} files are kept, at most {options.max_footers:,} footers are read"
+        reasons.append(Reason(ReasonCode.NO_ROW_GROUPS_READ, table.name, detail))
+    group_columns = tuple(column for column in columns if column.name not in abilities.file_only)
+    return Decided(columns, group_columns, files, row_groups, plan, tuple(reasons))
+
+
+def _row_groups(
+    table: Table, kept: BoolArray, columns: Sequence[Column], needed: Sequence[str] | None, options: PruningOptions
+) -> Containers | None:
+    """Those of the kept files; None where there are too many footers to read."""
+    chosen = np.flatnonzero(kept)
+    return table.row_groups(chosen, columns, needed) if len(chosen) <= options.max_footers else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StaticScan:
+    """The files that conditions leave, and what they leave of columns by `Column.name`."""
+
+    files: BoolArray
+    columns: tuple[Column, ...]
+    domains: Mapping[str, Domain]
+
+    @staticmethod
+    def of(table: Table, relation: Relation, conditions: tuple[Expression, ...], listed: pa.Array | None) -> StaticScan:
+        """`listed` are the paths of the files that the plan itself has found, None where it lists all of them."""
+        columns, domains = static_columns(table, relation, conditions)
+        files = table.files(list(columns.values()))
+        by_layout = {name: each for name, each in domains.items() if columns[name].is_partition}
+        left = prune(files, by_layout).kept
+        if listed is not None and isinstance(files.names, Uris):
+            left &= pc.is_in(files.names.paths, value_set=listed).to_numpy(zero_copy_only=False)
+        return StaticScan(left, tuple(columns.values()), domains)
+
+    def row_groups(self, table: Table, files: IntArray) -> BoolArray:
+        """Which row groups of the files at these indexes the reader does not skip by the conditions."""
+        groups = table.row_groups(files, self.columns, ())
+        left: BoolArray = prune(groups.seen_by_reader(), self.domains).kept
+        return left if groups.parents is None else left & self.files[groups.parents]
+
+
+Kept = Callable[[Relation], BoolArray | None]
+
+
+def zone_keys(
+    zones: Zones, table_of: Callable[[Relation], Table | Reason], kept_of: Kept, name: str, options: PruningOptions
+) -> KeySummary | Reason:
+    """A summary of every value that a key may have; a `Reason` where the statistics do not bound it.
+
+    `kept_of` gives for a scan that is pruned already which of its table's files it reads; `name` is for messages.
+    """
+    if not zones:
+        return Reason(ReasonCode.COMPUTED, name)
+    domains: list[Domain] = []
+    rows = 0
+    for zone in zones:
+        table = table_of(zone.relation)
+        if isinstance(table, Reason):
+            return table
+        found = _zone(zone, table, kept_of(zone.relation), options)
+        if isinstance(found, Reason):
+            return found
+        domains.append(found[0])
+        rows += found[1]
+    domain = reduce(Domain.union, domains)
+    if domain.ranges.is_all:
+        return Reason(ReasonCode.NO_STATISTICS, name)
+    column = KeyColumn(domain, nulls=0, nans=0)
+    counted = 0 if domain.is_none else max(rows, 1)
+    source = "statistics of " + ", ".join(dict.fromkeys(zone.relation.table for zone in zones))
+    return KeySummary((column,), counted, 0, 0 if domain.is_none else None, None, None, (), source, 0)
+
+
+def _zone(zone: Zone, table: Table, kept: BoolArray | None, options: PruningOptions) -> tuple[Domain, int] | Reason:
+    """The values of one scan's column, and at most how many rows have them."""
+    key = plan_column(table, zone.relation, zone.column)
+    if key.type is None:
+        return key.refusal or Reason(ReasonCode.UNSUPPORTED_TYPE, key.name)
+    columns, wanted = static_columns(table, zone.relation, zone.conditions)
+    columns = {key.name: key, **columns}
+    files = table.files(list(columns.values()))
+    left = prune(files, wanted).kept
+    if kept is not None and len(kept) == len(left):
+        left &= kept
+    domain = zone_domain(files, key.name, left, key.type)
+    rows = int(files.rows[left].clip(0).sum())
+    chosen = np.flatnonzero(left)
+    if domain.ranges.is_all and len(chosen) <= options.max_footers:
+        groups = table.row_groups(chosen, list(columns.values()), [key.path[0]])
+        domain = zone_domain(groups, key.name, prune(groups, wanted).kept, key.type)
+        rows = int(groups.rows.clip(0).sum())
+    return domain, rows
+
+
+def leaves_out(table: Table, column: Column, keys: KeySummary) -> bool:
+    """True where some file of a table holds none of the keys."""
+    filter_ = key_filter([column], keys)
+    files = table.files([column])
+    kept = prune(files, filter_.domains).kept
+    return filter_.is_empty or not bool(kept[files.rows != 0].all())
+
+
+def has_few_keys(
+    zones: Zones,
+    table_of: Callable[[Relation], Table | Reason],
+    probe: Table,
+    column: Column,
+    options: PruningOptions,
+) -> bool:
+    """True where metadata counts few rows behind a key beside the values that a column of the probe side may have.
+
+    That is the filter ratio `1 - keys / values` before the build has run.
+    """
+    if column.type is None or not column.type.has_density or not zones:
+        return False
+    rows = 0
+    for zone in zones:
+        table = table_of(zone.relation)
+        if isinstance(table, Reason):
+            return False
+        counts = table.files([]).rows
+        if (counts == UNKNOWN).any():
+            return False
+        rows += int(counts.sum())
+    files = probe.files([column])
+    ranges = zone_domain(files, column.name, files.rows != 0, column.type).ranges
+    values = None if ranges.is_all else ranges.point_count()
+    if values is None or (files.rows == UNKNOWN).any():
+        return False
+    return rows <= (1 - options.min_filter_ratio) * min(values, int(files.rows.sum()))
+
+
+def static_columns(
+    table: Table, relation: Relation, conditions: Iterable[Expression]
+) -> tuple[dict[str, Column], dict[str, Domain]]:
+    """The columns that a scan's own conditions bound, and what they leave of each, by `Column.name`."""
+    columns: dict[str, Column] = {}
+    wanted: dict[str, Domain] = {}
+    for at, domain in static_domains(conditions).items():
+        if at not in relation.output:
+            continue
+        column = plan_column(table, relation, at)
+        # What is compared in another form than it is stored in says nothing of what is stored.
+        if column.type == domain.type:
+            columns[column.name] = column
+            wanted[column.name] = domain
+    return columns, wanted
+
+
+def plan_column(table: Table, relation: Relation, column: int) -> Column:
+    """A column of a scan as its table knows it."""
+    name = quoted(relation.names[relation.output.index(column)])
+    return resolve(table.schema, name, table=table.name, case_sensitive=True, partitions=table.partition_columns)

@@ -1,0 +1,150 @@
+"""Codes as Spark SQL text: literals in the column's own type, ranges as a search among them.
+
+Every literal folds to a constant before file skipping looks at it. Numbers, days and microseconds are passed as
+such, never as Python objects, whose way into the JVM depends on the process's time zone. Text goes as hex.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pruning.scan.tuple_pushdown import TuplePush
+from pruning.values import encoding as code
+from pruning.values.encoding import GREATEST, LEAST, Codes
+from pruning.values.ranges import RangeSet
+from pruning.values.types import ValueType
+
+_DAY_MICROS = 86_400_000_000
+# So many ranges are compared one after the other.
+_IN_A_ROW = 4
+_INTEGER_SUFFIX = {"tinyint": "Y", "smallint": "S", "int": "", "bigint": "L"}
+
+
+def ranges_sql(column: str, ranges: RangeSet) -> str:
+    """A predicate, TRUE just where `column` (SQL text) lies in `ranges`; NULL where it is NULL.
+
+    Of many ranges a row is compared with few, as a side whose half it is not in is not looked at. Storage skips what
+    it would by an OR of all: where bounds reach a range, they reach the halves that hold it.
+
+    >>> print(ranges_sql("`k`", RangeSet.of_codes(ValueType("int"), code.encode(ValueType("int"), [1, 2, 7]))))
+    ((`k` >= 1 AND `k` <= 2) OR `k` = 7)
+    """
+    if ranges.is_none:
+        return "false"
+    return _search(column, ranges, 0, len(ranges))
+
+
+def tuple_ranges_sql(columns: Sequence[str], push: TuplePush) -> str:
+    """A predicate, TRUE just where two columns together lie in a range of a push, in the order of the first column.
+
+    That no value is NULL is said for itself, since storage finds it in no OR.
+    """
+    first, second = columns
+    ranges = zip(*push.lows, *push.highs, strict=True)
+    either = " OR ".join(_tuple_range_sql(first, second, push.types, *map(int, each)) for each in ranges)
+    return f"{first} IS NOT NULL AND {second} IS NOT NULL AND ({either})"
+
+
+def _tuple_range_sql(  # noqa: PLR0913, PLR0917 - two columns, and two ends of two codes
+    first: str, second: str, types: tuple[ValueType, ValueType], low: int, low2: int, high: int, high2: int
+) -> str:
+    begin, begin2 = literal_sql(types[0], low), literal_sql(types[1], low2)
+    end, end2 = literal_sql(types[0], high), literal_sql(types[1], high2)
+    if low == high:
+        return f"({first} = {begin} AND {second} >= {begin2} AND {second} <= {end2})"
+    from_below = f"({first} > {begin} OR ({first} = {begin} AND {second} >= {begin2}))"
+    return f"({from_below} AND ({first} < {end} OR ({first} = {end} AND {second} <= {end2})))"
+
+
+def in_list_sql(column: str, type_: ValueType, points: Codes) -> str:
+    """A predicate, TRUE just where `column` is one of `points`."""
+    return f"{column} IN ({', '.join(literal_sql(type_, points[index]) for index in range(len(points)))})"
+
+
+def literal_sql(type_: ValueType, value: int | bytes, *, is_low: bool = True) -> str:
+    """One code as a constant of just its type; a float's end that single precision lacks is rounded outward."""
+    match type_.name:
+        case "tinyint" | "smallint" | "int" | "bigint":
+            return _integer_sql(type_, int(value))
+        case "boolean":
+            return "true" if value else "false"
+        case "decimal":
+            return f"CAST('{code.decimal_of(type_, value):f}' AS {type_})"
+        case "date":
+            return f"date_from_unix_date({int(value)})"
+        case "timestamp":
+            return f"timestamp_micros({_integer_sql(ValueType('bigint'), int(value))})"
+        case "timestamp_ntz":
+            return _local_timestamp_sql(int(value))
+        case "float" | "double":
+            return _float_sql(type_, int(value), is_low=is_low)
+        case "string":
+            return f"CAST({_hex_sql(bytes(value))} AS STRING)"
+        case "binary":
+            return _hex_sql(bytes(value))
+        case _:
+            msg = f"Cannot write a {type_} constant in SQL: no form is defined"
+            raise ValueError(msg)
+
+
+def _range_sql(column: str, ranges: RangeSet, index: int) -> str:
+    low, high = ranges.lows[index], ranges.highs[index]
+    zero = ranges.type.is_float and int(low) == int(high) == 0
+    if low == high and not zero and not (ranges.unbounded and index == len(ranges) - 1):
+        return f"{column} = {literal_sql(ranges.type, low)}"
+    ends = []
+    if not _is_least(low):
+        ends.append(f"{column} >= {literal_sql(ranges.type, low, is_low=True)}")
+    is_open = ranges.unbounded and index == len(ranges) - 1
+    if not is_open and not (isinstance(high, np.integer | int) and int(high) == GREATEST):
+        ends.append(f"{column} <= {literal_sql(ranges.type, high, is_low=False)}")
+    return f"({' AND '.join(ends)})" if ends else f"{column} IS NOT NULL"
+
+
+def _is_least(low: int | bytes) -> bool:
+    """Whether no value of its type lies below, so that comparing with it says nothing."""
+    return low == b"" if isinstance(low, bytes) else int(low) == LEAST
+
+
+def _search(column: str, ranges: RangeSet, first: int, end: int) -> str:
+    """The ranges from `first` up to `end`, in halves: a chain as deep as it is long would overflow recursive walks."""
+    if end - first == 1:
+        return _range_sql(column, ranges, first)
+    middle = (first + end) // 2
+    below, above = _search(column, ranges, first, middle), _search(column, ranges, middle, end)
+    if end - first <= _IN_A_ROW:
+        return f"({below} OR {above})"
+    least = literal_sql(ranges.type, ranges.lows[middle], is_low=True)
+    return f"(({column} < {least} AND {below}) OR ({column} >= {least} AND {above}))"
+
+
+def _integer_sql(type_: ValueType, value: int) -> str:
+    # The least number of a type has no literal: its positive half does not fit.
+    return f"{value}{_INTEGER_SUFFIX[type_.name]}" if value >= 0 else f"CAST('{value}' AS {type_})"
+
+
+def _local_timestamp_sql(micros: int) -> str:
+    days, rest = divmod(micros, _DAY_MICROS)
+    seconds = f"CAST('{rest // 1_000_000}.{rest % 1_000_000:06d}' AS DECIMAL(18,6))"
+    return f"(TIMESTAMP_NTZ '1970-01-01 00:00:00' + make_dt_interval({days}, 0, 0, {seconds}))"
+
+
+def _float_sql(type_: ValueType, value: int, *, is_low: bool) -> str:
+    number = float(code.float_values(np.array([value]))[0])
+    if type_.name == "float":
+        with np.errstate(over="ignore"):
+            single = np.float32(number)
+        if is_low and float(single) > number:
+            single = np.nextafter(single, np.float32(-np.inf))
+        elif not is_low and float(single) < number:
+            single = np.nextafter(single, np.float32(np.inf))
+        number = float(single)
+    # Some readers tell the zeros apart: a low end takes the lesser, a high end the greater.
+    text = ("-0.0" if is_low else "0.0") if number == 0 else repr(number).replace("inf", "Infinity")
+    return f"CAST('{text}' AS {type_})"
+
+
+def _hex_sql(value: bytes) -> str:
+    return f"X'{value.hex()}'"

@@ -1,0 +1,169 @@
+"""A `ScanPlan` as a DataFrame: kept files, pushed ranges, row tests.
+
+A bloom filter as a condition on a DataFrame, tested inside the JVM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
+
+from connectors.base import Table
+from connectors.columns import Column, quoted
+from connectors.scan.literals import in_list_sql, ranges_sql, tuple_ranges_sql
+from connectors.spark.files import has_jvm
+from connectors.spark.jvm import java_names
+from pruning.errors import UnsupportedSessionError
+from pruning.keys.xxhash64 import SPARK_SEED
+from pruning.scan.pushdown import Push
+from pruning.scan.scan_plan import Decision, RowTest, ScanPlan
+from pruning.values.types import ValueType
+
+_KEY = "__scanprune_key_"
+# Above this the keys are shuffled to the rows instead of being sent to every executor.
+_BROADCAST_BYTES = 64 << 20
+_LITERAL = frozenset({RowTest.RANGES, RowTest.IN_LIST})
+
+
+@dataclass(frozen=True, slots=True)
+class RowKeys:
+    """What the row tests of one filter need: its columns, and its keys as a frame or a bloom filter.
+
+    `frame` has one column a key column, in order; None where no semi join can be asked for. `bloom` is Spark's
+    binary form over the SQL texts `bloom_columns`.
+    """
+
+    columns: tuple[Column, ...]
+    frame: DataFrame | None = None
+    broadcast: bool = False
+    bloom: bytes | None = None
+    bloom_columns: tuple[str, ...] = ()
+
+
+def scan(
+    table: Table,
+    plan: ScanPlan,
+    columns: Mapping[str, Column],
+    keys: Sequence[RowKeys],
+    projected: Sequence[str] | None,
+) -> DataFrame:
+    """The pinned table with everything the plan says on top, and only the `projected` SQL expressions if given."""
+    kept = plan.files.kept
+    # A constant FALSE makes Spark drop the scan; naming no file would still list and open the table.
+    df = table.read(kept if plan.acts else None) if kept.any() else table.read(None).where("false")
+    tested = list(zip(plan.decisions, keys, strict=True))
+    pushes = [push for push in plan.pushes if not any(_implies(decision, push) for decision in plan.decisions)]
+    conditions = [_pushed(columns[push.column], push) for push in pushes]
+    conditions += [tuple_ranges_sql([columns[name].sql for name in push.columns], push) for push in plan.tuple_pushes]
+    conditions += [_literal_test(decision, each.columns[0]) for decision, each in tested if decision.test in _LITERAL]
+    if conditions:
+        # Each call would analyse the whole anew.
+        df = df.where(F.expr(" AND ".join(f"({each})" for each in conditions)))
+    for decision, row_keys in tested:
+        df = _tested(df, decision, row_keys)
+    return df if projected is None else df.select(*(F.expr(each) for each in projected))
+
+
+def _pushed(column: Column, push: Push) -> str:
+    found = ranges_sql(column.sql, push.ranges)
+    return f"({found} OR {column.sql} IS NULL)" if push.null else found
+
+
+def semi_joined(df: DataFrame, row_keys: RowKeys) -> DataFrame:
+    """The rows of `df` that equal a key in every column, as Spark's own `=` sees it."""
+    if row_keys.frame is None:
+        msg = f"Cannot semi join on {', '.join(each.name for each in row_keys.columns)}: no keys were kept"
+        raise ValueError(msg)
+    names = _free_names(df, len(row_keys.columns))
+    frame = row_keys.frame.toDF(*names)
+    frame = F.broadcast(frame) if row_keys.broadcast else frame
+    pairs = [F.expr(f"{column.sql} = {quoted(name)}") for column, name in zip(row_keys.columns, names, strict=True)]
+    return df.join(frame, on=pairs, how="left_semi")
+
+
+def _free_names(df: DataFrame, count: int) -> list[str]:
+    """Names that no column has, in any case."""
+    taken, prefix = {name.lower() for name in df.columns}, _KEY
+    while any(name.startswith(prefix) for name in taken):
+        prefix += "_"
+    return [f"{prefix}{index}" for index in range(count)]
+
+
+def keys_frame(spark: SparkSession, types: Sequence[ValueType], arrays: Sequence[pa.Array]) -> tuple[DataFrame, bool]:
+    """A DataFrame of key columns held on the driver, and whether it is small enough to broadcast."""
+    names = [f"{_KEY}{index}" for index in range(len(arrays))]
+    table = pa.Table.from_arrays(list(arrays), names=names)
+    # Without a schema, local timestamps would go through the session's time zone.
+    schema = ", ".join(f"{name} {type_}" for name, type_ in zip(names, types, strict=True))
+    return spark.createDataFrame(table, schema), table.nbytes <= _BROADCAST_BYTES
+
+
+def _tested(df: DataFrame, decision: Decision, row_keys: RowKeys) -> DataFrame:
+    match decision.test:
+        case RowTest.NONE | RowTest.RANGES | RowTest.IN_LIST:
+            return df
+        case RowTest.BLOOM:
+            # No filter is made where none could tell that many keys apart.
+            bloom = row_keys.bloom
+            return df if bloom is None else df.where(might_contain_column(df, row_keys.bloom_columns, bloom))
+        case RowTest.SEMI_JOIN if row_keys.frame is not None:
+            return semi_joined(df, row_keys)
+        case test:
+            msg = f"Cannot test rows by {test.value}: its keys were not kept"
+            raise ValueError(msg)
+
+
+def _implies(decision: Decision, push: Push) -> bool:
+    """Whether storage, asked for what a filter's ranges leave, skips no less than by the wider ones of a push."""
+    asked = decision.test is RowTest.RANGES and decision.is_pushed and decision.filter.columns == (push.column,)
+    return asked and push.ranges.contains_all(decision.filter.domains[push.column].ranges)
+
+
+def _literal_test(decision: Decision, column: Column) -> str:
+    (domain,) = decision.filter.domains.values()
+    if decision.test is RowTest.RANGES:
+        text = ranges_sql(column.sql, domain.ranges)
+    else:
+        text = in_list_sql(column.sql, domain.type, domain.ranges.points())
+    # No reader of files takes this form for a predicate of its own.
+    return text if decision.is_pushed else f"coalesce({text}, false)"
+
+
+_SCHEMA = "bloom binary"
+
+
+def might_contain_column(df: DataFrame, columns: Sequence[str], bloom_bytes: bytes) -> SparkColumn:
+    """True for rows of `df` whose `columns`, SQL expressions of it, hash to something in the filter; never NULL.
+
+    `bloom_bytes` is `BloomFilter.to_bytes()` of Spark's `xxhash64` of keys in the very types of the expressions: a
+    filter of ints loses every bigint. NULL is hashed too, so a row with a NULL key is dropped unless keys held one.
+    Raises `UnsupportedSessionError` on Spark Connect, whose protocol has no such expression.
+    """
+    spark = df.sparkSession
+    if not has_jvm(spark):
+        raise UnsupportedSessionError(
+            "Cannot test rows by a bloom filter on Spark Connect: found no JVM plan, use a classic session"
+        )
+    jvm = java_names(spark)
+    expressions = jvm.org.apache.spark.sql.catalyst.expressions
+    # By class, as SQL has no name for the one, and a session may give the other's name to another function.
+    utils = getattr(getattr(jvm.org.apache.spark.sql.classic, "ExpressionUtils$"), "MODULE$")
+    keys = jvm.PythonUtils.toSeq([utils.expression(F.expr(each)._jc) for each in columns])  # noqa: SLF001
+    bloom = utils.expression(_scalar(spark, jvm, bloom_bytes))
+    hashed = expressions.XxHash64(keys, SPARK_SEED)
+    return SparkColumn(utils.column(expressions.BloomFilterMightContain(bloom, hashed)))
+
+
+def _scalar(spark: SparkSession, jvm: Any, value: bytes) -> Any:
+    """A scalar subquery of one local row: a literal would be spelled out in every text of the plan."""
+    fields = spark.sparkContext._gateway.new_array(jvm.java.lang.Object, 1)  # type: ignore[union-attr]  # noqa: SLF001
+    fields[0] = value
+    rows = jvm.java.util.List.of(jvm.org.apache.spark.sql.RowFactory.create(fields))
+    schema = jvm.org.apache.spark.sql.types.StructType.fromDDL(_SCHEMA)
+    return spark._jsparkSession.createDataFrame(rows, schema).scalar()  # noqa: SLF001

@@ -1,0 +1,1 @@
+"""The one door to the JVM: sessions, compiled Java classes, logical plans."""

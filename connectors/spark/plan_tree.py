@@ -1,0 +1,307 @@
+"""The text of an optimised plan as an engine-free tree."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, TypeAlias
+from urllib.parse import unquote_plus
+
+from pyspark.sql.types import StructType
+
+from pruning.query.expressions import is_frame_order_free, is_order_free, is_rank
+from pruning.query.plan import (
+    Expression,
+    Filter,
+    Generate,
+    Grouped,
+    Join,
+    Limited,
+    Node,
+    Passing,
+    Project,
+    Ranked,
+    Relation,
+    Sorted,
+    SortKey,
+    Union,
+    columns_by_place,
+)
+
+_EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions."
+_PASSING = {
+    "Repartition",
+    "RepartitionByExpression",
+    "RebalancePartitions",
+    "SubqueryAlias",
+    "ReturnAnswer",
+}
+_DIRECTIONS = ("Ascending", "Descending")
+_NULLS = ("NullsFirst", "NullsLast")
+
+
+# What every kind of node is made of.
+_Same: TypeAlias = tuple[int, int, str, tuple[int, ...], tuple[Node, ...], tuple[Node, ...], bool]
+
+
+class UnreadablePlanError(Exception):
+    """A plan whose text and objects do not fit together."""
+
+
+def plan_tree(text: str, described: str) -> tuple[Node, frozenset[int]]:
+    """The tree of a plan, and the ids of the columns that some expression or the result uses.
+
+    `text` is Spark's JSON of the plan; `described` has a line for each node, in the order of places.
+    `UnreadablePlanError` where the two do not fit together.
+    """
+    reader = _Reader(described.splitlines())
+    root = reader.read(json.loads(text))
+    return root, frozenset(reader.used).union(root.output, columns_by_place(root))
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Reads nodes in the order of the text, and takes from `lines` what the JVM says of them, in order of places."""
+
+    lines: Sequence[str]
+    used: set[int] = field(default_factory=set)
+    _at: int = 0
+
+    def read(self, items: list[Any]) -> Node:
+        """The tree of all items."""
+        rest = iter(items)
+        root = self._node(rest)
+        if self._at != len(self.lines) or next(rest, None) is not None:
+            msg = f"its text has {self._at} nodes, and the plan {len(self.lines)}"
+            raise UnreadablePlanError(msg)
+        return root
+
+    def _node(self, rest: Iterator[Any]) -> Node:
+        item = next(rest)
+        first = self._at
+        children = tuple(self._node(rest) for _ in range(item["num-children"]))
+        fields = {name: self._field(value) for name, value in item.items() if name not in ("class", "num-children")}
+        subqueries = tuple(plan for each in fields.values() for plan in each.subqueries)
+        if self._at >= len(self.lines):
+            msg = f"its text has more nodes than the plan's {len(self.lines)}"
+            raise UnreadablePlanError(msg)
+        name, deterministic, table, *output = self.lines[self._at].split(" ")
+        if name != item["class"]:
+            msg = f"its text has a {item['class']} at {self._at}, and the plan a {name}"
+            raise UnreadablePlanError(msg)
+        expressions = {name: each.expressions for name, each in fields.items()}
+        if children:
+            self.used.update(*(each.columns for group in expressions.values() for each in group))
+        made = _made(
+            Node(
+                self._at,
+                first,
+                name.rpartition(".")[2],
+                tuple(map(int, output)),
+                children,
+                subqueries,
+                deterministic == "1",
+            ),
+            expressions,
+            item,
+            unquote_plus(table),
+        )
+        self._at += 1
+        return made
+
+    def _field(self, value: Any) -> _Field:
+        """The expressions of one field of a node, and the plans inside them."""
+        if not isinstance(value, list):
+            return _Field((), ())
+        if value and isinstance(value[0], dict) and "class" in value[0]:
+            return self._expression_list([value])
+        return self._expression_list([each for each in value if isinstance(each, list)])
+
+    def _expression_list(self, lists: list[Any]) -> _Field:
+        found: list[Expression] = []
+        plans: list[Node] = []
+        for each in lists:
+            if each and isinstance(each[0], dict) and "num-children" in each[0]:
+                rest = iter(each)
+                found.append(self._expression(rest, plans))
+            elif each and isinstance(each[0], list):
+                inner = self._expression_list(each)
+                found += inner.expressions
+                plans += inner.subqueries
+        return _Field(tuple(found), tuple(plans))
+
+    def _expression(self, rest: Iterator[Any], plans: list[Node]) -> Expression:
+        item = next(rest)
+        children = tuple(self._expression(rest, plans) for _ in range(item["num-children"]))
+        plan = item.get("plan")
+        if isinstance(plan, list):
+            plans.append(self._node(iter(plan)))
+        kind = str(item["class"]).removeprefix(_EXPRESSIONS)
+        match kind:
+            case "AttributeReference":
+                return Expression(kind, (), _id(item), _sql_type(item["dataType"]), str(item["name"]))
+            case "Alias":
+                return Expression(kind, children, _id(item), children[0].type, str(item["name"]))
+            case "Literal":
+                return Expression(kind, (), None, _sql_type(item["dataType"]), str(item.get("value")))
+            case "Cast":
+                return Expression(kind, children, None, _sql_type(item["dataType"]))
+            case "SortOrder":
+                return Expression(kind, children, text=f"{_object(item['direction'])} {_object(item['nullOrdering'])}")
+            case "GetStructField":
+                return Expression(kind, children, text=str(item["ordinal"]))
+            case _:
+                return Expression(kind, children)
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    expressions: tuple[Expression, ...]
+    subqueries: tuple[Node, ...]
+
+
+def _id(item: Mapping[str, Any]) -> int:
+    return int(item["exprId"]["id"])
+
+
+def _sql_type(value: Any) -> str:
+    """Spark's name of a type; empty for one that is not atomic."""
+    return _atomic_type(value) if isinstance(value, str) else ""
+
+
+@lru_cache(maxsize=1024)
+def _atomic_type(name: str) -> str:
+    # A plan names the same few types thousands of times, and reading one takes as long as reading its column.
+    field = {"name": "x", "type": name, "nullable": True, "metadata": {}}
+    try:
+        return str(StructType.fromJson({"type": "struct", "fields": [field]})["x"].dataType.simpleString())
+    except (ValueError, KeyError):
+        return ""
+
+
+def _made(node: Node, expressions: Mapping[str, tuple[Expression, ...]], item: Mapping[str, Any], table: str) -> Node:
+    """The node as the class of its kind; opaque where it has none."""
+    same: _Same = (node.at, node.first, node.kind, node.output, node.children, node.subqueries, node.is_deterministic)
+    match node.kind:
+        case "LogicalRelation":
+            known = _named_columns(node, expressions.get("output", ()))
+            return Relation(*same, tuple(each.text for each in known), tuple(each.type for each in known), table)
+        case "Project":
+            return Project(*same, _by_output(expressions["projectList"]))
+        case "Filter":
+            return Filter(*same, *expressions["condition"])
+        case "Join":
+            return Join(*same, _join_type(item["joinType"]), *expressions.get("condition", ())[:1])
+        case "Aggregate":
+            outputs = expressions["aggregateExpressions"]
+            return Grouped(
+                *same, _groups(expressions["groupingExpressions"], outputs), all(map(is_order_free, outputs))
+            )
+        case "Window" | "WindowGroupLimit":
+            return _windowed(same, expressions, item)
+        case "Sort" | "GlobalLimit" | "LocalLimit" | "Offset":
+            return _first_rows(same, expressions, item)
+        case "Union":
+            return Union(*same)
+        case "Generate":
+            return Generate(*same)
+        case kind if kind in _PASSING and len(node.children) == 1:
+            return Passing(*same)
+        case _:
+            return node
+
+
+def _named_columns(node: Node, named: Sequence[Expression]) -> list[Expression]:
+    """The columns of a table in the order of the plan."""
+    by_id = {each.column: each for each in named}
+    if not by_id.keys() >= set(node.output):
+        msg = "its text names other columns of a table than the plan"
+        raise UnreadablePlanError(msg)
+    return [by_id[each] for each in node.output]
+
+
+def _windowed(same: _Same, expressions: Mapping[str, tuple[Expression, ...]], item: Mapping[str, Any]) -> Grouped:
+    keys = {each.column for each in expressions["partitionSpec"] if each.kind == "AttributeReference"}
+    functions = expressions.get("rankLikeFunction", ())
+    order_free = all(map(is_frame_order_free, expressions.get("windowExpressions", ())))
+    order_free &= all(map(is_rank, functions))
+    groups = _equal_columns(same[4][0], keys)
+    if [each.kind for each in functions] == ["Rank"] and not expressions["partitionSpec"]:
+        return Ranked(*same, groups, order_free, _order(expressions["orderSpec"]), _whole(item["limit"]))
+    return Grouped(*same, groups, order_free)
+
+
+def _first_rows(same: _Same, expressions: Mapping[str, tuple[Expression, ...]], item: Mapping[str, Any]) -> Node:
+    if "order" in expressions:
+        return Sorted(*same, _order(expressions["order"]), item["global"] is True)
+    return Limited(*same, _literal(expressions.get("limitExpr") or expressions.get("offsetExpr") or ()))
+
+
+def _by_output(named: Sequence[Expression]) -> dict[int, Expression]:
+    """Each output column's id to what makes it."""
+    return {each.column: _unnamed(each) for each in named if each.column is not None}
+
+
+def _unnamed(expression: Expression) -> Expression:
+    return expression.children[0] if expression.kind == "Alias" else expression
+
+
+def _groups(grouping: Sequence[Expression], outputs: Sequence[Expression]) -> dict[int, Expression]:
+    keys = {each.column for each in grouping if each.kind == "AttributeReference"}
+    return {column: each for column, each in _by_output(outputs).items() if _uncast(each).column in keys}
+
+
+def _uncast(expression: Expression) -> Expression:
+    """What is cast: the distinct keys of a join are brought to its type above the aggregate that finds them."""
+    while expression.kind == "Cast":
+        expression = expression.children[0]
+    return expression
+
+
+def _equal_columns(child: Node, keys: Collection[int | None]) -> dict[int, Expression]:
+    """The columns of a node that are equal to one of some columns of it, by other names."""
+    made: Mapping[int, Expression] = {}
+    if isinstance(child, Project) and child.made is not None:
+        made = child.made
+    origin = {column: made[column].column if column in made else column for column in child.output}
+    equal = {origin[key] for key in keys if key in origin} - {None}
+    return {
+        column: Expression("AttributeReference", (), column)
+        for column in child.output
+        if column in keys or origin[column] in equal
+    }
+
+
+def _join_type(value: Any) -> str:
+    """Spark's name of a join type; existence joins carry a column."""
+    return _object(value)
+
+
+def _object(value: Any) -> str:
+    """The name of an object or a product of Spark's, without its package."""
+    name = str(value.get("object") or value.get("product-class") or "") if isinstance(value, dict) else ""
+    return name.removesuffix("$").rpartition(".")[2]
+
+
+def _order(orders: Sequence[Expression]) -> tuple[SortKey, ...]:
+    """What rows are ordered by, in the order in which it counts."""
+    found = []
+    for each in orders:
+        direction, _, nulls = each.text.partition(" ")
+        if each.kind != "SortOrder" or direction not in _DIRECTIONS or nulls not in _NULLS:
+            msg = f"its text orders rows by {each.kind} {each.text!r}"
+            raise UnreadablePlanError(msg)
+        found.append(SortKey(each.children[0], direction == _DIRECTIONS[1], nulls == _NULLS[0]))
+    return tuple(found)
+
+
+def _literal(expressions: Sequence[Expression]) -> int | None:
+    """The number that one literal is; None for anything else."""
+    return _whole(expressions[0].text) if [each.kind for each in expressions] == ["Literal"] else None
+
+
+def _whole(value: Any) -> int | None:
+    text = str(value)
+    return int(text) if text.isascii() and text.isdigit() else None

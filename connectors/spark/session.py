@@ -1,0 +1,116 @@
+"""A Spark session with Delta Lake on this machine, or one line that says what is missing.
+
+The confs of a session that are options of ours.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import MappingProxyType
+
+from delta import configure_spark_with_delta_pip
+from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import SparkSession
+
+from connectors.spark.files import has_jvm
+from connectors.spark.java_check import java_problem
+from connectors.spark.jvm import java_names
+from connectors.spark.transfer import JvmList
+from pruning.errors import EnvironmentProblem
+
+_STDERR = 2
+_PACKAGES = "spark.jars.packages"
+_DEFAULTS: Mapping[str, str] = MappingProxyType(
+    {
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        # Delta's packages ask for a second Hadoop beside Spark's own: half of the first start's download.
+        "spark.jars.excludes": "org.apache.hadoop:hadoop-client-api,org.apache.hadoop:hadoop-client-runtime",
+        # A machine's host name may resolve to an address that nothing listens on.
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.memory": "2g",
+        # Delta cuts a table's state into 50 tasks by default, for a cluster.
+        "spark.databricks.delta.snapshotPartitions": "2",
+        "spark.log.level": "ERROR",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        # Python workers must find this project also where it is not installed.
+        "spark.executorEnv.PYTHONPATH": str(Path(__file__).resolve().parents[2]),
+    }
+)
+# For who counts: Spark's counter of bytes misses vectored reads. Without these, a large buffer would read far beyond
+# each chunk; with a small one Spark reads about what its vectored reads do.
+COUNTABLE: Mapping[str, str] = MappingProxyType(
+    {
+        "spark.sql.shuffle.partitions": "2",
+        "spark.hadoop.parquet.hadoop.vectored.io.enabled": "false",
+        "spark.buffer.size": "4096",
+    }
+)
+
+
+def spark_session(
+    app_name: str,
+    *,
+    master: str = "local[2]",
+    conf: Mapping[str, str] = MappingProxyType({}),
+    log: Path | None = None,
+) -> SparkSession:
+    """The running session, or one started for this process; entries of `conf` replace the defaults.
+
+    Packages named in `conf` come beside Delta's. What Spark's Java process prints goes to standard
+    error, or is appended to the file `log`. What only a start can set (memory, packages, log) is
+    without effect where a session runs already. Raises `EnvironmentProblem` if there is no usable
+    Java or if Spark does not come up.
+    """
+    if SparkSession.getActiveSession() is None and (problem := java_problem()):
+        raise EnvironmentProblem(problem)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(app_name).master(master)
+    for name, value in {**_DEFAULTS, **conf}.items():
+        builder = builder.config(name, value)
+    packages = [name.strip() for name in conf.get(_PACKAGES, "").split(",") if name.strip()]
+    try:
+        with _standard_error_to(log):
+            return configure_spark_with_delta_pip(builder, packages).getOrCreate()
+    except PySparkRuntimeError as error:
+        raise EnvironmentProblem(
+            f"Cannot start Spark for {app_name!r}: its Java process ended, "
+            f"as told in {'the lines above' if log is None else repr(str(log))}; "
+            "the first start needs the network once, to fetch the jars of Delta Lake"
+        ) from error
+
+
+@contextmanager
+def _standard_error_to(log: Path | None) -> Iterator[None]:
+    """Lets a process started inside inherit the file, and gives this process its own stream back."""
+    if log is None:
+        yield
+        return
+    sys.stderr.flush()
+    ours = os.dup(_STDERR)
+    try:
+        with log.open("a") as file:
+            os.dup2(file.fileno(), _STDERR)
+        yield
+    finally:
+        os.dup2(ours, _STDERR)
+        os.close(ours)
+
+
+def option_confs(spark: SparkSession, prefix: str) -> Mapping[str, str]:
+    """The confs of a session whose names begin with `prefix`."""
+    if not has_jvm(spark):
+        return {name: text for name, text in spark.conf.getAll.items() if name.startswith(prefix)}
+    # Sorted in the JVM, where those of a prefix are one part; PySpark's `getAll` asks for each conf by itself.
+    every = spark._jsparkSession.conf().getAllAsJava()  # noqa: SLF001 - the session's own confs, as PySpark reads them
+    own = java_names(spark).java.util.TreeMap(every).subMap(prefix, f"{prefix}\uffff")
+    if own.isEmpty():
+        # The end of an iterator of Java is an exception, of which PySpark asks by some eighty calls what it means.
+        return {}
+    return {name: own[name] for name in JvmList(spark, own.keySet()).texts()}

@@ -1,0 +1,88 @@
+"""State that the pruned reads of one Spark session share, owned by one object per session.
+
+Nothing is set on the user's session: its state is found by a weak reference and goes when the session goes.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import TypeVar, cast
+from weakref import WeakKeyDictionary
+
+from pyspark.sql import SparkSession
+
+from pruning.reasons import Reason
+
+_VERSIONS_KEPT = 16
+_REFUSED_SECONDS = 600.0
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Refusals:
+    """Reasons why something that is slow to find out cannot be done, each remembered for ten minutes.
+
+    `clock` returns seconds; tests set it.
+    """
+
+    clock: Callable[[], float] = time.monotonic
+    _found: dict[Hashable, tuple[float, Reason]] = field(default_factory=dict)
+
+    def of(self, subject: Hashable) -> Reason | None:
+        """The reason remembered for `subject`; None where there is none, or it is too old."""
+        until, reason = self._found.get(subject, (0.0, None))
+        return reason if self.clock() < until else None
+
+    def add(self, subject: Hashable, reason: Reason) -> Reason:
+        """Remembers `reason` from this moment on, and returns it."""
+        self._found[subject] = self.clock() + _REFUSED_SECONDS, reason
+        return reason
+
+
+class SessionState:
+    """Caches of one session.
+
+    Each package keeps an object of its own class in a slot. Table versions are kept by an immutable key, such as a
+    table's id and version, so none is ever invalidated; the least recently used of more than 16 is dropped.
+    """
+
+    def __init__(self) -> None:
+        self.refusals = Refusals()
+        self._slots: dict[type, object] = {}
+        self._versions: OrderedDict[Hashable, object] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def slot(self, kind: type[T]) -> T:
+        """The session's object of the class `kind`, which is made without arguments on first use."""
+        with self._lock:
+            if kind not in self._slots:
+                self._slots[kind] = kind()
+            return cast("T", self._slots[kind])
+
+    def version(self, key: Hashable, make: Callable[[], T]) -> T:
+        """The object kept under `key`; if there is none, the result of `make`, which is then kept."""
+        with self._lock:
+            if key in self._versions:
+                self._versions.move_to_end(key)
+                return cast("T", self._versions[key])
+        made = make()
+        with self._lock:
+            kept = self._versions.setdefault(key, made)
+            while len(self._versions) > _VERSIONS_KEPT:
+                self._versions.popitem(last=False)
+        return cast("T", kept)
+
+
+_STATES: WeakKeyDictionary[SparkSession, SessionState] = WeakKeyDictionary()
+_LOCK = threading.Lock()
+
+
+def state_of(spark: SparkSession) -> SessionState:
+    """The state of a session; made on first use."""
+    with _LOCK:
+        return _STATES.setdefault(spark, SessionState())

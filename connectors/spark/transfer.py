@@ -1,0 +1,191 @@
+"""Long lists inside the JVM, read and filtered in a few calls however many elements they have.
+
+Each call over the bridge to the JVM costs about 0.2 ms, and a closure cannot be sent; so methods are looked up by
+reflection and handed to `java.util.stream` as functions.
+
+Long text and bytes from the JVM, in pieces that each fit into one packet of the bridge.
+
+py4j sends an answer of more than 8 KB as several small writes without TCP_NODELAY: each such answer waits some 40 ms
+for an acknowledgement that the other side holds back. Packed, the text of a plan is a handful of short answers.
+"""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from pyspark.sql import SparkSession
+
+from connectors.spark.jvm import instance, java_names
+from pruning.values.byte_strings import IntArray
+from pruning.values.ranges import BoolArray
+
+_GETTERS = "_scanprune_getters"
+
+
+class JvmList:
+    """A `java.util.List`; methods are named in full, such as `java.net.URI.getPath`, and take no argument."""
+
+    def __init__(self, spark: SparkSession, items: Any) -> None:
+        self._spark = spark
+        self._jvm = java_names(spark)
+        self.items = items
+
+    @staticmethod
+    def of_scala(spark: SparkSession, sequence: Any) -> JvmList:
+        """A Scala sequence."""
+        return JvmList(spark, java_names(spark).scala.jdk.javaapi.CollectionConverters.asJava(sequence))
+
+    def __len__(self) -> int:
+        return int(self.items.size())
+
+    def map(self, *methods: str) -> JvmList:
+        """What the methods return, called one after the other on each element."""
+        return JvmList(self._spark, self._mapped(methods).toList())
+
+    def texts(self, *methods: str) -> list[str]:
+        """The same as text, which must not hold a line feed."""
+        return long_text(self._spark, self._mapped(methods).toList()).split("\n") if len(self) else []
+
+    def numbers(self, *methods: str) -> IntArray:
+        """The same as integers."""
+        return np.array(self.texts(*methods), np.int64)
+
+    def flattened(self, method: str) -> JvmList:
+        """The elements of all Scala sequences that `method` returns, one after the other."""
+        handles, types = self._jvm.java.lang.invoke.MethodHandles, self._jvm.java.lang.invoke.MethodType
+        converters = self._class("scala.jdk.javaapi.CollectionConverters")
+        sequence, items = self._class("scala.collection.Seq"), self._class("java.util.List")
+        to_list = handles.publicLookup().findStatic(converters, "asJava", types.methodType(items, sequence))
+        stream = self._handle("java.util.Collection.stream")
+        chain = self._handle(method)
+        for each in (to_list, stream):
+            into = each.type().parameterType(0)
+            chain = handles.filterReturnValue(chain.asType(chain.type().changeReturnType(into)), each)
+        return JvmList(self._spark, self.items.stream().flatMap(self._function(chain)).toList())
+
+    def where(self, mask: BoolArray) -> JvmList:
+        """The elements where `mask` is True."""
+        java = self._jvm.java
+        bits = java.util.BitSet.valueOf(np.packbits(mask, bitorder="little").tobytes())
+        get_type = java.lang.invoke.MethodType.methodType(self._class("java.lang.Object"), java.lang.Integer.TYPE)
+        lookup = java.lang.invoke.MethodHandles.publicLookup()
+        get = lookup.findVirtual(self._class("java.util.List"), "get", get_type).bindTo(self.items)
+        return JvmList(self._spark, bits.stream().mapToObj(self._proxy("java.util.function.IntFunction", get)).toList())
+
+    def pass_to(self, target: Any, method: str, element: str, constant: Any) -> None:
+        """Call `method` of `target` with each element, declared as the class `element`, and with one constant."""
+        java, gateway = self._jvm.java, self._gateway()
+        owner, _, name = method.rpartition(".")
+        types = gateway.new_array(java.lang.Class, 2)
+        types[0], types[1] = self._class(element), constant.getClass()
+        constants = gateway.new_array(java.lang.Object, 1)
+        constants[0] = constant
+        handles = java.lang.invoke.MethodHandles
+        found = handles.publicLookup().unreflect(self._class(owner).getMethod(name, types)).bindTo(target)
+        self.items.stream().forEach(
+            self._proxy("java.util.function.Consumer", handles.insertArguments(found, 1, constants))
+        )
+
+    def as_scala(self) -> Any:
+        """A Scala `Seq` of the elements."""
+        return self._jvm.scala.jdk.javaapi.CollectionConverters.asScala(self.items).toSeq()
+
+    def as_array(self, element: str) -> Any:
+        """A Java array of the elements, which are of the class `element`."""
+        tag = self._jvm.scala.reflect.ClassTag.apply(self._class(element))
+        return self._jvm.scala.jdk.javaapi.CollectionConverters.asScala(self.items).toArray(tag)
+
+    def _mapped(self, methods: Iterable[str]) -> Any:
+        stream = self.items.stream()
+        for method in methods:
+            stream = stream.map(self._getter(method))
+        return stream
+
+    def _getter(self, method: str) -> Any:
+        """The method as a function, made once in a session."""
+        known: dict[str, Any] = self._spark.__dict__.setdefault(_GETTERS, {})
+        if method not in known:
+            known[method] = self._function(self._handle(method))
+        return known[method]
+
+    def _handle(self, method: str) -> Any:
+        owner, _, name = method.rpartition(".")
+        no_classes = self._gateway().new_array(self._jvm.java.lang.Class, 0)
+        found = self._class(owner).getMethod(name, no_classes)
+        return self._jvm.java.lang.invoke.MethodHandles.publicLookup().unreflect(found)
+
+    def _function(self, handle: Any) -> Any:
+        return self._proxy("java.util.function.Function", handle)
+
+    def _proxy(self, interface: str, handle: Any) -> Any:
+        return self._jvm.java.lang.invoke.MethodHandleProxies.asInterfaceInstance(self._class(interface), handle)
+
+    def _class(self, name: str) -> Any:
+        return self._jvm.org.apache.spark.util.Utils.classForName(name, True, False)  # noqa: FBT003 - Java has no names
+
+    def _gateway(self) -> Any:
+        return self._spark.sparkContext._gateway  # noqa: SLF001
+
+
+_PACKED = "PackedText"
+_PACKED_SOURCE = """
+public class PackedText {
+    private static final int MOST = 8000;
+    private final String text;
+
+    public PackedText(Object items) throws java.io.IOException {
+        byte[] bytes = items instanceof java.io.ByteArrayOutputStream
+            ? ((java.io.ByteArrayOutputStream) items).toByteArray() : joined((java.util.Collection) items);
+        java.util.zip.Deflater fast = new java.util.zip.Deflater(java.util.zip.Deflater.BEST_SPEED);
+        try {
+            java.io.ByteArrayOutputStream packed = new java.io.ByteArrayOutputStream();
+            java.util.zip.DeflaterOutputStream stream = new java.util.zip.DeflaterOutputStream(packed, fast);
+            stream.write(bytes);
+            stream.close();
+            this.text = java.util.Base64.getEncoder().encodeToString(packed.toByteArray());
+        } finally {
+            fast.end();
+        }
+    }
+
+    private static byte[] joined(java.util.Collection items) {
+        StringBuilder all = new StringBuilder();
+        java.util.Iterator rest = items.iterator();
+        while (rest.hasNext()) {
+            all.append(rest.next());
+            if (rest.hasNext()) {
+                all.append('\\n');
+            }
+        }
+        return all.toString().getBytes(java.nio.charset.StandardCharsets.UTF_8);
+    }
+
+    public int pieces() {
+        return (text.length() + MOST - 1) / MOST;
+    }
+
+    public String piece(int at) {
+        return text.substring(at * MOST, Math.min((at + 1) * MOST, text.length()));
+    }
+}
+"""
+
+
+def long_text(spark: SparkSession, lines: Any) -> str:
+    """The elements of a collection in the JVM as text, with a line feed between them."""
+    return _bytes_of(spark, lines).decode()
+
+
+def long_bytes(spark: SparkSession, stream: Any) -> bytes:
+    """What was written to a `ByteArrayOutputStream` in the JVM."""
+    return _bytes_of(spark, stream)
+
+
+def _bytes_of(spark: SparkSession, items: Any) -> bytes:
+    packed = instance(spark, _PACKED, _PACKED_SOURCE, items)
+    pieces = "".join(packed.piece(at) for at in range(packed.pieces()))
+    return zlib.decompress(base64.b64decode(pieces))

@@ -1,0 +1,200 @@
+"""The composition root: the one place where decisions meet engines.
+
+keys --collect--> KeySummary --coerce--> KeyFilter --statistics, plan_scan--> ScanPlan --scan--> DataFrame
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pruning.errors import InvalidDataFrameError, InvalidKeysError, InvalidOptionError, NotPrunedReadError
+from pruning.keys.cache import PruningCache
+from pruning.options import CONF_PREFIX, PruningOptions
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from pruning.results.prune_report import Explanation, PruneReport
+    from pruning.results.query_explanation import QueryExplanation
+
+_RECORD = "_scanprune_read"
+
+
+def pruned_read(  # noqa: PLR0913 - keywords, each with one meaning
+    spark: SparkSession,
+    source: str | os.PathLike[str],
+    *,
+    keys: Mapping[str | tuple[str, ...], Any],
+    columns: Sequence[str] | None = None,
+    format: str | None = None,  # noqa: A002 - Spark's own word for it
+    version: int | None = None,
+    timestamp: str | None = None,
+    options: PruningOptions | None = None,
+    exact: bool = False,
+) -> DataFrame:
+    """The rows of a table that a join with `keys` needs, without reading files and row groups that hold none.
+
+    The result holds every row whose key columns equal a key, as Spark's `=` sees it, and possibly others: the
+    join stays necessary. With `exact=True` it holds no others. So it serves inner and left semi joins by `=`, and
+    outer joins that keep the other side; not joins that need rows of this table without a match, or with NULL keys:
+    left, full and anti joins that keep it, and `<=>`.
+
+    - `source`: a path or catalog name of a Delta table, or of Parquet files (a file, directory or glob)
+    - `keys`: probe column, or tuple of columns, to the key values of the join's other side: a DataFrame with as
+      many columns, a sequence, numpy, pandas or Arrow data, or a `KeySummary`. Entries are ANDed. Nested fields
+      go by dotted name, names that hold dots in backticks
+    - `columns`: what to read, all columns if None
+    - `format`: `delta` or `parquet`, found out if None
+    - `version`, `timestamp`: of a Delta table, the current version if both are None
+    - `options`: `PruningOptions`; if None, from the session's confs `spark.pruning.*`
+
+    The table's version is pinned: the DataFrame gives the same rows whenever it is executed, as long as its files
+    are there. Keys given as a DataFrame are collected once, before this function returns; whoever joins with that
+    DataFrame later pins its tables too. Keys of a query that may give other rows when it runs again (a limit, a
+    sample, anything random) prune nothing unless they are cached or checkpointed, or `exact=True` asks for just them.
+
+    Raises a `PruningError` for a user's mistake: `SourceNotFoundError`, `ColumnNotFoundError`,
+    `InvalidKeysError`, `InvalidOptionError`. Any trouble with pruning itself gives the unpruned answer, one
+    warning, and a reason in `explain()`.
+    """
+    from connectors.pipeline import table_scan as pipeline  # noqa: PLC0415 - importing this package must not load an engine
+
+    given: object = keys
+    if not isinstance(given, Mapping) or not given:
+        found = "an empty mapping" if isinstance(given, Mapping) else type(given).__name__
+        msg = f"Cannot prune by keys given as {found}: expected a mapping of at least one column to its keys"
+        raise InvalidKeysError(msg)
+    _check(columns, options)
+    chosen = options if options is not None else _session_options(spark)
+    request = pipeline.Request(os.fspath(source), dict(keys), columns, format, version, timestamp, chosen, exact)
+    df, record = pipeline.run(spark, request)
+    setattr(df, _RECORD, record)
+    return df
+
+
+def prune(df: DataFrame, *, options: PruningOptions | None = None, cache: PruningCache | None = None) -> DataFrame:
+    """The same rows as `df`, whose joins filter the scans of the tables they join.
+
+    The plan of `df` says which side of a join can filter which scan. Sides that read little are run at once, before
+    this function returns; everything else of the query stays as it is. Where no filter is worth it, `df` itself is
+    returned.
+
+    - `df`: any DataFrame of a classic session, from SQL or the DataFrame API
+    - `options`: `PruningOptions`; if None, from the session's confs `spark.pruning.*`
+    - `cache`: a `PruningCache`, which has the keys of sides that were run with it before; if None, nothing is kept
+
+    The versions of the tables are those that `df` was planned with. Any trouble with pruning gives the unpruned
+    answer, one warning, and a reason in `explain()`. Raises `UnsupportedSessionError` for a DataFrame of Spark
+    Connect, whose plan is out of reach: name the keys, and use `pruned_read()`.
+    """
+    from connectors.pipeline import pruned_query  # noqa: PLC0415 - importing this package must not load an engine
+
+    _check_frame(df, "prune")
+    _check(None, options)
+    _check_cache(cache)
+    pruned, record = pruned_query.prune_query(df, _options(df, options), cache)
+    setattr(pruned, _RECORD, record)
+    return pruned
+
+
+def _options(df: DataFrame, options: PruningOptions | None) -> PruningOptions:
+    return options if options is not None else _session_options(df.sparkSession)
+
+
+def _session_options(spark: SparkSession) -> PruningOptions:
+    from connectors.spark.session import option_confs  # noqa: PLC0415 - importing this package must not load an engine
+
+    return PruningOptions.from_confs(option_confs(spark, CONF_PREFIX))
+
+
+def _check(columns: object, options: object) -> None:
+    """Raises for arguments of a type that would only fail somewhere below, in words that are not the caller's."""
+    is_list = isinstance(columns, Sequence) and not isinstance(columns, str | bytes)
+    if columns is not None and not (is_list and all(isinstance(each, str) for each in columns)):  # type: ignore[attr-defined]
+        msg = f"Cannot read the columns {columns!r}: expected a list of column names, or None for all"
+        raise InvalidOptionError(msg)
+    if options is not None and not isinstance(options, PruningOptions):
+        msg = f"Cannot use the options {options!r}: expected a PruningOptions, found a {type(options).__name__}"
+        raise InvalidOptionError(msg)
+
+
+def _check_cache(cache: object) -> None:
+    if cache is not None and not isinstance(cache, PruningCache):
+        msg = f"Cannot use the cache {cache!r}: expected a PruningCache, found a {type(cache).__name__}"
+        raise InvalidOptionError(msg)
+
+
+def explain(
+    df: DataFrame, *, run_builds: bool = False, options: PruningOptions | None = None
+) -> Explanation | QueryExplanation:
+    """What is planned for `df`, from metadata alone: no data is read, unless `run_builds` asks for it.
+
+    For a DataFrame that `pruned_read()` or `prune()` returned, its plan: its builds ran, with the options it was given,
+    so neither argument changes anything. For any other, what `prune()` would do with it.
+
+    - `run_builds`: True runs the builds, as `prune()` does, but not the query: what each filter keeps is exact. False
+      runs nothing: what it gives of keys is what the metadata of the build sides tells
+    - `options`: `PruningOptions`; if None, from the session's confs `spark.pruning.*`
+
+    Any trouble with pruning is a reason in the explanation. Raises `InvalidDataFrameError` for what is no DataFrame,
+    `InvalidOptionError` for arguments of other types, and `UnsupportedSessionError` for a DataFrame of Spark Connect
+    that `pruned_read()` did not return.
+    """
+    _check_switch("run_builds", run_builds)
+    _check(None, options)
+    record = _found(df)
+    if record is None:
+        _check_frame(df, "explain")
+        return _explained(df, _options(df, options), run_builds=run_builds)
+    explanation: Explanation | QueryExplanation = record.explanation()
+    return explanation
+
+
+def _explained(df: DataFrame, options: PruningOptions, *, run_builds: bool) -> QueryExplanation:
+    """What `prune()` would do."""
+    if run_builds:
+        from connectors.pipeline.pruned_query import prune_query  # noqa: PLC0415 - importing this package loads no engine
+
+        _, record = prune_query(df, options)
+        return record.explanation()
+    from connectors.pipeline.dry_run import dry_run  # noqa: PLC0415 - the same
+
+    return dry_run(df, options)
+
+
+def report(df: DataFrame) -> PruneReport:
+    """What was planned for `df`, and what the latest action on it, or on a DataFrame made from it, measured.
+
+    `NotPrunedReadError` for a DataFrame that neither `prune()` nor `pruned_read()` returned.
+    """
+    prune_report: PruneReport = _record(df, "report").report()
+    return prune_report
+
+
+def _check_switch(name: str, value: object) -> None:
+    if not isinstance(value, bool):
+        msg = f"Cannot set {name!r} to {value!r}: expected True or False"
+        raise InvalidOptionError(msg)
+
+
+def _check_frame(df: object, asked: str) -> None:
+    from pyspark.sql import DataFrame as AnyDataFrame  # noqa: PLC0415 - importing this package must not load an engine
+
+    if not isinstance(df, AnyDataFrame):
+        msg = f"Cannot {asked} {df!r}: expected a DataFrame, found {type(df).__name__}"
+        raise InvalidDataFrameError(msg)
+
+
+def _found(df: object) -> Any:
+    """What was recorded with a DataFrame; as its attribute any name may be a column."""
+    return getattr(df, "__dict__", {}).get(_RECORD)
+
+
+def _record(df: DataFrame, asked: str) -> Any:
+    record = _found(df)
+    if record is None:
+        msg = f"Cannot {asked} a DataFrame that prune() or pruned_read() did not return: pass the very one it returned"
+        raise NotPrunedReadError(msg)
+    return record

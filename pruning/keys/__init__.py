@@ -1,0 +1,1 @@
+"""Join keys as values: exact sets, sketches, bloom filters and the summary of a build."""

@@ -1,0 +1,343 @@
+"""`BloomFilter`: a set of 64-bit hashes that may claim too much and never too little.
+
+Bit for bit Spark's own `BloomFilter`, so that one filter serves the JVM's `might_contain` and numpy. What
+goes in are `xxhash64` values (see `pruning.keys.xxhash64`), as in Spark's runtime filters; each becomes two
+murmur3 hashes, and those `hash_count` bit positions.
+
+Bit positions of hashes in Spark's bloom filter, a block of hashes at a time, one array per step.
+
+Both versions start from two murmur3 hashes, read as signed numbers. The position at step `i = 1, 2, ...` is
+`x % bit_count`, or `~x % bit_count` where `x` is negative, with
+
+- version 1: `x = first + i * second`, wrapping at 32 bits
+- version 2: `x = first * (2**31 - 1) + i * second` in 64 bits
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from pruning.keys import murmur3
+from pruning.keys.xxhash64 import Hashes
+from pruning.values.byte_strings import ByteArray, IntArray
+from pruning.values.ranges import BoolArray
+
+BitWords: TypeAlias = npt.NDArray[np.uint64]
+
+VERSION_1, VERSION_2 = 1, 2
+# Above this share the filter drops fewer than half of the rows even where not one of them matches.
+USELESS_FPP = 0.5
+# A Java array, which is how the JVM holds the filter, has at most 2**31 - 1 bytes.
+MAX_BYTES = (1 << 31) - 64
+
+_WORD_BITS = 64
+_BLOCK = 1 << 14
+_DROP_BELOW = 0.6
+_SPARE_BITS = 1.125
+# In a few words two hashes often share every position, however many bits there are an item.
+_LEAST_WORDS = 128
+_V1_POSITIONS = 1 << 31
+_HEADERS = {VERSION_1: struct.Struct(">iii"), VERSION_2: struct.Struct(">iiii")}
+
+
+@dataclass(frozen=True, slots=True)
+class TooLarge:
+    """Why there is no filter: the size asked for and the size allowed, in bytes."""
+
+    items: int
+    fpp: float
+    needed_bytes: int
+    max_bytes: int
+
+    def __str__(self) -> str:
+        return (
+            f"a bloom filter of {self.items:,} items at a false positive rate of {self.fpp:g} takes "
+            f"{self.needed_bytes:,} bytes, more than the {self.max_bytes:,} allowed"
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BloomFilter:
+    """Immutable: adding and merging give a new filter. Two filters are the same where `to_bytes()` is.
+
+    >>> empty = BloomFilter.of_capacity(1000, 0.01)
+    >>> empty.might_contain(np.array([7], np.uint64)).tolist()
+    [False]
+    >>> empty.adding(np.array([7], np.uint64)).might_contain(np.array([7], np.uint64)).tolist()
+    [True]
+    """
+
+    words: BitWords
+    hash_count: int
+    version: int = VERSION_2
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.version not in _HEADERS or (self.version == VERSION_1 and self.seed != 0):
+            msg = f"Cannot make a bloom filter of version {self.version} with seed {self.seed}: see Spark's BloomFilter"
+            raise ValueError(msg)
+        if len(self.words) == 0 or self.hash_count < 1:
+            msg = f"Cannot make a bloom filter of {len(self.words)} words and {self.hash_count} hashes: expected some"
+            raise ValueError(msg)
+        self.words.setflags(write=False)
+
+    @staticmethod
+    def of_capacity(
+        items: int, fpp: float, *, max_bytes: int = MAX_BYTES, version: int = VERSION_2
+    ) -> BloomFilter | TooLarge:
+        """An empty filter that passes a share of `fpp` of what it does not hold once it holds `items`."""
+        if items < 0 or not 0 < fpp < 1:
+            msg = f"Cannot size a bloom filter for {items} items at a rate of {fpp}: expected 0 < rate < 1"
+            raise ValueError(msg)
+        hash_count = _hash_count(fpp)
+        words = max(_LEAST_WORDS, math.ceil(items * _bits_per_item(fpp, hash_count) / _WORD_BITS))
+        if words * 8 > min(max_bytes, MAX_BYTES):
+            return TooLarge(items, fpp, words * 8, min(max_bytes, MAX_BYTES))
+        return BloomFilter(np.zeros(words, np.uint64), hash_count, version)
+
+    @property
+    def bit_count(self) -> int:
+        """Size of the filter in bits."""
+        return len(self.words) * _WORD_BITS
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held, in bytes."""
+        return int(self.words.nbytes)
+
+    @property
+    def fill_ratio(self) -> float:
+        """Share of the bits that can be set which are."""
+        blocks = range(0, len(self.words), _BLOCK)
+        ones = sum(int(np.bitwise_count(self.words[at : at + _BLOCK]).sum(dtype=np.int64)) for at in blocks)
+        usable = self.bit_count if self.version == VERSION_2 else min(self.bit_count, _V1_POSITIONS)
+        return ones / usable
+
+    @property
+    def expected_fpp(self) -> float:
+        """Share of absent items that pass, as the bits tell it."""
+        return float(self.fill_ratio**self.hash_count)
+
+    @property
+    def is_useless(self) -> bool:
+        """True where the filter is too full to be worth testing."""
+        return self.expected_fpp > USELESS_FPP
+
+    def adding(self, hashes: Hashes) -> BloomFilter:
+        """This filter with `hashes` in it."""
+        words = self.words.copy()
+        octets = words.view(np.uint8)
+        for begin in range(0, len(hashes), _BLOCK):
+            cursor = self._positions(hashes[begin : begin + _BLOCK])
+            _set_bits(octets, cursor.current())
+            for _ in range(1, self.hash_count):
+                cursor.advance()
+                _set_bits(octets, cursor.current())
+        return replace(self, words=words)
+
+    def might_contain(self, hashes: Hashes) -> BoolArray:
+        """For each hash: False where it was never added; True where it was, and by chance where not."""
+        octets = self.words.view(np.uint8)
+        found = np.zeros(len(hashes), bool)
+        for begin in range(0, len(hashes), _BLOCK):
+            block = hashes[begin : begin + _BLOCK]
+            survivors = _survivors(octets, self._positions(block), len(block), self.hash_count)
+            found[begin : begin + _BLOCK][survivors] = True
+        return found
+
+    def merge(self, other: BloomFilter) -> BloomFilter:
+        """What is in either; `ValueError` where the two differ in size, hashes, version or seed."""
+        if self._shape != other._shape:
+            msg = f"Cannot merge bloom filters of different shapes: found {self._shape} and {other._shape}"
+            raise ValueError(msg)
+        return replace(self, words=self.words | other.words)
+
+    @property
+    def _shape(self) -> str:
+        return f"{len(self.words)} words with {self.hash_count} hashes, version {self.version}, seed {self.seed}"
+
+    def _positions(self, hashes: Hashes) -> Positions:
+        return positions(hashes, version=self.version, seed=self.seed, bit_count=self.bit_count, steps=self.hash_count)
+
+    def to_bytes(self) -> bytes:
+        """Spark's binary form, for `might_contain` and `BloomFilter.readFrom`."""
+        numbers = (self.version, self.hash_count, *([self.seed] if self.version == VERSION_2 else []), len(self.words))
+        return _HEADERS[self.version].pack(*numbers) + self.words.astype(">u8").tobytes()
+
+    @staticmethod
+    def from_bytes(data: bytes) -> BloomFilter:
+        """The filter that Spark or `to_bytes()` wrote; `ValueError` for anything else."""
+        version = int.from_bytes(data[:4], "big")
+        header = _HEADERS.get(version)
+        if header is None or len(data) < header.size:
+            msg = f"Cannot read a bloom filter of {len(data)} bytes: found version {version}, expected Spark's 1 or 2"
+            raise ValueError(msg)
+        _, hash_count, *seed, words = header.unpack_from(data)
+        if len(data) != header.size + 8 * words:
+            found = len(data) - header.size
+            msg = f"Cannot read a bloom filter of {words} words: found {found} bytes, expected {8 * words}"
+            raise ValueError(msg)
+        bits = np.frombuffer(data, ">u8", words, header.size).astype(np.uint64)
+        return BloomFilter(bits, hash_count, version, *seed)
+
+
+def _hash_count(fpp: float) -> int:
+    """The fewest hashes that cost at most `_SPARE_BITS` more bits than the number that needs the fewest bits.
+
+    Each hash is a walk to memory for every key. At 1 % seven hashes need 9.6 bits an item, four need 10.5.
+    """
+    best = max(1, round(-math.log2(fpp)))
+    allowed = _SPARE_BITS * _bits_per_item(fpp, best)
+    return next(count for count in range(1, best + 1) if _bits_per_item(fpp, count) <= allowed)
+
+
+def _bits_per_item(fpp: float, hash_count: int) -> float:
+    # A share of 1 - exp(-hashes * items / bits) of the bits gets set; to that power it is the rate.
+    return -hash_count / math.log1p(-(fpp ** (1 / hash_count)))
+
+
+def _survivors(octets: ByteArray, cursor: Positions, count: int, steps: int) -> IntArray | BoolArray:
+    """Which of the `count` rows have all their bits set, as indices or as a mask."""
+    rows: IntArray | None = None
+    hits = np.ones(count, np.uint8)
+    for step in range(steps):
+        if step:
+            cursor.advance()
+        hits &= _bits_at(octets, cursor.current())
+        # Rows that failed are dropped once they are enough to pay for the copying.
+        if np.count_nonzero(hits.view(bool)) < _DROP_BELOW * len(hits):
+            kept = np.flatnonzero(hits.view(bool))
+            rows = kept if rows is None else rows[kept]
+            cursor.keep(kept)
+            hits = np.ones(len(kept), np.uint8)
+    return hits.view(bool) if rows is None else rows[np.flatnonzero(hits)]
+
+
+def _bits_at(octets: ByteArray, at: npt.NDArray[Any]) -> ByteArray:
+    """1 where the bit at a position is set, else 0."""
+    shifts = at.astype(np.uint8)
+    shifts &= np.uint8(7)
+    bits: ByteArray = octets.take(at >> at.dtype.type(3), mode="clip")
+    bits >>= shifts
+    bits &= np.uint8(1)
+    return bits
+
+
+def _set_bits(octets: ByteArray, at: npt.NDArray[Any]) -> None:
+    targets = (at >> at.dtype.type(3)).astype(np.int64)
+    bits = np.uint8(1) << (at.astype(np.uint8) & np.uint8(7))
+    # Of two bits for one octet the last one written stays, so whatever got lost is written again.
+    while len(targets):
+        octets[targets] |= bits
+        lost = np.flatnonzero((octets[targets] & bits) == 0)
+        targets, bits = targets[lost], bits[lost]
+
+
+_SPREAD = np.int64((1 << 31) - 1)
+_NARROW_BITS = 1 << 31
+
+
+class Positions(Protocol):
+    """A cursor over the steps of a block; it changes in place, so that a block keeps its few arrays."""
+
+    def current(self) -> npt.NDArray[Any]:
+        """The position of each hash at this step, not to be written to."""
+
+    def advance(self) -> None:
+        """Goes to the next step."""
+
+    def keep(self, rows: IntArray) -> None:
+        """Goes on with these rows of the block alone."""
+
+
+def positions(hashes: Hashes, *, version: int, seed: int, bit_count: int, steps: int) -> Positions:
+    """A cursor at the first of `steps` steps."""
+    first, second = murmur3.hash_long_pair(hashes, seed)
+    if version == VERSION_1:
+        return _Version1(first.view(np.int32), second.view(np.int32), bit_count)
+    increments = second.view(np.int32)
+    sums = first.view(np.int32) * _SPREAD
+    sums += increments
+    if bit_count < _NARROW_BITS and not (abs(sums) < steps << 31).any():
+        return _Narrow(sums, increments, bit_count)
+    return _Wide(sums, increments.astype(np.int64), bit_count)
+
+
+class _Narrow:
+    """Version 2 where no step, of 2**31 at most, takes a sum past zero: remainders add up, 32 bits are enough."""
+
+    def __init__(self, sums: IntArray, increments: npt.NDArray[np.int32], bit_count: int) -> None:
+        size = np.uint32(bit_count)
+        signs = sums >> np.int64(63)
+        self._at = _remainder(sums ^ signs, bit_count).astype(np.uint32)
+        step = (increments - increments // np.int32(bit_count) * np.int32(bit_count)).view(np.uint32)
+        # A complement goes down where its sum goes up, so its step is `size - step`: -1 as a mask says where.
+        down = signs.astype(np.uint32)
+        self._step = (step ^ down) - down + (size & down)
+        self._size = size
+
+    def current(self) -> npt.NDArray[np.uint32]:
+        return self._at
+
+    def advance(self) -> None:
+        self._at += self._step
+        # Taking the size off a smaller number wraps to a larger one: the least of both is the remainder.
+        np.minimum(self._at, self._at - self._size, out=self._at)
+
+    def keep(self, rows: IntArray) -> None:
+        self._at, self._step = self._at[rows], self._step[rows]
+
+
+class _Wide:
+    """Version 2 as it is defined."""
+
+    def __init__(self, sums: IntArray, increments: IntArray, bit_count: int) -> None:
+        self._sums, self._increments, self._bit_count = sums, increments, bit_count
+
+    def current(self) -> IntArray:
+        return _remainder(_complemented(self._sums), self._bit_count)
+
+    def advance(self) -> None:
+        self._sums += self._increments
+
+    def keep(self, rows: IntArray) -> None:
+        self._sums, self._increments = self._sums[rows], self._increments[rows]
+
+
+class _Version1:
+    """Version 1 as it is defined."""
+
+    def __init__(self, first: npt.NDArray[np.int32], second: npt.NDArray[np.int32], bit_count: int) -> None:
+        self._sums, self._increments, self._bit_count = first + second, second, bit_count
+
+    def current(self) -> IntArray:
+        return _remainder(_complemented(self._sums.astype(np.int64)), self._bit_count)
+
+    def advance(self) -> None:
+        self._sums += self._increments
+
+    def keep(self, rows: IntArray) -> None:
+        self._sums, self._increments = self._sums[rows], self._increments[rows]
+
+
+def _complemented(sums: IntArray) -> IntArray:
+    """`~x` for each negative `x`, and the others as they are."""
+    folded = sums >> np.int64(63)
+    folded ^= sums
+    return folded
+
+
+def _remainder(dividends: IntArray, divisor: int) -> IntArray:
+    """`dividends % divisor` of numbers that are not negative."""
+    # numpy divides unsigned numbers by a constant with a multiplication, but has no such way for `%`.
+    unsigned = dividends.view(np.uint64)
+    multiples = unsigned // np.uint64(divisor)
+    multiples *= np.uint64(divisor)
+    np.subtract(unsigned, multiples, out=multiples)
+    return multiples.view(np.int64)

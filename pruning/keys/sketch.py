@@ -1,0 +1,136 @@
+"""What is kept of keys that are too many to keep one by one: their bounds, coarse ranges and a bloom filter.
+
+Each part depends only on which keys were added, not on their order or grouping, so partial results merge to
+the same whole. Each part only widens.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pruning.keys.bloom import MAX_BYTES, BloomFilter
+from pruning.values import encoding as code
+from pruning.values.byte_strings import ByteStrings, IntArray, greatest, least
+from pruning.values.encoding import Codes
+from pruning.values.ranges import RangeSet
+from pruning.values.types import ValueType
+
+# Enough to follow how keys cluster, few enough to be compared with every container's bounds at no cost.
+COARSE_RANGES = 1 << 14
+_WORD = 8
+_WORD_BITS = 64
+# How far beyond the limit of exact keys a filter keeps its rate; a build larger still is seldom worth one.
+_ROOM = 4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Span:
+    """Bounds of codes of one type, one code each or none, and for int64 codes the coarse ranges they lie in.
+
+    Range `p` holds the codes whose bits above the lowest `shift` are `p`; `shift` is the least that leaves at
+    most `COARSE_RANGES` of them.
+
+    >>> span = Span.empty(ValueType("bigint")).adding(np.arange(0, 3_000_000, 100))
+    >>> span.shift, len(span.prefixes), span.range_set()
+    (8, 11719, RangeSet[bigint]{[0, 2999900]})
+    """
+
+    type: ValueType
+    low: Codes
+    high: Codes
+    shift: int
+    prefixes: IntArray
+
+    @staticmethod
+    def empty(type_: ValueType) -> Span:
+        """The span of no codes."""
+        nothing = code.empty(type_)
+        return Span(type_, nothing, nothing, 0, np.zeros(0, np.int64))
+
+    def adding(self, codes: Codes) -> Span:
+        """This span, with `codes` in it."""
+        return self.merge(_span_of(self.type, codes)) if len(codes) else self
+
+    def merge(self, other: Span) -> Span:
+        """The span of both."""
+        shift = max(self.shift, other.shift)
+        prefixes = np.concatenate([self.prefixes >> (shift - self.shift), other.prefixes >> (shift - other.shift)])
+        low, _ = _bounds(code.concat(self.type, [self.low, other.low]))
+        _, high = _bounds(code.concat(self.type, [self.high, other.high]))
+        return Span(self.type, low, high, *_coarsened(distinct(prefixes), shift))
+
+    def range_set(self) -> RangeSet:
+        """Ranges that hold every code added."""
+        bounds = RangeSet.of_ranges(self.type, self.low, self.high)
+        if isinstance(self.low, ByteStrings):
+            return bounds
+        lows = self.prefixes << self.shift
+        # A shift by all but the sign bit wraps to -1, as it should: its range ends at the greatest int64.
+        highs = lows + np.int64((1 << self.shift) - 1)
+        return RangeSet.of_ranges(self.type, lows, highs).intersect(bounds)
+
+
+def distinct(codes: IntArray) -> IntArray:
+    """The distinct codes in ascending order; sorts instead of hashing, which is faster from some thousands on."""
+    return distinct_in_place(codes.copy())
+
+
+def distinct_in_place(codes: IntArray) -> IntArray:
+    """The same of an array that nobody else needs: it is sorted, and given back where no code repeats."""
+    codes.sort()
+    kept = np.ones(len(codes), bool)
+    np.not_equal(codes[1:], codes[:-1], out=kept[1:])
+    return codes if kept.all() else codes[kept]
+
+
+def _span_of(type_: ValueType, codes: Codes) -> Span:
+    low, high = _bounds(codes)
+    if isinstance(codes, ByteStrings):
+        return Span(type_, low, high, 0, np.zeros(0, np.int64))
+    return Span(type_, low, high, *_coarsened(distinct(codes), 0))
+
+
+def _coarsened(prefixes: IntArray, shift: int) -> tuple[int, IntArray]:
+    if len(prefixes) <= COARSE_RANGES:
+        return shift, prefixes
+    # Neighbours stay apart as long as their highest differing bit does, so the filter is on that bit.
+    differing = (prefixes[1:] ^ prefixes[:-1]).view(np.uint64)
+    greatest_dropped = np.partition(differing, -COARSE_RANGES)[-COARSE_RANGES]
+    more = int(greatest_dropped).bit_length()
+    shorter = prefixes >> more
+    return shift + more, shorter[np.append(True, shorter[1:] != shorter[:-1])]
+
+
+def _bounds(codes: Codes) -> tuple[Codes, Codes]:
+    if len(codes) == 0:
+        return codes, codes
+    if isinstance(codes, ByteStrings):
+        return codes.take(np.array([least(codes)])), codes.take(np.array([greatest(codes)]))
+    return codes.min(keepdims=True), codes.max(keepdims=True)
+
+
+def roomy_bloom(keys: int, fpp: float, max_bytes: int) -> BloomFilter:
+    """An empty filter with room for several times `keys` at `fpp`, of at most about `max_bytes`, that can be folded."""
+    hash_count = max(1, round(-math.log2(fpp)))
+    wanted = math.ceil(_ROOM * keys * -math.log(fpp) / math.log(2) ** 2 / _WORD_BITS)
+    most = max(1, min(max_bytes, MAX_BYTES) // _WORD)
+    words = min(1 << (wanted - 1).bit_length(), 1 << (most.bit_length() - 1))
+    return BloomFilter(np.zeros(words, np.uint64), hash_count)
+
+
+def folded(bloom: BloomFilter, fpp: float) -> BloomFilter:
+    """The smallest halving of `bloom` that keeps the rate `fpp`.
+
+    A bit position is a hash modulo the size, and modulo half the size is the same taken once more: the halves of
+    a filter laid over each other are the filter of half the size.
+    """
+    while len(bloom.words) % 2 == 0:
+        half = len(bloom.words) // 2
+        smaller = replace(bloom, words=bloom.words[:half] | bloom.words[half:])
+        if smaller.expected_fpp > fpp:
+            return bloom
+        bloom = smaller
+    return bloom

@@ -1,0 +1,261 @@
+"""`KeySummary`: what is known of the keys of a build side, once all of them were seen.
+
+Comparisons of a join: what `probe >= build` or `probe <= build` says of the probe, once the build's keys are known.
+
+A row of the probe side matches some key only where it is at least the least of them, or at most the greatest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from types import MappingProxyType
+
+import numpy as np
+
+from pruning.keys.bloom import BloomFilter
+from pruning.reasons import Reason, ReasonCode
+from pruning.values.byte_strings import ByteStrings
+from pruning.values.domain import Domain
+from pruning.values.encoding import GREATEST, Codes
+from pruning.values.ranges import RangeSet
+from pruning.values.types import ValueType
+
+
+@dataclass(frozen=True, slots=True)
+class KeyColumn:
+    """One key column.
+
+    `nulls` and `nans` count rows. `domain` holds the values of rows without NULL in any key column, since no
+    other row can equal anything; so it never holds NULL, and `nulls` says whether `<=>` would have to add it.
+    """
+
+    domain: Domain
+    nulls: int
+    nans: int
+
+    @property
+    def type(self) -> ValueType:
+        """The type of the values."""
+        return self.domain.type
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeyRows:
+    """The distinct rows of several key columns: row `i` is `columns[0][i], columns[1][i], ...`, as codes.
+
+    Ascending, the first column first, none of them with NULL. NaN has the code `key_sets.NAN_CODE`.
+    """
+
+    columns: tuple[Codes, ...]
+
+    def __len__(self) -> int:
+        return len(self.columns[0])
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, KeyRows):
+            return NotImplemented
+        pairs = zip(self.columns, other.columns, strict=False)
+        return len(self.columns) == len(other.columns) and all(_same_codes(*pair) for pair in pairs)
+
+    def __hash__(self) -> int:
+        return hash((len(self.columns), len(self)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeySummary:
+    """The keys of one or several columns, counted to the last row: made by `KeyBuilder.finish` alone.
+
+    What it says of the keys gets wider from step to step, never narrower than the keys themselves:
+
+    | keys | domain of each column | rows of several columns | bloom |
+    |---|---|---|---|
+    | no row without NULL | nothing | none | |
+    | within the limits | each value | each row | |
+    | over the limits | coarse ranges; for bytes the least to the greatest | | of all rows |
+    | too many for a bloom | the same | | |
+
+    `rows` were seen, `null_rows` of them with NULL in some key column. `distinct` counts the different rows
+    without NULL; it is None where they were over the limits, and `exact` is False there. `key_rows` are
+    those rows, for an exact summary of several columns. `bloom` holds Spark's `xxhash64` of the rows in the
+    types `hashed_as`: a bloom filter of ints cannot be asked for bigints. `versions` maps each versioned
+    table that was read to the version.
+    """
+
+    columns: tuple[KeyColumn, ...]
+    rows: int
+    null_rows: int
+    distinct: int | None
+    key_rows: KeyRows | None
+    bloom: BloomFilter | None
+    hashed_as: tuple[ValueType, ...]
+    source: str
+    partitions: int
+    versions: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    reasons: tuple[Reason, ...] = ()
+
+    def __post_init__(self) -> None:
+        for wrong, found in self._contradictions():
+            if wrong:
+                msg = f"Cannot make a KeySummary of {self.source!r}: {found}"
+                raise ValueError(msg)
+
+    def _contradictions(self) -> Sequence[tuple[bool, str]]:
+        matchable = self.rows - self.null_rows
+        return (
+            (not self.columns, "it has no key column"),
+            (not 0 <= self.null_rows <= self.rows, f"{self.null_rows} of {self.rows} rows have NULL"),
+            (any(each.null for each in self.domains), "NULL is in a domain, where an equality cannot match it"),
+            (
+                any(each.is_none for each in self.domains) is not (matchable == 0),
+                f"{matchable} rows can match, the domains are {', '.join(map(str, self.domains))}",
+            ),
+            (
+                self.distinct is not None and not min(matchable, 1) <= self.distinct <= matchable,
+                f"{self.distinct} different keys in {matchable} rows",
+            ),
+            (self.bloom is not None and len(self.hashed_as) != len(self.columns), "its bloom filter has no types"),
+            (
+                self.key_rows is not None and len(self.key_rows) != self.distinct,
+                f"it lists {len(self.key_rows or ())} of {self.distinct} different keys",
+            ),
+        )
+
+    @property
+    def types(self) -> tuple[ValueType, ...]:
+        """The type of each key column."""
+        return tuple(column.type for column in self.columns)
+
+    @property
+    def domains(self) -> tuple[Domain, ...]:
+        """The values of each key column in rows without NULL."""
+        return tuple(column.domain for column in self.columns)
+
+    @property
+    def exact(self) -> bool:
+        """True where the domains hold exactly the values that occur."""
+        return self.distinct is not None
+
+    @property
+    def is_none(self) -> bool:
+        """True where no row can match: the build is empty or every key is NULL."""
+        return self.rows == self.null_rows
+
+    @property
+    def version(self) -> int | None:
+        """The version of the one table that was read, None where there is not exactly one."""
+        return next(iter(self.versions.values())) if len(self.versions) == 1 else None
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held by arrays, in bytes."""
+        listed = sum(codes.nbytes for codes in self.key_rows.columns) if self.key_rows else 0
+        filtered = self.bloom.nbytes if self.bloom else 0
+        return int(listed + filtered + sum(each.domain.ranges.nbytes for each in self.columns))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, KeySummary):
+            return NotImplemented
+        mine, theirs = (each.bloom.to_bytes() if each.bloom else None for each in (self, other))
+        return self._facts() == other._facts() and mine == theirs
+
+    def __hash__(self) -> int:
+        return hash((self.types, self.rows, self.null_rows, self.distinct, self.source))
+
+    def _facts(self) -> tuple[object, ...]:
+        counts = (self.rows, self.null_rows, self.distinct, self.source, dict(self.versions))
+        return (*counts, self.columns, self.key_rows, self.hashed_as, self.reasons)
+
+    def __str__(self) -> str:
+        counted = f"{self.distinct:,}" if self.distinct is not None else "too many"
+        types = ", ".join(map(str, self.types))
+        nulls = f", {self.null_rows:,} with NULL" if self.null_rows else ""
+        return f"{counted} different keys ({types}) in {self.rows:,} rows{nulls}"
+
+
+def _same_codes(first: Codes, second: Codes) -> bool:
+    if isinstance(first, ByteStrings) and isinstance(second, ByteStrings):
+        left, right = first.packed(), second.packed()
+        return np.array_equal(left.offsets, right.offsets) and np.array_equal(left.data, right.data)
+    if isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
+        return np.array_equal(first, second)
+    return False
+
+
+_OF_LISTS = frozenset({ReasonCode.KEYS_OVER_LIMIT, ReasonCode.BLOOM_TOO_FULL})
+
+
+class Bound(Enum):
+    """The side of the build's keys on which values of the probe may match one."""
+
+    AT_LEAST = "at least"
+    AT_MOST = "at most"
+
+
+# For each comparison what its first child is to the second, then the second to the first; strict ones are closed.
+COMPARISONS: Mapping[str, tuple[Bound | None, Bound | None]] = MappingProxyType(
+    {
+        "EqualTo": (None, None),
+        "EqualNullSafe": (None, None),
+        "GreaterThan": (Bound.AT_LEAST, Bound.AT_MOST),
+        "GreaterThanOrEqual": (Bound.AT_LEAST, Bound.AT_MOST),
+        "LessThan": (Bound.AT_MOST, Bound.AT_LEAST),
+        "LessThanOrEqual": (Bound.AT_MOST, Bound.AT_LEAST),
+    }
+)
+
+
+def values_at_least(keys: Domain) -> Domain:
+    """Every value that is at least one of `keys`, in Spark's order, where NaN is above all numbers.
+
+    >>> from pruning.value_type import ValueType
+    >>> print(values_at_least(Domain.of(ValueType("int"), 7, 3, None)))
+    {[3, ...)}
+    """
+    return Domain(_upward(keys.ranges), nan=keys.nan or (keys.type.is_float and not keys.ranges.is_none))
+
+
+def values_at_most(keys: Domain) -> Domain:
+    """Every value that is at most one of `keys`; under NaN lie all numbers.
+
+    >>> from pruning.value_type import ValueType
+    >>> print(values_at_most(Domain.of(ValueType("int"), 7, 3, None)))
+    {(..., 7]}
+    """
+    return Domain(RangeSet.all(keys.type) if keys.nan else _downward(keys.ranges), nan=keys.nan)
+
+
+def bounded(summary: KeySummary, bound: Bound) -> KeySummary:
+    """A summary of every value on one side of the keys: ranges alone, since no single value can be listed.
+
+    The keys must have the type in which they are compared: of a narrower one, the values on one side end where that
+    type ends.
+    """
+    widen = values_at_least if bound is Bound.AT_LEAST else values_at_most
+    return replace(
+        summary,
+        columns=tuple(replace(each, domain=widen(each.domain)) for each in summary.columns),
+        distinct=None,
+        key_rows=None,
+        bloom=None,
+        source=f"{bound.value} one of {summary.source}",
+        # Of keys that were too many to be listed the ends are known all the same.
+        reasons=tuple(each for each in summary.reasons if each.code not in _OF_LISTS),
+    )
+
+
+def _upward(keys: RangeSet) -> RangeSet:
+    if keys.is_none:
+        return keys
+    lows = keys.lows.take(np.array([0]))
+    if isinstance(lows, ByteStrings):
+        return RangeSet(keys.type, lows, lows, unbounded=True)
+    return RangeSet(keys.type, lows, np.array([GREATEST]))
+
+
+def _downward(keys: RangeSet) -> RangeSet:
+    if keys.is_none or keys.unbounded:
+        return RangeSet.all(keys.type) if keys.unbounded else keys
+    least = RangeSet.all(keys.type).lows
+    return RangeSet.of_ranges(keys.type, least, keys.highs.take(np.array([len(keys) - 1])))

@@ -1,0 +1,1 @@
+"""Logical plans of queries: join graph, build selection and runtime filters."""

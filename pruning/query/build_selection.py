@@ -1,0 +1,436 @@
+"""`Gates`: whether a scan is worth a filter, and which build sides are worth running for it, before anything is run."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from pruning.options import PruningOptions
+from pruning.query.cardinality import Expected, expected_rows, only_scan
+from pruning.query.join_graph import Edge, Source, larger
+from pruning.query.key_origins import zones_of
+from pruning.query.lineage import Target
+from pruning.query.plan import Filter, Grouped, Join, Node, Passing, Project, Relation, conjuncts_at
+from pruning.reasons import Reason, ReasonCode
+
+# Operators whose result is the same whenever they run on the same rows.
+_REPEATABLE = frozenset(
+    {
+        "Aggregate",
+        "Expand",
+        "Filter",
+        "Generate",
+        "Join",
+        "LocalRelation",
+        "LogicalRelation",
+        "Project",
+        "RebalancePartitions",
+        "Repartition",
+        "RepartitionByExpression",
+        "Sort",
+        "SubqueryAlias",
+        "Union",
+        "Window",
+        "WindowGroupLimit",
+    }
+)
+# What is cached may be lost, and then made again from tables that have changed.
+_CACHED = "InMemoryRelation"
+# Two ends seldom skip what a list of keys does, so a build for them may read only this part of what the scan reads.
+_SHARE_FOR_BOUND = 8
+# Where a filter of a scan makes the keys of several others fewer, it is worth what it is to these.
+_TIMES_BEHIND = 2
+# What a join costs by row that the scan could have dropped, beside reading it.
+_SHARE_OF_A_JOIN = 8
+# So many rows that go through a join cost more than another level of builds, where these leave few of them.
+_MANY_ROWS, _FEW = 1 << 18, 0.25
+# Of a larger table the columns that a query reads are hardly ever so few bytes that dropping rows is worth no build.
+_TIMES_OF_COLUMNS = 32
+# Metadata of a fact bounds the keys of another one; of a dimension that all its files use it leaves out nothing.
+_LARGEST_SHARE_FOR_METADATA = 16
+
+
+class Facts(Protocol):
+    """What metadata tells of a target, looked up only where a gate depends on it."""
+
+    def has_few_keys(self, source: Source, target: Target) -> bool:
+        """Whether few rows of a source that leaves out none are counted beside the values of a target."""
+
+    def covered(self, target: Target) -> float:
+        """The share of a target's bytes that are read whatever its keys are."""
+
+    def is_sent(self, source: Source, target: Target) -> bool:
+        """Whether rows of a target go to other tasks before the join drops them."""
+
+    def is_hashed(self, source: Source, target: Target) -> bool:
+        """Whether rows of a target are made a table for every task before the join drops them."""
+
+    def rows(self, relation: Relation) -> int:
+        """How many a scan reads that no filter has reached; 0 where that is not known."""
+
+    def needed_share(self, relation: Relation) -> float:
+        """The share of the bytes of a scan's files that is in the columns which the query uses."""
+
+    def are_few(self, node: Node, rows: float) -> bool:
+        """Whether so many rows of a node can be joined as they are, so that the query reads nothing of it again."""
+
+    def shared_places(self, source: Source, target: Target) -> Sequence[Node]:
+        """Other places of rows that Spark makes once for all of them, until keys of the source filter the target."""
+
+
+class NothingKnown:
+    """No metadata: builds that leave out rows are hoped to spare all."""
+
+    def has_few_keys(self, source: Source, target: Target) -> bool:  # noqa: ARG002 - a protocol's
+        """No."""
+        return False
+
+    def covered(self, target: Target) -> float:  # noqa: ARG002 - a protocol's
+        """Nothing."""
+        return 0.0
+
+    def is_sent(self, source: Source, target: Target) -> bool:  # noqa: ARG002 - a protocol's
+        """Yes."""
+        return True
+
+    def is_hashed(self, source: Source, target: Target) -> bool:  # noqa: ARG002 - a protocol's
+        """No."""
+        return False
+
+    def rows(self, relation: Relation) -> int:  # noqa: ARG002 - a protocol's
+        """Not known."""
+        return 0
+
+    def needed_share(self, relation: Relation) -> float:  # noqa: ARG002 - a protocol's
+        """All."""
+        return 1.0
+
+    def are_few(self, node: Node, rows: float) -> bool:  # noqa: ARG002 - a protocol's
+        """No."""
+        return False
+
+    def shared_places(self, source: Source, target: Target) -> Sequence[Node]:  # noqa: ARG002 - a protocol's
+        """None."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """What is known of the scans: bytes by `Relation.at`, those whose files are known, and those that are pruned.
+
+    Those `held` are not read any more: a build has their rows. `expected` are the rows of scans that are pruned.
+    """
+
+    scanned: Mapping[int, int]
+    files: Collection[int]
+    pruned: Collection[int]
+    held: Collection[int] = ()
+    expected: Mapping[int, Expected] = field(default_factory=dict)
+    facts: Facts = field(default_factory=NothingKnown)
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A source that is not run, and why."""
+
+    source: Source
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """A plan that may be run: the bytes it reads, and whether it may give fewer keys than its tables hold.
+
+    - `unrepeatable`: the kind of a node that may give the query other rows than it gave a build
+    - `is_cached`: some of its rows are
+    """
+
+    size: int
+    unrepeatable: str | None
+    leaves_out: bool
+    is_cached: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Gates:
+    """What is worth it by the sizes of one moment; each plan is looked at once, however many scans its keys reach.
+
+    `edges` are those of the query: they tell what keys of a scan do behind it.
+    """
+
+    sizes: Sizes
+    options: PruningOptions
+    edges: Sequence[Edge]
+    _behind: dict[int, int] = field(default_factory=dict)
+    _sides: dict[int, _Side] = field(default_factory=dict)
+    _free: dict[int, bool] = field(default_factory=dict)
+
+    def why_no_filter(self, target: Target) -> Reason | None:
+        """What keeps a scan from any filter that costs a build."""
+        at, name = target.relation.at, target.name
+        if at in self.sizes.held:
+            return Reason(ReasonCode.READ_BY_BUILD, name)
+        if at not in self.sizes.files:
+            return Reason(ReasonCode.NOT_FILES, name)
+        if self.sizes.scanned[at] < self.options.min_probe_bytes:
+            return Reason(ReasonCode.PROBE_TOO_SMALL, name, f"{self.sizes.scanned[at]:,} bytes")
+        return None
+
+    def _why_too_narrow(self, target: Target) -> Reason | None:
+        """For a scan of few rows, none of which can be skipped by the column: what it reads of its files.
+
+        Of one that is pruned nothing else was counted.
+        """
+        relation, least, facts = target.relation, self.options.min_probe_bytes, self.sizes.facts
+        scanned = self.sizes.scanned[relation.at]
+        if relation.at in self.sizes.pruned or scanned >= _TIMES_OF_COLUMNS * least:
+            return None
+        if self.may_skip(target) or not 0 < facts.rows(relation) < _MANY_ROWS:
+            return None
+        size = int(scanned * facts.needed_share(relation))
+        found = f"about {size:,} bytes in the columns that are used"
+        return Reason(ReasonCode.PROBE_TOO_SMALL, target.name, found) if size < least else None
+
+    def chosen(self, source: Source, target: Target) -> Iterator[Source | Refused]:
+        """The source where it may be run; else those of its parts that may: for a scan of few bytes, at no cost."""
+        refused = self.why_no_filter(target)
+        if refused is None:
+            found = tuple(self._worth_it(source, target))
+            # Looked up only where it matters.
+            refused = self._why_too_narrow(target) if any(isinstance(each, Source) for each in found) else None
+            if refused is None:
+                yield from found
+                return
+        if refused.code is ReasonCode.PROBE_TOO_SMALL and self._may_be_free(source) and self._has_many_rows(target):
+            free = [each for each in self._worth_it(source, target, is_small=True) if isinstance(each, Source)]
+            yield from free
+            if not free:
+                yield Refused(source, refused)
+        else:
+            yield Refused(source, refused)
+
+    def must_fit(self, source: Source, target: Target) -> bool:
+        """True where a source is worth its run only if the query joins the rows that it gives as they are."""
+        is_small = self.why_no_filter(target) is not None or self._why_too_narrow(target) is not None
+        return is_small or self.bytes_read(source) > self._worth(source, target)
+
+    def bytes_read(self, source: Source) -> int:
+        """What a build of the source reads."""
+        return self._side(source.node).size
+
+    def may_skip(self, target: Target) -> bool:
+        """False where every container of a target has values all over the column."""
+        return self.sizes.facts.covered(target) < 1
+
+    def most_of_first_rows(self, node: Node, targets: Collection[Target]) -> int | Reason:
+        """How many bytes of some scans below a node may be read beforehand, for its first rows in an order.
+
+        That run needs all that the node reads of other scans. A cached side may be made anew for the query.
+        """
+        side, subject = self._side(node), ", ".join(each.name for each in targets)
+        rows = self._side(_that_gives_rows(node))
+        unrepeatable = _CACHED if side.is_cached else rows.unrepeatable
+        if unrepeatable is not None:
+            return Reason(ReasonCode.UNREPEATABLE_KEYS, subject, unrepeatable)
+        scanned = sum(self.sizes.scanned[at] for at in {each.relation.at for each in targets})
+        others = side.size - scanned
+        most = min(self.options.max_build_scan_bytes, scanned // _SHARE_FOR_BOUND)
+        if others >= most:
+            return Reason(ReasonCode.BUILD_TOO_LARGE, subject, f"{others:,} bytes beside it, at most {most:,} here")
+        return most - others
+
+    def needs_rows(self, source: Source) -> bool:
+        """True where a later run of a source may give other rows than this one."""
+        return self._side(source.node).is_cached
+
+    def is_bounded(self, source: Source, target: Target) -> bool:
+        """True where the statistics of files may bound the keys of a source, and the target is worth a look at them.
+
+        A `null_safe` source may have NULLs of an outer join, which no file holds.
+        """
+        if source.null_safe or source.is_widened_bound or not self._side(source.node).leaves_out:
+            return False
+        places = {each.relation.at for each in zones_of(source.node, source.key)}
+        scanned = self.sizes.scanned
+        described = sum(scanned.get(at, 0) for at in places)
+        is_worth_it = scanned.get(target.relation.at, 0) >= described // _LARGEST_SHARE_FOR_METADATA
+        return bool(places) and places <= set(self.sizes.files) and is_worth_it
+
+    def _worth_it(self, source: Source, target: Target, *, is_small: bool = False) -> Iterator[Source | Refused]:
+        """For a target that `is_small` a build that is not free may read nothing."""
+        for found in self._chosen(source, target, is_small=is_small):
+            little = self._why_too_little(found, target) if isinstance(found, Source) else None
+            yield found if little is None else Refused(source, little)
+
+    def _worth(self, source: Source, target: Target) -> int:
+        """The bytes that a build may read for a target: as many as that reads, or as its keys could spare of it."""
+        scanned, size = self.sizes.scanned[target.relation.at], self.bytes_read(source)
+        most = min(self.options.max_build_scan_bytes, scanned // (1 if source.bound is None else _SHARE_FOR_BOUND))
+        # What could be spared is looked up only where it matters.
+        if not scanned // _SHARE_OF_A_JOIN < size <= most or self._may_be_kept(source.node):
+            return most
+        if self._bytes_behind(target.relation) >= _TIMES_BEHIND * scanned:
+            return most
+        return min(most, self._spared(target))
+
+    def _bytes_behind(self, relation: Relation) -> int:
+        """What other scans read that the rows of a scan filter in turn."""
+        if relation.at not in self._behind:
+            found = {
+                each.relation.at
+                for edge in self.edges
+                if edge.source.node.first <= relation.at <= edge.source.node.at
+                for each in edge.targets
+            }
+            left = found.difference(self.sizes.held, {relation.at})
+            self._behind[relation.at] = sum(self.sizes.scanned[at] for at in left)
+        return self._behind[relation.at]
+
+    def _may_be_kept(self, node: Node) -> bool:
+        """False where the rows of a build are known to be many: then what it runs is run once more for the query.
+
+        Of one scan they are mostly few, which the query joins as they are; several scans are joined to make them.
+        """
+        if only_scan(node, self.sizes.held) is None:
+            return False
+        rows = expected_rows(node, self.sizes.expected, self.sizes.held)
+        return rows is None or self.sizes.facts.are_few(node, rows)
+
+    def _spared(self, target: Target) -> int:
+        """The bytes that keys could spare of a scan; rows that the scan drops spare the join its work alone."""
+        scanned = self.sizes.scanned[target.relation.at]
+        return max(scanned // _SHARE_OF_A_JOIN, int(scanned * (1 - self.sizes.facts.covered(target))))
+
+    def _has_many_rows(self, target: Target) -> bool:
+        """Whether rows that a scan lets through are worth a filter by themselves, where one may cost nothing."""
+        sizes, at = self.sizes, target.relation.at
+        if not sizes.expected:
+            return False
+        rows = sizes.expected[at].passing if at in sizes.expected else sizes.facts.rows(target.relation)
+        return rows >= _MANY_ROWS
+
+    def _may_be_free(self, source: Source) -> bool:
+        """False where no build of a source, nor of its parts, is: then no table has to be opened for its rows."""
+        sizes = self.sizes
+        has_rows = bool(sizes.held) or self.bytes_read(source) == 0
+        return has_rows or any(each.ratio <= _FEW for each in sizes.expected.values())
+
+    def _is_worth_its_rows(self, source: Source, target: Target) -> bool:
+        return self._is_free(source) and self._has_many_rows(target)
+
+    def _is_free(self, source: Source) -> bool:
+        """Whether the query is expected to take the rows of a build, so that it reads nothing twice.
+
+        Those of several scans may be many, whatever is expected of each.
+        """
+        node = source.node
+        if source.bound is not None or source.null_safe or source.is_one_row:
+            return False
+        if node.at not in self._free:
+            self._free[node.at] = self._are_few(node)
+        return self._free[node.at]
+
+    def _are_few(self, node: Node) -> bool:
+        sizes = self.sizes
+        scan = only_scan(node, sizes.held)
+        known = None if scan is None else sizes.expected.get(scan.at)
+        if known is None or known.ratio > _FEW:
+            return False
+        rows = expected_rows(node, sizes.expected, sizes.held)
+        return rows is not None and sizes.facts.are_few(node, rows)
+
+    def _why_too_little(self, source: Source, target: Target) -> Reason | None:
+        """For a scan whose rows stay where they are, and none of which can be skipped by the column: what is left."""
+        least, scanned, facts = self.options.min_probe_bytes, self.sizes.scanned[target.relation.at], self.sizes.facts
+        if scanned // _SHARE_OF_A_JOIN >= least or facts.is_sent(source, target):
+            return None
+        if self._is_worth_its_rows(source, target) and facts.is_hashed(source, target):
+            return None
+        spared = self._spared(target)
+        return None if spared >= least else Reason(ReasonCode.SPARES_LITTLE, target.name, f"at most {spared:,} bytes")
+
+    def _chosen(self, source: Source, target: Target, *, is_small: bool) -> Iterator[Source | Refused]:
+        refused = self._why_not_run(source, target, is_small=is_small)
+        if refused is None:
+            yield source
+            return
+        parts = larger(source) if refused.code is not ReasonCode.UNSELECTIVE_BUILD else ()
+        if not parts:
+            yield Refused(source, refused)
+        for each in parts:
+            yield from self._chosen(each, target, is_small=is_small)
+
+    def _why_not_run(self, source: Source, target: Target, *, is_small: bool) -> Reason | None:
+        is_free = self._is_worth_its_rows(source, target)
+        most = self.options.max_build_scan_bytes if is_free else 0 if is_small else self._worth(source, target)
+        subject, side = str(source.key), self._side(source.node)
+        unrepeatable = side.unrepeatable or self._unrepeatable_in_key(source)
+        if unrepeatable is not None:
+            return Reason(ReasonCode.UNREPEATABLE_KEYS, subject, unrepeatable)
+        # A table may have few values on one side of a column's even where nothing leaves out a row of it.
+        is_selective = source.bound is not None or source.is_one_row or side.leaves_out
+        if not is_selective and not (side.size <= most and self.sizes.facts.has_few_keys(source, target)):
+            return Reason(ReasonCode.UNSELECTIVE_BUILD, subject)
+        if side.size > most:
+            return Reason(ReasonCode.BUILD_TOO_LARGE, subject, f"{side.size:,} bytes, at most {most:,} here")
+        return None
+
+    def _unrepeatable_in_key(self, source: Source) -> str | None:
+        """The kind of a node that may give the query another key of the same rows.
+
+        A computed key may hold a subquery of the join, which runs again even where the query takes the build's rows.
+        """
+        plans = source.join.subqueries if source.key.column is None else ()
+        nodes = (node for plan in plans for node in plan.walk())
+        return next((each.kind for each in nodes if each.kind == _CACHED or not _is_repeatable(each, self.sizes)), None)
+
+    def _side(self, node: Node) -> _Side:
+        if node.at not in self._sides:
+            below = [self._side(each) for each in (*node.children, *node.subqueries)]
+            unrepeatable = None if _is_repeatable(node, self.sizes) else node.kind
+            own = self.sizes.scanned.get(node.at, 0) if isinstance(node, Relation) else 0
+            self._sides[node.at] = _Side(
+                own + sum(each.size for each in below),
+                next(filter(None, (unrepeatable, *(each.unrepeatable for each in below))), None),
+                _leaves_out(node, self.sizes) or any(each.leaves_out for each in below),
+                node.kind == _CACHED or any(each.is_cached for each in below),
+            )
+        return self._sides[node.at]
+
+
+def _is_repeatable(node: Node, sizes: Sizes) -> bool:
+    """True where a node gives the query the rows that it gave a build, or is not run again for the query."""
+    if node.kind == _CACHED:
+        return True
+    if node.kind not in _REPEATABLE or not node.is_deterministic:
+        return False
+    match node:
+        case Relation():
+            # Only of files is it known that both read the same.
+            return node.at in sizes.files
+        case Grouped(groups=groups):
+            # Rows arrive in another order in every run; columns that are equal in all rows of a group do not see it.
+            return node.order_free or (groups is not None and groups.keys() >= set(node.output))
+        case _:
+            return True
+
+
+def _that_gives_rows(node: Node) -> Node:
+    """The node on which it depends what rows there are, and what their keys are; others add columns to these."""
+    while isinstance(node, Passing | Project) or node.kind in {"Aggregate", "Window"}:
+        node = node.children[0]
+    return node
+
+
+def _leaves_out(node: Node, sizes: Sizes) -> bool:
+    """True where a node may give fewer keys than the tables below it hold."""
+    match node:
+        case Filter(condition=condition):
+            return any(part.kind != "IsNotNull" for _, part in conjuncts_at(condition))
+        case Join(type="LeftSemi" | "LeftAnti"):
+            return True
+        case Relation():
+            return node.at in sizes.pruned
+        case _:
+            return node.kind in ("LocalRelation", _CACHED)

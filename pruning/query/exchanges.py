@@ -1,0 +1,221 @@
+"""What keys may spare a scan before any is known: bytes that are not read, rows that are not sent elsewhere.
+
+Parts of a plan that Spark runs once for several places: a filter for one of them alone would have them run again.
+
+Which side of which join is broadcast, from the sizes that builds really had.
+
+Source: Flink's adaptive broadcast join (FLIP-483): sides by join type, the smaller one of an inner join.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from pruning.options import BroadcastStrategy
+from pruning.query.join_graph import Source
+from pruning.query.lineage import Target
+from pruning.query.plan import (
+    Expression,
+    Filter,
+    Generate,
+    Grouped,
+    Join,
+    Node,
+    Passing,
+    Project,
+    Relation,
+    Union,
+    conjuncts_at,
+)
+from pruning.scan.statistics import ColumnStatistics
+from pruning.values.byte_strings import ByteStrings, IntArray
+
+# A container with so large a part of a column's values is taken to hold some key, whatever the keys are.
+_NEARLY_ALL = 0.95
+_IN_PLACE = (Filter, Project, Generate, Union)
+
+
+def covered_share(column: ColumnStatistics, sizes: IntArray) -> float:
+    """The share, 0 to 1, of all bytes in containers that a single key in the midst of the column's values keeps.
+
+    A container whose bounds are unknown counts as one that is skipped: too much hope costs a build, too little a scan.
+
+    >>> from pruning.value_type import ValueType
+    >>> days = ColumnStatistics.of(ValueType("int"), [(1, 10, 0), (11, 20, 0), (1, 20, 0)])
+    >>> round(covered_share(days, np.array([100, 100, 200])), 2)
+    0.75
+    """
+    known = column.has_low & column.has_high
+    total = int(sizes.sum())
+    if not known.any() or total <= 0:
+        return 0.0
+    if len(sizes) == 1:
+        return 1.0
+    if isinstance(column.lows, ByteStrings) or isinstance(column.highs, ByteStrings) or not column.type.has_density:
+        return 0.0
+    lows, highs = column.lows[known].astype(np.float64), column.highs[known].astype(np.float64)
+    shares = (highs - lows + 1) / (highs.max() - lows.min() + 1)
+    shares = np.where(shares >= _NEARLY_ALL, 1.0, np.clip(shares, 0.0, 1.0))
+    return float((shares * sizes[known]).sum() / total)
+
+
+def is_sent(source: Source, target: Target, is_broadcast: Callable[[Join], bool]) -> bool:
+    """Whether rows of a scan go to other tasks on their way through the join that drops them.
+
+    Joins one of whose sides is broadcast, and what works row by row, leave them where they are.
+    """
+    return any(not _is_in_place(node, is_broadcast) for node, _ in between(source.join, target.relation))
+
+
+def is_hashed(source: Source, target: Target, is_broadcast: Callable[[Join, Node], bool]) -> bool:
+    """Whether rows of a scan are of the side that some join broadcasts, up to the one that drops them."""
+    return any(
+        isinstance(node, Join) and is_broadcast(node, child) for node, child in between(source.join, target.relation)
+    )
+
+
+def between(top: Node, relation: Relation) -> Iterator[tuple[Node, Node]]:
+    """Each node on the way down to a scan, and its child there."""
+    node = top
+    while node is not relation and node.at != relation.at:
+        child = next(each for each in (*node.children, *node.subqueries) if each.first <= relation.at <= each.at)
+        yield node, child
+        node = child
+
+
+def stays_in_place(node: Node) -> bool:
+    """Whether an operator that is no join leaves rows with the tasks that have them."""
+    if isinstance(node, Passing):
+        return node.kind in {"SubqueryAlias", "ReturnAnswer"}
+    return isinstance(node, _IN_PLACE)
+
+
+def _is_in_place(node: Node, is_broadcast: Callable[[Join], bool]) -> bool:
+    return is_broadcast(node) if isinstance(node, Join) else stays_in_place(node)
+
+
+# A class of equal nodes, and by which of their columns their rows are spread over tasks.
+_Kept = tuple[int, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Reuse:
+    """What is kept of the rows of a node for whoever makes the same, by `Node.at` of the node; and who does."""
+
+    _kept: Mapping[int, tuple[_Kept, Node]]
+    _places: Mapping[_Kept, Sequence[Node]]
+
+    @staticmethod
+    def of(root: Node, equal: Mapping[int, int], is_sent: Callable[[Join, Node], bool]) -> Reuse:
+        """The places of a plan.
+
+        `equal` gives nodes that are not the only ones to make their rows, by `Node.at`, a number that is the same for
+        all of these; `is_sent` says whether the rows of a join's side go to other tasks. An aggregate is taken to have
+        its rows sent, though Spark spares itself that where a join has spread them by the same keys.
+        """
+        candidates = equal.keys() & _with_groups(root)
+        kept: dict[int, tuple[_Kept, Node]] = {}
+        places: dict[_Kept, list[Node]] = {}
+        for node in root.walk():
+            for child in node.children:
+                whole = child if isinstance(node, Join) else node
+                if whole.at not in candidates or stays_in_place(node):
+                    continue
+                if isinstance(node, Join) and not is_sent(node, child):
+                    continue
+                key = equal[whole.at], _keys(node, child) if isinstance(node, Join) else ()
+                kept[child.at] = key, whole
+                places.setdefault(key, []).append(whole)
+        return Reuse(kept, places)
+
+    def others(self, source: Source, target: Target) -> Sequence[Node]:
+        """Other places of what a filter of the target would have run again.
+
+        Only what groups rows somewhere counts: of mere scans the places have more to do than their reading, which keys
+        spare them.
+        """
+        found: dict[int, Node] = {}
+        for _, child in between(source.join, target.relation):
+            if child.at in self._kept:
+                key, own = self._kept[child.at]
+                found |= {each.at: each for each in self._places[key] if each.at != own.at}
+        return tuple(found.values())
+
+
+def _with_groups(root: Node) -> set[int]:
+    """The places of nodes that group rows, or have such a node below them."""
+    found: set[int] = set()
+    for node in reversed(list(root.walk())):
+        if isinstance(node, Grouped) or any(each.at in found for each in node.children):
+            found.add(node.at)
+    return found
+
+
+def _keys(join: Join, side: Node) -> tuple[str, ...]:
+    """The keys of a join's side, by the places of their columns."""
+    places = {column: str(at) for at, column in enumerate(side.output)}
+    return tuple(
+        sorted(
+            _placed(child, places)
+            for _, part in conjuncts_at(join.condition)
+            if part.kind in {"EqualTo", "EqualNullSafe"}
+            for child in part.children
+            if child.columns and child.columns <= places.keys()
+        )
+    )
+
+
+def _placed(expression: Expression, places: Mapping[int, str]) -> str:
+    if expression.column is not None:
+        return places[expression.column]
+    below = ",".join(_placed(each, places) for each in expression.children)
+    return f"{expression.kind}({below}){expression.type} {expression.text}"
+
+
+# A side may be on every machine where no row of it reaches the result for want of a match.
+_LEFT_MAY = frozenset({"Inner", "Cross", "RightOuter"})
+_RIGHT_MAY = frozenset({"Inner", "Cross", "LeftOuter", "LeftSemi", "LeftAnti", "ExistenceJoin", "LeftSingle"})
+
+
+class Side(Enum):
+    """A side of a join, and the engine's word for a join of which none is to be broadcast."""
+
+    LEFT = "left"
+    RIGHT = "right"
+    NEITHER = "neither"
+
+
+def broadcast_sides(root: Node, sizes: Mapping[int, int], limit: int, strategy: BroadcastStrategy) -> dict[int, Side]:
+    """What to tell the joins of a plan, by `Join.at`; those that are not in it stay as they are.
+
+    `sizes` are the bytes of nodes whose rows are there, by `Node.at`; larger ones than `limit` are not broadcast.
+    """
+    if strategy is BroadcastStrategy.NONE:
+        return {}
+    few = {at: size for at, size in sizes.items() if size <= limit}
+    told: dict[int, Side] = {}
+    for node in root.walk():
+        if not isinstance(node, Join):
+            continue
+        side = _side(node, few)
+        if side is not Side.NEITHER or strategy is BroadcastStrategy.RUNTIME_ONLY:
+            told[node.at] = side
+    return told
+
+
+def may_be_broadcast(join: Join, side: Node) -> bool:
+    """Whether a join can be made where one of its sides is whole on every machine."""
+    return join.type in (_LEFT_MAY if side is join.left else _RIGHT_MAY)
+
+
+def _side(join: Join, few: Mapping[int, int]) -> Side:
+    sides = (
+        (Side.LEFT, join.left, join.type in _LEFT_MAY),
+        (Side.RIGHT, join.right, join.type in _RIGHT_MAY),
+    )
+    known = [(few[node.at], side) for side, node, may in sides if may and node.at in few]
+    return min(known, key=lambda each: each[0])[1] if known else Side.NEITHER

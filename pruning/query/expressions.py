@@ -1,0 +1,270 @@
+"""Casts that keys can be taken back through: each value keeps a place of its own in the order of the wider type.
+
+cast(column) = key: what the column must hold is found by `pruning.values.coercion`, from the key to the column's type.
+
+Which results of a group of rows do not depend on the order in which these arrive, which differs from run to run.
+
+What the conditions of a query alone say of a column: a `Domain` for each, from comparisons with literals.
+
+Whatever is not understood says nothing, so a domain holds every value of the rows for which the conditions hold.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal, InvalidOperation
+
+from pruning.errors import UnsupportedTypeError
+from pruning.query.plan import Expression
+from pruning.values.domain import Domain
+from pruning.values.types import INTEGER_BITS, ValueType
+
+_WHOLE_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
+# The widest integers of which each is a number of the type.
+_EXACT_BITS = {"float": 16, "double": 32}
+
+
+def probed_column(key: Expression) -> int | None:
+    """The column whose values keys can be brought to: a plain one, or one that is only made wider."""
+    while key.kind == "Cast" or key.is_normal_form:
+        (inner,) = key.children
+        if key.kind == "Cast" and not _is_lossless(inner.type, key.type):
+            return None
+        key = inner
+    return key.column
+
+
+def _is_lossless(source: str, target: str) -> bool:
+    try:
+        return is_lossless(ValueType.parse(source), ValueType.parse(target))
+    except UnsupportedTypeError:
+        return False
+
+
+def is_lossless(source: ValueType, target: ValueType) -> bool:
+    """True where casting changes the type, and takes different values to different ones in the same order.
+
+    Days are as good as different midnights: two fall on one instant only where a zone has left out a day, which
+    the margin for zones of `pruning.values.coercion` covers.
+    """
+    match source, target:
+        case ValueType(name="float"), ValueType(name="double"):
+            return True
+        case ValueType(name="date"), ValueType(name="timestamp" | "timestamp_ntz"):
+            return True
+        case _ if source.is_integer and target.is_integer:
+            return INTEGER_BITS[source.name] < INTEGER_BITS[target.name]
+        case _ if source.is_integer and target.is_float:
+            return INTEGER_BITS[source.name] <= _EXACT_BITS[target.name]
+        case _ if source.is_exact_number and target.name == "decimal" and source != target:
+            return source.scale <= target.scale and _whole_digits(source) <= _whole_digits(target)
+        case _:
+            return False
+
+
+def _whole_digits(type_: ValueType) -> int:
+    return _WHOLE_DIGITS.get(type_.name, type_.precision - type_.scale)
+
+
+_CALL, _FRAME = "aggregate.AggregateExpression", "WindowExpression"
+_ANY_VALUES = frozenset({"aggregate.Count", "aggregate.CountIf", "aggregate.Max", "aggregate.Min"})
+# Sums of floats are rounded at each step.
+_EXACT_VALUES = frozenset({"aggregate.Sum"})
+_TYPED = frozenset({"AttributeReference", "Cast", "Literal"})
+# A quotient of integers is one of doubles that they are cast to.
+_EXACT_KINDS = frozenset(
+    {
+        "Abs",
+        "Add",
+        "And",
+        "CaseWhen",
+        "Coalesce",
+        "Divide",
+        "EqualNullSafe",
+        "EqualTo",
+        "GreaterThan",
+        "GreaterThanOrEqual",
+        "If",
+        "In",
+        "InSet",
+        "IntegralDivide",
+        "IsNotNull",
+        "IsNull",
+        "LessThan",
+        "LessThanOrEqual",
+        "Multiply",
+        "Not",
+        "Or",
+        "Remainder",
+        "Subtract",
+        "UnaryMinus",
+        "UnscaledValue",
+    }
+)
+_RANKS = frozenset({"DenseRank", "Rank"})
+_WHOLE = frozenset({"UnboundedPreceding$", "UnboundedFollowing$"})
+
+
+def is_order_free(output: Expression) -> bool:
+    """True where an output of an aggregate is surely the same for any order of the rows of a group."""
+    return all(_is_call_order_free(each) for each in _all(output) if each.kind == _CALL)
+
+
+def is_frame_order_free(output: Expression) -> bool:
+    """The same of a window: its rank, or what an aggregate makes of the whole partition."""
+    return all(_is_one_frame_order_free(each) for each in _all(output) if each.kind == _FRAME)
+
+
+def is_rank(function: Expression) -> bool:
+    """True for a function under which rows that tie have one rank."""
+    return function.kind in _RANKS
+
+
+def _is_one_frame_order_free(frame: Expression) -> bool:
+    function = frame.children[0]
+    if function.kind == _CALL:
+        return {each.kind for each in _all(frame)} >= _WHOLE and _is_call_order_free(function)
+    return is_rank(function)
+
+
+def _is_call_order_free(call: Expression) -> bool:
+    function = call.children[0]
+    return function.kind in _ANY_VALUES or (function.kind in _EXACT_VALUES and _is_exact(function))
+
+
+def _is_exact(function: Expression) -> bool:
+    """True where nothing that is added up can be a float: leaves have types, and what is between them adds none."""
+    inside = [each for child in function.children for each in _all(child)]
+    typed = [each.type for each in inside if each.kind in _TYPED]
+    known = all(each.kind in _TYPED or each.kind in _EXACT_KINDS for each in inside)
+    return known and all(type_ and type_ not in ("float", "double") for type_ in typed)
+
+
+def _all(expression: Expression) -> Iterator[Expression]:
+    yield expression
+    for child in expression.children:
+        yield from _all(child)
+
+
+_FLIPPED = {
+    "EqualTo": "EqualTo",
+    "LessThan": "GreaterThan",
+    "LessThanOrEqual": "GreaterThanOrEqual",
+    "GreaterThan": "LessThan",
+    "GreaterThanOrEqual": "LessThanOrEqual",
+}
+# What stands in the text of a plan for bytes that are no text.
+_LOST = "\ufffd"
+
+
+def static_domains(conditions: Iterable[Expression]) -> dict[int, Domain]:
+    """What each column holds where all conditions do, by the column's id; absent ones may hold anything.
+
+    >>> kind = Expression("AttributeReference", (), 7, "int", "kind")
+    >>> wanted = Expression("In", (kind, *(Expression("Literal", (), None, "int", text) for text in "35")))
+    >>> print(static_domains([wanted])[7])
+    {3, 5}
+    """
+    found: dict[int, Domain] = {}
+    for condition in conditions:
+        found = _both(found, _domains(condition))
+    return found
+
+
+def _both(first: Mapping[int, Domain], second: Mapping[int, Domain]) -> dict[int, Domain]:
+    shared = {column: first[column].intersect(second[column]) for column in first.keys() & second.keys()}
+    return {**first, **second, **shared}
+
+
+def _domains(condition: Expression) -> dict[int, Domain]:
+    match condition.kind:
+        case "And":
+            return static_domains(condition.children)
+        case "Or":
+            first, second = map(_domains, condition.children)
+            return {column: first[column].union(second[column]) for column in first.keys() & second.keys()}
+        case "IsNotNull" | "IsNull":
+            return _of_null(condition.children[0], is_null=condition.kind == "IsNull")
+        case "In":
+            return _listed(condition.children[0], condition.children[1:])
+        case kind if kind in _FLIPPED:
+            left, right = condition.children
+            return _compared(left, kind, right) or _compared(right, _FLIPPED[kind], left)
+        case _:
+            return {}
+
+
+def _type_of(column: Expression) -> ValueType | None:
+    if column.column is None:
+        return None
+    try:
+        return ValueType.parse(column.type)
+    except UnsupportedTypeError:
+        return None
+
+
+def _of_null(column: Expression, *, is_null: bool) -> dict[int, Domain]:
+    type_ = _type_of(column)
+    if type_ is None or column.column is None:
+        return {}
+    everything = Domain.all(type_)
+    return {column.column: Domain.only_null(type_) if is_null else Domain(everything.ranges, nan=everything.nan)}
+
+
+def _listed(column: Expression, literals: Iterable[Expression]) -> dict[int, Domain]:
+    type_ = _type_of(column)
+    values = [_value(each, column) for each in literals]
+    if type_ is None or column.column is None or any(value is None for value in values):
+        return {}
+    return {column.column: Domain.of(type_, *values)}
+
+
+def _compared(column: Expression, kind: str, literal: Expression) -> dict[int, Domain]:
+    type_, value = _type_of(column), _value(literal, column)
+    if type_ is None or column.column is None or value is None:
+        return {}
+    if kind == "EqualTo":
+        return {column.column: Domain.of(type_, value)}
+    if isinstance(value, float) and math.isnan(value):
+        return {}
+    if kind in ("LessThan", "GreaterThan"):
+        value = _next(type_, value, -1 if kind == "LessThan" else 1)
+    if kind in ("GreaterThan", "GreaterThanOrEqual"):
+        # NaN is greater than every number.
+        return {column.column: Domain(Domain.between(type_, value, None).ranges, nan=type_.is_float)}
+    return {column.column: Domain.between(type_, None, value)}
+
+
+def _next(type_: ValueType, value: object, step: int) -> object:
+    """The value beside a whole number; others are left in their range, which is closed."""
+    if not type_.is_integer or not isinstance(value, int):
+        return value
+    most = 1 << (INTEGER_BITS[type_.name] - 1)
+    return value + step if -most <= value + step < most else value
+
+
+def _value(literal: Expression, column: Expression) -> object | None:
+    """The Python value of a literal of the column's own type; None where its text does not tell."""
+    if literal.kind != "Literal" or literal.type != column.type:
+        return None
+    text = literal.text
+    try:
+        match literal.type.partition("(")[0]:
+            case "tinyint" | "smallint" | "int" | "bigint":
+                return int(text)
+            case "float" | "double":
+                return float(text)
+            case "decimal":
+                return Decimal(text)
+            case "date":
+                return dt.date.fromisoformat(text)
+            case "boolean":
+                return {"true": True, "false": False}.get(text)
+            case "string":
+                return None if _LOST in text else text
+            case _:
+                return None
+    except (ValueError, InvalidOperation):
+        return None

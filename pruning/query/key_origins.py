@@ -1,0 +1,164 @@
+"""The values that a key may have by metadata alone: those of its column in the files that conditions leave.
+
+A build side that is not run still has keys from somewhere: `zones_of` leads to the scans that hold each of them.
+
+The columns of scans whose statistics deciding on a query's filters may ask for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from pruning.query.expressions import probed_column
+from pruning.query.join_graph import JoinGraph
+from pruning.query.plan import (
+    Expression,
+    Filter,
+    Generate,
+    Grouped,
+    Join,
+    Node,
+    Passing,
+    Project,
+    Relation,
+    Union,
+    conjuncts_at,
+)
+from pruning.scan.statistics import Containers
+from pruning.values.domain import Domain
+from pruning.values.ranges import BoolArray, RangeSet
+from pruning.values.types import TEMPORAL, ValueType
+
+# Operators that give rows of their one child, not always all of them, with the values that these have.
+_SOME_ROWS = frozenset({"GlobalLimit", "LocalLimit", "Offset", "Tail", "Sample"})
+
+
+@dataclass(frozen=True, slots=True)
+class Zone:
+    """A column of a scan, and conditions that all of the scan's rows fulfil where they reach the key."""
+
+    relation: Relation
+    column: int
+    conditions: tuple[Expression, ...]
+
+
+Zones: TypeAlias = tuple[Zone, ...]
+
+
+def zones_of(node: Node, key: Expression) -> Zones:
+    """Columns of scans that together hold every value but NULL of a key of `node`; none where that is not known."""
+    # Days that share an instant are different days, so the days of a file bound no other days.
+    column = key.column if key.type in TEMPORAL else probed_column(key)
+    found = [] if column is None else list(_zones(node, column, ()))
+    return () if None in found else tuple(each for each in found if each is not None)
+
+
+def _zones(node: Node, column: int, conditions: tuple[Expression, ...]) -> Iterator[Zone | None]:
+    match node:
+        case Relation():
+            yield Zone(node, column, _about(conditions, node.output))
+        case Filter(condition=condition):
+            parts = (part for _, part in conjuncts_at(condition))
+            yield from _zones(node.children[0], column, (*conditions, *parts))
+        case Passing() | Generate() if column in node.children[0].output:
+            yield from _zones(node.children[0], column, _about(conditions, node.children[0].output))
+        case Project(made=made) if made is not None and node.is_deterministic:
+            yield from _below(node, made, column, conditions)
+        case Grouped(groups=groups) if groups is not None and column in groups:
+            yield from _below(node, groups, column, conditions)
+        case Union():
+            # The conditions name columns of the union, and its first branch may share their ids with another one.
+            for child in node.children:
+                yield from _zones(child, child.output[node.output.index(column)], ())
+        case Join() if (column in node.left.output) is not (column in node.right.output):
+            own, other = (node.left, node.right) if column in node.left.output else (node.right, node.left)
+            yield from _zones(own, column, _about(conditions, set(own.output).difference(other.output)))
+        case _ if node.kind in _SOME_ROWS and column in node.children[0].output:
+            yield from _zones(node.children[0], column, conditions)
+        case _:
+            yield None
+
+
+def _below(
+    node: Node, made: Mapping[int, Expression], column: int, conditions: tuple[Expression, ...]
+) -> Iterator[Zone | None]:
+    expression = made.get(column)
+    if expression is None or expression.column is None:
+        yield None
+        return
+    unchanged = {at for at, each in made.items() if each.column == at}
+    yield from _zones(node.children[0], expression.column, _about(conditions, unchanged))
+
+
+def _about(conditions: tuple[Expression, ...], columns: Collection[int]) -> tuple[Expression, ...]:
+    """Those that speak of nothing else: an id that another column has too, elsewhere, is not the same column."""
+    return tuple(each for each in conditions if each.columns <= set(columns))
+
+
+def zone_domain(containers: Containers, name: str, kept: BoolArray, type_: ValueType) -> Domain:
+    """Every value but NULL of a column that the containers where `kept` is True may hold; one range for each."""
+    column = containers.columns.get(name)
+    kept = kept & (containers.rows != 0)
+    if column is None:
+        return Domain(RangeSet.all(type_), nan=type_.is_float) if kept.any() else Domain.none(type_)
+    some = column.take(np.flatnonzero(kept & ~column.all_null(containers.rows)))
+    # Bounds in the wrong order would be an empty range.
+    _, _, is_known = some.against(RangeSet.none(type_))
+    ordered = RangeSet.of_ranges(type_, some.lows, some.highs) if is_known.all() else RangeSet.all(type_)
+    return Domain(ordered, nan=type_.is_float and bool(some.may_have_nan.any()))
+
+
+def conditions_of(root: Node, relation: Relation) -> tuple[Expression, ...]:
+    """What the filters right above a scan ask of all its rows."""
+    found = filters_above(root).get(relation.at, ())
+    return tuple(each.condition for each in found if each.condition is not None)
+
+
+def filters_above(root: Node) -> dict[int, tuple[Filter, ...]]:
+    """For each scan, by `Relation.at`, the filters that its rows pass before anything else happens to them."""
+    found: dict[int, tuple[Filter, ...]] = {}
+    waiting: list[tuple[Node, tuple[Filter, ...]]] = [(root, ())]
+    while waiting:
+        node, above = waiting.pop()
+        below: tuple[Filter, ...] = ()
+        match node:
+            case Relation():
+                found[node.at] = above
+            case Filter():
+                below = (*above, node)
+            case Passing():
+                below = above
+            case _:
+                pass
+        waiting += [(each, below) for each in node.children]
+        waiting += [(each, ()) for each in node.subqueries]
+    return found
+
+
+def asked_columns(graph: JoinGraph) -> Mapping[int, frozenset[int]]:
+    """By `Relation.at`: columns that keys may filter or come from, and those in conditions right above a scan."""
+    found: dict[int, set[int]] = {}
+    for at, column in _asked(graph):
+        found.setdefault(at, set()).add(column)
+    own = {each.at: set(each.output) for each in graph.relations}
+    return {at: frozenset(columns & own[at]) for at, columns in found.items()}
+
+
+def _asked(graph: JoinGraph) -> Iterator[tuple[int, int]]:
+    for edge in graph.edges:
+        yield from ((each.relation.at, each.column) for each in edge.targets)
+        for zone in zones_of(edge.source.node, edge.source.key):
+            yield zone.relation.at, zone.column
+            yield from ((zone.relation.at, column) for column in _named(*zone.conditions))
+    for at, filters in filters_above(graph.root).items():
+        conditions = (each.condition for each in filters if each.condition is not None)
+        yield from ((at, column) for column in _named(*conditions))
+
+
+def _named(*conditions: Expression) -> Iterator[int]:
+    for each in conditions:
+        yield from each.columns

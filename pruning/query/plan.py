@@ -1,0 +1,254 @@
+"""The plan of a query as an engine-free tree: just what tells which rows of a scan a join can use.
+
+Columns are the plan's own ids, never names: two columns of a query may share a name, and one may have several.
+
+Columns of scans that count by their place, though no expression names them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """One expression by the engine's name of its kind, such as `EqualTo`.
+
+    - `column`: the id of the column that it refers to; None for any other kind
+    - `type`: the SQL type of a column or of what a cast gives; empty where it is not known
+    - `text`: the name of a column, the value of a literal, the place of a field in its struct, from 0
+    """
+
+    kind: str
+    children: tuple[Expression, ...] = ()
+    column: int | None = None
+    type: str = ""
+    text: str = ""
+
+    @property
+    def columns(self) -> frozenset[int]:
+        """The ids of all columns in it."""
+        own = frozenset() if self.column is None else frozenset([self.column])
+        return own.union(*(child.columns for child in self.children))
+
+    @property
+    def is_normal_form(self) -> bool:
+        """True for what is put around floats that are compared: one NaN for all and no lesser zero, equal anyway."""
+        return self.kind.rpartition(".")[2] in {"KnownFloatingPointNormalized", "NormalizeNaNAndZero"}
+
+    def __str__(self) -> str:
+        if self.column is not None or self.kind == "Literal":
+            return self.text
+        if self.is_normal_form:
+            return str(self.children[0])
+        return f"{self.kind}({', '.join(map(str, self.children))})"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One node of a plan. Every kind that has no class of its own is opaque: nothing is known of its rows.
+
+    - `at`: its place among all nodes of the query, where children come first, then the plans of subqueries in its
+      expressions, then the node; what lies below it begins at `first`
+    - `kind`: the engine's name, for people
+    - `output`: the ids of its columns, in order
+    - `is_deterministic`: none of its own expressions may differ between two runs
+    - `subqueries`: the plans inside its expressions
+    """
+
+    at: int
+    first: int
+    kind: str
+    output: tuple[int, ...]
+    children: tuple[Node, ...] = ()
+    subqueries: tuple[Node, ...] = ()
+    is_deterministic: bool = True
+
+    def walk(self) -> Iterator[Node]:
+        """Every node of the tree, those of subqueries too, each before what lies below it."""
+        waiting = [self]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            waiting.extend(reversed((*node.children, *node.subqueries)))
+
+
+@dataclass(frozen=True, slots=True)
+class Relation(Node):
+    """A leaf that reads a table; `names` gives the name of each column of `output`, `types` its SQL type."""
+
+    names: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    table: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SortKey:
+    """One expression by which rows are ordered."""
+
+    key: Expression
+    is_descending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Passing(Node):
+    """Gives the rows of its one child, all of them, in another order or place: sort, repartition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sorted(Passing):
+    """The rows of its child in an order: that of all of them together, or of each partition for itself."""
+
+    order: tuple[SortKey, ...] = ()
+    is_global: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Limited(Node):
+    """Some of its child's rows: the first `count`, or all but these of an `Offset`; None where it is no literal."""
+
+    count: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Project(Node):
+    """One row for each of its child; `made` holds the expression of each output column."""
+
+    made: Mapping[int, Expression] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Filter(Node):
+    """The rows of its child for which a condition holds."""
+
+    condition: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Grouped(Node):
+    """Rows that depend on those of one group of its child alone: aggregates, windows.
+
+    `groups` maps the output columns that are made of one of the child's that is constant in a group, be it the very
+    column or a cast of it, to what makes them. The others are `order_free` where they and the choice of rows depend on
+    the set of rows of a group, not on the order in which these arrive, as those of `first`, `row_number` among ties,
+    and sums of doubles do.
+    """
+
+    groups: Mapping[int, Expression] | None = None
+    order_free: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked(Grouped):
+    """The rows of its child whose rank in an order, which is the least one for rows that tie, is at most `count`."""
+
+    order: tuple[SortKey, ...] = ()
+    count: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Generate(Node):
+    """Each row of its child several times, beside columns that a generator makes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Union(Node):
+    """The rows of all children; column `n` of the output is column `n` of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Join(Node):
+    """Pairs of rows of two children for which a condition holds; `type` is Spark's, such as `LeftSemi`."""
+
+    type: str = "Inner"
+    condition: Expression | None = None
+
+    @property
+    def left(self) -> Node:
+        """The first child."""
+        return self.children[0]
+
+    @property
+    def right(self) -> Node:
+        """The second child."""
+        return self.children[1]
+
+
+def conjuncts_at(
+    expression: Expression | None, path: tuple[int, ...] = ()
+) -> Iterator[tuple[tuple[int, ...], Expression]]:
+    """The parts that all must hold, each with the path that leads to it."""
+    if expression is None:
+        return
+    if expression.kind != "And":
+        yield path, expression
+        return
+    for place, child in enumerate(expression.children):
+        yield from conjuncts_at(child, (*path, place))
+
+
+def relations_of(root: Node) -> tuple[Relation, ...]:
+    """The leaves that read tables, in the order of the plan."""
+    return tuple(sorted((node for node in root.walk() if isinstance(node, Relation)), key=lambda node: node.at))
+
+
+class PlanNames:
+    """What people call the scans and columns of a plan: a table that is read several times is numbered."""
+
+    def __init__(self, root: Node) -> None:
+        leaves = relations_of(root)
+        counts = Counter(leaf.table for leaf in leaves)
+        seen: Counter[str] = Counter()
+        self.scans: dict[int, str] = {}
+        self._columns: dict[int, str] = {}
+        for leaf in leaves:
+            seen[leaf.table] += 1
+            self.scans[leaf.at] = leaf.table if counts[leaf.table] == 1 else f"{leaf.table}#{seen[leaf.table]}"
+            for column, name in zip(leaf.output, leaf.names, strict=True):
+                self._columns[column] = f"{self.scans[leaf.at]}.{name}"
+
+    def column(self, column: int) -> str:
+        """A column of a scan."""
+        return self._columns[column]
+
+    def expression(self, expression: Expression) -> str:
+        """An expression with the columns of scans by their full names."""
+        if expression.column is not None:
+            return self._columns.get(expression.column, expression.text)
+        if expression.kind == "Literal":
+            return expression.text
+        if expression.is_normal_form:
+            return self.expression(expression.children[0])
+        if expression.kind == "Cast":
+            return f"cast({self.expression(expression.children[0])} as {expression.type})"
+        return f"{expression.kind}({', '.join(map(self.expression, expression.children))})"
+
+
+# Whatever these use, an expression of theirs names.
+_NAMING = frozenset({"Project", "Aggregate"})
+
+
+def columns_by_place(root: Node) -> frozenset[int]:
+    """The ids of columns of scans that no projection or aggregate right above names, be it above filters.
+
+    What lies above uses all that it is given: Spark's optimised plans leave out elsewhere what nothing uses.
+    """
+    found: set[int] = set()
+    waiting = [(root, True)]
+    while waiting:
+        node, counts = waiting.pop()
+        match node:
+            case Relation():
+                found.update(node.output if counts else ())
+            case _ if node.kind in _NAMING:
+                counts = False
+            case Filter():
+                pass
+            case _:
+                counts = True
+        waiting += [(each, counts) for each in node.children]
+        waiting += [(each, True) for each in node.subqueries]
+    return frozenset(found)

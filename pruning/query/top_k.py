@@ -1,0 +1,227 @@
+"""`TopK`: the first rows of an order that a query asks for, and what metadata says of where they lie.
+
+Where `rows` rows surely have a key as good as t, no row with a worse one is among the first `rows`: those with a key as
+good as t, ties included, are all that the scans below have to give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from pruning.keys.summary import values_at_least, values_at_most
+from pruning.query.lineage import Target, stop, trace
+from pruning.query.plan import (
+    Expression,
+    Filter,
+    Join,
+    Limited,
+    Node,
+    Passing,
+    PlanNames,
+    Project,
+    Ranked,
+    Relation,
+    Sorted,
+    SortKey,
+    Union,
+    conjuncts_at,
+)
+from pruning.reasons import Reason, ReasonCode
+from pruning.scan.statistics import UNKNOWN, ColumnStatistics, Containers
+from pruning.values.domain import Domain
+from pruning.values.encoding import GREATEST, LEAST, Codes, on_one_line
+from pruning.values.ranges import BoolArray, Intervals, RangeSet
+
+# Joins that give each row of their left side at least once, whatever the right side has.
+_KEEPS_LEFT = frozenset({"LeftOuter", "ExistenceJoin"})
+
+
+@dataclass(frozen=True, slots=True)
+class TopK:
+    """The first `rows` rows of `node` in an order whose first key is `first`; rows that tie with the last may follow.
+
+    - `at`: the place of the limit; `rows` counts those that an offset leaves out, too
+    - `targets`: columns of scans of which only rows as good as the last of the first ones are needed; `stops` says why
+      the way from the key down to scans ended elsewhere
+    - `sure`: the columns of scans each of whose rows with a value gives `node` a row with that very key
+    """
+
+    at: int
+    node: Node
+    rows: int
+    first: SortKey
+    targets: tuple[Target, ...] = ()
+    stops: tuple[Reason, ...] = ()
+    sure: tuple[Target, ...] = ()
+
+    @staticmethod
+    def of(at: int, node: Node, rows: int, first: SortKey) -> TopK:
+        """With the scans that its key leads down to."""
+        column = first.key.column
+        if column is None:
+            return TopK(at, node, rows, first, stops=(stop(node, ReasonCode.COMPUTED, str(first.key)),))
+        found = list(trace(node, column))
+        targets = tuple(each for each in found if isinstance(each, Target))
+        stops = tuple(each for each in found if isinstance(each, Reason))
+        return TopK(at, node, rows, first, targets, stops, tuple(_sure(node, column)))
+
+    def as_good_as(self, keys: Domain) -> Domain:
+        """Every value that comes no later than one of `keys`.
+
+        >>> from pruning.value_type import ValueType
+        >>> day = Expression("AttributeReference", (), 1, "int", "day")
+        >>> newest = SortKey(day, is_descending=True, nulls_first=False)
+        >>> print(TopK.of(2, Relation(0, 0, "", (1,)), 3, newest).as_good_as(Domain.of(ValueType("int"), 7, 9)))
+        {[7, ...)}
+        """
+        wider = values_at_least(keys) if self.first.is_descending else values_at_most(keys)
+        return Domain(wider.ranges, self.first.nulls_first, wider.nan)
+
+    def worded(self, names: PlanNames) -> str:
+        """What people call it."""
+        return f"top {self.rows:,} by {names.expression(self.first.key)}{' descending' * self.first.is_descending}"
+
+
+@dataclass(frozen=True, slots=True)
+class TopFilter:
+    """What became of a scan below a `TopK`, if it reaches one: how its filter is known, or why there is none."""
+
+    top: TopK
+    target: Target | None
+    found: str | Reason
+
+
+def top_ks(root: Node) -> Iterator[TopK]:
+    """Every limit of a plan, and of the plans of its subqueries, that takes the first rows of an order."""
+    for node in root.walk():
+        match node:
+            case Limited(kind="GlobalLimit"):
+                yield from _below_limit(node)
+            case Ranked(count=int(count), order=(first, *_)) if count and node.is_deterministic:
+                yield TopK.of(node.at, node.children[0], count, first)
+            case _:
+                pass
+
+
+def _below_limit(limit: Limited) -> Iterator[TopK]:
+    """Down to the order through what gives each row as it is, or leaves out the first ones."""
+    rows, node = limit.count, limit.children[0]
+    while rows:
+        match node:
+            case Sorted(is_global=True, order=(first, *_)) if node.is_deterministic:
+                yield TopK.of(limit.at, node.children[0], rows, first)
+                return
+            case Limited(kind="Offset", count=int(skipped)):
+                rows += skipped
+            case Limited(kind="LocalLimit") | Project():
+                pass
+            case _:
+                return
+        node = node.children[0]
+
+
+def _sure(node: Node, column: int) -> Iterator[Target]:
+    match node:
+        case Relation():
+            yield Target(node, column)
+        case Passing():
+            yield from _sure(node.children[0], column)
+        case Project() | Filter() if not node.is_deterministic:
+            return
+        case Project(made=made) if made is not None:
+            expression = made.get(column)
+            if expression is not None and expression.column is not None:
+                yield from _sure(node.children[0], expression.column)
+        case Filter(condition=condition) if all(_is_present(part, column) for _, part in conjuncts_at(condition)):
+            yield from _sure(node.children[0], column)
+        case Union():
+            for child in node.children:
+                yield from _sure(child, child.output[node.output.index(column)])
+        case Join() if node.type in _KEEPS_LEFT and column in node.left.output and column not in node.right.output:
+            yield from _sure(node.left, column)
+        case _:
+            return
+
+
+def _is_present(part: Expression, column: int) -> bool:
+    """Whether a condition asks for a value of a column, and nothing else."""
+    return part.kind == "IsNotNull" and part.children[0].column == column
+
+
+def surely_first(top: TopK, containers: Containers, name: str) -> Domain | None:
+    """A key that as many rows as `top` asks for surely have, or a better one, and all better ones; None if unknown.
+
+    Of n rows, d with NULL and g marked as gone, at least n - d - g have a key no worse than the worse bound.
+    NULLs that come first are not counted: that asks for more other rows than need be.
+    """
+    column = containers.columns.get(name)
+    if column is None:
+        return None
+    (lows, highs), known = _ends(column)
+    known &= (column.null_count != UNKNOWN) & (containers.rows != UNKNOWN)
+    if not top.first.is_descending:
+        # NaN comes after all numbers, and no bound holds it.
+        known &= ~column.may_have_nan
+    present = np.where(known, containers.rows - column.null_count, 0)
+    gone = np.zeros_like(present) if containers.deleted is None else containers.deleted
+    sure = np.where(gone < present, present - gone, 0)
+    order = np.argsort(lows, kind="stable")[::-1] if top.first.is_descending else np.argsort(highs, kind="stable")
+    order = order[sure[order] > 0]
+    enough = np.flatnonzero(np.cumsum(np.minimum(sure[order], top.rows)) >= top.rows)
+    if not len(enough):
+        return None
+    return _from_end(top, column, column.lows if top.first.is_descending else column.highs, int(order[enough[0]]))
+
+
+def first_within(top: TopK, containers: Containers, name: str, among: BoolArray, most: int) -> Domain | None:
+    """The first keys of the order, as many as lie in containers of at most `most` bytes; None if none do.
+
+    They end at a bound of some container. Containers that are not `among` are not read anyway.
+    """
+    column = containers.columns.get(name)
+    if column is None:
+        return None
+    (lows, highs), known = _ends(column)
+    nulls = (column.null_count != 0) if top.first.nulls_first else np.zeros(len(column), bool)
+    is_read = among & (containers.rows != 0) & (nulls | ~column.all_null(containers.rows))
+    always = int(containers.sizes[is_read & nulls].sum())
+    sizes = np.where(is_read & ~nulls, containers.sizes, 0)
+    reach = highs if top.first.is_descending else lows
+    order = np.argsort(reach, kind="stable")
+    sums = np.concatenate([[0], np.cumsum(sizes[order])])
+    ends = np.concatenate([lows, highs])
+    if top.first.is_descending:
+        read = sums[-1] - sums[np.searchsorted(reach[order], ends, "left")]
+    else:
+        read = sums[np.searchsorted(reach[order], ends, "right")]
+    fits = np.flatnonzero(np.tile(known & is_read, 2) & (read > 0) & (read <= most - always))
+    if not len(fits):
+        return None
+    best = int(fits[np.argmin(ends[fits]) if top.first.is_descending else np.argmax(ends[fits])])
+    return _from_end(top, column, column.lows if best < len(column) else column.highs, best % len(column))
+
+
+def held(domain: Domain, containers: Containers, name: str) -> Domain:
+    """The same, without NULL and NaN where no container holds any."""
+    column = containers.columns.get(name)
+    if column is None:
+        return domain
+    some = containers.rows != 0
+    null = domain.null and bool((some & (column.null_count != 0)).any())
+    nan = domain.nan and bool((some & column.may_have_nan).any())
+    return Domain(domain.ranges, null, nan)
+
+
+def _from_end(top: TopK, column: ColumnStatistics, bounds: Codes, index: int) -> Domain:
+    return top.as_good_as(Domain(RangeSet.of_codes(column.type, bounds.take(np.array([index])))))
+
+
+def _ends(column: ColumnStatistics) -> tuple[Intervals, BoolArray]:
+    """Bounds as numbers that compare as they do, and which containers have both, as some value may lie between."""
+    # Beside no keys, bounds of bytes have no order.
+    _, _, known = column.against(RangeSet.none(column.type))
+    lows, highs = on_one_line(column.lows, column.highs)
+    return (np.where(known, lows, LEAST), np.where(known, highs, GREATEST)), known

@@ -1,0 +1,1 @@
+"""Results of `explain()` and `report()` and how they are printed."""

@@ -1,0 +1,271 @@
+"""`PruneReport`: what was planned beside what the engine measured, never mixed.
+
+Explanations and reports of tables as text for a terminal and as HTML for a notebook.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pruning.reasons import ReasonCode, size
+from pruning.results.blocks import Block, as_html, as_rich, as_text
+from pruning.results.explanation import FilterExplanation, TableExplanation
+from pruning.scan.key_filter import FIRST_ROWS
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What one finished action read through one scan, by the engine's own counters.
+
+    - `files_read`, `rows_scanned`: exact; rows are those that were read, before any test of rows
+    - `bytes_scanned`: bytes that the scan's tasks read from storage; None where the counter would be wrong, and
+      `bytes_note` says why
+    - `seconds`: wall time of the whole action
+    - `row_groups_read`: exact; None for Spark's own reader, which does not count them: compare `rows_scanned` with the
+      planned rows
+    """
+
+    action: str
+    files_read: int
+    rows_scanned: int
+    bytes_scanned: int | None
+    bytes_note: str
+    vectorised: bool
+    seconds: float
+    row_groups_read: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableReport:
+    """One table: its plan and, after an action, what that measured.
+
+    The counterfactual is the planned total: the same snapshot and columns without the filters. `actions` counts
+    the finished actions found; the latest is `measured`.
+    """
+
+    planned: TableExplanation
+    measured: Measured | None
+    actions: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; `measured` is None before the first action."""
+        measured = asdict(self.measured) if self.measured is not None else None
+        return {
+            "table": self.planned.table,
+            "planned": self.planned.to_dict(),
+            "measured": measured,
+            "actions": self.actions,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class PruneReport:
+    """What was planned and what was measured, one entry a table."""
+
+    tables: tuple[TableReport, ...]
+
+    @property
+    def measured(self) -> Measured | None:
+        """What was measured of the one table; `ValueError` for a report of several."""
+        (table,) = self.tables
+        return table.measured
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for machines."""
+        return {"tables": [each.to_dict() for each in self.tables]}
+
+    def __str__(self) -> str:
+        return report_text(self)
+
+    def __rich__(self) -> object:
+        return report_rich(self)
+
+    def _repr_html_(self) -> str:
+        return report_html(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What is planned, one entry a table; nothing of it was measured."""
+
+    tables: tuple[TableExplanation, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for machines."""
+        return {"tables": [each.to_dict() for each in self.tables]}
+
+    def __str__(self) -> str:
+        return explanation_text(self)
+
+    def __rich__(self) -> object:
+        return explanation_rich(self)
+
+    def _repr_html_(self) -> str:
+        return explanation_html(self)
+
+
+# What a person calls the actions that PySpark runs under names of its own.
+_ACTIONS = {
+    "showString": "show",
+    "collectToPython": "collect",
+    "collectAsArrowToPython": "toArrow or toPandas",
+    "toPythonIterator": "toLocalIterator",
+}
+
+
+def explanation_text(explanation: Explanation) -> str:
+    """Plain text, no colours."""
+    return as_text(_explanation_blocks(explanation))
+
+
+def explanation_rich(explanation: Explanation) -> object:
+    """A rich renderable."""
+    return as_rich(_explanation_blocks(explanation))
+
+
+def explanation_html(explanation: Explanation) -> str:
+    """An HTML fragment."""
+    return as_html(_explanation_blocks(explanation))
+
+
+def report_text(report: PruneReport) -> str:
+    """Plain text, no colours."""
+    return as_text(_report_blocks(report))
+
+
+def report_rich(report: PruneReport) -> object:
+    """A rich renderable."""
+    return as_rich(_report_blocks(report))
+
+
+def report_html(report: PruneReport) -> str:
+    """An HTML fragment."""
+    return as_html(_report_blocks(report))
+
+
+def _explanation_blocks(explanation: Explanation) -> list[Block]:
+    return table_blocks(explanation.tables)
+
+
+def table_blocks(tables: Sequence[TableExplanation]) -> list[Block]:
+    """What is planned for each table, and what became of each of its filters."""
+    return [block for table in tables for block in (_planned_block(table), _filter_block(table))]
+
+
+def _planned_block(table: TableExplanation) -> Block:
+    version = "" if table.version is None else f", version {table.version}"
+    title = f"Planned: {table.table} ({table.format}{version})"
+    if _is_switched_off(table):
+        return Block(
+            title, (), (), ("all of it, nothing was looked up: pruning is switched off", *map(str, table.reasons))
+        )
+    rows = (
+        ("files", *_pair(table.files_total, table.files_kept), _causes(table.files_skipped_by)),
+        ("row groups", *_pair(table.row_groups_total, table.row_groups_kept), _causes(_row_group_causes(table))),
+        ("rows", *_pair(table.rows_total, table.rows_kept), _share(table.rows_total, table.rows_kept)),
+        ("bytes", size(table.bytes_total), size(table.bytes_kept), _share(table.bytes_total, table.bytes_kept)),
+    )
+    choice = () if table.choice is None else (str(table.choice),)
+    notes = (f"bytes are {table.bytes_basis}", *choice, *map(str, table.reasons))
+    return Block(title, ("", "total", "kept", "skipped"), rows, notes)
+
+
+def _is_switched_off(table: TableExplanation) -> bool:
+    codes = {reason.code for each in table.filters for reason in each.reasons}
+    return ReasonCode.SWITCHED_OFF in codes and table.files_total is None
+
+
+def _row_group_causes(table: TableExplanation) -> dict[str, int]:
+    """Also those in files that are skipped, so that all causes add up to what is not kept."""
+    causes = dict(table.row_groups_skipped_by)
+    if table.row_groups_total is None or table.row_groups_kept is None:
+        return causes
+    others = table.row_groups_total - table.row_groups_kept - sum(causes.values())
+    return {"with their files": others, **causes} if others else causes
+
+
+def _filter_block(table: TableExplanation) -> Block:
+    rows = tuple(_filter_row(each) for each in table.filters)
+    notes = tuple(str(reason) for each in table.filters for reason in each.reasons)
+    header = ("filter on", "keys", "kept by it alone", "ranges pushed", "row test")
+    return Block("Filters", header, rows, notes)
+
+
+def _filter_row(each: FilterExplanation) -> tuple[str, ...]:
+    ranges = ", ".join(str(count) for count in each.ranges.values()) or "none"
+    return (", ".join(each.columns), _keys(each), _kept_alone(each), ranges, _row_test(each))
+
+
+def _keys(each: FilterExplanation) -> str:
+    if any(reason.code is ReasonCode.SWITCHED_OFF for reason in each.reasons):
+        return "not collected: switched off"
+    if each.keys is None and each.rows == 0:
+        return f"not collected ({each.kind}) from {each.source}"
+    if each.kind == FIRST_ROWS:
+        return each.source
+    count = "too many to count" if each.keys is None else f"{each.keys:,}"
+    return f"{count} ({each.kind}) from {each.source}"
+
+
+def _kept_alone(each: FilterExplanation) -> str:
+    known = [
+        _count(count, what)
+        for count, what in ((each.files_kept, "file"), (each.row_groups_kept, "row group"))
+        if count is not None
+    ]
+    return ", ".join([*known, size(each.bytes_kept)]) if known else "unknown"
+
+
+def _count(count: int, what: str) -> str:
+    return f"{count:,} {what}" + ("" if count == 1 else "s")
+
+
+def _row_test(each: FilterExplanation) -> str:
+    if each.kind == "no keys":
+        return f"{each.row_test}, no row can match"
+    if each.keys is None and each.rows == 0:
+        return each.row_test
+    return f"{each.row_test}, {each.pass_ratio:.1%} expected to pass"
+
+
+def _report_blocks(report: PruneReport) -> list[Block]:
+    return [
+        block
+        for each in report.tables
+        for block in (_planned_block(each.planned), _filter_block(each.planned), _measured_block(each))
+    ]
+
+
+def _measured_block(report: TableReport) -> Block:
+    measured, table = report.measured, report.planned
+    if measured is None:
+        return Block("Measured", (), (), ("no action has read this DataFrame yet",))
+    groups = () if measured.row_groups_read is None else (_row_groups(table, measured.row_groups_read),)
+    rows = (
+        ("files", f"{measured.files_read:,}", *reversed(_pair(table.files_total, table.files_kept))),
+        *groups,
+        ("rows", f"{measured.rows_scanned:,}", *reversed(_pair(table.rows_total, table.rows_kept))),
+        ("bytes", size(measured.bytes_scanned), size(table.bytes_kept), size(table.bytes_total)),
+        ("seconds", f"{measured.seconds:.2f}", "", ""),
+    )
+    notes = tuple(note for note in (f"planned bytes are {table.bytes_basis}", measured.bytes_note) if note)
+    header = ("", "measured", "planned", "planned without filters")
+    return Block(f"Measured: {_ACTIONS.get(measured.action, measured.action)}", header, rows, notes)
+
+
+def _row_groups(table: TableExplanation, read: int) -> tuple[str, ...]:
+    return ("row groups", f"{read:,}", *reversed(_pair(table.row_groups_total, table.row_groups_kept)))
+
+
+def _pair(total: int | None, kept: int | None) -> tuple[str, str]:
+    return tuple("unknown" if each is None else f"{each:,}" for each in (total, kept))  # type: ignore[return-value]
+
+
+def _causes(causes: Any) -> str:
+    return ", ".join(f"{cause}: {count:,}" for cause, count in causes.items())
+
+
+def _share(total: int | None, kept: int | None) -> str:
+    return f"{1 - kept / total:.1%}" if total and kept is not None else ""

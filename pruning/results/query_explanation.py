@@ -1,0 +1,152 @@
+"""`QueryExplanation`: what pruning a query would do, or did, and why not more."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+from pruning.query.filter_plan import FeedId, FilterPlan
+from pruning.query.join_graph import JoinGraph, Source
+from pruning.query.plan import PlanNames, relations_of
+from pruning.query.top_k import TopFilter
+from pruning.reasons import Reason
+from pruning.results import render_query
+from pruning.results.explanation import KindLine, TableExplanation
+from pruning.results.picture import filter_picture
+from pruning.results.query_lines import BuildLine, EdgeLine, FeedLine, QueryPlan, TopLine, UnusedLine
+
+
+@dataclass(frozen=True, slots=True)
+class QueryExplanation(QueryPlan):
+    """The plan of a query, with how it is made and printed."""
+
+    @staticmethod
+    def nothing(reason: Reason, *, ran_builds: bool) -> QueryExplanation:
+        """The explanation of a query that is left as it is."""
+        return QueryExplanation(ran_builds, {}, (), (), (), (), (), (reason,))
+
+    @staticmethod
+    def of(  # noqa: PLR0913 - a plan, and what is known of its parts
+        plan: FilterPlan,
+        sizes: Mapping[int, int],
+        tables: Mapping[int, TableExplanation],
+        reasons: tuple[Reason, ...],
+        *,
+        ran_builds: bool,
+        kinds: Mapping[FeedId, tuple[KindLine, ...]] = MappingProxyType({}),
+        from_cache: Collection[tuple[int, str]] = (),
+    ) -> QueryExplanation:
+        """The explanation of a plan; `sizes` are bytes and `tables` pruned scans by `Relation.at`, `kinds` by feed.
+
+        `from_cache` are the ids of sources that were not run for it.
+        """
+        names = PlanNames(plan.graph.root)
+        return QueryExplanation(
+            ran_builds,
+            {names.scans[each.at]: sizes.get(each.at, 0) for each in plan.graph.relations},
+            _edges(plan.graph, names),
+            *_builds_and_feeds(plan, sizes, kinds, from_cache, names),
+            tuple(
+                UnusedLine(
+                    each.edge.type,
+                    _keys(each.edge.source, names),
+                    names.scans[each.target.relation.at],
+                    each.target.name,
+                    each.reason,
+                )
+                for each in plan.unused
+            ),
+            tuple(replace(table, table=names.scans[at]) for at, table in tables.items()),
+            reasons,
+            tuple(_top_line(each, names) for each in plan.tops),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for machines."""
+        return {
+            "ran_builds": self.ran_builds,
+            "scans": dict(self.scans),
+            "edges": [asdict(each) for each in self.edges],
+            "builds": [asdict(each) for each in self.builds],
+            "feeds": [asdict(each) for each in self.feeds],
+            "unused": [{**asdict(each), "reason": each.reason.to_dict()} for each in self.unused],
+            "tables": [each.to_dict() for each in self.tables],
+            "reasons": [each.to_dict() for each in self.reasons],
+            "tops": [
+                {**asdict(each), "reason": None if each.reason is None else each.reason.to_dict()} for each in self.tops
+            ],
+        }
+
+    def to_svg(self) -> str:
+        """A picture of builds, and of the scans that their keys filter, with bytes: an SVG document."""
+        return filter_picture(self)
+
+    def __str__(self) -> str:
+        return render_query.query_text(self)
+
+    def __rich__(self) -> object:
+        return render_query.query_rich(self)
+
+    def _repr_html_(self) -> str:
+        return render_query.query_html(self)
+
+
+def _keys(source: Source, names: PlanNames) -> str:
+    """The keys of a build; where they are a column, that of a scan below it, since ids of columns may repeat."""
+    column = source.key.column
+    scan = next((each for each in relations_of(source.node) if column in each.output), None)
+    if column is None or scan is None:
+        return source.worded(names.expression(source.key))
+    return source.worded(f"{names.scans[scan.at]}.{scan.names[scan.output.index(column)]}")
+
+
+def _top_line(top: TopFilter, names: PlanNames) -> TopLine:
+    target, worded = top.target, top.top.worded(names)
+    scan, column = ("", "") if target is None else (names.scans[target.relation.at], target.name)
+    if isinstance(top.found, Reason):
+        return TopLine(worded, scan, column, None, top.found)
+    return TopLine(worded, scan, column, top.found, None)
+
+
+def _edges(graph: JoinGraph, names: PlanNames) -> tuple[EdgeLine, ...]:
+    return tuple(
+        EdgeLine(
+            each.type,
+            names.expression(each.probe_key),
+            _keys(each.source, names),
+            tuple(names.column(target.column) for target in each.targets),
+            tuple(map(str, each.stops)),
+        )
+        for each in graph.edges
+    )
+
+
+def _builds_and_feeds(
+    plan: FilterPlan,
+    sizes: Mapping[int, int],
+    kinds: Mapping[FeedId, tuple[KindLine, ...]],
+    from_cache: Collection[tuple[int, str]],
+    names: PlanNames,
+) -> tuple[tuple[BuildLine, ...], tuple[FeedLine, ...]]:
+    builds: dict[tuple[int, str, bool], BuildLine] = {}
+    feeds: list[FeedLine] = []
+    for level, of_level in enumerate(plan.levels, start=1):
+        for each in of_level:
+            keys = each.worded(_keys(each.source, names))
+            reads = () if each.from_metadata else relations_of(each.source.node)
+            build = builds.setdefault(
+                (*each.source.id, each.from_metadata),
+                BuildLine(
+                    str(len(builds) + 1),
+                    level,
+                    keys,
+                    tuple(names.scans[it.at] for it in reads),
+                    sum(sizes.get(it.at, 0) for it in reads),
+                    not each.from_metadata and each.source.id in from_cache,
+                ),
+            )
+            scan = names.scans[each.target.relation.at]
+            feeds.append(FeedLine(level, build.name, keys, scan, each.target.name, kinds.get(each.id, ())))
+    return tuple(builds.values()), tuple(feeds)

@@ -1,0 +1,176 @@
+"""The explanation of a query as text for a terminal and as HTML for a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import TypeVar
+
+from pruning.reasons import ReasonCode, size
+from pruning.results.blocks import Block, Branch, as_html, as_rich, as_text
+from pruning.results.explanation import FilterExplanation, KindLine, TableExplanation
+from pruning.results.picture import filter_picture
+from pruning.results.prune_report import table_blocks
+from pruning.results.query_lines import BuildLine, FeedLine, QueryPlan, TopLine, UnusedLine
+from pruning.scan.key_filter import FIRST_ROWS
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+# What refuses a scan as a whole, by whatever keys.
+_OF_SCANS = {ReasonCode.NOT_FILES, ReasonCode.PROBE_TOO_SMALL, ReasonCode.READ_BY_BUILD}
+
+
+def query_text(query: QueryPlan) -> str:
+    """Plain text, no colours."""
+    return as_text(_blocks(query))
+
+
+def query_rich(query: QueryPlan) -> object:
+    """A rich renderable."""
+    return as_rich(_blocks(query))
+
+
+def query_html(query: QueryPlan) -> str:
+    """An HTML fragment, the picture first."""
+    picture = f"<div>{filter_picture(query)}</div>" if query.feeds else ""
+    return picture + as_html(_blocks(query))
+
+
+def _blocks(query: QueryPlan) -> list[Block]:
+    shown = {*(each.reason for each in query.unused), *(each.reason for each in query.tops)}
+    notes = tuple(str(each) for each in query.reasons if each not in shown)
+    return [
+        Block(
+            "Scans, and the keys that filter them",
+            (),
+            (),
+            notes,
+            (*_scan_branches(query), *_stop_branches(query), *_top_stop_branches(query)),
+        ),
+        _builds_block(query),
+        *_kinds_blocks(query),
+        *table_blocks(query.tables),
+    ]
+
+
+def _builds_block(query: QueryPlan) -> Block:
+    title = (
+        "Builds" if query.ran_builds else "Builds that prune() would run; their filters are used if they skip anything"
+    )
+    rows = tuple(_build_row(each) for each in query.builds)
+    if not rows:
+        return Block(title, (), (), ("none",))
+    return Block(title, ("build", "level", "keys", "reads", "bytes"), rows)
+
+
+def _kinds_blocks(query: QueryPlan) -> Iterator[Block]:
+    """What each kind of filter keeps by itself: exactly where builds ran, else as far as metadata bounds their keys."""
+    lines = [(f"{each.target} by {each.keys}", each.kinds) for each in query.feeds]
+    limit, unknown = ", at most", "?: not known before the build runs"
+    if query.ran_builds:
+        filters = [(table.table, each) for table in query.tables for each in table.filters]
+        lines = [(f"{scan}.{', '.join(each.columns)} by {_keys(each)}", each.kinds) for scan, each in filters]
+        limit, unknown = "", "?: not known, of too many keys or files"
+    known = [(name, kinds) for name, kinds in lines if kinds]
+    if known:
+        rows = tuple((name, *map(_kept, kinds)) for name, kinds in known)
+        title = f"Files / row groups / bytes that each kind of filter alone keeps{limit}"
+        notes = (unknown,) if any("?" in row[1:] for row in rows) else ()
+        yield Block(title, ("filter", *(each.kind for each in known[0][1])), rows, notes)
+
+
+def _keys(each: FilterExplanation) -> str:
+    if each.kind == FIRST_ROWS:
+        return each.source
+    return "too many keys to count" if each.keys is None else f"{each.keys:,} key{'' if each.keys == 1 else 's'}"
+
+
+def _kept(line: KindLine) -> str:
+    if line.files is None:
+        return "?"
+    groups = "" if line.row_groups is None else f"{line.row_groups:,} / "
+    return f"{line.files:,} / {groups}{size(line.bytes)}"
+
+
+def _build_row(build: BuildLine) -> tuple[str, ...]:
+    reads = "nothing: the cache has its keys" if build.from_cache else ", ".join(build.reads)
+    return (build.name, str(build.level), build.keys, reads, size(0 if build.from_cache else build.bytes))
+
+
+def _scan_branches(query: QueryPlan) -> Iterator[Branch]:
+    """A branch for each scan, those that are filtered first."""
+    tables = {each.table: each for each in query.tables}
+    feeds = {name: [each for each in query.feeds if each.scan == name] for name in query.scans}
+    unused = {name: [each for each in query.unused if each.scan == name] for name in query.scans}
+    tops = {name: [each for each in query.tops if each.scan == name] for name in query.scans}
+    for name in sorted(query.scans, key=lambda each: not (feeds[each] or any(top.how for top in tops[each]))):
+        # Keys that a part of their build gives are used, whatever refused the rest of it.
+        used = {(each.column, each.keys) for each in feeds[name]}
+        left = [each for each in unused[name] if (each.column, each.keys) not in used]
+        below = (*_feed_branches(feeds[name]), *_top_branches(tops[name], left), *_unused_branches(left))
+        yield Branch(_scan_line(name, query.scans[name], tables.get(name)), below)
+
+
+def _scan_line(name: str, count: int, table: TableExplanation | None) -> str:
+    if table is None or table.files_total is None or table.files_kept is None:
+        return f"{name}: {size(count)}"
+    kept = f"{table.files_kept:,} of {table.files_total:,} files, {size(table.bytes_kept)} of {size(table.bytes_total)}"
+    return f"{name}: {kept}"
+
+
+def _feed_branches(feeds: Sequence[FeedLine]) -> Iterator[Branch]:
+    """A line for each column."""
+    by_column = _grouped((each.column, f"{each.keys} (build {each.build})") for each in feeds)
+    yield from (Branch(f"{column} by {', '.join(keys)}") for column, keys in by_column.items())
+
+
+def _top_branches(tops: Sequence[TopLine], unused: Sequence[UnusedLine]) -> Iterator[Branch]:
+    """A line for each limit, but for what refuses the scan as a whole and is said beside other keys."""
+    said = {each.reason for each in unused}
+    for each in tops:
+        if each.reason is None:
+            yield Branch(f"{each.column} by {each.top}, {each.how}")
+        elif each.reason.code in _OF_SCANS and said.isdisjoint([each.reason]):
+            yield Branch(
+                f"no filter: {each.reason.code.value}" + (f" ({each.reason.detail})" * bool(each.reason.detail))
+            )
+        elif each.reason.code not in _OF_SCANS:
+            detail = f" ({each.reason.detail})" * bool(each.reason.detail)
+            yield Branch(f"no filter: {each.reason.code.value}{detail}: {each.column} by {each.top}")
+
+
+def _unused_branches(unused: Sequence[UnusedLine]) -> Iterator[Branch]:
+    """A line for each reason, with the keys that it is about."""
+    by_reason = _grouped(((each.reason.code, each.reason.detail), each) for each in unused)
+    for (code, detail), lines in by_reason.items():
+        columns = _grouped((each.column, each.keys) for each in lines)
+        about = "; ".join(f"{column} by {', '.join(keys)}" for column, keys in columns.items())
+        words = f"no filter: {code.value}" + (f" ({detail})" if detail else "")
+        yield Branch(words if code in _OF_SCANS else f"{words}: {about}")
+
+
+def _grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    """The different values of each key, in the order they came."""
+    groups: dict[K, list[V]] = {}
+    for key, value in pairs:
+        values = groups.setdefault(key, [])
+        if value not in values:
+            values.append(value)
+    return groups
+
+
+def _top_stop_branches(query: QueryPlan) -> Iterator[Branch]:
+    """Where the way from an order down to scans ended."""
+    stops = tuple(Branch(f"{each.top}: {each.reason}") for each in query.tops if not each.scan)
+    if stops:
+        yield Branch("limits whose order leads to no scan, or not to every one", stops)
+
+
+def _stop_branches(query: QueryPlan) -> Iterator[Branch]:
+    """Where the way from a join down to the scans ended."""
+    stops: dict[str, None] = {}
+    for edge in query.edges:
+        for stop in edge.stops:
+            stops[f"{edge.probe} by {edge.keys} ({edge.join} join): {stop}"] = None
+    if stops:
+        yield Branch("equalities that reach no scan, or not every one", tuple(map(Branch, stops)))

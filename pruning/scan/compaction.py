@@ -1,0 +1,127 @@
+"""Lossless compaction: the few ranges that skip what the whole key set would.
+
+Sorted keys leave gaps between them. A container can be skipped iff it lies inside one gap, so only gaps that hold
+a container are worth keeping open, and those that are likely to hold pages of one; every other gap is bridged. Under
+a budget the gaps with most bytes win.
+
+What gaps between keys are worth inside row groups: pages that are skipped where rows lie in the order of a column.
+
+Bounds of pages are not read here, so this is a guess, and what comes of it is a longer predicate at worst.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from pruning.scan.statistics import ColumnStatistics
+from pruning.values import ranges as intervals
+from pruning.values.byte_strings import IntArray
+from pruning.values.ranges import Intervals, RangeSet
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evidence:
+    """Containers a range set could skip: their bounds, and what skipping each is worth (bytes; 0: nothing).
+
+    `rows` are those of row groups, whose pages may be skipped, too; None of files.
+    """
+
+    column: ColumnStatistics
+    weights: IntArray
+    rows: IntArray | None = None
+
+
+def compact(ranges: RangeSet, evidence: Sequence[Evidence], most: int) -> RangeSet:
+    """A superset of `ranges` in at most `most` ranges that skips every weighted container that `ranges` skips.
+
+    Where `most` ranges cannot skip them all, those with most bytes are skipped. Never skips more than `ranges`.
+    """
+    if most < 1:
+        msg = f"Cannot compact to {most} ranges: at least one is needed"
+        raise ValueError(msg)
+    if len(ranges) <= 1:
+        return ranges
+    gaps, weights = _held(ranges, evidence)
+    best = gaps[np.argsort(weights, kind="stable")[::-1][: most - 1]]
+    return ranges.bridged(np.sort(best))
+
+
+def bridged(ranges: RangeSet, evidence: Sequence[Evidence]) -> RangeSet:
+    """A superset of `ranges` that skips just the same weighted containers, and all gaps with pages are still open."""
+    return ranges if len(ranges) <= 1 else ranges.bridged(_held(ranges, evidence)[0])
+
+
+def _held(ranges: RangeSet, evidence: Sequence[Evidence]) -> tuple[IntArray, IntArray]:
+    """The gaps that hold a container or pages, ascending, by the range behind each, and the bytes of each.
+
+    There may be many more gaps than containers, so nothing is counted for a gap without one.
+    """
+    found = [_gaps(ranges, each) for each in evidence]
+    none = np.zeros(0, np.int64)
+    gaps, places = np.unique(np.concatenate([none, *(each[0] for each in found)]), return_inverse=True)
+    # Weights stay below 2**53 for anything short of petabytes in one gap; rounding only changes the order.
+    weights = np.bincount(places, np.concatenate([none, *(each[1] for each in found)]), len(gaps)).astype(np.int64)
+    return gaps, weights
+
+
+def _gaps(ranges: RangeSet, evidence: Evidence) -> tuple[IntArray, IntArray]:
+    """For each container in a gap between two ranges, and each gap with pages, the range behind it, and its weight.
+
+    The gaps before the first and after the last range stay open at no cost.
+    """
+    keys, (lows, highs), _ = evidence.column.against(ranges)
+    within = np.flatnonzero(~intervals.overlap(keys, lows, highs) & (evidence.weights > 0))
+    gaps = np.searchsorted(keys[1], lows[within], "left")
+    is_inner = (gaps > 0) & (gaps < len(ranges))
+    whole = gaps[is_inner], evidence.weights[within[is_inner]]
+    if evidence.rows is None:
+        return whole
+    pages = page_gaps(ranges, evidence.column, evidence.weights, evidence.rows)
+    return np.concatenate([whole[0], pages[0]]), np.concatenate([whole[1], pages[1]])
+
+
+FloatArray = npt.NDArray[np.float64]
+
+# `parquet.page.row.count.limit`, as it is by default.
+_ROWS_OF_A_PAGE = 20_000
+# Row groups that each span a larger part of all values have hardly been sorted.
+_LARGEST_SPAN = 0.25
+# A gap for less of what is read makes each row's test longer for next to nothing.
+_LEAST_SHARE = 1 / 512
+# Numbers of comparisons that take no time to speak of; of more keys, hardly a gap is as wide as a page.
+_MOST_COMPARED = 1 << 20
+
+
+def page_gaps(
+    ranges: RangeSet, column: ColumnStatistics, weights: IntArray, rows: IntArray
+) -> tuple[IntArray, IntArray]:
+    """The gaps that spare pages, ascending, by the range behind each, and the bytes; none among too many to look at.
+
+    `weights` are the bytes of each row group, `rows` its rows.
+    """
+    none = np.zeros(0, np.int64), np.zeros(0, np.int64)
+    if not column.type.has_density or len(ranges) < 2 or len(ranges) * len(weights) > _MOST_COMPARED:
+        return none
+    keys, (lows, highs), known = column.against(ranges)
+    has_pages = (rows > _ROWS_OF_A_PAGE) & (weights > 0)
+    at = np.flatnonzero(known & has_pages & intervals.overlap(keys, lows, highs))
+    if len(at) == 0:
+        return none
+    first, last = lows[at].astype(np.float64), highs[at].astype(np.float64)
+    width, span = last - first + 1, float(highs[known].max()) - float(lows[known].min()) + 1
+    at_least, is_sorted = weights.sum() * _LEAST_SHARE, width <= _LARGEST_SPAN * span
+    spared = np.maximum(_shared(keys, first, last) - width * (_ROWS_OF_A_PAGE / rows[at]), 0.0)
+    worth = (spared * (is_sorted * weights[at] / width)).sum(axis=1)
+    gaps = np.flatnonzero((worth >= at_least) & (worth >= 1.0))
+    return gaps + 1, worth[gaps].astype(np.int64)
+
+
+def _shared(keys: Intervals, first: FloatArray, last: FloatArray) -> FloatArray:
+    """For each gap between two keys, and each row group: how many values lie in both."""
+    after, before = keys[1][:-1].astype(np.float64), keys[0][1:].astype(np.float64)
+    inside: FloatArray = np.minimum.outer(before - 1, last) - np.maximum.outer(after + 1, first) + 1
+    return np.maximum(inside, 0.0)

@@ -1,0 +1,168 @@
+"""How many rows of a scan a key set will let through, guessed from the density of keys in each container.
+
+Whether a predicate spares storage more than looking at it costs to read.
+
+For a predicate the reader opens every dictionary and page index of the column, to find row groups and pages without a
+match. Beside large row groups that is little. Beside small ones it pays where few rows match, and for a long IN list,
+which counts only by its span, not where that covers next to all rows.
+
+How long the Java code is that Spark makes of a predicate: the JVM never compiles a method of more than 8,000 bytes.
+
+All that a stage does with a row is one method, so a predicate has to leave room. Rows of a method that is interpreted
+take ten times as long: three million of them 8.5 s where 64 ranges were compared, and 0.8 s where that was compiled.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from pruning.scan.statistics import ColumnStatistics, Containers
+from pruning.values.byte_strings import IntArray
+from pruning.values.domain import Domain
+from pruning.values.ranges import BoolArray, Intervals, RangeSet
+from pruning.values.types import Physical
+
+FloatArray = npt.NDArray[np.float64]
+
+_VALUE, _LONG_VALUE = 4, 16
+# Parquet writers give up a dictionary that outgrows this.
+_LARGEST_DICTIONARY = 1 << 20
+
+
+def pass_ratio(column: ColumnStatistics, rows: IntArray, kept: BoolArray, domain: Domain) -> float:
+    """The expected share, 0 to 1, of the rows in `kept` containers whose value lies in `domain`.
+
+    Values are taken to be spread evenly between a container's bounds. A container without bounds, or without a
+    row count, passes whole: an estimate that errs says that a filter is worth less than it is.
+    """
+    chosen = np.flatnonzero(kept)
+    if len(chosen) == 0:
+        return 1.0
+    part = column.take(chosen)
+    keys, (lows, highs), known = part.against(domain.ranges)
+    weights = np.maximum(rows[chosen], 1).astype(np.float64)
+    if part.type.has_density and known.any():
+        keys = _within(keys, lows[known].min(), highs[known].max())
+        before = _keys_before(keys)
+        shares = _keys_up_to(keys, before, highs) - _keys_up_to(keys, before, lows, including=False)
+        shares /= _width(lows, highs)
+    else:
+        shares = _ranges_between(keys, lows, highs) / weights
+    shares = np.where(known, np.clip(shares, 0.0, 1.0), 1.0)
+    return float(np.average(shares, weights=weights))
+
+
+def span_ratio(column: ColumnStatistics, rows: IntArray, kept: BoolArray, domain: Domain) -> float:
+    """The expected share, 0 to 1, of the rows in `kept` containers that lie within the span of `domain`.
+
+    Bytes have no density: their containers count as a whole, where both bounds lie between the two.
+    """
+    span = Domain(domain.ranges.span())
+    if column.type.has_density or span.is_none:
+        return pass_ratio(column, rows, kept, span)
+    chosen = np.flatnonzero(kept)
+    if len(chosen) == 0:
+        return 1.0
+    part = column.take(chosen)
+    (least, greatest), (lows, highs), known = part.against(span.ranges)
+    inside = ~known | ((least[0] <= lows) & (highs <= greatest[-1]))
+    return float(np.average(inside, weights=np.maximum(rows[chosen], 1)))
+
+
+def dictionary_bytes(column: ColumnStatistics, rows: IntArray) -> IntArray:
+    """About how many bytes the dictionary of each container of `rows` rows takes, at the most."""
+    distinct = rows.astype(np.float64)
+    if column.type.has_density:
+        _, (lows, highs), _ = column.against(RangeSet.none(column.type))
+        distinct = np.minimum(distinct, _width(lows, highs))
+    width = _LONG_VALUE if column.type.physical is Physical.BYTES else _VALUE
+    return np.minimum(distinct * width, _LARGEST_DICTIONARY).astype(np.int64)
+
+
+def _width(lows: IntArray, highs: IntArray) -> FloatArray:
+    return highs.astype(np.float64) - lows.astype(np.float64) + 1
+
+
+def _within(keys: Intervals, least: np.int64, greatest: np.int64) -> Intervals:
+    """What lies between two ends: beside an end that is open, differences of floats would lose the rest."""
+    inside = slice(int(np.searchsorted(keys[1], least, "left")), int(np.searchsorted(keys[0], greatest, "right")))
+    lows, highs = keys[0][inside], keys[1][inside]
+    if keys[0] is keys[1]:
+        return lows, lows
+    if len(lows) == 0 or (lows[0] >= least and highs[-1] <= greatest):
+        return lows, highs
+    return np.maximum(lows, least), np.minimum(highs, greatest)
+
+
+def _keys_before(keys: Intervals) -> FloatArray | None:
+    """How many key values lie before each interval, and last all of them; None for single values, whose place tells."""
+    if keys[0] is keys[1]:
+        return None
+    before = np.zeros(len(keys[0]) + 1)
+    # The keys may be millions, so each step writes where the last one did.
+    before[1:] = keys[1]
+    before[1:] -= keys[0]
+    before[1:] += 1
+    return np.cumsum(before, out=before)
+
+
+def _keys_up_to(keys: Intervals, before: FloatArray | None, points: IntArray, *, including: bool = True) -> FloatArray:
+    """How many key values lie at or below each point; strictly below it unless `including`."""
+    lows, highs = keys
+    place = np.searchsorted(lows, points, "right" if including else "left")
+    if before is None or len(lows) == 0:
+        return place.astype(np.float64)
+    inside = np.maximum(place - 1, 0)
+    reached = np.minimum(points, highs[inside]).astype(np.float64) - lows[inside].astype(np.float64)
+    at_end = reached + (1.0 if including else 0.0)
+    partial = np.where(including | (points <= highs[inside]), at_end, _width(lows[inside], highs[inside]))
+    return np.where(place == 0, 0.0, before[inside] + partial)
+
+
+def _ranges_between(keys: Intervals, lows: IntArray, highs: IntArray) -> FloatArray:
+    reaching = np.searchsorted(keys[0], highs, "right") - np.searchsorted(keys[1], lows, "left")
+    return reaching.astype(np.float64)
+
+
+# `spark.sql.parquet.pushdown.inFilterThreshold`, as it is by default.
+_LOOKED_UP = 10
+_MOST_SPANNED = 0.9
+_FEW_MATCHES = 20
+_MOST_LOOKED_AT = 0.02
+# A dictionary and a page index, however small, are each a read of their own.
+_LEAST_READ = 2 * 4096
+
+
+def list_spans_nearly_all(column: ColumnStatistics, containers: Containers, kept: BoolArray, domain: Domain) -> bool:
+    """Whether an IN list of the values of `domain` is long, and its span covers next to all rows that are kept."""
+    if (domain.ranges.point_count() or 0) <= _LOOKED_UP:
+        return False
+    return span_ratio(column, containers.rows, kept, domain) >= _MOST_SPANNED
+
+
+def looking_pays(column: ColumnStatistics, containers: Containers, kept: BoolArray, ratio: float) -> bool:
+    """Whether what a predicate makes the reader open is little, or few rows match: `ratio` is the share expected."""
+    rows = np.maximum(containers.rows[kept], 1)
+    if len(rows) == 0 or ratio * float(rows.mean()) < _FEW_MATCHES:
+        return True
+    looked_at = dictionary_bytes(column.take(np.flatnonzero(kept)), rows) + _LEAST_READ
+    return int(looked_at.sum()) <= _MOST_LOOKED_AT * int(containers.sizes[kept].sum())
+
+
+# Bytes of two comparisons; of a value of a list that becomes a `switch`, and of a list that becomes a set.
+_RANGE, _VALUE_BYTES, _SET = 75, 16, 100
+# `spark.sql.optimizer.inSetSwitchThreshold`, as it is by default.
+_MOST_IN_SWITCH = 400
+_SWITCHED = frozenset({"tinyint", "smallint", "int", "date"})
+_ROOM = 5_500
+
+
+def has_room(ranges: int, listed: Domain | None = None) -> bool:
+    """Whether a stage has room for so many ranges, and a list of the values of `listed` beside them."""
+    return ranges * _RANGE + (0 if listed is None else _list(listed)) <= _ROOM
+
+
+def _list(listed: Domain) -> int:
+    values = listed.ranges.point_count() or 0
+    return values * _VALUE_BYTES if listed.type.name in _SWITCHED and values <= _MOST_IN_SWITCH else _SET

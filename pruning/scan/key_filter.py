@@ -1,0 +1,242 @@
+"""`KeyFilter`: collected keys brought to the columns they filter.
+
+Keys of several columns as points, and containers as boxes: one in which no point lies holds no row of these keys.
+
+Each column for itself may leave a box that no key lies in: of shops and numbers of their orders, say, where every shop
+begins to count at 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from pruning.keys.summary import KeyRows, KeySummary
+from pruning.reasons import Reason, ReasonCode
+from pruning.scan.statistics import ColumnStatistics
+from pruning.values import encoding as code
+from pruning.values.byte_strings import IntArray
+from pruning.values.coercion import coerce
+from pruning.values.domain import Domain
+from pruning.values.encoding import Codes
+from pruning.values.ranges import BoolArray, RangeSet
+from pruning.values.types import INTEGER_BITS, ValueType
+
+# Sorting as many takes some seconds, and what a query reads is seldom worth more.
+_MOST_POINTS = 1 << 22
+# The kind of a filter that is not made of keys.
+FIRST_ROWS = "first rows"
+
+
+class ProbeColumn(Protocol):
+    """A column that keys are compared with: its name, its type, and why it cannot be pruned by where it has none."""
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+    @property
+    def type(self) -> ValueType | None: ...  # noqa: D102
+    @property
+    def refusal(self) -> Reason | None: ...  # noqa: D102
+
+
+@dataclass(frozen=True, slots=True)
+class KeyFilter:
+    """One entry of `keys`, brought to its probe columns.
+
+    `domains` holds what a row must have in each column; a column that is absent is not pruned by, for one of
+    the `reasons`. `is_exact` says that a row whose values lie in the domains does match a key, which needs a
+    single column. `distinct` is None where there were too many keys to count. `is_empty`: no row can match.
+    `is_order`: it has no keys, but what comes first in an order. `points` are the keys of several columns together,
+    where each of them is known in the columns' own types.
+    """
+
+    columns: tuple[str, ...]
+    domains: Mapping[str, Domain]
+    rows: int
+    distinct: int | None
+    is_exact: bool
+    is_empty: bool
+    has_bloom: bool
+    source: str
+    reasons: tuple[Reason, ...] = ()
+    is_order: bool = False
+    points: KeyPoints | None = None
+
+    @property
+    def kind(self) -> str:
+        """What is known of the keys, in words."""
+        match self:
+            case KeyFilter(is_empty=True):
+                return "no keys"
+            case KeyFilter(is_order=True):
+                return FIRST_ROWS
+            case KeyFilter(domains={}) if not self.domains:
+                return "always true"
+            case KeyFilter(distinct=None):
+                return "ranges and bloom filter" if self.has_bloom else "ranges"
+            case _:
+                return "exact set"
+
+    @staticmethod
+    def unknown(columns: Sequence[ProbeColumn], source: str, *reasons: Reason) -> KeyFilter:
+        """A filter whose keys are not known: always true."""
+        names = tuple(column.name for column in columns)
+        return KeyFilter(
+            names, {}, 0, None, is_exact=False, is_empty=False, has_bloom=False, source=source, reasons=reasons
+        )
+
+
+def _hashes_agree(columns: Sequence[ProbeColumn], summary: KeySummary) -> bool:
+    """Whether rows can be asked for in a bloom filter over the keys' own types: equal values must hash alike.
+
+    Integers can be brought to the keys' width first; what does not fit it has no match.
+    """
+    if summary.bloom is None and summary.key_rows is None:
+        return False
+    pairs = [(column.type, type_) for column, type_ in zip(columns, summary.types, strict=True)]
+    return all(probe == key or (probe is not None and probe.is_integer and key.is_integer) for probe, key in pairs)
+
+
+def _points(columns: Sequence[ProbeColumn], summary: KeySummary) -> KeyPoints | Reason | None:
+    """The keys as they are; None where they are of one column, not known, or of a column that is not pruned by at all.
+
+    Integers have the same codes whatever their width. Keys of any other type than a column's are brought to it one
+    column at a time.
+    """
+    names, types = tuple(column.name for column in columns), [column.type for column in columns if column.type]
+    if summary.key_rows is None or len(types) < len(columns):
+        return None
+    if len(summary.key_rows) > _MOST_POINTS:
+        return Reason(ReasonCode.COLUMNS_APART, ", ".join(names), f"{len(summary.key_rows):,} keys")
+    for name, type_, keys in zip(names, types, summary.types, strict=True):
+        if type_ != keys and not (type_.is_integer and keys.is_integer):
+            return Reason(ReasonCode.COLUMNS_APART, ", ".join(names), f"{name} is {type_}, its keys are {keys}")
+    return KeyPoints(names, tuple(types), _within(types, summary.key_rows))
+
+
+def _within(types: Sequence[ValueType], rows: KeyRows) -> KeyRows:
+    """The rows whose every integer has a place in its column: others match nothing, and are no literals of its type."""
+    held = np.ones(len(rows), bool)
+    for type_, codes in zip(types, rows.columns, strict=True):
+        if type_.is_integer and isinstance(codes, np.ndarray):
+            most = 1 << INTEGER_BITS[type_.name] - 1
+            held &= (codes >= -most) & (codes <= most - 1)
+    return rows if held.all() else KeyRows(tuple(codes.take(np.flatnonzero(held)) for codes in rows.columns))
+
+
+def key_filter(columns: Sequence[ProbeColumn], summary: KeySummary) -> KeyFilter:
+    """The filter that `summary`'s keys, in the order of `columns`, put on a scan.
+
+    `InvalidKeysError` where keys and column have types that Spark would not compare.
+    """
+    domains: dict[str, Domain] = {}
+    reasons: list[Reason] = list(summary.reasons)
+    exact = summary.exact and len(columns) == 1
+    for column, keys in zip(columns, summary.domains, strict=True):
+        result = column.refusal if column.type is None else coerce(keys.without_null(), column.type, column.name)
+        if result is None or isinstance(result, Reason):
+            exact = False
+            reasons += [result] if result is not None else []
+            continue
+        domains[column.name] = result.domain
+        exact = exact and result.is_exact
+    points = _points(columns, summary)
+    if isinstance(points, Reason):
+        reasons.append(points)
+    is_empty = summary.rows == summary.null_rows or any(domain.is_none for domain in domains.values())
+    return KeyFilter(
+        columns=tuple(column.name for column in columns),
+        domains=domains,
+        rows=summary.rows,
+        distinct=summary.distinct,
+        is_exact=exact,
+        is_empty=is_empty,
+        has_bloom=exact or _hashes_agree(columns, summary),
+        source=summary.source,
+        reasons=tuple(reasons),
+        points=points if isinstance(points, KeyPoints) else None,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class KeyPoints:
+    """The rows of an exact key set over the columns `names`, as codes of the columns' own `types`."""
+
+    names: tuple[str, ...]
+    types: tuple[ValueType, ...]
+    rows: KeyRows
+
+    def lie_in(self, columns: Mapping[str, ColumnStatistics]) -> BoolArray:
+        """For each container, whether a point may lie in it; `columns` are statistics by name, of one at least.
+
+        Columns are asked in pairs, the first one with each other one, so of three or more some boxes without a point
+        are not found. A column without statistics, or of floats (NaN lies in no bounds), keeps every box open.
+        """
+        first, *others = (self._places(at, columns.get(name)) for at, name in enumerate(self.names))
+        count = len(next(iter(columns.values())))
+        ranks = self._ranks[0]
+        begins, ends = (np.searchsorted(ranks, each, "left") for each in _span(first, count, len(ranks)))
+        found: BoolArray = begins < ends
+        for at, other in enumerate(others, start=1):
+            if other is not None:
+                found &= _any_between(self._ranks[at], (begins, ends), other)
+        return found
+
+    def _places(self, at: int, column: ColumnStatistics | None) -> tuple[IntArray, IntArray] | None:
+        """The places, among the different values of a key column, of those that a container may hold; None if all.
+
+        From, and up to but not.
+        """
+        if column is None or self.types[at].is_float:
+            return None
+        distinct = self._distinct[at]
+        (keys, _), (lows, highs), _ = column.against(RangeSet(self.types[at], distinct, distinct))
+        return np.searchsorted(keys, lows, "left"), np.searchsorted(keys, highs, "right")
+
+    @cached_property
+    def _distinct(self) -> tuple[Codes, ...]:
+        return tuple(map(code.sort_unique, self.rows.columns))
+
+    @cached_property
+    def _ranks(self) -> tuple[IntArray, ...]:
+        """Each value of each row as its place among the different ones; those of the first column ascend."""
+        return tuple(map(_rank, self._distinct, self.rows.columns))
+
+
+def _rank(distinct: Codes, values: Codes) -> IntArray:
+    keys, places = code.on_one_line(distinct, values)
+    return np.searchsorted(keys, places, "left")
+
+
+def _span(places: tuple[IntArray, IntArray] | None, count: int, rows: int) -> tuple[IntArray, IntArray]:
+    """The same for all containers of a column that says nothing."""
+    return (np.zeros(count, np.int64), np.full(count, rows, np.int64)) if places is None else places
+
+
+def _any_between(values: IntArray, rows: tuple[IntArray, IntArray], wanted: tuple[IntArray, IntArray]) -> BoolArray:
+    """For each i, whether one of `values[rows[0][i] : rows[1][i]]` lies in `wanted[0][i] <= value < wanted[1][i]`.
+
+    Rows are cut into blocks of one, two, four, ... rows, each sorted in itself: any stretch of rows is two blocks of
+    each size at the most. So each size takes a sort of all rows and two searches a stretch, however long that is.
+    """
+    begins, ends = rows
+    found = np.zeros(len(begins), bool)
+    # Blocks lie beside each other on one line, so far apart that what is searched in one is found in no other.
+    span = int(values.max(initial=0)) + 2
+    size, blocks = 1, values
+    while (is_open := (begins < ends) & ~found).any():
+        # The rest of the rows, too few for a block, is asked for in smaller ones alone.
+        blocks = np.sort(blocks[: len(values) // size * size].reshape(-1, size), axis=1, kind="stable").ravel()
+        line = blocks + np.arange(len(blocks)) // size * span
+        for block, is_asked in ((begins, is_open & (begins % 2 == 1)), (ends - 1, is_open & (ends % 2 == 1))):
+            asked = np.flatnonzero(is_asked)
+            at = block[asked] * span
+            place = np.searchsorted(line, at + wanted[0][asked], "left")
+            is_there = place < len(line)
+            found[asked[is_there]] |= line[place[is_there]] < (at + wanted[1][asked])[is_there]
+        begins, ends, size = (begins + 1) // 2, ends // 2, 2 * size
+    return found

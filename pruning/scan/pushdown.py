@@ -1,0 +1,200 @@
+"""Which ranges of which columns storage gets as predicates: the fewest that skip what the keys could.
+
+`ScanAbilities`: what a scan can do with a decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pruning.reasons import Reason, ReasonCode
+from pruning.scan.compaction import Evidence, bridged, compact
+from pruning.scan.skipping import Cause, column_causes
+from pruning.scan.statistics import ColumnStatistics, Containers
+from pruning.values.byte_strings import IntArray
+from pruning.values.domain import Domain
+from pruning.values.ranges import BoolArray, RangeSet
+
+# Each range is compared with every row, and may skip nothing.
+_MOST_BLIND = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Push:
+    """Ranges of one column that storage gets as a predicate, which rows without a value pass where `null` is True."""
+
+    column: str
+    ranges: RangeSet
+    containers_skipped: int
+    bytes_skipped: int
+    null: bool = False
+
+    @property
+    def domain(self) -> Domain:
+        """What passes, but for NaN."""
+        return Domain(self.ranges, self.null)
+
+
+def plan_pushes(
+    levels: Sequence[Containers], domains: Mapping[str, Domain], abilities: ScanAbilities, most: int
+) -> tuple[tuple[Push, ...], tuple[Reason, ...]]:
+    """At most `most` ranges, and why a column has none. The one that skips most bytes is first, then what it leaves.
+
+    A column has one range at least: rows are compared with those of all columns.
+    """
+    if not any(len(level) for level in levels):
+        return (), ()
+    if abilities.pushes_blindly and not any(level.is_listed for level in levels):
+        return _blind_pushes(domains, abilities, min(most, _MOST_BLIND))
+    left = [weights(level) for level in levels]
+    reasons: list[Reason] = []
+    pushes: list[Push] = []
+    total = list(left)
+    waiting = {name: _widened(name, each, levels, left, abilities) for name, each in domains.items()}
+    while waiting:
+        worth = {name: _bytes_skipped(domain, name, levels, left) for name, domain in waiting.items()}
+        name = max(worth, key=lambda each: worth[each])
+        domain = waiting.pop(name)
+        alone = worth[name] or _bytes_skipped(domain, name, levels, total)
+        refused = _why_not_pushed(name, domain, worth[name], alone, levels, abilities)
+        if refused is not None:
+            reasons.append(refused)
+        elif not domain.is_none:
+            push = _push(name, domain, levels, left, max(1, most - sum(len(each.ranges) for each in pushes)))
+            if push.containers_skipped:
+                pushes.append(push)
+            else:
+                detail = f"as far as {most} ranges can tell"
+                reasons.append(Reason(ReasonCode.UNCLUSTERED, name, detail))
+    return tuple(pushes), tuple(reasons)
+
+
+def _widened(
+    name: str, domain: Domain, levels: Sequence[Containers], left: Sequence[IntArray], abilities: ScanAbilities
+) -> Domain:
+    """What storage may be asked for in the place of a domain.
+
+    Widening makes gaps narrower, so those that hold no container are bridged first: keys may be millions, and each end
+    of a range is moved.
+    """
+    ranges = bridged(domain.ranges, _evidence(name, levels, left))
+    return Domain(abilities.widen(name, ranges), domain.null, domain.nan)
+
+
+def _blind_pushes(
+    domains: Mapping[str, Domain], abilities: ScanAbilities, most: int
+) -> tuple[tuple[Push, ...], tuple[Reason, ...]]:
+    """The widest gaps between keys: storage may find files in them, though none is known here."""
+    reasons: list[Reason] = []
+    pushes: list[Push] = []
+    for name, domain in domains.items():
+        if domain.is_none:
+            continue
+        ranges = abilities.widen(name, domain.ranges).simplify(most)
+        refused = _why_no_literals(name, domain, abilities)
+        if refused is not None:
+            reasons.append(refused)
+        elif name in abilities.file_only:
+            reasons.append(Reason(ReasonCode.NO_READER_FILTER, name))
+        elif ranges.is_all:
+            reasons.append(Reason(ReasonCode.NO_STATISTICS, name))
+        else:
+            pushes.append(Push(name, ranges, 0, 0, domain.null))
+    return tuple(pushes), tuple(reasons)
+
+
+def weights(level: Containers) -> IntArray:
+    """What skipping each container is worth; one that is never read anyway is worth nothing."""
+    return np.where(level.rows == 0, 0, np.maximum(level.sizes, 1))
+
+
+def skips(level: Containers, name: str, domain: Domain) -> BoolArray:
+    """For each container, whether the statistics of one column skip it."""
+    if name not in level.columns:
+        return np.zeros(len(level), bool)
+    out: BoolArray = column_causes(level.columns[name], level, domain) != Cause.KEPT
+    return out
+
+
+def _bytes_skipped(domain: Domain, name: str, levels: Sequence[Containers], left: Sequence[IntArray]) -> int:
+    return sum(int(left[at][skips(level, name, domain)].sum()) for at, level in enumerate(levels))
+
+
+def _why_not_pushed(  # noqa: PLR0913, PLR0917 - the evidence for each reason
+    name: str, domain: Domain, worth: int, alone: int, levels: Sequence[Containers], abilities: ScanAbilities
+) -> Reason | None:
+    """`worth` is what the column skips beside those that are pushed, `alone` what it would without them."""
+    columns = [level.columns[name] for level in levels if name in level.columns]
+    known = any(_has_bounds(each) for each in columns)
+    if domain.is_none:
+        return None
+    refused = _why_no_literals(name, domain, abilities)
+    if refused is not None:
+        return refused
+    if not known:
+        return Reason(ReasonCode.NO_READER_FILTER if name in abilities.file_only else ReasonCode.NO_STATISTICS, name)
+    detail = "but for those that other columns skip" if alone else ""
+    return Reason(ReasonCode.UNCLUSTERED, name, detail) if worth == 0 else None
+
+
+def _why_no_literals(name: str, domain: Domain, abilities: ScanAbilities) -> Reason | None:
+    """Why storage may not see ranges of a column, whatever it knows of its files."""
+    if abilities.push_refusal is not None:
+        return Reason(abilities.push_refusal, name)
+    return Reason(ReasonCode.NAN_KEYS, name) if domain.nan else None
+
+
+def _push(name: str, keys: Domain, levels: Sequence[Containers], left: list[IntArray], most: int) -> Push:
+    """The compacted ranges, with the bytes they skip taken off `left`."""
+    ranges = compact(keys.ranges, _evidence(name, levels, left), most)
+    skipped, size = 0, 0
+    for at, level in enumerate(levels):
+        out = skips(level, name, Domain(ranges, keys.null)) & (left[at] > 0)
+        skipped, size = skipped + int(out.sum()), size + int(left[at][out].sum())
+        left[at] = np.where(out, 0, left[at])
+    return Push(name, ranges, skipped, size, keys.null)
+
+
+def _evidence(name: str, levels: Sequence[Containers], left: Sequence[IntArray]) -> list[Evidence]:
+    """The containers that ranges of a column could skip."""
+    return [
+        Evidence(level.columns[name], each, None if level.parents is None else level.rows)
+        for level, each in zip(levels, left, strict=True)
+        if name in level.columns
+    ]
+
+
+def file_only(row_groups: Containers | None, abilities: ScanAbilities) -> frozenset[str]:
+    """Also the columns on which the reader takes no predicate in any file whose row groups are known."""
+    columns = row_groups.columns.items() if row_groups is not None else ()
+    hidden = {name for name, each in columns if _has_bounds(each) and not _has_bounds(each.seen_by_reader())}
+    return abilities.file_only | hidden
+
+
+def _has_bounds(column: ColumnStatistics) -> bool:
+    return bool((column.has_low | column.has_high).any())
+
+
+@dataclass(frozen=True, slots=True)
+class ScanAbilities:
+    """What the scan can do with a decision: each limit is a fact about the format, session or request.
+
+    - `names_files`: kept files are named to the reader, so that ranges need not skip them
+    - `push_refusal`: why no literal predicate may reach storage statistics, None where one may
+    - `tests_bloom`: the engine can probe a bloom filter
+    - `must_be_exact`: the caller asked for the semijoin, without false positives
+    - `widen`: a column, ranges -> ranges under which storage, that compares bounds as stored, skips soundly
+    - `file_only`: columns on which the reader of files takes no predicate, so that it skips none of their row groups
+    - `pushes_blindly`: no file can be known, so that ranges are pushed though nothing tells what they skip
+    """
+
+    names_files: bool
+    push_refusal: ReasonCode | None
+    tests_bloom: bool
+    must_be_exact: bool
+    widen: Callable[[str, RangeSet], RangeSet]
+    file_only: frozenset[str] = frozenset()
+    pushes_blindly: bool = False

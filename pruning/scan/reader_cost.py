@@ -1,0 +1,182 @@
+"""What a scan costs by each reader, from what statistics and keys say of it, and which one is the cheaper.
+
+predicate: rows of what ranges leave, all columns, a test of rows, the join above
+arrow: key columns of what keys leave, the others where a row is left, and those rows handed over to Spark
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from pruning.options import ARROW, PREDICATE, ScanCosts
+from pruning.reasons import size
+from pruning.values.byte_strings import IntArray
+
+FloatArray = npt.NDArray[np.float64]
+
+# What is estimated may be wrong by as much, and a scan by Spark's own reader cannot go wrong in other ways.
+_CLEARLY = 1.3
+_NANOSECONDS = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What one reader reads, in bytes, and how long that takes a core, in seconds."""
+
+    bytes: int
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"{self.seconds:.2f} s of a core for {size(self.bytes)}"
+
+
+@dataclass(frozen=True, slots=True)
+class ScanChoice:
+    """The reader of a scan, and what the two were expected to take; `survivors` is the share of rows left, 0 to 1."""
+
+    scan: str
+    predicate: Estimate
+    arrow: Estimate
+    survivors: float
+
+    def __str__(self) -> str:
+        share = f"{self.survivors:.2%} of the rows expected to pass"
+        return f"expected to take {self.predicate} by Spark's reader, {self.arrow} by pyarrow; {share}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowGroupWork:
+    """Row groups that a scan reads: `rows` of each, `bytes` of all columns asked for, how many of those there are.
+
+    `is_remote`: they lie in a store, not on a disk of this machine.
+    """
+
+    rows: IntArray
+    bytes: IntArray
+    columns: int
+    is_remote: bool = False
+
+    def byte(self, costs: ScanCosts) -> float:
+        """What reading one byte costs."""
+        return costs.remote_byte if self.is_remote else costs.byte
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeyWork:
+    """A key column: the share of rows whose value is a key, and its bytes in each row group.
+
+    `is_dense`: values are looked up in a table, or compared with an end or two. `nanoseconds` are those that decoding
+    and testing a value was seen to take, None where nobody looked.
+    """
+
+    ratio: float
+    bytes: IntArray
+    is_dense: bool = True
+    nanoseconds: float | None = None
+
+    def value(self, costs: ScanCosts) -> float:
+        """What decoding and testing one value costs: not less than of a number, on however fast a machine."""
+        least = costs.arrow_value + costs.arrow_test
+        if self.nanoseconds is not None:
+            return max(least, self.nanoseconds)
+        return least if self.is_dense else max(least, costs.arrow_search)
+
+    def as_seen(self, seen: KeySample | None) -> KeyWork:
+        """The same by what a row group has shown of it."""
+        return self if seen is None else replace(self, ratio=seen.ratio, nanoseconds=seen.nanoseconds)
+
+
+@dataclass(frozen=True, slots=True)
+class KeySample:
+    """A key column in some rows of one row group: the share of them whose value is a key.
+
+    `nanoseconds` are those of a core for decoding and testing a value, None where rows are too few to tell.
+    """
+
+    ratio: float
+    nanoseconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Some rows of one row group: the share that passes all tests, and each key, None of those not looked at."""
+
+    survivors: float
+    keys: tuple[KeySample | None, ...]
+
+    def __str__(self) -> str:
+        spent = [each.nanoseconds for each in self.keys if each is not None and each.nanoseconds is not None]
+        told = f"; its keys take {sum(spent):.0f} ns a row" if spent else ""
+        return f"{self.survivors:.2%} of the rows of a row group pass{told}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScanCase:
+    """A scan as each reader would make it.
+
+    `tests` are the shares of rows that tests above Spark's reader let pass; `tasks` are those of Python workers.
+    """
+
+    by_ranges: RowGroupWork
+    tests: Sequence[float]
+    by_keys: RowGroupWork
+    keys: Sequence[KeyWork]
+    tasks: int
+    costs: ScanCosts
+
+    def choice(self, sample: Sample | None = None) -> ScanChoice:
+        """The reader: pyarrow where it is clearly the cheaper; what a sample has shown counts instead of estimates.
+
+        Without one keys of several columns are taken to be independent.
+        """
+        keys, left = self.keys, prod(each.ratio for each in self.keys)
+        if sample is not None:
+            left = sample.survivors
+            keys = [each.as_seen(seen) for each, seen in zip(keys, sample.keys, strict=True)]
+        predicate = by_predicate(self.by_ranges, self.tests, self.costs)
+        arrow = by_arrow(self.by_keys, keys, left, self.tasks, self.costs)
+        is_cheaper = arrow.seconds * _CLEARLY < predicate.seconds
+        return ScanChoice(ARROW if is_cheaper else PREDICATE, predicate, arrow, left)
+
+
+def by_predicate(work: RowGroupWork, tests: Sequence[float], costs: ScanCosts) -> Estimate:
+    """By Spark's reader."""
+    rows, read = float(work.rows.sum()), int(work.bytes.sum())
+    spent = read * work.byte(costs) + rows * work.columns * costs.spark_value
+    spent += rows * len(tests) * costs.spark_test + rows * prod(tests) * costs.joined_row
+    return Estimate(read, spent / _NANOSECONDS)
+
+
+def by_arrow(work: RowGroupWork, keys: Sequence[KeyWork], survivors: float, tasks: int, costs: ScanCosts) -> Estimate:
+    """By pyarrow: a column is read of the row groups in which the ones before it, most selective first, leave a row.
+
+    Rows that pass are taken to lie anywhere: where they lie together, fewer row groups are read.
+    """
+    reach, left, others = np.ones(len(work.rows)), 1.0, work.bytes.astype(np.float64)
+    read = spent = 0.0
+    for key in sorted(keys, key=lambda each: each.ratio):
+        read += float(reach @ key.bytes)
+        spent += float(reach @ work.rows) * key.value(costs)
+        others -= key.bytes
+        left *= key.ratio
+        reach = _any_of(work.rows, left)
+    reach = _any_of(work.rows, survivors)
+    read += float(reach @ np.maximum(others, 0.0))
+    spent += float(reach @ work.rows) * max(0, work.columns - len(keys)) * costs.arrow_value
+    passed = float(work.rows.sum()) * survivors
+    spent += passed * (work.columns * costs.arrow_handed + costs.joined_row)
+    spent += read * work.byte(costs) + tasks * costs.arrow_task + costs.arrow_scan
+    return Estimate(int(read), spent / _NANOSECONDS)
+
+
+def _any_of(rows: IntArray, ratio: float) -> FloatArray:
+    """The chance for each row group that one of its rows passes."""
+    if ratio >= 1.0:
+        return np.ones(len(rows))
+    chances: FloatArray = -np.expm1(np.maximum(rows, 0) * np.log1p(-ratio))
+    return chances

@@ -1,0 +1,209 @@
+"""Which containers cannot hold a matching row.
+
+Soundness: a skipped container holds no row that the join could use; whatever is unknown is kept.
+
+Which containers key filters rule out: by each column for itself, and by the keys of several columns together.
+
+Row-group statistics as statistics of the files they lie in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from pruning.scan.key_filter import KeyPoints
+from pruning.scan.statistics import UNKNOWN, ColumnStatistics, Containers
+from pruning.values import encoding as code
+from pruning.values import ranges as intervals
+from pruning.values.byte_strings import IntArray
+from pruning.values.domain import Domain
+from pruning.values.ranges import BoolArray
+
+
+class Cause(IntEnum):
+    """Why a container is skipped; `KEPT` where it is not. The first of this list that applies is the one recorded."""
+
+    KEPT = 0
+    NO_ROWS = 1
+    NO_KEYS = 2
+    PARTITION = 3
+    ALL_NULL = 4
+    STATISTICS = 5
+
+    @property
+    def label(self) -> str:
+        """The cause in plain words."""
+        return self.name.lower().replace("_", " ")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pruned:
+    """The outcome for `n` containers: `kept[i]`, and the cause where it is False."""
+
+    kept: BoolArray
+    causes: npt.NDArray[np.int8]
+
+    @property
+    def kept_count(self) -> int:
+        """How many containers are kept."""
+        return int(np.count_nonzero(self.kept))
+
+    def without(self, gone: BoolArray) -> Pruned:
+        """The same, with the containers where `gone` is True skipped by their statistics, if nothing skips them yet."""
+        gone = self.kept & gone
+        return Pruned(self.kept & ~gone, np.where(gone, np.int8(Cause.STATISTICS), self.causes))
+
+    def take(self, indices: IntArray) -> Pruned:
+        """The outcome for the containers at `indices`."""
+        return Pruned(self.kept[indices], self.causes[indices])
+
+    def skipped_by(self) -> dict[str, int]:
+        """How many containers each cause skipped; causes that skipped none are left out."""
+        counts = np.bincount(self.causes, minlength=len(Cause))
+        return {cause.label: int(counts[cause]) for cause in Cause if cause is not Cause.KEPT and counts[cause]}
+
+
+def prune(containers: Containers, domains: Mapping[str, Domain]) -> Pruned:
+    """Keep the containers that may hold a row whose every column of `domains` lies in its domain.
+
+    Columns without statistics keep everything. One pass per column over arrays; no Python object per container.
+    """
+    causes = np.where(containers.rows == 0, np.int8(Cause.NO_ROWS), np.int8(Cause.KEPT))
+    for name, domain in domains.items():
+        if domain.is_none:
+            causes = _first(causes, np.full(len(causes), Cause.NO_KEYS, np.int8))
+        elif name in containers.columns:
+            causes = _first(causes, column_causes(containers.columns[name], containers, domain))
+    return Pruned(causes == Cause.KEPT, causes)
+
+
+def skip_all(containers: Containers) -> Pruned:
+    """Keep none: there is no key that a row could match."""
+    causes = np.where(containers.rows == 0, np.int8(Cause.NO_ROWS), np.int8(Cause.NO_KEYS))
+    return Pruned(np.zeros(len(containers), bool), causes)
+
+
+def column_causes(column: ColumnStatistics, containers: Containers, domain: Domain) -> npt.NDArray[np.int8]:
+    """The `Cause` of each container under the domain of one column."""
+    all_null = column.all_null(containers.rows)
+    keys, bounds, _ = column.against(domain.ranges)
+    value = ~all_null & intervals.overlap(keys, *bounds)
+    null = domain.null & (column.null_count != 0)
+    nan = domain.nan & column.may_have_nan & ~all_null
+    out = np.int8(Cause.PARTITION if column.is_partition else Cause.STATISTICS)
+    cause = np.where(all_null & (not column.is_partition), np.int8(Cause.ALL_NULL), out)
+    return np.where(value | null | nan, np.int8(Cause.KEPT), cause)
+
+
+def _first(known: npt.NDArray[np.int8], found: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
+    """Of two causes for each container the one that comes first, KEPT being none."""
+    return np.where((known == Cause.KEPT) | ((found != Cause.KEPT) & (found < known)), found, known)
+
+
+class Keys(Protocol):
+    """What `prune_by` asks of a filter."""
+
+    @property
+    def domains(self) -> Mapping[str, Domain]: ...  # noqa: D102
+    @property
+    def points(self) -> KeyPoints | None: ...  # noqa: D102
+
+
+def column_domains(filters: Sequence[Keys]) -> dict[str, Domain]:
+    """What each column must hold under all filters together."""
+    domains: dict[str, Domain] = {}
+    for each in filters:
+        for name, domain in each.domains.items():
+            domains[name] = domains[name].intersect(domain) if name in domains else domain
+    return domains
+
+
+def prune_by(containers: Containers, filters: Sequence[Keys]) -> Pruned:
+    """Keep the containers that may hold a row which all filters let pass."""
+    found = prune(containers, column_domains(filters))
+    for each in filters:
+        if each.points is not None:
+            found = _without_points(containers, found, each.points)
+    return found
+
+
+def _without_points(containers: Containers, found: Pruned, points: KeyPoints) -> Pruned:
+    left = np.flatnonzero(found.kept)
+    columns = {name: containers.columns[name].take(left) for name in points.names if name in containers.columns}
+    # Keys of one column have ruled out what they do.
+    if len(columns) < 2 or not len(left):
+        return found
+    gone = np.zeros(len(containers), bool)
+    gone[left] = ~points.lie_in(columns)
+    return found.without(gone)
+
+
+def fold_rows(groups: Containers, count: int) -> IntArray:
+    """Rows of each of `count` files, `UNKNOWN` where a row group of it is unknown."""
+    return _summed(groups.rows, parents_of(groups), count)
+
+
+def fold_column(column: ColumnStatistics, groups: Containers, count: int) -> ColumnStatistics:
+    """The statistics of one column for each of `count` files, known only where every row group tells.
+
+    Row groups that are empty or hold NULL alone have no bounds and take none away.
+    """
+    if not len(column):
+        return ColumnStatistics.unknown(column.type, count)
+    parents = parents_of(groups)
+    counts = ~column.all_null(groups.rows) & (groups.rows != 0)
+    wrong = _wrong(column)
+    nan = np.zeros(count, bool)
+    np.logical_or.at(nan, parents, column.may_have_nan & counts)
+    lows, highs = code.on_one_line(column.lows, column.highs)
+    # The complement reverses the order where a minus sign would overflow.
+    least, has_low = _least(lows, column.has_low & ~wrong, counts, parents, count)
+    greatest, has_high = _least(~highs, column.has_high & ~wrong, counts, parents, count)
+    return ColumnStatistics(
+        column.type,
+        column.lows.take(least),
+        column.highs.take(greatest),
+        has_low,
+        has_high,
+        _summed(column.null_count, parents, count),
+        nan,
+    )
+
+
+def parents_of(groups: Containers) -> IntArray:
+    """The index of the file of each row group."""
+    if groups.parents is None:
+        msg = f"Cannot tell the files of {len(groups)} containers: they are {groups.kind.value}s"
+        raise ValueError(msg)
+    return groups.parents
+
+
+def _wrong(column: ColumnStatistics) -> BoolArray:
+    lows, highs = code.on_one_line(column.lows, column.highs)
+    return (column.has_low & column.has_high & (lows > highs)) | column.has_nan_bound()
+
+
+def _summed(numbers: IntArray, parents: IntArray, count: int) -> IntArray:
+    total, unknown = np.zeros(count, np.int64), np.zeros(count, bool)
+    np.add.at(total, parents, np.where(numbers == UNKNOWN, 0, numbers))
+    np.logical_or.at(unknown, parents, numbers == UNKNOWN)
+    return np.where(unknown, UNKNOWN, total)
+
+
+def _least(
+    line: IntArray, known: BoolArray, counts: BoolArray, parents: IntArray, count: int
+) -> tuple[IntArray, BoolArray]:
+    """Of each file the index of the row group with the least value, and whether all its groups have one."""
+    used = np.flatnonzero(counts & known)
+    ordered = used[np.lexsort((line[used], parents[used]))]
+    files, first = np.unique(parents[ordered], return_index=True)
+    chosen, has = np.zeros(count, np.int64), np.zeros(count, bool)
+    chosen[files], has[files] = ordered[first], True
+    has[parents[counts & ~known]] = False
+    return chosen, has

@@ -1,0 +1,196 @@
+"""Ranges of two columns together, in the order of the first and then of the second, for tables that lie in that order.
+
+Keys in that order leave gaps, and a container lies in one of them where it holds no key, as far as its bounds tell:
+
+    (a > 1 OR a = 1 AND b >= 5) AND (a < 3 OR a = 3 AND b <= 7)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import permutations
+
+import numpy as np
+
+from pruning.scan.key_filter import KeyFilter, KeyPoints
+from pruning.scan.pushdown import ScanAbilities, weights
+from pruning.scan.skipping import Pruned
+from pruning.scan.statistics import Containers
+from pruning.values import encoding as code
+from pruning.values.byte_strings import IntArray
+from pruning.values.ranges import BoolArray, RangeSet
+from pruning.values.types import ValueType
+
+# A row is compared with each of them, one after the other, by four comparisons.
+_MOST = 8
+# Each pair of them is tried in both orders.
+_MOST_COLUMNS = 3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TuplePush:
+    """Ranges of keys of two `columns` that storage gets as a predicate: from `lows` up to `highs`, as codes of `types`.
+
+    Range `i` goes from the key `lows[0][i], lows[1][i]` to the key `highs[0][i], highs[1][i]`.
+    """
+
+    columns: tuple[str, str]
+    types: tuple[ValueType, ValueType]
+    lows: tuple[IntArray, IntArray]
+    highs: tuple[IntArray, IntArray]
+    containers_skipped: int
+    bytes_skipped: int
+
+    def __len__(self) -> int:
+        return len(self.lows[0])
+
+    def skips(self, level: Containers) -> BoolArray:
+        """For each container, whether no range reaches into its bounds; each end of a range is asked for itself."""
+        bounds = _bounds(level, self.columns, self.types)
+        if bounds is None:
+            return np.zeros(len(level), bool)
+        (low, high), (low2, high2) = bounds
+        reached = np.zeros(len(level), bool)
+        for first, second, last, last2 in zip(*self.lows, *self.highs, strict=True):
+            from_below = (high > first) | ((low <= first) & (first <= high) & (high2 >= second))
+            from_above = (low < last) | ((low <= last) & (last <= high) & (low2 <= last2))
+            reached |= from_below & from_above
+        is_null = np.logical_or.reduce([level.columns[name].all_null(level.rows) for name in self.columns])
+        gone: BoolArray = ~reached | is_null
+        return gone
+
+
+def plan_tuple_pushes(
+    levels: Sequence[Containers], kept: Sequence[BoolArray], filters: Sequence[KeyFilter], abilities: ScanAbilities
+) -> tuple[TuplePush, ...]:
+    """What keys of several columns skip of the containers that are `kept` otherwise, by level.
+
+    Of each filter the two columns, in the order, that skip most: a table lies in the order of a few at the best.
+    """
+    left = [np.where(each, weights(level), 0) for level, each in zip(levels, kept, strict=True)]
+    found = (_best(levels, left, each.points, abilities) for each in filters if each.points is not None)
+    return tuple(each for each in found if each is not None and each.containers_skipped)
+
+
+def kept_under(pushes: Sequence[TuplePush], level: Containers, found: Pruned) -> Pruned:
+    """What is kept under these pushes, too."""
+    for each in pushes:
+        found = found.without(each.skips(level))
+    return found
+
+
+def _best(
+    levels: Sequence[Containers], left: Sequence[IntArray], points: KeyPoints, abilities: ScanAbilities
+) -> TuplePush | None:
+    if abilities.push_refusal is not None or len(points.rows) == 0 or not any(each.any() for each in left):
+        return None
+    stored = [at for at, name in enumerate(points.names) if not any(_is_partition(each, name) for each in levels)]
+    plain = [at for at in stored if _is_plain(points, at, abilities)][:_MOST_COLUMNS]
+    pushes = [_push(levels, left, points, pair) for pair in permutations(plain, 2)]
+    return max(pushes, key=lambda each: each.bytes_skipped, default=None)
+
+
+def _push(
+    levels: Sequence[Containers], left: Sequence[IntArray], points: KeyPoints, pair: tuple[int, ...]
+) -> TuplePush:
+    at, at2 = pair
+    names, types = (points.names[at], points.names[at2]), (points.types[at], points.types[at2])
+    first, second = _in_order(*(np.asarray(points.rows.columns[each]) for each in pair), is_sorted=pair == (0, 1))
+    line = _Line.of(first, second)
+    found = [_gaps(level, weight, names, types, line) for level, weight in zip(levels, left, strict=True)]
+    gaps, worth = (np.concatenate(each) for each in zip(*found, strict=True))
+    cuts = _heaviest(gaps, worth, len(first))
+    begins, ends = np.concatenate([[0], cuts]), np.concatenate([cuts, [len(first)]]) - 1
+    push = TuplePush(names, types, (first[begins], second[begins]), (first[ends], second[ends]), 0, 0)
+    gone = [(weight > 0) & push.skips(level) for level, weight in zip(levels, left, strict=True)]
+    size = sum(int(weight[each].sum()) for weight, each in zip(left, gone, strict=True))
+    return replace(push, containers_skipped=sum(int(each.sum()) for each in gone), bytes_skipped=size)
+
+
+def _is_partition(level: Containers, name: str) -> bool:
+    """Whether values come from folders: a reader of files gets no condition that names such a column, too."""
+    return name in level.columns and level.columns[name].is_partition
+
+
+def _is_plain(points: KeyPoints, at: int, abilities: ScanAbilities) -> bool:
+    """Whether storage compares bounds of a column as the values that they are: else each end would have to be moved."""
+    type_, codes = points.types[at], points.rows.columns[at]
+    if not isinstance(codes, np.ndarray) or not (type_.is_integer or type_.name == "date"):
+        return False
+    ranges = RangeSet.of_codes(type_, np.array([codes.min(), codes.max()]))
+    return abilities.widen(points.names[at], ranges) == ranges
+
+
+def _in_order(first: IntArray, second: IntArray, *, is_sorted: bool) -> tuple[IntArray, IntArray]:
+    if is_sorted:
+        return first, second
+    order = np.lexsort((second, first))
+    return first[order], second[order]
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """Keys of two columns in their order, and where pairs of values lie among them.
+
+    `numbers` are those of keys by their first value, so far apart that between two of them is room for the places of
+    all `distinct` second values; `line` has these added.
+    """
+
+    first: IntArray
+    distinct: IntArray
+    numbers: IntArray
+    line: IntArray
+
+    @staticmethod
+    def of(first: IntArray, second: IntArray) -> _Line:
+        """`first` ascends, and so does `second` where `first` stays the same."""
+        distinct = np.asarray(code.sort_unique(second))
+        changes = np.concatenate([[0], first[1:] != first[:-1]])
+        numbers = np.cumsum(changes) * (len(distinct) + 1)
+        return _Line(first, distinct, numbers, numbers + np.searchsorted(distinct, second, "left"))
+
+    def below(self, first: IntArray, second: IntArray) -> IntArray:
+        """How many keys come before each pair."""
+        return self._places(first, np.searchsorted(self.distinct, second, "left"))
+
+    def up_to(self, first: IntArray, second: IntArray) -> IntArray:
+        """How many keys come before each pair or are that pair."""
+        return self._places(first, np.searchsorted(self.distinct, second, "right"))
+
+    def _places(self, first: IntArray, ranks: IntArray) -> IntArray:
+        begins = np.searchsorted(self.first, first, "left")
+        is_there = begins < np.searchsorted(self.first, first, "right")
+        asked = self.numbers[np.minimum(begins, len(self.numbers) - 1)] + ranks
+        return np.where(is_there, np.searchsorted(self.line, asked, "left"), begins)
+
+
+def _gaps(
+    level: Containers, weight: IntArray, names: tuple[str, str], types: tuple[ValueType, ValueType], line: _Line
+) -> tuple[IntArray, IntArray]:
+    """The gaps between keys in which containers lie, each as the number of keys before it, and what that is worth."""
+    bounds = _bounds(level, names, types)
+    if bounds is None:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    (low, high), (low2, high2) = bounds
+    before = line.below(low, low2)
+    alone = np.flatnonzero((weight > 0) & (before == line.up_to(high, high2)))
+    return before[alone], weight[alone]
+
+
+def _heaviest(gaps: IntArray, worth: IntArray, keys: int) -> IntArray:
+    """The gaps worth most, ascending; what lies before the first key or behind the last one needs no gap."""
+    inside = (gaps > 0) & (gaps < keys)
+    distinct, which = np.unique(gaps[inside], return_inverse=True)
+    sums = np.bincount(which, worth[inside], len(distinct))
+    return np.sort(distinct[np.argsort(-sums, kind="stable")[: _MOST - 1]])
+
+
+def _bounds(
+    level: Containers, names: tuple[str, str], types: tuple[ValueType, ValueType]
+) -> tuple[tuple[IntArray, IntArray], tuple[IntArray, IntArray]] | None:
+    found = [(level.columns[name], type_) for name, type_ in zip(names, types, strict=True) if name in level.columns]
+    if len(found) < len(names):
+        return None
+    first, second = (each.against(RangeSet.none(type_))[1] for each, type_ in found)
+    return first, second

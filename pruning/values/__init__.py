@@ -1,0 +1,1 @@
+"""Values, their order-preserving encoding, and sets of them."""

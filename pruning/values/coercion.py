@@ -1,0 +1,130 @@
+"""A domain of keys in their own type -> the domain of column values that Spark's `=` can match with them.
+
+The answer is a superset: what provably cannot match is dropped, and where rounding or a time zone comes in, ends
+move outward. `Coerced.is_exact` says that the answer holds no value without a matching key.
+
+Keys that are dates or timestamps -> the values of another such type that Spark's `=` matches with them.
+
+Spark turns a date into its midnight, and where one side is an instant (`timestamp`) it reads the other by the
+clock of the session's zone. Any zone is allowed for, so the answer holds whatever zone is set at run time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from pruning.errors import InvalidKeysError
+from pruning.reasons import Reason, ReasonCode
+from pruning.values.byte_strings import IntArray
+from pruning.values.domain import Domain
+from pruning.values.encoding import GREATEST, LEAST
+from pruning.values.numeric_coercion import (
+    common_decimal_digits,
+    float_to_float,
+    float_to_number,
+    number_to_float,
+    number_to_number,
+    representable,
+)
+from pruning.values.ranges import RangeSet
+from pruning.values.types import MOST_DIGITS, ValueType
+
+
+@dataclass(frozen=True, slots=True)
+class Coerced:
+    """The domain in the column's type, and whether each of its values matches a key."""
+
+    domain: Domain
+    is_exact: bool
+
+
+def coerce(keys: Domain, column: ValueType, subject: str) -> Coerced | Reason:
+    """What values of a `column` type can equal `keys`; a `Reason` where that is not known soundly.
+
+    `InvalidKeysError` where the types are of different kinds: Spark would refuse them, or guess a cast of the
+    column that leaves nothing of its statistics. `subject` names the column in messages.
+
+    >>> int_, bigint = ValueType("int"), ValueType("bigint")
+    >>> print(coerce(Domain.of(bigint, 7, 3000000000), int_, "`sk`").domain)
+    {7}
+    """
+    source = keys.type
+    if source == column:
+        return Coerced(keys, is_exact=True)
+    if source.is_exact_number and column.is_exact_number and common_decimal_digits(source, column) > MOST_DIGITS:
+        return Reason(ReasonCode.INEXACT_CAST, subject, f"{source} and {column} have no common decimal type")
+    # Keys are values of their own type, so an open end is that type's end.
+    ranges, is_exact = _matches(keys.ranges.intersect(representable(source)), column, subject)
+    return Coerced(Domain(ranges, keys.null, keys.nan and column.is_float), is_exact)
+
+
+def _matches(keys: RangeSet, column: ValueType, subject: str) -> tuple[RangeSet, bool]:
+    source = keys.type
+    match (source, column):
+        case _ if source.is_exact_number and column.is_exact_number:
+            return number_to_number(keys, column)
+        case _ if source.is_exact_number and column.is_float:
+            return number_to_float(keys, column)
+        case _ if source.is_float and column.is_exact_number:
+            return float_to_number(keys, column)
+        case _ if source.is_float and column.is_float:
+            return float_to_float(keys, column)
+        case _ if source.name in MOMENTS and column.name in MOMENTS:
+            return moment_to_moment(keys, column)
+        case _:
+            msg = f"Cannot compare keys of {source} with column {subject} of {column}: cast the keys to {column} first"
+            raise InvalidKeysError(msg)
+
+
+_DAY = 86_400_000_000
+# No zone is further from UTC: java.time.ZoneOffset allows 18 hours.
+_ZONE_MARGIN = 18 * 3_600_000_000
+# Spark fails on the midnight of a day further out, in any zone, so such a day matches no timestamp.
+_LAST_DAY = GREATEST // _DAY
+_Ends: TypeAlias = tuple[IntArray, IntArray]
+
+
+def moment_to_moment(keys: RangeSet, column: ValueType) -> tuple[RangeSet, bool]:
+    """The values of `column` that can equal `keys`, and whether each of them does."""
+    move, is_exact = MOMENTS[keys.type.name][column.name]
+    if keys.type.name == "date":
+        keys = keys.intersect(RangeSet(keys.type, np.array([-_LAST_DAY]), np.array([_LAST_DAY])))
+    lows, highs = move(np.asarray(keys.lows), np.asarray(keys.highs))
+    # Between the midnights of two days lie timestamps that are no midnight.
+    without_between = keys.is_points or column.name == "date"
+    return RangeSet.of_ranges(column, lows, highs), is_exact and without_between
+
+
+def _in_any_zone(lows: IntArray, highs: IntArray) -> _Ends:
+    """Ends moved outward by the zone margin, stopping at the ends of int64."""
+    return np.maximum(lows, LEAST + _ZONE_MARGIN) - _ZONE_MARGIN, np.minimum(
+        highs, GREATEST - _ZONE_MARGIN
+    ) + _ZONE_MARGIN
+
+
+def _midnights(lows: IntArray, highs: IntArray) -> _Ends:
+    return lows * _DAY, highs * _DAY
+
+
+def _days(lows: IntArray, highs: IntArray) -> _Ends:
+    """The days whose midnight lies between the ends."""
+    return lows // _DAY + (lows % _DAY != 0), highs // _DAY
+
+
+def _midnights_in_any_zone(lows: IntArray, highs: IntArray) -> _Ends:
+    return _in_any_zone(*_midnights(lows, highs))
+
+
+def _days_in_any_zone(lows: IntArray, highs: IntArray) -> _Ends:
+    return _days(*_in_any_zone(lows, highs))
+
+
+MOMENTS: dict[str, dict[str, tuple[Callable[[IntArray, IntArray], _Ends], bool]]] = {
+    "date": {"timestamp_ntz": (_midnights, True), "timestamp": (_midnights_in_any_zone, False)},
+    "timestamp_ntz": {"date": (_days, True), "timestamp": (_in_any_zone, False)},
+    "timestamp": {"date": (_days_in_any_zone, False), "timestamp_ntz": (_in_any_zone, False)},
+}

@@ -1,0 +1,310 @@
+"""`RangeSet`: a set of values of one type as sorted, disjoint, closed ranges.
+
+Closed integer intervals as two int64 arrays: sorted, disjoint, never touching.
+
+Every function takes and gives that normal form, save `normalize`, which makes it. `lows[i] <= highs[i]`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from pruning.values import encoding as code
+from pruning.values.byte_strings import ByteStrings, IntArray
+from pruning.values.encoding import GREATEST, LEAST, Codes
+from pruning.values.types import Physical, ValueType
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RangeSet:
+    """Values of `type` in closed ranges `[lows[i], highs[i]]`, as codes.
+
+    Normal form: sorted, disjoint; ranges of int64 codes that touch are one. For bytes, `unbounded` says that
+    the last range has no upper end (its high is then not a value); int64 codes need no such flag, since their
+    greatest code is a bound. A set of single values holds one array as both lows and highs.
+    """
+
+    type: ValueType
+    lows: Codes
+    highs: Codes
+    unbounded: bool = False
+
+    @staticmethod
+    def none(type_: ValueType) -> RangeSet:
+        """No value."""
+        nothing = code.empty(type_)
+        return RangeSet(type_, nothing, nothing)
+
+    @staticmethod
+    def all(type_: ValueType) -> RangeSet:
+        """Every value."""
+        if type_.physical is Physical.BYTES:
+            least = ByteStrings.of([b""])
+            return RangeSet(type_, least, least, unbounded=True)
+        return RangeSet(type_, np.array([LEAST]), np.array([GREATEST]))
+
+    @staticmethod
+    def of_codes(type_: ValueType, codes: Codes, *, is_sorted: bool = False) -> RangeSet:
+        """Just these values; `is_sorted` promises that they ascend without a repetition."""
+        points = codes if is_sorted else code.sort_unique(codes)
+        if isinstance(points, ByteStrings):
+            return RangeSet(type_, points, points)
+        return RangeSet(type_, *of_points(points))
+
+    @staticmethod
+    def of_ranges(type_: ValueType, lows: Codes, highs: Codes) -> RangeSet:
+        """The union of `[lows[i], highs[i]]`, in any order; a range whose low lies above its high is empty."""
+        low_line, high_line = code.on_one_line(lows, highs)
+        valid = np.flatnonzero(low_line <= high_line)
+        line = normalize(low_line[valid], high_line[valid])
+        return _Line(type_, (lows, highs), (low_line, high_line)).range_set(line)
+
+    def __len__(self) -> int:
+        return len(self.lows)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, RangeSet):
+            return NotImplemented
+        if self.type != other.type or len(self) != len(other):
+            return False
+        (mine, theirs), _ = _together(self, other)
+        return np.array_equal(mine[0], theirs[0]) and np.array_equal(mine[1], theirs[1])
+
+    def __hash__(self) -> int:
+        return hash((self.type, len(self), self.unbounded))
+
+    @property
+    def is_none(self) -> bool:
+        """True where no value is in the set."""
+        return len(self) == 0
+
+    @property
+    def is_all(self) -> bool:
+        """True where every value is in the set."""
+        return self == RangeSet.all(self.type)
+
+    @property
+    def is_points(self) -> bool:
+        """True where every range is a single value."""
+        return self.highs is self.lows and not self.unbounded
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held, in bytes."""
+        return int(self.lows.nbytes + (0 if self.highs is self.lows else self.highs.nbytes))
+
+    def intersect(self, other: RangeSet) -> RangeSet:
+        """Values in both."""
+        if len(other) == 1 and other.contains_all(self.span()):
+            return self
+        (mine, theirs), line = _together(self, other)
+        return line.range_set(intersect(mine, theirs))
+
+    def union(self, other: RangeSet) -> RangeSet:
+        """Values in either."""
+        (mine, theirs), line = _together(self, other)
+        return line.range_set(union(mine, theirs))
+
+    def overlaps(self, other: RangeSet) -> bool:
+        """True where a value is in both."""
+        (mine, theirs), _ = _together(self, other)
+        return bool(overlap(mine, *theirs).any())
+
+    def contains_all(self, other: RangeSet) -> bool:
+        """True where every value of `other` is in this set."""
+        return self.union(other) == self
+
+    def contains(self, codes: Codes) -> BoolArray:
+        """For each code, whether it is in the set."""
+        points = RangeSet(self.type, codes, codes)
+        (mine, probes), _ = _together(self, points)
+        return contains(mine, probes[0])
+
+    def span(self) -> RangeSet:
+        """The one range from the least to the greatest value; none stays none."""
+        if len(self) <= 1:
+            return self
+        last = np.array([len(self) - 1])
+        return RangeSet(self.type, self.lows.take(np.array([0])), self.highs.take(last), self.unbounded)
+
+    def bridged(self, gaps_kept: IntArray) -> RangeSet:
+        """Only the gaps before the ranges `gaps_kept` (ascending, none of them 0) stay open: a wider set."""
+        if len(gaps_kept) + 1 >= len(self):
+            return self
+        starts = np.concatenate([[0], gaps_kept]).astype(np.int64)
+        ends = np.concatenate([gaps_kept - 1, [len(self) - 1]]).astype(np.int64)
+        return RangeSet(self.type, self.lows.take(starts), self.highs.take(ends), self.unbounded)
+
+    def simplify(self, most: int) -> RangeSet:
+        """At most `most` ranges that hold every value of this set: the widest gaps stay open."""
+        if most < 1:
+            msg = f"Cannot simplify to {most} ranges: at least one is needed"
+            raise ValueError(msg)
+        if len(self) <= most:
+            return self
+        if most == 1:
+            return self.span()
+        return self.bridged(_gaps_to_keep(self, most))
+
+    def point_count(self) -> int | None:
+        """How many values the set holds, None where they cannot be listed (a range of bytes, or of floats)."""
+        if isinstance(self.lows, ByteStrings):
+            return len(self) if self.is_points else None
+        return size(self._int_line()) if self.is_points or not self.type.is_float else None
+
+    def points(self) -> Codes:
+        """Every value of a set whose `point_count()` is known, ascending."""
+        if self.is_points:
+            return self.lows
+        lows, highs = self._int_line()
+        # Steps of one but from range to range, summed where they stand: there may be millions.
+        begins = np.cumsum(highs - lows + 1)
+        steps = np.ones(begins[-1] if len(begins) else 0, np.int64)
+        steps[:1] = lows[:1]
+        steps[begins[:-1]] = lows[1:] - highs[:-1]
+        return np.cumsum(steps, out=steps)
+
+    def _int_line(self) -> Intervals:
+        if isinstance(self.lows, ByteStrings) or isinstance(self.highs, ByteStrings):
+            msg = f"Cannot list the values of {self.type} ranges: they are not numbers"
+            raise TypeError(msg)
+        return self.lows, self.highs
+
+    def __str__(self) -> str:
+        shown = [self._render(index) for index in range(min(len(self), 4))]
+        more = [f"... {len(self) - 4} more"] if len(self) > 4 else []
+        return "{" + ", ".join([*shown, *more]) + "}"
+
+    def __repr__(self) -> str:
+        return f"RangeSet[{self.type}]{self}"
+
+    def _render(self, index: int) -> str:
+        low, high = (code.render(self.type, ends, index) for ends in (self.lows, self.highs))
+        is_open = self.unbounded and index == len(self) - 1
+        if self.lows[index] == self.highs[index] and not is_open:
+            return low
+        # Elsewhere than in bigint the ends of int64 stand for an open end.
+        has_ends = self.type.name != "bigint"
+        left = "(..." if has_ends and self.lows[index] == LEAST else f"[{low}"
+        is_open = is_open or (has_ends and self.highs[index] == GREATEST)
+        return f"{left}, ...)" if is_open else f"{left}, {high}]"
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """Where codes of one type sit on a line of integers, and the way back."""
+
+    type: ValueType
+    arrays: tuple[Codes, ...]
+    positions: tuple[IntArray, ...]
+
+    def range_set(self, line: Intervals) -> RangeSet:
+        if self.type.physical is Physical.INT64:
+            return RangeSet(self.type, line[0], line[0] if np.array_equal(*line) else line[1])
+        distinct = {id(array): (array, place) for array, place in zip(self.arrays, self.positions, strict=True)}
+        flat = np.concatenate([np.zeros(0, np.int64), *(place for _, place in distinct.values())])
+        table, where = np.unique(flat, return_index=True)
+        unbounded = len(line[1]) > 0 and int(line[1][-1]) == GREATEST
+        # An open end has no code: the low of its range stands in.
+        ends = np.append(line[1][:-1], line[0][-1:]) if unbounded else line[1]
+        values = ByteStrings.concat(array for array, _ in distinct.values() if isinstance(array, ByteStrings))
+        lows = values.take(where[np.searchsorted(table, line[0])])
+        if np.array_equal(line[0], ends):
+            return RangeSet(self.type, lows, lows, unbounded)
+        return RangeSet(self.type, lows, values.take(where[np.searchsorted(table, ends)]), unbounded)
+
+
+def _together(*sets: RangeSet) -> tuple[tuple[Intervals, ...], _Line]:
+    """The sets as intervals on one line."""
+    types = {str(each.type) for each in sets}
+    if len(types) > 1:
+        msg = f"Cannot combine ranges of {' and '.join(sorted(types))}: coerce one to the other's type first"
+        raise ValueError(msg)
+    arrays = tuple(array for each in sets for array in (each.lows, each.highs))
+    positions = code.on_one_line(*arrays)
+    lines = tuple(
+        (lows, _with_open_end(highs) if each.unbounded else highs)
+        for each, lows, highs in zip(sets, positions[::2], positions[1::2], strict=True)
+    )
+    return lines, _Line(sets[0].type, arrays, positions)
+
+
+def _with_open_end(highs: IntArray) -> IntArray:
+    return np.append(highs[:-1], GREATEST)
+
+
+def _gaps_to_keep(ranges: RangeSet, most: int) -> IntArray:
+    """Before which ranges a gap stays open in `most` ranges: the widest; bytes have no width, so evenly spread."""
+    if isinstance(ranges.lows, np.ndarray) and isinstance(ranges.highs, np.ndarray):
+        # Distances of int64 codes fit uint64 only, so they are subtracted there.
+        widths = ranges.lows[1:].view(np.uint64) - ranges.highs[:-1].view(np.uint64)
+        narrow = len(widths) - most + 1
+        return np.sort(np.argpartition(widths, narrow)[narrow:]) + 1
+    return np.arange(1, most) * len(ranges) // most
+
+
+Intervals: TypeAlias = tuple[IntArray, IntArray]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+
+
+def normalize(lows: IntArray, highs: IntArray) -> Intervals:
+    """The same points as sorted intervals with a missing point between any two."""
+    if len(lows) == 0:
+        return lows, highs
+    order = np.argsort(lows, kind="stable")
+    lows, reach = lows[order], np.maximum.accumulate(highs[order])
+    # `low - 1` wraps only for the least int64, where the first test already holds.
+    apart = (lows[1:] > reach[:-1]) & (lows[1:] - 1 != reach[:-1])
+    starts = np.concatenate([[True], apart])
+    ends = np.concatenate([apart, [True]])
+    return lows[starts], reach[ends]
+
+
+def of_points(points: IntArray) -> Intervals:
+    """Points that ascend without a repetition as intervals; the same array twice where no two of them touch."""
+    # Of two neighbours the second is above the least int64, so nothing wraps.
+    apart = points[1:] - 1 != points[:-1]
+    if apart.all():
+        return points, points
+    return points[np.concatenate([[True], apart])], points[np.concatenate([apart, [True]])]
+
+
+def union(first: Intervals, second: Intervals) -> Intervals:
+    """Points in either."""
+    return normalize(np.concatenate([first[0], second[0]]), np.concatenate([first[1], second[1]]))
+
+
+def intersect(first: Intervals, second: Intervals) -> Intervals:
+    """Points in both."""
+    begin = np.searchsorted(second[1], first[0], "left")
+    end = np.searchsorted(second[0], first[1], "right")
+    counts = np.maximum(end - begin, 0)
+    left = np.repeat(np.arange(len(counts)), counts)
+    within = np.arange(len(left)) - np.repeat(np.cumsum(counts) - counts, counts)
+    right = np.repeat(begin, counts) + within
+    return np.maximum(first[0][left], second[0][right]), np.minimum(first[1][left], second[1][right])
+
+
+def overlap(intervals: Intervals, lows: IntArray, highs: IntArray) -> BoolArray:
+    """For each `[lows[i], highs[i]]`, whether a point of it lies in `intervals`; needs no normal form of them."""
+    if len(intervals[0]) == 0:
+        return np.zeros(len(lows), bool)
+    first_reaching = np.searchsorted(intervals[1], lows, "left")
+    candidate = intervals[0][np.minimum(first_reaching, len(intervals[0]) - 1)]
+    return (first_reaching < len(intervals[0])) & (candidate <= highs)
+
+
+def contains(intervals: Intervals, points: IntArray) -> BoolArray:
+    """For each point, whether it lies in `intervals`."""
+    return overlap(intervals, points, points)
+
+
+def size(intervals: Intervals) -> int:
+    """How many integers the intervals hold; exact beyond int64."""
+    # Of n disjoint intervals the widths sum to at most 2**64 - n, so only the last addition needs more than 64 bits.
+    widths = intervals[1].view(np.uint64) - intervals[0].view(np.uint64)
+    return int(widths.sum(dtype=np.uint64)) + len(widths)

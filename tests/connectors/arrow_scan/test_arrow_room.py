@@ -1,0 +1,42 @@
+"""What memory a scan by pyarrow is said to take."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow.parquet as pq
+
+from connectors.arrow_scan.workers import Workers, most_bytes, too_large
+from pruning.keys.membership import RowSet
+from pruning.values.domain import Domain
+from pruning.values.types import ValueType
+from tests.connectors.arrow_scan.test_partition import stored
+
+BIGINT = ValueType("bigint")
+
+
+def test_a_task_takes_the_largest_row_group_the_keys_and_what_any_takes(tmp_path):
+    file, nothing = stored(tmp_path / "t.parquet"), most_bytes([], [])
+    groups = [pq.read_metadata(tmp_path / "t.parquet").row_group(at) for at in range(4)]
+    chunks = [
+        sum(each.column(leaf).total_compressed_size + each.column(leaf).total_uncompressed_size for leaf in (0, 1))
+        for each in groups
+    ]
+    assert 1 << 30 < nothing < 2 << 30
+    assert max(chunks) > max(chunks[:2])
+    assert nothing + max(chunks) + 16 * 10 == most_bytes([(file, [3, 0, 1, 2])], [])
+    assert nothing + max(chunks[:2]) + 16 * 10 == most_bytes([(file, [0, 1])], [])
+    rows = RowSet.of(Domain.of(BIGINT, *range(0, 3000, 3)))
+    assert nothing + 3 * rows.nbytes == most_bytes([], [rows])
+    assert 2998 <= rows.nbytes < 4000
+
+
+def test_files_of_a_store_take_threads(tmp_path):
+    file = stored(tmp_path / "t.parquet")
+    file = replace(file, uri="s3a://lake/t.parquet")
+    assert most_bytes([], []) + (512 << 20) == most_bytes([(file, [])], [])
+
+
+def test_what_does_not_fit_is_told_by_both_sizes():
+    assert (None, None) == (too_large(5 << 40, Workers()), too_large(5, Workers(room=5)))
+    assert "a task may take 6 B, and spark.executor.pyspark.memory leaves 5 B" in str(too_large(6, Workers(room=5)))

@@ -1,0 +1,76 @@
+"""What some rows of one row group show of a scan."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from connectors.arrow_scan import preflight as arrow_sample
+from connectors.arrow_scan.files import FilePart, OtherFileError, Patience
+from connectors.arrow_scan.preflight import sampled
+from connectors.arrow_scan.reader import KeyTest, ReadColumn
+from pruning.keys.membership import RowSet
+from pruning.values.domain import Domain
+from pruning.values.types import ValueType
+
+INT, TEXT, ROWS = ValueType("int"), ValueType("string"), 100_000
+COLUMNS = [ReadColumn("k", pa.int32()), ReadColumn("name", pa.string()), ReadColumn("year", pa.int32())]
+
+
+@pytest.fixture(scope="module")
+def part(tmp_path_factory) -> FilePart:
+    """Two row groups: `k` goes to ten and on from there, `name` to four; `year` is a folder's."""
+    path, numbers = tmp_path_factory.mktemp("sample") / "t.parquet", np.arange(2 * ROWS)
+    table = pa.table({"k": pa.array(numbers % 10 + numbers // ROWS * 10, pa.int32()), "name": numbers % 4})
+    table = table.set_column(1, "name", table.column("name").cast(pa.string()))
+    pq.write_table(table, path, row_group_size=ROWS)
+    return FilePart(str(path), (1,), (0, 1, None), (None, None, pa.scalar(2001)))
+
+
+def ints(column: int, *keys: int) -> KeyTest:
+    return KeyTest(column, INT, RowSet.of(Domain.of(INT, *keys)))
+
+
+def texts(*keys: str) -> KeyTest:
+    return KeyTest(1, TEXT, RowSet.of(Domain.of(TEXT, *keys)))
+
+
+def sample(part: FilePart, *tests: KeyTest):
+    return sampled(part, COLUMNS, tests, {}, Patience())
+
+
+def test_rows_that_have_all_keys_are_counted(part):
+    found = sample(part, ints(0, 10, 11), texts("0"), ints(2, 2001))
+    assert pytest.approx((0.2, 0.25, 1.0), rel=0.02) == tuple(each.ratio for each in found.keys)
+    # Even numbers alone have the text, so half of them.
+    assert pytest.approx(0.05, rel=0.02) == found.survivors
+    numbers, names, constant = (each.nanoseconds for each in found.keys)
+    assert 0 < numbers < 10_000 > names > 0
+    assert constant is None
+
+
+def test_keys_behind_one_that_leaves_no_row_are_not_looked_at(part):
+    """None of the rows that were seen: there may be one among the others."""
+    found = sample(part, ints(0, 3), texts("0"))
+    assert (0.5 / ROWS, None) == (found.survivors, found.keys[1])
+    assert 0.5 / ROWS == found.keys[0].ratio
+
+
+def test_a_look_ends_after_a_while(part, monkeypatch):
+    """The first thousand rows, and those of one piece: what a row costs they say as well."""
+    monkeypatch.setattr(arrow_sample, "_SAMPLE_SECONDS", 0.0)
+    found = sample(part, ints(0, 3))
+    assert 0.5 / (1024 + 4096) == found.survivors
+    assert found.keys[0].nanoseconds > 0
+
+
+def test_few_rows_tell_no_time(part, monkeypatch):
+    monkeypatch.setattr(arrow_sample, "_ENOUGH_ROWS", ROWS)
+    assert sample(part, ints(0, 10)).keys[0].nanoseconds is None
+
+
+def test_a_file_that_was_replaced_shows_nothing(part):
+    with pytest.raises(OtherFileError):
+        sample(FilePart(part.path, (0,), part.leaves, part.constants, size=1), ints(0, 3))

@@ -1,0 +1,133 @@
+"""Which files an Arrow scan reads, and how they are dealt out, without Spark."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import types as st
+
+from connectors.arrow_scan.files import FilePart
+from connectors.arrow_scan.partition import becomes, chunk_bytes, dealt, elsewhere, file_part
+from connectors.parquet.row_groups import FileRef, FooterCache, FooterColumn, StoredFile, stored_files
+from connectors.spark.files import LocalStorage
+from pruning.reasons import Reason, ReasonCode
+from pruning.scan.statistics import ContainerKind, Containers
+from pruning.values.types import ValueType
+
+COLUMNS = {"k": st.LongType(), "v": st.StringType()}
+
+
+def stored(path, **options) -> StoredFile:
+    pq.write_table(pa.table({"k": range(40), "v": ["x" * at for at in range(40)]}), path, row_group_size=10, **options)
+    asked = [FooterColumn("k", ("k",), ValueType("bigint")), FooterColumn("v", ("v",), None)]
+    reference = FileRef(str(path), path.stat().st_size, path.stat().st_mtime_ns // 1_000_000)
+    found = stored_files([reference], asked, LocalStorage(), FooterCache(), case_sensitive=False)
+    assert not isinstance(found, Reason)
+    return found[0]
+
+
+def test_a_part_is_the_file_as_it_was_listed(tmp_path):
+    path = tmp_path / "t.parquet"
+    file = stored(path)
+    part = file_part(file, [1, 3], COLUMNS, others_are_gregorian=False)
+    assert isinstance(part, FilePart)
+    assert (str(path), (1, 3), (0, 1), path.stat().st_size) == (part.path, part.row_groups, part.leaves, part.size)
+    group = pq.read_metadata(path).row_group
+    expected = [sum(group(at).column(leaf).total_compressed_size for leaf in (0, 1)) for at in (1, 3)]
+    assert expected == chunk_bytes(file, [1, 3]).tolist()
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "why"),
+    [
+        ({"uri": "hdfs://host/t.parquet"}, {}, "no file of this machine or of an S3 store"),
+        ({}, {"compression": "brotli"}, "(compressed by BROTLI)"),
+        ({"uri": "/nowhere/t.parquet"}, {}, "FileNotFoundError"),
+    ],
+)
+def test_what_pyarrow_may_not_read_is_left_to_spark(tmp_path, change, options, why):
+    found = file_part(
+        replace(stored(tmp_path / "t.parquet", **options), **change), [0], COLUMNS, others_are_gregorian=True
+    )
+    assert isinstance(found, Reason)
+    assert ReasonCode.NOT_READ_BY_ARROW is found.code
+    assert why in str(found)
+
+
+def test_a_table_is_refused_by_a_kept_file_of_another_machine():
+    names = ("file:///a.parquet", "gs://bucket/b.parquet", "s3a://bucket/c.parquet", "hdfs://host/d.parquet")
+    files = Containers(ContainerKind.FILE, names, np.ones(4, np.int64), np.ones(4, np.int64), {})
+    assert elsewhere(files, np.array([True, False, True, False])) is None
+    found = elsewhere(files, np.array([True, False, True, True]))
+    assert Reason(ReasonCode.NOT_READ_BY_ARROW, names[3], "it is no file of this machine or of an S3 store") == found
+
+
+def test_an_object_of_a_store_is_judged_by_its_footer_alone(tmp_path):
+    file = replace(stored(tmp_path / "t.parquet"), uri="s3a://bucket/a%20b.parquet")
+    part = file_part(file, [0], COLUMNS, others_are_gregorian=True)
+    assert isinstance(part, FilePart)
+    assert "s3a://bucket/a%20b.parquet" == part.path
+
+
+def test_a_column_whose_chunks_a_footer_does_not_describe_is_left_to_spark(tmp_path):
+    """So an encrypted column looks, whose codec is one of those that are read."""
+    file = stored(tmp_path / "t.parquet")
+    chunks = file.footer.chunks.copy()
+    chunks[2, 1] = -1
+    hidden = replace(file, footer=replace(file.footer, chunks=chunks))
+    assert isinstance(file_part(hidden, [0, 1, 3], COLUMNS, others_are_gregorian=True), FilePart)
+    found = file_part(hidden, [2], COLUMNS, others_are_gregorian=True)
+    assert Reason(ReasonCode.NOT_READ_BY_ARROW, "v", "a footer does not describe all of its chunks") == found
+
+
+def test_values_that_pyarrow_reads_otherwise_are_a_reason_of_their_own(tmp_path):
+    found = file_part(
+        stored(tmp_path / "t.parquet"), [0], {**COLUMNS, "k": st.IntegerType()}, others_are_gregorian=True
+    )
+    assert Reason(ReasonCode.OTHER_VALUES_BY_ARROW, "k", "int from INT64") == found
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted", "expected"),
+    [
+        (pa.int8(), pa.int32(), True),
+        (pa.int64(), pa.int32(), False),
+        (pa.uint32(), pa.int64(), False),
+        (pa.dictionary(pa.int32(), pa.string()), pa.string(), True),
+        (pa.dictionary(pa.int32(), pa.int64()), pa.string(), False),
+        (pa.decimal128(5, 2), pa.decimal128(9, 2), True),
+        (pa.decimal128(5, 2), pa.decimal128(9, 3), False),
+        (pa.decimal256(5, 2), pa.decimal128(9, 2), False),
+        (pa.timestamp("us", "Europe/Berlin"), pa.timestamp("us", "UTC"), True),
+        (pa.timestamp("us"), pa.timestamp("us", "UTC"), False),
+        (pa.timestamp("ns", "UTC"), pa.timestamp("us", "UTC"), False),
+        (pa.binary(), pa.string(), True),
+        (pa.string(), pa.binary(), False),
+        (pa.float32(), pa.float64(), False),
+        (pa.date64(), pa.date32(), False),
+    ],
+    ids=str,
+)
+def test_only_the_same_values_become_a_type(found, wanted, expected):
+    assert expected == becomes(found, wanted)
+
+
+def test_row_groups_are_dealt_by_their_bytes():
+    parts = [FilePart(name, tuple(range(10)), (0,), (None,)) for name in ("a", "b")]
+    tasks = dealt(parts, [np.full(10, 1 << 20)] * 2, 4)
+    assert [5, 5, 5, 5] == [sum(len(part.row_groups) for part in task) for task in tasks]
+    found = sorted((part.path, group) for task in tasks for part in task for group in part.row_groups)
+    assert [(name, at) for name in ("a", "b") for at in range(10)] == found
+    (large,), small = dealt(parts[:1], [np.array([*[1 << 19] * 9, 9 << 19])], 2)
+    assert ((9,), [tuple(range(9))]) == (large.row_groups, [part.row_groups for part in small])
+    assert 1 == len(dealt(parts[:1], [np.zeros(10, np.int64)], 1))
+
+
+def test_more_footers_than_tasks_should_hold_are_read_again(monkeypatch):
+    monkeypatch.setattr("connectors.arrow_scan.partition._MOST_FOOTER_BYTES", 3)
+    parts = [FilePart("a", (0,), (0,), (None,), footer=b"ab"), FilePart("b", (0,), (0,), (None,), footer=b"ab")]
+    assert [None, None] == [part.footer for task in dealt(parts, [np.ones(1, np.int64)] * 2, 1) for part in task]

@@ -1,0 +1,137 @@
+"""Builds have one key only where they give the same rows; what a key cannot name has none."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
+
+from connectors.builds.cached_builds import BuildKey, build_key, session_key
+from connectors.delta.file_index import optimised
+from tests.same_session import same_session
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def rows(spark, tmp_path_factory):
+    """Two tables of Delta with the same rows: a view over both, since Delta lists a query's only table itself."""
+    folder = tmp_path_factory.mktemp("keys")
+    df = spark.range(0, 4, 1, 1).selectExpr("cast(id AS int) AS n", "id", "cast(id AS double) AS x", "'t' AS t")
+    for name in ("one", "other"):
+        df.write.format("delta").save(str(folder / name))
+        spark.read.format("delta").load(str(folder / name)).createOrReplaceTempView(f"rows_{name}")
+    yield
+    for name in ("one", "other"):
+        spark.catalog.dropTempView(f"rows_{name}")
+
+
+def key_of(spark, query: str):
+    """The key of the left side of a join with the other table, by its first column."""
+    df = spark.sql(f"SELECT * FROM ({query}) q JOIN rows_other o ON q.k = o.n")
+    plan = optimised(df).children().head()
+    return build_key(spark, plan, plan.output().apply(0))
+
+
+def named(spark, query: str) -> bytes:
+    found = key_of(spark, query)
+    assert isinstance(found, BuildKey), found
+    return found.named
+
+
+@pytest.mark.usefixtures("rows")
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("SELECT n AS k FROM rows_one WHERE t = 'a'", "SELECT r.n AS k FROM rows_one r WHERE r.t = 'a'"),
+        (
+            "SELECT k FROM (SELECT n AS k, max(x) AS m FROM rows_one GROUP BY n) WHERE m > 1",
+            "SELECT k FROM (SELECT n AS k, max(x) AS b FROM rows_one GROUP BY n) WHERE b > 1",
+        ),
+        (
+            "SELECT n AS k FROM rows_one WHERE exists(sequence(0, n), a -> a = 2)",
+            "SELECT n AS k FROM rows_one WHERE exists(sequence(0, n), b -> b = 2)",
+        ),
+    ],
+    ids=["names", "aggregate", "lambda"],
+)
+def test_names_and_ids_of_columns_make_no_difference(spark, one, other):
+    assert named(spark, one) == named(spark, one)
+    assert named(spark, one) == named(spark, other)
+
+
+# 52: scans with other filters that are taken for the same one. 53: those of a copy of a table.
+@pytest.mark.usefixtures("rows")
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("SELECT n AS k FROM rows_one", "SELECT n AS k FROM rows_other"),
+        ("SELECT n AS k FROM rows_one WHERE n > 1", "SELECT n AS k FROM rows_one WHERE n > 2"),
+        ("SELECT n AS k FROM rows_one WHERE n > 1", "SELECT n AS k FROM rows_one WHERE n >= 1"),
+        ("SELECT n AS k FROM rows_one WHERE n > 1", "SELECT n AS k FROM rows_one WHERE id > 1"),
+        ("SELECT n AS k, id FROM rows_one WHERE n > 1", "SELECT n AS k, x FROM rows_one WHERE n > 1"),
+        ("SELECT n AS k, id, n AS m FROM rows_one", "SELECT n AS k, id, id AS m FROM rows_one"),
+        ("SELECT n AS k, 0.0D / x AS y FROM rows_one", "SELECT n AS k, -0.0D / x AS y FROM rows_one"),
+        ("SELECT n AS k, array(0.0D) AS y FROM rows_one", "SELECT n AS k, array(-0.0D) AS y FROM rows_one"),
+        ("SELECT n AS k, x + (x + 0.1D) AS y FROM rows_one", "SELECT n AS k, (x + x) + 0.1D AS y FROM rows_one"),
+        ("SELECT n AS k, 1 AS y FROM rows_one", "SELECT n AS k, 1L AS y FROM rows_one"),
+        ("SELECT n AS k, '12' AS y FROM rows_one", "SELECT n AS k, x'3132' AS y FROM rows_one"),
+        ("SELECT n AS k, struct(n AS a) AS y FROM rows_one", "SELECT n AS k, struct(n AS b) AS y FROM rows_one"),
+        (
+            "SELECT n AS k FROM rows_one WHERE t IN ('a', 'bc')",
+            "SELECT n AS k FROM rows_one WHERE t IN ('ab', 'c')",
+        ),
+        (
+            "SELECT n AS k, CASE WHEN n = 1 THEN 'a' ELSE 'b' END AS y FROM rows_one",
+            "SELECT n AS k, CASE WHEN n = 1 THEN 'a' WHEN n = 2 THEN 'b' END AS y FROM rows_one",
+        ),
+        (
+            "SELECT n AS k FROM rows_one WHERE n > (SELECT max(n) - 2 FROM rows_one)",
+            "SELECT n AS k FROM rows_one WHERE n > (SELECT max(n) - 2 FROM rows_other)",
+        ),
+    ],
+    ids=str,
+)
+def test_whatever_may_give_other_rows_has_another_key(spark, one, other):
+    assert named(spark, one) != named(spark, other)
+
+
+@pytest.mark.usefixtures("rows")
+def test_the_key_column_is_part_of_the_key(spark):
+    plan = optimised(spark.sql("SELECT q.* FROM rows_one q JOIN rows_other o ON q.n = o.n")).children().head()
+    found = [build_key(spark, plan, plan.output().apply(at)) for at in (0, 1)]
+    assert found[0].named != found[1].named
+
+
+@pytest.mark.usefixtures("rows")
+def test_what_a_key_cannot_name_has_none(spark):
+    cached = spark.table("rows_one").where("n = 1").cache()
+    try:
+        cached.createOrReplaceTempView("rows_cached")
+        assert "it has a InMemoryRelation" == key_of(spark, "SELECT n AS k FROM rows_cached")
+    finally:
+        cached.unpersist(blocking=True)
+        spark.catalog.dropTempView("rows_cached")
+    assert "it has a Rand" == key_of(spark, "SELECT n AS k, rand() AS r FROM rows_one")
+    assert "it has a GlobalLimit" == key_of(spark, "SELECT n AS k FROM rows_one LIMIT 2")
+    listed = spark.table("rows_one")
+    analyzed = listed._jdf.queryExecution().analyzed()
+    assert "the files of a TahoeLogFileIndex are not pinned" == build_key(spark, analyzed, analyzed.output().apply(0))
+    mine = listed.select(F.udf(lambda n: n + 1, "int")("n"))._jdf.queryExecution().analyzed()
+    assert "it has a PythonUDF" == build_key(spark, mine, mine.output().apply(0))
+    given = spark.createDataFrame(spark.sparkContext.parallelize([(1,)]), "k int")._jdf.queryExecution().analyzed()
+    assert "it has a LogicalRDD" == build_key(spark, given, given.output().apply(0))
+    many = spark.sql(f"SELECT '{'x' * (1 << 19)}' AS k")._jdf.queryExecution().analyzed()
+    assert isinstance(build_key(spark, many, many.output().apply(0)), BuildKey)
+    more = spark.sql(f"SELECT '{'x' * (1 << 20)}' AS k, '' AS l")._jdf.queryExecution().analyzed()
+    assert "its plan takes more than 1048576 bytes" == build_key(spark, more, more.output().apply(0))
+
+
+def test_sessions_are_equal_by_their_confs(spark, conf):
+    other = same_session(spark)
+    assert session_key(spark) == session_key(other)
+    other.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    assert session_key(spark) != session_key(other)
+    conf("spark.sql.session.timeZone", "Asia/Tokyo")
+    assert session_key(spark) == session_key(other)
+    other.conf.set("spark.sql.ansi.enabled", "false")
+    assert session_key(spark) != session_key(other)

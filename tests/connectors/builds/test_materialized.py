@@ -1,0 +1,128 @@
+"""Keys read from rows that are held are the keys that a job collects."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from connectors.builds import materialized as local_builds
+from connectors.builds.materialized import LocalRows, TooMany, local_rows
+from connectors.builds.query_builds import Asked, QueryBuilds
+from connectors.jobs.runner import Channel
+from connectors.keys import frame as few_keys
+from connectors.keys.frame import collect
+from pruning.keys.summary import KeySummary
+from pruning.options import PruningOptions
+from pruning.reasons import Reason, ReasonCode
+
+pytestmark = pytest.mark.spark
+
+OPTIONS = PruningOptions()
+VALUES = {
+    "tinyint": "(-128Y), (127Y), (null), (127Y)",
+    "smallint": "(-32768S), (32767S), (null)",
+    "int": "(-2147483648), (2147483647), (0), (null)",
+    "bigint": "(-9223372036854775808L), (9223372036854775807L), (null)",
+    "float": "(float('nan')), (-0.0f), (0.0f), (float('-infinity')), (1.5f), (null)",
+    "double": "(double('nan')), (-0.0d), (0.0d), (double('infinity')), (4.9e-324d), (null)",
+    "decimal(9,2)": "(1.25BD), (-9999999.99BD), (null)",
+    "decimal(38,10)": "(1234567890123456789012345678.0123456789BD), (-0.0000000001BD), (null)",
+    "date": "(date'0001-01-01'), (date'9999-12-31'), (date'1582-10-10'), (null)",
+    "timestamp": "(timestamp'0001-01-01 00:00:00'), (timestamp'2024-03-31 02:30:00.123456'), (null)",
+    "timestamp_ntz": "(timestamp_ntz'0001-01-01 00:00:00'), (timestamp_ntz'2024-03-31 02:30:00.123456'), (null)",
+    "string": "(''), ('a'), ('é😀'), (repeat('x', 300)), (null), ('a')",
+    "boolean": "(true), (false), (null)",
+    "binary": "(x''), (x'00ff'), (null)",
+}
+
+
+def held(spark, df, column: str, options: PruningOptions = OPTIONS):
+    plan = df._jdf.queryExecution().optimizedPlan()
+    rows, at = local_rows(spark, plan, "k"), df.columns.index(column)
+    assert rows is not None
+    keys = rows.keys(at, plan.output().apply(at), options, "k")
+    assert keys is rows.keys(at, plan.output().apply(at), options, "k")
+    return keys
+
+
+def collected(spark, df, column: str, options: PruningOptions = OPTIONS):
+    found = collect(spark, df.select(column), options, "k")
+    return replace(found, source="rows of k") if isinstance(found, KeySummary) else found
+
+
+def test_the_same_build_is_compiled_once(spark):
+    """Spark numbers the limits in its code."""
+    metrics = getattr(getattr(spark._jvm.org.apache.spark.metrics.source, "CodegenMetrics$"), "MODULE$")
+    compiled = metrics.METRIC_COMPILATION_TIME()
+
+    def build() -> int:
+        before = compiled.getCount()
+        df = spark.range(0, 1000, 1, 2).selectExpr("id % 10 AS once").where("once > 3")
+        assert local_rows(spark, df._jdf.queryExecution().optimizedPlan(), "k").count == 600
+        return compiled.getCount() - before
+
+    assert build() > 0
+    assert build() == 0
+
+
+@pytest.mark.parametrize("type_", VALUES)
+@pytest.mark.parametrize("zone", ["Europe/Berlin"])
+def test_held_keys_of_any_type_are_those_that_a_job_collects(spark, conf, type_, zone):
+    conf("spark.sql.session.timeZone", zone)
+    df = spark.sql(f"SELECT 7 AS other, cast(k AS {type_}) AS k, 'b' AS text FROM VALUES {VALUES[type_]} AS t(k)")
+    df = df.repartition(3)
+    assert collected(spark, df, "k") == held(spark, df, "k")
+    empty = df.where("other = 8")
+    assert collected(spark, empty, "k") == held(spark, empty, "k")
+
+
+@pytest.mark.parametrize("options", [PruningOptions(max_build_keys=10), PruningOptions(max_build_bytes=100)])
+def test_held_keys_that_are_too_many_are_as_loose_as_collected_ones(spark, options):
+    df = spark.range(0, 5000, 1, 1).selectExpr("id * 3 AS k")
+    wanted, found = collected(spark, df, "k", options), held(spark, df, "k", options)
+    assert (wanted.rows, wanted.distinct) == (found.rows, found.distinct)
+    assert wanted.columns == found.columns
+
+
+def test_held_rows_give_the_keys_of_each_of_their_columns(spark):
+    df = spark.range(0, 500, 1, 4).selectExpr("id AS k", "cast(id % 7 AS int) AS day", "cast(id % 5 AS string) AS text")
+    plan = df._jdf.queryExecution().optimizedPlan()
+    rows = local_rows(spark, plan, "k")
+    found = [rows.keys(at, plan.output().apply(at), OPTIONS, name) for at, name in enumerate(df.columns)]
+    assert [500, 7, 5] == [each.distinct for each in found]
+
+
+def test_rows_come_by_few_calls_of_the_bridge(spark, bridge_calls):
+    """Builds of a level run at the same time, and each call of one waits for those of the others."""
+    plan = spark.range(0, 500, 1, 4).where("id % 7 = 3")._jdf.queryExecution().optimizedPlan()
+    local_rows(spark, plan, "k")
+    assert 20 >= bridge_calls(lambda: local_rows(spark, plan, "k"))
+
+
+@pytest.mark.parametrize(("rows", "found"), [(9, 9), (10, TooMany(10)), (24, TooMany(24)), (60, TooMany(40))])
+def test_rows_that_are_too_many_are_counted_as_far_as_they_came(spark, monkeypatch, rows, found):
+    monkeypatch.setattr(local_builds, "MOST_ROWS", 10)
+    plan = spark.range(0, rows, 1, 4)._jdf.queryExecution().optimizedPlan()
+    held = local_rows(spark, plan, "k")
+    assert found == (held.count if isinstance(held, LocalRows) else held)
+
+
+def test_a_build_of_many_rows_is_not_taken_for_one_of_few_again(spark, monkeypatch):
+    """It had run three times: for its rows, for its keys as rows, and for its keys."""
+    monkeypatch.setattr(local_builds, "MOST_ROWS", 10)
+    monkeypatch.setattr(few_keys, "MOST_ROWS", 10)
+    monkeypatch.setattr(few_keys, "_limited", lambda *_: pytest.fail("its rows were asked for again"))
+    plan = spark.range(0, 12, 1, 1)._jdf.queryExecution().optimizedPlan()
+    (built,) = QueryBuilds(Channel.of(spark, OPTIONS)).run([Asked(plan, plan.output().apply(0), "k", 0)])
+    assert (12, None) == (built.keys.rows, built.rows)
+
+
+def test_held_keys_of_a_type_without_order_are_refused(spark):
+    df = spark.sql("SELECT map('a', id) AS k, struct(id) AS s, id FROM range(3)")
+    for name in ("k", "s"):
+        found = held(spark, df, name)
+        assert isinstance(found, Reason)
+        assert ReasonCode.UNSUPPORTED_TYPE is found.code
+    padded = spark.sql("SELECT cast('a' AS string COLLATE UTF8_LCASE) AS k FROM range(2)")
+    assert ReasonCode.COLLATED is held(spark, padded, "k").code

@@ -1,0 +1,101 @@
+"""What a command line asks for: what is wrong with it shows at once, in one line."""
+
+from __future__ import annotations
+
+import pytest
+
+from connectors.cli.query import AskedQuery
+from pruning.errors import InvalidOptionError, InvalidQueryError, PruningError, SourceNotFoundError
+
+
+def asked(text="SELECT 1", file=None, tables=(), conf=()):
+    return AskedQuery.of(text, file, tables, conf)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "said"),
+    [
+        ({"text": None}, InvalidQueryError, "found neither SQL nor a file"),
+        ({"text": " ; "}, InvalidQueryError, "without any text"),
+        ({"text": "@/no/such.sql"}, InvalidQueryError, "from '/no/such.sql': No such file or directory"),
+        ({"tables": ["sales"]}, InvalidQueryError, "from 'sales': expected name=path"),
+        ({"tables": ["=/tmp"]}, InvalidQueryError, "call a table '': expected a name"),
+        ({"tables": ["a b=/tmp"]}, InvalidQueryError, "call a table 'a b': expected a name of letters"),
+        ({"tables": ["1=/tmp"]}, InvalidQueryError, "call a table '1'"),
+        ({"tables": ["a=/tmp", "A=/tmp"]}, InvalidQueryError, "which table 'A' is: found two paths"),
+        ({"tables": ["a=no/such/path"]}, SourceNotFoundError, "No table 'a' at 'no/such/path': there is no such path"),
+        ({"tables": ["a=/tmp/no-such-*.parquet"]}, SourceNotFoundError, "there is no such path"),
+        ({"conf": ["spark.x"]}, InvalidQueryError, "from 'spark.x': expected name=value"),
+        ({"conf": ["min_probe=1"]}, InvalidQueryError, "'min_probe': expected a conf of Spark, or one of .*max_ranges"),
+        ({"conf": ["max_ranges=0"]}, InvalidOptionError, "'spark.pruning.max_ranges' to 0: expected a number"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_understood_is_refused_before_spark_starts(arguments, error, said):
+    with pytest.raises(error, match=said):
+        asked(**arguments)
+
+
+def test_sql_comes_from_a_file_by_either_name(tmp_path):
+    file = tmp_path / "q.sql"
+    file.write_text("\nSELECT 'é';\n", encoding="utf-8")
+    assert "SELECT 'é'" == asked(f"@{file}").sql == asked(None, file).sql
+    with pytest.raises(InvalidQueryError, match="found both SQL and a file"):
+        asked("SELECT 1", file)
+    file.write_bytes(b"SELECT '\xff'")
+    with pytest.raises(InvalidQueryError, match="it is no text in UTF-8"):
+        asked(None, file)
+
+
+def test_paths_are_whole_and_options_of_pruning_need_no_prefix(tmp_path, monkeypatch):
+    (tmp_path / "a.parquet").touch()
+    monkeypatch.chdir(tmp_path)
+    found = asked(tables=["a=a.parquet", "b=*.parquet", "c=s3a://bucket/key"], conf=["max_ranges=9", "spark.x=a=b"])
+    assert {"a": f"{tmp_path}/a.parquet", "b": f"{tmp_path}/*.parquet", "c": "s3a://bucket/key"} == found.tables
+    assert {"spark.pruning.max_ranges": "9", "spark.x": "a=b"} == found.conf
+
+
+@pytest.fixture(scope="module")
+def days(spark, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("asked")
+    spark.range(0, 10, 1, 2).write.format("delta").save(str(folder / "days"))
+    spark.range(0, 10, 1, 2).write.parquet(str(folder / "files"))
+    (folder / "text").mkdir()
+    (folder / "text" / "a.txt").write_text("a")
+    yield folder
+    for name in ("days", "files", "some"):
+        spark.catalog.dropTempView(name)
+
+
+@pytest.mark.spark
+def test_tables_are_delta_or_parquet_by_what_lies_there(spark, days):
+    tables = [f"days={days}/days", f"files={days}/files", f"some={days}/files/part-00000*"]
+    query = "SELECT (SELECT count(*) FROM days), (SELECT count(*) FROM files), (SELECT count(*) FROM some)"
+    assert [(10, 10, 5)] == list(map(tuple, asked(query, tables=tables).frame(spark).collect()))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("SELECT FORM days", "Cannot understand the query: .*UNRESOLVED_COLUMN"),
+        ("SELEC 1", r"Cannot understand the query: \[PARSE_SYNTAX_ERROR\] Syntax error at or near 'SELEC'"),
+        ("SELECT * FROM nowhere", r"`nowhere` cannot be found.*; tables are named by --table, found days$"),
+        ("CREATE TABLE made AS SELECT 1", "found a statement that Spark would run at once"),
+        ("WITH a AS (SELECT 1) INSERT INTO days SELECT * FROM a", "found a statement that Spark would run at once"),
+        ("DROP VIEW days", "found a statement that Spark would run at once"),
+    ],
+)
+def test_sql_that_is_no_query_is_one_line_and_is_not_run(spark, days, text, said):
+    with pytest.raises(InvalidQueryError, match=said) as raised:
+        asked(text, tables=[f"days={days}/days"]).frame(spark)
+    assert "\n" not in str(raised.value)
+    assert 10 == spark.table("days").count()
+    assert not spark.catalog.tableExists("made")
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("path", ["text", "text/a.txt"])
+def test_files_that_spark_cannot_read_are_one_line(spark, days, path):
+    with pytest.raises(PruningError, match=f"Cannot read the table 'a' from '{days}/{path}'") as raised:
+        asked("SELECT * FROM a", tables=[f"a={days}/{path}"]).frame(spark).collect()
+    assert "\n" not in str(raised.value)

@@ -1,0 +1,393 @@
+"""A pruned scan of Delta reads exactly its kept files, and nobody lists them again."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from connectors.delta import table as delta
+from connectors.delta.file_index import KEPT_INDEX, optimised, over_files
+from connectors.parquet.listing import frame_of
+from pruning import PruningOptions, explain, prune, report
+
+pytestmark = pytest.mark.spark
+
+FILES, DAYS_PER_FILE = 6, 10
+OPTIONS = PruningOptions(min_probe_bytes=0)
+PLANNED = replace(OPTIONS, broadcast_strategy="NONE")
+# Column mapping and vectors write what older readers cannot read.
+MAPPED = "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
+VECTORS = "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"
+
+
+@pytest.fixture(scope="module")
+def lake(spark, tmp_path_factory):
+    """Makes tables of sales, one file for each ten days, as they are asked for; gives how to name a table."""
+    folder = tmp_path_factory.mktemp("kept")
+    days = spark.range(0, FILES * DAYS_PER_FILE, 1, 1).selectExpr(
+        "cast(id AS int) AS day", "cast(id div 10 AS int) AS month"
+    )
+    days.write.format("delta").save(f"{folder}/days")
+    rows = spark.range(0, FILES * DAYS_PER_FILE * 2, 1, FILES)
+    sales = rows.selectExpr("id", "cast(id div 2 AS int) AS day", "nullif(concat('p ', id % 3), 'p 2') AS part")
+    sales.createOrReplaceTempView("kept_sales")
+
+    def table(kind: str) -> str:
+        name = f"delta.`{folder}/{kind}`"
+        make = {
+            "plain": f"CREATE TABLE {name} USING delta AS SELECT * FROM kept_sales",
+            "vectors": f"CREATE TABLE {name} USING delta {VECTORS} AS SELECT * FROM kept_sales",
+            "mapped": f"CREATE TABLE {name} USING delta {MAPPED} AS SELECT id, day AS date, part FROM kept_sales",
+            "parts": f"CREATE TABLE {name} USING delta PARTITIONED BY (part) AS SELECT * FROM kept_sales",
+            "clone": f"CREATE TABLE {name} SHALLOW CLONE delta.`{folder}/vectors`",
+        }[kind]
+        if not (folder / kind).exists():
+            if kind == "clone":
+                table("vectors")
+            spark.sql(make)
+            if kind == "vectors":
+                # A row of the file that is kept, and one of another.
+                spark.sql(f"DELETE FROM {name} WHERE id IN (41, 3)")
+            if kind == "mapped":
+                spark.sql(f"ALTER TABLE {name} RENAME COLUMN date TO day")
+        return name
+
+    yield table, folder
+    spark.catalog.dropTempView("kept_sales")
+
+
+def query_of(lake, kind: str, more: str = "") -> str:
+    table, folder = lake
+    sales, days = table(kind), f"delta.`{folder}/days`"
+    return f"SELECT s.id, s.day, s.part FROM {sales} s JOIN {days} d ON s.day = d.day WHERE d.month = 2 {more}"
+
+
+def rows_of(df) -> list[tuple]:
+    return sorted(map(tuple, df.collect()), key=repr)
+
+
+def jobs(spark) -> int:
+    """How many jobs the session's application has begun."""
+    return int(spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs())
+
+
+def files(df) -> dict[str, tuple[int, int]]:
+    """For each pruned scan the files that it read, and those that it was planned to read."""
+    return {it.planned.table: (it.measured.files_read, it.planned.files_kept) for it in report(df).tables}
+
+
+def leaves_of(df) -> list:
+    """The file relations of a plan."""
+    leaves = df._jdf.queryExecution().optimizedPlan().collectLeaves()
+    found = [leaves.apply(at) for at in range(leaves.size())]
+    return [leaf for leaf in found if leaf.getClass().getSimpleName() == "LogicalRelation"]
+
+
+def location_of(df, at: int = 0):
+    """The index of one file relation of a plan."""
+    return leaves_of(df)[at].relation().location()
+
+
+def indexes(df) -> list[str]:
+    """The kinds of file indexes of a plan."""
+    return [str(leaf.relation().location().getClass().getSimpleName()) for leaf in leaves_of(df)]
+
+
+def paths_of(index) -> list[str]:
+    """The paths in the log of the files of a prepared index."""
+    files = index.preparedScan().files()
+    return [str(files.apply(at).path()) for at in range(files.size())]
+
+
+def unlisted(spark, result) -> list[tuple]:
+    """The rows, from two jobs: the broadcast of what the build gave, and the scan itself."""
+    before = jobs(spark)
+    found = rows_of(result)
+    assert 2 == jobs(spark) - before
+    return found
+
+
+# 57, 58, 60: files of the log by absolute and relative paths, physical names, and rows that are marked as gone.
+@pytest.mark.parametrize("kind", ["plain", "vectors", "mapped", "clone"])
+def test_kept_files_are_not_listed_again(spark, lake, kind):
+    query = query_of(lake, kind)
+    expected = rows_of(spark.sql(query))
+    result = prune(spark.sql(query), options=OPTIONS)
+    assert expected == unlisted(spark, result)
+    assert 20 - (kind in {"vectors", "clone"}) == len(expected)
+    assert [KEPT_INDEX] == indexes(result)
+    assert {kind: (1, 1)} == files(result)
+    assert 1 == len(result.inputFiles())
+
+
+# 64: Spark takes conditions on partitions out of the tests of rows, so each file must hold them.
+@pytest.mark.parametrize(
+    ("condition", "kept"),
+    [
+        pytest.param("", 3, id="none"),
+        pytest.param("AND s.part = 'p 1'", 1, id="equal"),
+        pytest.param("AND s.part IS NULL", 1, id="null"),
+        pytest.param("AND (s.part IS NULL OR upper(s.part) LIKE '%0')", 2, id="computed"),
+        pytest.param("AND (s.part IS NULL OR s.id < 45)", 3, id="rows-and-partitions"),
+        pytest.param("AND s.part > 'p 9'", 0, id="none-left"),
+    ],
+)
+def test_conditions_on_partitions_hold_for_kept_files(spark, lake, condition, kept):
+    query = query_of(lake, "parts", condition)
+    expected = rows_of(spark.sql(query))
+    result = prune(spark.sql(query), options=OPTIONS)
+    assert expected == rows_of(result)
+    assert kept == len(result.inputFiles()) or not report(result).tables
+    assert all(read == kept for read, _ in files(result).values())
+
+
+# 64: conditions that come when files are chosen already.
+@pytest.mark.parametrize("condition", ["part = 'p 1'", "part IS NULL", "coalesce(part, 'x') <> 'p 0'", "day = 24"])
+def test_conditions_on_a_pruned_query(spark, lake, condition):
+    query = query_of(lake, "parts")
+    result = prune(spark.sql(query), options=OPTIONS)
+    expected = rows_of(spark.sql(query).where(condition))
+    assert expected
+    assert expected == rows_of(result.where(condition))
+
+
+def test_conditions_on_a_pruned_query_still_skip_files(spark, lake):
+    table, folder = lake
+    query = f"""
+        SELECT s.id, s.day FROM {table("plain")} s JOIN delta.`{folder}/days` d ON s.day = d.day
+        WHERE d.month IN (1, 2, 4)"""
+    result = prune(spark.sql(query), options=OPTIONS)
+    fewer = result.where("id BETWEEN 42 AND 50 AND id <> 44")
+    assert rows_of(spark.sql(query).where("id BETWEEN 42 AND 50 AND id <> 44")) == rows_of(fewer)
+    assert {"plain": (1, 3)} == files(result)
+    assert 60 == len(unlisted(spark, result))
+    assert {"plain": (3, 3)} == files(result)
+
+
+# 47: what was pruned reads the version that was pruned.
+@pytest.mark.parametrize("options", [OPTIONS, PLANNED], ids=["rows-are-joined", "builds-run-again"])
+def test_a_commit_after_pruning(spark, tmp_path, lake, options):
+    table, _ = lake
+    own = f"delta.`{tmp_path}/own`"
+    spark.sql(f"CREATE TABLE {own} USING delta {VECTORS} AS SELECT * FROM kept_sales")
+    query = query_of(lake, "plain").replace(table("plain"), own)
+    expected = rows_of(spark.sql(query))
+    result = prune(spark.sql(query), options=options)
+    spark.sql(f"DELETE FROM {own} WHERE id = 41")
+    spark.sql(f"INSERT INTO {own} VALUES (900, 22, 'p 1')")
+    assert expected == rows_of(result)
+    assert (1, 1) == files(result)["own"]
+    spark.sql(f"INSERT OVERWRITE {own} SELECT id, day, part FROM {{df}} WHERE id > 43", df=result)
+    assert [row for row in expected if row[0] > 43] == rows_of(spark.table(own))
+
+
+# 53: scans of other files are other scans, also where they are of one table and version.
+def test_reads_of_other_files_are_not_taken_for_each_other(spark, lake):
+    first, second = query_of(lake, "plain"), query_of(lake, "plain").replace("month = 2", "month = 3")
+    query = f"{first} UNION ALL {second} UNION ALL {first}"
+    expected = rows_of(spark.sql(query))
+    result = prune(spark.sql(query), options=OPTIONS)
+    assert expected == rows_of(result)
+    assert [KEPT_INDEX] * 3 == indexes(result)
+    assert [(1, 1)] * 3 == list(files(result).values())
+
+
+# 53: Spark takes scans of equal indexes for each other.
+def test_indexes_are_equal_where_their_files_are(spark, lake):
+    table, _ = lake
+    base = location_of(spark.read.format("delta").load(table("plain")[7:-1]))
+    df = frame_of(spark, spark.table(table("plain"))._jdf.queryExecution().optimizedPlan())
+    paths = pa.array(sorted(paths_of(base)))
+    one, same, other = (location_of(over_files(df, base, paths.slice(at, 2))) for at in (0, 0, 1))
+    assert one.equals(same)
+    assert one.hashCode() == same.hashCode()
+    assert not one.equals(other)
+    assert not one.equals(base)
+    assert (2, 1) == (one.files().size(), location_of(over_files(df, one, paths.slice(1, 3))).files().size())
+
+
+def test_a_pruned_query_is_pruned_again(spark, lake):
+    _, folder = lake
+    once = prune(spark.sql(query_of(lake, "plain").replace("month = 2", "month IN (1, 2)")), options=OPTIONS)
+    days = spark.sql(f"SELECT day AS other FROM delta.`{folder}/days` WHERE day IN (12, 13)")
+    both = once.join(days, once.day == days.other)
+    expected = rows_of(both)
+    result = prune(both, options=OPTIONS)
+    assert expected == rows_of(result)
+    assert 4 == len(expected)
+    assert {"plain": (1, 1)} == files(result)
+    assert 1 == len(result.inputFiles())
+
+
+# More files than fit the driver, or trouble in naming them: Delta finds the same by the predicate.
+@pytest.mark.parametrize("cause", ["too-many", "trouble"])
+def test_delta_lists_where_files_cannot_be_named(spark, lake, monkeypatch, cause):
+    if cause == "too-many":
+        monkeypatch.setattr(delta, "MOST_FILES", 0)
+    else:
+
+        def fails(*_: object) -> None:
+            raise ValueError(cause)
+
+        monkeypatch.setattr(delta, "over_files", fails)
+    query = query_of(lake, "vectors")
+    result = prune(spark.sql(query), options=OPTIONS)
+    assert rows_of(spark.sql(query)) == rows_of(result)
+    assert FILES == location_of(result).files().size()
+    assert {"vectors": (1, 1)} == files(result)
+    assert not [each for each in explain(result).reasons if "trouble" in str(each)]
+
+
+# What one query has asked of a version, the next one knows: its only jobs are the build and the statistics of a column.
+def test_a_query_is_optimised_without_listing(spark, lake):
+    query = query_of(lake, "plain")
+    prune(spark.sql(query), options=OPTIONS)
+    before = jobs(spark)
+    result = prune(spark.sql(query), options=OPTIONS)
+    assert 1 == jobs(spark) - before
+    assert rows_of(spark.sql(query)) == rows_of(result)
+    assert {"plain": (1, 1)} == files(result)
+
+
+# 49: Delta lists where a condition of the query's own leaves out files, for each scan of a table its own.
+def test_conditions_of_the_query_skip_files_of_their_own_scan(spark, lake):
+    table, folder = lake
+    query = f"""
+        WITH sold AS (SELECT id, day, part FROM {table("parts")})
+        SELECT s.id FROM sold s JOIN delta.`{folder}/days` d ON s.day = d.day
+        WHERE d.month < 5 AND s.part = 'p 0' AND s.id < 70
+        UNION ALL SELECT s.id + 1000 FROM sold s WHERE s.id >= 70
+        UNION ALL SELECT s.id + 2000 FROM sold s"""
+    result = prune(spark.sql(query), options=OPTIONS)
+    assert rows_of(spark.sql(query)) == rows_of(result)
+    assert [KEPT_INDEX] * 3 == indexes(result)
+    listed = spark.sql(f"SELECT id FROM {table('parts')} WHERE part = 'p 0' AND id < 70 AND day < 50").inputFiles()
+    assert set(listed) <= set(result.inputFiles())
+    first = location_of(result).files().size()
+    assert (len(listed), 9, 18) == (
+        first,
+        location_of(result, 1).files().size(),
+        location_of(result, 2).files().size(),
+    )
+
+
+def test_one_relation_under_two_conditions(spark, lake):
+    table, folder = lake
+    sales = spark.read.format("delta").load(table("parts")[7:-1])
+    days = spark.sql(f"SELECT day AS on FROM delta.`{folder}/days` WHERE month < 5")
+    both = sales.where("id < 70 AND part = 'p 0'").unionAll(sales.where("id >= 70 AND part IS NULL"))
+    query = both.join(days, both.day == days.on)
+    expected = rows_of(query.select("*"))
+    result = prune(query.select("*"), options=OPTIONS)
+    assert expected == rows_of(result)
+    assert {(False, "p 0"), (True, None)} == {(row[0] >= 70, row[2]) for row in expected}
+    assert [4, 2] == [location_of(result, at).files().size() for at in (0, 1)]
+
+
+# Rows that are cached and rows that the log knows are not read from files.
+def test_caches_and_answers_of_the_log_stay(spark, lake):
+    table, folder = lake
+    days = spark.sql(f"SELECT day FROM delta.`{folder}/days` WHERE month = 2").cache()
+    try:
+        query = f"""
+            SELECT s.id, (SELECT count(*) FROM {table("mapped")}) AS n FROM {table("plain")} s
+            JOIN (SELECT day FROM delta.`{folder}/days` WHERE month = 2) d ON s.day = d.day
+            UNION ALL SELECT day, 0 FROM (SELECT day FROM delta.`{folder}/days` WHERE month = 2)"""
+        expected = rows_of(spark.sql(query))
+        result = prune(spark.sql(query), options=OPTIONS)
+        assert expected == rows_of(result)
+        plan = result._jdf.queryExecution().optimizedPlan().toString()
+        assert "InMemoryRelation" in plan
+        # The table that is counted is no relation, and the other one is that of the facts.
+        assert 1 == len(re.findall(r"\bRelation ", plan))
+        assert [KEPT_INDEX] == indexes(result)
+        assert {"plain": (1, 1)} == files(result)
+    finally:
+        days.unpersist(blocking=True)
+
+
+# Partitions that are computed from a column: Delta adds conditions on them while it lists.
+def test_tables_with_generated_columns_are_left_to_delta(spark, tmp_path, lake):
+    _, folder = lake
+    own = f"delta.`{tmp_path}/generated`"
+    spark.sql(f"""CREATE TABLE {own} (id BIGINT, at TIMESTAMP, on DATE GENERATED ALWAYS AS (CAST(at AS DATE)))
+        USING delta PARTITIONED BY (on)""")
+    spark.sql(f"INSERT INTO {own} (id, at) SELECT id, timestamp_seconds(id * 86400) FROM range(0, 6, 1, 1)")
+    query = f"""
+        SELECT s.id FROM {own} s JOIN delta.`{folder}/days` d ON s.id = d.day
+        WHERE d.month = 0 AND s.at < timestamp_seconds(3 * 86400)"""
+    result = prune(spark.sql(query), options=OPTIONS)
+    assert [(0,), (1,), (2,)] == rows_of(result) == rows_of(spark.sql(query))
+    assert 4 > len(prune(spark.sql(query), options=OPTIONS).inputFiles())
+
+
+# 49: two reads of one table see one version, whatever was committed between their analyses.
+def test_all_scans_of_a_table_read_one_version(spark, tmp_path, lake):
+    _, folder = lake
+    path = f"{tmp_path}/own"
+    spark.sql(f"CREATE TABLE delta.`{path}` USING delta AS SELECT id, day FROM kept_sales")
+    before = spark.read.format("delta").load(path)
+    assert 2 == len(before.columns)
+    spark.sql(f"INSERT INTO delta.`{path}` VALUES (900, 22)")
+    days = spark.sql(f"SELECT day AS on FROM delta.`{folder}/days` WHERE month = 2")
+    after = spark.read.format("delta").load(path)
+    both = (
+        before.join(days, before.day == days.on)
+        .select("id", "day")
+        .unionAll(after.join(days, after.day == days.on).select("id", "day"))
+    )
+    result = prune(both, options=OPTIONS)
+    spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 41")
+    found = rows_of(result)
+    assert 2 == found.count((900, 22)) == found.count((41, 20))
+    assert 42 == len(found)
+    assert [(2, 2)] * 2 == list(files(result).values())
+
+
+# What names no column Delta takes for a condition on partitions, which it evaluates once for each file.
+def test_conditions_that_differ_between_runs_leave_out_no_file(spark, lake):
+    table, folder = lake
+    query = f"""
+        SELECT s.id FROM (SELECT * FROM {table("parts")} s WHERE monotonically_increasing_id() >= 3) s
+        JOIN delta.`{folder}/days` d ON s.day = d.day"""
+    plan = optimised(spark.sql(query))
+    leaves = [plan.collectLeaves().apply(at) for at in range(plan.collectLeaves().size())]
+    assert {"id": FILES * 3, "day": 1} == {
+        str(each.output().head().name()): each.relation().location().files().size() for each in leaves
+    }
+
+
+# A text may look like the id of a column.
+def test_conditions_that_differ_in_their_texts_alone_skip_their_own_files(spark, lake, tmp_path):
+    _, folder = lake
+    own = f"delta.`{tmp_path}/brands`"
+    spark.sql(f"""CREATE TABLE {own} USING delta PARTITIONED BY (brand) AS
+        SELECT cast(id AS int) AS id, concat('Brand#', id div 10) AS brand FROM range(0, 60, 1, 1)""")
+    query = " UNION ALL ".join(
+        f"""SELECT s.id FROM {own} s JOIN delta.`{folder}/days` d ON s.id = d.day
+        WHERE brand = 'Brand#{number}' AND s.id % 2 = 0 AND d.month < 5"""
+        for number in (1, 3)
+    )
+    result = prune(spark.sql(query), options=OPTIONS)
+    assert [10, 12, 14, 16, 18, 30, 32, 34, 36, 38] == sorted(row.id for row in result.collect())
+    assert [KEPT_INDEX] * 2 == indexes(result)
+    assert [1, 1] == [location_of(result, at).files().size() for at in (0, 1)]
+
+
+# 49: Delta looks for each read whether the table still has its columns, and what it refuses is left to it.
+def test_a_read_from_before_a_column_was_dropped_is_left_to_delta(spark, lake, tmp_path):
+    _, folder = lake
+    own = f"delta.`{tmp_path}/mapped`"
+    spark.sql(f"CREATE TABLE {own} USING delta {MAPPED} AS SELECT id, day, part FROM kept_sales")
+    before = spark.table(own).select("id", "day")
+    spark.sql(f"ALTER TABLE {own} DROP COLUMN part")
+    after = spark.table(own).select("id", "day")
+    days = spark.sql(f"SELECT day AS on FROM delta.`{folder}/days` WHERE month = 2")
+    rows = before.unionAll(after)
+    both = rows.join(days, rows.day == days.on)
+    assert both is prune(both, options=OPTIONS)
+    alone = after.join(days, after.day == days.on)
+    assert alone is not prune(alone, options=OPTIONS)

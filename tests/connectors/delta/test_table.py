@@ -1,0 +1,357 @@
+from __future__ import annotations
+
+import datetime as dt
+import shutil
+from dataclasses import replace
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from delta.tables import DeltaTable
+from deltalake import write_deltalake
+
+from connectors.delta.table import open_delta
+from connectors.spark.session_state import SessionState
+from pruning.reasons import ReasonCode
+from pruning.scan.skipping import prune
+from pruning.scan.statistics import UNKNOWN
+from pruning.values.domain import Domain
+from pruning.values.types import ValueType
+from tests.connectors.delta_logs import (
+    column_of,
+    files_delta_keeps,
+    ids,
+    kept_files,
+    opened,
+    pushed,
+    schema_of,
+    write_log,
+)
+
+pytestmark = pytest.mark.spark
+
+# Two rows a file; in the last file every column but `id` is NULL.
+FILES = 4
+STRING = ValueType("string")
+TEXTS = ["", "a", "az", "aé", "b", "😀"]
+NOON = dt.datetime.fromisoformat("2024-02-29T12:00:00")
+MICROS = 1_709_208_000_000_007
+# Type, SQL of `id`, and the Python value of an `id`, or of half of one, which is then in no file.
+COLUMNS = {
+    "tiny": ("tinyint", "CAST(id * 10 - 30 AS TINYINT)", lambda at: int(at * 10 - 30)),
+    "small": ("smallint", "CAST(id * 1000 AS SMALLINT)", lambda at: int(at * 1000)),
+    "whole": ("int", "CAST(id * 100000000 AS INT)", lambda at: int(at * 100_000_000)),
+    "big": ("bigint", "id * 1000000000000", lambda at: int(at * 10**12)),
+    # 66: the first value is -0.0, its key 0.0.
+    "single": ("float", "CAST(IF(id = 0, -0.0D, id / 4D) AS FLOAT)", lambda at: at / 4),
+    "real": ("double", "IF(id = 0, -0.0D, id / 10D)", lambda at: at / 10),
+    "price": ("decimal(7,2)", "CAST(id + 0.25 AS DECIMAL(7,2))", lambda at: Decimal(str(at)) + Decimal("0.25")),
+    "amount": (
+        "decimal(38,10)",
+        "CAST(id AS DECIMAL(30,10)) + CAST('0.0000000001' AS DECIMAL(37,10))",
+        lambda at: Decimal(str(at)) + Decimal("0.0000000001"),
+    ),
+    # 97: days before the Gregorian calendar.
+    "day": (
+        "date",
+        "DATE_ADD(DATE'1500-01-01', CAST(id * 366 AS INT))",
+        lambda at: dt.date(1500, 1, 1) + dt.timedelta(at * 366),
+    ),
+    "moment": (
+        "timestamp",
+        f"TIMESTAMP_MICROS({MICROS} + id * 3600000000)",
+        lambda at: MICROS + int(at * 3_600_000_000),
+    ),
+    "local": (
+        "timestamp_ntz",
+        "TIMESTAMP_NTZ'2024-02-29 12:00:00' + MAKE_DT_INTERVAL(0, CAST(id AS INT), 0, 0)",
+        lambda at: NOON + dt.timedelta(hours=at),
+    ),
+    # 84: `az` sorts below `aé` as bytes without a sign.
+    "text": (
+        "string",
+        f"ELEMENT_AT(ARRAY({', '.join(map(repr, TEXTS))}), CAST(id + 1 AS INT))",
+        lambda at: TEXTS[int(at)] + "\x00" * (at != int(at)),
+    ),
+    "nested.leaf": ("int", None, lambda at: int(at * 10)),
+    "nested.`a.b`.c": ("string", None, lambda at: f"k{at}"),
+    # 128, 115: names that mean something else to someone.
+    "`dotted.name`": ("bigint", "id * 10", lambda at: int(at * 10)),
+    "file_name": ("string", "CONCAT('f', id)", lambda at: f"f{at}"),
+    "`select`": ("bigint", "id * 10", lambda at: int(at * 10)),
+}
+WITHOUT_BOUNDS = {
+    "flag": ("boolean", "id % 2 = 0", lambda id_: int(id_ % 2 == 0)),
+    "raw": ("binary", "CAST(CAST(id AS STRING) AS BINARY)", lambda id_: str(id_).encode()),
+}
+STRUCT = (
+    "IF(id < 6, NAMED_STRUCT('leaf', CAST(id * 10 AS INT), 'a.b', NAMED_STRUCT('c', CONCAT('k', id))), NULL) AS nested"
+)
+EACH_COLUMN = pytest.mark.parametrize("name", COLUMNS)
+
+
+def domain_of(name, *ids, null=False, nan=False):
+    type_, _, value = {**COLUMNS, **WITHOUT_BOUNDS}[name]
+    return Domain(Domain.of(ValueType.parse(type_), *map(value, ids)).ranges, null, nan)
+
+
+def write(spark, path, *selected, rows=8, files=FILES, **options):
+    """Rows of `id` from 0 on, in `files` files of as many consecutive ones."""
+    frame = spark.range(0, rows, 1, files).selectExpr("id", *selected)
+    frame.write.format("delta").options(**options).save(str(path))
+
+
+@pytest.fixture(scope="module")
+def typed(spark, tmp_path_factory):
+    path = tmp_path_factory.mktemp("typed") / "t"
+    plain = {name: sql for name, (_, sql, _) in {**COLUMNS, **WITHOUT_BOUNDS}.items() if sql is not None}
+    write(spark, path, STRUCT, *(f"IF(id < 6, {sql}, NULL) AS {name}" for name, sql in plain.items()))
+    table = opened(spark, path)
+    found = table.files([column_of(table, "id"), *(column_of(table, name) for name in {**COLUMNS, **WITHOUT_BOUNDS})])
+    lows = found.columns["id"].lows
+    # Files are named at random; their order is that of the names.
+    return table, {index: int(low) // 2 for index, low in enumerate(lows)}
+
+
+def kept(typed, name, domain):
+    table, places = typed
+    return {places[index] for index in kept_files(table, name, domain)}
+
+
+@EACH_COLUMN
+def test_keys_keep_just_the_files_around_them(typed, name):
+    table, _ = typed
+    domain = domain_of(name, 0, 5)
+    assert {0, 2} == kept(typed, name, domain)
+    scan = pushed(table, name, domain)
+    assert 2 == files_delta_keeps(scan)
+    assert [0, 5] == ids(scan)
+
+
+@EACH_COLUMN
+def test_keys_between_files_keep_none(typed, name):
+    assert set() == kept(typed, name, domain_of(name, 1.5, 3.5))
+
+
+@EACH_COLUMN
+def test_null_keeps_just_the_file_with_nulls(typed, name):
+    nulls = {0, 1, 2, 3} if "nested" in name else {3}
+    assert nulls == kept(typed, name, domain_of(name, null=True))
+
+
+@pytest.mark.parametrize("name", WITHOUT_BOUNDS)
+def test_types_without_bounds_keep_every_file_that_is_not_all_null(typed, name):
+    table, _ = typed
+    domain = domain_of(name, 0)
+    assert {0, 1, 2} == kept(typed, name, domain)
+    assert 0 in ids(pushed(table, name, domain))
+
+
+# 60, 61: NaN sorts above every number, and no bound tells of it.
+@pytest.mark.parametrize("name", ["single", "real"])
+def test_nan_keeps_every_file_that_may_hold_it(typed, name):
+    assert {0, 1, 2} == kept(typed, name, domain_of(name, nan=True))
+
+
+def test_row_groups_are_found_by_the_files_they_lie_in(typed):
+    table, places = typed
+    name = "`dotted.name`"
+    asked = [column_of(table, name), column_of(table, "raw")]
+    files = np.array([index for index, place in places.items() if place in {1, 3}])
+    groups = table.row_groups(files, asked, ["dotted.name"])
+    assert files.tolist() == groups.parents.tolist()
+    assert [2, 2] == groups.rows.tolist()
+    kept_groups = prune(groups, {name: domain_of(name, 2)}).kept
+    assert [1] == [places[parent] for parent in groups.parents[kept_groups].tolist()]
+    whole = table.row_groups(files, asked, None)
+    assert (groups.sizes < whole.sizes).all()
+    assert (whole.sizes < table.files([]).sizes[files]).all()
+
+
+def test_columns_that_cannot_be_pruned_by_are_left_out(typed):
+    table, _ = typed
+    column = replace(column_of(table, "flag"), type=None)
+    assert {} == table.files([column]).columns
+    assert {} == table.row_groups(np.array([0]), [column], None).columns
+
+
+def test_a_column_is_fetched_once(typed):
+    table, _ = typed
+    first = table.files([column_of(table, "tiny")]).columns["tiny"]
+    second = table.files([column_of(table, "small"), column_of(table, "TINY")]).columns["tiny"]
+    assert first is second
+
+
+@pytest.fixture(scope="module")
+def partitioned(spark, tmp_path_factory):
+    path = tmp_path_factory.mktemp("partitioned") / "t"
+    values = [None, "a b", "x=y/z:%20", "q'`\"", "", "__HIVE_DEFAULT_PARTITION__", "é\n{[", ".."]
+    frame = spark.createDataFrame([(id_, value) for id_, value in enumerate(values)], "id bigint, `p-k` string")
+    spark.conf.set("spark.sql.session.timeZone", "America/St_Johns")
+    try:
+        moments = frame.selectExpr("*", f"TIMESTAMP_MICROS({MICROS} + id * 3600000000) AS moment")
+        moments.write.format("delta").partitionBy("p-k", "moment").save(str(path))
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+    return opened(spark, path)
+
+
+# 112, 113: values that directory names encode; an empty string is written as NULL.
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [("a b", [1]), ("x=y/z:%20", [2]), ("q'`\"", [3]), ("é\n{[", [6]), ("..", [7]), ("", []), ("a%20b", [])],
+    ids=repr,
+)
+def test_partition_values_are_compared_as_they_read(partitioned, key, expected):
+    domain = Domain.of(STRING, key)
+    assert len(expected) == len(kept_files(partitioned, "`p-k`", domain))
+    scan = pushed(partitioned, "`p-k`", domain)
+    assert expected == ids(scan)
+    assert len(expected) == files_delta_keeps(scan)
+
+
+def test_null_partitions_are_kept_for_null_alone(partitioned):
+    assert [0, 4, 5] == ids(partitioned.read(None).where("`p-k` IS NULL").select("id"))
+    assert 3 == len(kept_files(partitioned, "`p-k`", Domain.only_null(STRING)))
+
+
+# 101: the partition values of a timestamp carry their zone.
+def test_timestamp_partitions_written_in_another_zone_are_exact(partitioned):
+    domain = Domain.of(ValueType("timestamp"), MICROS + 3 * 3_600_000_000)
+    assert 1 == len(kept_files(partitioned, "moment", domain))
+    assert [3] == ids(pushed(partitioned, "moment", domain))
+
+
+def test_row_groups_repeat_the_partition_values_of_their_files(partitioned):
+    column = column_of(partitioned, "`p-k`")
+    every = np.arange(len(partitioned.files([])))
+    groups = partitioned.row_groups(every, [column], None)
+    assert every.tolist() == groups.parents.tolist()
+    assert groups.columns["`p-k`"].is_partition
+    assert 1 == prune(groups, {"`p-k`": Domain.of(STRING, "a b")}).kept_count
+    assert 3 == prune(groups, {"`p-k`": Domain.only_null(STRING)}).kept_count
+
+
+# 60, 61, 64: a writer that copies Parquet's bounds leaves NaN out of them.
+def test_nan_left_out_of_the_bounds_keeps_the_file(spark, tmp_path):
+    write_deltalake(tmp_path / "t", pa.table({"id": [0, 1, 2], "x": [3.0, float("nan"), 3.0]}))
+    table = opened(spark, tmp_path / "t")
+    type_ = ValueType("double")
+    assert {0} == kept_files(table, "x", Domain.of(type_, float("nan")))
+    assert set() == kept_files(table, "x", Domain.of(type_, 4.0))
+    assert {0} == kept_files(table, "x", Domain.of(type_, 3.0))
+
+
+# 84, 88: the log has U+FFFD in the place of bytes that are no UTF-8, which sorts otherwise than they do.
+@pytest.mark.parametrize(
+    ("low", "high", "key"),
+    [("80", "ff", "é"), ("6180", "62", "aé"), ("61", "ff", b"\xff"), ("c0", "c0", b"\xc0"), ("80", "ff", b"\xfe")],
+    ids=repr,
+)
+def test_text_that_is_no_utf8_is_found_between_bounds_that_lost_it(spark, tmp_path, low, high, key):
+    text = key if isinstance(key, bytes) else key.encode()
+    values = [bytes.fromhex(low), text, bytes.fromhex(high), b"plain"]
+    rows = [(id_, bytearray(value)) for id_, value in enumerate(values)]
+    frame = spark.createDataFrame(rows, "id bigint, raw binary").selectExpr("id", "CAST(raw AS STRING) AS text")
+    for part in ("id < 3", "id = 3"):
+        frame.where(part).coalesce(1).write.format("delta").mode("append").save(str(tmp_path / "t"))
+    table = opened(spark, tmp_path / "t")
+    domain = Domain.of(STRING, key)
+    assert 1 == len(kept_files(table, "text", domain))
+    assert 1 in ids(pushed(table, "text", domain))
+    # What is ASCII sorts alike on both sides, and is still skipped by Delta itself.
+    scan = pushed(table, "text", Domain.of(STRING, "plain"))
+    assert [3] == ids(scan)
+    assert 1 + (low == "61") == files_delta_keeps(scan)
+
+
+# 82, 93: another writer's decimals are doubles, and its timestamps end in milliseconds.
+def test_statistics_of_another_writer_keep_what_they_round(spark, tmp_path):
+    long = Decimal("12345678901234567.89")
+    data = {
+        "id": pa.array([0], pa.int64()),
+        "amount": pa.array([long], pa.decimal128(38, 2)),
+        "moment": pa.array([MICROS], pa.timestamp("us", "UTC")),
+    }
+    write_deltalake(tmp_path / "t", pa.table(data))
+    table = opened(spark, tmp_path / "t")
+    for name, type_, key in (
+        ("amount", ValueType("decimal", 38, 2), long),
+        ("moment", ValueType("timestamp"), MICROS),
+    ):
+        domain = Domain.of(type_, key)
+        assert {0} == kept_files(table, name, domain)
+        assert [0] == ids(pushed(table, name, domain))
+
+
+@pytest.fixture(scope="module")
+def deleted(spark, tmp_path_factory):
+    path = tmp_path_factory.mktemp("deleted") / "t"
+    write(spark, path, "id % 10 AS k", rows=40, files=2, **{"delta.enableDeletionVectors": "true"})
+    DeltaTable.forPath(spark, str(path)).delete("id IN (0, 1, 2, 25)")
+    return opened(spark, path)
+
+
+# 118, 123, 124: rows are those of the files, of which deletion vectors hide some.
+def test_deletion_vectors_leave_rows_physical_and_results_logical(deleted):
+    assert [20, 20] == deleted.files([]).rows.tolist()
+    groups = deleted.row_groups(np.array([0, 1]), [column_of(deleted, "id")], None)
+    assert [20, 20] == groups.rows.tolist()
+    domain = Domain.of(ValueType("bigint"), 2, 3)
+    assert 1 == len(kept_files(deleted, "id", domain))
+    scan = pushed(deleted, "id", domain)
+    assert 1 == files_delta_keeps(scan)
+    assert [3] == ids(scan)
+
+
+def test_wide_bounds_under_deletion_vectors_still_skip(deleted):
+    type_ = ValueType("bigint")
+    assert 2 == len(kept_files(deleted, "k", Domain.of(type_, 5)))
+    assert set() == kept_files(deleted, "k", Domain.of(type_, 10))
+
+
+def test_a_table_that_vanishes_is_read_as_far_as_it_can_be(spark, tmp_path):
+    source = write_log(tmp_path / "t", schema_of({"i": "int"}), [{"stats": None}])
+    table = opened(spark, source)
+    shutil.rmtree(source)
+    files = table.files([column_of(table, "i")])
+    assert (1, UNKNOWN, {}) == (len(files), files[0].rows, dict(files.columns))
+    assert [ReasonCode.STATISTICS_FAILED] == [reason.code for reason in table.problems]
+    assert 1 == prune(files, {"i": Domain.of(ValueType("int"), 5)}).kept_count
+
+
+def test_a_missing_data_file_is_one_unknown_row_group(spark, tmp_path):
+    source = write_log(tmp_path / "t", schema_of({"i": "int"}), [{}, {"size": 7}])
+    table = opened(spark, source)
+    groups = table.row_groups(np.array([1]), [column_of(table, "i")], None)
+    assert ([UNKNOWN], [7], [1]) == (groups.rows.tolist(), groups.sizes.tolist(), groups.parents.tolist())
+    assert [ReasonCode.STATISTICS_FAILED] == [reason.code for reason in table.problems]
+
+
+# 53: a copy has the id and the version of its original.
+def test_statistics_are_not_shared_between_a_table_and_its_copy(spark, tmp_path):
+    cache = SessionState()
+    for name, rows in (("original", 10), ("copy", 20)):
+        stats = {"numRecords": rows, "nullCount": {"i": 0}, "minValues": {"i": rows}, "maxValues": {"i": rows}}
+        source = write_log(tmp_path / name, schema_of({"i": "int"}), [{"stats": stats}])
+        table = open_delta(spark, source, cache=cache)
+        assert [rows] == table.files([column_of(table, "i")]).rows.tolist()
+        assert {0} == kept_files(table, "i", Domain.of(ValueType("int"), rows))
+
+
+def test_statistics_are_shared_between_openings_of_a_version(spark, tmp_path):
+    source = write_log(tmp_path / "t", schema_of({"i": "int"}), [{}])
+    cache = SessionState()
+    first, second = (open_delta(spark, source, cache=cache) for _ in range(2))
+    assert first.files([column_of(first, "i")]).columns["i"] is second.files([column_of(second, "i")]).columns["i"]
+    assert open_delta(spark, source).files([]).rows is open_delta(spark, source).files([]).rows
+
+
+def test_thousands_of_columns_are_no_trouble(spark, tmp_path):
+    names = [f"c{index}" for index in range(10_000)]
+    stats = {"numRecords": 1, "minValues": {"c31": 5}, "maxValues": {"c31": 5}, "nullCount": {"c31": 0}}
+    source = write_log(tmp_path / "t", schema_of(dict.fromkeys(names, "int")), [{"stats": stats}])
+    table = opened(spark, source)
+    assert set() == kept_files(table, "c31", Domain.of(ValueType("int"), 6))
+    assert {0} == kept_files(table, "c9999", Domain.of(ValueType("int"), 6))

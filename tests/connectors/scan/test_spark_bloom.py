@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql.connect.session import SparkSession as RemoteSession
+
+from connectors.scan.spark_scan import might_contain_column
+from pruning.errors import UnsupportedSessionError
+from pruning.keys.bloom import BloomFilter
+from pruning.keys.key_set import row_hashes
+from pruning.values.types import ValueType
+from tests.connectors.nasty_values import VALUES, key_rows
+
+pytestmark = pytest.mark.spark
+
+
+def bloom(hashes: np.ndarray, fpp: float = 0.01) -> BloomFilter:
+    empty = BloomFilter.of_capacity(len(hashes), fpp)
+    assert isinstance(empty, BloomFilter)
+    return empty.adding(hashes)
+
+
+def hashes_of(type_: str, values: pa.Array) -> np.ndarray:
+    types = [ValueType.parse(type_)]
+    return row_hashes(types, key_rows(pa.table([values], ["value"]), types))
+
+
+def kept(df, columns, made: BloomFilter) -> list[int]:
+    tested = df.where(might_contain_column(df, columns, made.to_bytes()))
+    return sorted(row.row for row in tested.select("row").collect())
+
+
+@pytest.mark.parametrize("case", VALUES)
+def test_rows_pass_where_numpy_says_so(spark, case):
+    values = VALUES[case].drop_null()
+    table = pa.table({"row": np.arange(len(values)), "a.b`c": values})
+    df = spark.createDataFrame(table, f"row BIGINT, `a.b``c` {case}")
+    hashes = hashes_of(case, values)
+    made = bloom(hashes[::2], 0.2)
+    expected = np.flatnonzero(made.might_contain(hashes)).tolist()
+    assert set(range(0, len(values), 2)) <= set(expected)
+    assert expected == kept(df, ("`a.b``c`",), made)
+
+
+def test_several_columns_are_one_key(spark):
+    first, second = pa.array([1, 1, 2, None], pa.int32()), pa.array(["a", "b", "a", "a"])
+    df = spark.createDataFrame(pa.table({"row": np.arange(4), "x": first, "y": second}))
+    types = ValueType("int"), ValueType("string")
+    hashes = row_hashes(types, key_rows(pa.table([first, second], ["x", "y"]).slice(0, 1), types))
+    assert [0] == kept(df, ("x", "y"), bloom(hashes, 0.0001))
+
+
+# Failure catalogue 77: the expression must have the type that was hashed.
+def test_a_filter_of_another_width_loses_rows_unless_the_column_is_cast(spark):
+    df = spark.sql("SELECT CAST(id AS INT) AS row FROM range(10)")
+    made = bloom(hashes_of("bigint", pa.array([3, 4], pa.int64())), 0.000001)
+    assert [] == kept(df, ("row",), made)
+    assert [3, 4] == kept(df, ("CAST(row AS BIGINT)",), made)
+
+
+# Failure catalogue 151: `might_contain` of NULL is NULL, while Spark's hash of NULL is a number.
+def test_the_condition_is_never_null(spark):
+    df = spark.sql("SELECT CAST(NULL AS BIGINT) AS key, 1 AS row")
+    empty = bloom(np.array([], np.uint64))
+    condition = might_contain_column(df, ("key",), empty.to_bytes())
+    assert [(False,)] == [tuple(row) for row in df.select(condition).collect()]
+    assert [1] == [row.row for row in df.where(~condition).collect()]
+
+
+def test_two_filters_on_one_frame_are_both_applied(spark):
+    df = spark.sql("SELECT id AS row, id % 7 AS rest FROM range(100)")
+    ids = bloom(hashes_of("bigint", pa.array(range(0, 100, 3), pa.int64())), 0.000001)
+    rests = bloom(hashes_of("bigint", pa.array([0], pa.int64())), 0.000001)
+    narrowed = df.where(might_contain_column(df, ("row",), ids.to_bytes()))
+    assert list(range(0, 100, 21)) == kept(narrowed, ("rest",), rests)
+
+
+def test_the_plan_does_not_spell_the_filter_out(spark):
+    df = spark.range(10)
+    made = bloom(np.arange(100_000, dtype=np.uint64))
+    plan = df.where(might_contain_column(df, ("id",), made.to_bytes()))._jdf.queryExecution().toString()
+    assert made.nbytes > 100_000
+    assert len(plan) < 5_000
+
+
+def test_interpreted_evaluation_agrees(spark):
+    df = spark.createDataFrame(pa.table({"row": np.arange(100)}))
+    made = bloom(hashes_of("bigint", pa.array(range(50), pa.int64())), 0.3)
+    expected = kept(df, ("row",), made)
+    spark.conf.set("spark.sql.codegen.wholeStage", "false")
+    spark.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+    try:
+        assert expected == kept(df, ("row",), made)
+    finally:
+        spark.conf.unset("spark.sql.codegen.wholeStage")
+        spark.conf.unset("spark.sql.codegen.factoryMode")
+
+
+@pytest.mark.parametrize("format_", ["delta", "parquet"])
+def test_it_does_not_stop_ranges_from_skipping_files(spark, tmp_path, format_):
+    path = str(tmp_path / "table")
+    spark.range(0, 4000, 1, numPartitions=4).write.format(format_).save(path)
+    df = spark.read.format(format_).load(path)
+    made = bloom(hashes_of("bigint", pa.array([5, 3500], pa.int64())), 0.000001)
+    ranged = df.where("id BETWEEN 0 AND 900")
+    tested = ranged.where(might_contain_column(ranged, ("id",), made.to_bytes()))
+    assert [5] == [row.id for row in tested.collect()]
+    assert (1 if format_ == "delta" else 4) == len(ranged.inputFiles()) == len(tested.inputFiles())
+    assert "GreaterThanOrEqual(id,0)" in tested._jdf.queryExecution().executedPlan().toString()
+
+
+def test_the_result_can_be_cached_joined_and_run_again(spark):
+    df = spark.range(100)
+    made = bloom(hashes_of("bigint", pa.array([7, 8], pa.int64())), 0.000001)
+    tested = df.where(might_contain_column(df, ("id",), made.to_bytes()))
+    cached = tested.cache()
+    try:
+        assert [7, 8] == [row.id for row in cached.join(df, "id").orderBy("id").collect()]
+        assert [7, 8] == [row.id for row in tested.orderBy("id").collect()]
+    finally:
+        cached.unpersist(blocking=True)
+
+
+def test_spark_connect_is_refused():
+    # Nothing listens there: a remote session connects no sooner than it must.
+    remote = RemoteSession("sc://127.0.0.1:1")
+    try:
+        with pytest.raises(UnsupportedSessionError, match="use a classic session"):
+            might_contain_column(remote.range(1), ("id",), b"")
+    finally:
+        remote.client.close()
+
+
+def test_an_unknown_column_is_refused(spark):
+    df = spark.range(1)
+    with pytest.raises(AnalysisException, match="missing"):
+        df.where(might_contain_column(df, ("missing",), bloom(np.array([], np.uint64)).to_bytes()))

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import pytest
+
+from connectors.spark.jvm import JavaNames, instance, java_names
+from connectors.spark.transfer import JvmList
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def asked(spark, monkeypatch):
+    """What is sent to the JVM from here on."""
+    found, client = [], spark._jvm._gateway_client
+    send = client.send_command
+
+    def noted(command, *more, **named):
+        found.append(command)
+        return send(command, *more, **named)
+
+    monkeypatch.setattr(client, "send_command", noted)
+    return found
+
+
+def test_each_name_is_looked_up_once(spark, asked):
+    names = JavaNames(spark._jvm)
+    first = names.java.util.BitSet
+    assert 3 == len(asked)
+    assert first is names.java.util.BitSet
+    assert 3 == len(asked)
+
+
+def test_a_session_has_one_set_of_names(spark):
+    assert java_names(spark) is java_names(spark.newSession())
+
+
+def test_members_of_a_class_are_not_kept(spark):
+    names = java_names(spark)
+    assert names.java.lang.Integer.valueOf(7) == 7
+    assert names.java.util.ArrayList() is not names.java.util.ArrayList()
+
+
+def test_methods_of_elements_are_looked_up_once(spark, asked, monkeypatch):
+    monkeypatch.setitem(spark.__dict__, "_scanprune_getters", {})
+    items = JvmList(spark, java_names(spark).java.util.List.of("a", "bc"))
+    assert [1, 2] == list(items.numbers("java.lang.String.length"))
+    assert any("MethodHandles" in each for each in asked)
+    asked.clear()
+    assert [1, 2] == list(items.numbers("java.lang.String.length"))
+    assert asked
+    assert not any("MethodHandles" in each for each in asked)
+
+
+def test_an_object_of_a_class_of_ours_is_made_by_one_call(spark, bridge_calls):
+    source = """public class TwoThings {
+        private final String text;
+        public TwoThings(Object one, int other) { text = one + " " + other; }
+        public String toString() { return text; }
+    }"""
+    assert ["x 3", "null -1"] == [
+        instance(spark, "TwoThings", source, *each).toString() for each in (("x", 3), (None, -1))
+    ]
+    assert 1 == bridge_calls(lambda: instance(spark, "TwoThings", source, "y", 4))

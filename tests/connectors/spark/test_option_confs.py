@@ -1,0 +1,41 @@
+"""Only the confs of the asked prefix come out of a session, whatever their values hold."""
+
+from __future__ import annotations
+
+import pytest
+
+from connectors.spark.session import option_confs
+from pruning import prune
+from pruning.errors import InvalidOptionError
+
+pytestmark = pytest.mark.spark
+
+
+def test_values_of_any_text(spark, conf):
+    assert {} == option_confs(spark, "spark.mine.")
+    values = {"a": "", "b c": "x y\nz ", "d": "\U0001f600=%20+", "e": "plain"}
+    for name, text in values.items():
+        conf(f"spark.mine.{name}", text)
+    assert {f"spark.mine.{name}": text for name, text in values.items()} == option_confs(spark, "spark.mine.")
+    every = {name: text for name, text in spark.conf.getAll.items() if name.startswith("spark.sql.")}
+    assert every == option_confs(spark, "spark.sql.")
+
+
+def test_a_session_of_ones_own_has_its_own_confs(spark, conf):
+    conf("spark.mine.a", "1")
+    other = spark.newSession()
+    other.conf.set("spark.mine.a", "2")
+    assert [{"spark.mine.a": "1"}, {"spark.mine.a": "2"}] == [
+        option_confs(each, "spark.mine.") for each in (spark, other)
+    ]
+
+
+def test_an_empty_option_is_refused_by_its_name(spark, conf):
+    conf("spark.pruning.max_ranges", "")
+    with pytest.raises(InvalidOptionError, match=r"spark\.pruning\.max_ranges"):
+        prune(spark.range(3))
+
+
+def test_a_session_without_own_options_is_asked_by_few_calls(spark, bridge_calls):
+    option_confs(spark, "spark.pruning.")
+    assert 8 >= bridge_calls(lambda: option_confs(spark, "spark.pruning."))

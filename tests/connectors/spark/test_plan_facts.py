@@ -1,0 +1,97 @@
+"""Gates compare sizes of files that are really there, whatever Spark believes of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from connectors.spark.plan_facts import leaf_sizes
+from connectors.spark.plan_reader import SparkPlan
+from pruning import PruningOptions, explain, prune
+from pruning.query.join_graph import JoinGraph
+
+pytestmark = pytest.mark.spark
+
+_GUESS = "spark.sql.sources.fileCompressionFactor"
+
+
+def sizes(df) -> list[int]:
+    """Of the scans of a query, in the order of its plan."""
+    plan = SparkPlan.of(df)
+    found = leaf_sizes(plan, JoinGraph.of(plan.root))
+    assert found.files == set(found.sizes)
+    return list(found.sizes.values())
+
+
+def size_of(*paths: str) -> int:
+    """Bytes of all data files."""
+    found = [each for path in paths for each in Path(path).rglob("*.parquet") if "_delta_log" not in each.parts]
+    assert found
+    return sum(each.stat().st_size for each in found)
+
+
+@pytest.fixture
+def table(spark):
+    names = []
+
+    def create(name: str, statement: str) -> str:
+        names.append(name)
+        spark.sql(f"CREATE TABLE {name} {statement}")
+        return name
+
+    yield create
+    for name in names:
+        spark.sql(f"DROP TABLE {name}")
+
+
+def test_statistics_that_were_counted_before_the_last_write_are_not_asked(spark, table, conf, tmp_path):
+    folder = str(tmp_path / "facts")
+    name = table("analyzed_facts", f"(day int, amount bigint) USING parquet LOCATION '{folder}'")
+    spark.sql(f"ANALYZE TABLE {name} COMPUTE STATISTICS")
+    spark.range(0, 80_000, 1, 8).selectExpr("cast(id div 100 AS int) AS day", "id AS amount").write.mode(
+        "append"
+    ).parquet(folder)
+    spark.catalog.refreshTable(name)
+    conf(_GUESS, "0.01")
+    assert [size_of(folder)] == sizes(spark.table(name))
+    days = spark.range(0, 800, 1, 1).selectExpr("cast(id AS int) AS day", "id div 100 AS month").where("month = 2")
+    result = prune(spark.table(name).join(days.cache(), "day"), options=PruningOptions(min_probe_bytes=1000))
+    days.unpersist()
+    assert [(1, 8)] == [(each.files_kept, each.files_total) for each in explain(result).tables]
+
+
+@pytest.mark.parametrize("where", ["path", "catalog"])
+def test_of_partitions_only_those_count_that_the_query_asks_for(spark, table, where, tmp_path):
+    folder = str(tmp_path / "facts")
+    facts = spark.range(0, 4000, 1, 1).selectExpr("id AS amount", "id % 4 AS `of month`", "id % 3 AS shop")
+    facts.write.partitionBy("of month", "shop").parquet(folder)
+    df = spark.read.parquet(folder)
+    if where == "catalog":
+        columns = "(amount bigint, `of month` bigint, shop bigint)"
+        name = table("monthly", f"{columns} USING parquet PARTITIONED BY (`of month`, shop) LOCATION '{folder}'")
+        spark.sql(f"MSCK REPAIR TABLE {name}")
+        df = spark.table(name)
+    assert [size_of(folder)] == sizes(df)
+    asked = df.where("`of month` = 2 AND amount > 5 AND shop + amount > 1 AND `of month` + shop > 3 AND rand() >= 0")
+    assert [size_of(f"{folder}/of month=2/shop=2")] == sizes(asked)
+    joined = df.alias("f").join(df.where("shop = 1").alias("g"), "amount")
+    assert [size_of(folder), sum(size_of(f"{folder}/of month={month}/shop=1") for month in range(4))] == sizes(joined)
+
+
+def test_of_a_delta_table_only_files_that_its_statistics_leave_count(spark, tmp_path):
+    folder = str(tmp_path / "facts")
+    spark.range(0, 4000, 1, 4).selectExpr("id AS amount").write.format("delta").save(folder)
+    df = spark.read.format("delta").load(folder)
+    assert [size_of(folder)] == sizes(df)
+    assert size_of(folder) // 5 < sizes(df.where("amount < 10"))[0] < size_of(folder) // 3
+
+
+def test_of_a_partitioned_delta_table_its_statistics_count_beside_its_partitions(spark, tmp_path):
+    folder = str(tmp_path / "facts")
+    facts = spark.range(0, 4000, 1, 1).selectExpr("id AS amount", "id % 2 AS month").repartitionByRange(8, "amount")
+    facts.write.partitionBy("month").format("delta").save(folder)
+    df = spark.read.format("delta").load(folder)
+    assert [size_of(f"{folder}/month=1")] == sizes(df.where("month = 1"))
+    (one,) = sizes(df.where("month = 1 AND amount < 10"))
+    assert one in {each.stat().st_size for each in Path(folder, "month=1").glob("*.parquet")}

@@ -1,0 +1,62 @@
+"""Which side of a join is broadcast, by what its build really gave."""
+
+from __future__ import annotations
+
+import pytest
+
+from pruning.options import BroadcastStrategy
+from pruning.query.exchanges import Side, broadcast_sides
+from pruning.query.plan import Join, Node, Relation
+
+AUTO, RUNTIME_ONLY, NONE = BroadcastStrategy
+
+
+def join(type_: str) -> Join:
+    return Join(
+        2, 0, "Join", (1, 2), (Relation(0, 0, "LogicalRelation", (1,)), Node(1, 1, "Project", (2,))), type=type_
+    )
+
+
+@pytest.mark.parametrize(
+    ("type_", "left", "right"),
+    [
+        ("Inner", Side.LEFT, Side.RIGHT),
+        ("Cross", Side.LEFT, Side.RIGHT),
+        ("LeftOuter", Side.NEITHER, Side.RIGHT),
+        ("RightOuter", Side.LEFT, Side.NEITHER),
+        ("FullOuter", Side.NEITHER, Side.NEITHER),
+        ("LeftSemi", Side.NEITHER, Side.RIGHT),
+        ("LeftAnti", Side.NEITHER, Side.RIGHT),
+        ("ExistenceJoin", Side.NEITHER, Side.RIGHT),
+        ("LeftSingle", Side.NEITHER, Side.RIGHT),
+        ("AsOf", Side.NEITHER, Side.NEITHER),
+    ],
+)
+def test_sides_by_the_type_of_the_join(type_, left, right):
+    for place, side in ((0, left), (1, right)):
+        told = broadcast_sides(join(type_), {place: 10}, 10, AUTO)
+        assert ({2: side} if side is not Side.NEITHER else {}) == told
+
+
+def test_the_smaller_side_of_an_inner_join():
+    assert {2: Side.RIGHT} == broadcast_sides(join("Inner"), {0: 9, 1: 8}, 10, AUTO)
+    assert {2: Side.LEFT} == broadcast_sides(join("Inner"), {0: 8, 1: 9}, 10, AUTO)
+
+
+def test_only_a_side_that_may_be_broadcast_is_weighed():
+    assert {2: Side.RIGHT} == broadcast_sides(join("LeftOuter"), {0: 1, 1: 9}, 10, AUTO)
+
+
+def test_a_side_over_the_limit_is_as_if_it_had_not_run():
+    assert {} == broadcast_sides(join("Inner"), {0: 11}, 10, AUTO)
+    assert {2: Side.RIGHT} == broadcast_sides(join("Inner"), {0: 11, 1: 10}, 10, AUTO)
+    assert {} == broadcast_sides(join("Inner"), {0: 0, 1: 0}, -1, AUTO)
+
+
+def test_without_estimates_every_other_join_is_held_back():
+    assert {2: Side.NEITHER} == broadcast_sides(join("Inner"), {}, 10, RUNTIME_ONLY)
+    assert {2: Side.LEFT} == broadcast_sides(join("Inner"), {0: 3}, 10, RUNTIME_ONLY)
+
+
+def test_switched_off_nothing_is_told():
+    assert {} == broadcast_sides(join("Inner"), {0: 3}, 10, NONE)

@@ -1,0 +1,62 @@
+"""How many rows a plan is expected to give."""
+
+from __future__ import annotations
+
+import pytest
+
+from pruning.query.cardinality import Expected, expected_rows, only_scan
+from tests.pruning.plans import Plans, at_least, equal
+
+
+@pytest.fixture
+def plans() -> Plans:
+    return Plans()
+
+
+def test_of_a_scan_they_are_those_that_its_tests_let_through(plans):
+    scan = plans.table("k")
+    assert 50.0 == expected_rows(scan, {scan.at: Expected(1000, 0.05)}, ())
+    assert expected_rows(scan, {}, ()) is None
+
+
+def test_what_gives_each_row_once_at_most_changes_nothing(plans):
+    scan = plans.table("k")
+    kept = plans.window(plans.passing("Sort", plans.filter(scan, at_least(*scan.output, 1))), *scan.output)
+    assert 50.0 == expected_rows(kept, {scan.at: Expected(100, 0.5)}, ())
+
+
+@pytest.mark.parametrize("type_", ["LeftSemi", "LeftAnti", "ExistenceJoin"])
+def test_joins_that_only_ask_for_a_partner_give_rows_of_the_left_side(plans, type_):
+    scan, other = plans.table("k"), plans.table("k")
+    joined = plans.join(scan, other, equal(*scan.output, *other.output), type_=type_)
+    assert 50.0 == expected_rows(joined, {scan.at: Expected(100, 0.5)}, ())
+
+
+@pytest.mark.parametrize("is_left", [False, True])
+def test_rows_meet_one_of_the_rows_that_are_held(plans, is_left):
+    scan, other = plans.table("k"), plans.table("k")
+    sides = (other, scan) if is_left else (scan, other)
+    joined = plans.join(*sides, equal(*scan.output, *other.output))
+    known = {scan.at: Expected(100, 0.5), other.at: Expected(10, 1.0)}
+    assert 50.0 == expected_rows(joined, known, {other.at})
+    assert expected_rows(joined, known, ()) is None
+
+
+@pytest.mark.parametrize("type_", ["LeftOuter", "RightOuter", "FullOuter", "Cross"])
+def test_other_joins_may_give_any_number(plans, type_):
+    scan, other = plans.table("k"), plans.table("k")
+    joined = plans.join(scan, other, equal(*scan.output, *other.output), type_=type_)
+    assert expected_rows(joined, {scan.at: Expected(100, 0.5)}, {other.at}) is None
+
+
+def test_what_is_not_known_may_give_any_number(plans):
+    scan = plans.table("k")
+    assert expected_rows(plans.other("Expand", scan), {scan.at: Expected(100, 0.5)}, ()) is None
+
+
+def test_the_only_scan_is_the_one_that_is_not_held(plans):
+    scan, other = plans.table("k"), plans.table("k")
+    joined = plans.join(scan, other, equal(*scan.output, *other.output))
+    assert scan is only_scan(joined, {other.at})
+    assert only_scan(joined, ()) is None
+    assert only_scan(joined, {scan.at, other.at}) is None

@@ -1,0 +1,627 @@
+"""`JoinGraph`: which scans the keys of a join may filter, and why they go no further."""
+
+from __future__ import annotations
+
+import pytest
+
+from pruning.keys.summary import Bound
+from pruning.query.join_graph import JoinGraph, Source, larger
+from pruning.query.lineage import trace
+from pruning.query.plan import Expression, Join, Node, Relation
+from pruning.reasons import Reason, ReasonCode
+from tests.pruning.plans import Plans, at_least, both, call, column, equal, literal
+
+
+@pytest.fixture
+def plans() -> Plans:
+    return Plans()
+
+
+def reached(node: Node, key: int) -> tuple[list[tuple[int, int]], list[ReasonCode]]:
+    """The scans and columns that keys of a column may filter, and the codes of where the walk stopped."""
+    return split(trace(node, key))
+
+
+def split(found) -> tuple[list[tuple[int, int]], list[ReasonCode]]:
+    found = list(found)
+    stops = [each.code for each in found if isinstance(each, Reason)]
+    return [(each.relation.at, each.column) for each in found if not isinstance(each, Reason)], stops
+
+
+def scan(relation: Relation, key: int) -> tuple[int, int]:
+    return relation.at, key
+
+
+def directions(graph: JoinGraph) -> list[tuple[int, int]]:
+    """The places of the build's and of the probe's plan, for each edge."""
+    return [(each.source.node.at, each.probe.at) for each in graph.edges]
+
+
+def refused(graph: JoinGraph) -> list[ReasonCode]:
+    return [each.code for each in graph.refusals]
+
+
+# ------------------------------------------------------------------------------------------------- which side of a join
+
+
+@pytest.mark.parametrize(
+    ("type_", "right_by_left", "left_by_right"),
+    [
+        ("Inner", True, True),
+        ("Cross", True, True),
+        ("LeftSemi", True, True),
+        ("LeftOuter", True, False),
+        ("LeftAnti", True, False),
+        ("LeftSingle", True, False),
+        ("ExistenceJoin", True, False),
+        ("RightOuter", False, True),
+        ("FullOuter", False, False),
+        ("a type that a later engine adds", False, False),
+    ],
+)
+def test_a_side_is_filtered_where_its_rows_need_a_match(plans, type_, right_by_left, left_by_right):
+    left, right = plans.table("k"), plans.table("k")
+    graph = JoinGraph.of(plans.join(left, right, equal(*left.output, *right.output), type_=type_))
+    expected = [(right.at, left.at)] * left_by_right + [(left.at, right.at)] * right_by_left
+    assert expected == directions(graph)
+    assert [ReasonCode.OUTER_SIDE] * (2 - len(expected)) == refused(graph)
+    assert all(len(edge.targets) == 1 and not edge.stops for edge in graph.edges)
+
+
+# 6
+def test_the_order_of_an_equality_says_nothing_of_sides(plans):
+    left, right = plans.table("k"), plans.table("k")
+    graph = JoinGraph.of(plans.join(left, right, equal(*right.output, *left.output), type_="LeftOuter"))
+    (edge,) = graph.edges
+    assert (left.at, left.output[0]) == (edge.source.node.at, edge.source.key.column)
+    assert [scan(right, *right.output)] == [(each.relation.at, each.column) for each in edge.targets]
+
+
+# 10
+def test_an_equality_that_matches_nulls_carries_keys_without_null_and_no_larger_ones(plans):
+    left, right = plans.table("k"), plans.table("k")
+    null_safe = call("EqualNullSafe", column(*left.output), column(*right.output))
+    graph = JoinGraph.of(plans.join(left, right, null_safe, type_="LeftSemi"))
+    assert ([True, True], []) == ([each.source.null_safe for each in graph.edges], refused(graph))
+    assert [(), ()] == [larger(each.source) for each in graph.edges]
+
+
+# 11, 12
+@pytest.mark.parametrize("type_", ["LeftAnti", "ExistenceJoin"])
+def test_not_in_filters_neither_side(plans, type_):
+    left, right = plans.table("k"), plans.table("k")
+    same = equal(*left.output, *right.output)
+    for parts in ((same, call("IsNull", same)), (call("IsNull", same), same)):
+        graph = JoinGraph.of(plans.join(left, right, call("Or", *parts), type_=type_))
+        assert ((), [ReasonCode.NULL_AWARE]) == (graph.edges, refused(graph))
+
+
+# 11
+def test_the_correlation_of_not_in_filters_its_subquery_alone(plans):
+    left, right = plans.table("k", "group"), plans.table("k", "group")
+    same = equal(left.output[0], right.output[0])
+    condition = (call("Or", same, call("IsNull", same)), equal(left.output[1], right.output[1]))
+    graph = JoinGraph.of(plans.join(left, right, *condition, type_="LeftAnti"))
+    assert [(left.at, right.at)] == directions(graph)
+    assert right.output[1] == graph.edges[0].targets[0].column
+    assert [ReasonCode.NULL_AWARE, ReasonCode.OUTER_SIDE] == refused(graph)
+
+
+# 8
+def test_each_equality_of_a_condition_is_an_edge_with_the_path_to_its_key(plans):
+    left, right = plans.table("a", "b"), plans.table("a", "b")
+    (a, b), (c, d) = left.output, right.output
+    graph = JoinGraph.of(plans.join(left, right, equal(a, c), at_least(a, 3), equal(d, b), type_="LeftSemi"))
+    found = {(each.source.key.column, each.targets[0].column, each.source.path) for each in graph.edges}
+    assert {(c, a, (0, 0, 1)), (a, c, (0, 0, 0)), (d, b, (1, 0)), (b, d, (1, 1))} == found
+    assert isinstance(graph.root, Join)
+    for each in graph.edges:
+        expression = graph.root.condition
+        for place in each.source.path:
+            assert expression is not None
+            expression = expression.children[place]
+        assert each.source.key == expression
+
+
+def test_conditions_that_are_no_comparison_of_two_sides_are_no_edges(plans):
+    left, right = plans.table("a", "b"), plans.table("k")
+    (a, b), (k,) = left.output, right.output
+    conditions = [
+        call("Or", equal(a, k), equal(b, k)),
+        call("Not", equal(a, k)),
+        call("Not", call("LessThan", column(a), column(k))),
+        call("Or", call("LessThan", column(a), column(k)), equal(b, k)),
+        equal(a, b),
+        call("LessThan", column(a), column(b)),
+        call("LessThan", column(a), literal(4)),
+        call("EqualTo", column(a), literal(4)),
+        call("EqualTo", call("Add", column(a), column(k)), column(b)),
+        # Nor are they NOT IN.
+        call("Or", equal(a, k), call("IsNull", equal(b, k))),
+        call("Or", equal(a, b), call("IsNull", equal(a, b))),
+    ]
+    graph = JoinGraph.of(plans.join(left, right, *conditions))
+    assert ((), ()) == (graph.edges, graph.refusals)
+
+
+# Seen red where the second child of a comparison took the bound of the first.
+@pytest.mark.parametrize(
+    ("kind", "of_first", "of_second"),
+    [
+        ("LessThan", Bound.AT_MOST, Bound.AT_LEAST),
+        ("LessThanOrEqual", Bound.AT_MOST, Bound.AT_LEAST),
+        ("GreaterThan", Bound.AT_LEAST, Bound.AT_MOST),
+        ("GreaterThanOrEqual", Bound.AT_LEAST, Bound.AT_MOST),
+    ],
+)
+@pytest.mark.parametrize("is_mirrored", [False, True])
+def test_a_comparison_bounds_either_side_by_the_keys_of_the_other(plans, kind, of_first, of_second, is_mirrored):
+    first, second = plans.table("k"), plans.table("k")
+    compared = call(kind, column(*first.output), column(*second.output))
+    sides = (second, first) if is_mirrored else (first, second)
+    graph = JoinGraph.of(plans.join(*sides, compared))
+    found = {(each.targets[0].relation.at, each.source.node.at): each.source for each in graph.edges}
+    assert {(first.at, second.at): of_first, (second.at, first.at): of_second} == {
+        places: source.bound for places, source in found.items()
+    }
+    assert [(1,), (0,)] == [found[each].path for each in [(first.at, second.at), (second.at, first.at)]]
+
+
+@pytest.mark.parametrize(
+    ("type_", "right_by_left", "left_by_right"),
+    [
+        ("Cross", True, True),
+        ("LeftSemi", True, True),
+        ("LeftOuter", True, False),
+        ("LeftAnti", True, False),
+        ("ExistenceJoin", True, False),
+        ("RightOuter", False, True),
+        ("FullOuter", False, False),
+    ],
+)
+def test_a_comparison_bounds_a_side_where_its_rows_need_a_match(plans, type_, right_by_left, left_by_right):
+    left, right = plans.table("k"), plans.table("k")
+    graph = JoinGraph.of(plans.join(left, right, call("LessThan", column(0), column(1)), type_=type_))
+    assert [(right.at, left.at)] * left_by_right + [(left.at, right.at)] * right_by_left == directions(graph)
+    assert [ReasonCode.OUTER_SIDE] * (2 - len(graph.edges)) == refused(graph)
+
+
+def test_a_bound_goes_on_to_columns_that_are_equal_but_not_to_those_that_are_compared(plans):
+    one, same, other, keys = (plans.table("k") for _ in range(4))
+    (k,), (m,), (n,), (low,) = (each.output for each in (one, same, other, keys))
+    pair = plans.join(plans.join(one, same, equal(k, m)), other, call("LessThan", column(k), column(n)))
+    graph = JoinGraph.of(plans.join(pair, keys, call("GreaterThanOrEqual", column(k), column(low))))
+    edge = next(each for each in graph.edges if each.source.node is keys)
+    assert [scan(one, k), scan(same, m)] == [(each.relation.at, each.column) for each in edge.targets]
+
+
+def test_a_join_whose_condition_is_random_is_no_edge(plans):
+    left, right = plans.table("k"), plans.table("k")
+    graph = JoinGraph.of(plans.join(left, right, equal(*left.output, *right.output), random=True))
+    assert ((), [ReasonCode.NONDETERMINISTIC] * 2) == (graph.edges, refused(graph))
+
+
+# ------------------------------------------------------------------------------------------------------------ its keys
+
+
+# 16, 17, 20, 21, 22
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda k: call("Coalesce", column(k), literal(0)),
+        lambda k: call("CreateNamedStruct", literal(1), column(k)),
+        lambda k: call("ScalaUDF", column(k)),
+        lambda k: call("Cast", column(k, "string"), type_="int"),
+    ],
+    ids=["coalesce", "struct", "function", "cast"],
+)
+def test_keys_of_what_is_computed_filter_nothing_but_are_keys_for_the_other_side(plans, made):
+    left, right = plans.table("k"), plans.table("k")
+    key = made(*left.output)
+    graph = JoinGraph.of(plans.join(left, right, call("EqualTo", key, column(*right.output))))
+    to_left, to_right = graph.edges
+    assert ((), [ReasonCode.COMPUTED]) == (to_left.targets, [each.code for each in to_left.stops])
+    assert (key, (0,)) == (to_right.source.key, to_right.source.path)
+    assert [right.at] == [each.relation.at for each in to_right.targets]
+
+
+# ------------------------------------------------------------------------------------------------ the walk to the scans
+
+
+@pytest.mark.parametrize("kind", ["Sort", "Repartition", "RepartitionByExpression", "RebalancePartitions"])
+def test_order_and_place_of_rows_let_keys_through(plans, kind):
+    table = plans.table("k")
+    assert ([scan(table, *table.output)], []) == reached(plans.passing(kind, table), *table.output)
+
+
+def test_filters_and_plain_columns_let_keys_through_under_any_name(plans):
+    table = plans.table("a", "b")
+    a, b = table.output
+    renamed = plans.project(plans.filter(table, at_least(b, 3)), b, column(a))
+    assert ([scan(table, a)], []) == reached(renamed, renamed.output[1])
+    assert ([scan(table, b)], []) == reached(renamed, b)
+
+
+# Seen red with casts in both directions.
+def test_what_a_project_only_makes_wider_lets_keys_through(plans):
+    table = plans.table("k")
+    k = column(*table.output, "int")
+    wider, narrower = call("Cast", k, type_="bigint"), call("Cast", k, type_="smallint")
+    node = plans.project(table, wider, narrower)
+    assert ([scan(table, *table.output)], []) == reached(node, node.output[0])
+    assert ([], [ReasonCode.COMPUTED]) == reached(node, node.output[1])
+
+
+def test_a_branch_of_a_union_that_is_made_wider_takes_keys_in(plans):
+    first, second = plans.table("k"), plans.table("k", type_="int")
+    widened = plans.project(second, call("Cast", column(*second.output, "int"), type_="bigint"))
+    node = plans.union(first, widened)
+    assert ([scan(first, *first.output), scan(second, *second.output)], []) == reached(node, *first.output)
+
+
+# 20
+@pytest.mark.parametrize("made", [literal(4), call("Add", column(0), literal(1)), call("Rand")])
+def test_what_a_project_computes_stops_keys(plans, made):
+    node = plans.project(plans.table("k"), made)
+    assert ([], [ReasonCode.COMPUTED]) == reached(node, *node.output)
+
+
+# 42, 43
+def test_what_is_random_stops_keys_of_any_column(plans):
+    table = plans.table("k")
+    for node in (
+        plans.project(table, *table.output, random=True),
+        plans.filter(table, random=True),
+        plans.aggregate(table, *table.output, random=True),
+        plans.generate(table, random=True),
+    ):
+        assert ([], [ReasonCode.NONDETERMINISTIC]) == reached(node, *table.output)
+
+
+# 1, 2, 19
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [
+        ("GlobalLimit", ReasonCode.LIMITED),
+        ("LocalLimit", ReasonCode.LIMITED),
+        ("Offset", ReasonCode.LIMITED),
+        ("Tail", ReasonCode.LIMITED),
+        ("Sample", ReasonCode.SAMPLED),
+        ("Expand", ReasonCode.GROUPING_SETS),
+        ("Deduplicate", ReasonCode.OPAQUE),
+        ("MapInArrow", ReasonCode.OPAQUE),
+        ("ArrowEvalPython", ReasonCode.OPAQUE),
+        ("LateralJoin", ReasonCode.OPAQUE),
+    ],
+)
+def test_what_chooses_among_rows_or_is_not_known_stops_keys(plans, kind, code):
+    table = plans.table("k")
+    assert ([], [code]) == reached(plans.other(kind, table), *table.output)
+
+
+# 1
+def test_a_limit_between_others_stops_keys_too(plans):
+    table = plans.table("k")
+    node = plans.project(plans.passing("Sort", plans.other("GlobalLimit", table)), *table.output)
+    assert ([], [ReasonCode.LIMITED]) == reached(node, *table.output)
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [
+        ("InMemoryRelation", ReasonCode.CACHED),
+        ("LocalRelation", ReasonCode.NOT_FILES),
+        ("Range", ReasonCode.NOT_FILES),
+        ("LogicalRDD", ReasonCode.NOT_FILES),
+        ("DataSourceV2ScanRelation", ReasonCode.OPAQUE),
+    ],
+)
+def test_leaves_without_files_stop_keys(plans, kind, code):
+    (key,) = plans.fresh()
+    assert ([], [code]) == reached(plans.other(kind, output=(key,)), key)
+
+
+# 2
+def test_a_group_is_filtered_by_its_keys_alone(plans):
+    table = plans.table("a", "b")
+    a = table.output[0]
+    grouped = plans.aggregate(table, a)
+    total = grouped.output[1]
+    assert ([scan(table, a)], []) == reached(grouped, a)
+    assert ([], [ReasonCode.NOT_GROUPED]) == reached(grouped, total)
+    assert ([], [ReasonCode.NOT_GROUPED]) == reached(plans.aggregate(table), plans.columns - 1)
+
+
+@pytest.mark.parametrize("make", [Plans.window, Plans.group_limit])
+def test_a_window_is_filtered_by_its_partition_keys_alone(plans, make):
+    table = plans.table("a", "b")
+    a, b = table.output
+    assert ([scan(table, a)], []) == reached(make(plans, table, a), a)
+    assert ([], [ReasonCode.NOT_GROUPED]) == reached(make(plans, table, a), b)
+    assert ([], [ReasonCode.NOT_GROUPED]) == reached(make(plans, table), a)
+
+
+def test_a_generator_lets_keys_through_but_not_of_what_it_makes(plans):
+    table = plans.table("k")
+    node = plans.generate(table)
+    assert ([scan(table, *table.output)], []) == reached(node, table.output[0])
+    assert ([], [ReasonCode.COMPUTED]) == reached(node, node.output[1])
+
+
+# 9, 20
+def test_a_union_takes_keys_into_each_branch_by_position(plans):
+    first, second, third = plans.table("a", "b"), plans.table("b", "a"), plans.table("b", "c")
+    labelled = plans.project(third, third.output[1], literal(4))
+    node = plans.union(first, second, labelled)
+    expected = [scan(first, first.output[1]), scan(second, second.output[1])]
+    assert (expected, [ReasonCode.COMPUTED]) == reached(node, first.output[1])
+    expected = [scan(first, first.output[0]), scan(second, second.output[0]), scan(third, third.output[1])]
+    assert (expected, []) == reached(node, first.output[0])
+
+
+# 14
+@pytest.mark.parametrize(
+    ("type_", "left", "right"),
+    [
+        ("Inner", True, True),
+        ("Cross", True, True),
+        ("LeftOuter", True, False),
+        ("LeftSingle", True, False),
+        ("RightOuter", False, True),
+        ("FullOuter", False, False),
+        ("LeftSemi", True, None),
+        ("LeftAnti", True, None),
+        ("ExistenceJoin", True, None),
+    ],
+)
+def test_keys_from_above_pass_a_join_where_it_makes_no_rows_for_what_is_missing(plans, type_, left, right):
+    tables = plans.table("a", "k"), plans.table("a", "k")
+    (one, k), (other, m) = (each.output for each in tables)
+    join = plans.join(*tables, equal(k, m), type_=type_)
+    assert (([scan(tables[0], one)], []) if left else ([], [ReasonCode.OUTER_SIDE])) == reached(join, one)
+    if right is not None:
+        assert (([scan(tables[1], other)], []) if right else ([], [ReasonCode.OUTER_SIDE])) == reached(join, other)
+
+
+# 3, 4, 5: columns go by id; here all have one name.
+def test_columns_of_one_name_are_told_apart(plans):
+    first, second, third = plans.table("id"), plans.table("id", "id"), plans.table("id")
+    (a,), (b, c), (d,) = first.output, second.output, third.output
+    join = plans.join(plans.join(first, second, equal(a, b)), third, equal(c, d))
+    graph = JoinGraph.of(join)
+    into = {
+        (each.source.key.column, target.relation.at, target.column) for each in graph.edges for target in each.targets
+    }
+    outer = {(d, second.at, c), (c, third.at, d)}
+    assert outer | {(b, first.at, a), (a, second.at, b)} == into
+
+
+# 16
+def test_keys_for_what_an_outer_join_made_up_do_not_pass_into_it(plans):
+    left, right, keys = plans.table("k"), plans.table("k"), plans.table("k")
+    (k,), (m,), (n,) = left.output, right.output, keys.output
+    outer = plans.join(left, right, equal(k, m), type_="LeftOuter")
+    made = call("Coalesce", column(m), literal(0))
+    graph = JoinGraph.of(plans.join(outer, keys, call("EqualTo", made, column(n)), type_="LeftSemi"))
+    edge = next(each for each in graph.edges if each.source.node is keys)
+    assert ((), [ReasonCode.COMPUTED]) == (edge.targets, [each.code for each in edge.stops])
+    assert ([], [ReasonCode.OUTER_SIDE]) == reached(outer, m)
+
+
+# ------------------------------------------------------------------------------------------------------ what is equal
+
+
+@pytest.mark.parametrize(
+    ("type_", "from_left", "from_right"),
+    [
+        ("Inner", True, True),
+        ("LeftSemi", True, None),
+        ("LeftOuter", True, None),
+        ("LeftAnti", True, None),
+        ("ExistenceJoin", True, None),
+        ("RightOuter", None, True),
+        ("FullOuter", None, None),
+    ],
+)
+def test_keys_go_on_to_the_column_that_is_equal_where_its_side_needs_a_match(plans, type_, from_left, from_right):
+    left, right = plans.table("k"), plans.table("k")
+    (k,), (m,) = left.output, right.output
+    join = plans.join(left, right, equal(m, k), type_=type_)
+    assert bool(from_left) == (scan(right, m) in reached(join, k)[0])
+    if type_ in {"Inner", "RightOuter", "FullOuter"}:
+        assert bool(from_right) == (scan(left, k) in reached(join, m)[0])
+
+
+def test_keys_go_through_a_chain_of_equalities(plans):
+    tables = [plans.table("k") for _ in range(4)]
+    a, b, c, d = (each.output[0] for each in tables)
+    chain = plans.join(plans.join(plans.join(*tables[:2], equal(a, b)), tables[2], equal(b, c)), tables[3], equal(c, d))
+    assert {(each.at, each.output[0]) for each in tables} == set(reached(chain, d)[0])
+
+
+# Seen red where the walk without equivalence still went on to partners.
+def test_without_equivalence_keys_reach_only_what_the_probe_key_leads_down_to(plans):
+    days, one, other = plans.table("k"), plans.table("k"), plans.table("k")
+    pair = plans.join(one, other, equal(*one.output, *other.output))
+    root = plans.join(pair, plans.filter(days, at_least(*days.output, 3)), equal(*one.output, *days.output))
+    found = {
+        wide: {
+            (each.source.key.column, target.column)
+            for each in JoinGraph.of(root, equivalence=wide).edges
+            for target in each.targets
+        }
+        for wide in (True, False)
+    }
+    (d,), (k,), (m,) = days.output, one.output, other.output
+    assert {(d, k), (k, d), (k, m), (m, k)} == found[False]
+    assert found[False] | {(d, m)} == found[True]
+
+
+def test_what_many_equalities_lead_to_is_walked_once(plans):
+    node: Node = plans.table("x", "y")
+    tables = [node]
+    for _ in range(20):
+        table = plans.table("x", "y")
+        tables.append(table)
+        pairs = [equal(one, other) for one in table.output for other in node.output[:2]]
+        node = plans.join(table, node, *pairs)
+    targets, stops = reached(node, node.output[0])
+    # Of the first table only the column that the keys are of: nothing sets its other one equal to that.
+    expected = {(each.at, key) for each in tables for key in each.output} - {(tables[-1].at, tables[-1].output[1])}
+    assert (len(expected), expected, []) == (len(targets), set(targets), stops)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        lambda k, m: call("EqualNullSafe", column(k), column(m)),
+        lambda k, m: call("Or", equal(k, m), at_least(k, 3)),
+        lambda k, m: equal(column(k), call("Add", column(m), literal(1))),
+        lambda k, m: equal(column(k, "int"), call("Cast", column(m, "bigint"), type_="int")),
+        lambda k, m: equal(call("Cast", column(k, "int"), type_="bigint"), column(m)),
+    ],
+    ids=["null-safe", "or", "computed", "narrower", "made-wider-itself"],
+)
+def test_what_is_not_always_equal_takes_no_keys_on(plans, condition):
+    left, right = plans.table("k"), plans.table("k")
+    join = plans.join(left, right, condition(*left.output, *right.output))
+    assert [scan(left, *left.output)] == reached(join, *left.output)[0]
+
+
+def test_keys_go_on_to_a_column_that_is_made_wider_to_be_equal(plans):
+    left, right = plans.table("k"), plans.table("k", type_="int")
+    wider = call("Cast", column(*right.output, "int"), type_="bigint")
+    join = plans.join(left, right, equal(wider, column(*left.output)))
+    assert {scan(left, *left.output), scan(right, *right.output)} == set(reached(join, *left.output)[0])
+
+
+# A larger source gives keys of its own type, whose ends are not those of the wider one.
+def test_a_column_that_is_made_wider_is_no_larger_source(plans):
+    left, right = plans.table("k"), plans.table("k", type_="int")
+    join = plans.join(left, right, equal(column(*left.output), call("Cast", column(*right.output), type_="bigint")))
+    assert [(left.at, *left.output)] == parts(source_of(plans, join, *left.output))
+
+
+def test_a_random_join_stops_keys(plans):
+    left, right = plans.table("k"), plans.table("k")
+    join = plans.join(left, right, equal(*left.output, *right.output), random=True)
+    assert ([], [ReasonCode.NONDETERMINISTIC]) == reached(join, *left.output)
+
+
+def test_a_column_that_a_join_makes_stops_keys(plans):
+    left, right = plans.table("k"), plans.table("k")
+    join = plans.join(left, right, equal(*left.output, *right.output), type_="ExistenceJoin")
+    assert ([], [ReasonCode.COMPUTED]) == reached(join, join.output[1])
+
+
+# -------------------------------------------------------------------------------------------- subqueries and relations
+
+
+def test_plans_of_subqueries_have_edges_of_their_own(plans):
+    left, right = plans.table("k"), plans.table("k")
+    inner = plans.aggregate(plans.join(left, right, equal(*left.output, *right.output)))
+    outer = plans.table("k")
+    graph = JoinGraph.of(plans.filter(outer, at_least(*outer.output, 0), subqueries=(inner,)))
+    assert [(right.at, left.at), (left.at, right.at)] == directions(graph)
+    assert (left, right, outer) == graph.relations
+
+
+# 51: one table read twice is two scans.
+def test_two_scans_of_one_table_are_filtered_apart(plans):
+    first, second = plans.table("k", "v"), plans.table("k", "v")
+    graph = JoinGraph.of(plans.join(first, second, equal(first.output[0], second.output[1])))
+    targets = [(each.targets[0].relation.at, each.targets[0].name) for each in graph.edges]
+    assert [(first.at, "k"), (second.at, "v")] == targets
+
+
+# ------------------------------------------------------------------------------------------------------ larger sources
+
+
+def source_of(plans: Plans, node: Node, key: int) -> Source:
+    probe = plans.table("p")
+    join = plans.join(probe, node, equal(*probe.output, key))
+    return next(each.source for each in JoinGraph.of(join).edges if each.source.node is node)
+
+
+def parts(source: Source) -> list[tuple[int, int | None]]:
+    return [(each.node.at, each.key.column) for each in larger(source)]
+
+
+@pytest.mark.parametrize(
+    ("type_", "expected"),
+    [
+        ("Inner", "both"),
+        ("LeftSemi", "both"),
+        ("LeftOuter", "own"),
+        ("FullOuter", "own"),
+        ("LeftAnti", "own"),
+        ("ExistenceJoin", "own"),
+    ],
+)
+def test_the_keys_of_a_join_are_among_those_of_each_side_that_a_row_needs(plans, type_, expected):
+    left, right = plans.table("k"), plans.table("k")
+    join = plans.join(left, right, equal(*left.output, *right.output), type_=type_)
+    source = source_of(
+        plans, plans.aggregate(plans.filter(join, at_least(*left.output, 1)), *left.output), *left.output
+    )
+    own, other = (left.at, *left.output), (right.at, *right.output)
+    assert ([own, other] if expected == "both" else [own]) == parts(source)
+
+
+def test_the_nulls_that_an_outer_join_adds_need_no_key(plans):
+    left, right = plans.table("k"), plans.table("k")
+    join = plans.join(left, right, equal(*left.output, *right.output), type_="LeftOuter")
+    assert [(right.at, *right.output)] == parts(source_of(plans, join, *right.output))
+
+
+def test_keys_that_are_computed_or_come_from_no_join_have_no_larger_source(plans):
+    table = plans.table("k")
+    assert [] == parts(source_of(plans, table, *table.output))
+    assert [] == parts(source_of(plans, plans.other("GlobalLimit", table), *table.output))
+    made = plans.project(table, call("Add", column(*table.output), literal(1)))
+    assert [] == parts(source_of(plans, made, *made.output))
+    total = plans.aggregate(table)
+    assert [] == parts(source_of(plans, total, *total.output))
+
+
+def test_keys_that_are_computed_from_a_join_are_not_those_of_its_sides(plans):
+    left, right = plans.table("k"), plans.table("k")
+    join = plans.join(left, right, equal(*left.output, *right.output))
+    made = plans.project(join, call("Add", column(*left.output), literal(1)), column(*left.output))
+    computed, renamed = made.output
+    assert [] == parts(source_of(plans, made, computed))
+    assert [(left.at, *left.output), (right.at, *right.output)] == parts(source_of(plans, made, renamed))
+
+
+def test_sources_are_the_same_by_the_ids_of_their_columns_and_by_the_place_of_anything_else(plans):
+    probe, build = plans.table("p", "q"), plans.table("id", "id")
+    (p, q), (a, b) = probe.output, build.output
+    one, other = (call("Add", column(each), literal(1)) for each in (a, b))
+    join = plans.join(probe, build, equal(p, a), equal(q, b), equal(column(p), one), equal(column(q), other))
+    sources = [each.source for each in JoinGraph.of(join).edges if each.source.node is build]
+    assert len(sources) == len({each.id for each in sources})
+    again = Source(build, Expression("AttributeReference", (), a, "int", "other"), join, ())
+    assert sources[0].id == again.id
+
+
+# Seen red where the id of a source did not name its bound.
+def test_bounds_on_two_sides_and_an_equality_are_three_sources_of_one_key(plans):
+    probe, build = plans.table("p", "q", "r"), plans.table("k")
+    kinds = ("LessThan", "GreaterThan", "EqualTo")
+    parts = [call(kind, column(each), column(*build.output)) for kind, each in zip(kinds, probe.output, strict=True)]
+    sources = [each.source for each in JoinGraph.of(plans.join(probe, build, *parts)).edges if each.probe is probe]
+    assert 3 == len({each.id for each in sources})
+    assert {Bound.AT_MOST, Bound.AT_LEAST, None} == {each.bound for each in sources}
+
+
+# Seen red where the parts of a bounded source were those of an equality.
+def test_a_larger_source_bounds_as_the_one_that_it_stands_for(plans):
+    probe, left, right = plans.table("p"), plans.table("k"), plans.table("k")
+    build = plans.join(left, right, equal(*left.output, *right.output))
+    root = plans.join(probe, build, call("LessThan", column(*probe.output), column(*left.output)))
+    (source,) = (each.source for each in JoinGraph.of(root).edges if each.probe is probe)
+    assert [Bound.AT_MOST] * 2 == [each.bound for each in larger(source)]
+
+
+def test_a_condition_without_parts_has_none():
+    assert both() is None

@@ -1,0 +1,112 @@
+"""Which places of a plan Spark fills by one run, and which filters leave it at that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pruning.query.exchanges import Reuse
+from pruning.query.join_graph import Edge, JoinGraph
+from pruning.query.plan import Join, Node
+from tests.pruning.plans import Plans, at_least, equal
+
+
+class Twice:
+    """A fact in two places, each joined with a dimension some of whose rows are chosen."""
+
+    def __init__(self, *, is_grouped: bool = True) -> None:
+        plans = Plans()
+        self.parts: list[Node] = []
+        self.sums: list[Node] = []
+        self.facts: list[Node] = []
+        for part in range(2):
+            fact = plans.table("k", "other")
+            made = plans.aggregate(fact, fact.output[0]) if is_grouped else fact
+            dimension = plans.table("id")
+            some = plans.filter(dimension, at_least(*dimension.output, part))
+            self.parts.append(plans.join(made, some, equal(made.output[0], *dimension.output)))
+            self.sums.append(made)
+            self.facts.append(fact)
+        self.root = plans.union(*self.parts)
+        self.graph = JoinGraph.of(self.root)
+
+    def edge(self, part: int) -> Edge:
+        return next(each for each in self.graph.edges if each.targets and each.targets[0].relation is self.facts[part])
+
+    def others(self, part: int, equal_nodes: Mapping[int, int], *, sent: bool = False) -> list[int]:
+        reuse = Reuse.of(self.root, equal_nodes, lambda _, side: sent and side in self.sums)
+        edge = self.edge(part)
+        return [each.at for each in reuse.others(edge.source, edge.targets[0])]
+
+
+def same(*pairs: tuple[Node, Node]) -> dict[int, int]:
+    return {each.at: one.at for one, other in pairs for each in (one, other)}
+
+
+def test_the_other_place_of_equal_sums_is_found_from_both():
+    plan = Twice()
+    pairs = same(tuple(plan.facts), tuple(plan.sums))
+    assert [plan.sums[1].at] == plan.others(0, pairs)
+    assert [plan.sums[0].at] == plan.others(1, pairs)
+
+
+def test_sums_that_differ_have_no_other_place():
+    plan = Twice()
+    assert [] == plan.others(0, same(tuple(plan.facts)))
+    assert [] == plan.others(0, {})
+
+
+def test_places_below_equal_joins_are_found_too():
+    plan = Twice()
+    pairs = same(tuple(plan.facts), tuple(plan.sums), tuple(plan.parts))
+    assert [plan.sums[1].at] == plan.others(0, pairs)
+
+
+def test_a_scan_that_is_joined_with_sums_would_have_that_join_run_again():
+    plans = Plans()
+    sides: list[Node] = []
+    scans: list[Node] = []
+    joins: list[Node] = []
+    for part in range(2):
+        scan, fact, dimension = plans.table("k", "other"), plans.table("k"), plans.table("id")
+        sums = plans.aggregate(fact, *fact.output)
+        sides.append(plans.join(scan, sums, equal(scan.output[0], sums.output[0]), type_="LeftSemi"))
+        chosen = plans.filter(dimension, at_least(*dimension.output, part))
+        joins.append(plans.join(sides[-1], chosen, equal(scan.output[1], *dimension.output)))
+        scans.append(scan)
+    root = plans.union(*joins)
+    reuse = Reuse.of(root, same(tuple(sides)), lambda _, side: side in sides)
+    (edge,) = [each for each in JoinGraph.of(root).edges if each.join is joins[0] and each.source.node is not sides[0]]
+    assert [scans[0]] == [each.relation for each in edge.targets]
+    assert (sides[1],) == reuse.others(edge.source, edge.targets[0])
+
+
+def test_a_mere_scan_that_is_sent_to_two_joins_may_be_read_twice():
+    plan = Twice(is_grouped=False)
+    assert [] == plan.others(0, same(tuple(plan.facts)), sent=True)
+
+
+def test_sums_that_a_join_spreads_by_the_same_key_have_another_place_beside_their_own():
+    plan = Twice()
+    assert [plan.sums[1].at] == plan.others(0, same(tuple(plan.sums)), sent=True)
+
+
+def spread(key: int) -> list[int]:
+    """Equal sums of two columns in two joins, the second by the column at the place of `key`."""
+    plans = Plans()
+    joins: list[Join] = []
+    sums: list[Node] = []
+    for part in range(2):
+        fact, dimension = plans.table("a", "b"), plans.table("id")
+        # What joins make of sums is spread by their keys; beneath it, nothing is kept.
+        inner = plans.generate(plans.aggregate(fact, *fact.output))
+        joins.append(plans.join(inner, dimension, equal(inner.output[key * part], *dimension.output)))
+        sums.append(inner)
+    root = plans.union(*joins)
+    reuse = Reuse.of(root, same(tuple(sums)), lambda _, side: side in sums)
+    edge = next(each for each in JoinGraph.of(root).edges if each.targets and each.join is joins[0])
+    return [sums.index(each) for each in reuse.others(edge.source, edge.targets[0])]
+
+
+def test_rows_that_two_joins_spread_by_other_keys_are_kept_for_each():
+    assert [1] == spread(0)
+    assert [] == spread(1)

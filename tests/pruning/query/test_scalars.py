@@ -1,0 +1,145 @@
+"""`scalars_of`, and the edges of filters that compare with a subquery of one row."""
+
+from __future__ import annotations
+
+import pytest
+
+from pruning.keys.summary import Bound
+from pruning.options import PruningOptions
+from pruning.query.build_selection import Sizes
+from pruning.query.filter_plan import next_feeds
+from pruning.query.join_graph import JoinGraph, larger, scalars_of
+from pruning.query.plan import Expression, Filter, Node
+from pruning.reasons import ReasonCode
+from tests.pruning.plans import Plans, both, call, column, literal
+
+SUBQUERY = call("ScalarSubquery")
+LITERAL_NAME = literal("a")
+
+
+@pytest.fixture
+def plans() -> Plans:
+    return Plans()
+
+
+def field(ordinal: int) -> Expression:
+    return Expression("GetStructField", (SUBQUERY,), text=str(ordinal))
+
+
+def filtered(plans: Plans, *kinds: str, random: bool = False) -> tuple[Filter, list[Node]]:
+    """A table of which each column is compared with the sum of a table of its own."""
+    table = plans.table(*(f"c{at}" for at in range(len(kinds))))
+    totals = [plans.aggregate(plans.table("s")) for _ in kinds]
+    parts = [call(kind, column(at), call("ScalarSubquery")) for kind, at in zip(kinds, table.output, strict=True)]
+    return plans.filter(table, *parts, subqueries=tuple(totals), random=random), list(totals)
+
+
+@pytest.mark.parametrize(
+    ("kind", "bound", "mirrored"),
+    [
+        ("EqualTo", None, None),
+        ("LessThan", Bound.AT_MOST, Bound.AT_LEAST),
+        ("LessThanOrEqual", Bound.AT_MOST, Bound.AT_LEAST),
+        ("GreaterThan", Bound.AT_LEAST, Bound.AT_MOST),
+        ("GreaterThanOrEqual", Bound.AT_LEAST, Bound.AT_MOST),
+    ],
+)
+def test_a_comparison_with_a_subquery_is_an_edge_to_the_other_side(plans, kind, bound, mirrored):
+    table, total = plans.table("k"), plans.aggregate(plans.table("s"))
+    k = column(*table.output)
+    for part, expected in ((call(kind, k, SUBQUERY), bound), (call(kind, SUBQUERY, k), mirrored)):
+        (edge,) = JoinGraph.of(plans.filter(table, part, subqueries=(total,))).edges
+        assert (total, total.output[0], expected) == (edge.source.node, edge.source.key.column, edge.source.bound)
+        assert [(table.at, *table.output)] == [(each.relation.at, each.column) for each in edge.targets]
+        assert ("Scalar", ()) == (edge.type, larger(edge.source))
+
+
+def test_each_subquery_is_compared_with_its_own_side(plans):
+    root, (first, second) = filtered(plans, "LessThan", "EqualTo")
+    edges = JoinGraph.of(root).edges
+    assert [(first.at, 0), (second.at, 1)] == [(it.source.node.at, it.probe_key.column) for it in edges]
+
+
+# A subquery without a row is NULL, which such an equality matches.
+def test_an_equality_that_matches_null_is_no_edge(plans):
+    root, _ = filtered(plans, "EqualNullSafe")
+    graph = JoinGraph.of(root)
+    assert ((), [ReasonCode.NULL_AWARE]) == (graph.edges, [each.code for each in graph.refusals])
+
+
+def test_what_need_not_hold_for_every_row_is_no_edge(plans):
+    table, total = plans.table("k"), plans.aggregate(plans.table("s"))
+    part = call("EqualTo", column(*table.output), SUBQUERY)
+    for condition in (call("Or", part, call("IsNull", column(*table.output))), call("Not", part)):
+        assert () == JoinGraph.of(plans.filter(table, condition, subqueries=(total,))).edges
+
+
+@pytest.mark.parametrize("other", [literal(4), call("Add", literal(1), literal(2))])
+def test_a_constant_side_is_no_probe(plans, other):
+    table, total = plans.table("k"), plans.aggregate(plans.table("s"))
+    assert () == JoinGraph.of(plans.filter(table, call("LessThan", other, SUBQUERY), subqueries=(total,))).edges
+
+
+def test_what_is_computed_stops_keys(plans):
+    table, total = plans.table("k"), plans.aggregate(plans.table("s"))
+    part = call("LessThan", call("Add", column(*table.output), literal(1)), SUBQUERY)
+    (edge,) = JoinGraph.of(plans.filter(table, part, subqueries=(total,))).edges
+    assert ((), [ReasonCode.COMPUTED]) == (edge.targets, [each.code for each in edge.stops])
+
+
+def test_a_random_filter_is_no_edge(plans):
+    root, _ = filtered(plans, "LessThan", random=True)
+    graph = JoinGraph.of(root)
+    assert ((), [ReasonCode.NONDETERMINISTIC]) == (graph.edges, [each.code for each in graph.refusals])
+
+
+# Seen red where plans were paired with expressions whatever their number.
+def test_plans_of_other_expressions_leave_open_which_is_whose(plans):
+    table, total, other = plans.table("k"), plans.aggregate(plans.table("s")), plans.table("s")
+    parts = (call("Exists"), call("LessThan", column(*table.output), SUBQUERY))
+    assert [] == list(scalars_of(plans.filter(table, *parts, subqueries=(other, total))))
+
+
+# Spark reads a table once for several subqueries, and gives their values as one struct.
+@pytest.mark.parametrize("ordinal", [0, 1])
+def test_a_field_of_merged_subqueries_is_the_column_that_it_holds(plans, ordinal):
+    table, totals = plans.table("k"), plans.aggregate(plans.table("s"), values=2)
+    low, high = map(column, totals.output)
+    merged = plans.project(totals, call("CreateNamedStruct", LITERAL_NAME, low, LITERAL_NAME, high))
+    part = call("GreaterThan", column(*table.output), field(ordinal))
+    (found,) = scalars_of(plans.filter(table, part, subqueries=(merged,)))
+    assert (totals, totals.output[ordinal], Bound.AT_LEAST) == (found.node, found.key.column, found.bound)
+
+
+@pytest.mark.parametrize(
+    ("made", "of"),
+    [
+        (lambda s: call("CreateNamedStruct", LITERAL_NAME, call("Add", s, literal(1))), field(0)),
+        (lambda s: call("ScalaUDF", s), field(0)),
+        (lambda s: call("CreateNamedStruct", LITERAL_NAME, s), call("GetStructField", SUBQUERY)),
+        (lambda s: call("CreateNamedStruct", LITERAL_NAME, s), call("Add", SUBQUERY, literal(1))),
+    ],
+    ids=["computed-field", "no-struct", "no-ordinal", "no-field"],
+)
+def test_any_other_form_is_no_edge(plans, made, of):
+    table, totals = plans.table("k"), plans.aggregate(plans.table("s"))
+    merged = plans.project(totals, made(column(*totals.output)))
+    part = call("GreaterThan", column(*table.output), of)
+    assert [] == list(scalars_of(plans.filter(table, part, subqueries=(merged,))))
+
+
+# One row leaves out the others, whatever it is made of.
+@pytest.mark.parametrize("kind", ["EqualTo", "LessThan"])
+def test_a_subquery_is_run_though_nothing_below_it_leaves_out_a_row(plans, kind):
+    root, (total,) = filtered(plans, kind)
+    (edge,) = JoinGraph.of(root).edges
+    places = {each.at: 5000 if each is edge.targets[0].relation else 10 for each in JoinGraph.of(root).relations}
+    feeds, reasons = next_feeds(
+        JoinGraph.of(root), Sizes(places, set(places), ()), set(), PruningOptions(min_probe_bytes=100)
+    )
+    assert ([total.at], ()) == ([each.source.node.at for each in feeds], reasons)
+
+
+def test_a_filter_without_a_condition_compares_nothing(plans):
+    assert both() is None
+    assert [] == list(scalars_of(plans.filter(plans.table("k"))))

@@ -1,0 +1,345 @@
+"""`TopK`: which rows of scans the first rows of an order need, by plans and by metadata."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import replace
+from functools import partial
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, note, settings
+from hypothesis import strategies as st
+
+from pruning.query.plan import Expression, Limited, Node, Ranked, Relation, Sorted, SortKey
+from pruning.query.top_k import TopK, first_within, held, surely_first, top_ks
+from pruning.reasons import ReasonCode
+from pruning.scan.skipping import prune
+from pruning.scan.statistics import UNKNOWN, ColumnStatistics, ContainerKind, Containers
+from pruning.values.domain import Domain
+from pruning.values.types import ValueType
+from tests.pruning.plan_interpreter import Lake, Row, rows_of
+from tests.pruning.plans import Plans, at_least, call, column, equal
+from tests.pruning.random_plans import RandomPlans
+
+LAW = settings(max_examples=settings().max_examples * 5)
+NAN = math.nan
+# In each type the values ascend in Spark's order, NULL and NaN aside: bounds may be cut to a first letter.
+VALUES: dict[str, tuple[Any, ...]] = {
+    "int": (-2, -1, 0, 1, 2, 3),
+    "double": (-math.inf, -1.5, -0.0, 0.0, 2.0, math.inf),
+    "string": ("", "a", "a\0", "ab", "b", "é"),
+}
+
+
+def top(rows: int = 2, *, is_descending: bool = False, nulls_first: bool = False) -> TopK:
+    """The first rows of a table of one column."""
+    table = Relation(0, 0, "LogicalRelation", (0,), names=("k",), types=("int",))
+    return TopK.of(1, table, rows, SortKey(column(0, "int"), is_descending, nulls_first))
+
+
+def files(*bounds: tuple[Any, Any, int, int | None], sizes: tuple[int, ...] = (), **more: Any) -> Containers:
+    """Files of (low, high, rows, NULLs), of 10 bytes each."""
+    statistics = ColumnStatistics.of(ValueType("int"), [(low, high, nulls) for low, high, _, nulls in bounds])
+    rows = np.array([rows for *_, rows, _ in bounds], np.int64)
+    size = np.array(sizes or (10,) * len(bounds), np.int64)
+    return Containers(ContainerKind.FILE, [str(at) for at in range(len(bounds))], rows, size, {"k": statistics}, **more)
+
+
+def from_(value: int) -> Domain:
+    return Domain(Domain.between(ValueType("int"), value, None).ranges)
+
+
+def up_to(value: int) -> Domain:
+    return Domain(Domain.between(ValueType("int"), None, value).ranges)
+
+
+CLUSTERED = files((0, 9, 3, 0), (10, 19, 3, 0), (20, 29, 3, 0))
+
+
+@pytest.mark.parametrize(
+    ("rows", "ascending", "descending"), [(1, 9, 20), (3, 9, 20), (4, 19, 10), (9, 29, 0), (10, None, None)]
+)
+def test_files_in_the_order_of_their_bounds_have_enough_rows(rows, ascending, descending):
+    """The worse end of the last one is what all of them reach."""
+    found = surely_first(top(rows), CLUSTERED, "k"), surely_first(top(rows, is_descending=True), CLUSTERED, "k")
+    expected = None if ascending is None else up_to(ascending), None if descending is None else from_(descending)
+    assert expected == found
+
+
+# 118: rows that deletion vectors mark are in the files, and in no answer.
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        pytest.param({"deleted": np.array([2, 0, 0])}, up_to(19), id="some-are-gone"),
+        pytest.param({"deleted": np.array([np.iinfo(np.int64).max, 0, 0])}, up_to(19), id="any-number-is-gone"),
+        pytest.param({"rows": np.array([UNKNOWN, 3, 3])}, up_to(19), id="rows-are-not-counted"),
+        pytest.param({"rows": np.array([0, 3, 3])}, up_to(19), id="no-rows"),
+    ],
+)
+def test_rows_that_may_not_be_there_do_not_count(change, expected):
+    assert expected == surely_first(top(2), replace(CLUSTERED, **change), "k")
+
+
+@pytest.mark.parametrize(
+    "first",
+    [(0, 9, 3, 2), (0, 9, 3, None), (None, 9, 3, 0), (0, None, 3, 0), (9, 0, 3, 0), (None, None, 3, 3)],
+    ids=["nulls", "nulls-not-counted", "no-low", "no-high", "contradiction", "all-null"],
+)
+def test_values_that_are_not_known_do_not_count(first):
+    assert up_to(19) == surely_first(top(2), files(first, (10, 19, 3, 0)), "k")
+
+
+def test_nulls_that_come_first_stay_and_do_not_count():
+    found = surely_first(top(2, nulls_first=True), files((0, 9, 3, 2), (10, 19, 3, 0)), "k")
+    assert Domain(up_to(19).ranges, null=True) == found
+    assert up_to(19) == held(found, files((0, 9, 3, 0)), "k")
+    assert found == held(found, files((0, 9, 3, None)), "k") == held(found, CLUSTERED, "other")
+
+
+def test_nothing_is_known_of_a_column_without_statistics():
+    everything = np.ones(3, bool)
+    assert (None, None) == (surely_first(top(), CLUSTERED, "x"), first_within(top(), CLUSTERED, "x", everything, 30))
+
+
+@pytest.mark.parametrize(
+    ("most", "ascending", "descending"),
+    [(9, None, None), (10, up_to(9), from_(20)), (20, up_to(19), from_(10)), (30, up_to(29), from_(0))],
+)
+def test_a_guess_reaches_as_far_as_the_bytes_do(most, ascending, descending):
+    everything = np.ones(3, bool)
+    found = [first_within(top(is_descending=each), CLUSTERED, "k", everything, most) for each in (False, True)]
+    assert [ascending, descending] == found
+
+
+def test_a_guess_reads_files_with_nulls_that_come_first_too():
+    some = files((0, 9, 3, 0), (10, 19, 3, 1), (20, 29, 3, 0))
+    nulls_first, everything = top(nulls_first=True), np.ones(3, bool)
+    found = [first_within(nulls_first, some, "k", everything, most) for most in (10, 20, 30)]
+    assert [None, Domain(up_to(19).ranges, null=True), Domain(up_to(29).ranges, null=True)] == found
+
+
+def test_a_guess_does_not_count_files_that_are_not_read():
+    assert up_to(19) == first_within(top(), CLUSTERED, "k", np.array([False, True, True]), 10)
+    assert first_within(top(), CLUSTERED, "k", np.zeros(3, bool), 10) is None
+
+
+def _comes(value: Any, type_: str) -> tuple[int, float]:
+    """The place of a value in Spark's ascending order with NULL first: NaN is the greatest, the zeros are equal."""
+    if value is None:
+        return (0, 0)
+    if isinstance(value, float) and math.isnan(value):
+        return (2, 0)
+    return (1, value if type_ != "string" else VALUES["string"].index(value))
+
+
+def _ordered(values: list[Any], type_: str, first: SortKey) -> list[Any]:
+    present = [each for each in values if each is not None]
+    nulls = [None] * (len(values) - len(present))
+    ordered = sorted(present, key=lambda each: _comes(each, type_), reverse=first.is_descending)
+    return nulls + ordered if first.nulls_first else ordered + nulls
+
+
+def _statistics(contents: list[list[Any]], type_: str, random: Random) -> ColumnStatistics:
+    """What a writer may have kept of files: bounds that are wider than need be, or none; counts, or none."""
+    rows: list[tuple[Any, Any, int | None]] = []
+    for content in contents:
+        numbers = [VALUES[type_].index(each) for each in content if each is not None and each == each]  # noqa: PLR0124
+        low = max(min(numbers) - random.randrange(2), 0) if numbers else None
+        high = min(max(numbers) + random.randrange(2), len(VALUES[type_]) - 1) if numbers else None
+        nulls = content.count(None)
+        rows.append(
+            (
+                None if low is None or random.random() < 0.1 else VALUES[type_][low],
+                None if high is None or random.random() < 0.1 else VALUES[type_][high],
+                None if random.random() < 0.1 else nulls,
+            )
+        )
+    return ColumnStatistics.of(ValueType(type_), rows)
+
+
+# 56, 66: NaN is the greatest of all, and the zeros are equal.
+@LAW
+@given(st.sampled_from(sorted(VALUES)), st.integers(0, 1 << 40))
+def test_the_first_rows_lie_within_what_metadata_is_sure_of(type_, seed):
+    random = Random(seed)  # noqa: S311 - a seed that reproduces the files
+    cells = [*VALUES[type_], None, *([NAN] if type_ == "double" else [])]
+    contents = [[random.choice(cells) for _ in range(random.randrange(5))] for _ in range(random.randrange(1, 6))]
+    gone = [random.randrange(len(each) + 1) if random.random() < 0.3 else 0 for each in contents]
+    left = [random.sample(each, len(each) - count) for each, count in zip(contents, gone, strict=True)]
+    known = _statistics(contents, type_, random)
+    counts = np.array([len(each) if random.random() < 0.9 else UNKNOWN for each in contents], np.int64)
+    sizes = np.array([random.randrange(1, 9) for _ in contents], np.int64)
+    names = [str(at) for at in range(len(contents))]
+    some = Containers(ContainerKind.FILE, names, counts, sizes, {"k": known}, deleted=np.array(gone, np.int64))
+    wanted = top(random.randrange(1, 6), is_descending=random.random() < 0.5, nulls_first=random.random() < 0.5)
+    note(f"{contents} of which {left} are left: {wanted.rows} by {wanted.first}")
+    found = surely_first(wanted, some, "k")
+    if found is None:
+        return
+    domain = held(found, some, "k")
+    ordered = _ordered([value for each in left for value in each], type_, wanted.first)
+    assert len(ordered) >= wanted.rows
+    # Rows that tie with the last one are as good, so what is left out must be worse than each of the first.
+    assert all(domain.contains(each) for each in ordered[: wanted.rows])
+    kept = prune(some, {"k": domain}).kept
+    again = [value for each, is_kept in zip(left, kept, strict=True) if is_kept for value in each]
+    through = _ordered([each for each in again if domain.contains(each)], type_, wanted.first)
+    places = [_comes(each, type_) for each in ordered[: wanted.rows]]
+    assert places == [_comes(each, type_) for each in through[: wanted.rows]]
+
+
+def test_metadata_is_sure_often_enough_for_the_law():
+    """Clustered files, all counted: whatever the order, the law is about answers, not about refusals."""
+    found = [
+        surely_first(top(rows, is_descending=each), CLUSTERED, "k") for rows in (1, 5, 9) for each in (True, False)
+    ]
+    assert None not in found
+
+
+def limited(plans: Plans, node: Node, *between: str, rows: int = 3, key: Expression | None = None) -> Node:
+    """A limit above an order, with other nodes between the two, from the order upwards."""
+    order = (SortKey(column(node.output[0]) if key is None else key, is_descending=False, nulls_first=True),)
+    node = Sorted(*plans.place((node,)), "Sort", node.output, (node,), order=order, is_global="local" not in between)
+    for kind in between:
+        if kind == "Project":
+            node = plans.project(node, *node.output)
+        elif kind in {"Offset", "LocalLimit"}:
+            node = Limited(*plans.place((node,)), kind, node.output, (node,), count=2)
+        elif kind == "Filter":
+            node = plans.filter(node, at_least(node.output[0], 1))
+    return Limited(*plans.place((node,)), "GlobalLimit", node.output, (node,), count=rows)
+
+
+@pytest.mark.parametrize(
+    ("between", "rows"),
+    [
+        (("LocalLimit",), 3),
+        (("Project", "LocalLimit"), 3),
+        (("Project", "LocalLimit", "Offset"), 5),
+        (("Offset", "Offset"), 7),
+        (("Filter",), None),
+        (("local",), None),
+    ],
+)
+def test_a_limit_finds_the_order_that_it_takes_the_first_rows_of(between, rows):
+    plans = Plans()
+    found = list(top_ks(limited(plans, plans.table("a"), *between)))
+    assert ([] if rows is None else [rows]) == [each.rows for each in found]
+
+
+# 1: the rows above a limit depend on all below it; only the limit's own order says which of them do not count.
+def test_a_limit_below_stops_the_order_of_the_one_above():
+    plans = Plans()
+    outer, inner = top_ks(limited(plans, limited(plans, plans.table("a"))))
+    assert ((), [ReasonCode.LIMITED], 1) == (outer.targets, [each.code for each in outer.stops], len(inner.targets))
+
+
+@pytest.mark.parametrize(
+    ("make", "targets", "sure", "stop"),
+    [
+        pytest.param(lambda p, t: p.project(t, *t.output), 1, 1, None, id="projection"),
+        pytest.param(lambda p, t: p.passing("Repartition", t), 1, 1, None, id="repartition"),
+        pytest.param(lambda p, t: p.filter(t, call("IsNotNull", column(t.output[0]))), 1, 1, None, id="has-a-value"),
+        pytest.param(lambda p, t: p.filter(t, call("IsNotNull", column(t.output[1]))), 1, 0, None, id="other-value"),
+        pytest.param(lambda p, t: p.filter(t, at_least(t.output[0], 1)), 1, 0, None, id="filter"),
+        pytest.param(lambda p, t: p.union(t, p.table("a", "b")), 2, 2, None, id="union"),
+        pytest.param(lambda p, t: p.aggregate(t, t.output[0]), 1, 0, None, id="group"),
+        pytest.param(lambda p, t: p.generate(t), 1, 0, None, id="generator"),
+        pytest.param(lambda p, t: p.aggregate(t, values=2), 0, 0, ReasonCode.NOT_GROUPED, id="aggregate"),
+        pytest.param(
+            lambda p, t: p.filter(t, at_least(t.output[0], 1), random=True), *(0, 0, ReasonCode.NONDETERMINISTIC)
+        ),
+        pytest.param(lambda p, t: p.other("Sample", t), 0, 0, ReasonCode.SAMPLED, id="sample"),
+    ],
+)
+def test_an_order_leads_down_to_scans(make, targets, sure, stop):
+    plans = Plans()
+    (found,) = top_ks(limited(plans, make(plans, plans.table("a", "b"))))
+    stops = [] if stop is None else [stop]
+    assert (targets, sure, stops) == (len(found.targets), len(found.sure), [each.code for each in found.stops])
+
+
+@pytest.mark.parametrize(("type_", "targets", "sure"), [("Inner", 2, 0), ("LeftOuter", 2, 1), ("FullOuter", 0, 0)])
+def test_an_order_leads_through_joins(type_, targets, sure):
+    plans = Plans()
+    left, right = plans.table("a"), plans.table("b")
+    joined = plans.join(left, right, equal(left.output[0], right.output[0]), type_=type_)
+    (found,) = top_ks(limited(plans, joined))
+    assert (targets, sure) == (len(found.targets), len(found.sure))
+
+
+def test_an_order_by_what_is_computed_leads_to_no_scan():
+    plans = Plans()
+    table = plans.table("a")
+    (found,) = top_ks(limited(plans, table, key=call("Add", column(table.output[0]), column(table.output[0]))))
+    assert ((), [ReasonCode.COMPUTED]) == (found.targets, [each.code for each in found.stops])
+
+
+def test_a_rank_takes_first_rows_too():
+    plans = Plans()
+    table = plans.table("a")
+    order = (SortKey(column(table.output[0]), is_descending=True, nulls_first=False),)
+    place = plans.place((table,))
+    ranked = Ranked(*place, "WindowGroupLimit", table.output, (table,), (), True, {}, True, order, 4)  # noqa: FBT003
+    assert [(4, 1)] == [(each.rows, len(each.targets)) for each in top_ks(ranked)]
+
+
+def _as_good(value: Any, bound: Any, first: SortKey) -> bool:
+    if value is None:
+        return first.nulls_first
+    return bound is not None and bool(value >= bound if first.is_descending else value <= bound)
+
+
+def _passes(row: Row, place: int, bound: Any, first: SortKey) -> bool:
+    return _as_good(row[place], bound, first)
+
+
+# 1, 46: whatever lies between an order and its scans, rows that come first are the same without those that come later.
+@LAW
+@given(st.integers(0, 1 << 40))
+def test_rows_that_come_later_are_not_needed_by_those_that_come_first(seed):
+    random = Random(seed)  # noqa: S311 - a seed that reproduces the plan
+    made = RandomPlans.of(random, sure=False)
+    root = made.tree(random.choice((1, 2, 2, 3)))
+    at = random.choice(root.output)
+    first = SortKey(column(at), random.random() < 0.5, random.random() < 0.5)
+    found = TopK.of(root.at + 1, root, 1, first)
+    assume(found.targets)
+    relations = [each for each in root.walk() if isinstance(each, Relation)]
+    lake = Lake({each.at: made.rows(each) for each in relations})
+    rows = rows_of(root, lake)
+    assume(len(rows) < 500)
+    bound = random.choice((0, 1, 2, None))
+    note(f"{root}\n{lake.tables}\n{first} up to {bound}")
+    place = root.output.index(at)
+    expected = Counter(row for row in rows if _as_good(row[place], bound, first))
+    for each in found.targets:
+        if random.random() < 0.8:
+            test = partial(_passes, place=each.relation.output.index(each.column), bound=bound, first=first)
+            lake.tests.setdefault(each.relation.at, []).append(test)
+    assert expected == Counter(row for row in rows_of(root, lake) if _as_good(row[place], bound, first))
+
+
+@LAW
+@given(st.integers(0, 1 << 40))
+def test_each_row_of_a_sure_scan_has_its_key_among_the_rows(seed):
+    random = Random(seed)  # noqa: S311 - a seed that reproduces the plan
+    made = RandomPlans.of(random, sure=False)
+    node: Node = made.plans.table("a", "b")
+    for _ in range(random.randrange(4)):
+        other = made.plans.table("c")
+        joined = partial(made.plans.join, node, other, equal(random.choice(node.output), other.output[0]))
+        node = joined(type_=random.choice(("LeftOuter", "Inner"))) if random.random() < 0.4 else made._above(node)
+    at = random.choice(node.output)
+    found = TopK.of(node.at + 1, node, 1, SortKey(column(at), is_descending=False, nulls_first=True))
+    lake = Lake({each.at: made.rows(each) for each in node.walk() if isinstance(each, Relation)})
+    keys = Counter(row[node.output.index(at)] for row in rows_of(node, lake))
+    for each in found.sure:
+        place = each.relation.output.index(each.column)
+        own = Counter(row[place] for row in lake.tables[each.relation.at] if row[place] is not None)
+        note(f"{node}\n{lake.tables}\n{each}: {own} and {keys}")
+        assert own <= keys

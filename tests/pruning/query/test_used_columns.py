@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import pytest
+
+from pruning.query.plan import columns_by_place
+from tests.pruning.plans import Plans, at_least, equal
+
+
+@pytest.fixture
+def plans() -> Plans:
+    return Plans()
+
+
+def test_below_a_projection_or_an_aggregate_only_named_columns_count(plans):
+    table = plans.table("a", "b")
+    assert frozenset() == columns_by_place(plans.project(table, table.output[0]))
+    assert frozenset() == columns_by_place(plans.aggregate(table, table.output[0]))
+
+
+def test_what_reaches_a_union_as_it_is_counts_by_its_place(plans):
+    first, second, third = (plans.table("a", "b") for _ in range(3))
+    branches = [
+        plans.filter(first, at_least(first.output[0], 3)),
+        plans.passing("Sort", second),
+        plans.project(third, third.output[0], third.output[0]),
+    ]
+    union = plans.union(*branches)
+    above = plans.project(union, union.output[0])
+    assert {*first.output, *second.output} == columns_by_place(above)
+
+
+def test_filters_hand_on_and_all_else_uses_what_it_is_given(plans):
+    left, right = (plans.table("a", "b") for _ in range(2))
+    joined = plans.join(left, plans.project(right, right.output[0]), equal(left.output[0], right.output[0]))
+    windowed = plans.window(plans.filter(joined, at_least(left.output[0], 3)), left.output[0])
+    assert {*left.output} == columns_by_place(plans.project(windowed, left.output[0]))
+
+
+def test_unknown_operators_and_the_results_of_subqueries_use_all(plans):
+    below, inside = plans.table("a", "b"), plans.table("c")
+    opaque = plans.other("Mystery", below, subqueries=(inside,))
+    assert {*below.output, *inside.output} == columns_by_place(plans.project(opaque, below.output[0]))

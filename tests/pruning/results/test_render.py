@@ -1,0 +1,130 @@
+"""What a person reads: causes that add up, and words for what is not known."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from pruning.reasons import Reason, ReasonCode
+from pruning.results.explanation import CHUNKS, FilterExplanation, TableExplanation
+from pruning.results.prune_report import Explanation, Measured, PruneReport, TableReport
+
+FILTER = FilterExplanation(
+    columns=("k",),
+    source="list",
+    kind="exact set",
+    rows=3,
+    keys=3,
+    ranges={"k": 1},
+    files_kept=1,
+    files_skipped_by={"statistics": 23},
+    row_groups_kept=1,
+    bytes_kept=2048,
+    row_test="none",
+    pass_ratio=0.75,
+    reasons=(),
+)
+TABLE = TableExplanation(
+    table="/lake/" + "long/" * 40 + "sales",
+    format="delta",
+    version=0,
+    files_total=24,
+    files_kept=2,
+    row_groups_total=96,
+    row_groups_kept=4,
+    rows_total=1000,
+    rows_kept=40,
+    bytes_total=4096,
+    bytes_kept=2048,
+    bytes_basis=CHUNKS,
+    files_skipped_by={"statistics": 22},
+    row_groups_skipped_by={"statistics": 4},
+    filters=(FILTER,),
+    reasons=(),
+)
+UNKNOWN = replace(
+    TABLE, files_total=None, files_kept=None, row_groups_total=None, row_groups_kept=None, rows_total=None,
+    rows_kept=None, bytes_total=None, bytes_kept=None, files_skipped_by={}, row_groups_skipped_by={},
+)  # fmt: skip
+SWITCHED_OFF = (Reason(ReasonCode.SWITCHED_OFF, "k"),)
+ALWAYS_TRUE = replace(
+    FILTER, kind="always true", rows=0, keys=None, ranges={}, files_kept=None, row_groups_kept=None, bytes_kept=None,
+    pass_ratio=1.0,
+)  # fmt: skip
+
+
+def shown(table):
+    """The words alone, of HTML since text wraps its cells."""
+    return re.sub(r"(<[^>]+>|\s)+", " ", Explanation((table,))._repr_html_())
+
+
+def with_filter(table, filter_):
+    return shown(replace(table, filters=(filter_,)))
+
+
+def test_skipped_row_groups_add_up():
+    assert "row groups 96 4 with their files: 88, statistics: 4" in shown(TABLE)
+
+
+def test_row_groups_of_no_file_are_skipped_with_their_files():
+    none = replace(TABLE, files_kept=0, row_groups_kept=0, row_groups_skipped_by={})
+    assert "row groups 96 0 with their files: 96" in shown(none)
+
+
+def test_causes_that_add_up_already_stand_alone():
+    assert "row groups 8 4 statistics: 4" in shown(replace(TABLE, row_groups_total=8))
+
+
+def test_shares_of_rows_and_bytes_are_of_what_is_skipped():
+    text = shown(TABLE)
+    assert "total kept skipped" in text
+    assert "rows 1,000 40 96.0%" in text
+    assert "bytes 4.0 KiB 2.0 KiB 50.0%" in text
+
+
+def test_one_is_not_written_as_many():
+    assert "1 file, 1 row group, 2.0 KiB" in shown(TABLE)
+    assert "2 files, 0 row groups" in with_filter(TABLE, replace(FILTER, files_kept=2, row_groups_kept=0))
+
+
+def test_without_keys_no_row_is_expected():
+    text = with_filter(TABLE, replace(FILTER, kind="no keys", rows=0, keys=0, pass_ratio=1.0))
+    assert "0 (no keys) from list" in text
+    assert "none, no row can match" in text
+    assert "expected to pass" not in text
+
+
+def test_switched_off_nothing_is_called_unknown_or_counted():
+    text = with_filter(UNKNOWN, replace(ALWAYS_TRUE, reasons=SWITCHED_OFF))
+    assert "nothing was looked up: pruning is switched off" in text
+    assert "not collected: switched off" in text
+    assert "total kept" not in text
+    assert "too many" not in text
+
+
+def test_keys_that_failed_are_not_too_many_to_count():
+    assert "not collected (always true) from list" in with_filter(TABLE, ALWAYS_TRUE)
+    many = replace(ALWAYS_TRUE, kind="ranges", rows=10**9)
+    assert "too many to count (ranges) from list" in with_filter(TABLE, many)
+
+
+def test_a_view_of_unknown_files_stays_unknown():
+    assert "files unknown unknown" in shown(UNKNOWN)
+
+
+def test_paths_stay_on_one_line():
+    noted = replace(TABLE, reasons=(Reason(ReasonCode.STATISTICS_FAILED, TABLE.table),))
+    lines = str(Explanation((noted,))).splitlines()
+    assert f"Planned: {TABLE.table} (delta, version 0)" == lines[0]
+    assert 2 == sum(TABLE.table in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("action", "expected"),
+    [("showString", "show"), ("collectToPython", "collect"), ("save at x.py:7", "save at x.py:7")],
+)
+def test_actions_are_called_as_a_person_calls_them(action, expected):
+    report = PruneReport((TableReport(TABLE, Measured(action, 2, 40, None, "", vectorised=True, seconds=1.0), 1),))
+    assert f"Measured: {expected}\n" in str(report)

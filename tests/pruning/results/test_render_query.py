@@ -1,0 +1,94 @@
+"""The tree of a query: its scans, the keys that filter them, and why others do not."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from pruning.reasons import Reason, ReasonCode
+from pruning.results.explanation import KindLine
+from pruning.results.query_explanation import QueryExplanation
+from pruning.results.query_lines import BuildLine, EdgeLine, FeedLine, UnusedLine
+
+UNSELECTIVE = Reason(ReasonCode.UNSELECTIVE_BUILD, "i_item")
+SMALL = Reason(ReasonCode.PROBE_TOO_SMALL, "d_day", "9 bytes")
+OUTER = Reason(ReasonCode.OUTER_SIDE, "LeftOuter join", "EqualTo(a, b)")
+QUERY = QueryExplanation(
+    ran_builds=False,
+    scans={"days": 9, "items": 2048, "sales": 4 << 20},
+    edges=(EdgeLine("Inner", "sales.s_day", "days.d_day", ("sales.s_day",), ("GlobalLimit: it ends",)),),
+    builds=(BuildLine("1", 1, "days.d_day", ("days",), 9), BuildLine("2", 2, "m.day", ("items", "days"), 2057)),
+    feeds=(FeedLine(1, "1", "days.d_day", "sales", "s_day"), FeedLine(2, "2", "m.day", "sales", "s_day")),
+    unused=(
+        UnusedLine("Inner", "items.i_item", "sales", "s_item", UNSELECTIVE),
+        UnusedLine("Inner", "items.i_item", "sales", "s_item", UNSELECTIVE),
+        UnusedLine("Inner", "items.i_other", "sales", "s_item", UNSELECTIVE),
+        UnusedLine("Inner", "items.i_color", "sales", "s_color", UNSELECTIVE),
+        UnusedLine("Inner", "m.day", "sales", "s_day", UNSELECTIVE),
+        UnusedLine("Inner", "sales.s_day", "days", "d_day", SMALL),
+        UnusedLine("Inner", "sales.s_week", "days", "d_week", SMALL),
+    ),
+    tables=(),
+    reasons=(UNSELECTIVE, SMALL, OUTER),
+)
+
+
+def test_each_scan_has_its_filters_and_reasons_below_it_those_with_filters_first():
+    text = str(QUERY).partition("Builds that")[0]
+    assert text.splitlines() == [
+        "Scans, and the keys that filter them",
+        "sales: 4.0 MiB",
+        "├── s_day by days.d_day (build 1), m.day (build 2)",
+        "└── no filter: nothing on the build side leaves out a row: s_item by items.i_item, items.i_other; s_color by",
+        "    items.i_color",
+        "days: 9 B",
+        "└── no filter: the scan reads too little to be worth a filter (9 bytes)",
+        "items: 2.0 KiB",
+        "equalities that reach no scan, or not every one",
+        "└── sales.s_day by days.d_day (Inner join): GlobalLimit: it ends",
+        "  LeftOuter join: rows of this side reach the result without a match (EqualTo(a, b))",
+    ]
+
+
+def test_builds_say_what_they_read():
+    assert "2 2 m.day items, days 2.0 KiB" in re.sub(r"(<[^>]+>|\s)+", " ", QUERY._repr_html_())
+
+
+def test_a_build_that_the_cache_has_reads_nothing():
+    first, second = QUERY.builds
+    query = replace(QUERY, builds=(replace(first, from_cache=True), second))
+    assert "1 1 days.d_day nothing: the cache has its keys 0 B" in re.sub(r"(<[^>]+>|\s)+", " ", query._repr_html_())
+    assert "build 1, level 1, in the cache" in query.to_svg()
+    assert [True, False] == [each["from_cache"] for each in query.to_dict()["builds"]]
+
+
+def test_a_query_without_filters_says_so():
+    nothing = QueryExplanation.nothing(Reason(ReasonCode.SWITCHED_OFF, "the query"), ran_builds=True)
+    expected = "  the query: pruning is switched off by the option `enabled`\nBuilds\n  none"
+    assert expected in str(nothing)
+
+
+def test_names_are_no_markup():
+    hostile = QueryExplanation(
+        ran_builds=False, scans={"[red]<b>&\x1b": 1}, edges=(), builds=(), feeds=(), unused=(), tables=(), reasons=()
+    )
+    assert "[red]<b>&\\x1b: 1 B" in str(hostile)
+    assert "<li>[red]&lt;b&gt;&amp;" in hostile._repr_html_()
+
+
+def test_plain_values_hold_reasons_as_codes():
+    plain = QUERY.to_dict()
+    assert ["UNSELECTIVE_BUILD", "PROBE_TOO_SMALL"] == list(
+        dict.fromkeys(it["reason"]["code"] for it in plain["unused"])
+    )
+    expected = {"level": 2, "build": "2", "keys": "m.day", "scan": "sales", "column": "s_day", "kinds": ()}
+    assert expected == plain["feeds"][1]
+
+
+def test_what_each_kind_of_filter_keeps_is_a_table():
+    kinds = (KindLine("none", 4, 8, 2048), KindLine("list", None, None, None))
+    query = replace(QUERY, feeds=(replace(QUERY.feeds[0], kinds=kinds), QUERY.feeds[1]))
+    text = re.sub(r"(<[^>]+>|\s)+", " ", query._repr_html_())
+    expected = "filter none list sales.s_day by days.d_day 4 / 8 / 2.0 KiB ? ?: not known before the build runs"
+    assert f"bytes that each kind of filter alone keeps, at most {expected}" in text
+    assert "each kind of filter" not in str(QUERY)

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pruning.options import PruningOptions
+from pruning.reasons import Reason, ReasonCode
+from pruning.scan.key_scan import OwnConditions, plan_key_scan
+from pruning.scan.scan_plan import RowTest, plan_scan
+from pruning.scan.statistics import Containers
+from tests.pruning.scan.test_scan_plan import DELTA, files, keys
+
+# Two row groups a file: file n holds 100 n to 100 n + 99.
+BOUNDS = [(n * 100, n * 100 + 99) for n in range(4)]
+HALVES = [(n * 50, n * 50 + 49) for n in range(8)]
+
+
+def halves(bounds=HALVES) -> Containers:
+    return replace(files(bounds), parents=np.arange(len(bounds)) // 2)
+
+
+def planned(*filters, groups=None, options=PruningOptions()):  # noqa: B008
+    groups = halves() if groups is None else groups
+    return plan_key_scan(files(BOUNDS), groups, plan_scan(files(BOUNDS), groups, filters, DELTA, options))
+
+
+def test_the_keys_themselves_skip_what_a_few_ranges_cannot():
+    """95: a gap that is bridged in the predicate is a gap of the keys."""
+    options = PruningOptions(max_ranges=1)
+    by_ranges = plan_scan(files(BOUNDS), halves(), [keys(5, 350)], DELTA, options)
+    plan = planned(keys(5, 350), options=options)
+    assert [0, 1, 2, 3] == np.flatnonzero(by_ranges.files.kept).tolist()
+    assert ([0, 3], [0, 7]) == (np.flatnonzero(plan.files.kept).tolist(), np.flatnonzero(plan.row_groups.kept).tolist())
+    assert () == plan.pushes
+
+
+def test_a_file_is_kept_where_one_of_its_row_groups_is():
+    """Keys between the row groups of a file lie in the file."""
+    groups = halves([(0, 10), (90, 99), *HALVES[2:]])
+    plan = planned(keys(50, 120), groups=groups)
+    assert ([1], [2]) == (np.flatnonzero(plan.files.kept).tolist(), np.flatnonzero(plan.row_groups.kept).tolist())
+    assert {"statistics": 3} == plan.files.skipped_by()
+    assert {"statistics": 7} == plan.row_groups.skipped_by()
+
+
+def test_what_a_file_is_known_to_lack_its_row_groups_do():
+    """A log may know more than footers do."""
+    unknown = replace(halves(), columns={})
+    plan = planned(keys(50), groups=unknown)
+    assert ([0], [0, 1]) == (np.flatnonzero(plan.files.kept).tolist(), np.flatnonzero(plan.row_groups.kept).tolist())
+
+
+def test_what_the_querys_own_conditions_leave_out_is_not_read():
+    filters = [keys(5, 120, 350)]
+    by_ranges = plan_scan(files(BOUNDS), halves(), filters, DELTA, PruningOptions())
+    own = OwnConditions(
+        np.array([True, True, True, False]), np.array([True, True, False, True, True, True, True, True])
+    )
+    plan = plan_key_scan(files(BOUNDS), halves(), by_ranges, own)
+    assert ([0], [0]) == (np.flatnonzero(plan.files.kept).tolist(), np.flatnonzero(plan.row_groups.kept).tolist())
+    assert {"statistics": 3} == plan.files.skipped_by()
+    assert {"statistics": 7} == plan.row_groups.skipped_by()
+
+
+def test_every_filter_with_keys_is_tested_in_the_scan():
+    plan = planned(keys(5, 6), keys(*range(400), name="other"))
+    assert [RowTest.KEYS, RowTest.KEYS] == [each.test for each in plan.decisions]
+    unknown = replace(keys(1), domains={})
+    assert [RowTest.KEYS, RowTest.NONE] == [each.test for each in planned(keys(5), unknown).decisions]
+
+
+def test_why_a_filter_skips_nothing_is_said():
+    plan = planned(keys(*range(0, 400, 10)), keys(3, name="unknown"))
+    assert {("k", ReasonCode.UNCLUSTERED), ("unknown", ReasonCode.NO_STATISTICS)} == {
+        (each.subject, each.code) for each in plan.reasons
+    }
+    assert () == planned(keys(5)).reasons
+
+
+def test_reasons_of_the_predicate_that_hold_for_keys_too_stay():
+    by_ranges = plan_scan(files(BOUNDS), halves(), [keys(5)], DELTA, PruningOptions())
+    told = [Reason(each, "k") for each in (ReasonCode.SKIPPING_DISABLED, ReasonCode.NOT_VECTORISED)]
+    plan = plan_key_scan(files(BOUNDS), halves(), replace(by_ranges, reasons=tuple(told)))
+    assert (told[0],) == plan.reasons
+
+
+def test_row_groups_of_no_known_files_are_an_error():
+    with pytest.raises(ValueError, match="no known files"):
+        planned(keys(5), groups=files(HALVES))

@@ -1,0 +1,322 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pruning.options import PruningOptions
+from pruning.reasons import ReasonCode
+from pruning.scan.key_filter import KeyFilter
+from pruning.scan.pushdown import ScanAbilities
+from pruning.scan.scan_plan import RowTest, plan_scan
+from pruning.scan.statistics import ColumnStatistics, ContainerKind, Containers
+from pruning.values.domain import Domain
+from pruning.values.ranges import RangeSet
+from pruning.values.types import ValueType
+
+BIGINT = ValueType("bigint")
+DELTA = ScanAbilities(
+    names_files=False, push_refusal=None, tests_bloom=True, must_be_exact=False, widen=lambda _, ranges: ranges
+)
+PARQUET = replace(DELTA, names_files=True)
+OPTIONS = PruningOptions()
+
+
+def files(bounds, *, name="k", rows=100, extra=None):
+    columns = {name: ColumnStatistics.of(BIGINT, [(low, high, 0) for low, high in bounds]), **(extra or {})}
+    count = len(bounds)
+    return Containers(
+        ContainerKind.FILE, [f"f{i}" for i in range(count)], np.full(count, rows), np.full(count, 1000), columns
+    )
+
+
+def keys(*values, name="k", exact=True, bloom=True):
+    domain = Domain.of(BIGINT, *values)
+    return KeyFilter(
+        (name,),
+        {name: domain},
+        rows=len(values),
+        distinct=len(values),
+        is_exact=exact,
+        is_empty=domain.is_none,
+        has_bloom=bloom,
+        source="test",
+    )
+
+
+TEN_FILES = [(i * 100, i * 100 + 99) for i in range(10)]
+
+
+def test_ranges_skip_just_the_files_between_keys():
+    plan = plan_scan(files(TEN_FILES), None, [keys(5, 7, 250, 930)], DELTA, OPTIONS)
+    assert [0, 2, 9] == np.flatnonzero(plan.files.kept).tolist()
+    (push,) = plan.pushes
+    assert "{[5, 7], 250, 930}" == str(push.ranges)
+    assert (7, 7000) == (push.containers_skipped, push.bytes_skipped)
+
+
+def test_gaps_without_a_container_are_bridged():
+    plan = plan_scan(files(TEN_FILES), None, [keys(5, 50, 95)], DELTA, OPTIONS)
+    (push,) = plan.pushes
+    assert "{[5, 95]}" == str(push.ranges)
+
+
+def test_a_budget_of_ranges_keeps_the_heaviest_gaps_and_the_plan_says_what_is_really_kept():
+    plan = plan_scan(files(TEN_FILES), None, [keys(5, 250, 930)], DELTA, replace(OPTIONS, max_ranges=2))
+    (push,) = plan.pushes
+    assert "{[5, 250], 930}" == str(push.ranges)
+    assert [0, 1, 2, 9] == np.flatnonzero(plan.files.kept).tolist()
+
+
+def test_named_files_need_no_ranges():
+    plan = plan_scan(files(TEN_FILES), None, [keys(5, 930)], PARQUET, OPTIONS)
+    assert [0, 9] == np.flatnonzero(plan.files.kept).tolist()
+    assert () == plan.pushes
+    assert () == plan.reasons
+
+
+def test_row_groups_of_named_files_get_ranges():
+    groups = replace(files([(0, 49), (50, 99)]), kind=ContainerKind.ROW_GROUP, parents=np.array([0, 0]))
+    plan = plan_scan(files([(0, 99)]), groups, [keys(60)], PARQUET, OPTIONS)
+    assert [False, True] == plan.row_groups.kept.tolist()
+    assert ["{60}"] == [str(push.ranges) for push in plan.pushes]
+
+
+def test_a_column_that_adds_nothing_is_not_pushed():
+    other = ColumnStatistics.of(BIGINT, [(i, i, 0) for i in range(10)])
+    plan = plan_scan(files(TEN_FILES, extra={"j": other}), None, [keys(5), keys(0, name="j")], DELTA, OPTIONS)
+    assert 1 == len(plan.pushes)
+    assert [ReasonCode.UNCLUSTERED] == [reason.code for reason in plan.reasons]
+
+
+def test_no_key_skips_every_file_and_pushes_nothing():
+    nothing = replace(keys(5), domains={}, is_empty=True)
+    plan = plan_scan(files(TEN_FILES), None, [nothing], DELTA, OPTIONS)
+    assert {"no keys": 10} == plan.files.skipped_by()
+    assert (0, ()) == (plan.files.kept_count, plan.pushes)
+
+
+@pytest.mark.parametrize(
+    ("abilities", "reason"),
+    [
+        (replace(DELTA, push_refusal=ReasonCode.NOT_VECTORISED), ReasonCode.NOT_VECTORISED),
+        (replace(DELTA, push_refusal=ReasonCode.SKIPPING_DISABLED), ReasonCode.SKIPPING_DISABLED),
+    ],
+    ids=["not vectorised", "skipping disabled"],
+)
+def test_a_scan_that_takes_no_predicate_keeps_everything_for_a_reason(abilities, reason):
+    plan = plan_scan(files(TEN_FILES), None, [keys(5)], abilities, OPTIONS)
+    assert 10 == plan.files.kept_count
+    assert [reason] == [each.code for each in plan.reasons]
+
+
+def test_nan_and_null_keys_are_not_pushed():
+    double = ValueType("double")
+    statistics = ColumnStatistics.of(double, [(0.0, 1.0, 0), (5.0, 6.0, 0)])
+    table = files([(0, 1), (5, 6)], extra={"d": statistics})
+    nan = replace(keys(1, name="d"), domains={"d": Domain.of(double, 0.5, float("nan"))})
+    plan = plan_scan(table, None, [nan], DELTA, OPTIONS)
+    assert (2, (), [ReasonCode.NAN_KEYS]) == (plan.files.kept_count, plan.pushes, [each.code for each in plan.reasons])
+
+
+WIDE = [(0, 10**9)]
+
+
+@pytest.mark.parametrize(
+    ("filter_", "abilities", "expected"),
+    [
+        (keys(1, 5, 9), DELTA, RowTest.IN_LIST),
+        (keys(*range(100, 200)), DELTA, RowTest.RANGES),
+        (keys(*range(0, 4000, 2)), DELTA, RowTest.BLOOM),
+        (keys(*range(0, 4000, 2)), replace(DELTA, tests_bloom=False), RowTest.NONE),
+        (keys(*range(0, 4000, 2)), replace(DELTA, must_be_exact=True), RowTest.SEMI_JOIN),
+        (keys(1, 5, 9, exact=False), replace(DELTA, must_be_exact=True), RowTest.SEMI_JOIN),
+        (keys(1, 5), replace(DELTA, push_refusal=ReasonCode.NOT_VECTORISED), RowTest.BLOOM),
+        (keys(1, 5), replace(DELTA, widen=lambda _, ranges: RangeSet.all(ranges.type)), RowTest.BLOOM),
+        (keys(1, 5, exact=False, bloom=False), DELTA, RowTest.NONE),
+    ],
+    ids=[
+        "few keys",
+        "dense keys",
+        "many keys",
+        "many keys without a JVM",
+        "many keys, exact",
+        "inexact keys, exact",
+        "no literals",
+        "unsound literals",
+        "nothing to test by",
+    ],
+)
+def test_the_cheapest_sound_row_test_is_chosen(filter_, abilities, expected):
+    plan = plan_scan(files(WIDE), None, [filter_], abilities, OPTIONS)
+    assert expected is plan.decisions[0].test
+
+
+@pytest.mark.parametrize(
+    ("values", "is_partition", "expected"),
+    [
+        (range(0, 99, 11), False, True),
+        (range(0, 999, 30), False, False),
+        (range(0, 500, 30), False, True),
+        (range(0, 999, 30), True, True),
+    ],
+    ids=["few are looked up", "many all over", "many in a part", "partition values"],
+)
+def test_storage_sees_a_list_only_where_that_can_skip_something(values, is_partition, expected):
+    whole = files([(0, 999)])
+    column = replace(whole.columns["k"], is_partition=is_partition)
+    options = replace(OPTIONS, max_ranges=4)
+    plan = plan_scan(replace(whole, columns={"k": column}), None, [keys(*values)], DELTA, options)
+    (decision,) = plan.decisions
+    assert (RowTest.IN_LIST, expected) == (decision.test, decision.is_pushed)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "rows", "size", "values", "expected"),
+    [
+        ((0, 86_399), 30_000, 80_000, range(70_000, 72_000), False),
+        ((0, 86_399), 3_000_000, 40_000_000, range(70_000, 72_000), True),
+        ((0, 86_399), 30_000, 80_000, range(70_000, 70_020), True),
+        ((1, 12), 30_000, 600_000, range(3, 6), True),
+        ((1, 12), 30_000, 80_000, range(3, 6), False),
+    ],
+    ids=["a dictionary as large as the rest", "beside much else", "few matches", "few values", "two reads more"],
+)
+def test_storage_sees_ranges_where_looking_costs_little_or_few_rows_match(bounds, rows, size, values, expected):
+    groups = replace(files([bounds] * 3, rows=rows), sizes=np.full(3, size))
+    (decision,) = plan_scan(groups, None, [keys(*values)], DELTA, OPTIONS).decisions
+    assert (RowTest.RANGES, expected) == (decision.test, decision.is_pushed)
+
+
+def test_storage_does_not_see_a_list_on_a_column_it_knows_nothing_of():
+    unknown = replace(files([(0, 999)]), columns={"k": ColumnStatistics.of(BIGINT, [(None, None, None)])})
+    options = replace(OPTIONS, min_filter_ratio=0.0, max_ranges=4)
+    (decision,) = plan_scan(unknown, None, [keys(*range(0, 999, 30))], DELTA, options).decisions
+    assert (RowTest.IN_LIST, False) == (decision.test, decision.is_pushed)
+
+
+INT = ValueType("int")
+
+
+def _spread(count, name="k", type_=INT, width=1, step=1000):
+    """A filter of so many runs of keys."""
+    domain = Domain.of(type_, *(step * at + each for at in range(count) for each in range(width)))
+    return replace(keys(1, name=name), domains={name: domain}, rows=count * width, distinct=count * width)
+
+
+def _spread_files(count, name="k", type_=INT):
+    """A file for each gap, and one that holds keys and much else."""
+    bounds = [(1000 * at + 10, 1000 * at + 990, 0) for at in range(count)] + [(0, 1000 * count, 0)]
+    return replace(files([(0, 1)] * len(bounds)), columns={name: ColumnStatistics.of(type_, bounds)})
+
+
+@pytest.mark.parametrize(
+    ("filter_", "gaps", "has_bloom", "expected"),
+    [
+        pytest.param(_spread(300), 1, True, RowTest.IN_LIST, id="a-list"),
+        pytest.param(_spread(300), 40, True, RowTest.BLOOM, id="a-list-beside-many-ranges"),
+        pytest.param(_spread(300), 40, False, RowTest.IN_LIST, id="nothing-else-tests-rows"),
+        pytest.param(_spread(380), 1, True, RowTest.BLOOM, id="a-long-switch"),
+        pytest.param(_spread(450), 1, True, RowTest.IN_LIST, id="a-set"),
+        pytest.param(_spread(380, type_=BIGINT), 1, True, RowTest.IN_LIST, id="a-set-of-long-numbers"),
+        pytest.param(_spread(60, width=3), 60, True, RowTest.RANGES, id="ranges-in-place-of-those-pushed"),
+    ],
+)
+def test_rows_are_tested_by_what_leaves_room_in_a_method(filter_, gaps, has_bloom, expected):
+    type_ = next(iter(filter_.domains.values())).type
+    plan = plan_scan(_spread_files(gaps, type_=type_), None, [replace(filter_, has_bloom=has_bloom)], DELTA, OPTIONS)
+    assert expected is plan.decisions[0].test
+
+
+def test_all_columns_share_the_ranges_that_rows_are_compared_with():
+    gaps, wide = [(1000 * at + 10, 1000 * at + 990, 0) for at in range(50)], [(0, 50_000, 0)] * 50
+    columns = {"k": ColumnStatistics.of(INT, gaps + wide), "j": ColumnStatistics.of(INT, wide + gaps)}
+    containers = replace(files([(0, 1)] * 100), columns=columns)
+    plan = plan_scan(containers, None, [_spread(50, width=3), _spread(50, "j", width=3)], DELTA, OPTIONS)
+    first, second = plan.pushes
+    assert (50, 14) == (len(first.ranges), len(second.ranges))
+    tests = [decision.test for decision in plan.decisions]
+    assert [RowTest.RANGES, RowTest.BLOOM] == tests
+
+
+def test_rows_are_not_tested_where_nearly_all_would_pass():
+    plan = plan_scan(files([(0, 9)]), None, [keys(*range(9))], DELTA, OPTIONS)
+    assert RowTest.NONE is plan.decisions[0].test
+    assert ReasonCode.UNSELECTIVE in [reason.code for reason in plan.decisions[0].reasons]
+
+
+def test_two_filters_on_one_column_are_intersected():
+    plan = plan_scan(files(TEN_FILES), None, [keys(5, 250), keys(250, 930)], DELTA, OPTIONS)
+    assert [2] == np.flatnonzero(plan.files.kept).tolist()
+
+
+def row_groups_of(bounds):
+    found = files(bounds, rows=10)
+    return replace(found, kind=ContainerKind.ROW_GROUP, parents=np.arange(len(found)) // 2)
+
+
+def test_a_column_that_the_reader_takes_no_predicate_on_skips_files_but_no_row_groups():
+    abilities = replace(DELTA, file_only=frozenset({"k"}))
+    plan = plan_scan(files(TEN_FILES[:2]), row_groups_of(TEN_FILES[:4]), [keys(5)], abilities, OPTIONS)
+    assert plan.row_groups is not None
+    assert [True, False] == plan.files.kept.tolist()
+    assert [True] * 4 == plan.row_groups.kept.tolist()
+
+
+def test_why_row_groups_cannot_be_skipped_is_said():
+    abilities = replace(PARQUET, file_only=frozenset({"k"}))
+    plan = plan_scan(files(TEN_FILES[:2]), row_groups_of(TEN_FILES[:4]), [keys(5)], abilities, OPTIONS)
+    assert () == plan.pushes
+    assert [ReasonCode.NO_READER_FILTER] == [reason.code for reason in plan.reasons]
+
+
+@pytest.mark.parametrize(
+    ("hidden", "kept", "codes"),
+    [
+        ([False, False, False, False], [True, False, False, False], []),
+        ([False, True, False, True], [True, True, False, True], []),
+        ([True] * 4, [True] * 4, [ReasonCode.NO_READER_FILTER]),
+    ],
+    ids=["none", "some", "all"],
+)
+def test_row_groups_whose_reader_takes_no_predicate_are_kept(hidden, kept, codes):
+    groups = row_groups_of(TEN_FILES[:4])
+    column = replace(groups.columns["k"], file_only=np.array(hidden))
+    plan = plan_scan(files(TEN_FILES[:2]), replace(groups, columns={"k": column}), [keys(5)], PARQUET, OPTIONS)
+    assert plan.row_groups is not None
+    assert ([True, False], kept) == (plan.files.kept.tolist(), plan.row_groups.kept.tolist())
+    assert codes == [reason.code for reason in plan.reasons]
+
+
+BLIND = replace(DELTA, pushes_blindly=True)
+UNLISTED = replace(files([(None, None)]), columns={}, is_listed=False)
+
+
+def test_where_no_file_is_known_the_widest_gaps_are_left_out():
+    pairs = [(1000 * at * at, 1000 * at * at + 5) for at in range(1, 10)]
+    plan = plan_scan(UNLISTED, None, [keys(*(each for pair in pairs for each in pair))], BLIND, OPTIONS)
+    (push,) = plan.pushes
+    assert [(1000, 4005), *pairs[2:]] == list(zip(push.ranges.lows.tolist(), push.ranges.highs.tolist(), strict=True))
+    assert plan.files.kept.all()
+
+
+@pytest.mark.parametrize(
+    ("abilities", "code"),
+    [
+        (DELTA, ReasonCode.NO_STATISTICS),
+        (replace(BLIND, push_refusal=ReasonCode.NOT_VECTORISED), ReasonCode.NOT_VECTORISED),
+        (replace(BLIND, file_only=frozenset("k")), ReasonCode.NO_READER_FILTER),
+        (replace(BLIND, widen=lambda _, ranges: RangeSet.all(ranges.type)), ReasonCode.NO_STATISTICS),
+    ],
+)
+def test_what_storage_cannot_compare_is_not_pushed_where_no_file_is_known(abilities, code):
+    plan = plan_scan(UNLISTED, None, [keys(1, 9)], abilities, OPTIONS)
+    assert () == plan.pushes
+    assert code in {each.code for each in plan.reasons}
+
+
+def test_without_keys_nothing_is_pushed_or_refused_where_no_file_is_known():
+    plan = plan_scan(UNLISTED, None, [keys()], replace(BLIND, push_refusal=ReasonCode.NOT_VECTORISED), OPTIONS)
+    assert ((), ()) == (plan.pushes, plan.reasons)
+    assert not plan.files.kept.any()

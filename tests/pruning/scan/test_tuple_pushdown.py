@@ -1,0 +1,220 @@
+"""Ranges of two columns together: they hold every key, and skip what lies between keys in the order of both columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import duckdb
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from connectors.scan.literals import tuple_ranges_sql
+from pruning.options import PruningOptions
+from pruning.reasons import Reason, ReasonCode
+from pruning.scan.key_filter import KeyFilter, key_filter
+from pruning.scan.pushdown import ScanAbilities
+from pruning.scan.scan_plan import RowTest, plan_scan
+from pruning.scan.statistics import UNKNOWN, ColumnStatistics, ContainerKind, Containers
+from pruning.scan.tuple_pushdown import plan_tuple_pushes
+from pruning.values.types import ValueType
+from tests.pruning.keys.test_summary import summary
+
+INT, BIGINT = ValueType("int"), ValueType("bigint")
+DELTA = ScanAbilities(
+    names_files=False, push_refusal=None, tests_bloom=True, must_be_exact=False, widen=lambda _, ranges: ranges
+)
+PARQUET = replace(DELTA, names_files=True)
+OPTIONS = PruningOptions()
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A probe column that can be pruned by."""
+
+    name: str
+    type: ValueType
+    refusal: Reason | None = None
+
+
+def keys(*rows, types=(BIGINT, INT), probes=(BIGINT, INT)) -> KeyFilter:
+    """The filter of keys of columns a, b, ... over columns of the types `probes`."""
+    columns = [Probe(name, type_) for name, type_ in zip("abc", probes, strict=False)]
+    return key_filter(columns, summary(types, rows))
+
+
+def containers(*boxes, kind=ContainerKind.FILE, types=(BIGINT, INT), parents=None, nulls=0):
+    """Containers of 100 rows and 1000 bytes with bounds `((low, high) of a, (low, high) of b)`."""
+    columns = {
+        name: ColumnStatistics.of(type_, [(*box[at], nulls) for box in boxes])
+        for at, (name, type_) in enumerate(zip("abc", types, strict=False))
+    }
+    count = len(boxes)
+    where = None if parents is None else np.array(parents)
+    return Containers(kind, [str(at) for at in range(count)], np.full(count, 100), np.full(count, 1000), columns, where)
+
+
+# Shops 1 to 4 with numbers 1 to 100 each, in files of a half.
+SHOPS = containers(*(((shop, shop), half) for shop in (1, 2, 3, 4) for half in ((1, 50), (51, 100))))
+ORDERS = keys((1, 5), (2, 95), (4, 20))
+
+
+def test_files_between_keys_in_the_order_of_both_columns_are_skipped():
+    # Shops 1, 2, 4 and numbers 5, 20, 95 for themselves leave all but the files of shop 3.
+    plan = plan_scan(SHOPS, None, [ORDERS], DELTA, OPTIONS)
+    assert [0, 3, 6] == np.flatnonzero(plan.files.kept).tolist()
+    (push,) = plan.tuple_pushes
+    assert ("a", "b") == push.columns
+    assert (3, 3000) == (push.containers_skipped, push.bytes_skipped)
+    assert plan.acts
+
+
+def test_named_files_are_skipped_without_a_predicate():
+    plan = plan_scan(SHOPS, None, [ORDERS], PARQUET, OPTIONS)
+    assert [0, 3, 6] == np.flatnonzero(plan.files.kept).tolist()
+    assert () == plan.tuple_pushes
+
+
+def test_a_named_file_of_which_no_row_group_holds_a_key_is_skipped():
+    file = containers(((1, 2), (1, 100)))
+    groups = containers(((1, 1), (51, 100)), ((2, 2), (1, 50)), kind=ContainerKind.ROW_GROUP, parents=[0, 0])
+    wanted = keys((1, 5), (2, 95))
+    assert [True] == list(plan_scan(file, None, [wanted], PARQUET, OPTIONS).files.kept)
+    assert [False] == list(plan_scan(file, groups, [wanted], PARQUET, OPTIONS).files.kept)
+    one = keys((1, 60), (2, 95))
+    plan = plan_scan(file, groups, [one], PARQUET, OPTIONS)
+    assert [True] == list(plan.files.kept)
+    # By numbers of 60 and more alone.
+    assert [True, False] == list(plan.row_groups.kept)
+
+
+def test_row_groups_are_skipped_by_the_reader():
+    file = containers(((1, 3), (1, 100)))
+    bounds = [((shop, shop), half) for shop in (1, 2, 3) for half in ((1, 50), (51, 100))]
+    groups = containers(*bounds, kind=ContainerKind.ROW_GROUP, parents=[0] * 6)
+    plan = plan_scan(file, groups, [keys((1, 5), (2, 95), (3, 20))], PARQUET, OPTIONS)
+    assert [0, 3, 4] == np.flatnonzero(plan.row_groups.kept).tolist()
+    # Between the second and the third key lies no row group.
+    assert [2] == [len(push) for push in plan.tuple_pushes]
+
+
+def test_gaps_that_are_worth_most_stay_open():
+    boxes = [((shop, shop), half) for shop in range(20) for half in ((1, 50), (51, 100))]
+    files = containers(*boxes)
+    heavy = np.where(np.arange(40) < 20, 1000, 10)
+    plan = plan_scan(
+        replace(files, sizes=heavy), None, [keys(*((shop, 5) for shop in range(20)), (0, 95))], DELTA, OPTIONS
+    )
+    (push,) = plan.tuple_pushes
+    assert 8 == len(push)
+    # Keys of 95 keep both halves of the first shop; what lies between the last shops' keys is not worth a range.
+    assert {3, 5, 7, 9, 11, 13, 15} == set(np.flatnonzero(~plan.files.kept).tolist()) - {39}
+
+
+def test_what_lies_behind_all_keys_needs_no_gap():
+    plan = plan_scan(
+        containers(((5, 5), (1, 9)), ((5, 5), (10, 20)), ((5, 5), (3, 30))),
+        None,
+        [keys((5, 4), (5, 2))],
+        DELTA,
+        OPTIONS,
+    )
+    assert [True, False, True] == list(plan.files.kept)
+
+
+@pytest.mark.parametrize(
+    ("refused", "types"),
+    [
+        (replace(DELTA, push_refusal=ReasonCode.NOT_VECTORISED), (BIGINT, INT)),
+        (replace(DELTA, widen=lambda _, ranges: type(ranges).all(ranges.type)), (BIGINT, INT)),
+        (DELTA, (BIGINT, ValueType("decimal", 9, 0))),
+        (DELTA, (BIGINT, ValueType("timestamp"))),
+    ],
+)
+def test_columns_that_storage_compares_otherwise_are_not_pushed_together(refused, types):
+    files = containers(*(((1, 1), half) for half in ((1, 50), (51, 100))), types=types)
+    wanted = keys((1, 5), types=types, probes=types)
+    assert () == plan_tuple_pushes([files], [np.ones(2, bool)], [wanted], refused)
+
+
+def test_keys_of_other_types_than_their_columns():
+    wanted = keys((1, 5), (2, 1 << 40), types=(BIGINT, BIGINT), probes=(BIGINT, INT))
+    # What no int can be is no key of the column.
+    assert [[1], [5]] == [each.tolist() for each in wanted.points.rows.columns]
+    apart = keys((1, 5), types=(BIGINT, BIGINT), probes=(BIGINT, ValueType("decimal", 20, 0)))
+    assert apart.points is None
+    assert [ReasonCode.COLUMNS_APART] == [each.code for each in apart.reasons]
+
+
+def test_a_column_alone_has_no_points():
+    assert keys((1,), types=(BIGINT,), probes=(BIGINT,)).points is None
+
+
+def test_rows_are_tested_by_the_pairs_still():
+    plan = plan_scan(SHOPS, None, [ORDERS], DELTA, OPTIONS)
+    assert [RowTest.BLOOM] == [each.test for each in plan.decisions]
+
+
+def test_unknown_bounds_keep_and_nulls_alone_do_not():
+    unknown = containers(((None, None), (None, None)), ((1, 1), (None, 50)), ((1, 1), (51, None)), nulls=UNKNOWN)
+    plan = plan_scan(unknown, None, [keys((1, 5))], DELTA, OPTIONS)
+    assert [True, True, False] == list(plan.files.kept)
+    nothing = containers(((1, 1), (None, None)), ((1, 1), (9, 20)), ((1, 1), (6, 9)), nulls=100)
+    plan = plan_scan(nothing, None, [keys((1, 5), (1, 10))], DELTA, OPTIONS)
+    assert [False, True, False] == list(plan.files.kept)
+
+
+numbers = st.integers(-3, 12)
+pair = st.tuples(numbers, numbers)
+bounds = st.tuples(st.none() | numbers, st.none() | numbers).filter(lambda it: None in it or it[0] <= it[1])
+
+
+@given(st.lists(pair, min_size=1, max_size=30), st.lists(st.tuples(bounds, bounds), min_size=1, max_size=12), st.data())
+def test_no_container_with_a_key_is_skipped_and_every_key_passes_the_predicate(rows, boxes, data):
+    files = containers(*boxes, types=(INT, INT))
+    wanted = keys(*rows, types=(INT, INT), probes=(INT, INT))
+    (push,) = plan_tuple_pushes([files], [np.ones(len(boxes), bool)], [wanted], DELTA) or (None,)
+    if push is None:
+        return
+    gone = push.skips(files)
+    assert push.containers_skipped == gone.sum()
+    inside = [any(_in(a, box[0]) and _in(b, box[1]) for a, b in rows) for box in boxes]
+    assert not (gone & inside).any()
+    others = data.draw(st.lists(pair, max_size=20))
+    passed = _passing(push, [*rows, *others])
+    assert set(rows) <= passed
+    # What passes lies in no container that is skipped.
+    assert not any(
+        _in(a, box[0]) and _in(b, box[1]) for a, b in passed for box, out in zip(boxes, gone, strict=True) if out
+    )
+
+
+def _in(value, ends):
+    return (ends[0] is None or ends[0] <= value) and (ends[1] is None or value <= ends[1])
+
+
+def _passing(push, rows):
+    """The rows for which the predicate is true; literals of ints are those of DuckDB, too."""
+    values = ", ".join(f"({a}::int, {b}::int)" for a, b in rows)
+    found = duckdb.sql(f"SELECT * FROM (VALUES {values}) t(a, b) WHERE {tuple_ranges_sql(push.columns, push)}")
+    return set(found.fetchall())
+
+
+@given(st.lists(pair, min_size=1, max_size=60), st.integers(1, 7))
+def test_every_gap_in_a_table_in_order_is_found(rows, size):
+    """Files of a table that is ordered by both columns: one is kept iff a key lies between its first and last row."""
+    table = sorted({(a, b) for a in range(-3, 6) for b in range(-3, 6)})
+    files = [table[at : at + size] for at in range(0, len(table), size)]
+    alike = [each for each in files if each[0][0] == each[-1][0]]
+    boxes = [((each[0][0], each[0][0]), (each[0][1], each[-1][1])) for each in alike]
+    if not boxes:
+        return
+    wanted = keys(*rows, types=(INT, INT), probes=(INT, INT))
+    known = containers(*boxes, types=(INT, INT))
+    found = plan_tuple_pushes([known], [np.ones(len(boxes), bool)], [wanted], DELTA)
+    gaps = {sum(row < each[0] for row in set(rows)) for each in alike if not set(rows) & set(each)}
+    if len(gaps - {0, len(set(rows))}) > 7:
+        return
+    expected = [not set(rows) & set(each) for each in alike]
+    assert expected == (list(found[0].skips(known)) if found else [False] * len(alike))
