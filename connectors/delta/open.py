@@ -116,7 +116,7 @@ def _explained(source: str, options: Mapping[str, str], error: PySparkException 
     found = _CONDITION.sub("", " ".join(text.strip().split("\n\n")[0].split()))[:_MOST_CHARACTERS]
     asked = "".join(f" at {name[:-4]} {value!r}" for name, value in options.items())
     if condition in _NO_DELTA or _NO_DELTA_CLASS in text:
-        remedy = "start it by delta.configure_spark_with_delta_pip, or by connectors.session.spark_session"
+        remedy = "start it by delta.configure_spark_with_delta_pip, or by connectors.spark.session.spark_session"
         msg = f"Cannot read {source!r}: this session lacks Delta Lake; {remedy}"
         return EnvironmentProblem(msg)
     if condition in _NO_TABLE:

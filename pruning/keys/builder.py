@@ -49,7 +49,7 @@ class KeyBuilder:
     >>> builder.finish(2, source="two partitions")
     Traceback (most recent call last):
     ...
-    pruning.key_builder.IncompleteBuildError: Cannot finish the keys of two partitions: expected 2 partitions, found 1
+    pruning.keys.builder.IncompleteBuildError: Cannot finish the keys of two partitions: expected 2 partitions, found 1
     >>> print(builder.finish(1, source="one partition"))
     0 different keys (bigint) in 0 rows
     """

@@ -188,7 +188,7 @@ class RowSet:
 
     NaN and NULL have no codes, so whether a row may hold them stands in `nan` and `null`.
 
-    >>> from pruning.value_type import ValueType
+    >>> from pruning.values.types import ValueType
     >>> rows = RowSet.of(Domain.of(ValueType("int"), 3, 5, 9, 12))
     >>> rows.contains(np.array([3, 4, 5])).tolist()
     [True, False, True]
@@ -211,7 +211,7 @@ class RowSet:
     def listed(self) -> Codes | None:
         """The values, ascending, where a hash table of them is faster than what is held; else None.
 
-        >>> from pruning.value_type import ValueType
+        >>> from pruning.values.types import ValueType
         >>> dense, sparse = (Domain.of(ValueType("bigint"), 1, 3, 5, last) for last in (7, 1 << 60))
         >>> RowSet.of(dense).listed(), len(RowSet.of(sparse).listed())
         (None, 4)

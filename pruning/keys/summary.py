@@ -209,7 +209,7 @@ COMPARISONS: Mapping[str, tuple[Bound | None, Bound | None]] = MappingProxyType(
 def values_at_least(keys: Domain) -> Domain:
     """Every value that is at least one of `keys`, in Spark's order, where NaN is above all numbers.
 
-    >>> from pruning.value_type import ValueType
+    >>> from pruning.values.types import ValueType
     >>> print(values_at_least(Domain.of(ValueType("int"), 7, 3, None)))
     {[3, ...)}
     """
@@ -219,7 +219,7 @@ def values_at_least(keys: Domain) -> Domain:
 def values_at_most(keys: Domain) -> Domain:
     """Every value that is at most one of `keys`; under NaN lie all numbers.
 
-    >>> from pruning.value_type import ValueType
+    >>> from pruning.values.types import ValueType
     >>> print(values_at_most(Domain.of(ValueType("int"), 7, 3, None)))
     {(..., 7]}
     """

@@ -44,7 +44,7 @@ def covered_share(column: ColumnStatistics, sizes: IntArray) -> float:
 
     A container whose bounds are unknown counts as one that is skipped: too much hope costs a build, too little a scan.
 
-    >>> from pruning.value_type import ValueType
+    >>> from pruning.values.types import ValueType
     >>> days = ColumnStatistics.of(ValueType("int"), [(1, 10, 0), (11, 20, 0), (1, 20, 0)])
     >>> round(covered_share(days, np.array([100, 100, 200])), 2)
     0.75

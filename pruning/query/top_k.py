@@ -71,7 +71,7 @@ class TopK:
     def as_good_as(self, keys: Domain) -> Domain:
         """Every value that comes no later than one of `keys`.
 
-        >>> from pruning.value_type import ValueType
+        >>> from pruning.values.types import ValueType
         >>> day = Expression("AttributeReference", (), 1, "int", "day")
         >>> newest = SortKey(day, is_descending=True, nulls_first=False)
         >>> print(TopK.of(2, Relation(0, 0, "", (1,)), 3, newest).as_good_as(Domain.of(ValueType("int"), 7, 9)))

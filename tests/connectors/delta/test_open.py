@@ -237,7 +237,7 @@ import pyarrow as pa
 from delta import configure_spark_with_delta_pip
 from deltalake import write_deltalake
 from pyspark.sql import SparkSession
-from connectors.delta import open_delta
+from connectors.delta.table import open_delta
 from pruning.errors import SourceNotFoundError
 
 path = sys.argv[1]

@@ -50,11 +50,11 @@ def test_no_listener_is_open_to_other_machines(spark):
     assert spark.sparkContext.uiWebUrl is None
 
 
-START = "from connectors.session import spark_session; spark_session('alone', conf={})"
+START = "from connectors.spark.session import spark_session; spark_session('alone', conf={})"
 START_WITH_LOG = """
 import os, sys
 from pathlib import Path
-from connectors.session import spark_session
+from connectors.spark.session import spark_session
 try:
     spark_session("alone", log=Path(sys.argv[1]))
 finally:
