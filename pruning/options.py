@@ -99,7 +99,7 @@ class PruningOptions:
     - `scan`: `PREDICATE` has Spark's own reader make every pruned scan, `ARROW` has pyarrow make those that it can,
       `AUTO` those of `prune()` that it is expected to make at clearly less cost
     - `costs`: what that expectation rests on, as `scanprune calibrate` prints it: name=nanoseconds, separated by commas
-    - `top_k`: True has `prune()` filter scans by the first rows of ORDER BY ... LIMIT, too
+    - `top_k`: `prune()` filters scans also by the first rows of ORDER BY ... LIMIT, where metadata proves them
     - `max_ranges`: how many ranges the pushed predicate of a scan may have
     - `max_in_list`: how many keys may be pushed as an IN list, for dictionaries, Parquet blooms and rows
     - `max_footers`: how many Parquet footers one read may open for row-group statistics
@@ -122,7 +122,7 @@ class PruningOptions:
     scan: str = field(default=PREDICATE, metadata={"names": (PREDICATE, ARROW, AUTO)})
     costs: ScanCosts = field(default=_COSTS)
     broadcast_strategy: str = field(default="AUTO", metadata={"names": tuple(BroadcastStrategy.__members__)})
-    top_k: bool = False
+    top_k: bool = True
     max_ranges: int = _ranged(64, 1, 1000)
     max_in_list: int = _ranged(500, 0, 10_000)
     max_footers: int = _ranged(1000, 0, 10_000_000)

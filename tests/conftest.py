@@ -61,7 +61,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The session that all tests share: leave its confs, catalog and cache as they were found."""
     from connectors.spark.session import spark_session  # noqa: PLC0415  tests without Spark start in seconds
 
@@ -78,6 +78,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         # Task metrics count every byte read only without vectored IO.
         "spark.hadoop.parquet.hadoop.vectored.io.enabled": "false",
     }
+    if request.config.getoption("--tier") == tiers.Tier.QUICK.value:
+        # Java compiles more code than it runs where tables have a hundred rows: half of the time without.
+        confs |= {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
     with (tmp_path_factory.getbasetemp().parent / "spark.lock").open("w") as lock:
         # Processes of one test run share the folder that jars are fetched to on the first start.
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -100,6 +100,7 @@ def _stages(stage: str, **seconds: float) -> list[dict[str, object]]:
     ]
 
 
+@pytest.mark.full
 def test_the_picture_of_the_driver_has_a_line_for_each_stage_and_none_for_nothing():
     pytest.importorskip("matplotlib")
     rows = [*_stages("explain", small=0.01, large=0.5, keys=2.0), *_stages("receive keys", small=0.1, large=0.0)]

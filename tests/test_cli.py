@@ -169,6 +169,7 @@ def test_help_of_queries_says_what_each_option_does():
             assert each in output
 
 
+@pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.slow
 def test_a_query_is_explained_and_run_from_a_shell(spark, tmp_path):

@@ -693,6 +693,7 @@ def test_pictures_are_written_beside_the_page(tmp_path):
 # All of it, with the engines themselves.
 
 
+@pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.slow
 @needs_account

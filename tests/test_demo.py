@@ -162,6 +162,7 @@ def test_runs_asked_for_are_done_and_others_while_time_allows():
     assert [0, 1, 2, 3] == list(_turns(None, never, 1))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("number", "moment"),
     [(signal.SIGINT, "start"), (signal.SIGINT, "Writing store_sales as delta"), (signal.SIGTERM, "one month, delta")],

@@ -62,6 +62,7 @@ def test_a_row_group_counts_if_one_row_of_it_passes_all_filters(spark, star, que
     assert expected == limit_bytes(spark.sql(query))
 
 
+@pytest.mark.full
 def test_scans_that_read_the_same_count_once_and_others_each(spark, star):
     one = "SELECT sum(v) s FROM fact JOIN dim ON k = d WHERE wanted AND k < 10"
     dim = chunks(star / "dim", DIM, (0, 0))
@@ -71,6 +72,7 @@ def test_scans_that_read_the_same_count_once_and_others_each(spark, star):
     assert expected + other == limit_bytes(spark.sql(f"{one} UNION ALL {one.replace('k < 10', 'k > 20')}"))
 
 
+@pytest.mark.full
 def test_tables_of_delta_and_partitions_in_folders_are_read_as_they_lie(spark, star, tmp_path):
     fact = spark.read.parquet(str(star / "fact")).selectExpr("*", "k DIV 20 AS p").repartition(1)
     fact.sortWithinPartitions("k").write.format("delta").partitionBy("p").save(str(tmp_path / "lake"))

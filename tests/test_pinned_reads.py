@@ -57,6 +57,7 @@ def _add_column(spark, path):
 CHANGES = [_append, _overwrite, _optimize, _delete, _delete_by_vector, _add_column]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("exact", [False, True], ids=["superset", "exact"])
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__.strip("_"))
 def test_rows_are_those_of_the_version_that_was_opened(spark, delta, change, exact):
@@ -74,6 +75,7 @@ def test_rows_are_those_of_the_version_that_was_opened(spark, delta, change, exa
     assert 2 == report(read).measured.files_read
 
 
+@pytest.mark.full
 def test_an_older_version_and_its_timestamp_are_read_as_asked(spark, delta):
     _overwrite(spark, delta)
     by_version = pruned_read(spark, delta, keys={"id": [3, 950]}, version=0, exact=True)
@@ -94,6 +96,7 @@ def test_keys_are_collected_once(spark, delta, tmp_path):
     assert [41, 42] == sorted(row.id for row in read.collect())
 
 
+@pytest.mark.full
 def test_too_many_keys_for_exactness_are_still_one_set_of_keys(spark, delta, tmp_path):
     dimension = str(tmp_path / "dimension")
     _write(spark, 40, 60, dimension, "overwrite")
@@ -108,6 +111,7 @@ def test_too_many_keys_for_exactness_are_still_one_set_of_keys(spark, delta, tmp
     assert 1 == explain(read).tables[0].files_kept
 
 
+@pytest.mark.full
 def test_keys_that_prune_nothing_are_still_those_of_the_moment(spark, delta, tmp_path):
     dimension = str(tmp_path / "dimension")
     _write(spark, 41, 43, dimension, "overwrite")
@@ -123,6 +127,7 @@ def _slowly(batches):
     yield from batches
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("how", ["limit", "sample", "random"])
 def test_keys_that_a_join_may_not_see_again_prune_nothing(spark, delta, how, caplog):
     """A join runs the query of its keys once more, and then needs the rows of other keys."""
@@ -146,6 +151,7 @@ def test_keys_that_a_join_may_not_see_again_prune_nothing(spark, delta, how, cap
     assert (alone.count(), 1) == (len(alone.collect()), explain(alone).tables[0].files_kept)
 
 
+@pytest.mark.full
 def test_who_waited_for_keys_in_vain_does_not_wait_again_and_is_told(spark, delta):
     read = pruned_read(
         spark,
@@ -292,6 +298,7 @@ def test_explain_needs_no_data_file(spark, delta):
     assert (4, 2) == (planned.files_total, planned.files_kept)
 
 
+@pytest.mark.full
 def test_results_join_cache_union_and_write_like_any_dataframe(spark, delta, tmp_path):
     read = pruned_read(spark, delta, keys={"id": KEYS}, exact=True)
     other = pruned_read(spark, delta, keys={"id": [42, 43]}, exact=True)

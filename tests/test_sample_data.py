@@ -70,6 +70,7 @@ def test_every_table_has_the_types_of_the_standard(files):
     assert pa.decimal128(7, 2) == schemas["store_sales"].field("ss_net_profit").type
 
 
+@pytest.mark.full
 def test_two_runs_make_equal_tables(files, tmp_path):
     other = generate(SCALE, tmp_path)
     different = [
@@ -307,6 +308,7 @@ OTHER_LAYOUTS = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.full
 @pytest.mark.spark
 @OTHER_LAYOUTS
 def test_other_layouts_keep_every_row_in_files_of_one_version(spark, duck, files, laid_out, layout, table):
@@ -344,6 +346,7 @@ def test_a_random_order_spreads_days_over_all_files_and_z_order_gathers_them(spa
     assert '["sr_returned_date_sk","sr_item_sk"]' in history["zOrderBy"].to_pylist()
 
 
+@pytest.mark.full
 @pytest.mark.spark
 def test_a_fact_is_partitioned_by_its_date_where_days_have_rows_enough(laid_out):
     stock, returns = (data_files(laid_out("partitioned", table)) for table in ("inventory", "store_returns"))

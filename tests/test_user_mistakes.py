@@ -207,6 +207,7 @@ def test_a_corrupt_footer_is_no_reason_to_skip(spark, tmp_path):
     assert any("footer" in str(reason) or victim.name in str(reason) for reason in planned.reasons)
 
 
+@pytest.mark.full
 def test_a_table_of_ten_thousand_columns_is_planned(spark, tmp_path):
     path = str(tmp_path / "wide")
     spark.range(0, 2, 1, 2).selectExpr(*(f"id AS c{at}" for at in range(10_000))).write.parquet(path)

@@ -31,16 +31,14 @@ logger = logging.getLogger("scanprune")
 class BuildRequest:
     """The values of `key`, an expression of the JVM, over the rows of `plan`; `name` is for messages.
 
-    `place` is where `plan` has them among its columns, None where they are computed. `is_bounded` says that what it
-    reads is known to be little, whatever Spark takes it for. What `must_fit` has no keys where it gives more rows than
-    are kept.
+    `place` is where `plan` has them among its columns, None where they are computed. If `must_fit`, the build yields
+    keys only when its rows are few enough to be joined as a local relation.
     """
 
     plan: Any
     key: Any
     name: str
     place: int | None = None
-    is_bounded: bool = False
     must_fit: bool = False
 
 
@@ -116,7 +114,7 @@ class QueryBuilds:
 
     def _build(self, asked: BuildRequest) -> Build[MaterializedBuild | TooMany | None]:
         spark = self.channel.spark
-        if asked.is_bounded or asked.must_fit:
+        if asked.must_fit:
             return Build(asked.name, lambda: local_rows(spark, asked.plan, asked.name, None))
         return Build(asked.name, lambda: local_rows(spark, asked.plan, asked.name))
 

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 
 from connectors.jobs.progress import one_line
 from connectors.pipeline.plan_metadata import PlanMetadata
-from connectors.pipeline.top_k import TopRuns, expected
+from connectors.pipeline.top_k import TopKFilters, expected
 from connectors.scan.decision import static_columns
 from connectors.spark.plan_facts import leaf_sizes
 from connectors.spark.plan_reader import SparkPlan, check_has_plan
@@ -56,7 +56,7 @@ def _explained(df: DataFrame, options: PruningOptions) -> QueryExplanation:
     known = sizes_before_builds(plan, graph, metadata)
     filters = FilterPlan.before_builds(graph, known, options)
     tops = tuple(
-        expected(TopRuns.of(plan.root, is_on=options.top_k), metadata, BuildSelection(known, options, graph.edges))
+        expected(TopKFilters.of(plan.root, is_on=options.top_k), metadata, BuildSelection(known, options, graph.edges))
     )
     filters = replace(filters, tops=tops)
     reasons = (*graph.refusals, *filters.refusals, *(each.found for each in tops if isinstance(each.found, Reason)))

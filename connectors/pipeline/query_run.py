@@ -20,7 +20,7 @@ from connectors.keys.sources import Collected, KeySource
 from connectors.pipeline.plan_metadata import PlanMetadata
 from connectors.pipeline.scan_record import PrunedScan
 from connectors.pipeline.table_scan import Read, case_of, pruned_scan, read_by_arrow, wants_arrow
-from connectors.pipeline.top_k import TopRuns
+from connectors.pipeline.top_k import TopKFilters
 from connectors.scan.decision import StaticPruning, plan_column
 from connectors.spark.column_ids import with_own_columns
 from connectors.spark.plan_facts import broadcast_limit, leaf_sizes
@@ -61,7 +61,7 @@ class QueryRun:
     builds: QueryBuilds | CachedBuildRunner
     metadata: PlanMetadata
     _strategy: BroadcastStrategy
-    _tops: TopRuns
+    _tops: TopKFilters
     others: dict[int, Any] = field(default_factory=dict)
     scans: dict[int, PrunedScan] = field(default_factory=dict)
     kept: set[int] = field(default_factory=set)
@@ -94,22 +94,20 @@ class QueryRun:
             _strategy(plan, graph, options),
             PlanMetadata(plan, options, partial(statistics_columns, graph)),
         )
-        tops = TopRuns.of(plan.root, is_on=options.top_k)
+        tops = TopKFilters.of(plan.root, is_on=options.top_k)
         return QueryRun(plan.spark, plan, graph, options, builds, metadata, strategy, tops, reasons=reasons)
 
     def run(self) -> Mapping[int, int]:
         """Levels of builds until no filter is left; what each scan reads without filters, in bytes."""
         sizes = self.sized()
         done: set[FilterId] = set()
-        is_pinned = any(self._tops.wanted(top, self.selection()) for top in self._tops.all)
+        is_pinned = self._tops.is_wanted(self.selection())
         if is_pinned:
             self._pin()
-            self._tops.by_metadata(self)
+            self._tops.filter_scans(self)
         while True:
             known = self.known()
             filters, _ = ready_filters(self.graph, known, done, self.options)
-            if not filters and self._tops.by_next_run(self):
-                continue
             if not filters:
                 self._read_by_arrow()
                 return sizes

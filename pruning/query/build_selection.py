@@ -11,7 +11,7 @@ from pruning.query.cardinality import Cardinality, expected_rows, only_scan
 from pruning.query.join_graph import BuildSide, Edge, fallback_build_sides
 from pruning.query.key_origins import origins_of
 from pruning.query.lineage import ProbeColumn
-from pruning.query.plan import Filter, Grouping, Join, Node, Passthrough, Project, Relation, conjuncts_at
+from pruning.query.plan import Filter, Grouping, Join, Node, Relation, conjuncts_at
 from pruning.reasons import Reason, ReasonCode
 
 # Operators whose result is the same whenever they run on the same rows.
@@ -223,23 +223,6 @@ class BuildSelection:
         """False where every container of a probe column has values all over the column."""
         return self.sizes.statistics.unprunable_fraction(probe) < 1
 
-    def most_of_first_rows(self, node: Node, probes: Collection[ProbeColumn]) -> int | Reason:
-        """How many bytes of some scans below a node may be read beforehand, for its first rows in an order.
-
-        That run needs all that the node reads of other scans. A cached side may be made anew for the query.
-        """
-        side, subject = self._side(node), ", ".join(each.name for each in probes)
-        rows = self._side(_that_gives_rows(node))
-        unrepeatable = _CACHED if side.is_cached else rows.unrepeatable
-        if unrepeatable is not None:
-            return Reason(ReasonCode.UNREPEATABLE_KEYS, subject, unrepeatable)
-        scanned = sum(self.sizes.scanned[at] for at in {each.relation.at for each in probes})
-        others = side.size - scanned
-        most = min(self.options.max_build_scan_bytes, scanned // _SHARE_FOR_BOUND)
-        if others >= most:
-            return Reason(ReasonCode.BUILD_TOO_LARGE, subject, f"{others:,} bytes beside it, at most {most:,} here")
-        return most - others
-
     def needs_rows(self, build_side: BuildSide) -> bool:
         """True where a later run of a build side may give other rows than this one."""
         return self._side(build_side.node).is_cached
@@ -422,13 +405,6 @@ def _is_repeatable(node: Node, sizes: Sizes) -> bool:
             return node.order_free or (groups is not None and groups.keys() >= set(node.output))
         case _:
             return True
-
-
-def _that_gives_rows(node: Node) -> Node:
-    """The node on which it depends what rows there are, and what their keys are; others add columns to these."""
-    while isinstance(node, Passthrough | Project) or node.kind in {"Aggregate", "Window"}:
-        node = node.children[0]
-    return node
 
 
 def _leaves_out(node: Node, sizes: Sizes) -> bool:

@@ -176,34 +176,6 @@ def surely_first(top: TopK, containers: Containers, name: str) -> Domain | None:
     return _from_end(top, column, column.lows if top.first.is_descending else column.highs, int(order[enough[0]]))
 
 
-def first_within(top: TopK, containers: Containers, name: str, among: BoolArray, most: int) -> Domain | None:
-    """The first keys of the order, as many as lie in containers of at most `most` bytes; None if none do.
-
-    They end at a bound of some container. Containers that are not `among` are not read anyway.
-    """
-    column = containers.columns.get(name)
-    if column is None:
-        return None
-    (lows, highs), known = _ends(column)
-    nulls = (column.null_count != 0) if top.first.nulls_first else np.zeros(len(column), bool)
-    is_read = among & (containers.rows != 0) & (nulls | ~column.all_null(containers.rows))
-    always = int(containers.sizes[is_read & nulls].sum())
-    sizes = np.where(is_read & ~nulls, containers.sizes, 0)
-    reach = highs if top.first.is_descending else lows
-    order = np.argsort(reach, kind="stable")
-    sums = np.concatenate([[0], np.cumsum(sizes[order])])
-    ends = np.concatenate([lows, highs])
-    if top.first.is_descending:
-        read = sums[-1] - sums[np.searchsorted(reach[order], ends, "left")]
-    else:
-        read = sums[np.searchsorted(reach[order], ends, "right")]
-    fits = np.flatnonzero(np.tile(known & is_read, 2) & (read > 0) & (read <= most - always))
-    if not len(fits):
-        return None
-    best = int(fits[np.argmin(ends[fits]) if top.first.is_descending else np.argmax(ends[fits])])
-    return _from_end(top, column, column.lows if best < len(column) else column.highs, best % len(column))
-
-
 def held(domain: Domain, containers: Containers, name: str) -> Domain:
     """The same, without NULL and NaN where no container holds any."""
     column = containers.columns.get(name)

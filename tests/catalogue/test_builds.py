@@ -77,6 +77,7 @@ def large(spark, stored):
 
 
 # 37: older files lack the column, and so have NULL for it, which is no bound.
+@pytest.mark.full
 @pytest.mark.parametrize("format_", ["delta", "parquet"])
 @pytest.mark.usefixtures("large")
 def test_columns_that_older_files_lack(spark, agreed, stored, ways, format_):
@@ -198,6 +199,7 @@ print(json.dumps({
 
 
 # 45: a task that is run again takes the place of the one that failed, in keys as in rows.
+@pytest.mark.full
 @pytest.mark.slow
 def test_tasks_of_a_build_that_are_run_again(spark, tmp_path):
     rows = fact_rows(spark)

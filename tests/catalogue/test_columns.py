@@ -123,6 +123,7 @@ def test_names_in_another_case_than_the_tables(agreed):
 
 
 # 126, 127: a name that was another column's, whose files still have it.
+@pytest.mark.full
 def test_names_that_were_those_of_other_columns(spark, agreed, stored, ways):
     folder = stored("renamed", fact_rows(spark).selectExpr("k", "id", "item"))
     table = f"delta.`{folder}`"

@@ -63,6 +63,7 @@ def broad(spark, stored):
 
 
 # 157, 158: as many ranges and keys as options allow.
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("key", "keys", "test", "kept"),
     [

@@ -59,6 +59,7 @@ def test_moments_in_other_zones(spark, agreed, conf, tmp_path, zone):
 
 
 # What is pruned is known by its plan, however it is named.
+@pytest.mark.full
 def test_tables_of_the_catalog_and_permanent_views(spark, agreed, tmp_path):
     spark.sql("CREATE DATABASE named")
     try:

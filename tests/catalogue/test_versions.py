@@ -71,6 +71,7 @@ def test_copies_of_a_table_are_other_tables(spark, agreed, versions, ways, optio
 
 
 # 47, 56: a commit after pruning changes nothing of that query, and a query that is asked afterwards sees it.
+@pytest.mark.full
 @MODES
 @pytest.mark.parametrize(
     ("change", "kept"),
@@ -99,6 +100,7 @@ def test_commits_after_pruning(spark, tmp_path, options, change, kept):
 
 
 # 49: which version a DataFrame reads that was analysed before a commit is for Spark to say.
+@pytest.mark.full
 @MODES
 @pytest.mark.parametrize("older", ["keys", "facts"])
 def test_a_dataframe_older_than_a_commit_beside_a_read_after_it(spark, tmp_path, options, older):
@@ -140,6 +142,7 @@ def test_pruned_rows_written_into_their_own_table(spark, tmp_path):
 
 
 # 18: what a MERGE does with rows that have no match is not for keys to decide.
+@pytest.mark.full
 def test_pruned_rows_as_the_source_of_a_merge(spark, tmp_path):
     source = f"SELECT f.k, f.id FROM facts f JOIN {DIM} d ON f.k = d.k AND f.item < 5"
     found = []
@@ -183,6 +186,7 @@ def test_exchanges_are_reused_where_filters_are_equal_alone(agreed, conf, option
 
 
 # 51: partition values of two scans of one table.
+@pytest.mark.full
 def test_a_partitioned_table_with_itself(spark, agreed, stored):
     rows = fact_rows(spark).selectExpr("k div 20 AS part", "k", "id", "item")
     stored("parted", rows, "delta", "part")

@@ -124,6 +124,7 @@ def test_nested_columns_are_left_to_spark_where_they_are_read(oracle, shared_lak
 # Files of several schemas.
 
 
+@pytest.mark.full
 def test_a_column_added_later_is_null_before(oracle, spark, tmp_path):  # 131
     lake = write(spark, tmp_path / "t", "delta", pa.table({"id": range(8), "k": range(8)}), Layout(4, 2))
     for at, statement in enumerate(("ADD COLUMN (late STRING, day DATE)", "ADD COLUMN flag BOOLEAN")):
@@ -152,6 +153,7 @@ def test_renamed_and_dropped_columns(oracle, spark, tmp_path, mode):  # 125, 126
         by_spark(oracle, lake, Keys.of("k", pa.array([101, 103])), why="something else than one column")
 
 
+@pytest.mark.full
 def test_widened_columns(oracle, spark, tmp_path):  # 75, 133
     options = {"delta.enableTypeWidening": "true"}
     rows = pa.table(

@@ -104,6 +104,7 @@ def test_rows_deleted_by_vectors_stay_away(oracle, spark, tmp_path):
 
 
 # 126, 127: a column may bear the physical name of another one.
+@pytest.mark.full
 @pytest.mark.parametrize("mode", ["name", "id"])
 def test_renamed_and_dropped_columns(oracle, spark, tmp_path, mode):
     lake = made(spark, tmp_path, **{"columnMapping.mode": mode})

@@ -79,6 +79,7 @@ def test_random_queries(spark, duck, tmp_path, seed):
     answer_all(spark, duck, tmp_path, seed, "PREDICATE")
 
 
+@pytest.mark.full
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("seed", by_arrow())
 def test_random_queries_by_an_arrow_scan(spark, duck, tmp_path, seed):

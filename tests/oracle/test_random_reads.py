@@ -23,6 +23,7 @@ def seeds() -> range:
     return range(int(first), int(last or first) + 1)
 
 
+@pytest.mark.full
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("seed", seeds())
 def test_random_reads(oracle, shared_lake, seed):

@@ -85,6 +85,7 @@ def test_a_commit_before_the_action_changes_nothing(oracle, lake, change):
     check_rows(reads[True], answer, exact=True)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("change", ["delete by vector", "update", "rename column", "another schema"])
 def test_an_older_version_is_pruned_by_its_own_statistics(oracle, lake, change):
     answer = oracle.answer(lake, [KEYS], version=0)
@@ -112,6 +113,7 @@ def test_a_commit_while_keys_are_collected_changes_nothing(oracle, lake, change)
     check_skips(read, skips((3, 4), (4, 8)))
 
 
+@pytest.mark.full
 def test_the_table_as_it_is_then_is_read_by_the_next_call(oracle, lake):
     oracle.check(lake, KEYS, expected=skips((3, 4), (4, 8)))
     CHANGES["update"](lake)
@@ -120,6 +122,7 @@ def test_the_table_as_it_is_then_is_read_by_the_next_call(oracle, lake):
     oracle.check(lake, KEYS)
 
 
+@pytest.mark.full
 def test_files_that_vacuum_took_are_an_error_and_no_smaller_answer(spark, lake):
     read = pruned_read(spark, lake.source, keys=dict([KEYS.entry]))
     before = read.count()

@@ -53,6 +53,7 @@ def process(request, spark, monkeypatch):
 
 
 # 96, 105, 107: a literal is of no zone but the one that it says.
+@pytest.mark.full
 def test_a_moment_is_itself_in_every_zone(oracle, spark, shared_lake, process):
     lake = shared_lake("zones", "parquet" if process == "UTC" else "delta", rows, Layout(file_rows=4, group_rows=2))
     instants = rows()["at"].combine_chunks()

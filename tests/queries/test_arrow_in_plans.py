@@ -220,6 +220,7 @@ def test_a_cached_read_is_found_again_while_its_files_are_the_same(spark, tmp_pa
         spark.catalog.clearCache()
 
 
+@pytest.mark.full
 def test_actions_give_what_they_give_over_files(spark, conf, tmp_path):
     conf("spark.sql.adaptive.enabled", "false")
     df = spark.table("numbers").join(spark.table("few").where("name = 'a'"), F.expr("k = key"))

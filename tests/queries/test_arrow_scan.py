@@ -196,6 +196,7 @@ def test_conditions_of_the_query_skip_containers_too(pruned):
     assert {"sales": (2, 2, 2 * PER_FILE)} == counts(result)
 
 
+@pytest.mark.full
 def test_joins_are_planned_as_over_files(pruned, conf):
     """A side that Spark would not broadcast may not fit into memory."""
     query = """
@@ -293,6 +294,7 @@ def test_who_asks_for_the_file_of_a_row_is_told_by_sparks_reader(ways):
     assert is_by_arrow(result)
 
 
+@pytest.mark.full
 def test_columns_that_are_never_null_stay_so(spark, ways, tmp_path):
     spark.sql(f"CREATE TABLE delta.`{tmp_path}/t` (k INT NOT NULL, v STRING NOT NULL, w INT) USING delta")
     spark.sql(f"INSERT INTO delta.`{tmp_path}/t` SELECT id, 'v' || id, NULL FROM range(0, 1000, 1, 4)")
@@ -303,6 +305,7 @@ def test_columns_that_are_never_null_stay_so(spark, ways, tmp_path):
     assert is_by_arrow(result)
 
 
+@pytest.mark.full
 def test_only_files_with_deleted_rows_are_left_to_spark(spark, ways, tmp_path):  # 118, 123
     table = f"delta.`{tmp_path}/t`"
     spark.sql(f"CREATE TABLE {table} (k INT, v STRING) USING delta TBLPROPERTIES (delta.enableDeletionVectors = true)")

@@ -216,6 +216,7 @@ def test_a_build_that_failed_leaves_the_others_of_its_level_running(
     nothing_is_left()
 
 
+@pytest.mark.full
 @ONE_FORMAT
 def test_a_build_that_took_too_long_leaves_the_others_their_filters(
     spark, star, nothing_is_left, monkeypatch, tmp_path
@@ -256,6 +257,7 @@ def test_builds_of_one_level_run_at_the_same_time(spark, star, monkeypatch):
     assert {"day", "item"} == {each.keys.split(".")[-1] for each in explain(result).filters}
 
 
+@pytest.mark.full
 @ONE_FORMAT
 @pytest.mark.parametrize("limit", ["build_timeout_seconds", "all_builds_timeout_seconds"])
 def test_after_a_build_that_took_too_long(spark, star, nothing_is_left, caplog, limit):
@@ -295,6 +297,7 @@ def test_nothing_of_a_build_starts_behind_the_deadline_of_all(spark, star, nothi
     nothing_is_left()
 
 
+@pytest.mark.full
 @ONE_FORMAT
 def test_after_an_interrupt(spark, star, nothing_is_left, monkeypatch):
     shown = builds.Display.show
@@ -321,6 +324,7 @@ def test_after_an_error_in_the_action(spark, star, nothing_is_left):
     nothing_is_left()
 
 
+@pytest.mark.full
 @ONE_FORMAT
 def test_queries_of_two_threads_do_not_disturb_each_other(spark, star, nothing_is_left):
     """One of them takes too long; each keeps its own deadline, filters and rows."""

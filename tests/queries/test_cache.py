@@ -150,6 +150,7 @@ def test_too_many_rows_to_be_joined_are_kept_as_keys(spark, lake, jobs, monkeypa
         assert "LocalRelation" not in result._jdf.queryExecution().optimizedPlan().toString()
 
 
+@pytest.mark.full
 def test_limits_of_a_key_set_are_part_of_what_is_asked(spark, lake):
     cache = PruningCache()
     few = PruningOptions(min_probe_bytes=0, max_build_keys=3)
@@ -162,6 +163,7 @@ def test_limits_of_a_key_set_are_part_of_what_is_asked(spark, lake):
 
 
 # 56: plans that are prepared once keep statistics of rows that are no longer all.
+@pytest.mark.full
 def test_a_commit_is_another_version_and_time_travel_goes_back(spark, sales, tmp_path, jobs):
     lake, cache = Lake(spark, sales / "delta" / "sales", tmp_path), PruningCache()
     before = agreed(spark, lake.query(), cache)
@@ -178,6 +180,7 @@ def test_a_commit_is_another_version_and_time_travel_goes_back(spark, sales, tmp
 
 
 # 47, 49: a query that was planned at one version gets no keys of another one.
+@pytest.mark.full
 def test_a_query_that_was_planned_before_a_commit_keeps_its_version(spark, sales, tmp_path):
     lake, cache = Lake(spark, sales / "delta" / "sales", tmp_path), PruningCache()
     planned = spark.sql(lake.query())
@@ -188,6 +191,7 @@ def test_a_query_that_was_planned_before_a_commit_keeps_its_version(spark, sales
     assert (expected, [False]) == (as_text(result.collect()), from_cache(result))
 
 
+@pytest.mark.full
 def test_a_table_that_is_made_again_at_its_path_is_another_one(spark, sales, tmp_path):
     lake, cache = Lake(spark, sales / "delta" / "sales", tmp_path), PruningCache()
     agreed(spark, lake.query(), cache)
@@ -199,6 +203,7 @@ def test_a_table_that_is_made_again_at_its_path_is_another_one(spark, sales, tmp
     assert [(30, 39)] == result.selectExpr("min(day)", "max(day)").collect()
 
 
+@pytest.mark.full
 def test_files_of_parquet_that_are_overwritten_are_others(spark, sales, tmp_path, monkeypatch):
     lake, cache = Lake(spark, sales / "parquet" / "sales", tmp_path), PruningCache()
     planned = spark.sql(lake.query())
@@ -230,6 +235,7 @@ def test_files_of_parquet_that_are_overwritten_are_others(spark, sales, tmp_path
     assert (["a file of it was written meanwhile"], 0) == (not_cached(result), len(cache))
 
 
+@pytest.mark.full
 def test_a_pruned_build_is_one_by_its_own_keys(spark, sales, tmp_path, jobs):
     """The scan of days is filtered by the keys of another build, which are a part of what is asked."""
     lake, cache = Lake(spark, sales / "delta" / "sales", tmp_path), PruningCache()
@@ -250,6 +256,7 @@ def test_a_pruned_build_is_one_by_its_own_keys(spark, sales, tmp_path, jobs):
     assert {1, 2} <= levels
 
 
+@pytest.mark.full
 def test_other_sessions_share_what_their_confs_let_them(spark, sales, tmp_path):
     lake, cache, other = Lake(spark, sales / "delta" / "sales", tmp_path), PruningCache(), same_session(spark)
     query = lake.query(where="to_date(moment) = '2024-01-21'")
@@ -273,6 +280,7 @@ def test_confs_that_are_set_during_a_build_are_not_what_was_asked(spark, lake, c
     assert (["confs were set meanwhile"], 0) == (not_cached(result), len(cache))
 
 
+@pytest.mark.full
 def test_queries_at_the_same_time_share_a_cache(spark, lake):
     cache = PruningCache(max_entries=2)
     queries = [lake.query(where=f"month = {at % 3}") for at in range(9)]

@@ -66,6 +66,7 @@ def lake(spark, tmp_path) -> str:
     return str(tmp_path)
 
 
+@pytest.mark.full
 def test_prune_names_the_way_that_works_and_that_way_works(lake):
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, lake],

@@ -40,6 +40,7 @@ def test_a_condition_that_leaves_nothing_has_nothing_to_save(spark, star):
         assert 0 == table.bytes_kept
 
 
+@pytest.mark.full
 def test_partitions_that_a_condition_leaves_out_are_no_gain(spark, tmp_path):
     for format_ in ("parquet", "delta"):
         folder = str(tmp_path / format_)

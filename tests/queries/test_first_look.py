@@ -22,7 +22,7 @@ LEFT_ALONE = {
     "small in a subquery": (SUBQUERY, PruningOptions()),
     "no join": ("SELECT day, max(amount) FROM {sales} WHERE item < 3 GROUP BY day", OPTIONS),
     "a limit without an order": ("SELECT day FROM (SELECT * FROM {sales} LIMIT 3) ORDER BY day", OPTIONS),
-    "first rows, switched off": ("SELECT * FROM {sales} ORDER BY day LIMIT 3", OPTIONS),
+    "first rows, switched off": ("SELECT * FROM {sales} ORDER BY day LIMIT 3", replace(OPTIONS, top_k=False)),
     "a union": ("SELECT day FROM {sales} UNION SELECT day FROM {days}", OPTIONS),
     "a name for a query": ("WITH d AS (SELECT * FROM {sales} WHERE rand() < 2) TABLE d UNION ALL TABLE d", OPTIONS),
     "no files": ("SELECT * FROM range(9) r JOIN (VALUES (3)) v(k) ON r.id = v.k", OPTIONS),
@@ -34,10 +34,10 @@ WORTH_A_LOOK = {
     "rows of two tables in both": ("SELECT day FROM {sales} INTERSECT SELECT day FROM {days}", OPTIONS),
     "first rows of an order": (
         "SELECT amount FROM {sales} ORDER BY item LIMIT 3 OFFSET 2",
-        replace(OPTIONS, top_k=True),
+        OPTIONS,
     ),
-    "a rank of all rows": ("SELECT *, rank() OVER (ORDER BY day) FROM {sales}", replace(OPTIONS, top_k=True)),
-    "no gate": (JOIN, replace(OPTIONS, min_probe_bytes=0)),
+    "a rank of all rows": ("SELECT *, rank() OVER (ORDER BY day) FROM {sales}", OPTIONS),
+    "no least size": (JOIN, replace(OPTIONS, min_probe_bytes=0)),
 }
 
 
@@ -105,6 +105,7 @@ def test_trouble_with_its_explanation_is_a_reason(query, monkeypatch):
     assert [ReasonCode.PRUNING_FAILED] == [each.code for each in explain(df).reasons]
 
 
+@pytest.mark.full
 def test_of_a_version_that_is_asked_for_the_size_counts(spark, tmp_path):
     folder = str(tmp_path / "facts")
     spark.range(3000).write.format("delta").save(folder)

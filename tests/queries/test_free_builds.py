@@ -54,6 +54,7 @@ def filters(df) -> dict[str, list[tuple[str, ...]]]:
     return {each.table: [it.columns for it in each.filters] for each in explain(df).tables}
 
 
+@pytest.mark.full
 def test_a_scan_of_few_bytes_and_many_rows_is_filtered(ways, at):
     _, result = ways.agreed(QUERY.format(at=at), OPTIONS)
     assert {"bought": [("person",)]} == filters(result)
@@ -68,6 +69,7 @@ def test_it_is_left_alone_where_the_query_would_read_the_rows_again(ways, at):
     assert "PROBE_TOO_SMALL" in codes(result)
 
 
+@pytest.mark.full
 def test_a_build_that_gives_more_rows_than_was_expected_is_not_run_again(ways, at, monkeypatch):
     monkeypatch.setattr(local_builds, "MOST_ROWS", 100)
     monkeypatch.setattr(local_builds, "MOST_LONG_ROWS", 100)

@@ -94,6 +94,7 @@ def test_conditions_by_another_collation_bound_no_keys(spark, ways, tmp_path):
     assert {"lettered#1": (4, 4, FILES)} == {name: each for name, each in files(result).items() if name.endswith("1")}
 
 
+@pytest.mark.full
 def test_metadata_of_the_version_that_the_query_reads_counts(spark, tmp_path):
     """One snapshot: rows that are added later lie beyond what the statistics allowed."""
     folder = str(tmp_path / "sales")

@@ -83,6 +83,7 @@ CASES = [
 
 
 # 47: a build that is executed as a job of its own gets its own snapshot.
+@pytest.mark.full
 @pytest.mark.parametrize(("format_", "commit", "options"), CASES)
 def test_between_pruning_and_the_action(spark, tmp_path, format_, commit: Callable[[Lake], None], options):
     lake = Lake(spark, format_, str(tmp_path))
@@ -129,6 +130,7 @@ def test_files_that_are_gone_are_an_error_and_no_other_rows(spark, tmp_path, com
         result.collect()
 
 
+@pytest.mark.full
 def test_a_table_joined_with_its_own_older_version(spark, tmp_path):
     lake = Lake(spark, "delta", str(tmp_path))
     sales_overwritten(lake)

@@ -16,6 +16,7 @@ def codes(df) -> set[str]:
     return {each.code.name for each in explain(df).reasons}
 
 
+@pytest.mark.full
 def test_a_table_that_lists_few_keys_filters_without_any_condition(spark, star, ways, tmp_path):
     spark.createDataFrame([(41,), (43,), (None,), (41,)], "day int").write.format("delta").save(str(tmp_path / "few"))
     few = spark.read.format("delta").load(str(tmp_path / "few"))

@@ -6,16 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from connectors.pipeline import top_k as top_runs
+from connectors.pipeline.top_k import BY_STATISTICS as METADATA
+from connectors.pipeline.top_k import TopKMetadata
 from pruning import PruningOptions, explain, prune, report
 from tests.queries import star
 from tests.queries.star import files as read_files
 
 pytestmark = pytest.mark.spark
 
-OPTIONS = replace(star.OPTIONS, top_k=True)
+TOO_FEW = "TOO_FEW_FIRST_ROWS"
 
-# An eighth of all files may be read for first rows: two, or one where they are larger than others.
+OPTIONS = star.OPTIONS
+
 FILES, ROWS_PER_FILE = 16, 500
 # Clustered by `n` in every column: file `f`, from 0, holds n from 500 f on. `gap` is NULL once in file 2, and in all of
 # file 3; `real` is NaN in file 0 alone, and `zero` begins with both zeros.
@@ -62,9 +64,6 @@ def topped(ways, facts):
     return run
 
 
-METADATA, RUN = top_runs.BY_STATISTICS, top_runs.BY_RUN
-
-
 @pytest.mark.parametrize(
     ("order", "kept"),
     [
@@ -90,22 +89,24 @@ def test_metadata_alone_is_sure_of_the_first_rows(topped, order, kept):
         assert (kept, [METADATA]) == (found, tops)
     else:
         # Bounds that storage has cut tell no file from another.
-        assert tops in ([METADATA], ["UNCLUSTERED"], ["BUILD_TOO_LARGE"])
+        assert tops in ([METADATA], ["UNCLUSTERED"], ["NO_READER_FILTER"])
 
 
 @pytest.mark.parametrize(
     ("query", "kept", "how"),
     [
-        pytest.param("{facts} f WHERE item = 7 ORDER BY n DESC LIMIT 5", 1, RUN, id="filter"),
-        pytest.param("{facts} f WHERE n < 7700 ORDER BY n DESC LIMIT 5", 1, RUN, id="filter-of-the-key"),
-        pytest.param("{facts} f WHERE item = 7 ORDER BY n DESC LIMIT 21", None, "TOO_FEW_FIRST_ROWS", id="not-enough"),
-        pytest.param("{facts} f ORDER BY zero, n DESC LIMIT 3", 1, RUN, id="both-zeros"),
-        pytest.param("{facts} f ORDER BY real DESC, n LIMIT 3", None, "UNCLUSTERED", id="nan-comes-first"),
-        pytest.param("{facts} f ORDER BY flag, n LIMIT 3", None, "UNCLUSTERED", id="unclustered"),
+        pytest.param("{facts} f WHERE item = 7 ORDER BY n DESC LIMIT 5", None, TOO_FEW, id="filter"),
+        pytest.param("{facts} f WHERE n < 7700 ORDER BY n DESC LIMIT 5", None, TOO_FEW, id="filter-of-the-key"),
+        pytest.param("{facts} f WHERE item = 7 ORDER BY n DESC LIMIT 21", None, TOO_FEW, id="not-enough"),
+        pytest.param("{facts} f ORDER BY zero, n DESC LIMIT 3", None, TOO_FEW, id="both-zeros"),
+        pytest.param("{facts} f ORDER BY real DESC, n LIMIT 3", None, "NAN_KEYS", id="nan-comes-first"),
+        pytest.param("{facts} f ORDER BY flag, n LIMIT 3", None, "UNSELECTIVE", id="unclustered"),
         pytest.param("{facts} f ORDER BY abs(n), n LIMIT 3", None, "COMPUTED", id="computed"),
-        pytest.param("{facts} f ORDER BY n LIMIT 9999", None, "TOO_FEW_FIRST_ROWS", id="more-than-there-are"),
+        pytest.param("{facts} f ORDER BY n LIMIT 9999", None, TOO_FEW, id="more-than-there-are"),
         pytest.param(
-            "(SELECT day, count(*) c, sum(real) FROM {facts} GROUP BY day) g ORDER BY day DESC LIMIT 20", *(1, RUN)
+            "(SELECT day, count(*) c, sum(real) FROM {facts} GROUP BY day) g ORDER BY day DESC LIMIT 20",
+            None,
+            TOO_FEW,
         ),
         pytest.param("(SELECT max(n) m, item FROM {facts} GROUP BY item) g ORDER BY m LIMIT 5", *(None, "NOT_GROUPED")),
         pytest.param(
@@ -114,13 +115,17 @@ def test_metadata_alone_is_sure_of_the_first_rows(topped, order, kept):
         pytest.param(
             "(SELECT *, row_number() OVER (ORDER BY n) r FROM {facts}) w WHERE r <= 4 ORDER BY n", *(1, METADATA)
         ),
-        pytest.param("(SELECT CAST(day AS decimal(12, 1)) k, n FROM {facts}) c ORDER BY k DESC, n LIMIT 4", *(1, RUN)),
+        pytest.param(
+            "(SELECT CAST(day AS decimal(12, 1)) k, n FROM {facts}) c ORDER BY k DESC, n LIMIT 4",
+            None,
+            TOO_FEW,
+        ),
         pytest.param(
             "{items} WHERE item IN (SELECT item FROM {facts} ORDER BY n DESC LIMIT 4) ORDER BY item", *(1, METADATA)
         ),
     ],
 )
-def test_the_first_rows_are_run_where_metadata_does_not_tell(topped, query, kept, how):
+def test_a_scan_is_filtered_only_where_metadata_proves_the_first_rows(topped, query, kept, how):
     found, tops = topped(f"SELECT * FROM {query}", replace(OPTIONS, scan="PREDICATE"))
     assert (kept, how) == (found, next(iter(tops)))
 
@@ -134,9 +139,9 @@ def test_nan_comes_after_all_numbers(topped):
 @pytest.mark.parametrize(
     ("join", "kept", "how"),
     [
-        pytest.param("{facts} f JOIN {items} i ON f.item = i.item WHERE kind = 2", 1, RUN, id="inner"),
+        pytest.param("{facts} f JOIN {items} i ON f.item = i.item WHERE kind = 2", None, TOO_FEW, id="inner"),
         pytest.param("{facts} f LEFT JOIN {items} i ON f.item = i.item AND kind = 2", 1, METADATA, id="left"),
-        pytest.param("{facts} f LEFT ANTI JOIN {items} i ON f.item = i.item AND kind < 6", 1, RUN, id="anti"),
+        pytest.param("{facts} f LEFT ANTI JOIN {items} i ON f.item = i.item AND kind < 6", None, TOO_FEW, id="anti"),
         pytest.param("{facts} f FULL JOIN {items} i ON f.item = i.item", None, "OUTER_SIDE", id="full"),
         pytest.param(
             "(SELECT * FROM {facts} TABLESAMPLE (50 PERCENT) REPEATABLE (3)) f", *(None, "SAMPLED"), id="sample"
@@ -144,7 +149,8 @@ def test_nan_comes_after_all_numbers(topped):
         pytest.param("(SELECT * FROM {facts} WHERE rand(3) < 0.9) f", None, "NONDETERMINISTIC", id="random"),
         pytest.param(
             "{facts} f JOIN (SELECT item FROM {items} ORDER BY kind, item LIMIT 40) i ON f.item = i.item",
-            *(None, "UNREPEATABLE_KEYS"),
+            None,
+            TOO_FEW,
             id="unrepeatable",
         ),
     ],
@@ -152,7 +158,7 @@ def test_nan_comes_after_all_numbers(topped):
 # 46: a run of what may give other rows tells nothing of the next one.
 def test_joins_between_an_order_and_its_scan(topped, join, kept, how):
     found, tops = topped(f"SELECT f.* FROM {join} ORDER BY f.n DESC LIMIT 5", by_duck=False)
-    assert (kept, how) == (found if how in (METADATA, RUN) else None, tops[0])
+    assert (kept, how) == (found if how == METADATA else None, tops[0])
 
 
 def test_deleted_rows_are_none_of_the_first(spark, ways, tmp_path):
@@ -168,11 +174,11 @@ def test_deleted_rows_are_none_of_the_first(spark, ways, tmp_path):
 
 
 def test_it_is_said_which_rows_come_first(spark, facts):
-    text = "SELECT * FROM {}facts WHERE item = 7 ORDER BY n DESC, day LIMIT 5"
+    text = "SELECT * FROM {}facts ORDER BY n DESC, day LIMIT 5"
     result = prune(spark.sql(text.format(facts)), options=OPTIONS)
     result.collect()
     name = "top 5 by facts.n descending"
-    assert f"n by {name}, by a run of the first rows" in str(explain(result))
+    assert f"n by {name}, by the statistics of its files" in str(explain(result))
     assert "top 5 by" in str(report(result))
     (line,) = explain(result).to_dict()["tops"]
     assert (name, "facts", "n", None) == (line["top"], line["scan"], line["column"], line["reason"])
@@ -180,13 +186,12 @@ def test_it_is_said_which_rows_come_first(spark, facts):
     assert (name, "first rows") == (filter_.source, filter_.kind)
 
 
-def test_a_dry_run_says_it_too_and_runs_nothing(spark, facts, monkeypatch):
-    monkeypatch.setattr(top_runs, "_asked", lambda *_: pytest.fail("a run was made"))
-    orders = {"n DESC": METADATA, "real": RUN, "abs(n)": None}
+def test_a_dry_run_says_it_too(spark, facts):
+    orders = {"n DESC": METADATA, "flag": METADATA, "abs(n)": "COMPUTED"}
     for order, how in orders.items():
         df = spark.sql(f"SELECT * FROM {facts}facts ORDER BY {order} LIMIT 5")
         (line,) = explain(df, options=OPTIONS).tops
-        assert (how, how is None) == (line.how, "COMPUTED" in str(line))
+        assert how == (line.how or line.reason.code.name)
         assert "top 5 by" in str(explain(df, options=OPTIONS))
 
 
@@ -194,22 +199,20 @@ def test_switched_off_or_small_it_is_left_alone(spark, facts):
     df = spark.sql(f"SELECT * FROM {facts}facts ORDER BY n LIMIT 5")
     assert df is prune(df, options=replace(OPTIONS, top_k=False))
     assert () == explain(df, options=replace(OPTIONS, top_k=False)).tops
-    assert df is prune(df, options=PruningOptions(top_k=True))
-    assert ["PROBE_TOO_SMALL"] == [
-        each.reason.code.name for each in explain(df, options=PruningOptions(top_k=True)).tops
-    ]
+    assert df is prune(df, options=PruningOptions())
+    assert ["PROBE_TOO_SMALL"] == [each.reason.code.name for each in explain(df, options=PruningOptions()).tops]
 
 
-def test_a_run_that_fails_or_takes_too_long_is_no_filter(spark, facts, monkeypatch, caplog):
-    df = spark.sql(f"SELECT * FROM {facts}facts WHERE item = 3 ORDER BY n LIMIT 5")
+def test_statistics_that_fail_are_no_filter(spark, facts, monkeypatch, caplog):
+    df = spark.sql(f"SELECT * FROM {facts}facts ORDER BY n LIMIT 5")
 
     def fails(*_) -> None:
         msg = "secret"
         raise ValueError(msg)
 
-    monkeypatch.setattr(top_runs, "_asked", fails)
-    assert df is (result := prune(df, options=OPTIONS))
-    assert ["BUILD_FAILED"] == [each.reason.code.name for each in explain(result).tops]
+    monkeypatch.setattr(TopKMetadata, "sure", fails)
+    result = prune(df, options=OPTIONS)
+    assert ["STATISTICS_FAILED"] == [each.reason.code.name for each in explain(result).tops]
     assert "(ValueError)" in caplog.text
     assert "secret" not in caplog.text
 

@@ -18,6 +18,7 @@ def test_what_is_small_goes_with_the_function():
     assert ("a", 1) == given.value
 
 
+@pytest.mark.full
 @pytest.mark.spark
 def test_what_is_large_stays_as_long_as_a_plan_leads_to_it(spark, monkeypatch):
     """PySpark keeps the file of a broadcast as long as its context."""

@@ -52,6 +52,7 @@ def test_one_line_says_what_both_ways_read():
     assert "Rows differ: 1 row with pruning, 0 without pruning" in str(other.verdict())
 
 
+@pytest.mark.full
 @pytest.mark.spark
 def test_both_ways_are_run_and_counted(spark, tmp_path):
     facts, days = str(tmp_path / "facts"), str(tmp_path / "days")

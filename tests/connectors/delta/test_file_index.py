@@ -111,6 +111,7 @@ def unlisted(spark, result) -> list[tuple]:
 
 
 # 57, 58, 60: files of the log by absolute and relative paths, physical names, and rows that are marked as gone.
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["plain", "vectors", "mapped", "clone"])
 def test_kept_files_are_not_listed_again(spark, lake, kind):
     query = query_of(lake, kind)
@@ -310,6 +311,7 @@ def test_caches_and_answers_of_the_log_stay(spark, lake):
 
 
 # Partitions that are computed from a column: Delta adds conditions on them while it lists.
+@pytest.mark.full
 def test_tables_with_generated_columns_are_left_to_delta(spark, tmp_path, lake):
     _, folder = lake
     own = f"delta.`{tmp_path}/generated`"
@@ -325,6 +327,7 @@ def test_tables_with_generated_columns_are_left_to_delta(spark, tmp_path, lake):
 
 
 # 49: two reads of one table see one version, whatever was committed between their analyses.
+@pytest.mark.full
 def test_all_scans_of_a_table_read_one_version(spark, tmp_path, lake):
     _, folder = lake
     path = f"{tmp_path}/own"

@@ -71,6 +71,7 @@ def renamed(spark, tmp_path):
 
 
 # 126: a column that has the physical name of another. 127: rewritten files. 130: files of different schemas.
+@pytest.mark.full
 def test_renamed_and_dropped_columns_are_found_by_their_physical_names(spark, renamed):
     spark.createDataFrame([(9, 9, 109, 9)], "id bigint, b bigint, c bigint, gone bigint").write.format("delta").mode(
         "append"
@@ -147,6 +148,7 @@ def test_widened_floats_keep_the_files_of_their_keys(widened, key, expected):
 
 # 129: names that differ in case alone are one column.
 # 110, 130: a column that older files lack, and a field of a struct that they lack.
+@pytest.mark.full
 def test_files_without_a_column_are_kept(spark, tmp_path):
     path = tmp_path / "t"
     first = spark.range(2).selectExpr("id", "NAMED_STRUCT('x', id) AS s").coalesce(1)

@@ -270,6 +270,7 @@ for format_ in (None, "delta"):
 """
 
 
+@pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.slow
 def test_a_session_without_delta_is_told_how_to_start_one_that_has_it(versioned):
@@ -289,6 +290,7 @@ def test_a_session_without_delta_is_told_how_to_start_one_that_has_it(versioned)
         assert each.startswith(f"EnvironmentProblem Cannot read {versioned!r}: this session lacks Delta Lake; start it")
 
 
+@pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.slow
 def test_a_remote_session_reads_a_pinned_version_without_statistics(versioned):

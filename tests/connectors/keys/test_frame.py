@@ -81,6 +81,7 @@ def together(spark, frame, options=OPTIONS):
 
 
 # 105, 118: a row whose other column is NULL has a key of this one; both columns together have none of it.
+@pytest.mark.full
 @pytest.mark.parametrize("partitions", [1, 3])
 def test_several_keys_of_one_job_are_those_of_a_job_for_each(spark, partitions):
     rows = max(len(values) for _, values in CASES)
@@ -233,6 +234,7 @@ def test_one_failure_leaves_other_builds_alone(spark):
     assert ["BUILD_FAILED", "UNSUPPORTED_TYPE"] == [reason.code.name for reason in others]
 
 
+@pytest.mark.full
 def test_delta_version_is_the_one_that_was_read(spark, tmp_path):
     path = str(tmp_path / "table")
     spark.range(0, 3).write.format("delta").save(path)

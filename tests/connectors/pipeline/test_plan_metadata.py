@@ -105,6 +105,7 @@ def fetches(monkeypatch):
     return found
 
 
+@pytest.mark.full
 def test_statistics_that_a_query_may_ask_for_are_fetched_by_one_job_a_table(spark, written, monkeypatch):
     facts, keys = (spark.read.format("delta").load(written(name, "delta")) for name in ("facts", "keys"))
     found = fetches(monkeypatch)

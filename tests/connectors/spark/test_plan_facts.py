@@ -79,6 +79,7 @@ def test_of_partitions_only_those_count_that_the_query_asks_for(spark, table, wh
     assert [size_of(folder), sum(size_of(f"{folder}/of month={month}/shop=1") for month in range(4))] == sizes(joined)
 
 
+@pytest.mark.full
 def test_of_a_delta_table_only_files_that_its_statistics_leave_count(spark, tmp_path):
     folder = str(tmp_path / "facts")
     spark.range(0, 4000, 1, 4).selectExpr("id AS amount").write.format("delta").save(folder)

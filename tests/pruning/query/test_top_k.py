@@ -15,7 +15,7 @@ from hypothesis import assume, given, note, settings
 from hypothesis import strategies as st
 
 from pruning.query.plan import Expression, Limit, Node, RankLimit, Relation, Sort, SortKey
-from pruning.query.top_k import TopK, first_within, held, surely_first, top_ks
+from pruning.query.top_k import TopK, held, surely_first, top_ks
 from pruning.reasons import ReasonCode
 from pruning.scan.skipping import prune
 from pruning.scan.statistics import UNKNOWN, ColumnStatistics, ContainerKind, Containers
@@ -101,30 +101,7 @@ def test_nulls_that_come_first_stay_and_do_not_count():
 
 
 def test_nothing_is_known_of_a_column_without_statistics():
-    everything = np.ones(3, bool)
-    assert (None, None) == (surely_first(top(), CLUSTERED, "x"), first_within(top(), CLUSTERED, "x", everything, 30))
-
-
-@pytest.mark.parametrize(
-    ("most", "ascending", "descending"),
-    [(9, None, None), (10, up_to(9), from_(20)), (20, up_to(19), from_(10)), (30, up_to(29), from_(0))],
-)
-def test_a_guess_reaches_as_far_as_the_bytes_do(most, ascending, descending):
-    everything = np.ones(3, bool)
-    found = [first_within(top(is_descending=each), CLUSTERED, "k", everything, most) for each in (False, True)]
-    assert [ascending, descending] == found
-
-
-def test_a_guess_reads_files_with_nulls_that_come_first_too():
-    some = files((0, 9, 3, 0), (10, 19, 3, 1), (20, 29, 3, 0))
-    nulls_first, everything = top(nulls_first=True), np.ones(3, bool)
-    found = [first_within(nulls_first, some, "k", everything, most) for most in (10, 20, 30)]
-    assert [None, Domain(up_to(19).ranges, null=True), Domain(up_to(29).ranges, null=True)] == found
-
-
-def test_a_guess_does_not_count_files_that_are_not_read():
-    assert up_to(19) == first_within(top(), CLUSTERED, "k", np.array([False, True, True]), 10)
-    assert first_within(top(), CLUSTERED, "k", np.zeros(3, bool), 10) is None
+    assert surely_first(top(), CLUSTERED, "x") is None
 
 
 def _comes(value: Any, type_: str) -> tuple[int, float]:
