@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 
 from connectors.base import Table, UnlistedTable
 from connectors.columns import Column, resolve
-from connectors.delta.file_index import KEPT_INDEX, MOST_FILES, PREPARED_INDEX, over_files
+from connectors.delta.file_index import MOST_FILES, PREPARED_INDEX, PRUNED_INDEX, over_files
 from connectors.delta.log import DeltaFiles, FileCatalog, Snapshot, file_index, snapshot_of
 from connectors.delta.open import pinned_frame, remote_pinned_frame
 from connectors.parquet.pushdown import NO_LIMITS, ReaderLimits, within_digits
@@ -182,7 +182,7 @@ class DeltaSource:
         if kept is None or np.count_nonzero(kept) > MOST_FILES:
             return self._df
         try:
-            index = file_index(self._df, PREPARED_INDEX, KEPT_INDEX)
+            index = file_index(self._df, PREPARED_INDEX, PRUNED_INDEX)
             listed = self._listed(())
             if index is None or listed is None:
                 return self._df

@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from connectors.base import Table
-from connectors.delta.file_index import KEPT_INDEX, PREPARED_INDEX, paths_left, snapshot_in
+from connectors.delta.file_index import PREPARED_INDEX, PRUNED_INDEX, paths_left, snapshot_in
 from connectors.delta.log import FileCatalog, snapshot_of
 from connectors.delta.table import DeltaSource, open_delta
 from connectors.jobs.progress import one_line
@@ -115,7 +115,7 @@ def _no_table(name: str) -> SourceNotFoundError:
 
 
 _TROUBLE = (Py4JError, PySparkException, ValueError, TypeError, LookupError)
-_DELTA_INDEXES = (KEPT_INDEX, PREPARED_INDEX)
+_DELTA_INDEXES = (PRUNED_INDEX, PREPARED_INDEX)
 
 OpenedTable: TypeAlias = DeltaSource | ParquetSource
 

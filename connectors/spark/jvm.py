@@ -6,6 +6,8 @@ Small Java classes, compiled inside Spark's own process: for what no call from o
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass
+from importlib import resources
 from typing import Any
 
 from py4j.java_gateway import JavaClass, JavaPackage
@@ -46,32 +48,40 @@ def java_names(spark: SparkSession) -> Any:
 
 
 _CLASSES = "_scanprune_classes"
-# What takes arguments of any number by a call that has just as many: an array of them would take three calls more.
-_MAKER = "Maker"
-_MOST_ARGUMENTS = 7
-_NAMES = [f"a{at}" for at in range(_MOST_ARGUMENTS)]
-_METHODS = "\n".join(
-    f"""
-    public Object make({", ".join(f"Object {each}" for each in _NAMES[:count])}) throws Exception {{
-        return constructor.newInstance(new Object[] {{{", ".join(_NAMES[:count])}}});
-    }}"""
-    for count in range(_MOST_ARGUMENTS + 1)
-)
-_MAKER_SOURCE = f"""
-public class {_MAKER} {{
-    private final java.lang.reflect.Constructor constructor;
-
-    public {_MAKER}(java.lang.reflect.Constructor constructor) {{
-        this.constructor = constructor;
-    }}
-{_METHODS}
-}}
-"""
 _LOCK = threading.Lock()
 
 
-def instance(spark: SparkSession, name: str, source: str, *arguments: Any, beside: Any = None) -> Any:
-    """An object of the class called `name`, which is compiled once, made by its only constructor.
+@dataclass(frozen=True, slots=True)
+class JavaFile:
+    """A class of Java in the folder `java` of a package, with the classes that are compiled together with it.
+
+    Its name is unique among all packages: the JVM has one class of the name.
+    """
+
+    package: str
+    name: str
+    others: tuple[str, ...] = ()
+
+    def source(self) -> str:
+        """One compilation unit, which is all that Janino compiles at once: imports, then classes."""
+        folder = resources.files(self.package) / "java"
+        texts = [(folder / f"{name}.java").read_text(encoding="utf-8") for name in (self.name, *self.others)]
+        if len(texts) == 1:
+            return texts[0]
+        lines = [line for text in texts for line in text.splitlines()]
+        imports = dict.fromkeys(line for line in lines if _is_import(line))
+        return "\n".join([*imports, *(line for line in lines if not _is_import(line))])
+
+
+def _is_import(line: str) -> bool:
+    return line.startswith("import ")
+
+
+_FACTORY = JavaFile("connectors.spark", "ObjectFactory")
+
+
+def instance(spark: SparkSession, java: JavaFile, *arguments: Any, beside: Any = None) -> Any:
+    """An object of a class that is compiled once, made by its only constructor.
 
     It knows Spark's own classes, and those that are loaded with the class of the object `beside`.
 
@@ -79,23 +89,23 @@ def instance(spark: SparkSession, name: str, source: str, *arguments: Any, besid
     """
     jvm: Any = spark._jvm  # noqa: SLF001 - PySpark's only door to the JVM
     with _LOCK:
-        makers: dict[str, Any] = jvm.__dict__.setdefault(_CLASSES, {})
-        if _MAKER not in makers:
-            makers[_MAKER] = _constructor(spark, _MAKER, _MAKER_SOURCE, None)
-        if name not in makers:
-            constructor = java_names(spark).java.util.List.of(_constructor(spark, name, source, beside))
-            makers[name] = makers[_MAKER].newInstance(constructor.toArray())
-    return makers[name].make(*arguments)
+        factories: dict[str, Any] = jvm.__dict__.setdefault(_CLASSES, {})
+        if _FACTORY.name not in factories:
+            factories[_FACTORY.name] = _constructor(spark, _FACTORY, None)
+        if java.name not in factories:
+            constructor = java_names(spark).java.util.List.of(_constructor(spark, java, beside))
+            factories[java.name] = factories[_FACTORY.name].newInstance(constructor.toArray())
+    return factories[java.name].make(*arguments)
 
 
-def _constructor(spark: SparkSession, name: str, source: str, beside: Any) -> Any:
-    return _compiled(spark, name, source, beside).getConstructors()[0]
+def _constructor(spark: SparkSession, java: JavaFile, beside: Any) -> Any:
+    return _compiled(spark, java, beside).getConstructors()[0]
 
 
-def _compiled(spark: SparkSession, name: str, source: str, beside: Any) -> Any:
+def _compiled(spark: SparkSession, java: JavaFile, beside: Any) -> Any:
     jvm = java_names(spark)
     compiler = jvm.org.codehaus.janino.SimpleCompiler()
     spark_class = jvm.org.apache.spark.util.Utils.classForName("org.apache.spark.sql.Row", True, False)  # noqa: FBT003
     compiler.setParentClassLoader((spark_class if beside is None else beside.getClass()).getClassLoader())
-    compiler.cook(source)
-    return compiler.getClassLoader().loadClass(name)
+    compiler.cook(java.source())
+    return compiler.getClassLoader().loadClass(java.name)

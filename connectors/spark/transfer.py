@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from pyspark.sql import SparkSession
 
-from connectors.spark.jvm import instance, java_names
+from connectors.spark.jvm import JavaFile, instance, java_names
 from pruning.values.byte_strings import IntArray
 from pruning.values.ranges import BoolArray
 
@@ -131,48 +131,7 @@ class JvmList:
         return self._spark.sparkContext._gateway  # noqa: SLF001
 
 
-_PACKED = "PackedText"
-_PACKED_SOURCE = """
-public class PackedText {
-    private static final int MOST = 8000;
-    private final String text;
-
-    public PackedText(Object items) throws java.io.IOException {
-        byte[] bytes = items instanceof java.io.ByteArrayOutputStream
-            ? ((java.io.ByteArrayOutputStream) items).toByteArray() : joined((java.util.Collection) items);
-        java.util.zip.Deflater fast = new java.util.zip.Deflater(java.util.zip.Deflater.BEST_SPEED);
-        try {
-            java.io.ByteArrayOutputStream packed = new java.io.ByteArrayOutputStream();
-            java.util.zip.DeflaterOutputStream stream = new java.util.zip.DeflaterOutputStream(packed, fast);
-            stream.write(bytes);
-            stream.close();
-            this.text = java.util.Base64.getEncoder().encodeToString(packed.toByteArray());
-        } finally {
-            fast.end();
-        }
-    }
-
-    private static byte[] joined(java.util.Collection items) {
-        StringBuilder all = new StringBuilder();
-        java.util.Iterator rest = items.iterator();
-        while (rest.hasNext()) {
-            all.append(rest.next());
-            if (rest.hasNext()) {
-                all.append('\\n');
-            }
-        }
-        return all.toString().getBytes(java.nio.charset.StandardCharsets.UTF_8);
-    }
-
-    public int pieces() {
-        return (text.length() + MOST - 1) / MOST;
-    }
-
-    public String piece(int at) {
-        return text.substring(at * MOST, Math.min((at + 1) * MOST, text.length()));
-    }
-}
-"""
+_PACKED = JavaFile("connectors.spark", "PackedText")
 
 
 def long_text(spark: SparkSession, lines: Any) -> str:
@@ -186,6 +145,6 @@ def long_bytes(spark: SparkSession, stream: Any) -> bytes:
 
 
 def _bytes_of(spark: SparkSession, items: Any) -> bytes:
-    packed = instance(spark, _PACKED, _PACKED_SOURCE, items)
+    packed = instance(spark, _PACKED, items)
     pieces = "".join(packed.piece(at) for at in range(packed.pieces()))
     return zlib.decompress(base64.b64decode(pieces))
