@@ -17,8 +17,7 @@ from py4j.protocol import Py4JError
 from pyspark import Broadcast
 from pyspark.sql import DataFrame, SparkSession
 
-from connectors.parquet.listing import frame_of
-from connectors.spark.jvm import JavaFile, instance
+from connectors.spark.jvm import JavaFile, frame_of, instance, jvm_broadcast, jvm_frame, query_execution
 
 # What the name of the numbers begins with, by which a scan is known in a plan.
 PREFIX = "scanprune_"
@@ -31,7 +30,7 @@ def task_ids(spark: SparkSession, count: int, like: DataFrame, digest: str) -> D
     That is what Spark estimates of its plan as it is analysed. `digest` tells what is made of the numbers.
     """
     ids = spark.range(0, count, 1, count)
-    execution, wanted = (each._jdf.queryExecution() for each in (ids, like))  # noqa: SLF001 - plans have no public door
+    execution, wanted = (query_execution(each) for each in (ids, like))
     plan = instance(spark, _IDS, execution).plan(wanted.analyzed(), f"{PREFIX}{digest}")
     return frame_of(spark, plan)
 
@@ -63,7 +62,8 @@ class Published(Generic[T]):
         if len(pickled) <= _MOST_BYTES:
             return Published(digest, value)
         held = spark.sparkContext.broadcast(value)
-        instance(spark, _FILE, held._path).endsWith(held._jbroadcast)  # noqa: SLF001 - no other door
+        path, broadcast = jvm_broadcast(held)
+        instance(spark, _FILE, path).endsWith(broadcast)
         return Published(digest, held)
 
     @property
@@ -82,7 +82,7 @@ _SCANS = JavaFile("connectors.arrow_scan", "CachedScans")
 
 def as_cached(df: DataFrame) -> DataFrame:
     """The same rows, from Spark's cache where a query of the same plan, with scans that read the same, is there."""
-    own: Any = df._jdf  # noqa: SLF001 - plans have no public door
+    own: Any = jvm_frame(df)
     try:
         found = instance(df.sparkSession, _SCANS, own, PREFIX).found()
     except Py4JError:

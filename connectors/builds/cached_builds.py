@@ -24,7 +24,7 @@ from connectors.builds.materialized import HeldRows
 from connectors.builds.query_builds import Asked, Built, QueryBuilds
 from connectors.jobs.progress import one_line
 from connectors.jobs.runner import Channel
-from connectors.spark.jvm import JavaFile, instance
+from connectors.spark.jvm import JavaFile, instance, jvm_session
 from connectors.spark.transfer import long_bytes
 from pruning.keys.cache import PruningCache
 from pruning.keys.key_set import KeyLimits
@@ -194,5 +194,5 @@ def session_key(spark: SparkSession) -> bytes:
 
 
 def _made(spark: SparkSession, plan: Any, key: Any) -> Any:
-    session = spark._jsparkSession  # noqa: SLF001 - PySpark's only door to the JVM
+    session = jvm_session(spark)
     return instance(spark, _FINGERPRINT, session, plan, key, _SETTLED_MILLISECONDS)

@@ -15,7 +15,7 @@ from connectors.delta.file_index import tell_conditions
 from connectors.jobs.executed_plan import execution_released
 from connectors.keys.frame import MOST_LONG_ROWS, MOST_PARTITIONS, MOST_ROWS, key_types
 from connectors.keys.local import built
-from connectors.spark.jvm import JavaFile, instance
+from connectors.spark.jvm import JavaFile, instance, jvm_session
 from connectors.spark.transfer import long_bytes
 from pruning.keys.key_set import KeyLimits
 from pruning.keys.summary import KeySummary
@@ -97,7 +97,7 @@ def local_rows(
     spark: SparkSession, plan: Any, name: str, most_bytes: int | None = _MOST_BYTES_READ
 ) -> LocalRows | TooMany | None:
     """The rows of a plan; None where it reads more than `most_bytes`, so that it was not run."""
-    session = spark._jsparkSession  # noqa: SLF001 - PySpark's only door to the JVM
+    session = jvm_session(spark)
     # Each call over the bridge waits for those of the builds beside this one.
     rows = instance(spark, _ROWS, session, plan, MOST_ROWS, MOST_LONG_ROWS, MOST_PARTITIONS)
     execution = rows.execution()

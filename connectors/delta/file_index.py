@@ -13,8 +13,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from connectors.parquet.listing import frame_of
-from connectors.spark.jvm import JavaFile, instance
+from connectors.spark.jvm import JavaFile, analyzed_plan, frame_of, instance, optimized_plan, query_execution
 from connectors.spark.session_state import state_of
 from connectors.spark.transfer import JvmList
 
@@ -43,7 +42,7 @@ def optimised(df: DataFrame) -> Any:
     The list of a whole version is asked for once and kept, and Delta lists anew where a condition of the query may
     leave out one of several files.
     """
-    execution: Any = df._jdf.queryExecution()  # noqa: SLF001 - plans have no public door
+    execution: Any = query_execution(df)
     spark = df.sparkSession
     is_done = execution.tracker().phases().contains("optimization")
     if is_done or str(spark.conf.get(_SKIPPING_CONF, "true")).lower() == "false":
@@ -55,7 +54,7 @@ def optimised(df: DataFrame) -> Any:
         pinned = None if kept is None else kept.pinned(plan)
         if kept is None or pinned is None:
             return execution.optimizedPlan()
-        return kept.listed(frame_of(spark, pinned)._jdf.queryExecution().optimizedPlan())  # noqa: SLF001 - as above
+        return kept.listed(optimized_plan(frame_of(spark, pinned)))
     except (Py4JError, PySparkException):
         # What is wrong with the query itself, Spark says again.
         logger.debug("Optimising without lists of files failed", exc_info=True)
@@ -76,7 +75,7 @@ def over_files(df: DataFrame, index: Any, paths: pa.Array | pa.ChunkedArray) -> 
     Never more files than the index lists: what the query's own conditions leave out stays out.
     """
     spark = df.sparkSession
-    plan: Any = df._jdf.queryExecution().analyzed()  # noqa: SLF001 - plans have no public door
+    plan: Any = analyzed_plan(df)
     return frame_of(spark, _kept_files(spark, index).restricted(plan, index, "\n".join(paths.to_pylist())))
 
 

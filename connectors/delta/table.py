@@ -27,7 +27,8 @@ from connectors.parquet.row_groups import (
     read_row_groups,
     stored_files,
 )
-from connectors.spark.files import has_jvm, java_message, storage_of
+from connectors.spark.files import java_message, storage_of
+from connectors.spark.jvm import has_jvm
 from connectors.spark.session_state import SessionState, state_of
 from pruning.errors import PruningError
 from pruning.reasons import Reason, ReasonCode

@@ -14,8 +14,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
 from connectors.delta.file_index import PREPARED_INDEX, PRUNED_INDEX
-from connectors.spark.files import has_jvm
-from connectors.spark.jvm import JavaFile, instance
+from connectors.spark.jvm import JavaFile, has_jvm, instance, query_execution
 from pruning.reasons import Reason, ReasonCode
 
 _PREPARED = (PREPARED_INDEX.rpartition(".")[2], PRUNED_INDEX)
@@ -45,7 +44,7 @@ def executed_plan(df: DataFrame, subject: str) -> ExecutedPlan:
     if not has_jvm(df.sparkSession):
         return ExecutedPlan()
     try:
-        execution: Any = df._jdf.queryExecution()  # noqa: SLF001 - plans have no public door
+        execution: Any = query_execution(df)
         optimized = execution.optimizedPlan()
         plans = [optimized, *_items(optimized.subqueriesAll())]
         versions, unpinned = _versions(plans)
@@ -127,7 +126,7 @@ def broadcasts_released(df: DataFrame) -> Iterator[None]:
     if not has_jvm(df.sparkSession):
         yield
         return
-    with execution_released(df.sparkSession, df._jdf.queryExecution()):  # noqa: SLF001 - plans have no public door
+    with execution_released(df.sparkSession, query_execution(df)):
         yield
 
 

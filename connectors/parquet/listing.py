@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from connectors.parquet.row_groups import FileRef
-from connectors.spark.jvm import JavaFile, instance, java_names
+from connectors.spark.jvm import JavaFile, analyzed_plan, frame_of, instance, java_names
 from connectors.spark.transfer import JvmList
 from pruning.values.byte_strings import IntArray
 from pruning.values.ranges import BoolArray
@@ -184,7 +184,7 @@ def with_own_columns(df: DataFrame) -> DataFrame:
 def _path_to_relation(df: DataFrame) -> tuple[Any, ...]:
     """The nodes of the plan from its top to its relation of Parquet files; none where it is another plan."""
     nodes = []
-    node: Any = df._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark shows no plan otherwise
+    node: Any = analyzed_plan(df)
     while node.nodeName() in _HARMLESS:
         nodes.append(node)
         node = node.children().head()
@@ -194,9 +194,3 @@ def _path_to_relation(df: DataFrame) -> tuple[Any, ...]:
     if relation.getClass().getName() != f"{_DATASOURCES}.HadoopFsRelation":
         return ()
     return (*nodes, node) if relation.fileFormat().getClass().getName() == _PARQUET else ()
-
-
-def frame_of(spark: SparkSession, plan: Any) -> DataFrame:
-    """The DataFrame of a logical plan in the JVM."""
-    jvm = java_names(spark)
-    return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)  # noqa: SLF001

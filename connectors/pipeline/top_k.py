@@ -12,19 +12,17 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
 from connectors.builds.query_builds import Asked
 from connectors.columns import Column
 from connectors.jobs.progress import one_line
 from connectors.keys.sources import Collected, KeySource
-from connectors.parquet.listing import frame_of
 from connectors.pipeline.plan_metadata import PlanMetadata
 from connectors.pipeline.registry import OpenedTable
 from connectors.scan.capabilities import lenient_settings, skipping_switched_off
 from connectors.scan.decision import StaticScan
-from connectors.spark.jvm import java_names
+from connectors.spark.jvm import analyzed_plan, column_of, frame_of
 from pruning.keys.summary import KeySummary
 from pruning.options import PREDICATE
 from pruning.query.build_selection import Gates
@@ -226,12 +224,11 @@ def _id(top: TopK, target: Target) -> tuple[int, int, int]:
 def _asked(query: QueryRun, top: TopK, others: dict[int, Any]) -> Asked:
     """The keys of the first rows."""
     spark, key = query.spark, top.first.key
-    utils = getattr(getattr(java_names(spark).org.apache.spark.sql.classic, "ExpressionUtils$"), "MODULE$")
     column = query.plan.node(top.node).output().apply(top.node.output.index(key.column))
-    keys = frame_of(spark, query.plan.replaced(top.node, others)).select(SparkColumn(utils.column(column)).alias("key"))
+    keys = frame_of(spark, query.plan.replaced(top.node, others)).select(column_of(spark, column).alias("key"))
     direction, nulls = "desc" if top.first.is_descending else "asc", "first" if top.first.nulls_first else "last"
     ordered = getattr(F.col("key"), f"{direction}_nulls_{nulls}")()
-    plan: Any = keys.orderBy(ordered).limit(top.rows)._jdf.queryExecution().analyzed()  # noqa: SLF001 - no other door
+    plan: Any = analyzed_plan(keys.orderBy(ordered).limit(top.rows))
     return Asked(plan, plan.output().apply(0), str(key), 0, is_bounded=True)
 
 

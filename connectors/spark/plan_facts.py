@@ -18,7 +18,7 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from connectors.spark.jvm import JavaFile, instance
+from connectors.spark.jvm import JavaFile, instance, jvm_session
 from connectors.spark.plan_reader import SparkPlan
 from pruning.query.exchanges import may_be_broadcast
 from pruning.query.join_graph import JoinGraph
@@ -97,7 +97,7 @@ def _shape(node: Node, shapes: dict[int, Hashable]) -> Hashable:
 
 def broadcast_limit(spark: SparkSession) -> int:
     """Bytes; negative where the session broadcasts nothing of itself."""
-    state: Any = spark._jsparkSession.sessionState()  # noqa: SLF001 - the conf's text may have any unit
+    state: Any = jvm_session(spark).sessionState()
     return int(state.conf().autoBroadcastJoinThreshold())
 
 

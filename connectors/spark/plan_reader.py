@@ -19,8 +19,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from connectors.delta.file_index import optimised
-from connectors.spark.files import has_jvm
-from connectors.spark.jvm import JavaFile, instance, java_names
+from connectors.spark.jvm import JavaFile, analyzed_plan, has_jvm, instance, java_names
 from connectors.spark.plan_tree import plan_tree
 from connectors.spark.transfer import long_text
 from pruning.errors import UnsupportedSessionError
@@ -64,7 +63,7 @@ class SparkPlan:
     def of(df: DataFrame) -> SparkPlan:
         """The plan of a DataFrame; `UnreadablePlanError` where it is not one tree."""
         spark = df.sparkSession
-        analyzed: Any = df._jdf.queryExecution().analyzed()  # noqa: SLF001 - plans have no public door
+        analyzed: Any = analyzed_plan(df)
         plan, partitions = without_spark_filters(spark, analyzed, optimised(df))
         visitor = plan_visitor(spark)
         plan.transformUpWithSubqueries(visitor)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from pyspark.sql import SparkSession
 
-from connectors.spark.jvm import JavaFile, instance, java_names
+from connectors.spark.jvm import JavaFile, instance, java_names, new_array
 from pruning.values.byte_strings import IntArray
 from pruning.values.ranges import BoolArray
 
@@ -78,11 +78,11 @@ class JvmList:
 
     def pass_to(self, target: Any, method: str, element: str, constant: Any) -> None:
         """Call `method` of `target` with each element, declared as the class `element`, and with one constant."""
-        java, gateway = self._jvm.java, self._gateway()
+        java = self._jvm.java
         owner, _, name = method.rpartition(".")
-        types = gateway.new_array(java.lang.Class, 2)
+        types = new_array(self._spark, java.lang.Class, 2)
         types[0], types[1] = self._class(element), constant.getClass()
-        constants = gateway.new_array(java.lang.Object, 1)
+        constants = new_array(self._spark, java.lang.Object, 1)
         constants[0] = constant
         handles = java.lang.invoke.MethodHandles
         found = handles.publicLookup().unreflect(self._class(owner).getMethod(name, types)).bindTo(target)
@@ -114,7 +114,7 @@ class JvmList:
 
     def _handle(self, method: str) -> Any:
         owner, _, name = method.rpartition(".")
-        no_classes = self._gateway().new_array(self._jvm.java.lang.Class, 0)
+        no_classes = new_array(self._spark, self._jvm.java.lang.Class, 0)
         found = self._class(owner).getMethod(name, no_classes)
         return self._jvm.java.lang.invoke.MethodHandles.publicLookup().unreflect(found)
 
@@ -126,9 +126,6 @@ class JvmList:
 
     def _class(self, name: str) -> Any:
         return self._jvm.org.apache.spark.util.Utils.classForName(name, True, False)  # noqa: FBT003 - Java has no names
-
-    def _gateway(self) -> Any:
-        return self._spark.sparkContext._gateway  # noqa: SLF001
 
 
 _PACKED = JavaFile("connectors.spark", "PackedText")

@@ -10,7 +10,7 @@ import pytest
 
 from connectors.delta import table as delta
 from connectors.delta.file_index import PRUNED_INDEX, optimised, over_files
-from connectors.parquet.listing import frame_of
+from connectors.spark.jvm import frame_of
 from pruning import PruningOptions, explain, prune, report
 
 pytestmark = pytest.mark.spark
