@@ -1,31 +1,28 @@
-"""What the leaves of a plan read without any filter of ours, from the lists of files that the plan has pinned.
+"""Facts about a plan that only the JVM knows: sizes of leaves, leaves that read the same, and nodes of equal rows.
 
-Which scans of a plan read the same table.
-
-Which nodes of a plan make the same rows, as Spark sees it when it runs a part of a query once for several places.
-
-What Spark itself would broadcast.
+Sides of joins that Spark itself would broadcast.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from connectors.spark.jvm import JavaFile, instance, jvm_session
 from connectors.spark.plan_reader import SparkPlan
 from pruning.query.exchanges import may_be_broadcast
-from pruning.query.join_graph import JoinGraph
 from pruning.query.key_origins import filters_above
 from pruning.query.plan import Join, Node, Relation, relations_of
 
-_SIZES = JavaFile("connectors.spark", "LeafSizes")
+logger = logging.getLogger("scanprune")
+
+_FACTS = JavaFile("connectors.spark", "PlanFacts")
+_UNKNOWN = "!"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,49 +38,64 @@ class LeafSizes:
     unpinned: frozenset[int]
 
 
-def leaf_sizes(plan: SparkPlan, graph: JoinGraph) -> LeafSizes:
-    """What is known of the relations of a plan, by one call whatever their number."""
-    filters = filters_above(graph.root)
-    nodes = plan.nodes(each for relation in graph.relations for each in (relation, *filters[relation.at]))
-    words = str(instance(plan.spark, _SIZES, nodes).lines()).split()
-    places = [each.at for each in graph.relations]
-    sizes = dict(zip(places, map(int, words[1::2]), strict=True))
-    kinds = dict(zip(places, words[::2], strict=True))
-    files = frozenset(at for at, kind in kinds.items() if kind != "other")
-    return LeafSizes(sizes, files, frozenset(at for at, kind in kinds.items() if kind == "files"))
+@dataclass(frozen=True, slots=True)
+class PlanFacts:
+    """Facts about a plan without any filter of ours, all by `Node.at`.
+
+    - `leaves`: the bytes and the kinds of its relations
+    - `first_leaf`: for each relation the first one that reads the same files and columns
+    - `equal`: for each node that has an equal one the first of these; empty where Spark runs all anew
+    - `may_be_asked_for_files`: Spark would tell the file of the query's rows, if it read all files itself
+    """
+
+    leaves: LeafSizes
+    first_leaf: Mapping[int, int]
+    equal: Mapping[int, int]
+    may_be_asked_for_files: bool
 
 
-_SHARED = JavaFile("connectors.spark", "SharedLeaves")
+def plan_facts(plan: SparkPlan) -> PlanFacts:
+    """The facts about a plan, by one answer of the JVM whatever the size of the plan."""
+    filters, relations, alike = filters_above(plan.root), relations_of(plan.root), _alike(plan)
+    nodes = plan.nodes(each for relation in relations for each in (relation, *filters[relation.at]))
+    java = instance(plan.spark, _FACTS, plan.analyzed, nodes, plan.nodes(alike))
+    may_be_asked, leaves, equal = str(java.text()).split("\n", 2)
+    words, places = leaves.split(), [each.at for each in relations]
+    return PlanFacts(
+        _leaf_sizes(places, words[::3], map(int, words[1::3])),
+        dict(zip(places, (places[int(first)] for first in words[2::3]), strict=True)),
+        _equal_nodes(alike, equal),
+        may_be_asked == "true",
+    )
 
 
-def shared_leaves(spark: SparkSession, leaves: Any) -> Sequence[int]:
-    """For each of a list of leaves in the JVM the place there of the first that reads the same files and columns."""
-    return tuple(map(int, str(instance(spark, _SHARED, leaves).firsts()).split()))
+def _leaf_sizes(places: Sequence[int], kinds: Sequence[str], sizes: Iterable[int]) -> LeafSizes:
+    by_place = dict(zip(places, kinds, strict=True))
+    files = frozenset(at for at, kind in by_place.items() if kind != "other")
+    unpinned = frozenset(at for at, kind in by_place.items() if kind == "files")
+    return LeafSizes(dict(zip(places, sizes, strict=True)), files, unpinned)
 
 
-logger = logging.getLogger("scanprune")
+def _equal_nodes(alike: Sequence[Node], text: str) -> Mapping[int, int]:
+    if text.startswith(_UNKNOWN):
+        logger.debug("Finding what Spark runs once failed: %s", text.removeprefix(_UNKNOWN))
+        return {}
+    found = text.split()
+    several = {first for first, times in Counter(found).items() if times > 1}
+    pairs = zip(alike, found, strict=True)
+    return {node.at: alike[int(first)].at for node, first in pairs if first in several}
 
-_EQUAL = JavaFile("connectors.spark", "EqualPlans")
 
-
-def equal_plans(plan: SparkPlan) -> Mapping[int, int]:
-    """By `Node.at` that of the first equal node, for those that have an equal one; none where Spark runs all anew."""
+def _alike(plan: SparkPlan) -> Sequence[Node]:
+    """The nodes that may have an equal one by which Spark runs both once."""
     tables = Counter(each.table for each in relations_of(plan.root))
     is_reused = str(plan.spark.conf.get("spark.sql.exchange.reuse", "true")).lower() == "true"
     if not is_reused or max(tables.values(), default=0) < 2:
-        return {}
+        return ()
     shapes: dict[int, Hashable] = {}
     _shape(plan.root, shapes)
     often = Counter(shapes.values())
-    nodes = [each for each in plan.root.walk() if often[shapes[each.at]] > 1]
-    try:
-        found = str(instance(plan.spark, _EQUAL, plan.nodes(nodes)).firsts()).split()
-    except Py4JError:
-        logger.debug("Finding what Spark runs once failed", exc_info=True)
-        return {}
-    several = {first for first, times in Counter(found).items() if times > 1}
-    pairs = zip(nodes, found, strict=True)
-    return {node.at: nodes[int(first)].at for node, first in pairs if first in several}
+    return tuple(each for each in plan.root.walk() if often[shapes[each.at]] > 1)
 
 
 def _shape(node: Node, shapes: dict[int, Hashable]) -> Hashable:

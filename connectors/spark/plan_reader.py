@@ -5,8 +5,6 @@ One visit of Spark's optimised plan, which numbers its nodes, describes them, an
 Spark's own filters by the other side of a join, which an optimised plan already holds.
 
 Whether a query may be pruned at all, by what is known before it is optimised: operators, and sizes of tables.
-
-Whether somebody may ask for the file of a query's rows after the query itself: `input_file_name()` and the like.
 """
 
 from __future__ import annotations
@@ -47,7 +45,7 @@ class SparkPlan:
 
     `used` are the ids of the columns that some expression or the result uses, `partitions` of those by which Spark
     itself prunes partitions. `asks_for_files` says that some expression may be the name or a part of the file that
-    Spark's reader has open.
+    Spark's reader has open. `analyzed` is the plan in the JVM before it was optimised.
     """
 
     spark: SparkSession
@@ -55,9 +53,9 @@ class SparkPlan:
     used: frozenset[int]
     partitions: frozenset[int]
     asks_for_files: bool
+    analyzed: Any
     _first: Mapping[int, int]
     _visitor: Any
-    _analyzed: Any
 
     @staticmethod
     def of(df: DataFrame) -> SparkPlan:
@@ -70,7 +68,7 @@ class SparkPlan:
         text, _, described = long_text(spark, visitor.texts(plan)).partition("\n")
         root, used = plan_tree(text, described)
         first = {node.at: node.first for node in root.walk()}
-        return SparkPlan(spark, root, used, partitions, _OPEN_FILE in text, first, visitor, analyzed)
+        return SparkPlan(spark, root, used, partitions, _OPEN_FILE in text, analyzed, first, visitor)
 
     def node(self, node: Node) -> Any:
         """The JVM's object of a node."""
@@ -79,10 +77,6 @@ class SparkPlan:
     def nodes(self, nodes: Iterable[Node]) -> Any:
         """The same for many nodes, as a list in the JVM."""
         return self._visitor.nodes(" ".join(str(node.at) for node in nodes))
-
-    def may_be_asked_for_files(self) -> bool:
-        """Whether somebody may ask for the file of the query's rows, whose expressions stand above this plan."""
-        return may_be_asked_for_files(self.spark, self._analyzed)
 
     def replaced(self, below: Node, others: Mapping[int, Any], sides: Mapping[int, Side] = _NONE_TOLD) -> Any:
         """The JVM's plan of `below` with other nodes at the places that `others` names.
@@ -156,11 +150,3 @@ _PRECHECK = JavaFile("connectors.spark", "Precheck")
 def may_be_pruned(spark: SparkSession, analyzed: Any, min_probe_bytes: int, *, top_k: bool) -> bool:
     """False where a query has no join, nor the first rows of an order with `top_k`, or no scan of as many bytes."""
     return bool(instance(spark, _PRECHECK, analyzed, min_probe_bytes, top_k).isWorthIt())
-
-
-_SOURCES = JavaFile("connectors.spark", "FileSources")
-
-
-def may_be_asked_for_files(spark: SparkSession, analyzed: Any) -> bool:
-    """Whether Spark would tell the file of rows of an analysed plan, if it read all files itself."""
-    return bool(instance(spark, _SOURCES, analyzed).mayBeAskedFor())

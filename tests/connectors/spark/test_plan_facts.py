@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from connectors.spark.plan_facts import leaf_sizes
+from connectors.spark.plan_facts import plan_facts
 from connectors.spark.plan_reader import SparkPlan
 from pruning import PruningOptions, explain, prune
-from pruning.query.join_graph import JoinGraph
 
 pytestmark = pytest.mark.spark
 
@@ -19,7 +18,7 @@ _GUESS = "spark.sql.sources.fileCompressionFactor"
 def sizes(df) -> list[int]:
     """Of the scans of a query, in the order of its plan."""
     plan = SparkPlan.of(df)
-    found = leaf_sizes(plan, JoinGraph.of(plan.root))
+    found = plan_facts(plan).leaves
     assert found.files == set(found.sizes)
     return list(found.sizes.values())
 
