@@ -81,6 +81,12 @@ def test_names_of_classes_are_those_of_files_and_unique():
     assert [] == [path for path in JAVA if f"public class {path.stem} " not in path.read_text(encoding="utf-8")]
 
 
+def test_files_lie_where_they_are_data_of_a_package():
+    package = ROOT / "connectors"
+    assert sorted(package.rglob("*.java")) == [path for path in JAVA if package in path.parents]
+    assert [] == [path for path in JAVA if not (path.parents[1] / "__init__.py").exists()]
+
+
 def test_lines_of_java_are_as_long_as_those_of_python_at_most():
     lines = [(path, at, line) for path in JAVA for at, line in enumerate(path.read_text(encoding="utf-8").splitlines())]
     assert [] == [(path, at + 1) for path, at, line in lines if len(line) > MOST_COLUMNS or line != line.rstrip()]
