@@ -4,7 +4,7 @@ One visit of Spark's optimised plan, which numbers its nodes, describes them, an
 
 Spark's own filters by the other side of a join, which an optimised plan already holds.
 
-Whether a query may be pruned at all, by what is known before it is optimised: operators, and sizes of tables.
+A test of a query before it is optimised, by operators and sizes of tables: if pruning can be of any use to it.
 """
 
 from __future__ import annotations
