@@ -45,7 +45,7 @@ _FILE = JavaFile("connectors.arrow_scan", "BroadcastFile")
 
 
 @dataclass(frozen=True, slots=True)
-class Published(Generic[T]):
+class TaskPayload(Generic[T]):
     """A value for tasks: they may run as often, and as late, as a plan that leads to them is there.
 
     Values of the same `digest` are equal.
@@ -55,16 +55,16 @@ class Published(Generic[T]):
     _held: T | Broadcast[T]
 
     @staticmethod
-    def of(spark: SparkSession, value: T) -> Published[T]:
+    def of(spark: SparkSession, value: T) -> TaskPayload[T]:
         """The value as it is at this moment; a classic session is needed."""
         pickled = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
         digest = hashlib.blake2b(pickled, digest_size=16).hexdigest()
         if len(pickled) <= _MOST_BYTES:
-            return Published(digest, value)
+            return TaskPayload(digest, value)
         held = spark.sparkContext.broadcast(value)
         path, broadcast = jvm_broadcast(held)
         instance(spark, _FILE, path).endsWith(broadcast)
-        return Published(digest, held)
+        return TaskPayload(digest, held)
 
     @property
     def value(self) -> T:

@@ -147,6 +147,6 @@ def without_spark_filters(spark: SparkSession, analyzed: Any, optimized: Any) ->
 _PRECHECK = JavaFile("connectors.spark", "Precheck")
 
 
-def may_be_pruned(spark: SparkSession, analyzed: Any, min_probe_bytes: int, *, top_k: bool) -> bool:
+def is_candidate(spark: SparkSession, analyzed: Any, min_probe_bytes: int, *, top_k: bool) -> bool:
     """False where a query has no join, nor the first rows of an order with `top_k`, or no scan of as many bytes."""
     return bool(instance(spark, _PRECHECK, analyzed, min_probe_bytes, top_k).isWorthIt())
