@@ -35,9 +35,10 @@ test-fast: $(INSTALLED) ## the tests that need no Java
 test-spark: java $(INSTALLED) ## the tests that need Spark
 	$(PYTEST) $(SPREAD) -m spark $(ARGS)
 
-lint: $(INSTALLED) ## style and likely faults
+lint: $(INSTALLED) ## style, likely faults, and arrows between layers
 	$(VENV_PYTHON) -m ruff check .
 	$(VENV_PYTHON) -m ruff format --check .
+	$(PYTEST) -q tests/test_layers.py
 
 types: $(INSTALLED) ## strict types
 	$(VENV_PYTHON) -m mypy

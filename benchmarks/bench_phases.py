@@ -20,12 +20,11 @@ from benchmarks.phases_chart import PHASES
 from benchmarks.tpcds_workload import queries
 from connectors.builds.query_builds import QueryBuilds
 from connectors.cli.command import default_folder
-from connectors.measure.status_store import jvm_context
-from connectors.pipeline import pruned_query, query_run
+from connectors.pipeline import plan_metadata, pruned_query, query_run
 from connectors.pipeline.plan_metadata import PlanMetadata
 from connectors.pipeline.query_run import QueryRun
 from connectors.spark import plan_reader
-from connectors.spark.jvm import java_names
+from connectors.spark.jvm import java_names, jvm_context
 from connectors.spark.plan_reader import SparkPlan
 from pruning import prune
 from pruning.query.join_graph import JoinGraph
@@ -46,7 +45,7 @@ _CALLS: Sequence[tuple[Any, str, str]] = (
     (plan_reader, "optimised", OPTIMISE),
     (SparkPlan, "of", READ),
     (JoinGraph, "of", FIND),
-    (query_run, "leaf_sizes", FIND),
+    (plan_metadata, "plan_facts", FIND),
     (query_run, "next_feeds", FIND),
     *((PlanMetadata, name, OPEN) for name in ("table", "scan", "covered", "has_few_keys", "selective_keys")),
     (QueryBuilds, "run", BUILD),

@@ -61,7 +61,7 @@ def _planned(df: DataFrame) -> Mapping[str, Any]:
     graph = JoinGraph.of(plan.root)
     traced = time.perf_counter()
     options = PruningOptions()
-    sizes = sizes_before_builds(plan, graph, PlanMetadata(plan, options))
+    sizes = sizes_before_builds(PlanMetadata(plan, options))
     sized = time.perf_counter()
     filters = FilterPlan.before_builds(graph, sizes, options)
     done = time.perf_counter()

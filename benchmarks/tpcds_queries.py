@@ -106,7 +106,7 @@ def _filters(df: DataFrame, options: PruningOptions) -> Mapping[str, int]:
     found: dict[str, int] = {}
     for name, equivalence in (("_alone", False), ("", True)):
         graph = JoinGraph.of(plan.root, equivalence=equivalence)
-        filters = FilterPlan.before_builds(graph, sizes_before_builds(plan, graph, metadata), options)
+        filters = FilterPlan.before_builds(graph, sizes_before_builds(metadata), options)
         found["scans"] = len(graph.relations)
         found[f"reached{name}"] = len({(*edge.source.id, at.relation.at, at.column) for edge, at in _reached(graph)})
         found[f"filters{name}"] = sum(map(len, filters.levels))

@@ -16,6 +16,11 @@ ENGINES = frozenset({"connectors", "delta", "deltalake", "duckdb", "pandas", "py
 ALLOWED = sys.stdlib_module_names | {"mmh3", "numpy", "pruning"}
 # Who prints a plan or a report draws with rich; who only prunes never loads it.
 DRAWS = ROOT / "pruning" / "results" / "blocks.py"
+# The attributes by which PySpark reaches its JVM, and the compiler of Java that Spark brings along.
+JVM = frozenset(
+    {"_jdf", "_jvm", "_jsparkSession", "_jsc", "_jc", "_gateway", "_jbroadcast", "_active_spark_context", "janino"}
+)
+JVM_DOOR = ROOT / "connectors" / "spark"
 
 
 def modules(package: str) -> list[Path]:
@@ -41,6 +46,16 @@ def imported(path: Path) -> Iterator[str]:
                 pass
 
 
+def names_of_the_jvm(tree: ast.Module) -> Iterator[str]:
+    """The lines that name an attribute of `JVM`, with a dot or as a text for `getattr`."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(attr=name) | ast.Constant(value=str(name)) if name in JVM:
+                yield f"line {node.lineno}: {name}"
+            case _:
+                pass
+
+
 def test_import_of_the_core_loads_no_engine():
     program = f"import sys, pruning; print(sorted({set(ENGINES)!r} & set(sys.modules)))"
     answer = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
@@ -56,6 +71,23 @@ def test_core_imports_only_the_standard_library_and_numpy(path):
 @pytest.mark.parametrize("path", modules("connectors"), ids=name_of)
 def test_connectors_do_not_reach_up_to_the_composition_root(path):
     assert "pruning.api" not in set(imported(path))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for each in ("connectors", "pruning") for path in modules(each) if JVM_DOOR not in path.parents],
+    ids=name_of,
+)
+def test_the_jvm_is_reached_through_one_package(path):
+    assert [] == list(names_of_the_jvm(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+@pytest.mark.parametrize(
+    "line", ["df._jdf.queryExecution()", "getattr(spark, '_jvm')", "names.org.codehaus.janino.X()"]
+)
+def test_private_names_of_the_jvm_are_found_with_their_line(line):
+    (found,) = names_of_the_jvm(ast.parse(f"import os\n{line}"))
+    assert found.startswith("line 2: ")
 
 
 def test_imports_are_found_wherever_they_stand():

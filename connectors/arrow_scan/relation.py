@@ -17,44 +17,11 @@ from py4j.protocol import Py4JError
 from pyspark import Broadcast
 from pyspark.sql import DataFrame, SparkSession
 
-from connectors.parquet.listing import frame_of
-from connectors.spark.jvm import instance
+from connectors.spark.jvm import JavaFile, frame_of, instance, jvm_broadcast, jvm_frame, query_execution
 
 # What the name of the numbers begins with, by which a scan is known in a plan.
 PREFIX = "scanprune_"
-_IDS = "TaskIds"
-# Without a size of its own the scan would be as small for Spark as the numbers are, and be broadcast. For Spark a map
-# has the bytes of what it maps, however wide its rows are.
-_IDS_SOURCE = """
-import org.apache.spark.sql.catalyst.expressions.Attribute;
-import org.apache.spark.sql.catalyst.expressions.AttributeMap$;
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.catalyst.plans.logical.Statistics;
-import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning;
-import org.apache.spark.sql.execution.LogicalRDD;
-import org.apache.spark.sql.execution.QueryExecution;
-
-public class TaskIds {
-    private final QueryExecution ids;
-
-    public TaskIds(QueryExecution ids) {
-        this.ids = ids;
-    }
-
-    public LogicalPlan plan(LogicalPlan like, String name) {
-        Statistics statistics = new Statistics(
-            like.stats().sizeInBytes(), scala.Option.empty(), AttributeMap$.MODULE$.empty(), false);
-        Attribute number = ((Attribute) ids.analyzed().output().head()).withName(name);
-        return new LogicalRDD(sequence(new Object[] {number}), ids.toRdd(), new UnknownPartitioning(0),
-            sequence(new Object[0]), false, scala.Option.empty(), ids.sparkSession(),
-            scala.Option.apply(statistics), scala.Option.empty());
-    }
-
-    private static scala.collection.immutable.Seq sequence(Object[] items) {
-        return scala.jdk.javaapi.CollectionConverters.asScala(java.util.Arrays.asList(items)).toSeq();
-    }
-}
-"""
+_IDS = JavaFile("connectors.arrow_scan", "TaskIds")
 
 
 def task_ids(spark: SparkSession, count: int, like: DataFrame, digest: str) -> DataFrame:
@@ -63,8 +30,8 @@ def task_ids(spark: SparkSession, count: int, like: DataFrame, digest: str) -> D
     That is what Spark estimates of its plan as it is analysed. `digest` tells what is made of the numbers.
     """
     ids = spark.range(0, count, 1, count)
-    execution, wanted = (each._jdf.queryExecution() for each in (ids, like))  # noqa: SLF001 - plans have no public door
-    plan = instance(spark, _IDS, _IDS_SOURCE, execution).plan(wanted.analyzed(), f"{PREFIX}{digest}")
+    execution, wanted = (query_execution(each) for each in (ids, like))
+    plan = instance(spark, _IDS, execution).plan(wanted.analyzed(), f"{PREFIX}{digest}")
     return frame_of(spark, plan)
 
 
@@ -74,27 +41,7 @@ T = TypeVar("T")
 _MOST_BYTES = 512 << 10
 # Spark releases a broadcast once no plan leads to it, but for the file that Python wrote it to, which stays as long as
 # the context: on the driver it is what tasks read.
-_FILE = "FileOfBroadcast"
-_FILE_SOURCE = """
-import java.lang.ref.Cleaner;
-
-public class FileOfBroadcast implements Runnable {
-    private static final Cleaner CLEANER = Cleaner.create();
-    private final String path;
-
-    public FileOfBroadcast(String path) {
-        this.path = path;
-    }
-
-    public void endsWith(Object broadcast) {
-        CLEANER.register(broadcast, this);
-    }
-
-    public void run() {
-        new java.io.File(path).delete();
-    }
-}
-"""
+_FILE = JavaFile("connectors.arrow_scan", "BroadcastFile")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +62,8 @@ class TaskPayload(Generic[T]):
         if len(pickled) <= _MOST_BYTES:
             return TaskPayload(digest, value)
         held = spark.sparkContext.broadcast(value)
-        instance(spark, _FILE, _FILE_SOURCE, held._path).endsWith(held._jbroadcast)  # noqa: SLF001 - no other door
+        path, broadcast = jvm_broadcast(held)
+        instance(spark, _FILE, path).endsWith(broadcast)
         return TaskPayload(digest, held)
 
     @property
@@ -129,114 +77,14 @@ logger = logging.getLogger("scanprune")
 # Spark answers from its cache what has the plan of a cached query. Of functions of Python it takes only the very same
 # one for the same, so scans that read the same as those of a cached query become these, but only where Spark then does
 # answer from its cache: whatever is read anew is counted for itself. Spark has no door to the plans that it has cached.
-_SCANS = "CachedScans"
-_SCANS_SOURCE = f"""
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.catalyst.plans.logical.MapInArrow;
-import org.apache.spark.sql.classic.Dataset;
-import org.apache.spark.sql.classic.SparkSession;
-import org.apache.spark.sql.execution.CachedData;
-import org.apache.spark.sql.execution.CacheManager;
-import org.apache.spark.sql.execution.LogicalRDD;
-
-public class CachedScans extends scala.runtime.AbstractPartialFunction {{
-    private final Dataset own;
-    private final java.util.Map cached = new java.util.HashMap();
-
-    public CachedScans(Dataset own) {{
-        this.own = own;
-    }}
-
-    public Dataset found() throws Exception {{
-        CacheManager manager = own.sparkSession().sharedState().cacheManager();
-        if (manager.isEmpty()) {{
-            return own;
-        }}
-        java.lang.reflect.Field field = CacheManager.class.getDeclaredField("cachedData");
-        field.setAccessible(true);
-        scala.collection.Iterator entries = ((scala.collection.Iterable) field.get(manager)).iterator();
-        Dataset found = own;
-        while (found == own && entries.hasNext()) {{
-            cached.clear();
-            learn(((CachedData) entries.next()).plan());
-            found = with();
-        }}
-        return found;
-    }}
-
-    private Dataset with() {{
-        LogicalPlan plan = own.queryExecution().analyzed();
-        LogicalPlan other = cached.isEmpty() ? plan : (LogicalPlan) plan.transformUpWithSubqueries(this);
-        if (other == plan) {{
-            return own;
-        }}
-        Dataset found = Dataset.ofRows((SparkSession) own.sparkSession(), other);
-        return count(found.queryExecution().withCachedData()) < count(other) ? found : own;
-    }}
-
-    public boolean isDefinedAt(Object node) {{
-        return true;
-    }}
-
-    public Object applyOrElse(Object node, scala.Function1 otherwise) {{
-        MapInArrow found = isScan((LogicalPlan) node) ? (MapInArrow) cached.get(name((LogicalPlan) node)) : null;
-        if (found == null) {{
-            return node;
-        }}
-        MapInArrow scan = (MapInArrow) node;
-        return new MapInArrow(found.functionExpr(), scan.output(), found.child(), scan.isBarrier(), scan.profile());
-    }}
-
-    private void learn(LogicalPlan plan) {{
-        if (isScan(plan)) {{
-            cached.put(name(plan), plan);
-        }}
-        scala.collection.Iterator plans = below(plan);
-        while (plans.hasNext()) {{
-            learn((LogicalPlan) plans.next());
-        }}
-    }}
-
-    private static int count(LogicalPlan plan) {{
-        int sum = isScan(plan) ? 1 : 0;
-        scala.collection.Iterator plans = below(plan);
-        while (plans.hasNext()) {{
-            sum += count((LogicalPlan) plans.next());
-        }}
-        return sum;
-    }}
-
-    private static scala.collection.Iterator below(LogicalPlan plan) {{
-        java.util.ArrayList found = new java.util.ArrayList();
-        add(found, plan.children().iterator());
-        add(found, plan.subqueries().iterator());
-        return scala.jdk.javaapi.CollectionConverters.asScala(found).iterator();
-    }}
-
-    private static void add(java.util.List found, scala.collection.Iterator plans) {{
-        while (plans.hasNext()) {{
-            found.add(plans.next());
-        }}
-    }}
-
-    private static boolean isScan(LogicalPlan plan) {{
-        return plan instanceof MapInArrow && ((MapInArrow) plan).child() instanceof LogicalRDD
-            && name(plan).startsWith("{PREFIX}");
-    }}
-
-    private static String name(LogicalPlan scan) {{
-        return ((org.apache.spark.sql.catalyst.expressions.Attribute)
-            ((MapInArrow) scan).child().output().head()).name();
-    }}
-}}
-"""
+_SCANS = JavaFile("connectors.arrow_scan", "CachedScans")
 
 
 def as_cached(df: DataFrame) -> DataFrame:
     """The same rows, from Spark's cache where a query of the same plan, with scans that read the same, is there."""
-    own: Any = df._jdf  # noqa: SLF001 - plans have no public door
+    own: Any = jvm_frame(df)
     try:
-        found = instance(df.sparkSession, _SCANS, _SCANS_SOURCE, own).found()
+        found = instance(df.sparkSession, _SCANS, own, PREFIX).found()
     except Py4JError:
         logger.debug("Looking for cached scans failed", exc_info=True)
         return df

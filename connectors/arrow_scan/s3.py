@@ -17,7 +17,7 @@ from urllib.parse import unquote
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
-from connectors.spark.jvm import java_names
+from connectors.spark.jvm import hadoop_conf, java_names
 from pruning.reasons import Reason, ReasonCode
 
 SCHEMES = frozenset({"s3a", "s3", "s3n"})
@@ -265,7 +265,7 @@ def _access(spark: SparkSession, bucket: str, root: str) -> S3Access | Reason:
 def _system(spark: SparkSession, root: str) -> Any:
     jvm = java_names(spark)
     path = jvm.org.apache.hadoop.fs.Path(jvm.java.net.URI(f"{root}/"))
-    return path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())  # noqa: SLF001
+    return path.getFileSystem(hadoop_conf(spark))
 
 
 def _settings(spark: SparkSession, conf: Any) -> dict[str, str]:

@@ -25,7 +25,7 @@ from connectors.columns import Column
 from connectors.parquet.row_groups import FileLayout
 from connectors.scan.capabilities import reader_refusal
 from connectors.scan.decision import ScanDecision, StaticPruning
-from connectors.spark.files import has_jvm
+from connectors.spark.jvm import has_jvm
 from pruning.keys.membership import MembershipTest
 from pruning.options import ARROW, PruningOptions
 from pruning.reasons import Reason, ReasonCode

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
@@ -18,8 +17,7 @@ from connectors.jobs.runner import Build, BuildScheduler
 from connectors.keys import frame as spark_keys
 from connectors.keys.frame import KeyFrame
 from connectors.keys.worker import KeyColumns
-from connectors.parquet.listing import frame_of
-from connectors.spark.jvm import java_names
+from connectors.spark.jvm import analyzed_plan, column_of, frame_of
 from pruning.keys.summary import KeySummary
 from pruning.reasons import Reason, ReasonCode
 from pruning.values.types import ValueType
@@ -168,7 +166,7 @@ class QueryBuilds:
         else:
             held = _held(rows)
             df = self._selected(asked.plan if held is None else held.instead_of(asked.plan), [asked.key])
-            plan, place, schema = df._jdf.queryExecution().analyzed(), 0, df.schema  # noqa: SLF001 - no public door
+            plan, place, schema = analyzed_plan(df), 0, df.schema
             number = self._numbers.of(plan)
         types = spark_keys.key_types(schema, asked.name)
         if isinstance(types, Reason):
@@ -178,9 +176,7 @@ class QueryBuilds:
 
     def _selected(self, plan: Any, expressions: Sequence[Any]) -> DataFrame:
         spark = self.channel.spark
-        jvm = java_names(spark)
-        utils = getattr(getattr(jvm.org.apache.spark.sql.classic, "ExpressionUtils$"), "MODULE$")
-        return frame_of(spark, plan).select(*(SparkColumn(utils.column(each)).alias("key") for each in expressions))
+        return frame_of(spark, plan).select(*(column_of(spark, each).alias("key") for each in expressions))
 
 
 def _held(rows: MaterializedBuild | TooMany | Reason | None) -> MaterializedBuild | None:

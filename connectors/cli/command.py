@@ -91,9 +91,10 @@ def _no_process_left() -> Iterator[None]:
 def _end() -> None:
     """Stops Spark and waits for its Java process."""
     from py4j.protocol import Py4JError  # noqa: PLC0415 - loads Spark
-    from pyspark import SparkContext  # noqa: PLC0415 - the same
 
-    context, gateway = SparkContext._active_spark_context, SparkContext._gateway  # noqa: SLF001 - PySpark has no word
+    from connectors.spark.jvm import started_jvm  # noqa: PLC0415 - the same
+
+    context, gateway = started_jvm()
     process = getattr(gateway, "proc", None)
     if gateway is None or process is None:
         return

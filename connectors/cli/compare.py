@@ -16,7 +16,7 @@ from rich.text import Text
 
 from connectors.measure.metrics import counts_bytes
 from connectors.measure.status_store import finished_executions, last_execution, stage_input, stages_of
-from connectors.parquet.listing import frame_of
+from connectors.spark.jvm import analyzed_plan, frame_of, optimized_plan
 from pruning import prune, report
 from pruning.reasons import size
 from pruning.results.blocks import plain
@@ -86,7 +86,7 @@ def run_query(df: DataFrame, *, compare: bool, runs: int = 0) -> Outcome:
     Seconds are those of so many further `runs`, both ways by turns.
     """
     # Opening tables is part of neither way.
-    df._jdf.queryExecution().optimizedPlan()  # noqa: SLF001 - plans have no public door
+    optimized_plan(df)
     stock = _way(df.sparkSession, df.collect) if compare else None
     pruned, result = _pruned(df)
     found = Outcome(tuple(df.columns), pruned, report(result), stock)
@@ -99,7 +99,7 @@ def run_query(df: DataFrame, *, compare: bool, runs: int = 0) -> Outcome:
 
 def _again(way: Way, df: DataFrame, choose: Callable[[DataFrame], DataFrame]) -> Way:
     # A DataFrame that has run keeps its plan and what it shuffled.
-    fresh = frame_of(df.sparkSession, df._jdf.queryExecution().analyzed())  # noqa: SLF001 - plans have no public door
+    fresh = frame_of(df.sparkSession, analyzed_plan(df))
     began = time.perf_counter()
     choose(fresh).collect()
     return replace(way, seconds=(*way.seconds, time.perf_counter() - began))

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from connectors.cli.command import default_folder, one_line_for_trouble, session
+from connectors.spark.jvm import java_names, jvm_session
 from pruning.errors import EnvironmentProblem, InvalidQueryError, SourceNotFoundError
 from pruning.options import CONF_PREFIX, PruningOptions
 
@@ -260,9 +261,9 @@ def _opened(spark: SparkSession, name: str, path: str) -> None:
 
 
 def _check_is_query(spark: SparkSession, sql: str) -> None:
-    jvm: Any = spark._jvm  # noqa: SLF001 - only Spark's own parser tells statements apart
-    parsed = spark._jsparkSession.sessionState().sqlParser().parsePlan(sql)  # noqa: SLF001
-    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    # Only Spark's own parser tells statements apart.
+    parsed = jvm_session(spark).sessionState().sqlParser().parsePlan(sql)
+    loader = java_names(spark).java.lang.Thread.currentThread().getContextClassLoader()
     kinds = [loader.loadClass(name) for name in _STATEMENTS]
     if any(kind.isInstance(node) for node in _nodes(parsed) for kind in kinds):
         msg = "Cannot prune what is no query: found a statement that Spark would run at once, expected SELECT"

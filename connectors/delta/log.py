@@ -23,6 +23,7 @@ from connectors.columns import Column
 from connectors.delta.bounds import ANY_FLAW, Flaws, StoredBounds
 from connectors.delta.statistics import LogColumn, column_statistics, deleted_counts, flaws_of, listing, row_counts
 from connectors.parquet.row_groups import FileRef
+from connectors.spark.jvm import analyzed_plan
 from pruning.scan.statistics import ColumnStatistics
 from pruning.values.byte_strings import IntArray
 from pruning.values.ranges import BoolArray
@@ -142,7 +143,7 @@ def file_index(df: DataFrame, *kinds: str) -> Any | None:
 
     Without a class it is the index of a whole table.
     """
-    node: Any = df._jdf.queryExecution().analyzed()  # noqa: SLF001 - the plan has no public door
+    node: Any = analyzed_plan(df)
     while node.nodeName() in _HARMLESS:
         node = node.children().head()
     if node.nodeName() != _RELATION:

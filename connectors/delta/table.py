@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 
 from connectors.base import OpaqueTable, Table
 from connectors.columns import Column, resolve
-from connectors.delta.file_index import KEPT_INDEX, MOST_FILES, PREPARED_INDEX, over_files
+from connectors.delta.file_index import MOST_FILES, PREPARED_INDEX, PRUNED_INDEX, over_files
 from connectors.delta.log import DeltaFiles, FileCatalog, Snapshot, file_index, snapshot_of
 from connectors.delta.open import pinned_frame, remote_pinned_frame
 from connectors.parquet.pushdown import NO_LIMITS, ReaderLimits, within_digits
@@ -27,7 +27,8 @@ from connectors.parquet.row_groups import (
     partition_constants,
     read_row_groups,
 )
-from connectors.spark.files import has_jvm, java_message, storage_of
+from connectors.spark.files import java_message, storage_of
+from connectors.spark.jvm import has_jvm
 from connectors.spark.session_state import SessionState, state_of
 from pruning.errors import PruningError
 from pruning.reasons import Reason, ReasonCode
@@ -182,7 +183,7 @@ class DeltaSource:
         if kept is None or np.count_nonzero(kept) > MOST_FILES:
             return self._df
         try:
-            index = file_index(self._df, PREPARED_INDEX, KEPT_INDEX)
+            index = file_index(self._df, PREPARED_INDEX, PRUNED_INDEX)
             listed = self._listed(())
             if index is None or listed is None:
                 return self._df

@@ -13,12 +13,11 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
-from connectors.delta.file_index import KEPT_INDEX, PREPARED_INDEX
-from connectors.spark.files import has_jvm
-from connectors.spark.jvm import instance
+from connectors.delta.file_index import PREPARED_INDEX, PRUNED_INDEX
+from connectors.spark.jvm import JavaFile, has_jvm, instance, query_execution
 from pruning.reasons import Reason, ReasonCode
 
-_PREPARED = (PREPARED_INDEX.rpartition(".")[2], KEPT_INDEX)
+_PREPARED = (PREPARED_INDEX.rpartition(".")[2], PRUNED_INDEX)
 _UNPREPARED = "TahoeLogFileIndex"
 # Which rows these let through depends on the order they come in. A limit of each partition stands alone only where
 # it cuts nothing.
@@ -45,7 +44,7 @@ def executed_plan(df: DataFrame, subject: str) -> ExecutedPlan:
     if not has_jvm(df.sparkSession):
         return ExecutedPlan()
     try:
-        execution: Any = df._jdf.queryExecution()  # noqa: SLF001 - plans have no public door
+        execution: Any = query_execution(df)
         optimized = execution.optimizedPlan()
         plans = [optimized, *_items(optimized.subqueriesAll())]
         versions, unpinned = _versions(plans)
@@ -118,37 +117,7 @@ def _items(sequence: Any) -> Iterator[Any]:
         yield sequence.apply(at)
 
 
-# What a cached table ran is no part of the plan that reads it, so its broadcasts stay. One that nobody asked for has no
-# value, and asking for it would make it.
-_BROADCASTS = "PlanBroadcasts"
-_BROADCASTS_SOURCE = """
-import org.apache.spark.broadcast.Broadcast;
-import org.apache.spark.sql.execution.ExplainUtils;
-import org.apache.spark.sql.execution.SparkPlan;
-import org.apache.spark.sql.execution.exchange.BroadcastExchangeExec;
-
-public class PlanBroadcasts extends scala.runtime.AbstractFunction1 {
-    private final SparkPlan plan;
-
-    public PlanBroadcasts(SparkPlan plan) {
-        this.plan = plan;
-    }
-
-    public Object apply(Object node) {
-        if (node instanceof BroadcastExchangeExec) {
-            scala.Option made = ((BroadcastExchangeExec) node).completionFuture().value();
-            if (made.isDefined() && ((scala.util.Try) made.get()).isSuccess()) {
-                ((Broadcast) ((scala.util.Try) made.get()).get()).destroy();
-            }
-        }
-        return scala.runtime.BoxedUnit.UNIT;
-    }
-
-    public void destroy() {
-        ExplainUtils.foreach(plan, this);
-    }
-}
-"""
+_BROADCASTS = JavaFile("connectors.jobs", "PlanBroadcasts")
 
 
 @contextmanager
@@ -157,7 +126,7 @@ def broadcasts_released(df: DataFrame) -> Iterator[None]:
     if not has_jvm(df.sparkSession):
         yield
         return
-    with execution_released(df.sparkSession, df._jdf.queryExecution()):  # noqa: SLF001 - plans have no public door
+    with execution_released(df.sparkSession, query_execution(df)):
         yield
 
 
@@ -169,4 +138,4 @@ def execution_released(spark: SparkSession, execution: Any) -> Iterator[None]:
     finally:
         # What cannot be released is left to the collection of garbage.
         with suppress(Py4JError):
-            instance(spark, _BROADCASTS, _BROADCASTS_SOURCE, execution.executedPlan()).destroy()
+            instance(spark, _BROADCASTS, execution.executedPlan()).destroy()

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bars
 
-from connectors.spark.files import has_jvm
+from connectors.spark.jvm import has_jvm, jvm_context
 from pruning.errors import PruningError
 
 logger = logging.getLogger("scanprune")
@@ -43,7 +43,7 @@ def tasks_of(spark: SparkSession, tag: str, seconds: float) -> tuple[int, int | 
     if seconds < _QUIET_SECONDS or not has_jvm(spark):
         return 0, None
     try:
-        tracker: Any = spark.sparkContext._jsc.sc().statusTracker()  # noqa: SLF001 - no public door by tag
+        tracker: Any = jvm_context(spark).statusTracker()
         jobs = [job.get() for job in map(tracker.getJobInfo, tracker.getJobIdsForTag(tag)) if job.isDefined()]
         stages = [tracker.getStageInfo(stage) for job in jobs for stage in job.stageIds()]
     except Py4JError:

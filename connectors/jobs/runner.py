@@ -26,7 +26,7 @@ from pyspark.sql import SparkSession
 from pyspark.util import inheritable_thread_target
 
 from connectors.jobs.progress import Display, Progress, one_line, tasks_of
-from connectors.spark.files import has_jvm
+from connectors.spark.jvm import has_jvm
 from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
 

@@ -29,9 +29,7 @@ from connectors.jobs.executed_plan import ExecutedPlan, broadcasts_released, exe
 from connectors.jobs.runner import Build
 from connectors.keys.local import built
 from connectors.keys.worker import PIECES_DDL, KeyColumns, merge_task, messages, partial_task
-from connectors.parquet.listing import frame_of
-from connectors.spark.files import has_jvm
-from connectors.spark.jvm import java_names
+from connectors.spark.jvm import analyzed_plan, frame_of, has_jvm, java_names, optimized_plan
 from pruning.errors import InvalidKeysError
 from pruning.keys.builder import IncompleteBuildError, KeyBuilder
 from pruning.keys.key_set import KeyLimits
@@ -220,13 +218,13 @@ def _limited(df: DataFrame, most: int) -> DataFrame:
     count = jvm.org.apache.spark.sql.catalyst.expressions.Literal(
         most, jvm.org.apache.spark.sql.types.DataTypes.IntegerType
     )
-    plan = jvm.org.apache.spark.sql.catalyst.plans.logical.LocalLimit(count, few._jdf.queryExecution().analyzed())  # noqa: SLF001
+    plan = jvm.org.apache.spark.sql.catalyst.plans.logical.LocalLimit(count, analyzed_plan(few))
     return frame_of(spark, plan)
 
 
 def _bytes_read(df: DataFrame) -> int:
     """What Spark believes that the query reads; scans of kept files learn its conditions before it runs."""
-    plan: Any = df._jdf.queryExecution().optimizedPlan()  # noqa: SLF001 - as above
+    plan: Any = optimized_plan(df)
     tell_conditions(df.sparkSession, plan)
     leaves = plan.collectLeaves()
     return sum(int(str(leaves.apply(at).stats().sizeInBytes())) for at in range(leaves.size()))

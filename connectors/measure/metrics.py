@@ -18,12 +18,12 @@ from connectors.arrow_scan.counters import ScanCounter
 from connectors.measure.status_store import (
     ScanIdentity,
     finished_executions,
-    jvm_context,
     sql_store,
     stage_input,
     stage_work,
     stages_of,
 )
+from connectors.spark.jvm import jvm_context
 from pruning.results.prune_report import Measured
 
 _FILE_SCANS = ("FileScan", "BatchScan")

@@ -17,20 +17,16 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
+from connectors.spark.jvm import analyzed_plan, jvm_context, jvm_session, physical_plan
 from connectors.spark.session_state import state_of
 
 _SECONDS_TO_SETTLE = 5.0
 _SECONDS_BETWEEN_LOOKS = 0.01
 
 
-def jvm_context(spark: SparkSession) -> Any:
-    """The Java `SparkContext`."""
-    return spark.sparkContext._jsc.sc()  # noqa: SLF001 - PySpark wraps no status store
-
-
 def sql_store(spark: SparkSession) -> Any:
     """Spark's store of executions, their plans and metrics."""
-    return spark._jsparkSession.sharedState().statusStore()  # noqa: SLF001
+    return jvm_session(spark).sharedState().statusStore()
 
 
 def _executions_from_last(spark: SparkSession) -> Iterator[Any]:
@@ -149,7 +145,7 @@ class ScanIdentity:
 
 def identity_of(df: DataFrame, *, reads_nothing: bool = False) -> ScanIdentity:
     """The identity of the table that `df` reads; executions up to here are not its actions."""
-    found = _without_semi_joins(df._jdf.queryExecution().analyzed()).collectLeaves()  # noqa: SLF001 - no other door
+    found = _without_semi_joins(analyzed_plan(df)).collectLeaves()
     leaves = [found.apply(index) for index in range(found.size())]
     attributes = {match for leaf in leaves for match in _ATTRIBUTE.findall(leaf.output().mkString(" "))}
     listing = _listing(leaves[0]) if len(leaves) == 1 else ""
@@ -159,7 +155,7 @@ def identity_of(df: DataFrame, *, reads_nothing: bool = False) -> ScanIdentity:
 
 def reads(df: DataFrame, identity: ScanIdentity) -> bool:
     """True where the plan of `df`, as its last execution changed it, still reads the scan."""
-    plan = df._jdf.queryExecution().executedPlan()  # noqa: SLF001 - PySpark shows no plan otherwise
+    plan = physical_plan(df)
     if plan.nodeName() == "AdaptiveSparkPlan":
         plan = plan.executedPlan()
     lines = [line for line in str(plan).splitlines() if "FileScan" in line]

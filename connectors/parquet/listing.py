@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from connectors.parquet.row_groups import FileRef
-from connectors.spark.jvm import instance, java_names
+from connectors.spark.jvm import JavaFile, analyzed_plan, frame_of, instance, java_names
 from connectors.spark.transfer import JvmList
 from pruning.values.byte_strings import IntArray
 from pruning.values.ranges import BoolArray
@@ -30,26 +30,7 @@ _FILE_STATUS = "org.apache.hadoop.fs.FileStatus"
 _CACHE = f"{_DATASOURCES}.FileStatusCache"
 _ALL_IN_MEMORY = 1 << 60
 _INDEX = f"{_DATASOURCES}.InMemoryFileIndex"
-PINNED_INDEX = "PinnedFileIndex"
-# A write refreshes each index, cached ones too, that has a root at or below its path. Roots elsewhere would escape
-# that, but by its roots Spark also refuses to overwrite a table with rows that are still to be read from it.
-_PINNED_SOURCE = f"""
-public class {PINNED_INDEX} extends {_INDEX} {{
-    public {PINNED_INDEX}(
-        org.apache.spark.sql.SparkSession session,
-        scala.collection.immutable.Seq roots,
-        scala.collection.immutable.Map options,
-        scala.Option schema,
-        {_CACHE} cache,
-        scala.Option partitions,
-        scala.Option nanoseconds
-    ) {{
-        super(session, roots, options, schema, cache, partitions, nanoseconds);
-    }}
-
-    public void refresh() {{}}
-}}
-"""
+_PINNED = JavaFile("connectors.parquet", "PinnedFileIndex")
 # What Spark puts above a table of its catalog: its name, and the padding of `char` columns.
 _HARMLESS = ("SubqueryAlias", "Project")
 
@@ -150,7 +131,7 @@ class SparkFiles:
         scala_options = jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(options)
         session = self._relation.sparkSession()
         arguments = (session, roots.prepended(marker), scala_options, none, cache, spec, none)
-        return instance(self._spark, PINNED_INDEX, _PINNED_SOURCE, *arguments)
+        return instance(self._spark, _PINNED, *arguments)
 
     def _digest(self, kept: BoolArray) -> str:
         digest = hashlib.sha256("\n".join(compress(self.paths, kept)).encode())
@@ -203,7 +184,7 @@ def with_own_columns(df: DataFrame) -> DataFrame:
 def _path_to_relation(df: DataFrame) -> tuple[Any, ...]:
     """The nodes of the plan from its top to its relation of Parquet files; none where it is another plan."""
     nodes = []
-    node: Any = df._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark shows no plan otherwise
+    node: Any = analyzed_plan(df)
     while node.nodeName() in _HARMLESS:
         nodes.append(node)
         node = node.children().head()
@@ -213,9 +194,3 @@ def _path_to_relation(df: DataFrame) -> tuple[Any, ...]:
     if relation.getClass().getName() != f"{_DATASOURCES}.HadoopFsRelation":
         return ()
     return (*nodes, node) if relation.fileFormat().getClass().getName() == _PARQUET else ()
-
-
-def frame_of(spark: SparkSession, plan: Any) -> DataFrame:
-    """The DataFrame of a logical plan in the JVM."""
-    jvm = java_names(spark)
-    return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)  # noqa: SLF001

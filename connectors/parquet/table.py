@@ -28,7 +28,8 @@ from connectors.parquet.row_groups import (
     partition_constants,
     read_row_groups,
 )
-from connectors.spark.files import Storage, exists, has_jvm, is_name, java_message, storage_of
+from connectors.spark.files import Storage, exists, is_name, java_message, storage_of
+from connectors.spark.jvm import has_jvm
 from connectors.spark.session_state import state_of
 from pruning.errors import SourceNotFoundError
 from pruning.reasons import Reason, ReasonCode

@@ -17,7 +17,6 @@ from connectors.jobs.progress import one_line
 from connectors.pipeline.plan_metadata import PlanMetadata
 from connectors.pipeline.top_k import TopKFilters, expected
 from connectors.scan.decision import static_columns
-from connectors.spark.plan_facts import leaf_sizes
 from connectors.spark.plan_reader import SparkPlan, check_has_plan
 from pruning.options import PruningOptions
 from pruning.query.build_selection import BuildSelection, Sizes
@@ -53,7 +52,7 @@ def _explained(df: DataFrame, options: PruningOptions) -> QueryExplanation:
     plan = SparkPlan.of(df)
     graph = JoinGraph.of(plan.root)
     metadata = PlanMetadata(plan, options, partial(statistics_columns, graph))
-    known = sizes_before_builds(plan, graph, metadata)
+    known = sizes_before_builds(metadata)
     filters = FilterPlan.before_builds(graph, known, options)
     tops = tuple(
         expected(TopKFilters.of(plan.root, is_on=options.top_k), metadata, BuildSelection(known, options, graph.edges))
@@ -64,9 +63,9 @@ def _explained(df: DataFrame, options: PruningOptions) -> QueryExplanation:
     return QueryExplanation.of(filters, known.scanned, {}, reasons, ran_builds=False, kinds=kinds)
 
 
-def sizes_before_builds(plan: SparkPlan, graph: JoinGraph, metadata: PlanMetadata) -> Sizes:
+def sizes_before_builds(metadata: PlanMetadata) -> Sizes:
     """What selection rules know of a query of which no build has run."""
-    found = leaf_sizes(plan, graph)
+    found = metadata.facts().leaves
     return Sizes(found.sizes, found.files, (), statistics=metadata)
 
 

@@ -14,7 +14,7 @@ from connectors.delta.table import DeltaSource
 from connectors.keys.frame import MOST_LONG_ROWS, MOST_ROWS
 from connectors.pipeline.registry import OpenedTable, PlanTable, scan_of, table_of
 from connectors.scan.decision import Kept, has_few_keys, keys_from_statistics, leaves_out, plan_column
-from connectors.spark.plan_facts import broadcast_limit, equal_plans, has_small_side, is_broadcast_side, shared_leaves
+from connectors.spark.plan_facts import PlanFacts, broadcast_limit, has_small_side, is_broadcast_side, plan_facts
 from connectors.spark.plan_reader import SparkPlan
 from pruning.keys.summary import KeySummary, bounded
 from pruning.options import BroadcastStrategy, PruningOptions
@@ -44,7 +44,7 @@ class PlanMetadata:
     options: PruningOptions
     asked: Callable[[], Mapping[int, Collection[int]]] = dict
     _asked: Mapping[int, Collection[int]] | None = None
-    _first: dict[int, int] = field(default_factory=dict)
+    _facts: PlanFacts | None = None
     _tables: dict[int, OpenedTable | Reason] = field(default_factory=dict)
     _scans: dict[int, PlanTable | Reason] = field(default_factory=dict)
     _keys: dict[tuple[int, str], KeySummary | Reason] = field(default_factory=dict)
@@ -55,13 +55,15 @@ class PlanMetadata:
     _shares: dict[int, float] = field(default_factory=dict)
     _reuse: ExchangeReuse | None = None
 
+    def facts(self) -> PlanFacts:
+        """The facts about the plan, asked for once."""
+        if self._facts is None:
+            self._facts = plan_facts(self.plan)
+        return self._facts
+
     def table(self, relation: Relation) -> OpenedTable | Reason:
         """The table that a scan reads, which is the same object for scans that read the same."""
-        if not self._first:
-            relations = relations_of(self.plan.root)
-            firsts = shared_leaves(self.plan.spark, self.plan.nodes(relations))
-            self._first = {each.at: relations[first].at for each, first in zip(relations, firsts, strict=True)}
-        first = self._first[relation.at]
+        first = self.facts().first_leaf[relation.at]
         if first not in self._tables:
             self._tables[first] = self._opened(relation, first)
         return self._tables[first]
@@ -72,7 +74,7 @@ class PlanMetadata:
             if self._asked is None:
                 self._asked = self.asked()
             asked = self._asked
-            scans = (each for each in relations_of(self.plan.root) if self._first[each.at] == first)
+            scans = (each for each in relations_of(self.plan.root) if self.facts().first_leaf[each.at] == first)
             pairs = ((each, column) for each in scans for column in asked.get(each.at, ()))
             table.expect(plan_column(table, each, column) for each, column in pairs)
         return table
@@ -183,7 +185,7 @@ class PlanMetadata:
     def shared_places(self, build_side: BuildSide, probe: ProbeColumn) -> Sequence[Node]:
         """The other places of a reused exchange, of which keys of the build side would filter one."""
         if self._reuse is None:
-            self._reuse = ExchangeReuse.of(self.plan.root, equal_plans(self.plan), self._is_sent_to)
+            self._reuse = ExchangeReuse.of(self.plan.root, self.facts().equal, self._is_sent_to)
         return self._reuse.others(build_side, probe)
 
     def _is_sent_to(self, join: Join, side: Node) -> bool:

@@ -15,10 +15,10 @@ from pyspark.sql import DataFrame
 from connectors.arrow_scan.relation import as_cached
 from connectors.delta.file_index import tell_conditions
 from connectors.jobs.progress import one_line
-from connectors.parquet.listing import frame_of
 from connectors.pipeline.query_run import QueryRun
 from connectors.pipeline.scan_record import PrunedScan
 from connectors.pipeline.table_scan import warn
+from connectors.spark.jvm import analyzed_plan, frame_of, optimized_plan, same_frame
 from connectors.spark.plan_reader import SparkPlan, check_has_plan, is_candidate
 from pruning.keys.cache import PruningCache
 from pruning.options import PruningOptions
@@ -93,7 +93,7 @@ class UntouchedQuery:
     @staticmethod
     def of(df: DataFrame, options: PruningOptions) -> UntouchedQuery:
         """The record of `df`, which may hold it: what it holds itself is another object for the same query."""
-        return UntouchedQuery(DataFrame(df._jdf, df.sparkSession), options)  # noqa: SLF001 - plans have no public door
+        return UntouchedQuery(same_frame(df), options)
 
     def explanation(self) -> QueryExplanation:
         """Why there is no filter, from metadata alone."""
@@ -121,7 +121,7 @@ def prune_query(
     if not options.enabled:
         return df, PrunedQuery.untouched(Reason(ReasonCode.SWITCHED_OFF, _QUERY), options)
     # Whether the query itself is sound shows here, in Spark's own words.
-    analyzed: Any = df._jdf.queryExecution().analyzed()  # noqa: SLF001 - plans have no public door
+    analyzed: Any = analyzed_plan(df)
     try:
         if analyzed.isStreaming():
             return df, PrunedQuery.untouched(Reason(ReasonCode.STREAMING, _QUERY), options)
@@ -147,7 +147,7 @@ def _pruned(df: DataFrame, options: PruningOptions, cache: PruningCache | None) 
     if any(each.counter is not None for each in record.scans.values()):
         result = as_cached(result)
     # Spark does it before the first action anyway. What it cannot do must show where the query itself is still at hand.
-    tell_conditions(df.sparkSession, result._jdf.queryExecution().optimizedPlan())  # noqa: SLF001 - no public door
+    tell_conditions(df.sparkSession, optimized_plan(result))
     return result, record
 
 

@@ -23,7 +23,7 @@ from connectors.pipeline.table_scan import Read, case_of, pruned_scan, read_by_a
 from connectors.pipeline.top_k import TopKFilters
 from connectors.scan.decision import StaticPruning, plan_column
 from connectors.spark.column_ids import with_own_columns
-from connectors.spark.plan_facts import broadcast_limit, leaf_sizes
+from connectors.spark.plan_facts import broadcast_limit
 from connectors.spark.plan_reader import SparkPlan
 from pruning.keys.cache import PruningCache
 from pruning.keys.summary import KeySummary, bounded
@@ -123,7 +123,7 @@ class QueryRun:
 
     def sized(self) -> Mapping[int, int]:
         """What each scan reads without filters, in bytes; no build is run."""
-        found = leaf_sizes(self.plan, self.graph)
+        found = self.metadata.facts().leaves
         self._sizes, self._files, self._unpinned = dict(found.sizes), set(found.files), found.unpinned
         return found.sizes
 
@@ -367,7 +367,7 @@ class QueryRun:
 
     def _may_be_asked_for_files(self) -> bool:
         """Whether rows have to know their file, though the query does not ask for it: nobody chose that they do not."""
-        if self.options.scan != AUTO or not self.plan.may_be_asked_for_files():
+        if self.options.scan != AUTO or not self.metadata.facts().may_be_asked_for_files:
             return False
         self.reasons[Reason(ReasonCode.NOT_READ_BY_ARROW, "the query", "its rows may be asked for their file")] = None
         return True

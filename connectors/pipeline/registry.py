@@ -15,15 +15,16 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from connectors.base import Table
-from connectors.delta.file_index import KEPT_INDEX, PREPARED_INDEX, paths_left, snapshot_in
+from connectors.delta.file_index import PREPARED_INDEX, PRUNED_INDEX, paths_left, snapshot_in
 from connectors.delta.log import FileCatalog, snapshot_of
 from connectors.delta.table import DeltaSource, open_delta
 from connectors.jobs.progress import one_line
-from connectors.parquet.listing import frame_of, spark_files
+from connectors.parquet.listing import spark_files
 from connectors.parquet.row_groups import FooterCache
 from connectors.parquet.table import ParquetSource, open_parquet, parquet_source
 from connectors.spark.column_ids import fresh_columns
-from connectors.spark.files import exists, has_jvm, is_name
+from connectors.spark.files import exists, is_name
+from connectors.spark.jvm import analyzed_plan, frame_of, has_jvm
 from connectors.spark.session_state import state_of
 from pruning.errors import InvalidOptionError, SourceNotFoundError
 from pruning.options import PruningOptions
@@ -115,7 +116,7 @@ def _no_table(name: str) -> SourceNotFoundError:
 
 
 _TROUBLE = (Py4JError, PySparkException, ValueError, TypeError, LookupError)
-_DELTA_INDEXES = (KEPT_INDEX, PREPARED_INDEX)
+_DELTA_INDEXES = (PRUNED_INDEX, PREPARED_INDEX)
 
 OpenedTable: TypeAlias = DeltaSource | ParquetSource
 
@@ -134,7 +135,7 @@ class PlanTable:
 
     def renamed(self, df: DataFrame) -> Any:
         """The JVM's plan of `df` under the ids of the leaf that it stands for."""
-        return self._fresh.renamed(df._jdf.queryExecution().analyzed())  # noqa: SLF001 - plans have no public door
+        return self._fresh.renamed(analyzed_plan(df))
 
 
 def table_of(spark: SparkSession, leaf: Any, options: PruningOptions) -> OpenedTable | Reason:

@@ -15,7 +15,7 @@ from connectors.base import Table
 from connectors.measure.metrics import latest, latest_by_arrow
 from connectors.measure.status_store import ScanIdentity, identity_of
 from connectors.scan.decision import ScanDecision, StaticPruning
-from connectors.spark.files import has_jvm
+from connectors.spark.jvm import has_jvm
 from pruning.options import PruningOptions
 from pruning.query.cardinality import Cardinality
 from pruning.reasons import Reason

@@ -22,7 +22,7 @@ from connectors.pipeline.scan_record import PrunedScan
 from connectors.scan.capabilities import abilities_of
 from connectors.scan.decision import ScanDecision, StaticPruning, decide
 from connectors.scan.spark_scan import scan
-from connectors.spark.files import has_jvm
+from connectors.spark.jvm import has_jvm
 from pruning.errors import InvalidKeysError, PruningError
 from pruning.options import ARROW, AUTO, PREDICATE, PruningOptions
 from pruning.reasons import Reason, ReasonCode

@@ -23,7 +23,7 @@ from pyspark.sql.types import (
 
 from connectors.base import Table
 from connectors.columns import Column
-from connectors.spark.files import has_jvm
+from connectors.spark.jvm import analyzed_plan, has_jvm, jvm_context, jvm_session
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.pushdown import PushdownCapabilities
 
@@ -128,7 +128,7 @@ def lenient_settings(whole: DataFrame) -> list[str]:
 
 
 def _relation(whole: DataFrame) -> Any:
-    leaves: Any = whole._jdf.queryExecution().analyzed().collectLeaves()  # noqa: SLF001 - no other door
+    leaves: Any = analyzed_plan(whole).collectLeaves()
     return leaves.head().relation()
 
 
@@ -137,12 +137,12 @@ def _reasons(spark: SparkSession, whole: DataFrame) -> Iterator[str]:
     yield from (f"{each} is set" for each in lenient_settings(whole))
     if _has_checksums(spark):
         yield f"{_CHECKSUMS} is set"
-    session: Any = spark._jsparkSession  # noqa: SLF001 - no other door
+    session: Any = jvm_session(spark)
     if _relation(whole).bucketSpec().isDefined() and session.sessionState().conf().bucketingEnabled():
         yield "it is bucketed, so its rows may be where a join wants them"
 
 
 def _has_checksums(spark: SparkSession) -> bool:
     # A session's own settings are Hadoop's, too, and go before those of the context.
-    hadoop: Any = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001 - no other door
+    hadoop: Any = jvm_context(spark).hadoopConfiguration()
     return str(spark.conf.get(_CHECKSUMS, hadoop.get(_CHECKSUMS, "false"))).strip().lower() == "true"

@@ -17,8 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 from connectors.base import Table
 from connectors.columns import Column, quoted
 from connectors.scan.literals import in_list_sql, ranges_sql, tuple_ranges_sql
-from connectors.spark.files import has_jvm
-from connectors.spark.jvm import java_names
+from connectors.spark.jvm import column_of, expression_of, has_jvm, java_names, new_array, scalar_of
 from pruning.errors import UnsupportedSessionError
 from pruning.keys.xxhash64 import SPARK_SEED
 from pruning.scan.pushdown import PushedPredicate
@@ -153,17 +152,16 @@ def might_contain_column(df: DataFrame, columns: Sequence[str], bloom_bytes: byt
     jvm = java_names(spark)
     expressions = jvm.org.apache.spark.sql.catalyst.expressions
     # By class, as SQL has no name for the one, and a session may give the other's name to another function.
-    utils = getattr(getattr(jvm.org.apache.spark.sql.classic, "ExpressionUtils$"), "MODULE$")
-    keys = jvm.PythonUtils.toSeq([utils.expression(F.expr(each)._jc) for each in columns])  # noqa: SLF001
-    bloom = utils.expression(_scalar(spark, jvm, bloom_bytes))
+    keys = jvm.PythonUtils.toSeq([expression_of(spark, F.expr(each)) for each in columns])
+    bloom = _scalar(spark, jvm, bloom_bytes)
     hashed = expressions.XxHash64(keys, SPARK_SEED)
-    return SparkColumn(utils.column(expressions.BloomFilterMightContain(bloom, hashed)))
+    return column_of(spark, expressions.BloomFilterMightContain(bloom, hashed))
 
 
 def _scalar(spark: SparkSession, jvm: Any, value: bytes) -> Any:
     """A scalar subquery of one local row: a literal would be spelled out in every text of the plan."""
-    fields = spark.sparkContext._gateway.new_array(jvm.java.lang.Object, 1)  # type: ignore[union-attr]  # noqa: SLF001
+    fields = new_array(spark, jvm.java.lang.Object, 1)
     fields[0] = value
     rows = jvm.java.util.List.of(jvm.org.apache.spark.sql.RowFactory.create(fields))
     schema = jvm.org.apache.spark.sql.types.StructType.fromDDL(_SCHEMA)
-    return spark._jsparkSession.createDataFrame(rows, schema).scalar()  # noqa: SLF001
+    return scalar_of(spark, rows, schema)

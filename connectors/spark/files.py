@@ -16,7 +16,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from connectors.spark.jvm import java_names
+from connectors.spark.jvm import hadoop_conf, has_jvm, java_names
 
 TRAILER = 8
 _TAIL = 64 << 10
@@ -97,7 +97,7 @@ class SparkStorage:
         """The session's settings of file systems, of which Java copies a thousand; made once, and for these alone."""
         with self._lock:
             if self._known_conf is None:
-                self._known_conf = self._spark._jsparkSession.sessionState().newHadoopConf()  # noqa: SLF001
+                self._known_conf = hadoop_conf(self._spark)
             return self._known_conf
 
     def _footer_of(self, stream: Any, size: int) -> bytes:
@@ -143,17 +143,12 @@ def storage_of(spark: SparkSession) -> Storage:
     return SparkStorage(spark) if has_jvm(spark) else LocalStorage()
 
 
-def has_jvm(spark: SparkSession) -> bool:
-    """False for Spark Connect, whose session is a remote one."""
-    return not type(spark).__module__.startswith("pyspark.sql.connect")
-
-
 def exists(spark: SparkSession, path: str) -> bool:
     """True where a classic session's file systems find something under exactly this name; `OSError` where they fail."""
     jvm = java_names(spark)
     try:
         found = jvm.org.apache.hadoop.fs.Path(path)
-        return bool(found.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()).exists(found))  # noqa: SLF001
+        return bool(found.getFileSystem(hadoop_conf(spark)).exists(found))
     except Py4JError as error:
         msg = f"Cannot look for {path!r}: {java_message(error)}"
         raise OSError(msg) from error

@@ -1,17 +1,115 @@
-"""Packages and classes of the JVM, each of which is looked up once.
+"""The one door to the JVM: sessions, plans and DataFrames there, names of its classes, and Java classes of ours.
 
-Small Java classes, compiled inside Spark's own process: for what no call from outside can express.
+No other package than `connectors.spark` touches the private attributes by which PySpark reaches its JVM, which
+`tests/test_layers.py` checks. Names of packages and classes are looked up once. Small Java classes are compiled inside
+Spark's own process: for what no call from outside can express.
 """
+
+# ruff: noqa: SLF001 - PySpark has no public door to its JVM
 
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass
+from importlib import resources
 from typing import Any
 
 from py4j.java_gateway import JavaClass, JavaPackage
-from pyspark.sql import SparkSession
+from pyspark import Broadcast, SparkContext
+from pyspark.sql import Column, DataFrame, SparkSession
 
 _VIEW = "_scanprune_names"
+
+
+def has_jvm(spark: SparkSession) -> bool:
+    """False for Spark Connect, whose session is a remote one."""
+    return not type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def jvm_session(spark: SparkSession) -> Any:
+    """The JVM's object of a classic session."""
+    return spark._jsparkSession
+
+
+def jvm_context(spark: SparkSession) -> Any:
+    """The JVM's `SparkContext` of a classic session."""
+    return spark.sparkContext._jsc.sc()
+
+
+def jvm_frame(df: DataFrame) -> Any:
+    """The JVM's object of a DataFrame."""
+    return df._jdf
+
+
+def query_execution(df: DataFrame) -> Any:
+    """The JVM's `QueryExecution` of a DataFrame, which holds its plans."""
+    return jvm_frame(df).queryExecution()
+
+
+def analyzed_plan(df: DataFrame) -> Any:
+    """The plan of a DataFrame before Spark optimises it."""
+    return query_execution(df).analyzed()
+
+
+def optimized_plan(df: DataFrame) -> Any:
+    """The plan of a DataFrame as Spark optimises it, which may run jobs; made once."""
+    return query_execution(df).optimizedPlan()
+
+
+def physical_plan(df: DataFrame) -> Any:
+    """The plan that runs for a DataFrame; an adaptive one holds what it has become."""
+    return query_execution(df).executedPlan()
+
+
+def frame_of(spark: SparkSession, plan: Any) -> DataFrame:
+    """The DataFrame of a logical plan in the JVM."""
+    return DataFrame(java_names(spark).org.apache.spark.sql.classic.Dataset.ofRows(jvm_session(spark), plan), spark)
+
+
+def same_frame(df: DataFrame) -> DataFrame:
+    """Another object of Python for the same DataFrame of the JVM."""
+    return DataFrame(jvm_frame(df), df.sparkSession)
+
+
+def column_of(spark: SparkSession, expression: Any) -> Column:
+    """The column of an expression in the JVM."""
+    return Column(_expression_utils(spark).column(expression))
+
+
+def expression_of(spark: SparkSession, column: Column) -> Any:
+    """The expression of a column in the JVM."""
+    return _expression_utils(spark).expression(column._jc)
+
+
+def scalar_of(spark: SparkSession, rows: Any, schema: Any) -> Any:
+    """The expression of a scalar subquery over local rows of the JVM."""
+    return _expression_utils(spark).expression(jvm_session(spark).createDataFrame(rows, schema).scalar())
+
+
+def _expression_utils(spark: SparkSession) -> Any:
+    return getattr(getattr(java_names(spark).org.apache.spark.sql.classic, "ExpressionUtils$"), "MODULE$")
+
+
+def hadoop_conf(spark: SparkSession) -> Any:
+    """A new copy of the settings of Hadoop with those of a session."""
+    return jvm_session(spark).sessionState().newHadoopConf()
+
+
+def new_array(spark: SparkSession, element: Any, length: int) -> Any:
+    """An array of the JVM; `element` is its class."""
+    gateway: Any = spark.sparkContext._gateway
+    return gateway.new_array(element, length)
+
+
+def jvm_broadcast(broadcast: Broadcast[Any]) -> tuple[str, Any]:
+    """The file that Python wrote a broadcast to, and the JVM's object of it."""
+    held: Any = broadcast
+    return held._path, held._jbroadcast
+
+
+def started_jvm() -> tuple[Any, Any]:
+    """The context of this process and its gateway to the JVM, None each where there is none."""
+    return SparkContext._active_spark_context, SparkContext._gateway
 
 
 class JavaNames:
@@ -38,7 +136,7 @@ class JavaNames:
 
 def java_names(spark: SparkSession) -> Any:
     """Those of a classic session's JVM, which keeps them."""
-    jvm: Any = spark._jvm  # noqa: SLF001 - PySpark's only door to the JVM
+    jvm: Any = spark._jvm
     names = jvm.__dict__.get(_VIEW)
     if names is None:
         names = jvm.__dict__[_VIEW] = JavaNames(jvm)
@@ -46,56 +144,64 @@ def java_names(spark: SparkSession) -> Any:
 
 
 _CLASSES = "_scanprune_classes"
-# What takes arguments of any number by a call that has just as many: an array of them would take three calls more.
-_MAKER = "Maker"
-_MOST_ARGUMENTS = 7
-_NAMES = [f"a{at}" for at in range(_MOST_ARGUMENTS)]
-_METHODS = "\n".join(
-    f"""
-    public Object make({", ".join(f"Object {each}" for each in _NAMES[:count])}) throws Exception {{
-        return constructor.newInstance(new Object[] {{{", ".join(_NAMES[:count])}}});
-    }}"""
-    for count in range(_MOST_ARGUMENTS + 1)
-)
-_MAKER_SOURCE = f"""
-public class {_MAKER} {{
-    private final java.lang.reflect.Constructor constructor;
-
-    public {_MAKER}(java.lang.reflect.Constructor constructor) {{
-        this.constructor = constructor;
-    }}
-{_METHODS}
-}}
-"""
 _LOCK = threading.Lock()
 
 
-def instance(spark: SparkSession, name: str, source: str, *arguments: Any, beside: Any = None) -> Any:
-    """An object of the class called `name`, which is compiled once, made by its only constructor.
+@dataclass(frozen=True, slots=True)
+class JavaFile:
+    """A class of Java in the folder `java` of a package, with the classes that are compiled together with it.
+
+    Its name is unique among all packages: the JVM has one class of the name.
+    """
+
+    package: str
+    name: str
+    others: tuple[str, ...] = ()
+
+    def source(self) -> str:
+        """One compilation unit, which is all that Janino compiles at once: imports, then classes."""
+        folder = resources.files(self.package) / "java"
+        texts = [(folder / f"{name}.java").read_text(encoding="utf-8") for name in (self.name, *self.others)]
+        if len(texts) == 1:
+            return texts[0]
+        lines = [line for text in texts for line in text.splitlines()]
+        imports = dict.fromkeys(line for line in lines if _is_import(line))
+        return "\n".join([*imports, *(line for line in lines if not _is_import(line))])
+
+
+def _is_import(line: str) -> bool:
+    return line.startswith("import ")
+
+
+_FACTORY = JavaFile("connectors.spark", "ObjectFactory")
+
+
+def instance(spark: SparkSession, java: JavaFile, *arguments: Any, beside: Any = None) -> Any:
+    """An object of a class that is compiled once, made by its only constructor.
 
     It knows Spark's own classes, and those that are loaded with the class of the object `beside`.
 
     Once for all sessions: py4j keeps methods by the name of their class, and would call that of another session's.
     """
-    jvm: Any = spark._jvm  # noqa: SLF001 - PySpark's only door to the JVM
+    jvm: Any = spark._jvm
     with _LOCK:
-        makers: dict[str, Any] = jvm.__dict__.setdefault(_CLASSES, {})
-        if _MAKER not in makers:
-            makers[_MAKER] = _constructor(spark, _MAKER, _MAKER_SOURCE, None)
-        if name not in makers:
-            constructor = java_names(spark).java.util.List.of(_constructor(spark, name, source, beside))
-            makers[name] = makers[_MAKER].newInstance(constructor.toArray())
-    return makers[name].make(*arguments)
+        factories: dict[str, Any] = jvm.__dict__.setdefault(_CLASSES, {})
+        if _FACTORY.name not in factories:
+            factories[_FACTORY.name] = _constructor(spark, _FACTORY, None)
+        if java.name not in factories:
+            constructor = java_names(spark).java.util.List.of(_constructor(spark, java, beside))
+            factories[java.name] = factories[_FACTORY.name].newInstance(constructor.toArray())
+    return factories[java.name].make(*arguments)
 
 
-def _constructor(spark: SparkSession, name: str, source: str, beside: Any) -> Any:
-    return _compiled(spark, name, source, beside).getConstructors()[0]
+def _constructor(spark: SparkSession, java: JavaFile, beside: Any) -> Any:
+    return _compiled(spark, java, beside).getConstructors()[0]
 
 
-def _compiled(spark: SparkSession, name: str, source: str, beside: Any) -> Any:
+def _compiled(spark: SparkSession, java: JavaFile, beside: Any) -> Any:
     jvm = java_names(spark)
     compiler = jvm.org.codehaus.janino.SimpleCompiler()
     spark_class = jvm.org.apache.spark.util.Utils.classForName("org.apache.spark.sql.Row", True, False)  # noqa: FBT003
     compiler.setParentClassLoader((spark_class if beside is None else beside.getClass()).getClassLoader())
-    compiler.cook(source)
-    return compiler.getClassLoader().loadClass(name)
+    compiler.cook(java.source())
+    return compiler.getClassLoader().loadClass(java.name)

@@ -16,9 +16,8 @@ from delta import configure_spark_with_delta_pip
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from connectors.spark.files import has_jvm
 from connectors.spark.java_check import java_problem
-from connectors.spark.jvm import java_names
+from connectors.spark.jvm import has_jvm, java_names, jvm_session
 from connectors.spark.transfer import JvmList
 from pruning.errors import EnvironmentProblem
 
@@ -108,7 +107,7 @@ def option_confs(spark: SparkSession, prefix: str) -> Mapping[str, str]:
     if not has_jvm(spark):
         return {name: text for name, text in spark.conf.getAll.items() if name.startswith(prefix)}
     # Sorted in the JVM, where those of a prefix are one part; PySpark's `getAll` asks for each conf by itself.
-    every = spark._jsparkSession.conf().getAllAsJava()  # noqa: SLF001 - the session's own confs, as PySpark reads them
+    every = jvm_session(spark).conf().getAllAsJava()
     own = java_names(spark).java.util.TreeMap(every).subMap(prefix, f"{prefix}\uffff")
     if own.isEmpty():
         # The end of an iterator of Java is an exception, of which PySpark asks by some eighty calls what it means.

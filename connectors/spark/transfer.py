@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from pyspark.sql import SparkSession
 
-from connectors.spark.jvm import instance, java_names
+from connectors.spark.jvm import JavaFile, instance, java_names, new_array
 from pruning.values.byte_strings import IntArray
 from pruning.values.ranges import BoolArray
 
@@ -78,11 +78,11 @@ class JvmList:
 
     def pass_to(self, target: Any, method: str, element: str, constant: Any) -> None:
         """Call `method` of `target` with each element, declared as the class `element`, and with one constant."""
-        java, gateway = self._jvm.java, self._gateway()
+        java = self._jvm.java
         owner, _, name = method.rpartition(".")
-        types = gateway.new_array(java.lang.Class, 2)
+        types = new_array(self._spark, java.lang.Class, 2)
         types[0], types[1] = self._class(element), constant.getClass()
-        constants = gateway.new_array(java.lang.Object, 1)
+        constants = new_array(self._spark, java.lang.Object, 1)
         constants[0] = constant
         handles = java.lang.invoke.MethodHandles
         found = handles.publicLookup().unreflect(self._class(owner).getMethod(name, types)).bindTo(target)
@@ -114,7 +114,7 @@ class JvmList:
 
     def _handle(self, method: str) -> Any:
         owner, _, name = method.rpartition(".")
-        no_classes = self._gateway().new_array(self._jvm.java.lang.Class, 0)
+        no_classes = new_array(self._spark, self._jvm.java.lang.Class, 0)
         found = self._class(owner).getMethod(name, no_classes)
         return self._jvm.java.lang.invoke.MethodHandles.publicLookup().unreflect(found)
 
@@ -127,52 +127,8 @@ class JvmList:
     def _class(self, name: str) -> Any:
         return self._jvm.org.apache.spark.util.Utils.classForName(name, True, False)  # noqa: FBT003 - Java has no names
 
-    def _gateway(self) -> Any:
-        return self._spark.sparkContext._gateway  # noqa: SLF001
 
-
-_PACKED = "PackedText"
-_PACKED_SOURCE = """
-public class PackedText {
-    private static final int MOST = 8000;
-    private final String text;
-
-    public PackedText(Object items) throws java.io.IOException {
-        byte[] bytes = items instanceof java.io.ByteArrayOutputStream
-            ? ((java.io.ByteArrayOutputStream) items).toByteArray() : joined((java.util.Collection) items);
-        java.util.zip.Deflater fast = new java.util.zip.Deflater(java.util.zip.Deflater.BEST_SPEED);
-        try {
-            java.io.ByteArrayOutputStream packed = new java.io.ByteArrayOutputStream();
-            java.util.zip.DeflaterOutputStream stream = new java.util.zip.DeflaterOutputStream(packed, fast);
-            stream.write(bytes);
-            stream.close();
-            this.text = java.util.Base64.getEncoder().encodeToString(packed.toByteArray());
-        } finally {
-            fast.end();
-        }
-    }
-
-    private static byte[] joined(java.util.Collection items) {
-        StringBuilder all = new StringBuilder();
-        java.util.Iterator rest = items.iterator();
-        while (rest.hasNext()) {
-            all.append(rest.next());
-            if (rest.hasNext()) {
-                all.append('\\n');
-            }
-        }
-        return all.toString().getBytes(java.nio.charset.StandardCharsets.UTF_8);
-    }
-
-    public int pieces() {
-        return (text.length() + MOST - 1) / MOST;
-    }
-
-    public String piece(int at) {
-        return text.substring(at * MOST, Math.min((at + 1) * MOST, text.length()));
-    }
-}
-"""
+_PACKED = JavaFile("connectors.spark", "PackedText")
 
 
 def long_text(spark: SparkSession, lines: Any) -> str:
@@ -186,6 +142,6 @@ def long_bytes(spark: SparkSession, stream: Any) -> bytes:
 
 
 def _bytes_of(spark: SparkSession, items: Any) -> bytes:
-    packed = instance(spark, _PACKED, _PACKED_SOURCE, items)
+    packed = instance(spark, _PACKED, items)
     pieces = "".join(packed.piece(at) for at in range(packed.pieces()))
     return zlib.decompress(base64.b64decode(pieces))

@@ -23,7 +23,7 @@ from connectors.arrow_scan import relation as published
 from connectors.builds import materialized as local_builds
 from connectors.builds import query_builds
 from connectors.keys import frame as few_keys
-from connectors.measure.status_store import jvm_context
+from connectors.spark.jvm import jvm_context
 from pruning import explain, prune, report
 from pruning.results.explanation import TableExplanation
 from pruning.results.prune_report import Measured

@@ -18,7 +18,7 @@ from connectors.builds import materialized as local_builds
 from connectors.builds import query_builds
 from connectors.jobs import runner as builds
 from connectors.jobs import runner as channel
-from connectors.spark.jvm import instance
+from connectors.spark.jvm import JavaFile, instance
 from pruning import explain, prune
 from tests.queries.star import FILES, OPTIONS, files
 
@@ -41,14 +41,7 @@ JOINED = """
 TWO = """
     SELECT s.* FROM {star}sales s JOIN {star}days d ON s.day = d.day JOIN {star}items i ON s.item = i.item
     WHERE month = 2 AND name <> 'n7'"""
-_BROADCASTS = "Broadcasts"
-_BROADCASTS_SOURCE = """
-public class Broadcasts extends scala.runtime.AbstractFunction1 {
-    public Object apply(Object block) {
-        return Boolean.valueOf(((org.apache.spark.storage.BlockId) block).isBroadcast());
-    }
-}
-"""
+_BROADCASTS = JavaFile("tests.queries", "BroadcastBlocks")
 
 
 def broadcasts(spark) -> set[str]:
@@ -60,12 +53,7 @@ def broadcasts(spark) -> set[str]:
 
 def blocks(spark) -> set[str]:
     """Those of all broadcasts that Spark has not released."""
-    found = (
-        spark.sparkContext._jsc.sc()
-        .env()
-        .blockManager()
-        .getMatchingBlockIds(instance(spark, _BROADCASTS, _BROADCASTS_SOURCE))
-    )
+    found = spark.sparkContext._jsc.sc().env().blockManager().getMatchingBlockIds(instance(spark, _BROADCASTS))
     return {str(found.apply(at)) for at in range(found.size())}
 
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from connectors.delta import table as delta
-from connectors.delta.file_index import KEPT_INDEX, optimised, over_files
-from connectors.parquet.listing import frame_of
+from connectors.delta.file_index import PRUNED_INDEX, optimised, over_files
+from connectors.spark.jvm import frame_of
 from pruning import PruningOptions, explain, prune, report
 
 pytestmark = pytest.mark.spark
@@ -119,7 +119,7 @@ def test_kept_files_are_not_listed_again(spark, lake, kind):
     result = prune(spark.sql(query), options=OPTIONS)
     assert expected == unlisted(spark, result)
     assert 20 - (kind in {"vectors", "clone"}) == len(expected)
-    assert [KEPT_INDEX] == indexes(result)
+    assert [PRUNED_INDEX] == indexes(result)
     assert {kind: (1, 1)} == files(result)
     assert 1 == len(result.inputFiles())
 
@@ -192,7 +192,7 @@ def test_reads_of_other_files_are_not_taken_for_each_other(spark, lake):
     expected = rows_of(spark.sql(query))
     result = prune(spark.sql(query), options=OPTIONS)
     assert expected == rows_of(result)
-    assert [KEPT_INDEX] * 3 == indexes(result)
+    assert [PRUNED_INDEX] * 3 == indexes(result)
     assert [(1, 1)] * 3 == list(files(result).values())
 
 
@@ -264,7 +264,7 @@ def test_conditions_of_the_query_skip_files_of_their_own_scan(spark, lake):
         UNION ALL SELECT s.id + 2000 FROM sold s"""
     result = prune(spark.sql(query), options=OPTIONS)
     assert rows_of(spark.sql(query)) == rows_of(result)
-    assert [KEPT_INDEX] * 3 == indexes(result)
+    assert [PRUNED_INDEX] * 3 == indexes(result)
     listed = spark.sql(f"SELECT id FROM {table('parts')} WHERE part = 'p 0' AND id < 70 AND day < 50").inputFiles()
     assert set(listed) <= set(result.inputFiles())
     first = location_of(result).files().size()
@@ -304,7 +304,7 @@ def test_caches_and_answers_of_the_log_stay(spark, lake):
         assert "InMemoryRelation" in plan
         # The table that is counted is no relation, and the other one is that of the facts.
         assert 1 == len(re.findall(r"\bRelation ", plan))
-        assert [KEPT_INDEX] == indexes(result)
+        assert [PRUNED_INDEX] == indexes(result)
         assert {"plain": (1, 1)} == files(result)
     finally:
         days.unpersist(blocking=True)
@@ -376,7 +376,7 @@ def test_conditions_that_differ_in_their_texts_alone_skip_their_own_files(spark,
     )
     result = prune(spark.sql(query), options=OPTIONS)
     assert [10, 12, 14, 16, 18, 30, 32, 34, 36, 38] == sorted(row.id for row in result.collect())
-    assert [KEPT_INDEX] * 2 == indexes(result)
+    assert [PRUNED_INDEX] * 2 == indexes(result)
     assert [1, 1] == [location_of(result, at).files().size() for at in (0, 1)]
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from connectors.spark.jvm import JavaNames, instance, java_names
+from connectors.spark.jvm import JavaFile, JavaNames, instance, java_names
 from connectors.spark.transfer import JvmList
 
 pytestmark = pytest.mark.spark
@@ -52,12 +52,6 @@ def test_methods_of_elements_are_looked_up_once(spark, asked, monkeypatch):
 
 
 def test_an_object_of_a_class_of_ours_is_made_by_one_call(spark, bridge_calls):
-    source = """public class TwoThings {
-        private final String text;
-        public TwoThings(Object one, int other) { text = one + " " + other; }
-        public String toString() { return text; }
-    }"""
-    assert ["x 3", "null -1"] == [
-        instance(spark, "TwoThings", source, *each).toString() for each in (("x", 3), (None, -1))
-    ]
-    assert 1 == bridge_calls(lambda: instance(spark, "TwoThings", source, "y", 4))
+    java = JavaFile("tests.connectors.spark", "TwoThings")
+    assert ["x 3", "null -1"] == [instance(spark, java, *each).toString() for each in (("x", 3), (None, -1))]
+    assert 1 == bridge_calls(lambda: instance(spark, java, "y", 4))

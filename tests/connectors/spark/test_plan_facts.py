@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from connectors.spark.plan_facts import leaf_sizes
+from connectors.spark.plan_facts import plan_facts
 from connectors.spark.plan_reader import SparkPlan
 from pruning import PruningOptions, explain, prune
-from pruning.query.join_graph import JoinGraph
+from pruning.query.plan import relations_of
 
 pytestmark = pytest.mark.spark
 
@@ -19,7 +19,7 @@ _GUESS = "spark.sql.sources.fileCompressionFactor"
 def sizes(df) -> list[int]:
     """Of the scans of a query, in the order of its plan."""
     plan = SparkPlan.of(df)
-    found = leaf_sizes(plan, JoinGraph.of(plan.root))
+    found = plan_facts(plan).leaves
     assert found.files == set(found.sizes)
     return list(found.sizes.values())
 
@@ -96,3 +96,33 @@ def test_of_a_partitioned_delta_table_its_statistics_count_beside_its_partitions
     assert [size_of(f"{folder}/month=1")] == sizes(df.where("month = 1"))
     (one,) = sizes(df.where("month = 1 AND amount < 10"))
     assert one in {each.stat().st_size for each in Path(folder, "month=1").glob("*.parquet")}
+
+
+def test_leaves_of_one_table_and_nodes_of_equal_rows_name_the_first_of_them(spark, tmp_path):
+    for name in ("facts", "others"):
+        spark.range(0, 40, 1, 1).selectExpr("id % 4 AS day", "id AS amount").write.parquet(str(tmp_path / name))
+    facts, others = (spark.read.parquet(str(tmp_path / name)) for name in ("facts", "others"))
+    sums = facts.where("amount > 5").groupBy("day").sum("amount")
+    plan = SparkPlan.of(sums.join(others, "day").select("day").union(sums.select("day")))
+    first, other, again = relations_of(plan.root)
+    found = plan_facts(plan)
+    assert {first.at: first.at, other.at: other.at, again.at: first.at} == found.first_leaf
+    assert first.at == found.equal[again.at]
+    assert other.at not in found.equal
+    assert not found.may_be_asked_for_files
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("SELECT * FROM {one}", True),
+        ("SELECT * FROM {one} UNION ALL SELECT * FROM {one}", True),
+        ("SELECT a.* FROM {one} a JOIN {one} b ON a.id = b.id", False),
+        ("SELECT id, count(*) FROM {one} GROUP BY id", False),
+        ("SELECT * FROM {one} WHERE id IN (SELECT id FROM {one})", True),
+    ],
+)
+def test_files_may_be_asked_for_above_one_source_that_is_not_grouped(spark, tmp_path, query, expected):
+    spark.range(0, 4, 1, 1).write.parquet(str(tmp_path / "one"))
+    plan = SparkPlan.of(spark.sql(query.format(one=f"parquet.`{tmp_path}/one`")))
+    assert expected == plan_facts(plan).may_be_asked_for_files

@@ -1,0 +1,124 @@
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
+import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
+import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Repartition;
+import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.LocalLimitExec;
+import org.apache.spark.sql.execution.QueryExecution;
+import org.apache.spark.sql.execution.SQLExecution;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.WholeStageCodegenExec;
+import org.apache.spark.sql.execution.arrow.ArrowBatchStreamWriter;
+import org.apache.spark.sql.execution.arrow.ArrowConverters$;
+import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.BinaryType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.MapType;
+import org.apache.spark.sql.types.StringType;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.types.VariantType;
+
+/**
+ * The rows of a plan, held by the driver in Spark's own form from the scan to the join: no value is converted.
+ *
+ * It relies on SQLExecution.withNewExecutionId, WholeStageCodegenExec, ArrowConverters and UnsafeRow.
+ */
+public class MaterializedRows extends scala.runtime.AbstractFunction0 {
+    private final int most;
+    private QueryExecution execution;
+    private java.util.List rows;
+
+    public MaterializedRows(SparkSession session, LogicalPlan plan, int most, int mostLong, int partitions) {
+        this.most = isLong(plan.output().iterator()) ? mostLong : most;
+        Literal limit = new Literal(Integer.valueOf(this.most), DataTypes.IntegerType);
+        execution = Dataset.ofRows(session, new LocalLimit(limit, new Repartition(partitions, false, plan)))
+            .queryExecution();
+    }
+
+    private static boolean isLong(scala.collection.Iterator columns) {
+        boolean found = false;
+        while (!found && columns.hasNext()) {
+            DataType type = ((Attribute) columns.next()).dataType();
+            found = type instanceof StringType || type instanceof BinaryType || type instanceof ArrayType
+                || type instanceof MapType || type instanceof StructType || type instanceof VariantType;
+        }
+        return found;
+    }
+
+    public int most() {
+        return most;
+    }
+
+    public QueryExecution execution() {
+        return execution;
+    }
+
+    public long bytesRead() {
+        java.math.BigInteger sum = java.math.BigInteger.ZERO;
+        scala.collection.Iterator leaves = execution.optimizedPlan().collectLeaves().iterator();
+        while (leaves.hasNext()) {
+            sum = sum.add(((LogicalPlan) leaves.next()).stats().sizeInBytes().bigInteger());
+        }
+        return sum.min(java.math.BigInteger.valueOf(Long.MAX_VALUE)).longValue();
+    }
+
+    public Object apply() {
+        SparkPlan plan = execution.executedPlan();
+        // Spark numbers limits in the code that it makes of them, so that each would be compiled anew.
+        if (plan instanceof WholeStageCodegenExec && ((WholeStageCodegenExec) plan).child() instanceof LocalLimitExec) {
+            return ((WholeStageCodegenExec) plan).child().executeCollect();
+        }
+        return plan.executeCollect();
+    }
+
+    public int collect(String name) {
+        Object found = SQLExecution.withNewExecutionId(execution, scala.Option.apply(name), this);
+        rows = java.util.Arrays.asList((Object[]) found);
+        // Whoever keeps the rows keeps nothing of the plan that they came from.
+        execution = null;
+        return rows.size();
+    }
+
+    public long bytes() {
+        long sum = 0;
+        for (int at = 0; at < rows.size(); at++) {
+            sum += ((UnsafeRow) rows.get(at)).getSizeInBytes();
+        }
+        return sum;
+    }
+
+    public String type(Attribute key) {
+        return schema(key).json();
+    }
+
+    public java.io.ByteArrayOutputStream values(int at, Attribute key) {
+        java.util.ArrayList values = new java.util.ArrayList(rows.size());
+        for (int row = 0; row < rows.size(); row++) {
+            Object value = ((UnsafeRow) rows.get(row)).get(at, key.dataType());
+            values.add(new GenericInternalRow(new Object[] {value}));
+        }
+        java.io.ByteArrayOutputStream stream = new java.io.ByteArrayOutputStream();
+        ArrowBatchStreamWriter writer = new ArrowBatchStreamWriter(schema(key), stream, "UTC", true, false);
+        scala.collection.Iterator all = scala.jdk.javaapi.CollectionConverters.asScala(values.iterator());
+        writer.writeBatches(
+            ArrowConverters$.MODULE$.toBatchIterator(all, schema(key), -1L, "UTC", true, false, null));
+        writer.end();
+        return stream;
+    }
+
+    private static StructType schema(Attribute key) {
+        return new StructType(new StructField[] {new StructField("key", key.dataType(), true, key.metadata())});
+    }
+
+    public LogicalPlan asLocalRelation(LogicalPlan plan) {
+        return new LocalRelation(plan.output(), scala.jdk.javaapi.CollectionConverters.asScala(rows).toSeq(), false,
+            scala.Option.empty());
+    }
+}

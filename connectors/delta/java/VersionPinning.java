@@ -1,0 +1,136 @@
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
+import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
+import org.apache.spark.sql.catalyst.plans.logical.View;
+import org.apache.spark.sql.delta.Snapshot;
+import org.apache.spark.sql.delta.actions.AddFile;
+import org.apache.spark.sql.delta.files.TahoeLogFileIndex;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.types.StructField;
+import scala.collection.immutable.Seq;
+
+/**
+ * Pinning of the Delta scans of an analysed plan to one version each, with the list of all its files.
+ *
+ * Left as they are: scans that Delta answers from metadata, streams, tables with generated columns, and versions of too
+ * many files. A query of a single scan is left as a whole.
+ *
+ * It relies on Delta's TahoeLogFileIndex.getSnapshot(), versionToUse() and snapshotAtAnalysis().
+ */
+public class VersionPinning extends scala.runtime.AbstractPartialFunction {
+    private final DeltaFileLists files;
+    private final java.util.LinkedHashMap indexes = new java.util.LinkedHashMap();
+    private final java.util.HashSet left = new java.util.HashSet();
+    private java.util.HashMap pinned = null;
+    private int leaves = 0;
+
+    VersionPinning(DeltaFileLists files) {
+        this.files = files;
+    }
+
+    void survey(LogicalPlan plan, boolean isExposed) {
+        leaves += plan.children().isEmpty() ? 1 : 0;
+        TahoeLogFileIndex index = indexOf(plan);
+        if (index != null) {
+            indexes.put(key(index), index);
+            if (isExposed || !index.partitionFilters().isEmpty() || plan.isStreaming() || computes(index)) {
+                left.add(index.deltaLog().compositeId());
+            }
+        }
+        scala.collection.Iterator inner = plan.subqueries().iterator();
+        while (inner.hasNext()) {
+            survey((LogicalPlan) inner.next(), false);
+        }
+        boolean isPassing = plan instanceof Project || plan instanceof Filter || plan instanceof SubqueryAlias
+            || plan instanceof View;
+        boolean isAnswered = plan instanceof Aggregate && ((Aggregate) plan).groupingExpressions().isEmpty()
+            || plan instanceof GlobalLimit || plan instanceof LocalLimit;
+        scala.collection.Iterator children = plan.children().iterator();
+        while (children.hasNext()) {
+            survey((LogicalPlan) children.next(), isAnswered || isExposed && isPassing);
+        }
+    }
+
+    boolean isEmpty() {
+        java.util.HashMap snapshots = new java.util.HashMap();
+        pinned = new java.util.HashMap();
+        java.util.Iterator each = indexes.values().iterator();
+        // Nothing filters the only scan of a query, and what Spark finds out of it is then of use to the query itself.
+        while (leaves > 1 && each.hasNext()) {
+            TahoeLogFileIndex index = (TahoeLogFileIndex) each.next();
+            Object log = index.deltaLog().compositeId();
+            if (left.contains(log)) {
+                continue;
+            }
+            // Each is asked, since it looks whether the table still has the columns that its query was analysed with.
+            Snapshot snapshot = index.getSnapshot();
+            if (!index.isTimeTravelQuery()) {
+                snapshots.putIfAbsent(log, snapshot);
+                snapshot = (Snapshot) snapshots.get(log);
+            }
+            Seq all = files.all(snapshot);
+            if (all == null) {
+                left.add(log);
+            } else {
+                pinned.put(key(index), new PrunedFileIndex(index, snapshot, index.versionToUse(), all, bytes(all),
+                    DeltaFileLists.noneKnown(), false));
+            }
+        }
+        each = indexes.values().iterator();
+        while (each.hasNext()) {
+            TahoeLogFileIndex index = (TahoeLogFileIndex) each.next();
+            if (left.contains(index.deltaLog().compositeId())) {
+                pinned.remove(key(index));
+            }
+        }
+        return pinned.isEmpty();
+    }
+
+    public boolean isDefinedAt(Object node) {
+        TahoeLogFileIndex index = indexOf(node);
+        return index != null && pinned.containsKey(key(index));
+    }
+
+    public Object applyOrElse(Object node, scala.Function1 otherwise) {
+        return isDefinedAt(node)
+            ? DeltaFileLists.over((LogicalRelation) node, (PrunedFileIndex) pinned.get(key(indexOf(node))))
+            : otherwise.apply(node);
+    }
+
+    private static TahoeLogFileIndex indexOf(Object node) {
+        if (!(node instanceof LogicalRelation) || !(((LogicalRelation) node).relation() instanceof HadoopFsRelation)) {
+            return null;
+        }
+        Object index = ((HadoopFsRelation) ((LogicalRelation) node).relation()).location();
+        return index.getClass() == TahoeLogFileIndex.class ? (TahoeLogFileIndex) index : null;
+    }
+
+    private static Object key(TahoeLogFileIndex index) {
+        return java.util.Arrays.asList(new Object[] {index.deltaLog().compositeId(), index.path(),
+            index.versionToUse(), index.snapshotAtAnalysis().metadata()});
+    }
+
+    private static boolean computes(TahoeLogFileIndex index) {
+        scala.collection.Iterator fields = index.metadata().schema().iterator();
+        while (fields.hasNext()) {
+            if (((StructField) fields.next()).metadata().contains("delta.generationExpression")) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    private static long bytes(Seq files) {
+        long sum = 0;
+        scala.collection.Iterator each = files.iterator();
+        while (each.hasNext()) {
+            sum += ((AddFile) each.next()).size();
+        }
+        return sum;
+    }
+}

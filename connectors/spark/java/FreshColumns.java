@@ -1,0 +1,70 @@
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
+
+/**
+ * New column ids for a pruned scan, by which the report tells it from the scan of the query as it was.
+ *
+ * renamed() puts a projection above a plan over the new ids, which gives its columns the ids that the query knows. A
+ * projection that changes nothing but ids, in their order, has a tag, by which OwnColumns finds it.
+ *
+ * It relies on LogicalRelation.newInstance() and on tags of tree nodes.
+ */
+public class FreshColumns {
+    private static final String RENAMED = "scanprune.renamed";
+    private final org.apache.spark.sql.execution.datasources.LogicalRelation known;
+    private final LogicalPlan fresh;
+
+    public FreshColumns(org.apache.spark.sql.execution.datasources.LogicalRelation leaf) {
+        known = leaf;
+        fresh = (LogicalPlan) leaf.newInstance();
+    }
+
+    public LogicalPlan leaf() {
+        return fresh;
+    }
+
+    public LogicalPlan renamed(LogicalPlan plan) {
+        java.util.ArrayList nothing = new java.util.ArrayList();
+        java.util.ArrayList columns = new java.util.ArrayList();
+        scala.collection.Iterator from = fresh.output().iterator();
+        scala.collection.Iterator to = known.output().iterator();
+        scala.collection.Iterator below = plan.output().iterator();
+        boolean isOrdered = known.output().size() == plan.output().size();
+        while (to.hasNext()) {
+            Attribute column = (Attribute) to.next();
+            Expression value = value((Attribute) from.next(), plan);
+            isOrdered = isOrdered && value instanceof Attribute
+                && ((Attribute) value).exprId().equals(((Attribute) below.next()).exprId());
+            columns.add(new Alias(value, column.name(), column.exprId(), column.qualifier(), scala.Option.empty(),
+                sequence(nothing)));
+        }
+        Project renamed = new Project(sequence(columns), plan);
+        if (isOrdered) {
+            renamed.setTagValue(new TreeNodeTag(RENAMED), Boolean.TRUE);
+        }
+        return renamed;
+    }
+
+    private static Expression value(Attribute wanted, LogicalPlan plan) {
+        if (plan.outputSet().contains(wanted)) {
+            return wanted;
+        }
+        scala.collection.Iterator found = plan.output().iterator();
+        while (found.hasNext()) {
+            Attribute column = (Attribute) found.next();
+            if (column.name().equals(wanted.name())) {
+                return column;
+            }
+        }
+        return new Literal(null, wanted.dataType());
+    }
+
+    private static scala.collection.immutable.Seq sequence(java.util.List items) {
+        return scala.jdk.javaapi.CollectionConverters.asScala(items).toSeq();
+    }
+}

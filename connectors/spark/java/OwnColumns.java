@@ -1,0 +1,61 @@
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
+
+/**
+ * Removal of the projections that FreshColumns tagged; the plan keeps the column ids that it had at its top.
+ *
+ * Spark's optimiser removes such projections itself, but not below the first child of a union, whose ids are those of
+ * the union: a subtree there would differ from its equals below the other children, and be run once more.
+ *
+ * It relies on transformUpWithNewOutput, of which two parameters have Scala's defaults.
+ */
+public class OwnColumns extends scala.runtime.AbstractPartialFunction {
+    private static final String RENAMED = "scanprune.renamed";
+    private final LogicalPlan plan;
+
+    public OwnColumns(LogicalPlan plan) {
+        this.plan = plan;
+    }
+
+    public LogicalPlan kept() {
+        LogicalPlan kept = (LogicalPlan) plan.transformUpWithNewOutput(this,
+            plan.transformUpWithNewOutput$default$2(), plan.transformUpWithNewOutput$default$3());
+        java.util.ArrayList columns = new java.util.ArrayList();
+        boolean isRenamed = false;
+        scala.collection.Iterator known = plan.output().iterator();
+        scala.collection.Iterator own = kept.output().iterator();
+        while (known.hasNext()) {
+            Attribute before = (Attribute) known.next();
+            Attribute after = (Attribute) own.next();
+            boolean isSame = before.exprId().equals(after.exprId());
+            isRenamed = isRenamed || !isSame;
+            columns.add(isSame ? after : new Alias(after, before.name(), before.exprId(), before.qualifier(),
+                scala.Option.apply(before.metadata()), sequence(new java.util.ArrayList())));
+        }
+        return isRenamed ? new Project(sequence(columns), kept) : kept;
+    }
+
+    public boolean isDefinedAt(Object node) {
+        return node instanceof Project && ((Project) node).getTagValue(new TreeNodeTag(RENAMED)).isDefined();
+    }
+
+    public Object applyOrElse(Object node, scala.Function1 otherwise) {
+        if (!isDefinedAt(node)) {
+            return otherwise.apply(node);
+        }
+        java.util.ArrayList pairs = new java.util.ArrayList();
+        scala.collection.Iterator columns = ((Project) node).projectList().iterator();
+        while (columns.hasNext()) {
+            Alias column = (Alias) columns.next();
+            pairs.add(new scala.Tuple2(column.toAttribute(), column.child()));
+        }
+        return new scala.Tuple2(((Project) node).child(), sequence(pairs));
+    }
+
+    private static scala.collection.immutable.Seq sequence(java.util.List items) {
+        return scala.jdk.javaapi.CollectionConverters.asScala(items).toSeq();
+    }
+}

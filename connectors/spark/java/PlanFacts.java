@@ -1,0 +1,231 @@
+import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.catalyst.catalog.HiveTableRelation;
+import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.SubqueryExpression$;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
+import org.apache.spark.sql.catalyst.plans.logical.Deduplicate;
+import org.apache.spark.sql.catalyst.plans.logical.Distinct;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Union;
+import org.apache.spark.sql.execution.datasources.CatalogFileIndex;
+import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.execution.datasources.PartitionDirectory;
+import org.apache.spark.sql.execution.datasources.PartitioningAwareFileIndex;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * What is known of a plan without any filter of ours, in one text, which text() explains.
+ *
+ * Leaves are handed in with the filters above each, of which conditions on partitions leave out files. An index of
+ * Delta has been prepared with all conditions, and knows its size. Spark's own estimate of a table is the one that
+ * ANALYZE once counted, or counts every partition of a path, or is scaled by a conf. A query names the same table many
+ * times, and metadata tells the same of it each time, so of leaves that read the same files and columns each has the
+ * place of the first.
+ *
+ * Spark allows input_file_name() and the like above a plan where rows come from one source of files alone, of which the
+ * branches of a union may each have one, and refuses them for any other query. Sources behind cached rows count, and
+ * plans inside expressions do not. The answer is empty above an aggregate: no file is open where groups are made. The
+ * same goes for the columns of _metadata, which no aggregate hands on.
+ *
+ * It relies on the names of the file formats of Delta and Parquet and of two Delta indexes, whose preparedScan() and
+ * scannedSnapshot() it calls by reflection, on CatalogFileIndex and PartitioningAwareFileIndex, on HiveTableRelation,
+ * and on LogicalPlan.canonicalized(), by which Spark itself finds the parts of a query that it runs once.
+ */
+public class PlanFacts {
+    private static final java.util.List NONE = new java.util.ArrayList();
+    private static final int SEVERAL = 2;
+    private final LogicalPlan analyzed;
+    private final java.util.List leaves;
+    private final java.util.List alike;
+
+    public PlanFacts(LogicalPlan analyzed, java.util.List leaves, java.util.List alike) {
+        this.analyzed = analyzed;
+        this.leaves = leaves;
+        this.alike = alike;
+    }
+
+    /**
+     * Three lines: true where the file of a row may be asked for; for each leaf its kind, its bytes, and the place of
+     * the first leaf that reads the same; for each plan that may equal others the place of the first that does, or why
+     * that is not known, after an exclamation mark.
+     */
+    public String text() throws Exception {
+        return (count(analyzed) < SEVERAL && isOpenAbove(analyzed)) + "\n" + leafWords() + "\n" + equalWords();
+    }
+
+    private String leafWords() throws Exception {
+        StringBuilder words = new StringBuilder();
+        java.util.ArrayList known = new java.util.ArrayList();
+        for (int at = 0; at < leaves.size();) {
+            LogicalRelation leaf = (LogicalRelation) leaves.get(at++);
+            java.util.ArrayList conditions = new java.util.ArrayList();
+            while (at < leaves.size() && leaves.get(at) instanceof Filter) {
+                addPartitions(leaf, ((Filter) leaves.get(at++)).condition(), conditions);
+            }
+            words.append(kind(leaf)).append(' ').append(bytes(leaf, conditions)).append(' ');
+            words.append(first(leaf, known)).append(' ');
+            known.add(leaf);
+        }
+        return words.toString();
+    }
+
+    private static int first(LogicalRelation leaf, java.util.List known) throws Exception {
+        for (int at = 0; at < known.size(); at++) {
+            if (areSame((LogicalRelation) known.get(at), leaf)) {
+                return at;
+            }
+        }
+        return known.size();
+    }
+
+    private String equalWords() {
+        java.util.HashMap seen = new java.util.HashMap();
+        StringBuilder words = new StringBuilder();
+        try {
+            for (int at = 0; at < alike.size(); at++) {
+                Object plan = ((LogicalPlan) alike.get(at)).canonicalized();
+                if (!seen.containsKey(plan)) {
+                    seen.put(plan, Integer.valueOf(at));
+                }
+                words.append(seen.get(plan)).append(' ');
+            }
+        } catch (Throwable unknown) {
+            return "!" + unknown;
+        }
+        return words.toString();
+    }
+
+    private static String kind(LogicalRelation leaf) {
+        boolean isDelta = readsFiles(leaf) && relation(leaf).fileFormat().getClass().getSimpleName().contains("Delta");
+        return isDelta ? "delta" : readsFiles(leaf) ? "files" : "other";
+    }
+
+    private static boolean readsFiles(LogicalRelation leaf) {
+        return leaf.relation() instanceof HadoopFsRelation
+            && relation(leaf).fileFormat().getClass().getName().contains("Parquet");
+    }
+
+    private static String bytes(LogicalRelation leaf, java.util.List conditions) {
+        if (!readsFiles(leaf)) {
+            return leaf.stats().sizeInBytes().toString();
+        }
+        FileIndex index = relation(leaf).location();
+        boolean isListed = index instanceof CatalogFileIndex
+            || index instanceof PartitioningAwareFileIndex && !conditions.isEmpty();
+        return Long.toString(isListed ? listed(index, conditions) : index.sizeInBytes());
+    }
+
+    private static long listed(FileIndex index, java.util.List conditions) {
+        long bytes = 0;
+        scala.collection.Iterator partitions = index.listFiles(sequence(conditions), sequence(NONE)).iterator();
+        while (partitions.hasNext()) {
+            scala.collection.Iterator files = ((PartitionDirectory) partitions.next()).files().iterator();
+            while (files.hasNext()) {
+                bytes += ((FileStatusWithMetadata) files.next()).getLen();
+            }
+        }
+        return bytes;
+    }
+
+    private static HadoopFsRelation relation(LogicalRelation leaf) {
+        return (HadoopFsRelation) leaf.relation();
+    }
+
+    private static void addPartitions(LogicalRelation leaf, Expression condition, java.util.List conditions) {
+        if (condition instanceof And) {
+            addPartitions(leaf, ((And) condition).left(), conditions);
+            addPartitions(leaf, ((And) condition).right(), conditions);
+        } else if (readsFiles(leaf) && isOfPartitions(relation(leaf).partitionSchema(), condition)) {
+            conditions.add(condition);
+        }
+    }
+
+    private static boolean isOfPartitions(StructType partitions, Expression condition) {
+        boolean isIt = condition.deterministic() && !SubqueryExpression$.MODULE$.hasSubquery(condition)
+            && !condition.references().isEmpty();
+        scala.collection.Iterator columns = condition.references().iterator();
+        while (isIt && columns.hasNext()) {
+            isIt = partitions.getFieldIndex(((Attribute) columns.next()).name()).isDefined();
+        }
+        return isIt;
+    }
+
+    private static scala.collection.immutable.Seq sequence(java.util.List items) {
+        return scala.jdk.javaapi.CollectionConverters.asScala(items).toSeq();
+    }
+
+    private static boolean areSame(LogicalRelation one, LogicalRelation other) throws Exception {
+        if (!(one.relation() instanceof HadoopFsRelation) || !(other.relation() instanceof HadoopFsRelation)) {
+            return false;
+        }
+        HadoopFsRelation first = (HadoopFsRelation) one.relation();
+        HadoopFsRelation second = (HadoopFsRelation) other.relation();
+        return pinned(first.location()) == pinned(second.location())
+            && first.fileFormat().getClass() == second.fileFormat().getClass()
+            && first.options().equals(second.options())
+            && name(one).equals(name(other))
+            && columns(one).equals(columns(other));
+    }
+
+    private static Object pinned(FileIndex index) throws Exception {
+        String kind = index.getClass().getSimpleName();
+        if (!kind.equals("PreparedDeltaFileIndex") && !kind.equals("PrunedFileIndex")) {
+            return index;
+        }
+        Object scan = index;
+        if (kind.equals("PreparedDeltaFileIndex")) {
+            scan = index.getClass().getMethod("preparedScan", new Class[0]).invoke(index, new Object[0]);
+        }
+        return scan.getClass().getMethod("scannedSnapshot", new Class[0]).invoke(scan, new Object[0]);
+    }
+
+    private static Object name(LogicalRelation leaf) {
+        return leaf.catalogTable().isEmpty() ? ""
+            : ((CatalogTable) leaf.catalogTable().get()).identifier();
+    }
+
+    private static java.util.List columns(LogicalRelation leaf) {
+        java.util.ArrayList found = new java.util.ArrayList();
+        scala.collection.Iterator output = leaf.output().iterator();
+        while (output.hasNext()) {
+            Attribute column = (Attribute) output.next();
+            found.add(column.name());
+            found.add(column.dataType());
+            found.add(column.metadata());
+        }
+        return found;
+    }
+
+    private static boolean isSource(LogicalPlan plan) {
+        return plan instanceof HiveTableRelation
+            || plan instanceof LogicalRelation && ((LogicalRelation) plan).relation() instanceof HadoopFsRelation;
+    }
+
+    private static int count(LogicalPlan plan) {
+        int sum = isSource(plan) ? 1 : 0;
+        scala.collection.Iterator children = plan.children().iterator();
+        while (children.hasNext()) {
+            int found = count((LogicalPlan) children.next());
+            sum = plan instanceof Union ? Math.max(sum, found) : sum + found;
+        }
+        return sum;
+    }
+
+    private static boolean isOpenAbove(LogicalPlan plan) {
+        if (plan instanceof Aggregate || plan instanceof Distinct || plan instanceof Deduplicate) {
+            return false;
+        }
+        boolean isIt = isSource(plan);
+        scala.collection.Iterator children = plan.children().iterator();
+        while (!isIt && children.hasNext()) {
+            isIt = isOpenAbove((LogicalPlan) children.next());
+        }
+        return isIt;
+    }
+}

@@ -1,0 +1,101 @@
+import org.apache.spark.sql.catalyst.plans.logical.CTERelationRef;
+import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
+import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
+import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Offset;
+import org.apache.spark.sql.catalyst.plans.logical.OneRowRelation;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.Range;
+import org.apache.spark.sql.catalyst.plans.logical.Sort;
+import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
+import org.apache.spark.sql.catalyst.plans.logical.Union;
+import org.apache.spark.sql.catalyst.plans.logical.Window;
+import org.apache.spark.sql.catalyst.plans.logical.WithCTE;
+import org.apache.spark.sql.execution.columnar.InMemoryRelation;
+import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.execution.datasources.PartitioningAwareFileIndex;
+
+/**
+ * Test of an analysed plan for any use of pruning it, before the plan is optimised, which is then paid twice.
+ *
+ * Without two inputs that meet, or a plan inside an expression, the optimiser makes no join, and without an order no
+ * limit takes first rows; and a scan has no more bytes than the files of its table. A leaf of an unknown kind counts as
+ * large and is sized later, and so does a size that is not at hand: to ask for it may take a job.
+ *
+ * It relies on PartitioningAwareFileIndex, and calls TahoeLogFileIndex.snapshotAtAnalysis() and
+ * Snapshot.sizeInBytesIfKnown() of Delta by reflection.
+ */
+public class Precheck {
+    private final long least;
+    private final boolean topK;
+    private boolean filters = false;
+    private boolean isLarge = false;
+
+    public Precheck(LogicalPlan plan, Number least, boolean topK) throws Exception {
+        this.least = least.longValue();
+        this.topK = topK;
+        look(plan);
+    }
+
+    public boolean isWorthIt() {
+        return filters && isLarge;
+    }
+
+    private void look(LogicalPlan plan) throws Exception {
+        scala.collection.Seq inner = plan.subqueries();
+        scala.collection.Seq children = plan.children();
+        filters |= !inner.isEmpty() || children.size() > 1 && !(plan instanceof Union) && !(plan instanceof WithCTE);
+        filters |= topK && takesFirst(plan);
+        isLarge |= children.isEmpty() && bytes(plan) >= least;
+        lookAt(inner.iterator());
+        lookAt(children.iterator());
+    }
+
+    private static boolean takesFirst(LogicalPlan plan) {
+        if (plan instanceof Window) {
+            return ((Window) plan).partitionSpec().isEmpty();
+        }
+        boolean isLimit = plan instanceof GlobalLimit;
+        LogicalPlan below = plan;
+        while (isLimit && (below instanceof GlobalLimit || below instanceof LocalLimit || below instanceof Offset
+            || below instanceof Project || below instanceof SubqueryAlias)) {
+            below = (LogicalPlan) below.children().head();
+        }
+        return below instanceof Sort && below != plan;
+    }
+
+    private void lookAt(scala.collection.Iterator plans) throws Exception {
+        while (!isWorthIt() && plans.hasNext()) {
+            look((LogicalPlan) plans.next());
+        }
+    }
+
+    private static long bytes(LogicalPlan leaf) throws Exception {
+        if (leaf instanceof LocalRelation || leaf instanceof OneRowRelation || leaf instanceof Range
+            || leaf instanceof InMemoryRelation || leaf instanceof CTERelationRef) {
+            return -1L;
+        }
+        boolean isOfFiles = leaf instanceof LogicalRelation
+            && ((LogicalRelation) leaf).relation() instanceof HadoopFsRelation;
+        return isOfFiles ? bytes(((HadoopFsRelation) ((LogicalRelation) leaf).relation()).location()) : Long.MAX_VALUE;
+    }
+
+    private static long bytes(FileIndex index) throws Exception {
+        if (index instanceof PartitioningAwareFileIndex) {
+            return index.sizeInBytes();
+        }
+        if (!index.getClass().getSimpleName().equals("TahoeLogFileIndex")) {
+            return Long.MAX_VALUE;
+        }
+        Object version = called(index, "snapshotAtAnalysis");
+        scala.Option size = (scala.Option) called(version, "sizeInBytesIfKnown");
+        return size.isDefined() ? ((Long) size.get()).longValue() : Long.MAX_VALUE;
+    }
+
+    private static Object called(Object target, String method) throws Exception {
+        return target.getClass().getMethod(method, new Class[0]).invoke(target, new Object[0]);
+    }
+}
