@@ -14,9 +14,15 @@ FIRST := $(shell date +%s)
 SEEDS ?= $(FIRST)-$(shell expr $(FIRST) + 39)
 QUERIES ?= 50
 
+# How many queries each seed of the random ones asks in the quick tier.
+QUICK_QUERIES ?= 12
+# What `make test-rest` runs: a share, from 0 to 1, and the key that draws it.
+SHARE ?= 0.1
+DRAW ?= $(shell git rev-parse --short HEAD 2>/dev/null)
+
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test test-fast test-spark lint types doctest check bench cluster readme fuzz clean python java
+.PHONY: help setup demo test test-rest test-all test-fast test-spark lint types doctest check bench cluster readme fuzz clean python java
 
 help: ## list the targets
 	@awk -F ': *[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -26,7 +32,13 @@ setup: $(INSTALLED) ## make .venv with everything the other targets need
 demo: java $(INSTALLED) ## the main job on real input: TPC-DS star joins with and without pruning
 	$(VENV_PYTHON) -m connectors.cli demo $(ARGS)
 
-test: java $(INSTALLED) ## all tests
+test: java $(INSTALLED) ## the quick tier: all tests without Spark, and of each Spark test function one case
+	SCANPRUNE_QUERIES=$(QUICK_QUERIES) $(PYTEST) $(SPREAD) --tier quick $(ARGS)
+
+test-rest: java $(INSTALLED) ## a share of the tests that `test` leaves out, drawn by DRAW
+	$(PYTEST) $(SPREAD) --tier rest --share $(SHARE) --draw $(DRAW) $(ARGS)
+
+test-all: java $(INSTALLED) ## every test: about 40 minutes on two cores
 	$(PYTEST) $(SPREAD) $(ARGS)
 
 test-fast: $(INSTALLED) ## the tests that need no Java
@@ -38,6 +50,7 @@ test-spark: java $(INSTALLED) ## the tests that need Spark
 lint: $(INSTALLED) ## style, likely faults, and arrows between layers
 	$(VENV_PYTHON) -m ruff check .
 	$(VENV_PYTHON) -m ruff format --check .
+	.venv/bin/lint-imports --no-cache
 	$(PYTEST) -q tests/test_layers.py
 
 types: $(INSTALLED) ## strict types
@@ -46,7 +59,7 @@ types: $(INSTALLED) ## strict types
 doctest: $(INSTALLED) ## the examples in docstrings
 	$(PYTEST) --doctest-modules pruning connectors
 
-check: java lint types doctest test ## what CI runs
+check: java lint types doctest test ## lint, types, doctests and the quick tier
 
 bench: java $(INSTALLED) ## measure small sizes, in minutes; python -m benchmarks measures any
 	$(VENV_PYTHON) -m benchmarks.run --quick $(ARGS)

@@ -1,14 +1,14 @@
 """Tiers of the test suite: the part of all tests that one run takes.
 
 - `all`: every test; the default, so that a file named on the command line runs whole
-- `quick`: every test without Spark, and of each Spark test function a few of its cases; no test marked `full`
+- `quick`: every test without Spark, and of each Spark test function one case, or as many as its mark `quick` says; no
+  test marked `full`
 - `rest`: a share of the tests that `quick` leaves out, drawn by a key such as a commit, so that it differs each time
 """
 
 from __future__ import annotations
 
 import hashlib
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -29,41 +29,54 @@ class Tier(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One test as a tier sees it: its id, its function, and the marks that count."""
+    """One test as a tier sees it: its id, its function, and how many cases of that function the quick tier takes.
+
+    `quick` is None where it takes all of them.
+    """
 
     id: str
     function: str
-    is_spark: bool
-    is_full: bool
+    quick: int | None = 1
+
+    @property
+    def file(self) -> str:
+        """The file of the test."""
+        return self.function.partition("::")[0]
 
 
 def quick_cases(cases: Iterable[Case]) -> frozenset[str]:
     """The ids of the quick tier.
 
-    Of `n` cases of a Spark test function, the square root of `n` rounded up: parameters of one function repeat each
-    other more, the more there are. Which ones is decided by a digest of their ids, so that a folder's functions
-    together meet every kind of parameter, and a run can be repeated.
+    A digest of their ids decides which cases of a function these are. So the functions of a folder together meet every
+    kind of parameter, and a run can be repeated.
     """
     by_function: defaultdict[str, list[Case]] = defaultdict(list)
-    chosen = set[str]()
     for case in cases:
-        if case.is_full:
-            continue
-        if case.is_spark:
-            by_function[case.function].append(case)
-        else:
-            chosen.add(case.id)
+        by_function[case.function].append(case)
+    chosen = set[str]()
     for function in by_function.values():
         ordered = sorted(function, key=lambda each: _digest(each.id))
-        chosen.update(each.id for each in ordered[: math.ceil(math.sqrt(len(ordered)))])
+        chosen.update(each.id for each in ordered[: function[0].quick])
     return frozenset(chosen)
 
 
 def drawn_cases(cases: Sequence[Case], share: float, key: str) -> frozenset[str]:
-    """The ids of a `share`, from 0 to 1, of the cases that the quick tier leaves out, drawn by `key`."""
+    """The ids of about a `share`, from 0 to 1, of the cases that the quick tier leaves out, drawn by `key`.
+
+    Whole files are drawn, since the tables of a file are made for all of its tests together.
+    """
     quick = quick_cases(cases)
-    left = sorted((each.id for each in cases if each.id not in quick), key=lambda id_: _digest(key + id_))
-    return frozenset(left[: math.ceil(len(left) * share)])
+    by_file: defaultdict[str, list[str]] = defaultdict(list)
+    for case in cases:
+        if case.id not in quick:
+            by_file[case.file].append(case.id)
+    wanted = share * sum(map(len, by_file.values()))
+    drawn = set[str]()
+    for file in sorted(by_file, key=lambda each: _digest(key + each)):
+        if len(drawn) >= wanted:
+            break
+        drawn.update(by_file[file])
+    return frozenset(drawn)
 
 
 def _digest(text: str) -> str:
@@ -73,8 +86,12 @@ def _digest(text: str) -> str:
 def case_of(item: pytest.Item) -> Case:
     """The case of a collected test; `spark` marks must have been set."""
     function = item.nodeid.partition("[")[0]
-    is_spark = item.get_closest_marker("spark") is not None
-    return Case(item.nodeid, function, is_spark, item.get_closest_marker("full") is not None)
+    if item.get_closest_marker("full") is not None:
+        return Case(item.nodeid, function, 0)
+    if item.get_closest_marker("spark") is None:
+        return Case(item.nodeid, function, None)
+    mark = item.get_closest_marker("quick")
+    return Case(item.nodeid, function, 1 if mark is None else mark.args[0])
 
 
 def deselect(config: pytest.Config, items: list[pytest.Item]) -> None:
