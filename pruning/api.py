@@ -16,8 +16,20 @@ from pruning.options import CONF_PREFIX, PruningOptions
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from connectors.spark.session import spark_session as spark_session  # noqa: PLC0414 - `pruning` exports it
     from pruning.results.prune_report import Explanation, PruneReport
     from pruning.results.query_explanation import QueryExplanation
+else:
+
+    def __getattr__(name: str) -> object:
+        """`spark_session`, whose module is loaded when it is asked for."""
+        if name == "spark_session":
+            from connectors.spark.session import spark_session  # noqa: PLC0415 - importing this package loads no engine
+
+            return spark_session
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+
 
 _RECORD = "_scanprune_read"
 
