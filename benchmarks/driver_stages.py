@@ -33,15 +33,15 @@ from connectors.keys.worker import messages, pieces
 from connectors.scan.literals import ranges_sql
 from pruning.keys.builder import KeyBuilder
 from pruning.keys.key_set import KeyLimits
-from pruning.keys.membership import RowSet
+from pruning.keys.membership import MembershipTest
 from pruning.keys.summary import KeySummary
 from pruning.options import PruningOptions
 from pruning.query.key_origins import zone_domain
-from pruning.results.explanation import TableFacts, explain_table
+from pruning.results.explanation import TableStatistics, explain_table
 from pruning.results.prune_report import Explanation
 from pruning.scan.key_filter import key_filter
-from pruning.scan.pushdown import ScanAbilities
-from pruning.scan.scan_plan import RowTest, ScanPlan, plan_scan
+from pruning.scan.pushdown import PushdownCapabilities
+from pruning.scan.scan_plan import RowFilter, ScanPlan, plan_scan
 from pruning.scan.statistics import ContainerKind, Containers
 from pruning.values.ranges import RangeSet
 from pruning.values.types import ValueType
@@ -173,19 +173,21 @@ def _decisions(case: Case, stages: Stages, summary: KeySummary, files: Container
     def widen(_: str, ranges: RangeSet) -> RangeSet:
         return column.stored.comparable(ranges, NO_FLAW)
 
-    abilities = ScanAbilities(names_files=False, push_refusal=None, tests_bloom=True, must_be_exact=False, widen=widen)
+    abilities = PushdownCapabilities(
+        accepts_file_list=False, push_refusal=None, tests_bloom=True, must_be_exact=False, widen=widen
+    )
     plan = stages.run("decide by files", lambda: plan_scan(files, None, [filter_], abilities, _OPTIONS))
     groups = _row_groups(files)
     with_groups = stages.run("decide by row groups", lambda: plan_scan(files, groups, [filter_], abilities, _OPTIONS))
     stages.run("predicate", lambda: _predicate(plan), sent=len)
     stages.run("list of files", lambda: _listed(files, plan), sent=len)
-    tested = replace(plan.decisions[0], test=RowTest.BLOOM)
+    tested = replace(plan.decisions[0], test=RowFilter.BLOOM)
     collected = Collected(KeySource((probe,), None), filter_, summary, None)
     stages.run(
         "bloom filter", lambda: row_keys(_NO_SPARK, collected, tested, _OPTIONS).bloom, sent=lambda it: len(it or b"")
     )
-    stages.run("row set", lambda: RowSet.of(filter_.domains[inputs.COLUMN]))
-    facts = TableFacts("table", "delta", 0, files, groups, groups)
+    stages.run("row set", lambda: MembershipTest.of(filter_.domains[inputs.COLUMN]))
+    facts = TableStatistics("table", "delta", 0, files, groups, groups)
     stages.run("explain", lambda: str(_explained(facts, with_groups)), sent=len)
     kept = plan.files.kept
     stages.run("keys of statistics", lambda: zone_domain(files, inputs.COLUMN, kept, column.type))
@@ -208,7 +210,7 @@ def _listed(files: Containers, plan: ScanPlan) -> str:
     return "\n".join(files.names.paths.filter(pa.array(kept)).to_pylist()) if kept.sum() <= MOST_FILES else ""
 
 
-def _explained(facts: TableFacts, plan: ScanPlan) -> Explanation:
+def _explained(facts: TableStatistics, plan: ScanPlan) -> Explanation:
     return Explanation((explain_table(facts, plan, (), _OPTIONS.max_ranges),))
 
 

@@ -1,6 +1,6 @@
-"""The tables of measurements in README.md, of star joins and of contests, made from `results`: `make readme`.
+"""The tables of measurements in README.md and benchmarks/README.md, made from `results` by `make readme`.
 
-That target makes the page of queries, that of the contest and the pictures of phases and of the driver, too.
+The same target makes the page of the 99 queries, the page of the contest, and the pictures of phases and driver.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import driver_chart, phases_chart, queries_table
-from benchmarks.contest import page
+from benchmarks.contest import page, targets
+from benchmarks.contest.ratios import geometric_mean, saved
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
+BENCHMARKS = ROOT / "benchmarks" / "README.md"
 RESULTS = ROOT / "benchmarks" / "results" / "tpcds_bytes.json"
 _FORMAT = "delta"
 _HEADER = (
@@ -28,10 +30,14 @@ _HEADER = (
     "stock / pruned",
     "seconds",
 )
+_CONTEST = "contest-sf10"
+_SUMMARY = ("TPC-DS, scale 10", "bytes saved", "bytes to stock", "seconds saved", "speed-up", "slower by more than 5 %")
+# Slower by a smaller share than this is within the noise of a run.
+_SLOWER = 1.05
 
 
 def recorded() -> Sequence[Mapping[str, Any]]:
-    """The joins that the README shows, as they were measured."""
+    """The star joins of `tpcds_bytes.json` on Delta tables, as they were measured."""
     rows = json.loads(RESULTS.read_text(encoding="utf-8"))["rows"]
     return [row for row in rows if row["format"] == _FORMAT]
 
@@ -82,14 +88,47 @@ def replaced(text: str, made: str) -> str:
     return table_in_text.sub(lambda _: made, text)
 
 
+def summary(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Markdown: pruned Spark beside stock Spark, a line for the ten selective queries and one for all."""
+    ten = [row for row in rows if row["query"] in targets.TEN]
+    lines = (
+        _SUMMARY,
+        ("---",) * len(_SUMMARY),
+        _summed("the {} selective queries", ten),
+        _summed("all {} queries", rows),
+    )
+    return "".join(f"| {' | '.join(line)} |\n".replace(" --- ", "---") for line in lines)
+
+
+def _summed(name: str, rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    ratios = {row["query"]: row["seconds_to_stock"] for row in rows if row["contender"] == "pruned"}
+    mean = geometric_mean(ratios.values())
+    read = geometric_mean(row.get("read_to_stock") for row in rows if row["contender"] == "pruned")
+    slower = sorted((query for query in ratios if ratios[query] > _SLOWER), key=lambda query: -ratios[query])
+    return (
+        name.format(len(ratios)),
+        f"{saved(rows, 'bytes'):.1%}",
+        "-" if read is None else f"{read:.2f}",
+        f"{saved(rows, 'seconds'):.1%}",
+        "-" if mean is None else f"{1 / mean:.2f}x",
+        ", ".join(f"{query} ({ratios[query]:.2f})" for query in slower) or "none",
+    )
+
+
 def readme(text: str) -> str:
-    """The text with what is recorded."""
+    """The text of README.md with the recorded summary."""
+    return replaced(text, summary(page.recorded()[_CONTEST]))
+
+
+def benchmarks_readme(text: str) -> str:
+    """The text of benchmarks/README.md with the recorded joins and contests."""
     return replaced(replaced(text, table(recorded())), page.overview(page.recorded()))
 
 
 def main() -> None:
-    """Writes the README with the tables of what is recorded, and the pages beside the results."""
-    README.write_text(readme(README.read_text(encoding="utf-8")), encoding="utf-8")
+    """Writes both READMEs with the tables of what is recorded, and the pages beside the results."""
+    for path, made in ((README, readme), (BENCHMARKS, benchmarks_readme)):
+        path.write_text(made(path.read_text(encoding="utf-8")), encoding="utf-8")
     queries_table.main()
     page.main()
     phases_chart.main()

@@ -39,6 +39,13 @@ def record(path: Path, name: str, measure: Callable[[], Sequence[Mapping[str, An
     unfinished.replace(path)
 
 
+def recorded(path: Path) -> list[dict[str, Any]]:
+    """The rows of a file, each with its code and the load before it: the file's, but for rows of an earlier one."""
+    found = json.loads(path.read_text(encoding="utf-8"))
+    origin = {"code": found.get("code"), "load_before": found.get("machine", {}).get("load_before")}
+    return [{**origin, **row} for row in found["rows"]]
+
+
 def _code() -> str | None:
     """The commit that was measured, with a mark where files differ from it; None where git does not say."""
     try:

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from connectors.columns import Column
-from connectors.parquet.row_groups import StoredFile
+from connectors.parquet.row_groups import FileLayout
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.statistics import UNKNOWN, ContainerKind, Containers
 from pruning.values.byte_strings import IntArray
@@ -48,7 +48,7 @@ class Table(Protocol):
         """Top-level columns whose values come from the layout."""
 
     @property
-    def names_files(self) -> bool:
+    def accepts_file_list(self) -> bool:
         """True where `read` restricts itself to kept files; else only a pushed predicate skips files."""
 
     @property
@@ -65,7 +65,7 @@ class Table(Protocol):
         A file whose footer cannot be read is one container of unknown rows, of the file's size.
         """
 
-    def stored(self, files: IntArray, columns: Sequence[Column]) -> list[StoredFile] | Reason:
+    def stored(self, files: IntArray, columns: Sequence[Column]) -> list[FileLayout] | Reason:
         """The files at these indexes with their footers, and where they hold these top-level columns.
 
         A `Reason` where rows of a file are not simply those of its row groups, or a footer cannot be read.
@@ -77,7 +77,7 @@ class Table(Protocol):
         All files where `kept` is None, for a read to which no filter is added.
         """
 
-    def widened(self, column: str, ranges: RangeSet) -> RangeSet:
+    def storage_safe_ranges(self, column: str, ranges: RangeSet) -> RangeSet:
         """A superset of `ranges` of a column under which storage, comparing bounds as it stores them, skips soundly.
 
         `column` is a `Column.name`.
@@ -85,7 +85,7 @@ class Table(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class UnlistedTable:
+class OpaqueTable:
     """One container of unknown rows, size and values, and the reason why no more is known."""
 
     name: str
@@ -94,7 +94,7 @@ class UnlistedTable:
     problems: tuple[Reason, ...]
     version: int | None = None
     partition_columns: tuple[str, ...] = ()
-    names_files: bool = False
+    accepts_file_list: bool = False
 
     @property
     def schema(self) -> StructType:
@@ -122,7 +122,7 @@ class UnlistedTable:
         """The whole table."""
         return self.df
 
-    def widened(self, column: str, ranges: RangeSet) -> RangeSet:  # noqa: ARG002 - all columns of a type are alike
+    def storage_safe_ranges(self, column: str, ranges: RangeSet) -> RangeSet:  # noqa: ARG002 - all columns of a type are alike
         """Every value of types whose bounds or literals storage may cut short; else the same ranges."""
         type_ = ranges.type
         # The reader of Parquet files cuts a decimal's literal to the width of a file's numbers.

@@ -12,6 +12,7 @@ import hypothesis
 import pytest
 
 from connectors.spark.java_check import java_problem
+from tests import tiers
 from tests.three_ways import ThreeWays, plain_duckdb, three_ways
 
 if TYPE_CHECKING:
@@ -32,9 +33,19 @@ os.environ["SPARK_SUBMIT_OPTS"] = f"{_JAVA_OPTIONS} {os.environ.get('SPARK_SUBMI
 os.environ["SPARK_LAUNCHER_OPTS"] = f"{_JAVA_OPTIONS} {os.environ.get('SPARK_LAUNCHER_OPTS', '')}"
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds the options that name a tier of tests."""
+    tiers.add_options(parser)
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """The tier that runs, and how to run it again."""
+    return tiers.header(config)
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks each test that asks for `spark`, skips the marked ones where Spark cannot start, and orders files.
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Marks tests that ask for `spark`, skips them where Spark cannot start, takes a tier, and orders files.
 
     Those with tests that take long come first: processes that are dealt out files end at about the same time.
     """
@@ -44,6 +55,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.spark)
         if problem is not None and item.get_closest_marker("spark"):
             item.add_marker(pytest.mark.skip(reason=problem))
+    tiers.deselect(config, items)
     long = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in long)
 

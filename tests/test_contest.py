@@ -33,6 +33,7 @@ from benchmarks.contest.worker import Worker, WorkerFailed
 from benchmarks.object_store import gateway
 from benchmarks.object_store.shape import Shape
 from benchmarks.process_tree import Usage
+from benchmarks.record import recorded
 from benchmarks.resume import resumed
 from benchmarks.tpcds_answers import lenient_rule
 from benchmarks.tpcds_workload import SELECTIVE, Answer, Query, queries
@@ -503,6 +504,7 @@ MEASURED = with_ratios(
         {"scale": 1.0, "layout": "delta", "query": "q3", "contender": LIMIT, "bytes": MIB // 4},
         row("pruned", "q5", seconds=2.0),
         row("stock", "q5", rows_equal=False),
+        failed("duckdb", "ended", query="q5"),
     ]
 )
 
@@ -521,6 +523,22 @@ def test_what_is_measured_again_replaces_its_row_and_all_others_stay_in_order():
         (each["query"], each["contender"]) for each in found
     ]
     assert 1.5 == found[1]["seconds_to_stock"]
+
+
+def test_what_stays_says_by_which_code_it_was_measured(tmp_path):
+    path = tmp_path / "contest-sf1.json"
+    head = {"code": "second", "machine": {"load_before": 0.5}}
+    stays = {**row("duckdb"), "code": "first", "load_before": 0.1}
+    path.write_text(json.dumps({**head, "rows": [stays, row("stock"), row("stock", "q5")]}))
+    found = merged(recorded(path), [row("stock"), row("pruned", "q5")])
+    assert [("stock", None, None), ("duckdb", "first", 0.1), ("pruned", None, None), ("stock", "second", 0.5)] == [
+        (each["contender"], each.get("code"), each.get("load_before")) for each in found
+    ]
+    path.write_text(json.dumps({"code": "third", "rows": found}))
+    text = page.page(page.recorded(tmp_path))
+    assert "by version `first`: q3 (duckdb).\n\nMeasured in another run, by version `second`: q5 (stock).\n" in text
+    assert "\n\nAll others were measured by version `third`.\n\n| query |" in text
+    assert "version" not in page.page({"contest-sf1": MEASURED})
 
 
 def test_queries_are_named_or_numbered_and_unknown_ones_refused():
@@ -567,7 +585,7 @@ def test_rows_of_a_contest_tell_its_label_and_whether_contenders_were_apart(stan
 def test_the_page_tells_ratios_wrong_rows_and_who_has_no_answer():
     text = page.page({"contest-sf1": MEASURED})
     # 2 of 5 MiB, 2.5 of 2 seconds.
-    assert "| delta | 2 | 0.50 | 0.50 | - | 4.00 | 1.00 | 60.0% | -25.0% | q5: 2.00 | differ: stock q5 |" in text
+    assert "| delta | 2 | 0.50 | 0.50 | - | - | 1.00 | 60.0% | -25.0% | q5: 2.00 | differ: stock q5 |" in text
     assert "| q3 | limit | 0.25 | - | - | - | - |\n" in text
     assert "| q3 | datafusion | - | - | - | - | unsupported: a \\| b |" in text
     assert "| q5 | stock | 1.00 | 1.000 | 1.00 | 1 | 4 DIFFER |" in text
@@ -581,6 +599,13 @@ def test_the_page_sums_up_selective_queries_apart_from_all():
     text = page.page({"contest-sf1": others})
     assert "| delta | 1 selective | 1.00 | - | - | - | 4.00 | 0.0% | 75.0% | q20: 0.25 | equal |\n| delta | 3 |" in text
     assert "selective |" not in page.page({"contest-sf1": with_ratios(others[:2])})
+
+
+def test_a_mean_beside_who_was_asked_some_queries_is_told_of_these_alone():
+    some = [row("duckdb", "q20", bytes=2 * MIB), row(LIMIT, "q20", bytes=MIB // 4)]
+    text = page.page({"contest-sf1": with_ratios([row("pruned", "q20"), *some, row("pruned", "q3")])})
+    assert "| delta | 1 selective | - | 0.50 | - | 4.00 |" in text
+    assert "| delta | 2 | - | - | - | - |" in text
 
 
 def test_the_page_tells_how_far_away_a_store_was_and_what_it_served():
@@ -626,6 +651,19 @@ def test_a_picture_has_a_bar_for_each_answer_and_is_the_same_each_time():
     assert counts == {colour: len(bars_of(svg, colour)) for colour in counts}
     for text in ("pruned Spark", "DataFusion", "delta: MiB read", "q5"):
         assert f">{text}<" in svg
+
+
+def test_of_many_queries_the_selective_ones_are_drawn():
+    pytest.importorskip("matplotlib")
+    many = {"contest-sf1": [row("pruned", f"q{number}") for number in range(1, 31)]}
+    few = {"contest-sf1": many["contest-sf1"][:20]}
+    found, all_of_few = (page.pictures(each)["contest-sf1.svg"] for each in (many, few))
+    assert [">q10<", ">q20<"] == [each for each in (">q9<", ">q10<", ">q11<", ">q20<", ">q21<") if each in found]
+    assert ">q11<" in all_of_few
+    assert "![Bytes and seconds of each selective query](contest-sf1.svg)" in page.page(many)
+    assert "![Bytes and seconds of each query](contest-sf1.svg)" in page.page(few)
+    unnamed = [each for each in many["contest-sf1"] if int(each["query"][1:]) not in SELECTIVE]
+    assert ">q11<" in page.pictures({"contest-sf1": unnamed})["contest-sf1.svg"]
 
 
 def test_growth_is_drawn_of_queries_that_all_answered_at_all_scales():

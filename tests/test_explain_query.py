@@ -78,7 +78,7 @@ def no_builds(spark, monkeypatch):
 def test_a_dry_run_says_what_would_be_tried_and_runs_nothing(star):
     found = explain(star(MARCH), options=OPTIONS)
     assert (False, ()) == (found.ran_builds, found.tables)
-    assert [(1, "days.day", "sales.day")] == [(it.level, it.keys, it.target) for it in found.feeds]
+    assert [(1, "days.day", "sales.day")] == [(it.level, it.keys, it.probe) for it in found.filters]
     assert {"sales", "days", "items"} == set(found.scans)
     assert ("Inner", "sales.day", "days.day", ("sales.day",)) in [
         (it.join, it.probe, it.keys, it.reaches) for it in found.edges
@@ -117,8 +117,8 @@ SEASONS = "SELECT sum(amount) FROM {sales} s JOIN {calendar} d ON s.day = d.day 
 
 def of_sales(found):
     """The one filter of the scan of sales."""
-    (feed,) = (each for each in found.feeds if each.scan == "sales")
-    return feed
+    (runtime_filter,) = (each for each in found.filters if each.scan == "sales")
+    return runtime_filter
 
 
 def kinds(lines) -> list[tuple[str, int | None]]:
@@ -127,11 +127,11 @@ def kinds(lines) -> list[tuple[str, int | None]]:
 
 @pytest.mark.usefixtures("no_builds")
 def test_a_dry_run_says_what_each_kind_of_filter_would_keep_by_the_files_of_the_build(star):
-    feed = of_sales(explain(star(SEASONS), options=OPTIONS))
+    runtime_filter = of_sales(explain(star(SEASONS), options=OPTIONS))
     # The months lie in the first and the last file of the calendar: days 0 to 39 and 120 to 159.
-    assert [("none", FILES), ("min-max", None), ("ranges", 4), ("list", None)] == kinds(feed.kinds)
-    assert feed.kinds[0].bytes > feed.kinds[2].bytes > 0
-    assert FILES == feed.kinds[0].row_groups
+    assert [("none", FILES), ("min-max", None), ("ranges", 4), ("list", None)] == kinds(runtime_filter.kinds)
+    assert runtime_filter.kinds[0].bytes > runtime_filter.kinds[2].bytes > 0
+    assert FILES == runtime_filter.kinds[0].row_groups
     text = str(explain(star(SEASONS), options=OPTIONS))
     assert "each kind of filter alone keeps, at most" in text
     assert "not known" in text
@@ -140,14 +140,14 @@ def test_a_dry_run_says_what_each_kind_of_filter_would_keep_by_the_files_of_the_
 @pytest.mark.usefixtures("no_builds")
 def test_static_filters_of_the_scan_are_part_of_every_kind(star):
     df = star(SEASONS.replace("WHERE", "WHERE amount < 999 AND"))
-    feed = of_sales(explain(df, options=OPTIONS))
-    assert [("none", 2), ("min-max", None), ("ranges", None), ("list", None)] == kinds(feed.kinds)
+    runtime_filter = of_sales(explain(df, options=OPTIONS))
+    assert [("none", 2), ("min-max", None), ("ranges", None), ("list", None)] == kinds(runtime_filter.kinds)
 
 
 @pytest.mark.usefixtures("no_builds")
 def test_a_build_of_one_file_says_nothing_before_it_runs(star):
-    feed = of_sales(explain(star(MARCH), options=OPTIONS))
-    assert [("none", FILES), ("min-max", None), ("ranges", None), ("list", None)] == kinds(feed.kinds)
+    runtime_filter = of_sales(explain(star(MARCH), options=OPTIONS))
+    assert [("none", FILES), ("min-max", None), ("ranges", None), ("list", None)] == kinds(runtime_filter.kinds)
 
 
 def test_with_builds_run_each_kind_is_exact(star):
@@ -188,11 +188,11 @@ def test_the_builds_of_a_pruned_query_do_not_run_again(star, jobs):
 @pytest.mark.parametrize("run_builds", [False, True], ids=["dry", "with builds"])
 def test_options_come_from_the_session_where_none_are_given(spark, star, run_builds):
     df = star(MARCH)
-    assert () == explain(df, run_builds=run_builds).feeds
+    assert () == explain(df, run_builds=run_builds).filters
     assert "PROBE_TOO_SMALL" in {it.code.name for it in explain(df, run_builds=run_builds).reasons}
     spark.conf.set("spark.pruning.min_probe_bytes", "2000")
     try:
-        assert 1 == len(explain(df, run_builds=run_builds).feeds)
+        assert 1 == len(explain(df, run_builds=run_builds).filters)
     finally:
         spark.conf.unset("spark.pruning.min_probe_bytes")
 
@@ -200,7 +200,7 @@ def test_options_come_from_the_session_where_none_are_given(spark, star, run_bui
 @pytest.mark.parametrize("run_builds", [False, True], ids=["dry", "with builds"])
 def test_switched_off_nothing_would_be_done(star, run_builds):
     found = explain(star(MARCH), run_builds=run_builds, options=PruningOptions(enabled=False, min_probe_bytes=0))
-    assert ((), (), ["SWITCHED_OFF"]) == (found.feeds, found.tables, [it.code.name for it in found.reasons])
+    assert ((), (), ["SWITCHED_OFF"]) == (found.filters, found.tables, [it.code.name for it in found.reasons])
 
 
 def test_trouble_is_a_reason(star, monkeypatch):

@@ -222,7 +222,7 @@ def test_the_command_is_installed_and_names_the_extra(bare, tmp_path):
 
 
 EXAMPLES = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
-# A session as its owner makes it, the tables that the examples name, the examples, and what tasks see.
+# A session as its owner makes it, the examples, where driver and tasks find the modules, and keys that tasks summarise.
 THEIR_SESSION = """
 import sys
 from pathlib import Path
@@ -246,18 +246,11 @@ for name, value in {
     builder = builder.config(name, value)
 spark = configure_spark_with_delta_pip(builder).getOrCreate()
 
-lake = Path.home() / ".cache/scanprune/delta-sf0.5"
-sales = "1 + id div 100 AS ss_sold_date_sk; id % 50 AS ss_item_sk; CAST(id % 7 AS decimal(7,2)) AS ss_net_paid"
-days = "1 + id AS d_date_sk; 2000 + id div 360 AS d_year; 1 + id div 30 % 12 AS d_moy; 1 + id % 30 AS d_dom"
-items = "id AS i_item_sk; concat('category ', id % 5) AS i_category"
-tables = {"store_sales": (72_000, 12, sales), "date_dim": (720, 1, days), "item": (50, 1, items)}
-for name, (rows, files, columns) in tables.items():
-    frame = spark.range(0, rows, 1, files).selectExpr(*columns.split("; "))
-    frame.write.format("delta").save(str(lake / name))
-
+# README says that they go on from one another.
+names = {"__name__": "__main__", "spark": spark}
 for path in sys.argv[1:]:
     print("example", path)
-    exec(compile(Path(path).read_text(), path, "exec"), {"__name__": "__main__", "spark": spark})
+    exec(compile(Path(path).read_text(), path, "exec"), names)
 
 
 def files(batches):
@@ -279,8 +272,8 @@ import scanprune
 
 for each in (connectors, pruning, scanprune):
     print("driver", each.__file__)
-# So many keys are summarised by tasks.
-read = scanprune.pruned_read(spark, lake / "store_sales", keys={"ss_sold_date_sk": spark.range(500, 150_000)})
+spark.range(0, 1200, 1, 12).write.format("delta").save(str(Path.cwd() / "sales"))
+read = scanprune.pruned_read(spark, Path.cwd() / "sales", keys={"id": spark.range(850, 150_000)})
 (table,) = scanprune.explain(read).tables
 print("files", table.files_kept, table.files_total)
 """
@@ -301,5 +294,5 @@ def test_the_examples_run_on_a_session_of_the_user_where_the_wheel_is_installed(
     expected = [str(there.site / name) for name in ("connectors/__init__.py", "pruning/__init__.py", "scanprune.py")]
     for place in ("driver", "worker"):
         assert expected == [file for where, file in told if where == place]
-    # Of twelve files of sixty days each, the first eight hold days before the five hundredth alone.
+    # Of twelve files of a hundred rows each, the first eight hold rows before the first key alone.
     assert [["files", "4 12"]] == [each for each in told if each[0] == "files"]

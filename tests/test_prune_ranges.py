@@ -301,4 +301,4 @@ def test_the_value_of_a_subquery_skips_nothing_where_it_is_no_key_of_a_column(pr
 )
 def test_a_dry_run_plans_keys_that_no_file_holds(spark, tables, query):
     text = query.format(**{name: f"{tables}{name}" for name in ("facts", "spans")})
-    assert ["facts"] == [each.scan for each in explain(spark.sql(text), options=OPTIONS).feeds]
+    assert ["facts"] == [each.scan for each in explain(spark.sql(text), options=OPTIONS).filters]

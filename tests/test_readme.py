@@ -12,16 +12,18 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.readme_table import readme, recorded, replaced, table
+from benchmarks.readme_table import benchmarks_readme, readme, recorded, replaced, table
 from pruning.options import PruningOptions, ScanCosts
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+BENCHMARKS = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
 def test_the_tables_are_what_was_measured():
     assert README == readme(README), "run `make readme`"
+    assert BENCHMARKS == benchmarks_readme(BENCHMARKS), "run `make readme`"
 
 
 def test_a_text_without_the_table_is_refused():

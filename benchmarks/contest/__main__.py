@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -16,7 +15,7 @@ from benchmarks.contest.ratios import with_ratios
 from benchmarks.contest.site import LOCAL, PLACES
 from benchmarks.object_store.shape import SHAPED, Shape
 from benchmarks.parts import PARTS
-from benchmarks.record import record
+from benchmarks.record import record, recorded
 from benchmarks.resume import forget
 from benchmarks.run import INTERRUPTED, RESULTS
 from benchmarks.tpcds_workload import SELECTIVE
@@ -90,7 +89,10 @@ def main(  # noqa: PLR0913, PLR0917 - options of a command
 
 
 def merged(before: Iterable[Mapping[str, Any]], rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Rows in the order of layouts, queries and contenders; later ones replace those of the same three."""
+    """Rows in the order of layouts, queries and contenders; later ones replace those of the same three.
+
+    Those of before say by which code they were measured: the file that they come into tells of the later ones alone.
+    """
     found = {(row["layout"], row["query"], row["contender"]): row for each in (before, rows) for row in each}
     layouts, contenders = list(LAYOUTS), list(CONTENDERS)
     order = {key: (layouts.index(key[0]), _QUERIES[key[1]], contenders.index(key[2])) for key in found}
@@ -101,8 +103,8 @@ def _measured(settings: Settings, path: Path, folder: Path) -> Sequence[Mapping[
     return merged(_recorded(path), run(settings, folder))
 
 
-def _recorded(path: Path) -> list[Mapping[str, Any]]:
-    return json.loads(path.read_text(encoding="utf-8"))["rows"] if path.exists() else []
+def _recorded(path: Path) -> Sequence[Mapping[str, Any]]:
+    return recorded(path) if path.exists() else []
 
 
 def _chosen(what: str, names: Sequence[str] | None, known: tuple[str, ...]) -> tuple[str, ...]:

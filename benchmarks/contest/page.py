@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks import record
 from benchmarks.contest import targets
 from benchmarks.contest.pool import LIMIT
 from benchmarks.contest.ratios import geometric_mean, saved
@@ -24,12 +25,14 @@ _OTHERS = ("stock", "duckdb", "datafusion", LIMIT)
 _QUERIES = ("query", "contender", "MiB", "seconds", "CPU seconds", "peak MiB", "rows")
 _REQUESTS = "requests"
 _SERVED_MEGABYTE = 1e6
+# A picture of more queries is metres wide.
+_MOST_DRAWN = 20
 
 
 def recorded(results: Path = RESULTS) -> Mapping[str, Sequence[Row]]:
     """Rows by the name of their file, as they were measured; files of this machine first, then by scale."""
     paths = results.glob("contest-*.json")
-    found = {path.stem: json.loads(path.read_text(encoding="utf-8"))["rows"] for path in paths}
+    found = {path.stem: record.recorded(path) for path in paths}
     names = sorted((name for name in found if found[name]), key=lambda name: _order(found[name][0]))
     return {name: found[name] for name in names}
 
@@ -61,11 +64,17 @@ def pictures(found: Mapping[str, Sequence[Row]]) -> Mapping[str, str]:
     """SVG by name of the file."""
     from benchmarks.contest.charts import bars, growth  # noqa: PLC0415 - the page's text needs no matplotlib
 
-    drawn = {f"{name}.svg": bars(rows) for name, rows in found.items()}
+    drawn = {f"{name}.svg": bars(_drawn(rows)) for name, rows in found.items()}
     if _is_growth(found):
         local = (row for rows in found.values() for row in rows if _grows(row) and row["contender"] != LIMIT)
         drawn[_GROWTH] = growth([row for row in local if row["layout"] == _GROWN])
     return drawn
+
+
+def _drawn(rows: Sequence[Row]) -> Sequence[Row]:
+    """All rows, or those of the selective queries where a picture of all could not be read."""
+    selective = [row for row in rows if row["query"] in targets.TEN]
+    return selective if selective and len({row["query"] for row in rows}) > _MOST_DRAWN else rows
 
 
 def _order(row: Row) -> tuple[str, str, float]:
@@ -85,7 +94,8 @@ _HEAD = """# Pruned Spark, stock Spark, DuckDB and DataFusion
 
 Made from `contest-*.json` by `make readme`; `benchmarks/README.md` says what is compared, and how.
 
-- to stock, to DuckDB, to DataFusion: geometric means over queries of pruned Spark's number by theirs; below 1 is less
+- to stock, to DuckDB, to DataFusion: geometric means over queries of pruned Spark's number by theirs; below 1 is less;
+  none where they were not asked all of these queries
 - to the limit: likewise, by the bytes of row groups that hold a row which all filters of the query let pass
   (`contest/limit.py`); the numerator has footers, logs and whatever else a process reads
 - times faster than stock: the geometric mean of stock Spark's seconds by pruned Spark's
@@ -111,12 +121,32 @@ def _of_file(name: str, rows: Sequence[Row]) -> Iterator[str]:
     if confs := sorted({row["conf"] for row in rows if row.get("conf")}):
         yield f"Both Sparks ran with `{'`, `'.join(confs)}`.\n"
     yield _table(_SUMMARY, (line for layout in layouts for line in _summaries(layout, rows)))
-    yield f"![Bytes and seconds of each query]({name}.svg)\n"
+    each = "each query" if len(_drawn(rows)) == len(rows) else "each selective query"
+    yield f"![Bytes and seconds of {each}]({name}.svg)\n"
     counted = any(_REQUESTS in row for row in rows)
     for layout in layouts:
         yield f"### {layout}, {where}\n"
+        of_layout = [row for row in rows if row["layout"] == layout]
+        yield from _versions(of_layout)
         header = (*_QUERIES, _REQUESTS) if counted else _QUERIES
-        yield _table(header, (_cells(row)[: len(header)] for row in rows if row["layout"] == layout))
+        yield _table(header, (_cells(row)[: len(header)] for row in of_layout))
+
+
+def _versions(rows: Sequence[Row]) -> Iterator[str]:
+    """A line for each version of the code, where there are several: rows of one query may be of several, too."""
+    known = Counter(row.get("code") for row in rows)
+    if len(known) == 1:
+        return
+    (most, _), *fewer = known.most_common()
+    for code, _ in fewer:
+        of: dict[str, list[str]] = {}
+        for row in rows:
+            if row.get("code") == code:
+                of.setdefault(row["query"], []).append(row["contender"])
+        every = Counter(row["query"] for row in rows)
+        names = (it if len(by) == every[it] else f"{it} ({' and '.join(by)})" for it, by in of.items())
+        yield f"Measured in another run, by version `{code}`: {', '.join(names)}.\n"
+    yield f"All others were measured by version `{most}`.\n"
 
 
 def _layouts(rows: Sequence[Row]) -> list[str]:
@@ -152,12 +182,20 @@ def _summary(layout: str, which: str, rows: Sequence[Row]) -> tuple[str, ...]:
     return (
         layout,
         f"{len(ours)} {which}".strip(),
-        *(_ratio(geometric_mean(row.get(f"read_to_{to}") for row in ours)) for to in _OTHERS),
+        *(_ratio(_mean(ours, rows, to)) for to in _OTHERS),
         _ratio(mean and 1 / mean),
         *(_share(saved(rows, field)) for field in ("bytes", "seconds")),
         f"{worst}: {_ratio(slower[worst])}" if worst else "-",
         f"differ: {', '.join(wrong)}" if wrong else "equal",
     )
+
+
+def _mean(ours: Sequence[Row], rows: Sequence[Row], other: str) -> float | None:
+    """None where another was not asked all queries, since its mean over some would stand in the line of all."""
+    asked = {row["query"] for row in rows if row["contender"] == other}
+    if any(row["query"] not in asked for row in ours):
+        return None
+    return geometric_mean(row.get(f"read_to_{other}") for row in ours)
 
 
 def _cells(row: Row) -> tuple[str, ...]:

@@ -9,13 +9,13 @@ import numpy as np
 from connectors.arrow_scan.partition import task_count
 from connectors.base import Table
 from connectors.columns import Column
-from connectors.scan.decision import Decided
+from connectors.scan.decision import ScanDecision
 from connectors.spark.files import local_path
 from pruning.keys.membership import is_searched
 from pruning.options import PruningOptions
 from pruning.scan.estimates import pass_ratio
 from pruning.scan.reader_cost import KeyWork, RowGroupWork, ScanCase
-from pruning.scan.scan_plan import RowTest
+from pruning.scan.scan_plan import RowFilter
 from pruning.scan.skipping import column_domains, prune_by
 from pruning.scan.statistics import Containers
 from pruning.values.byte_strings import IntArray
@@ -27,7 +27,7 @@ _AS_STORED = frozenset({*INTEGER_BITS, *TEMPORAL})
 
 
 def scan_case(
-    table: Table, decided: Decided, needed: Sequence[str] | None, cores: int, options: PruningOptions
+    table: Table, decided: ScanDecision, needed: Sequence[str] | None, cores: int, options: PruningOptions
 ) -> ScanCase | None:
     """What either reader would have to do; None where it is little, or no footers tell.
 
@@ -49,7 +49,7 @@ def scan_case(
     arrow = RowGroupWork(groups.rows[by_keys], groups.sizes[by_keys], count, is_remote)
     return ScanCase(
         RowGroupWork(groups.rows[by_ranges], groups.sizes[by_ranges], count, is_remote),
-        [each.ratio for each in plan.decisions if each.test is not RowTest.NONE],
+        [each.ratio for each in plan.decisions if each.test is not RowFilter.NONE],
         arrow,
         keys,
         task_count(len(arrow.rows), int(arrow.bytes.sum()), cores),

@@ -18,7 +18,7 @@ from pyspark.sql.types import DataType
 from connectors.arrow_scan.files import FilePart
 from connectors.arrow_scan.s3 import bucket_of
 from connectors.parquet.footer import Footer
-from connectors.parquet.row_groups import StoredFile
+from connectors.parquet.row_groups import FileLayout
 from connectors.parquet.schema import Annotation, LeafType
 from connectors.spark.files import TRAILER, local_path
 from pruning.reasons import Reason, ReasonCode
@@ -62,7 +62,7 @@ def _is_elsewhere(uri: str) -> Reason:
 
 
 def file_part(
-    file: StoredFile, groups: Sequence[int], columns: Mapping[str, DataType], *, others_are_gregorian: bool
+    file: FileLayout, groups: Sequence[int], columns: Mapping[str, DataType], *, others_are_gregorian: bool
 ) -> FilePart | Reason:
     """The row groups of one file; a `Reason` where pyarrow may not read each of its columns as Spark does.
 
@@ -184,7 +184,7 @@ def _joined(parts: Sequence[FilePart]) -> list[FilePart]:
     return found
 
 
-def chunk_bytes(file: StoredFile, groups: Sequence[int]) -> IntArray:
+def chunk_bytes(file: FileLayout, groups: Sequence[int]) -> IntArray:
     """The compressed bytes of the columns asked for in each of these row groups."""
     leaves = [place.leaf for place in file.places if place is not None and place.leaf is not None]
     found: IntArray = file.footer.sizes[np.asarray(groups, np.int64)][:, leaves].sum(axis=1)

@@ -39,7 +39,7 @@ _FAILURES = (OSError, ImportError, ValueError, pa.ArrowException)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Trial:
+class Preflight:
     """How workers reach the buckets of the files, and what some rows showed; no sample where it was not asked for.
 
     Nor is there one where it would be much of the scan.
@@ -76,14 +76,14 @@ class _Files:
         return self.refusals.add(self.stores[bucket], reason)
 
 
-def tried(
+def check_stores(
     spark: SparkSession,
     tasks: Sequence[Sequence[FilePart]],
     columns: Sequence[ReadColumn],
     tests: Sequence[KeyTest],
     *,
     is_sampled: bool,
-) -> Trial | Reason:
+) -> Preflight | Reason:
     """What is known before the query runs; a `Reason` where settings of a store are not understood, or it fails."""
     some = {bucket: part for task in tasks for part in task if (bucket := bucket_of(part.path))}
     stores = s3_buckets(spark, [part.path for part in some.values()])
@@ -97,9 +97,9 @@ def tried(
             return unopened
     middle = _middle(tasks) if is_sampled else None
     if middle is None:
-        return Trial(stores, None)
-    sample = files.asked(middle, partial(sampled, middle, columns, tests, stores, _HASTY))
-    return sample if isinstance(sample, Reason) else Trial(stores, sample)
+        return Preflight(stores, None)
+    sample = files.asked(middle, partial(sample_row_group, middle, columns, tests, stores, _HASTY))
+    return sample if isinstance(sample, Reason) else Preflight(stores, sample)
 
 
 def _open(part: FilePart, stores: Mapping[str, S3Access]) -> None:
@@ -128,7 +128,7 @@ _ENOUGH_ROWS = 1 << 12
 _NANOSECONDS = 1e9
 
 
-def sampled(
+def sample_row_group(
     part: FilePart,
     columns: Sequence[ReadColumn],
     tests: Sequence[KeyTest],

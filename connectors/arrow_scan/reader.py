@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from connectors.arrow_scan.files import FilePart, OpenFile, Range, open_file
 from connectors.arrow_scan.row_test import RowTester
 from connectors.arrow_scan.s3 import S3Access
-from pruning.keys.membership import RowSet
+from pruning.keys.membership import MembershipTest
 from pruning.values.ranges import BoolArray
 from pruning.values.types import ValueType
 
@@ -45,7 +45,7 @@ class KeyTest:
 
     column: int
     type: ValueType
-    rows: RowSet
+    rows: MembershipTest
 
 
 @dataclass(slots=True)

@@ -98,7 +98,7 @@ public class FileOfBroadcast implements Runnable {
 
 
 @dataclass(frozen=True, slots=True)
-class Published(Generic[T]):
+class TaskPayload(Generic[T]):
     """A value for tasks: they may run as often, and as late, as a plan that leads to them is there.
 
     Values of the same `digest` are equal.
@@ -108,15 +108,15 @@ class Published(Generic[T]):
     _held: T | Broadcast[T]
 
     @staticmethod
-    def of(spark: SparkSession, value: T) -> Published[T]:
+    def of(spark: SparkSession, value: T) -> TaskPayload[T]:
         """The value as it is at this moment; a classic session is needed."""
         pickled = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
         digest = hashlib.blake2b(pickled, digest_size=16).hexdigest()
         if len(pickled) <= _MOST_BYTES:
-            return Published(digest, value)
+            return TaskPayload(digest, value)
         held = spark.sparkContext.broadcast(value)
         instance(spark, _FILE, _FILE_SOURCE, held._path).endsWith(held._jbroadcast)  # noqa: SLF001 - no other door
-        return Published(digest, held)
+        return TaskPayload(digest, held)
 
     @property
     def value(self) -> T:

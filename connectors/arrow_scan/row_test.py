@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from connectors.arrow_values import arrow_of, as_stored, coded
-from pruning.keys.membership import RowSet
+from pruning.keys.membership import MembershipTest
 from pruning.values.byte_strings import ByteStrings
 from pruning.values.ranges import BoolArray, RangeSet
 from pruning.values.types import ValueType
@@ -22,17 +22,17 @@ _MOST_BYTES = 1 << 30
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowTester:
-    """Which rows have a value of a `RowSet`, of columns of one type; made once, for all rows of a reader.
+    """Which rows have a value of a `MembershipTest`, of columns of one type; made once, for all rows of a reader.
 
     `keys` are the values where a table of them is looked up, as the bytes or numbers that Arrow compares.
     """
 
     type: ValueType
-    rows: RowSet
+    rows: MembershipTest
     keys: pa.Array | None
 
     @staticmethod
-    def of(type_: ValueType, rows: RowSet) -> RowTester:
+    def of(type_: ValueType, rows: MembershipTest) -> RowTester:
         """A test by values of `type_`."""
         return RowTester(type_, rows, _listed(type_, rows))
 
@@ -66,7 +66,7 @@ class RowTester:
         return found
 
 
-def _listed(type_: ValueType, rows: RowSet) -> pa.Array | None:
+def _listed(type_: ValueType, rows: MembershipTest) -> pa.Array | None:
     """None where codes are tested at least as fast, or values of one code differ, as both zeros do."""
     codes = None if type_.is_float or type_.name == "boolean" else rows.listed()
     if codes is None or codes.nbytes > _MOST_BYTES:

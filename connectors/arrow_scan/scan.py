@@ -15,18 +15,18 @@ from pyspark.sql.types import StructType
 from connectors.arrow_scan.counters import ScanCounter
 from connectors.arrow_scan.files import FilePart
 from connectors.arrow_scan.partition import arrow_type, chunk_bytes, dealt, elsewhere, file_part
-from connectors.arrow_scan.preflight import tried
+from connectors.arrow_scan.preflight import check_stores
 from connectors.arrow_scan.reader import ArrowReader, KeyTest, ReadColumn
-from connectors.arrow_scan.relation import Published, task_ids
+from connectors.arrow_scan.relation import TaskPayload, task_ids
 from connectors.arrow_scan.s3 import S3Access
 from connectors.arrow_scan.workers import most_bytes, refused_before, too_large, workers_of
 from connectors.base import Table
 from connectors.columns import Column
-from connectors.parquet.row_groups import StoredFile
+from connectors.parquet.row_groups import FileLayout
 from connectors.scan.capabilities import reader_refusal
-from connectors.scan.decision import Decided, StaticScan
+from connectors.scan.decision import ScanDecision, StaticPruning
 from connectors.spark.files import has_jvm
-from pruning.keys.membership import RowSet
+from pruning.keys.membership import MembershipTest
 from pruning.options import ARROW, PruningOptions
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.key_scan import OwnConditions, plan_key_scan
@@ -63,10 +63,10 @@ class Work:
 def arrow_scan(  # noqa: PLR0913, PLR0917 - a table, its keys, and how to read it
     spark: SparkSession,
     table: Table,
-    decided: Decided,
+    decided: ScanDecision,
     columns: Sequence[Column],
     options: PruningOptions,
-    static: StaticScan | None = None,
+    static: StaticPruning | None = None,
     weighed: Callable[[Sample], ScanChoice] | None = None,
 ) -> ArrowScan | Reason:
     """The rows of `columns`, all top-level, whose values lie in what the filters leave of theirs; in no order.
@@ -99,7 +99,7 @@ def arrow_scan(  # noqa: PLR0913, PLR0917 - a table, its keys, and how to read i
     if isinstance(tasks, Reason):
         return tasks
     places = {column.name: at for at, column in enumerate(columns)}
-    tests = [KeyTest(places[name], domain.type, RowSet.of(domain)) for name, domain in domains.items()]
+    tests = [KeyTest(places[name], domain.type, MembershipTest.of(domain)) for name, domain in domains.items()]
     reached = _reached(spark, table, Work(tasks, reads, tests), weighed)
     if isinstance(reached, Reason):
         return reached
@@ -110,7 +110,7 @@ def arrow_scan(  # noqa: PLR0913, PLR0917 - a table, its keys, and how to read i
     counter = ScanCounter.of(spark, len(tasks))
     like = whole.select(*(F.expr(column.sql) for column in columns))
     schema = StructType([table.schema[column.path[0]] for column in columns])
-    work = Published.of(spark, Work(tasks, reads, tests))
+    work = TaskPayload.of(spark, Work(tasks, reads, tests))
     ids = task_ids(spark, len(tasks), like, work.digest)
     rows = ids.mapInArrow(_task(work, stores, counter), schema)
     if table.version is None:
@@ -119,7 +119,7 @@ def arrow_scan(  # noqa: PLR0913, PLR0917 - a table, its keys, and how to read i
     return ArrowScan(rows, plan, counter)
 
 
-def _own(table: Table, parents: IntArray, static: StaticScan | None) -> OwnConditions | None:
+def _own(table: Table, parents: IntArray, static: StaticPruning | None) -> OwnConditions | None:
     if static is None:
         return None
     left = static.row_groups(table, np.unique(parents))
@@ -168,7 +168,7 @@ def _by_file(groups: Containers, files: IntArray) -> list[IntArray]:
     return [order[begin:end] for begin, end in ends]
 
 
-def _wanted(plan: ScanPlan, groups: Containers, own: IntArray, file: StoredFile) -> list[int] | Reason:
+def _wanted(plan: ScanPlan, groups: Containers, own: IntArray, file: FileLayout) -> list[int] | Reason:
     """The numbers of the row groups of one file that are read, of those at the places `own`."""
     assert plan.row_groups is not None  # noqa: S101
     if not np.array_equal(groups.rows[own], file.footer.rows):
@@ -182,7 +182,7 @@ def _reached(
     spark: SparkSession, table: Table, work: Work, weighed: Callable[[Sample], ScanChoice] | None
 ) -> tuple[Mapping[str, S3Access], ScanChoice | None] | Reason:
     """How workers reach the buckets of the files, and the choice by what some rows have shown, where it stays."""
-    trial = tried(spark, work.tasks, work.columns, work.tests, is_sampled=weighed is not None)
+    trial = check_stores(spark, work.tasks, work.columns, work.tests, is_sampled=weighed is not None)
     if isinstance(trial, Reason):
         return trial
     if weighed is None or trial.sample is None:
@@ -216,7 +216,7 @@ def _problem(  # noqa: PLR0913, PLR0917 - what a scan reads, and who
     return too_large(most_bytes(found, [each.rows for each in tests]), workers)
 
 
-def _task(published: Published[Work], stores: Mapping[str, S3Access], counter: ScanCounter) -> Task:
+def _task(published: TaskPayload[Work], stores: Mapping[str, S3Access], counter: ScanCounter) -> Task:
     # The keys of stores go with the function, from memory to memory as Spark sends them for its own scans: what is
     # published may lie in a file.
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -16,9 +16,9 @@ from pyspark.sql import SparkSession
 from connectors.arrow_scan.partition import whole_footer
 from connectors.arrow_scan.s3 import bucket_of
 from connectors.jobs import runner as builds
-from connectors.parquet.row_groups import StoredFile
+from connectors.parquet.row_groups import FileLayout
 from connectors.spark.session_state import state_of
-from pruning.keys.membership import RowSet
+from pruning.keys.membership import MembershipTest
 from pruning.reasons import Reason, ReasonCode, size
 
 # A function of batches, as Spark maps them.
@@ -142,7 +142,7 @@ _PER_ROW = 16
 _COPIES_OF_KEYS = 3
 
 
-def most_bytes(files: Sequence[tuple[StoredFile, Sequence[int]]], tests: Iterable[RowSet]) -> int:
+def most_bytes(files: Sequence[tuple[FileLayout, Sequence[int]]], tests: Iterable[MembershipTest]) -> int:
     """What a task takes at most: of each file these row groups are read, with the columns that it has a place for.
 
     The chunks of the largest row group are counted as they are stored and as they become: both are held for a while.
@@ -153,7 +153,7 @@ def most_bytes(files: Sequence[tuple[StoredFile, Sequence[int]]], tests: Iterabl
     return _RESERVED + _ANY_ROW_GROUP + largest + keys + threads
 
 
-def _group_bytes(file: StoredFile, groups: Sequence[int]) -> int:
+def _group_bytes(file: FileLayout, groups: Sequence[int]) -> int:
     metadata = pq.read_metadata(pa.BufferReader(whole_footer(file.footer.data)))
     leaves = [each.leaf for each in file.places if each is not None and each.leaf is not None]
     found = 0

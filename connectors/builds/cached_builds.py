@@ -20,11 +20,11 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from connectors.builds.materialized import HeldRows
-from connectors.builds.query_builds import Asked, Built, QueryBuilds
+from connectors.builds.materialized import MaterializedRows
+from connectors.builds.query_builds import BuildRequest, BuildResult, QueryBuilds
 from connectors.delta.file_index import KEPT_INDEX, PREPARED_INDEX
 from connectors.jobs.progress import one_line
-from connectors.jobs.runner import Channel
+from connectors.jobs.runner import BuildScheduler
 from connectors.parquet.listing import PINNED_INDEX
 from connectors.spark.jvm import instance
 from connectors.spark.transfer import long_bytes
@@ -43,20 +43,20 @@ _BYTES_BY_ROW, _BYTES_BY_ENTRY = 64, 4096
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _CachedBuild:
     """What a build gave, as the cache holds it."""
 
     keys: KeySummary
-    rows: HeldRows | None
+    rows: MaterializedRows | None
 
     @property
     def nbytes(self) -> int:
         rows = 0 if self.rows is None else self.rows.nbytes + self.rows.count * _BYTES_BY_ROW
         return self.keys.nbytes + rows + _BYTES_BY_ENTRY
 
-    def built(self, spark: SparkSession) -> Built:
+    def built(self, spark: SparkSession) -> BuildResult:
         rows = None if self.rows is None else self.rows.of(spark)
-        return Built(replace(self.keys, source="the cache"), rows, from_cache=True)
+        return BuildResult(replace(self.keys, source="the cache"), rows, from_cache=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +76,13 @@ class _Key:
 
 
 @dataclass(slots=True)
-class KeptBuilds:
+class CachedBuildRunner:
     """Runs builds as `QueryBuilds` does, but for those in `cache`; why one is not kept there is added to `reasons`.
 
     Trouble with the cache leaves a build to be run.
     """
 
-    channel: Channel
+    channel: BuildScheduler
     cache: PruningCache
     reasons: dict[Reason, None]
     _builds: QueryBuilds = field(init=False)
@@ -94,7 +94,7 @@ class KeptBuilds:
         context = self.channel.spark.sparkContext
         self._owner = str(context.applicationId), int(context.startTime)
 
-    def run(self, asked: Sequence[Asked]) -> list[Built]:
+    def run(self, asked: Sequence[BuildRequest]) -> list[BuildResult]:
         """What each build gives, all that have to run at the same time."""
         # Before plans are looked at, so that confs that are set meanwhile are seen when builds have ended.
         session = self._session()
@@ -116,7 +116,7 @@ class KeptBuilds:
             logger.debug("Reading the confs of the session failed", exc_info=True)
             return None
 
-    def _key(self, asked: Asked, session: bytes | None) -> _Key | None:
+    def _key(self, asked: BuildRequest, session: bytes | None) -> _Key | None:
         why = "the session does not tell its confs"
         try:
             key = why if session is None else build_key(self.channel.spark, asked.plan, asked.key)
@@ -132,14 +132,14 @@ class KeptBuilds:
     def _refuse(self, name: str, why: str) -> None:
         self.reasons[Reason(ReasonCode.NOT_CACHED, name, why)] = None
 
-    def _found(self, key: _Key | None) -> Built | None:
+    def _found(self, key: _Key | None) -> BuildResult | None:
         if key is None:
             self.cache.missed()
             return None
         found = self.cache.find(self._owner, key.full)
-        return found.built(self.channel.spark) if isinstance(found, _Kept) else None
+        return found.built(self.channel.spark) if isinstance(found, _CachedBuild) else None
 
-    def _keep(self, key: _Key | None, name: str, built: Built, *, is_same: bool) -> None:
+    def _keep(self, key: _Key | None, name: str, built: BuildResult, *, is_same: bool) -> None:
         if key is None or isinstance(built.keys, Reason):
             return
         try:
@@ -147,7 +147,7 @@ class KeptBuilds:
         except _TROUBLE as error:
             logger.debug("Looking after the build of %s failed", name, exc_info=True)
             why = one_line(error)
-        kept = _Kept(built.keys, None if built.rows is None else built.rows.held())
+        kept = _CachedBuild(built.keys, None if built.rows is None else built.rows.held())
         nbytes = kept.nbytes + key.nbytes
         if not why and not self.cache.keep(self._owner, key.full, kept, nbytes):
             why = f"{nbytes:,} bytes, at most {self.cache.max_bytes:,} are held"

@@ -157,7 +157,7 @@ class TooMany:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LocalRows:
+class MaterializedBuild:
     """All rows of a plan, held by the driver's JVM; `nbytes` is what they take in Spark's own form."""
 
     count: int
@@ -193,9 +193,9 @@ class LocalRows:
     def _values(self, at: int, column: Any) -> pa.Table:
         return pa.ipc.open_stream(long_bytes(self._spark, self._rows.values(at, column))).read_all()
 
-    def held(self) -> HeldRows:
+    def held(self) -> MaterializedRows:
         """The rows alone."""
-        return HeldRows(self.count, self.nbytes, self._rows)
+        return MaterializedRows(self.count, self.nbytes, self._rows)
 
     def instead_of(self, plan: Any) -> Any:
         """A plan of these rows under the column ids of `plan`, which gives the same rows."""
@@ -203,21 +203,21 @@ class LocalRows:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HeldRows:
+class MaterializedRows:
     """Rows on the heap of the driver that hold no session and no plan."""
 
     count: int
     nbytes: int
     _rows: Any
 
-    def of(self, spark: SparkSession) -> LocalRows:
+    def of(self, spark: SparkSession) -> MaterializedBuild:
         """The same rows for a query of a session."""
-        return LocalRows(self.count, self.nbytes, self._rows, spark)
+        return MaterializedBuild(self.count, self.nbytes, self._rows, spark)
 
 
 def local_rows(
     spark: SparkSession, plan: Any, name: str, most_bytes: int | None = _MOST_BYTES_READ
-) -> LocalRows | TooMany | None:
+) -> MaterializedBuild | TooMany | None:
     """The rows of a plan; None where it reads more than `most_bytes`, so that it was not run."""
     session = spark._jsparkSession  # noqa: SLF001 - PySpark's only door to the JVM
     # Each call over the bridge waits for those of the builds beside this one.
@@ -229,4 +229,4 @@ def local_rows(
     with execution_released(spark, execution):
         count = int(rows.collect(f"rows of {name}"))
     # A partition that was cut gave all the rows it may.
-    return LocalRows(count, int(rows.bytes()), rows, spark) if count < int(rows.most()) else TooMany(count)
+    return MaterializedBuild(count, int(rows.bytes()), rows, spark) if count < int(rows.most()) else TooMany(count)

@@ -12,9 +12,9 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from connectors.builds.materialized import LocalRows, TooMany, local_rows
+from connectors.builds.materialized import MaterializedBuild, TooMany, local_rows
 from connectors.jobs.progress import one_line
-from connectors.jobs.runner import Build, Channel
+from connectors.jobs.runner import Build, BuildScheduler
 from connectors.keys import frame as spark_keys
 from connectors.keys.frame import KeyFrame
 from connectors.keys.worker import KeyColumns
@@ -28,7 +28,7 @@ logger = logging.getLogger("scanprune")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Asked:
+class BuildRequest:
     """The values of `key`, an expression of the JVM, over the rows of `plan`; `name` is for messages.
 
     `place` is where `plan` has them among its columns, None where they are computed. `is_bounded` says that what it
@@ -45,14 +45,14 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Built:
+class BuildResult:
     """What a build gave: its keys, and its rows where they are few enough to be joined as they are.
 
     `from_cache` says that it was not run for this query.
     """
 
     keys: KeySummary | Reason
-    rows: LocalRows | None
+    rows: MaterializedBuild | None
     from_cache: bool = False
 
 
@@ -94,27 +94,27 @@ class _Column:
 class QueryBuilds:
     """Runs builds and keeps what they gave: one job for all keys of a plan that are asked for at the same time."""
 
-    channel: Channel
+    channel: BuildScheduler
     _numbers: _Numbers = field(default_factory=_Numbers)
-    _rows: dict[int, LocalRows | TooMany | Reason | None] = field(default_factory=dict)
+    _rows: dict[int, MaterializedBuild | TooMany | Reason | None] = field(default_factory=dict)
     _keys: dict[tuple[int, int], KeySummary | Reason] = field(default_factory=dict)
 
-    def run(self, asked: Sequence[Asked]) -> list[Built]:
+    def run(self, asked: Sequence[BuildRequest]) -> list[BuildResult]:
         """What each build gives, all run at the same time; equal ones give the same object."""
         numbers = [self._numbers.of(each.plan) for each in asked]
         self._run({number: each for each, number in zip(asked, numbers, strict=True) if number not in self._rows})
         found = [self._keys_or_column(each, number) for each, number in zip(asked, numbers, strict=True)]
         self._collect({it.id: it for it in found if isinstance(it, _Column) and it.id not in self._keys})
         return [
-            Built(self._keys[keys.id] if isinstance(keys, _Column) else keys, _held(self._rows[number]))
+            BuildResult(self._keys[keys.id] if isinstance(keys, _Column) else keys, _held(self._rows[number]))
             for keys, number in zip(found, numbers, strict=True)
         ]
 
-    def _run(self, missing: Mapping[int, Asked]) -> None:
+    def _run(self, missing: Mapping[int, BuildRequest]) -> None:
         found = self.channel.run_all([self._build(each) for each in missing.values()])
         self._rows.update(zip(missing, found, strict=True))
 
-    def _build(self, asked: Asked) -> Build[LocalRows | TooMany | None]:
+    def _build(self, asked: BuildRequest) -> Build[MaterializedBuild | TooMany | None]:
         spark = self.channel.spark
         if asked.is_bounded or asked.must_fit:
             return Build(asked.name, lambda: local_rows(spark, asked.plan, asked.name, None))
@@ -145,7 +145,7 @@ class QueryBuilds:
         keys = tuple(KeyColumns(each.name, (at,), (each.type,)) for at, each in enumerate(columns))
         return KeyFrame(df, keys, max(each.at_least for each in columns))
 
-    def _keys_or_column(self, asked: Asked, number: int) -> KeySummary | Reason | _Column:
+    def _keys_or_column(self, asked: BuildRequest, number: int) -> KeySummary | Reason | _Column:
         """The keys of rows that are here, else the column that has them.
 
         That Spark does not understand one leaves the others theirs.
@@ -153,17 +153,17 @@ class QueryBuilds:
         rows = self._rows[number]
         if isinstance(rows, Reason):
             return rows
-        if asked.must_fit and not isinstance(rows, LocalRows):
+        if asked.must_fit and not isinstance(rows, MaterializedBuild):
             return Reason(ReasonCode.TOO_MANY_ROWS, asked.name)
         try:
-            if isinstance(rows, LocalRows) and asked.place is not None:
+            if isinstance(rows, MaterializedBuild) and asked.place is not None:
                 return rows.keys(asked.place, asked.key, self.channel.options, asked.name)
             return self._column(asked, number, rows)
         except Exception as error:
             logger.debug("The build of %s failed", asked.name, exc_info=True)
             return Reason(ReasonCode.BUILD_FAILED, asked.name, one_line(error))
 
-    def _column(self, asked: Asked, number: int, rows: LocalRows | TooMany | None) -> _Column | Reason:
+    def _column(self, asked: BuildRequest, number: int, rows: MaterializedBuild | TooMany | None) -> _Column | Reason:
         if asked.place is not None:
             plan, place = asked.plan, asked.place
             schema = StructType([StructType.fromJson(json.loads(plan.schema().json())).fields[place]])
@@ -185,8 +185,8 @@ class QueryBuilds:
         return frame_of(spark, plan).select(*(SparkColumn(utils.column(each)).alias("key") for each in expressions))
 
 
-def _held(rows: LocalRows | TooMany | Reason | None) -> LocalRows | None:
-    return rows if isinstance(rows, LocalRows) else None
+def _held(rows: MaterializedBuild | TooMany | Reason | None) -> MaterializedBuild | None:
+    return rows if isinstance(rows, MaterializedBuild) else None
 
 
 def _pinned(keys: KeySummary) -> KeySummary:

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 from connectors.arrow_scan.files import FilePart
 from connectors.arrow_scan.reader import ArrowReader, KeyTest, ReadColumn
 from pruning import PruningOptions, pruned_read
-from pruning.keys.membership import RowSet
+from pruning.keys.membership import MembershipTest
 from pruning.options import ARROW, PREDICATE, ScanCosts
 from pruning.values.byte_strings import IntArray
 from pruning.values.domain import Domain
@@ -71,7 +71,7 @@ def _by_spark(spark: SparkSession, file: Path) -> Iterator[tuple[str, Callable[[
 def _by_arrow(spark: SparkSession, file: Path, column: IntArray) -> Iterator[tuple[str, Callable[[], float]]]:
     columns = [ReadColumn(name, pa.int32()) for name in _NAMES]
     part = FilePart(str(file), (0,), tuple(range(len(_NAMES))), (None,) * len(_NAMES))
-    rows = RowSet.of(Domain.of(ValueType("int"), *_keys()))
+    rows = MembershipTest.of(Domain.of(ValueType("int"), *_keys()))
     cores = spark.sparkContext.defaultParallelism
     few, many = _tasks(spark, cores), _tasks(spark, cores * _ROUNDS)
     handed = _handed(spark)
@@ -87,7 +87,7 @@ def _by_arrow(spark: SparkSession, file: Path, column: IntArray) -> Iterator[tup
 def _searched(file: Path) -> Callable[[], object]:
     """Reads and tests texts of which a few in a hundred pass."""
     text = ValueType("string")
-    test = KeyTest(0, text, RowSet.of(Domain.of(text, *map(_name, _keys()))))
+    test = KeyTest(0, text, MembershipTest.of(Domain.of(text, *map(_name, _keys()))))
     part = FilePart(str(file), (0,), (0,), (None,))
     return lambda: sum(map(len, ArrowReader([ReadColumn("name", pa.string())], [test]).read(part)))
 

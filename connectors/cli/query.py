@@ -93,11 +93,11 @@ def run(  # noqa: PLR0913, PLR0917 - options of a command line
 @contextmanager
 def _started(
     name: str, sql: str | None, file: Path | None, tables: list[str] | None, confs: list[str] | None
-) -> Iterator[tuple[SparkSession, AskedQuery]]:
+) -> Iterator[tuple[SparkSession, CommandLineQuery]]:
     """A session for what was asked; what is wrong with the words of the command shows before Spark starts."""
     folder = default_folder().absolute()
     with one_line_for_trouble(folder, _INTERRUPTED):
-        asked = AskedQuery.of(sql, file, tables or [], confs or [])
+        asked = CommandLineQuery.of(sql, file, tables or [], confs or [])
         _make(folder)
         with session(name, folder, asked.conf) as spark:
             yield spark, asked
@@ -141,7 +141,7 @@ _STATEMENTS = (f"{_LOGICAL}Command", f"{_LOGICAL}ParsedStatement")
 
 
 @dataclass(frozen=True, slots=True)
-class AskedQuery:
+class CommandLineQuery:
     """SQL, the path of each table that it names, and confs of the session."""
 
     sql: str
@@ -149,7 +149,7 @@ class AskedQuery:
     conf: Mapping[str, str]
 
     @staticmethod
-    def of(text: str | None, file: Path | None, tables: Sequence[str], conf: Sequence[str]) -> AskedQuery:
+    def of(text: str | None, file: Path | None, tables: Sequence[str], conf: Sequence[str]) -> CommandLineQuery:
         """The query of SQL text, `@FILE` or a file, of tables as `name=path` and of confs as `name=value`.
 
         A conf without a dot is one of `PruningOptions`. `InvalidQueryError` for what is none of these,
@@ -158,7 +158,7 @@ class AskedQuery:
         """
         confs = dict(_confs(conf))
         PruningOptions.from_confs(confs)
-        return AskedQuery(_sql(text, file), dict(_tables(tables)), confs)
+        return CommandLineQuery(_sql(text, file), dict(_tables(tables)), confs)
 
     def frame(self, spark: SparkSession) -> DataFrame:
         """The query over views of its tables; nothing is run.

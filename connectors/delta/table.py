@@ -13,19 +13,19 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from connectors.base import Table, UnlistedTable
+from connectors.base import OpaqueTable, Table
 from connectors.columns import Column, resolve
 from connectors.delta.file_index import KEPT_INDEX, MOST_FILES, PREPARED_INDEX, over_files
 from connectors.delta.log import DeltaFiles, FileCatalog, Snapshot, file_index, snapshot_of
 from connectors.delta.open import pinned_frame, publicly_pinned_frame
 from connectors.parquet.pushdown import NO_LIMITS, ReaderLimits, within_digits
 from connectors.parquet.row_groups import (
+    FileLayout,
     FooterCache,
     FooterColumn,
-    StoredFile,
+    file_layouts,
     partition_constants,
     read_row_groups,
-    stored_files,
 )
 from connectors.spark.files import has_jvm, java_message, storage_of
 from connectors.spark.session_state import SessionState, state_of
@@ -65,12 +65,12 @@ def open_delta(
     refusal = version_refusal(spark) if has_jvm(spark) else Reason(ReasonCode.NO_JVM, source)
     if refusal is not None:
         df, found = publicly_pinned_frame(spark, source, version, timestamp)
-        return UnlistedTable(source, _FORMAT, df, (refusal,), version=found)
+        return OpaqueTable(source, _FORMAT, df, (refusal,), version=found)
     df, index = pinned_frame(spark, source, version, timestamp)
     try:
         snapshot = snapshot_of(spark, index.getSnapshot(), index.path())
     except _TROUBLE as error:
-        return UnlistedTable(source, _FORMAT, df, (Reason(ReasonCode.STATISTICS_FAILED, source, _one_line(error)),))
+        return OpaqueTable(source, _FORMAT, df, (Reason(ReasonCode.STATISTICS_FAILED, source, _one_line(error)),))
     cache = state_of(spark) if cache is None else cache
     return DeltaSource(source, df, snapshot, cache.version(snapshot.identity, FileCatalog), cache.slot(FooterCache))
 
@@ -108,7 +108,7 @@ class DeltaSource:
         return self._snapshot.partition_columns
 
     @property
-    def names_files(self) -> bool:
+    def accepts_file_list(self) -> bool:
         """False: kept files follow from the predicate, by which Delta skips where they cannot be named."""
         return False
 
@@ -150,7 +150,7 @@ class DeltaSource:
         deleted = listing.deleted[parents]
         return Containers(groups.kind, groups.names, groups.rows, groups.sizes, statistics, parents, deleted=deleted)
 
-    def stored(self, files: IntArray, columns: Sequence[Column]) -> list[StoredFile] | Reason:
+    def stored(self, files: IntArray, columns: Sequence[Column]) -> list[FileLayout] | Reason:
         """The files at these indexes as they hold top-level columns."""
         # What Delta adds to a scan, such as the rows that a deletion vector marks, is in no file.
         added = next((each.name for each in columns if each.path[0] not in self._snapshot.schema.names), None)
@@ -166,7 +166,7 @@ class DeltaSource:
         constants = partition_constants([each.name for each in partitions], statistics, listing.rows, files)
         if isinstance(constants, Reason):
             return constants
-        found = stored_files(
+        found = file_layouts(
             [listing.reference(index) for index in files.tolist()],
             [constants[each.name] if each.is_partition else self._read_column(each) for each in columns],
             storage_of(self._df.sparkSession),
@@ -195,7 +195,7 @@ class DeltaSource:
             logger.debug("Naming the files of %s failed", self.name, exc_info=True)
             return self._df
 
-    def widened(self, column: str, ranges: RangeSet) -> RangeSet:
+    def storage_safe_ranges(self, column: str, ranges: RangeSet) -> RangeSet:
         """A superset of `ranges` under which Delta, comparing bounds as stored, and the files' reader skip soundly."""
         found = resolve(self.schema, column, table=self.name, case_sensitive=True, partitions=self.partition_columns)
         if found.is_partition:
@@ -210,7 +210,7 @@ class DeltaSource:
         digits = self._snapshot.least_digits(found, ranges.type)
         # Footers tell the same, but of no more files than were asked for.
         comparable = comparable if digits is None or comparable.is_none else within_digits(comparable, digits)
-        return self._limits.widened(column, comparable)
+        return self._limits.storage_safe_ranges(column, comparable)
 
     @property
     def is_fetched(self) -> bool:
@@ -241,8 +241,8 @@ class DeltaSource:
             self._add(Reason(ReasonCode.STATISTICS_FAILED, self.name, detail))
         return files, {column.name: each for column, each in zip(asked, statistics, strict=True)}
 
-    def _unlisted(self) -> UnlistedTable:
-        return UnlistedTable(self.name, _FORMAT, self._df, self.problems, self.version, self.partition_columns)
+    def _unlisted(self) -> OpaqueTable:
+        return OpaqueTable(self.name, _FORMAT, self._df, self.problems, self.version, self.partition_columns)
 
     def _footer_column(self, column: Column) -> FooterColumn:
         path, ids = self._snapshot.physical_path(column), self._snapshot.field_ids(column)

@@ -3,7 +3,7 @@
 A build that fails or takes too long becomes a `Reason`; its jobs are cancelled, and nothing of the caller's own
 tags, job group or local properties changes.
 
-`Channel`: the builds of one query, from their start to their end, under one deadline.
+`BuildScheduler`: the builds of one query, from their start to their end, under one deadline.
 
 An action that is not waited for beyond a deadline.
 """
@@ -196,7 +196,7 @@ def _remove_tag(spark: SparkSession, tag: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Channel:
+class BuildScheduler:
     """Runs builds, each with a time of its own and all of them until `deadline`, of `time.monotonic()`.
 
     What is not there by then is a `Reason`, and whoever waits for it goes on without. Nothing is left running when
@@ -208,9 +208,9 @@ class Channel:
     deadline: float
 
     @staticmethod
-    def of(spark: SparkSession, options: PruningOptions) -> Channel:
+    def of(spark: SparkSession, options: PruningOptions) -> BuildScheduler:
         """The channel of a query whose builds begin at this moment."""
-        return Channel(spark, options, time.monotonic() + options.all_builds_timeout_seconds)
+        return BuildScheduler(spark, options, time.monotonic() + options.all_builds_timeout_seconds)
 
     def run_all(self, wanted: Sequence[Build[T]]) -> list[T | Reason]:
         """What each build gives, all run at the same time."""

@@ -24,7 +24,7 @@ from pruning.keys.summary import KeySummary
 from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.key_filter import KeyFilter, key_filter
-from pruning.scan.scan_plan import Decision, RowTest
+from pruning.scan.scan_plan import FilterDecision, RowFilter
 from pruning.values.domain import Domain
 from pruning.values.encoding import Codes
 from pruning.values.types import ValueType
@@ -220,16 +220,16 @@ def _plain_values(source: KeySource) -> list[Any]:
             raise InvalidKeysError(msg)
 
 
-def row_keys(spark: SparkSession, collected: Collected, decision: Decision, options: PruningOptions) -> RowKeys:
+def row_keys(spark: SparkSession, collected: Collected, decision: FilterDecision, options: PruningOptions) -> RowKeys:
     """What the row test of a decision needs, and nothing for a test that is written as literals."""
     summary = collected.summary
     match decision.test:
-        case RowTest.SEMI_JOIN if summary is not None and summary.exact:
+        case RowFilter.SEMI_JOIN if summary is not None and summary.exact:
             frame, broadcast = keys_frame(spark, summary.types, key_arrays(summary))
             return RowKeys(collected.columns, frame, broadcast)
-        case RowTest.SEMI_JOIN:
+        case RowFilter.SEMI_JOIN:
             return RowKeys(collected.columns, collected.frame)
-        case RowTest.BLOOM if summary is not None:
+        case RowFilter.BLOOM if summary is not None:
             return _bloom_keys(collected, summary, options)
         case _:
             return RowKeys(collected.columns)

@@ -91,7 +91,7 @@ class ReaderLimits:
         found = {name: [each.digits[name] for each in (self, other) if name in each.digits] for name in names}
         return ReaderLimits(self.inverted | other.inverted, {name: min(each) for name, each in found.items()})
 
-    def widened(self, column: str, ranges: RangeSet) -> RangeSet:
+    def storage_safe_ranges(self, column: str, ranges: RangeSet) -> RangeSet:
         """A superset of `ranges` under which the reader skips nothing that lies in `ranges`; these where they do."""
         if ranges.is_none:
             return ranges

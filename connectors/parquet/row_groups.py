@@ -262,7 +262,7 @@ Constant: TypeAlias = "pa.Scalar | None"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class StoredFile:
+class FileLayout:
     """One file: for each column asked for where it lies, or, without a place, the value of all rows.
 
     `modified` is the time of the file itself in milliseconds since 1970; None where only a log says one.
@@ -276,16 +276,16 @@ class StoredFile:
     constants: tuple[Constant, ...]
 
 
-def stored_files(
+def file_layouts(
     files: Sequence[FileRef],
     columns: Sequence[FooterColumn | Sequence[Constant]],
     storage: Storage,
     cache: FooterCache,
     *,
     case_sensitive: bool,
-) -> list[StoredFile] | Reason:
+) -> list[FileLayout] | Reason:
     """The files with all `columns`, each of the files or as the constants of every file; a `Reason` where one fails."""
-    found: list[StoredFile] = []
+    found: list[FileLayout] = []
     for at, (file, footer) in enumerate(zip(files, load_footers(files, storage, cache), strict=True)):
         if isinstance(footer, Exception):
             return unread(file, footer)
@@ -294,7 +294,7 @@ def stored_files(
             for each in columns
         ]
         constants = [None if isinstance(each, FooterColumn) else each[at] for each in columns]
-        found.append(StoredFile(file.path, file.size, file.modified, footer, tuple(places), tuple(constants)))
+        found.append(FileLayout(file.path, file.size, file.modified, footer, tuple(places), tuple(constants)))
     return found
 
 

@@ -16,17 +16,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, StructField, StructType
 
 from connectors.arrow_values import coded
-from connectors.base import Table, UnlistedTable
+from connectors.base import OpaqueTable, Table
 from connectors.columns import Column
 from connectors.parquet.listing import SparkFiles, spark_files, with_own_columns
 from connectors.parquet.pushdown import NO_LIMITS, ReaderLimits
 from connectors.parquet.row_groups import (
+    FileLayout,
     FooterCache,
     FooterColumn,
-    StoredFile,
+    file_layouts,
     partition_constants,
     read_row_groups,
-    stored_files,
 )
 from connectors.spark.files import Storage, exists, has_jvm, is_name, java_message, storage_of
 from connectors.spark.session_state import state_of
@@ -59,14 +59,14 @@ def open_parquet(
     df = parquet_frame(spark, source)
     refusal = version_refusal(spark) if has_jvm(spark) else Reason(ReasonCode.NO_JVM, source)
     if refusal is not None:
-        return UnlistedTable(source, _FORMAT, df, (refusal,))
+        return OpaqueTable(source, _FORMAT, df, (refusal,))
     try:
         df = with_own_columns(df)
         files, detail = spark_files(df), _NOT_FILES
     except (Py4JError, PySparkException) as error:
         files, detail = None, java_message(error)
     if files is None:
-        return UnlistedTable(source, _FORMAT, df, (Reason(ReasonCode.STATISTICS_FAILED, source, detail),))
+        return OpaqueTable(source, _FORMAT, df, (Reason(ReasonCode.STATISTICS_FAILED, source, detail),))
     return parquet_source(spark, source, df, files, max_footers, FooterCache() if cache is None else cache)
 
 
@@ -125,7 +125,7 @@ class ParquetSource:
         return self._files.partition_columns
 
     @property
-    def names_files(self) -> bool:
+    def accepts_file_list(self) -> bool:
         """True: `read` restricts itself to kept files."""
         return True
 
@@ -152,7 +152,7 @@ class ParquetSource:
         statistics = {**groups.columns, **self._partition_statistics(columns, parents, groups.rows)}
         return Containers(groups.kind, groups.names, groups.rows, groups.sizes, statistics, parents)
 
-    def stored(self, files: IntArray, columns: Sequence[Column]) -> list[StoredFile] | Reason:
+    def stored(self, files: IntArray, columns: Sequence[Column]) -> list[FileLayout] | Reason:
         """The files at these indexes as they hold top-level columns."""
         rows = np.ones(len(self._files), np.int64)
         partitions = [column for column in columns if column.is_partition]
@@ -161,7 +161,7 @@ class ParquetSource:
         if isinstance(constants, Reason):
             return constants
         by_id = self._is_on(_FIELD_ID_CONF)
-        return stored_files(
+        return file_layouts(
             self._files.refs(files),
             [
                 constants[each.name] if each.is_partition else _stored(self.schema, each, by_id=by_id)
@@ -180,9 +180,9 @@ class ParquetSource:
             self._add(Reason(ReasonCode.STATISTICS_FAILED, self.name, java_message(error)))
             return self._df
 
-    def widened(self, column: str, ranges: RangeSet) -> RangeSet:
+    def storage_safe_ranges(self, column: str, ranges: RangeSet) -> RangeSet:
         """The same ranges, since row-group bounds cover their values, but for what the reader compares wrongly."""
-        return self._limits.widened(column, ranges)
+        return self._limits.storage_safe_ranges(column, ranges)
 
     def with_frame(self, df: DataFrame) -> ParquetSource:
         """The same files, read by another DataFrame of the same relation."""

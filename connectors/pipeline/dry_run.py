@@ -21,10 +21,10 @@ from connectors.spark.plan_facts import leaf_sizes
 from connectors.spark.plan_reader import SparkPlan, check_has_plan
 from connectors.spark.versions import version_refusal
 from pruning.options import PruningOptions
-from pruning.query.build_selection import Gates, Sizes
-from pruning.query.filter_plan import Feed, FeedId, FilterPlan
+from pruning.query.build_selection import BuildSelection, Sizes
+from pruning.query.filter_plan import FilterId, FilterPlan, RuntimeFilter
 from pruning.query.join_graph import JoinGraph
-from pruning.query.key_origins import asked_columns, conditions_of
+from pruning.query.key_origins import conditions_of, statistics_columns
 from pruning.reasons import Reason, ReasonCode
 from pruning.results.explanation import KindLine, Scanned, before_build, kinds_of
 from pruning.results.query_explanation import QueryExplanation
@@ -55,10 +55,12 @@ def dry_run(df: DataFrame, options: PruningOptions) -> QueryExplanation:
 def _explained(df: DataFrame, options: PruningOptions) -> QueryExplanation:
     plan = SparkPlan.of(df)
     graph = JoinGraph.of(plan.root)
-    metadata = PlanMetadata(plan, options, partial(asked_columns, graph))
+    metadata = PlanMetadata(plan, options, partial(statistics_columns, graph))
     known = sizes_before_builds(plan, graph, metadata)
     filters = FilterPlan.before_builds(graph, known, options)
-    tops = tuple(expected(TopRuns.of(plan.root, is_on=options.top_k), metadata, Gates(known, options, graph.edges)))
+    tops = tuple(
+        expected(TopRuns.of(plan.root, is_on=options.top_k), metadata, BuildSelection(known, options, graph.edges))
+    )
     filters = replace(filters, tops=tops)
     reasons = (*graph.refusals, *filters.refusals, *(each.found for each in tops if isinstance(each.found, Reason)))
     kinds = estimates(metadata, filters)
@@ -66,24 +68,24 @@ def _explained(df: DataFrame, options: PruningOptions) -> QueryExplanation:
 
 
 def sizes_before_builds(plan: SparkPlan, graph: JoinGraph, metadata: PlanMetadata) -> Sizes:
-    """What gates know of a query of which no build has run."""
+    """What selection rules know of a query of which no build has run."""
     found = leaf_sizes(plan, graph)
-    return Sizes(found.sizes, found.files, (), facts=metadata)
+    return Sizes(found.sizes, found.files, (), statistics=metadata)
 
 
-def estimates(metadata: PlanMetadata, filters: FilterPlan) -> Mapping[FeedId, tuple[KindLine, ...]]:
+def estimates(metadata: PlanMetadata, filters: FilterPlan) -> Mapping[FilterId, tuple[KindLine, ...]]:
     """What each kind of each filter keeps at most; none for scans whose metadata cannot be read."""
     found = {each.id: _kinds(metadata, each) for level in filters.levels for each in level}
     return {name: lines for name, lines in found.items() if lines}
 
 
-def _kinds(metadata: PlanMetadata, feed: Feed) -> tuple[KindLine, ...]:
-    relation, options = feed.target.relation, metadata.options
+def _kinds(metadata: PlanMetadata, runtime_filter: RuntimeFilter) -> tuple[KindLine, ...]:
+    relation, options = runtime_filter.probe.relation, metadata.options
     table = metadata.table(relation)
     if isinstance(table, Reason):
         return ()
-    column = metadata.column(table, feed.target)
-    keys = metadata.keys(feed.source, lambda _: None)
+    column = metadata.column(table, runtime_filter.probe)
+    keys = metadata.keys(runtime_filter.build_side, lambda _: None)
     filter_ = KeyFilter.unknown([column], "") if isinstance(keys, Reason) else key_filter([column], keys)
     columns, wanted = static_columns(table, relation, conditions_of(metadata.plan.root, relation))
     columns = {**columns, column.name: column} if column.type is not None else columns

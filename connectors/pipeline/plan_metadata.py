@@ -13,15 +13,15 @@ from connectors.columns import Column
 from connectors.delta.table import DeltaSource
 from connectors.keys.frame import MOST_LONG_ROWS, MOST_ROWS
 from connectors.pipeline.registry import OpenedTable, PlanTable, scan_of, table_of
-from connectors.scan.decision import Kept, has_few_keys, leaves_out, plan_column, zone_keys
+from connectors.scan.decision import Kept, has_few_keys, keys_from_statistics, leaves_out, plan_column
 from connectors.spark.plan_facts import broadcast_limit, equal_plans, has_small_side, is_broadcast_side, shared_leaves
 from connectors.spark.plan_reader import SparkPlan
 from pruning.keys.summary import KeySummary, bounded
 from pruning.options import BroadcastStrategy, PruningOptions
-from pruning.query.exchanges import Reuse, covered_share, is_hashed, is_sent
-from pruning.query.join_graph import Source
-from pruning.query.key_origins import zones_of
-from pruning.query.lineage import Target
+from pruning.query.exchanges import ExchangeReuse, crosses_shuffle, is_hash_build_side, unprunable_fraction
+from pruning.query.join_graph import BuildSide
+from pruning.query.key_origins import origins_of
+from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import Join, Node, Relation, relations_of
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.statistics import UNKNOWN, Containers
@@ -53,7 +53,7 @@ class PlanMetadata:
     _broadcast: dict[int, bool] = field(default_factory=dict)
     _rows: dict[int, int] = field(default_factory=dict)
     _shares: dict[int, float] = field(default_factory=dict)
-    _reuse: Reuse | None = None
+    _reuse: ExchangeReuse | None = None
 
     def table(self, relation: Relation) -> OpenedTable | Reason:
         """The table that a scan reads, which is the same object for scans that read the same."""
@@ -91,67 +91,67 @@ class PlanMetadata:
         used = self.plan.used
         return tuple(name for name, column in zip(relation.names, relation.output, strict=True) if column in used)
 
-    def keys(self, source: Source, kept_of: Kept) -> KeySummary | Reason:
-        """Every value that the files of a source allow a key to match; a `Reason` where they do not bound it.
+    def keys(self, build_side: BuildSide, kept_of: Kept) -> KeySummary | Reason:
+        """Every value that the files of a build side allow a key to match; a `Reason` where they do not bound it.
 
         `kept_of` gives the files that a pruned scan still reads; the answer is kept until `forget_keys`.
         """
-        if source.id not in self._keys:
-            zones = () if source.is_widened_bound else zones_of(source.node, source.key)
-            found = zone_keys(zones, self.table, kept_of, str(source.key), self.options)
-            if source.bound is not None and not isinstance(found, Reason):
-                found = bounded(found, source.bound)
-            self._keys[source.id] = found
-        return self._keys[source.id]
+        if build_side.id not in self._keys:
+            zones = () if build_side.is_widened_bound else origins_of(build_side.node, build_side.key)
+            found = keys_from_statistics(zones, self.table, kept_of, str(build_side.key), self.options)
+            if build_side.bound is not None and not isinstance(found, Reason):
+                found = bounded(found, build_side.bound)
+            self._keys[build_side.id] = found
+        return self._keys[build_side.id]
 
     def forget_keys(self) -> None:
         """For when scans have shrunk."""
         self._keys.clear()
 
-    def selective_keys(self, source: Source, target: Target, kept_of: Kept) -> KeySummary | Reason:
-        """The same, and a `Reason` too where they leave out no file of the target."""
-        found, table = self.keys(source, kept_of), self.table(target.relation)
+    def selective_keys(self, build_side: BuildSide, probe: ProbeColumn, kept_of: Kept) -> KeySummary | Reason:
+        """The same, and a `Reason` too where they leave out no file of the probe column."""
+        found, table = self.keys(build_side, kept_of), self.table(probe.relation)
         if isinstance(found, Reason):
             return found
         if isinstance(table, Reason):
             return table
-        if leaves_out(table, self.column(table, target), found):
+        if leaves_out(table, self.column(table, probe), found):
             return found
-        return Reason(ReasonCode.UNCLUSTERED, target.name, "metadata of the build side")
+        return Reason(ReasonCode.UNCLUSTERED, probe.name, "metadata of the build side")
 
-    def has_few_keys(self, source: Source, target: Target) -> bool:
-        """Whether metadata counts few rows of a source beside the values of a target."""
-        pair = (*source.id, target.relation.at, target.column)
+    def has_few_keys(self, build_side: BuildSide, probe: ProbeColumn) -> bool:
+        """Whether metadata counts few rows of a build side beside the values of a probe column."""
+        pair = (*build_side.id, probe.relation.at, probe.column)
         if pair not in self._few:
-            table, zones = self.table(target.relation), zones_of(source.node, source.key)
+            table, zones = self.table(probe.relation), origins_of(build_side.node, build_side.key)
             self._few[pair] = not isinstance(table, Reason) and has_few_keys(
-                zones, self.table, table, self.column(table, target), self.options
+                zones, self.table, table, self.column(table, probe), self.options
             )
         return self._few[pair]
 
-    def covered(self, target: Target) -> float:
-        """The share of a target's bytes in files, or in row groups where files tell nothing, that hold any key.
+    def unprunable_fraction(self, probe: ProbeColumn) -> float:
+        """The share of a probe column's bytes in files, or in row groups where files tell nothing, that hold any key.
 
         Row groups are those of some large files.
         """
-        at = target.relation.at, target.column
+        at = probe.relation.at, probe.column
         if at not in self._covered:
-            table = self.table(target.relation)
-            self._covered[at] = 0.0 if isinstance(table, Reason) else _covered(table, self.column(table, target))
+            table = self.table(probe.relation)
+            self._covered[at] = 0.0 if isinstance(table, Reason) else _covered(table, self.column(table, probe))
         return self._covered[at]
 
-    def is_sent(self, source: Source, target: Target) -> bool:
-        """Whether rows of a target go to other tasks before the join of the source drops them."""
-        return is_sent(source, target, self._is_broadcast)
+    def crosses_shuffle(self, build_side: BuildSide, probe: ProbeColumn) -> bool:
+        """Whether rows of a probe column go to other tasks before the join of the build side drops them."""
+        return crosses_shuffle(build_side, probe, self._is_broadcast)
 
     def _is_broadcast(self, join: Join) -> bool:
         if join.at not in self._broadcast:
             self._broadcast[join.at] = has_small_side(self.plan, join)
         return self._broadcast[join.at]
 
-    def is_hashed(self, source: Source, target: Target) -> bool:
-        """Whether rows of a target are made a table for every task before the join of the source drops them."""
-        return is_hashed(source, target, partial(is_broadcast_side, self.plan))
+    def is_hash_build_side(self, build_side: BuildSide, probe: ProbeColumn) -> bool:
+        """True where rows of the probe column become a hash table before the join of the build side drops them."""
+        return is_hash_build_side(build_side, probe, partial(is_broadcast_side, self.plan))
 
     def rows(self, relation: Relation) -> int:
         """How many rows a scan reads without filters; 0 where some file does not tell."""
@@ -180,30 +180,30 @@ class PlanMetadata:
         rows *= 1.5
         return rows <= (MOST_LONG_ROWS if is_long else MOST_ROWS) and rows * width <= broadcast_limit(self.plan.spark)
 
-    def shared_places(self, source: Source, target: Target) -> Sequence[Node]:
-        """Other places of rows that Spark makes once for all of them, until keys of the source filter the target."""
+    def shared_places(self, build_side: BuildSide, probe: ProbeColumn) -> Sequence[Node]:
+        """The other places of a reused exchange, of which keys of the build side would filter one."""
         if self._reuse is None:
-            self._reuse = Reuse.of(self.plan.root, equal_plans(self.plan), self._is_sent_to)
-        return self._reuse.others(source, target)
+            self._reuse = ExchangeReuse.of(self.plan.root, equal_plans(self.plan), self._is_sent_to)
+        return self._reuse.others(build_side, probe)
 
     def _is_sent_to(self, join: Join, side: Node) -> bool:
         return not self._is_broadcast(join) or is_broadcast_side(self.plan, join, side)
 
     @staticmethod
-    def column(table: Table, target: Target) -> Column:
-        """The column that a target names, as its table knows it."""
-        return plan_column(table, target.relation, target.column)
+    def column(table: Table, probe: ProbeColumn) -> Column:
+        """The column that a probe column names, as its table knows it."""
+        return plan_column(table, probe.relation, probe.column)
 
 
 def _covered(table: Table, column: Column) -> float:
     if column.type is None:
         return 0.0
     files = table.files([column])
-    share = covered_share(files.columns[column.name], files.sizes) if column.name in files.columns else 0.0
+    share = unprunable_fraction(files.columns[column.name], files.sizes) if column.name in files.columns else 0.0
     if 0.0 < share < 1.0:
         return share
     groups = table.row_groups(_largest(files), [column], [column.path[0]])
-    return covered_share(groups.columns[column.name], groups.sizes) if column.name in groups.columns else share
+    return unprunable_fraction(groups.columns[column.name], groups.sizes) if column.name in groups.columns else share
 
 
 def _share(table: Table, columns: Sequence[str]) -> float:

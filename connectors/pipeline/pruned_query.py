@@ -1,6 +1,6 @@
 """Any query with filters on its scans: builds run level by level, and each shrinks what the next ones read.
 
-plan --JoinGraph--> feeds --build--> KeySummary --pruned_scan--> scans --> plan
+plan --JoinGraph--> filters --build--> KeySummary --pruned_scan--> scans --> plan
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from connectors.parquet.listing import frame_of
 from connectors.pipeline.query_run import QueryRun
 from connectors.pipeline.scan_record import PrunedScan
 from connectors.pipeline.table_scan import warn
-from connectors.spark.plan_reader import SparkPlan, check_has_plan, may_be_pruned
+from connectors.spark.plan_reader import SparkPlan, check_has_plan, is_candidate
 from connectors.spark.versions import version_refusal, warn_of_version
 from pruning.keys.cache import PruningCache
 from pruning.options import PruningOptions
@@ -40,7 +40,7 @@ class PrunedQuery:
     """The record of one pruned query: its scans with filters by `Relation.at`, and what went wrong on the way.
 
     `known` are the sizes of its scans with filters, of which what is refused follows; `sizes` those without. The builds
-    of the sources in `from_cache` were not run for it.
+    of the build sides in `from_cache` were not run for it.
     """
 
     plan: FilterPlan | None
@@ -129,7 +129,7 @@ def prune_query(
     try:
         if analyzed.isStreaming():
             return df, PrunedQuery.untouched(Reason(ReasonCode.STREAMING, _QUERY), options)
-        if not may_be_pruned(df.sparkSession, analyzed, options.min_probe_bytes, top_k=options.top_k):
+        if not is_candidate(df.sparkSession, analyzed, options.min_probe_bytes, top_k=options.top_k):
             return df, UntouchedQuery.of(df, options)
         return _pruned(df, options, cache)
     except Exception as error:

@@ -14,15 +14,15 @@ from connectors.arrow_scan.counters import ScanCounter
 from connectors.base import Table
 from connectors.measure.metrics import latest, latest_by_arrow
 from connectors.measure.status_store import ScanIdentity, identity_of
-from connectors.scan.decision import Decided, StaticScan
+from connectors.scan.decision import ScanDecision, StaticPruning
 from connectors.spark.files import has_jvm
 from connectors.spark.versions import version_refusal
 from pruning.options import PruningOptions
-from pruning.query.cardinality import Expected
+from pruning.query.cardinality import Cardinality
 from pruning.reasons import Reason
-from pruning.results.explanation import Left, TableFacts, among, explain_table
+from pruning.results.explanation import RemainingContainers, TableStatistics, explain_table, restrict_to
 from pruning.results.prune_report import Explanation, Measured, PruneReport, TableReport
-from pruning.scan.scan_plan import Decision, RowTest, ScanPlan
+from pruning.scan.scan_plan import FilterDecision, RowFilter, ScanPlan
 from pruning.scan.statistics import UNKNOWN, Containers
 from pruning.values.ranges import BoolArray
 
@@ -33,11 +33,11 @@ class PrunedScan:
 
     spark: SparkSession
     table: Table
-    decided: Decided
+    decided: ScanDecision
     needed: Sequence[str] | None
     options: PruningOptions
     identity: ScanIdentity | None
-    static: Callable[[], StaticScan] | None = None
+    static: Callable[[], StaticPruning] | None = None
     counter: ScanCounter | None = None
     _explained: Explanation | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -46,7 +46,7 @@ class PrunedScan:
     def of(  # noqa: PLR0913, PLR0917 - what a record holds
         df: DataFrame,
         table: Table,
-        decided: Decided,
+        decided: ScanDecision,
         needed: Sequence[str] | None,
         options: PruningOptions,
         counter: ScanCounter | None = None,
@@ -68,13 +68,13 @@ class PrunedScan:
         return int(containers.sizes[kept].sum())
 
     @property
-    def expected(self) -> Expected | None:
+    def expected(self) -> Cardinality | None:
         """The rows that it reads, and how many of them pass; None where some container does not tell."""
         containers, kept = self._read()
         rows = containers.rows[kept]
         if (rows == UNKNOWN).any():
             return None
-        return Expected(int(rows.sum()), prod(map(self._tested_ratio, self.decided.plan.decisions)))
+        return Cardinality(int(rows.sum()), prod(map(self._tested_ratio, self.decided.plan.decisions)))
 
     def _read(self) -> tuple[Containers, BoolArray]:
         """Row groups, or files where no footer was read, and which of them are kept."""
@@ -83,11 +83,11 @@ class PrunedScan:
             return self.decided.files, plan.files.kept
         return groups, plan.row_groups.kept & plan.files.kept[groups.parents]
 
-    def _tested_ratio(self, decision: Decision) -> float:
+    def _tested_ratio(self, decision: FilterDecision) -> float:
         match decision.test:
-            case RowTest.NONE:
+            case RowFilter.NONE:
                 return 1.0
-            case RowTest.BLOOM:
+            case RowFilter.BLOOM:
                 return decision.ratio + (1 - decision.ratio) * self.options.bloom_fpp
             case _:
                 return decision.ratio
@@ -103,7 +103,7 @@ class PrunedScan:
         """What is planned; reads the footers of skipped files too, for the totals, where there are few enough."""
         with self._lock:
             if self._explained is None:
-                facts = TableFacts(
+                facts = TableStatistics(
                     self.table.name,
                     self.table.format,
                     self.table.version,
@@ -117,7 +117,7 @@ class PrunedScan:
                 self._explained = Explanation((table,))
             return self._explained
 
-    def _beside(self, facts: TableFacts) -> tuple[TableFacts, ScanPlan]:
+    def _beside(self, facts: TableStatistics) -> tuple[TableStatistics, ScanPlan]:
         """Facts and plan beside what the query itself leaves of the table, where that is known."""
         plan = self.decided.plan
         if self.static is None or not facts.files.is_listed:
@@ -127,12 +127,12 @@ class PrunedScan:
             None if groups is None or groups.parents is None else np.unique(groups.parents)
             for groups in (facts.all_row_groups, facts.row_groups)
         )
-        left = Left(
+        left = RemainingContainers(
             static.files,
             None if every is None else static.row_groups(self.table, every),
             None if chosen is None else static.row_groups(self.table, chosen),
         )
-        return among(facts, plan, left)
+        return restrict_to(facts, plan, left)
 
     def report(self) -> PruneReport:
         """The plan beside what the latest action measured."""

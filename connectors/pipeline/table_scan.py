@@ -13,14 +13,14 @@ from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 from connectors.arrow_scan.choice import scan_case
 from connectors.arrow_scan.relation import as_cached
 from connectors.arrow_scan.scan import ArrowScan, arrow_scan
-from connectors.base import Table, UnlistedTable
+from connectors.base import OpaqueTable, Table
 from connectors.columns import Column, quoted, resolve
 from connectors.jobs.progress import one_line
 from connectors.keys.sources import Collected, KeySource, collect_all, row_keys
 from connectors.pipeline.registry import open_table
 from connectors.pipeline.scan_record import PrunedScan
 from connectors.scan.capabilities import abilities_of
-from connectors.scan.decision import Decided, StaticScan, decide
+from connectors.scan.decision import ScanDecision, StaticPruning, decide
 from connectors.scan.spark_scan import scan
 from connectors.spark.files import has_jvm
 from connectors.spark.versions import version_refusal, warn_of_version
@@ -60,7 +60,7 @@ def run(spark: SparkSession, request: Request) -> tuple[DataFrame, PrunedScan]:
     )
     refusal = _refusal(spark, request.options)
     if refusal is not None or not request.options.enabled:
-        table = UnlistedTable(
+        table = OpaqueTable(
             table.name, table.format, table.read(None), table.problems, table.version, table.partition_columns
         )
     case_sensitive = str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
@@ -77,7 +77,7 @@ def run(spark: SparkSession, request: Request) -> tuple[DataFrame, PrunedScan]:
     except Exception as error:
         logger.debug("Pruning %s failed", table.name, exc_info=True)
         reason = Reason(ReasonCode.STATISTICS_FAILED, table.name, one_line(error))
-        whole = UnlistedTable(table.name, table.format, table.read(None), (reason,), table.version)
+        whole = OpaqueTable(table.name, table.format, table.read(None), (reason,), table.version)
         unknown = [replace(each, filter=KeyFilter.unknown(each.columns, "keys", reason)) for each in collected]
         df, record = pruned_scan(spark, whole, unknown, _read_of(projected), options, exact=request.exact)
     warn(table.name, record.reasons)
@@ -101,7 +101,7 @@ class Read:
 
     columns: tuple[str, ...] | None = None
     selected: tuple[str, ...] | None = None
-    static: Callable[[], StaticScan] | None = None
+    static: Callable[[], StaticPruning] | None = None
 
 
 def _read_of(projected: Sequence[Column] | None) -> Read:
@@ -143,7 +143,7 @@ def pruned_scan(  # noqa: PLR0913 - a table, its keys, and how to read it
 
 
 def case_of(
-    spark: SparkSession, table: Table, decided: Decided, needed: Sequence[str] | None, options: PruningOptions
+    spark: SparkSession, table: Table, decided: ScanDecision, needed: Sequence[str] | None, options: PruningOptions
 ) -> ScanCase | None:
     """What decides on the reader of a scan; None where options do, or nothing is known, or the scan is not pruned."""
     if options.scan != AUTO or not decided.plan.acts or not has_jvm(spark):
@@ -180,9 +180,9 @@ def _exact(table: Table) -> Reason:
 def _by_arrow(  # noqa: PLR0913, PLR0917 - a table, its keys, and how to read it
     spark: SparkSession,
     table: Table,
-    decided: Decided,
+    decided: ScanDecision,
     needed: Sequence[str] | None,
-    static: Callable[[], StaticScan] | None,
+    static: Callable[[], StaticPruning] | None,
     options: PruningOptions,
     case: ScanCase | None = None,
 ) -> ArrowScan | Reason:

@@ -15,7 +15,7 @@ import numpy as np
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
-from connectors.builds.query_builds import Asked
+from connectors.builds.query_builds import BuildRequest
 from connectors.columns import Column
 from connectors.jobs.progress import one_line
 from connectors.keys.sources import Collected, KeySource
@@ -23,13 +23,13 @@ from connectors.parquet.listing import frame_of
 from connectors.pipeline.plan_metadata import PlanMetadata
 from connectors.pipeline.registry import OpenedTable
 from connectors.scan.capabilities import lenient_settings, skipping_switched_off
-from connectors.scan.decision import StaticScan
+from connectors.scan.decision import StaticPruning
 from connectors.spark.jvm import java_names
 from pruning.keys.summary import KeySummary
 from pruning.options import PREDICATE
-from pruning.query.build_selection import Gates
+from pruning.query.build_selection import BuildSelection
 from pruning.query.key_origins import conditions_of
-from pruning.query.lineage import Target
+from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import Node, PlanNames
 from pruning.query.top_k import TopFilter, TopK, first_within, held, surely_first, top_ks
 from pruning.reasons import Reason, ReasonCode
@@ -71,58 +71,58 @@ class TopRuns:
         """All of a plan, none where they are switched off."""
         return TopRuns(tuple(top_ks(root)) if is_on else (), PlanNames(root))
 
-    def wanted(self, top: TopK, gates: Gates) -> tuple[Target, ...]:
+    def wanted(self, top: TopK, selection: BuildSelection) -> tuple[ProbeColumn, ...]:
         """The scans that are worth a filter."""
-        return tuple(each for each in top.targets if gates.why_no_filter(each) is None)
+        return tuple(each for each in top.probes if selection.why_no_filter(each) is None)
 
     def by_metadata(self, query: QueryRun) -> None:
         """Filters scans by first rows that metadata alone is sure of; the others wait."""
         for top in self.all:
-            targets = self.wanted(top, query.gates())
-            if targets and not self._is_filtered(top, targets, self._sure(query, top), BY_STATISTICS, query):
+            probes = self.wanted(top, query.selection())
+            if probes and not self._is_filtered(top, probes, self._sure(query, top), BY_STATISTICS, query):
                 self._waiting.append(top)
 
     def by_next_run(self, query: QueryRun) -> bool:
         """Runs the first rows that wait, until some scan is filtered by them; whether one is."""
         while self._waiting:
             top = self._waiting.pop(0)
-            targets = self.wanted(top, query.gates())
-            if targets and self._is_filtered(top, targets, self._run(query, top, targets), BY_RUN, query):
+            probes = self.wanted(top, query.selection())
+            if probes and self._is_filtered(top, probes, self._run(query, top, probes), BY_RUN, query):
                 return True
         return False
 
-    def found(self, gates: Gates, *tops: TopK) -> Iterator[TopFilter]:
+    def found(self, selection: BuildSelection, *tops: TopK) -> Iterator[TopFilter]:
         """What became of each scan below the limits that take first rows, all unless some are named."""
         for top in tops or self.all:
-            for each in top.targets:
-                refused = gates.why_no_filter(each) or Reason(ReasonCode.TOO_FEW_FIRST_ROWS, each.name)
+            for each in top.probes:
+                refused = selection.why_no_filter(each) or Reason(ReasonCode.TOO_FEW_FIRST_ROWS, each.name)
                 yield TopFilter(top, each, self._found.get(_id(top, each), refused))
             yield from (TopFilter(top, None, each) for each in top.stops)
 
     def _is_filtered(
-        self, top: TopK, targets: Sequence[Target], keys: Domain | Reason, how: str, query: QueryRun
+        self, top: TopK, probes: Sequence[ProbeColumn], keys: Domain | Reason, how: str, query: QueryRun
     ) -> bool:
         """Filters scans by keys; whether one has become smaller."""
         if isinstance(keys, Reason) and keys.code in _TROUBLE:
             query.reasons[keys] = None
         done = False
-        for each in targets:
+        for each in probes:
             found = keys if isinstance(keys, Reason) else self._why_not_filtered(top, each, keys, query)
             self._found[_id(top, each)] = how if found is None else found
             done |= found is None
         return done
 
-    def _why_not_filtered(self, top: TopK, target: Target, keys: Domain, query: QueryRun) -> Reason | None:
-        made = FirstRows(query.metadata).filter_of(top, target, keys, self.names)
+    def _why_not_filtered(self, top: TopK, probe: ProbeColumn, keys: Domain, query: QueryRun) -> Reason | None:
+        made = FirstRows(query.metadata).filter_of(top, probe, keys, self.names)
         if isinstance(made, Reason):
             return made
-        own = self.filters.setdefault(target.relation.at, [])
+        own = self.filters.setdefault(probe.relation.at, [])
         own.append(made)
-        scan = query.prune(target.relation, replace(query.options, scan=PREDICATE))
+        scan = query.prune(probe.relation, replace(query.options, scan=PREDICATE))
         if scan is None:
             own.remove(made)
             said = (each for each in reversed(query.reasons) if each.subject in made.filter.columns)
-            return next(said, Reason(ReasonCode.UNCLUSTERED, target.name))
+            return next(said, Reason(ReasonCode.UNCLUSTERED, probe.name))
         refused = (each for each in scan.decided.plan.reasons if each.subject == made.filter.columns[0])
         return next((each for each in refused if each.code in _NO_FILTER), None)
 
@@ -135,13 +135,13 @@ class TopRuns:
             logger.debug("Looking up the first rows by %s failed", subject, exc_info=True)
             return Reason(ReasonCode.STATISTICS_FAILED, subject, one_line(error))
 
-    def _run(self, query: QueryRun, top: TopK, targets: Sequence[Target]) -> Domain | Reason:
+    def _run(self, query: QueryRun, top: TopK, probes: Sequence[ProbeColumn]) -> Domain | Reason:
         """The keys of first rows, from a run over a small part of the scans, then over as much as may be read."""
-        most = query.gates().most_of_first_rows(top.node, targets)
+        most = query.selection().most_of_first_rows(top.node, probes)
         if isinstance(most, Reason):
             return most
         sizes = query.known().scanned
-        largest = max(targets, key=lambda each: sizes[each.relation.at])
+        largest = max(probes, key=lambda each: sizes[each.relation.at])
         share = most / max(sizes[largest.relation.at], 1)
         found: Domain | Reason = Reason(ReasonCode.UNCLUSTERED, largest.name)
         tried: Domain | None = None
@@ -150,26 +150,26 @@ class TopRuns:
             if isinstance(guess, Reason) or guess == tried:
                 found = guess if isinstance(guess, Reason) and tried is None else found
                 continue
-            found, tried = self._keys_within(query, top, targets, largest, guess, most), guess
+            found, tried = self._keys_within(query, top, probes, largest, guess, most), guess
             if isinstance(found, Domain) or found.code is not ReasonCode.TOO_FEW_FIRST_ROWS:
                 break
         return found
 
     @staticmethod
-    def _guess(query: QueryRun, top: TopK, target: Target, share: float) -> Domain | Reason:
+    def _guess(query: QueryRun, top: TopK, probe: ProbeColumn, share: float) -> Domain | Reason:
         try:
-            return FirstRows(query.metadata).guess(top, target, query.kept_files(target.relation), share)
+            return FirstRows(query.metadata).guess(top, probe, query.kept_files(probe.relation), share)
         except Exception as error:
-            logger.debug("Looking up the first rows of %s failed", target.name, exc_info=True)
-            return Reason(ReasonCode.STATISTICS_FAILED, target.name, one_line(error))
+            logger.debug("Looking up the first rows of %s failed", probe.name, exc_info=True)
+            return Reason(ReasonCode.STATISTICS_FAILED, probe.name, one_line(error))
 
     def _keys_within(  # noqa: PLR0913, PLR0917 - a query, what is asked of it, and where it may read
-        self, query: QueryRun, top: TopK, targets: Sequence[Target], largest: Target, guess: Domain, most: int
+        self, query: QueryRun, top: TopK, probes: Sequence[ProbeColumn], largest: ProbeColumn, guess: Domain, most: int
     ) -> Domain | Reason:
         """The keys as good as those of the first rows, if all of these lie within `guess`; read are `most` bytes."""
         if guess.nan:
             return Reason(ReasonCode.NAN_KEYS, largest.name)
-        others = self._scans_within(query, top, targets, guess, most)
+        others = self._scans_within(query, top, probes, guess, most)
         if isinstance(others, Reason):
             return others
         try:
@@ -183,11 +183,11 @@ class TopRuns:
         return _as_good_as_last(top, keys, largest, guess)
 
     def _scans_within(
-        self, query: QueryRun, top: TopK, targets: Sequence[Target], guess: Domain, most: int
+        self, query: QueryRun, top: TopK, probes: Sequence[ProbeColumn], guess: Domain, most: int
     ) -> dict[int, Any] | Reason:
         """The plans in the places of scans for a run within `guess`."""
         others, size, known = dict(query.others), 0, query.known().scanned
-        for each in targets:
+        for each in probes:
             column = FirstRows(query.metadata).column(each)
             if isinstance(column, Reason) or column.type != guess.type:
                 size += known[each.relation.at]
@@ -205,25 +205,25 @@ class TopRuns:
         return others
 
 
-def expected(tops: TopRuns, metadata: PlanMetadata, gates: Gates) -> Iterator[TopFilter]:
+def expected(tops: TopRuns, metadata: PlanMetadata, selection: BuildSelection) -> Iterator[TopFilter]:
     """What would become of each scan, as far as that is known before anything is run."""
     for top in tops.all:
-        targets = tops.wanted(top, gates)
-        if not targets:
-            yield from tops.found(gates, top)
+        probes = tops.wanted(top, selection)
+        if not probes:
+            yield from tops.found(selection, top)
             continue
         known = FirstRows(metadata).sure(top)
-        run = gates.most_of_first_rows(top.node, targets) if known is None else BY_STATISTICS
+        run = selection.most_of_first_rows(top.node, probes) if known is None else BY_STATISTICS
         how = run if isinstance(run, Reason | str) else BY_RUN
-        yield from (TopFilter(top, each, gates.why_no_filter(each) or how) for each in top.targets)
+        yield from (TopFilter(top, each, selection.why_no_filter(each) or how) for each in top.probes)
         yield from (TopFilter(top, None, each) for each in top.stops)
 
 
-def _id(top: TopK, target: Target) -> tuple[int, int, int]:
-    return top.at, target.relation.at, target.column
+def _id(top: TopK, probe: ProbeColumn) -> tuple[int, int, int]:
+    return top.at, probe.relation.at, probe.column
 
 
-def _asked(query: QueryRun, top: TopK, others: dict[int, Any]) -> Asked:
+def _asked(query: QueryRun, top: TopK, others: dict[int, Any]) -> BuildRequest:
     """The keys of the first rows."""
     spark, key = query.spark, top.first.key
     utils = getattr(getattr(java_names(spark).org.apache.spark.sql.classic, "ExpressionUtils$"), "MODULE$")
@@ -232,15 +232,15 @@ def _asked(query: QueryRun, top: TopK, others: dict[int, Any]) -> Asked:
     direction, nulls = "desc" if top.first.is_descending else "asc", "first" if top.first.nulls_first else "last"
     ordered = getattr(F.col("key"), f"{direction}_nulls_{nulls}")()
     plan: Any = keys.orderBy(ordered).limit(top.rows)._jdf.queryExecution().analyzed()  # noqa: SLF001 - no other door
-    return Asked(plan, plan.output().apply(0), str(key), 0, is_bounded=True)
+    return BuildRequest(plan, plan.output().apply(0), str(key), 0, is_bounded=True)
 
 
-def _as_good_as_last(top: TopK, keys: KeySummary, target: Target, guess: Domain) -> Domain | Reason:
+def _as_good_as_last(top: TopK, keys: KeySummary, probe: ProbeColumn, guess: Domain) -> Domain | Reason:
     """Rows with a key within `guess` are all there; what else the run gave may be a part of more."""
-    few = Reason(ReasonCode.TOO_FEW_FIRST_ROWS, target.name, f"{keys.rows:,} of {top.rows:,}")
+    few = Reason(ReasonCode.TOO_FEW_FIRST_ROWS, probe.name, f"{keys.rows:,} of {top.rows:,}")
     if keys.rows < top.rows or (keys.null_rows and not (top.first.nulls_first and guess.null)):
         return few
-    found = coerce(keys.domains[0], guess.type, target.name)
+    found = coerce(keys.domains[0], guess.type, probe.name)
     if isinstance(found, Reason):
         return found
     inside = Domain(found.domain.ranges, nan=found.domain.nan)
@@ -262,33 +262,33 @@ class FirstRows:
 
         Each scan alone may tell, and the fewest keys that any of them tells are enough.
         """
-        found = [each for target in top.sure if (each := self._sure(top, target)) is not None]
+        found = [each for probe in top.sure if (each := self._sure(top, probe)) is not None]
         return reduce(Domain.intersect, found) if found else None
 
-    def guess(self, top: TopK, target: Target, kept: BoolArray | None, most: float) -> Domain | Reason:
+    def guess(self, top: TopK, probe: ProbeColumn, kept: BoolArray | None, most: float) -> Domain | Reason:
         """The first keys of the order, in the column's type, that lie in a share of at most `most` of a scan's bytes.
 
         `kept` are the files that a pruned scan still reads.
         """
-        opened = self._opened(target)
+        opened = self._opened(probe)
         if isinstance(opened, Reason):
             return opened
         table, column = opened
-        found = self.metadata.scan(target.relation)
+        found = self.metadata.scan(probe.relation)
         if isinstance(found, Reason):
             return found
-        conditions = conditions_of(self.metadata.plan.root, target.relation)
-        static = StaticScan.of(table, target.relation, conditions, found.listed(self.metadata.plan.spark))
+        conditions = conditions_of(self.metadata.plan.root, probe.relation)
+        static = StaticPruning.of(table, probe.relation, conditions, found.listed(self.metadata.plan.spark))
         left = static.files if kept is None else static.files & kept
         for containers, among in self._levels(table, column, left):
             domain = first_within(top, containers, column.name, among, int(containers.sizes[among].sum() * most))
             if domain is not None:
                 return held(domain, table.files([column]), column.name)
-        return Reason(ReasonCode.UNCLUSTERED, target.name, "the first rows")
+        return Reason(ReasonCode.UNCLUSTERED, probe.name, "the first rows")
 
-    def filter_of(self, top: TopK, target: Target, keys: Domain, names: PlanNames) -> Collected | Reason:
+    def filter_of(self, top: TopK, probe: ProbeColumn, keys: Domain, names: PlanNames) -> Collected | Reason:
         """`keys`, in the type of the order, as the filter of a scan."""
-        opened = self._opened(target)
+        opened = self._opened(probe)
         if isinstance(opened, Reason):
             return opened
         table, column = opened
@@ -298,22 +298,22 @@ class FirstRows:
             return found
         return collected(top, column, held(found.domain, table.files([column]), column.name), names)
 
-    def column(self, target: Target) -> Column | Reason:
+    def column(self, probe: ProbeColumn) -> Column | Reason:
         """The column of a scan as its table knows it; a `Reason` where it cannot be pruned by."""
-        opened = self._opened(target)
+        opened = self._opened(probe)
         return opened if isinstance(opened, Reason) else opened[1]
 
-    def _opened(self, target: Target) -> tuple[OpenedTable, Column] | Reason:
-        table = self.metadata.table(target.relation)
+    def _opened(self, probe: ProbeColumn) -> tuple[OpenedTable, Column] | Reason:
+        table = self.metadata.table(probe.relation)
         if isinstance(table, Reason):
             return table
-        column = self.metadata.column(table, target)
+        column = self.metadata.column(table, probe)
         if column.type is None:
-            return column.refusal or Reason(ReasonCode.UNSUPPORTED_TYPE, target.name)
+            return column.refusal or Reason(ReasonCode.UNSUPPORTED_TYPE, probe.name)
         return table, column
 
-    def _sure(self, top: TopK, target: Target) -> Domain | None:
-        opened = self._opened(target)
+    def _sure(self, top: TopK, probe: ProbeColumn) -> Domain | None:
+        opened = self._opened(probe)
         if isinstance(opened, Reason):
             return None
         table, column = opened

@@ -25,7 +25,7 @@ from connectors.base import Table
 from connectors.columns import Column
 from connectors.spark.files import has_jvm
 from pruning.reasons import Reason, ReasonCode
-from pruning.scan.pushdown import ScanAbilities
+from pruning.scan.pushdown import PushdownCapabilities
 
 _VECTORISED = "spark.sql.parquet.enableVectorizedReader"
 _NESTED_VECTORISED = "spark.sql.parquet.enableNestedColumnVectorizedReader"
@@ -44,16 +44,16 @@ _NOT_PUSHED = {TimestampNTZType()}
 
 def abilities_of(
     spark: SparkSession, table: Table, types: Iterable[DataType], probes: Iterable[Column], *, exact: bool
-) -> ScanAbilities:
+) -> PushdownCapabilities:
     """The abilities of a scan of `table` that reads columns of these `types` and is filtered on `probes`."""
-    return ScanAbilities(
-        names_files=table.names_files,
+    return PushdownCapabilities(
+        accepts_file_list=table.accepts_file_list,
         push_refusal=_push_refusal(spark, table, types),
         tests_bloom=has_jvm(spark),
         must_be_exact=exact,
-        widen=table.widened,
+        widen=table.storage_safe_ranges,
         file_only=frozenset(column.name for column in probes if not _reaches_row_groups(spark, column)),
-        pushes_blindly=not has_jvm(spark),
+        pushes_without_statistics=not has_jvm(spark),
     )
 
 

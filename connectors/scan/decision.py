@@ -21,11 +21,11 @@ from connectors.delta.log import Uris
 from pruning.keys.summary import KeyColumn, KeySummary
 from pruning.options import PruningOptions
 from pruning.query.expressions import static_domains
-from pruning.query.key_origins import Zone, Zones, zone_domain
+from pruning.query.key_origins import KeyOrigin, KeyOrigins, zone_domain
 from pruning.query.plan import Expression, Relation
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.key_filter import KeyFilter, key_filter
-from pruning.scan.pushdown import ScanAbilities
+from pruning.scan.pushdown import PushdownCapabilities
 from pruning.scan.scan_plan import ScanPlan, no_row_matches, plan_scan
 from pruning.scan.skipping import column_domains, prune, prune_by
 from pruning.scan.statistics import UNKNOWN, Containers
@@ -35,7 +35,7 @@ from pruning.values.ranges import BoolArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Decided:
+class ScanDecision:
     """A plan with the containers it was made from, and what went wrong on the way.
 
     `group_columns` are those of `columns` by which the reader can skip row groups.
@@ -54,9 +54,9 @@ def decide(  # noqa: PLR0913, PLR0917 - what a decision rests on, each of its ow
     filters: Sequence[KeyFilter],
     probes: Mapping[str, Column],
     needed: Sequence[str] | None,
-    abilities: ScanAbilities,
+    abilities: PushdownCapabilities,
     options: PruningOptions,
-) -> Decided:
+) -> ScanDecision:
     """Statistics of files, then of the row groups of those that are kept, then the plan."""
     domains = column_domains(filters)
     columns = tuple(probes[name] for name in domains)
@@ -76,7 +76,7 @@ def decide(  # noqa: PLR0913, PLR0917 - what a decision rests on, each of its ow
         detail = f"{np.count_nonzero(kept):,} files are kept, at most {options.max_footers:,} footers are read"
         reasons.append(Reason(ReasonCode.NO_ROW_GROUPS_READ, table.name, detail))
     group_columns = tuple(column for column in columns if column.name not in abilities.file_only)
-    return Decided(columns, group_columns, files, row_groups, plan, tuple(reasons))
+    return ScanDecision(columns, group_columns, files, row_groups, plan, tuple(reasons))
 
 
 def _row_groups(
@@ -88,7 +88,7 @@ def _row_groups(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class StaticScan:
+class StaticPruning:
     """The files that conditions leave, and what they leave of columns by `Column.name`."""
 
     files: BoolArray
@@ -96,7 +96,9 @@ class StaticScan:
     domains: Mapping[str, Domain]
 
     @staticmethod
-    def of(table: Table, relation: Relation, conditions: tuple[Expression, ...], listed: pa.Array | None) -> StaticScan:
+    def of(
+        table: Table, relation: Relation, conditions: tuple[Expression, ...], listed: pa.Array | None
+    ) -> StaticPruning:
         """`listed` are the paths of the files that the plan itself has found, None where it lists all of them."""
         columns, domains = static_columns(table, relation, conditions)
         files = table.files(list(columns.values()))
@@ -104,7 +106,7 @@ class StaticScan:
         left = prune(files, by_layout).kept
         if listed is not None and isinstance(files.names, Uris):
             left &= pc.is_in(files.names.paths, value_set=listed).to_numpy(zero_copy_only=False)
-        return StaticScan(left, tuple(columns.values()), domains)
+        return StaticPruning(left, tuple(columns.values()), domains)
 
     def row_groups(self, table: Table, files: IntArray) -> BoolArray:
         """Which row groups of the files at these indexes the reader does not skip by the conditions."""
@@ -116,8 +118,8 @@ class StaticScan:
 Kept = Callable[[Relation], BoolArray | None]
 
 
-def zone_keys(
-    zones: Zones, table_of: Callable[[Relation], Table | Reason], kept_of: Kept, name: str, options: PruningOptions
+def keys_from_statistics(
+    zones: KeyOrigins, table_of: Callable[[Relation], Table | Reason], kept_of: Kept, name: str, options: PruningOptions
 ) -> KeySummary | Reason:
     """A summary of every value that a key may have; a `Reason` where the statistics do not bound it.
 
@@ -145,7 +147,9 @@ def zone_keys(
     return KeySummary((column,), counted, 0, 0 if domain.is_none else None, None, None, (), source, 0)
 
 
-def _zone(zone: Zone, table: Table, kept: BoolArray | None, options: PruningOptions) -> tuple[Domain, int] | Reason:
+def _zone(
+    zone: KeyOrigin, table: Table, kept: BoolArray | None, options: PruningOptions
+) -> tuple[Domain, int] | Reason:
     """The values of one scan's column, and at most how many rows have them."""
     key = plan_column(table, zone.relation, zone.column)
     if key.type is None:
@@ -175,7 +179,7 @@ def leaves_out(table: Table, column: Column, keys: KeySummary) -> bool:
 
 
 def has_few_keys(
-    zones: Zones,
+    zones: KeyOrigins,
     table_of: Callable[[Relation], Table | Reason],
     probe: Table,
     column: Column,

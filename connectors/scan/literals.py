@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pruning.scan.tuple_pushdown import TuplePush
+from pruning.scan.tuple_pushdown import PushedTupleRanges
 from pruning.values import encoding as code
 from pruning.values.encoding import GREATEST, LEAST, Codes
 from pruning.values.ranges import RangeSet
@@ -36,7 +36,7 @@ def ranges_sql(column: str, ranges: RangeSet) -> str:
     return _search(column, ranges, 0, len(ranges))
 
 
-def tuple_ranges_sql(columns: Sequence[str], push: TuplePush) -> str:
+def tuple_ranges_sql(columns: Sequence[str], push: PushedTupleRanges) -> str:
     """A predicate, TRUE just where two columns together lie in a range of a push, in the order of the first column.
 
     That no value is NULL is said for itself, since storage finds it in no OR.

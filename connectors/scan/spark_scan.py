@@ -21,14 +21,14 @@ from connectors.spark.files import has_jvm
 from connectors.spark.jvm import java_names
 from pruning.errors import UnsupportedSessionError
 from pruning.keys.xxhash64 import SPARK_SEED
-from pruning.scan.pushdown import Push
-from pruning.scan.scan_plan import Decision, RowTest, ScanPlan
+from pruning.scan.pushdown import PushedPredicate
+from pruning.scan.scan_plan import FilterDecision, RowFilter, ScanPlan
 from pruning.values.types import ValueType
 
 _KEY = "__scanprune_key_"
 # Above this the keys are shuffled to the rows instead of being sent to every executor.
 _BROADCAST_BYTES = 64 << 20
-_LITERAL = frozenset({RowTest.RANGES, RowTest.IN_LIST})
+_LITERAL = frozenset({RowFilter.RANGES, RowFilter.IN_LIST})
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def scan(
     return df if projected is None else df.select(*(F.expr(each) for each in projected))
 
 
-def _pushed(column: Column, push: Push) -> str:
+def _pushed(column: Column, push: PushedPredicate) -> str:
     found = ranges_sql(column.sql, push.ranges)
     return f"({found} OR {column.sql} IS NULL)" if push.null else found
 
@@ -104,30 +104,30 @@ def keys_frame(spark: SparkSession, types: Sequence[ValueType], arrays: Sequence
     return spark.createDataFrame(table, schema), table.nbytes <= _BROADCAST_BYTES
 
 
-def _tested(df: DataFrame, decision: Decision, row_keys: RowKeys) -> DataFrame:
+def _tested(df: DataFrame, decision: FilterDecision, row_keys: RowKeys) -> DataFrame:
     match decision.test:
-        case RowTest.NONE | RowTest.RANGES | RowTest.IN_LIST:
+        case RowFilter.NONE | RowFilter.RANGES | RowFilter.IN_LIST:
             return df
-        case RowTest.BLOOM:
+        case RowFilter.BLOOM:
             # No filter is made where none could tell that many keys apart.
             bloom = row_keys.bloom
             return df if bloom is None else df.where(might_contain_column(df, row_keys.bloom_columns, bloom))
-        case RowTest.SEMI_JOIN if row_keys.frame is not None:
+        case RowFilter.SEMI_JOIN if row_keys.frame is not None:
             return semi_joined(df, row_keys)
         case test:
             msg = f"Cannot test rows by {test.value}: its keys were not kept"
             raise ValueError(msg)
 
 
-def _implies(decision: Decision, push: Push) -> bool:
+def _implies(decision: FilterDecision, push: PushedPredicate) -> bool:
     """Whether storage, asked for what a filter's ranges leave, skips no less than by the wider ones of a push."""
-    asked = decision.test is RowTest.RANGES and decision.is_pushed and decision.filter.columns == (push.column,)
+    asked = decision.test is RowFilter.RANGES and decision.is_pushed and decision.filter.columns == (push.column,)
     return asked and push.ranges.contains_all(decision.filter.domains[push.column].ranges)
 
 
-def _literal_test(decision: Decision, column: Column) -> str:
+def _literal_test(decision: FilterDecision, column: Column) -> str:
     (domain,) = decision.filter.domains.values()
-    if decision.test is RowTest.RANGES:
+    if decision.test is RowFilter.RANGES:
         text = ranges_sql(column.sql, domain.ranges)
     else:
         text = in_list_sql(column.sql, domain.type, domain.ranges.points())

@@ -535,7 +535,7 @@ public class FirstLook {
 """
 
 
-def may_be_pruned(spark: SparkSession, analyzed: Any, min_probe_bytes: int, *, top_k: bool) -> bool:
+def is_candidate(spark: SparkSession, analyzed: Any, min_probe_bytes: int, *, top_k: bool) -> bool:
     """False where a query has no join, nor the first rows of an order with `top_k`, or no scan of as many bytes."""
     return bool(instance(spark, _LOOK, _LOOK_SOURCE, analyzed, min_probe_bytes, top_k).isWorthIt())
 

@@ -16,15 +16,15 @@ from pruning.query.plan import (
     Expression,
     Filter,
     Generate,
-    Grouped,
+    Grouping,
     Join,
-    Limited,
+    Limit,
     Node,
-    Passing,
+    Passthrough,
     Project,
-    Ranked,
+    RankLimit,
     Relation,
-    Sorted,
+    Sort,
     SortKey,
     Union,
     columns_by_place,
@@ -196,7 +196,7 @@ def _made(node: Node, expressions: Mapping[str, tuple[Expression, ...]], item: M
             return Join(*same, _join_type(item["joinType"]), *expressions.get("condition", ())[:1])
         case "Aggregate":
             outputs = expressions["aggregateExpressions"]
-            return Grouped(
+            return Grouping(
                 *same, _groups(expressions["groupingExpressions"], outputs), all(map(is_order_free, outputs))
             )
         case "Window" | "WindowGroupLimit":
@@ -208,7 +208,7 @@ def _made(node: Node, expressions: Mapping[str, tuple[Expression, ...]], item: M
         case "Generate":
             return Generate(*same)
         case kind if kind in _PASSING and len(node.children) == 1:
-            return Passing(*same)
+            return Passthrough(*same)
         case _:
             return node
 
@@ -222,21 +222,21 @@ def _named_columns(node: Node, named: Sequence[Expression]) -> list[Expression]:
     return [by_id[each] for each in node.output]
 
 
-def _windowed(same: _Same, expressions: Mapping[str, tuple[Expression, ...]], item: Mapping[str, Any]) -> Grouped:
+def _windowed(same: _Same, expressions: Mapping[str, tuple[Expression, ...]], item: Mapping[str, Any]) -> Grouping:
     keys = {each.column for each in expressions["partitionSpec"] if each.kind == "AttributeReference"}
     functions = expressions.get("rankLikeFunction", ())
     order_free = all(map(is_frame_order_free, expressions.get("windowExpressions", ())))
     order_free &= all(map(is_rank, functions))
     groups = _equal_columns(same[4][0], keys)
     if [each.kind for each in functions] == ["Rank"] and not expressions["partitionSpec"]:
-        return Ranked(*same, groups, order_free, _order(expressions["orderSpec"]), _whole(item["limit"]))
-    return Grouped(*same, groups, order_free)
+        return RankLimit(*same, groups, order_free, _order(expressions["orderSpec"]), _whole(item["limit"]))
+    return Grouping(*same, groups, order_free)
 
 
 def _first_rows(same: _Same, expressions: Mapping[str, tuple[Expression, ...]], item: Mapping[str, Any]) -> Node:
     if "order" in expressions:
-        return Sorted(*same, _order(expressions["order"]), item["global"] is True)
-    return Limited(*same, _literal(expressions.get("limitExpr") or expressions.get("offsetExpr") or ()))
+        return Sort(*same, _order(expressions["order"]), item["global"] is True)
+    return Limit(*same, _literal(expressions.get("limitExpr") or expressions.get("offsetExpr") or ()))
 
 
 def _by_output(named: Sequence[Expression]) -> dict[int, Expression]:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pruning.keys.bloom import BloomFilter
-from pruning.keys.sketch import Span, distinct_in_place, folded, roomy_bloom
+from pruning.keys.sketch import KeySketch, distinct_in_place, folded, roomy_bloom
 from pruning.keys.xxhash64 import Hashes, hash_codes
 from pruning.options import PruningOptions
 from pruning.values import encoding as code
@@ -62,7 +62,7 @@ class KeySet:
     def __init__(self, types: Sequence[ValueType], limits: KeyLimits, *, with_bloom: bool) -> None:
         self.types, self.limits, self.with_bloom = tuple(types), limits, with_bloom
         self.is_exact = True
-        self.span = Span.empty(self.types[0])
+        self.span = KeySketch.empty(self.types[0])
         self.bloom: BloomFilter | None = None
         self._rows: Columns = tuple(code.empty(type_) for type_ in self.types)
         self._buffer: list[Columns] = []
@@ -149,7 +149,7 @@ class KeySet:
         """Fills this empty set with what `packed` gave."""
         self.is_exact = bool(header["exact"])
         low, high = (_unpacked_codes(self.types[0], name, arrays) for name in ("low", "high"))
-        self.span = Span(self.types[0], low, high, int(header["shift"]), arrays["prefixes"])
+        self.span = KeySketch(self.types[0], low, high, int(header["shift"]), arrays["prefixes"])
         self._rows = tuple(_unpacked_codes(type_, f"rows{at}", arrays) for at, type_ in enumerate(self.types))
         if "bloom" in header:
             self.bloom = BloomFilter(arrays["bloom"], *header["bloom"])

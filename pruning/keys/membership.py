@@ -1,6 +1,6 @@
 """`Bitmap`: an exact set of int64 codes, one bit for each number between its least and its greatest.
 
-`RowSet`: the values that rows may have in one column, in the form in which many rows are tested fastest.
+`MembershipTest`: the values that rows may have in one column, in the form in which many rows are tested fastest.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ class Flags:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RowSet:
+class MembershipTest:
     """A `Domain` as a test of rows: a table or a bitmap where its codes are dense enough, else its sorted ranges.
 
     NaN and NULL have no codes, so whether a row may hold them stands in `nan` and `null`.
@@ -199,9 +199,9 @@ class RowSet:
     null: bool
 
     @staticmethod
-    def of(domain: Domain, most_bytes: int = _MOST_BYTES) -> RowSet:
+    def of(domain: Domain, most_bytes: int = _MOST_BYTES) -> MembershipTest:
         """The values of a domain."""
-        return RowSet(_dense(domain.ranges, most_bytes) or domain.ranges, domain.nan, domain.null)
+        return MembershipTest(_dense(domain.ranges, most_bytes) or domain.ranges, domain.nan, domain.null)
 
     @property
     def nbytes(self) -> int:

@@ -27,7 +27,7 @@ _ROOM = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Span:
+class KeySketch:
     """Bounds of codes of one type, one code each or none, and for int64 codes the coarse ranges they lie in.
 
     Range `p` holds the codes whose bits above the lowest `shift` are `p`; `shift` is the least that leaves at
@@ -45,22 +45,22 @@ class Span:
     prefixes: IntArray
 
     @staticmethod
-    def empty(type_: ValueType) -> Span:
+    def empty(type_: ValueType) -> KeySketch:
         """The span of no codes."""
         nothing = code.empty(type_)
-        return Span(type_, nothing, nothing, 0, np.zeros(0, np.int64))
+        return KeySketch(type_, nothing, nothing, 0, np.zeros(0, np.int64))
 
-    def adding(self, codes: Codes) -> Span:
+    def adding(self, codes: Codes) -> KeySketch:
         """This span, with `codes` in it."""
         return self.merge(_span_of(self.type, codes)) if len(codes) else self
 
-    def merge(self, other: Span) -> Span:
+    def merge(self, other: KeySketch) -> KeySketch:
         """The span of both."""
         shift = max(self.shift, other.shift)
         prefixes = np.concatenate([self.prefixes >> (shift - self.shift), other.prefixes >> (shift - other.shift)])
         low, _ = _bounds(code.concat(self.type, [self.low, other.low]))
         _, high = _bounds(code.concat(self.type, [self.high, other.high]))
-        return Span(self.type, low, high, *_coarsened(distinct(prefixes), shift))
+        return KeySketch(self.type, low, high, *_coarsened(distinct(prefixes), shift))
 
     def range_set(self) -> RangeSet:
         """Ranges that hold every code added."""
@@ -86,11 +86,11 @@ def distinct_in_place(codes: IntArray) -> IntArray:
     return codes if kept.all() else codes[kept]
 
 
-def _span_of(type_: ValueType, codes: Codes) -> Span:
+def _span_of(type_: ValueType, codes: Codes) -> KeySketch:
     low, high = _bounds(codes)
     if isinstance(codes, ByteStrings):
-        return Span(type_, low, high, 0, np.zeros(0, np.int64))
-    return Span(type_, low, high, *_coarsened(distinct(codes), 0))
+        return KeySketch(type_, low, high, 0, np.zeros(0, np.int64))
+    return KeySketch(type_, low, high, *_coarsened(distinct(codes), 0))
 
 
 def _coarsened(prefixes: IntArray, shift: int) -> tuple[int, IntArray]:

@@ -1,4 +1,4 @@
-"""`Gates`: whether a scan is worth a filter, and which build sides are worth running for it, before anything is run."""
+"""`BuildSelection`: the scans that are worth a filter, and the build sides worth running for them, before any runs."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from pruning.options import PruningOptions
-from pruning.query.cardinality import Expected, expected_rows, only_scan
-from pruning.query.join_graph import Edge, Source, larger
-from pruning.query.key_origins import zones_of
-from pruning.query.lineage import Target
-from pruning.query.plan import Filter, Grouped, Join, Node, Passing, Project, Relation, conjuncts_at
+from pruning.query.cardinality import Cardinality, expected_rows, only_scan
+from pruning.query.join_graph import BuildSide, Edge, fallback_build_sides
+from pruning.query.key_origins import origins_of
+from pruning.query.lineage import ProbeColumn
+from pruning.query.plan import Filter, Grouping, Join, Node, Passthrough, Project, Relation, conjuncts_at
 from pruning.reasons import Reason, ReasonCode
 
 # Operators whose result is the same whenever they run on the same rows.
@@ -51,20 +51,20 @@ _TIMES_OF_COLUMNS = 32
 _LARGEST_SHARE_FOR_METADATA = 16
 
 
-class Facts(Protocol):
-    """What metadata tells of a target, looked up only where a gate depends on it."""
+class PlanStatistics(Protocol):
+    """What metadata tells of a probe column, looked up only where a selection rule depends on it."""
 
-    def has_few_keys(self, source: Source, target: Target) -> bool:
-        """Whether few rows of a source that leaves out none are counted beside the values of a target."""
+    def has_few_keys(self, build_side: BuildSide, probe: ProbeColumn) -> bool:
+        """Whether few rows of a build side that leaves out none are counted beside the values of a probe column."""
 
-    def covered(self, target: Target) -> float:
-        """The share of a target's bytes that are read whatever its keys are."""
+    def unprunable_fraction(self, probe: ProbeColumn) -> float:
+        """The share of a probe column's bytes that are read whatever its keys are."""
 
-    def is_sent(self, source: Source, target: Target) -> bool:
-        """Whether rows of a target go to other tasks before the join drops them."""
+    def crosses_shuffle(self, build_side: BuildSide, probe: ProbeColumn) -> bool:
+        """Whether rows of a probe column go to other tasks before the join drops them."""
 
-    def is_hashed(self, source: Source, target: Target) -> bool:
-        """Whether rows of a target are made a table for every task before the join drops them."""
+    def is_hash_build_side(self, build_side: BuildSide, probe: ProbeColumn) -> bool:
+        """Whether rows of a probe column are made a table for every task before the join drops them."""
 
     def rows(self, relation: Relation) -> int:
         """How many a scan reads that no filter has reached; 0 where that is not known."""
@@ -75,26 +75,26 @@ class Facts(Protocol):
     def are_few(self, node: Node, rows: float) -> bool:
         """Whether so many rows of a node can be joined as they are, so that the query reads nothing of it again."""
 
-    def shared_places(self, source: Source, target: Target) -> Sequence[Node]:
-        """Other places of rows that Spark makes once for all of them, until keys of the source filter the target."""
+    def shared_places(self, build_side: BuildSide, probe: ProbeColumn) -> Sequence[Node]:
+        """The other places of a reused exchange, of which keys of the build side would filter one."""
 
 
-class NothingKnown:
+class UnknownStatistics:
     """No metadata: builds that leave out rows are hoped to spare all."""
 
-    def has_few_keys(self, source: Source, target: Target) -> bool:  # noqa: ARG002 - a protocol's
+    def has_few_keys(self, build_side: BuildSide, probe: ProbeColumn) -> bool:  # noqa: ARG002 - a protocol's
         """No."""
         return False
 
-    def covered(self, target: Target) -> float:  # noqa: ARG002 - a protocol's
+    def unprunable_fraction(self, probe: ProbeColumn) -> float:  # noqa: ARG002 - a protocol's
         """Nothing."""
         return 0.0
 
-    def is_sent(self, source: Source, target: Target) -> bool:  # noqa: ARG002 - a protocol's
+    def crosses_shuffle(self, build_side: BuildSide, probe: ProbeColumn) -> bool:  # noqa: ARG002 - a protocol's
         """Yes."""
         return True
 
-    def is_hashed(self, source: Source, target: Target) -> bool:  # noqa: ARG002 - a protocol's
+    def is_hash_build_side(self, build_side: BuildSide, probe: ProbeColumn) -> bool:  # noqa: ARG002 - a protocol's
         """No."""
         return False
 
@@ -110,7 +110,7 @@ class NothingKnown:
         """No."""
         return False
 
-    def shared_places(self, source: Source, target: Target) -> Sequence[Node]:  # noqa: ARG002 - a protocol's
+    def shared_places(self, build_side: BuildSide, probe: ProbeColumn) -> Sequence[Node]:  # noqa: ARG002 - a protocol's
         """None."""
         return ()
 
@@ -126,15 +126,15 @@ class Sizes:
     files: Collection[int]
     pruned: Collection[int]
     held: Collection[int] = ()
-    expected: Mapping[int, Expected] = field(default_factory=dict)
-    facts: Facts = field(default_factory=NothingKnown)
+    expected: Mapping[int, Cardinality] = field(default_factory=dict)
+    statistics: PlanStatistics = field(default_factory=UnknownStatistics)
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
-    """A source that is not run, and why."""
+class RefusedBuild:
+    """A build side that is not run, and why."""
 
-    source: Source
+    build_side: BuildSide
     reason: Reason
 
 
@@ -153,7 +153,7 @@ class _Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Gates:
+class BuildSelection:
     """What is worth it by the sizes of one moment; each plan is looked at once, however many scans its keys reach.
 
     `edges` are those of the query: they tell what keys of a scan do behind it.
@@ -166,9 +166,9 @@ class Gates:
     _sides: dict[int, _Side] = field(default_factory=dict)
     _free: dict[int, bool] = field(default_factory=dict)
 
-    def why_no_filter(self, target: Target) -> Reason | None:
+    def why_no_filter(self, probe: ProbeColumn) -> Reason | None:
         """What keeps a scan from any filter that costs a build."""
-        at, name = target.relation.at, target.name
+        at, name = probe.relation.at, probe.name
         if at in self.sizes.held:
             return Reason(ReasonCode.READ_BY_BUILD, name)
         if at not in self.sizes.files:
@@ -177,102 +177,104 @@ class Gates:
             return Reason(ReasonCode.PROBE_TOO_SMALL, name, f"{self.sizes.scanned[at]:,} bytes")
         return None
 
-    def _why_too_narrow(self, target: Target) -> Reason | None:
+    def _why_too_narrow(self, probe: ProbeColumn) -> Reason | None:
         """For a scan of few rows, none of which can be skipped by the column: what it reads of its files.
 
         Of one that is pruned nothing else was counted.
         """
-        relation, least, facts = target.relation, self.options.min_probe_bytes, self.sizes.facts
+        relation, least, statistics = probe.relation, self.options.min_probe_bytes, self.sizes.statistics
         scanned = self.sizes.scanned[relation.at]
         if relation.at in self.sizes.pruned or scanned >= _TIMES_OF_COLUMNS * least:
             return None
-        if self.may_skip(target) or not 0 < facts.rows(relation) < _MANY_ROWS:
+        if self.may_skip(probe) or not 0 < statistics.rows(relation) < _MANY_ROWS:
             return None
-        size = int(scanned * facts.needed_share(relation))
+        size = int(scanned * statistics.needed_share(relation))
         found = f"about {size:,} bytes in the columns that are used"
-        return Reason(ReasonCode.PROBE_TOO_SMALL, target.name, found) if size < least else None
+        return Reason(ReasonCode.PROBE_TOO_SMALL, probe.name, found) if size < least else None
 
-    def chosen(self, source: Source, target: Target) -> Iterator[Source | Refused]:
-        """The source where it may be run; else those of its parts that may: for a scan of few bytes, at no cost."""
-        refused = self.why_no_filter(target)
+    def chosen(self, build_side: BuildSide, probe: ProbeColumn) -> Iterator[BuildSide | RefusedBuild]:
+        """The build side where it may be run; else those of its parts that may: for a scan of few bytes, at no cost."""
+        refused = self.why_no_filter(probe)
         if refused is None:
-            found = tuple(self._worth_it(source, target))
+            found = tuple(self._worth_it(build_side, probe))
             # Looked up only where it matters.
-            refused = self._why_too_narrow(target) if any(isinstance(each, Source) for each in found) else None
+            refused = self._why_too_narrow(probe) if any(isinstance(each, BuildSide) for each in found) else None
             if refused is None:
                 yield from found
                 return
-        if refused.code is ReasonCode.PROBE_TOO_SMALL and self._may_be_free(source) and self._has_many_rows(target):
-            free = [each for each in self._worth_it(source, target, is_small=True) if isinstance(each, Source)]
+        if refused.code is ReasonCode.PROBE_TOO_SMALL and self._may_be_free(build_side) and self._has_many_rows(probe):
+            free = [each for each in self._worth_it(build_side, probe, is_small=True) if isinstance(each, BuildSide)]
             yield from free
             if not free:
-                yield Refused(source, refused)
+                yield RefusedBuild(build_side, refused)
         else:
-            yield Refused(source, refused)
+            yield RefusedBuild(build_side, refused)
 
-    def must_fit(self, source: Source, target: Target) -> bool:
-        """True where a source is worth its run only if the query joins the rows that it gives as they are."""
-        is_small = self.why_no_filter(target) is not None or self._why_too_narrow(target) is not None
-        return is_small or self.bytes_read(source) > self._worth(source, target)
+    def must_fit(self, build_side: BuildSide, probe: ProbeColumn) -> bool:
+        """True where a build side is worth its run only if the query joins the rows that it gives as they are."""
+        is_small = self.why_no_filter(probe) is not None or self._why_too_narrow(probe) is not None
+        return is_small or self.bytes_read(build_side) > self._worth(build_side, probe)
 
-    def bytes_read(self, source: Source) -> int:
-        """What a build of the source reads."""
-        return self._side(source.node).size
+    def bytes_read(self, build_side: BuildSide) -> int:
+        """What a build of the build side reads."""
+        return self._side(build_side.node).size
 
-    def may_skip(self, target: Target) -> bool:
-        """False where every container of a target has values all over the column."""
-        return self.sizes.facts.covered(target) < 1
+    def may_skip(self, probe: ProbeColumn) -> bool:
+        """False where every container of a probe column has values all over the column."""
+        return self.sizes.statistics.unprunable_fraction(probe) < 1
 
-    def most_of_first_rows(self, node: Node, targets: Collection[Target]) -> int | Reason:
+    def most_of_first_rows(self, node: Node, probes: Collection[ProbeColumn]) -> int | Reason:
         """How many bytes of some scans below a node may be read beforehand, for its first rows in an order.
 
         That run needs all that the node reads of other scans. A cached side may be made anew for the query.
         """
-        side, subject = self._side(node), ", ".join(each.name for each in targets)
+        side, subject = self._side(node), ", ".join(each.name for each in probes)
         rows = self._side(_that_gives_rows(node))
         unrepeatable = _CACHED if side.is_cached else rows.unrepeatable
         if unrepeatable is not None:
             return Reason(ReasonCode.UNREPEATABLE_KEYS, subject, unrepeatable)
-        scanned = sum(self.sizes.scanned[at] for at in {each.relation.at for each in targets})
+        scanned = sum(self.sizes.scanned[at] for at in {each.relation.at for each in probes})
         others = side.size - scanned
         most = min(self.options.max_build_scan_bytes, scanned // _SHARE_FOR_BOUND)
         if others >= most:
             return Reason(ReasonCode.BUILD_TOO_LARGE, subject, f"{others:,} bytes beside it, at most {most:,} here")
         return most - others
 
-    def needs_rows(self, source: Source) -> bool:
-        """True where a later run of a source may give other rows than this one."""
-        return self._side(source.node).is_cached
+    def needs_rows(self, build_side: BuildSide) -> bool:
+        """True where a later run of a build side may give other rows than this one."""
+        return self._side(build_side.node).is_cached
 
-    def is_bounded(self, source: Source, target: Target) -> bool:
-        """True where the statistics of files may bound the keys of a source, and the target is worth a look at them.
+    def is_bounded(self, build_side: BuildSide, probe: ProbeColumn) -> bool:
+        """True where statistics of files may bound the keys of a build side, and the probed scan is worth reading them.
 
-        A `null_safe` source may have NULLs of an outer join, which no file holds.
+        A `null_safe` build side may have NULLs of an outer join, which no file holds.
         """
-        if source.null_safe or source.is_widened_bound or not self._side(source.node).leaves_out:
+        if build_side.null_safe or build_side.is_widened_bound or not self._side(build_side.node).leaves_out:
             return False
-        places = {each.relation.at for each in zones_of(source.node, source.key)}
+        places = {each.relation.at for each in origins_of(build_side.node, build_side.key)}
         scanned = self.sizes.scanned
         described = sum(scanned.get(at, 0) for at in places)
-        is_worth_it = scanned.get(target.relation.at, 0) >= described // _LARGEST_SHARE_FOR_METADATA
+        is_worth_it = scanned.get(probe.relation.at, 0) >= described // _LARGEST_SHARE_FOR_METADATA
         return bool(places) and places <= set(self.sizes.files) and is_worth_it
 
-    def _worth_it(self, source: Source, target: Target, *, is_small: bool = False) -> Iterator[Source | Refused]:
-        """For a target that `is_small` a build that is not free may read nothing."""
-        for found in self._chosen(source, target, is_small=is_small):
-            little = self._why_too_little(found, target) if isinstance(found, Source) else None
-            yield found if little is None else Refused(source, little)
+    def _worth_it(
+        self, build_side: BuildSide, probe: ProbeColumn, *, is_small: bool = False
+    ) -> Iterator[BuildSide | RefusedBuild]:
+        """For a probe column that `is_small` a build that is not free may read nothing."""
+        for found in self._chosen(build_side, probe, is_small=is_small):
+            little = self._why_too_little(found, probe) if isinstance(found, BuildSide) else None
+            yield found if little is None else RefusedBuild(build_side, little)
 
-    def _worth(self, source: Source, target: Target) -> int:
-        """The bytes that a build may read for a target: as many as that reads, or as its keys could spare of it."""
-        scanned, size = self.sizes.scanned[target.relation.at], self.bytes_read(source)
-        most = min(self.options.max_build_scan_bytes, scanned // (1 if source.bound is None else _SHARE_FOR_BOUND))
+    def _worth(self, build_side: BuildSide, probe: ProbeColumn) -> int:
+        """The bytes that a build may read: as many as the probed scan reads, or as the keys could spare of it."""
+        scanned, size = self.sizes.scanned[probe.relation.at], self.bytes_read(build_side)
+        most = min(self.options.max_build_scan_bytes, scanned // (1 if build_side.bound is None else _SHARE_FOR_BOUND))
         # What could be spared is looked up only where it matters.
-        if not scanned // _SHARE_OF_A_JOIN < size <= most or self._may_be_kept(source.node):
+        if not scanned // _SHARE_OF_A_JOIN < size <= most or self._may_be_kept(build_side.node):
             return most
-        if self._bytes_behind(target.relation) >= _TIMES_BEHIND * scanned:
+        if self._bytes_behind(probe.relation) >= _TIMES_BEHIND * scanned:
             return most
-        return min(most, self._spared(target))
+        return min(most, self._spared(probe))
 
     def _bytes_behind(self, relation: Relation) -> int:
         """What other scans read that the rows of a scan filter in turn."""
@@ -280,8 +282,8 @@ class Gates:
             found = {
                 each.relation.at
                 for edge in self.edges
-                if edge.source.node.first <= relation.at <= edge.source.node.at
-                for each in edge.targets
+                if edge.build_side.node.first <= relation.at <= edge.build_side.node.at
+                for each in edge.probes
             }
             left = found.difference(self.sizes.held, {relation.at})
             self._behind[relation.at] = sum(self.sizes.scanned[at] for at in left)
@@ -295,37 +297,37 @@ class Gates:
         if only_scan(node, self.sizes.held) is None:
             return False
         rows = expected_rows(node, self.sizes.expected, self.sizes.held)
-        return rows is None or self.sizes.facts.are_few(node, rows)
+        return rows is None or self.sizes.statistics.are_few(node, rows)
 
-    def _spared(self, target: Target) -> int:
+    def _spared(self, probe: ProbeColumn) -> int:
         """The bytes that keys could spare of a scan; rows that the scan drops spare the join its work alone."""
-        scanned = self.sizes.scanned[target.relation.at]
-        return max(scanned // _SHARE_OF_A_JOIN, int(scanned * (1 - self.sizes.facts.covered(target))))
+        scanned = self.sizes.scanned[probe.relation.at]
+        return max(scanned // _SHARE_OF_A_JOIN, int(scanned * (1 - self.sizes.statistics.unprunable_fraction(probe))))
 
-    def _has_many_rows(self, target: Target) -> bool:
+    def _has_many_rows(self, probe: ProbeColumn) -> bool:
         """Whether rows that a scan lets through are worth a filter by themselves, where one may cost nothing."""
-        sizes, at = self.sizes, target.relation.at
+        sizes, at = self.sizes, probe.relation.at
         if not sizes.expected:
             return False
-        rows = sizes.expected[at].passing if at in sizes.expected else sizes.facts.rows(target.relation)
+        rows = sizes.expected[at].passing if at in sizes.expected else sizes.statistics.rows(probe.relation)
         return rows >= _MANY_ROWS
 
-    def _may_be_free(self, source: Source) -> bool:
-        """False where no build of a source, nor of its parts, is: then no table has to be opened for its rows."""
+    def _may_be_free(self, build_side: BuildSide) -> bool:
+        """False where no build of a build side, nor of its parts, is: then no table has to be opened for its rows."""
         sizes = self.sizes
-        has_rows = bool(sizes.held) or self.bytes_read(source) == 0
+        has_rows = bool(sizes.held) or self.bytes_read(build_side) == 0
         return has_rows or any(each.ratio <= _FEW for each in sizes.expected.values())
 
-    def _is_worth_its_rows(self, source: Source, target: Target) -> bool:
-        return self._is_free(source) and self._has_many_rows(target)
+    def _is_worth_its_rows(self, build_side: BuildSide, probe: ProbeColumn) -> bool:
+        return self._is_free(build_side) and self._has_many_rows(probe)
 
-    def _is_free(self, source: Source) -> bool:
+    def _is_free(self, build_side: BuildSide) -> bool:
         """Whether the query is expected to take the rows of a build, so that it reads nothing twice.
 
         Those of several scans may be many, whatever is expected of each.
         """
-        node = source.node
-        if source.bound is not None or source.null_safe or source.is_one_row:
+        node = build_side.node
+        if build_side.bound is not None or build_side.null_safe or build_side.is_one_row:
             return False
         if node.at not in self._free:
             self._free[node.at] = self._are_few(node)
@@ -338,50 +340,56 @@ class Gates:
         if known is None or known.ratio > _FEW:
             return False
         rows = expected_rows(node, sizes.expected, sizes.held)
-        return rows is not None and sizes.facts.are_few(node, rows)
+        return rows is not None and sizes.statistics.are_few(node, rows)
 
-    def _why_too_little(self, source: Source, target: Target) -> Reason | None:
+    def _why_too_little(self, build_side: BuildSide, probe: ProbeColumn) -> Reason | None:
         """For a scan whose rows stay where they are, and none of which can be skipped by the column: what is left."""
-        least, scanned, facts = self.options.min_probe_bytes, self.sizes.scanned[target.relation.at], self.sizes.facts
-        if scanned // _SHARE_OF_A_JOIN >= least or facts.is_sent(source, target):
+        least, scanned, statistics = (
+            self.options.min_probe_bytes,
+            self.sizes.scanned[probe.relation.at],
+            self.sizes.statistics,
+        )
+        if scanned // _SHARE_OF_A_JOIN >= least or statistics.crosses_shuffle(build_side, probe):
             return None
-        if self._is_worth_its_rows(source, target) and facts.is_hashed(source, target):
+        if self._is_worth_its_rows(build_side, probe) and statistics.is_hash_build_side(build_side, probe):
             return None
-        spared = self._spared(target)
-        return None if spared >= least else Reason(ReasonCode.SPARES_LITTLE, target.name, f"at most {spared:,} bytes")
+        spared = self._spared(probe)
+        return None if spared >= least else Reason(ReasonCode.SPARES_LITTLE, probe.name, f"at most {spared:,} bytes")
 
-    def _chosen(self, source: Source, target: Target, *, is_small: bool) -> Iterator[Source | Refused]:
-        refused = self._why_not_run(source, target, is_small=is_small)
+    def _chosen(
+        self, build_side: BuildSide, probe: ProbeColumn, *, is_small: bool
+    ) -> Iterator[BuildSide | RefusedBuild]:
+        refused = self._why_not_run(build_side, probe, is_small=is_small)
         if refused is None:
-            yield source
+            yield build_side
             return
-        parts = larger(source) if refused.code is not ReasonCode.UNSELECTIVE_BUILD else ()
+        parts = fallback_build_sides(build_side) if refused.code is not ReasonCode.UNSELECTIVE_BUILD else ()
         if not parts:
-            yield Refused(source, refused)
+            yield RefusedBuild(build_side, refused)
         for each in parts:
-            yield from self._chosen(each, target, is_small=is_small)
+            yield from self._chosen(each, probe, is_small=is_small)
 
-    def _why_not_run(self, source: Source, target: Target, *, is_small: bool) -> Reason | None:
-        is_free = self._is_worth_its_rows(source, target)
-        most = self.options.max_build_scan_bytes if is_free else 0 if is_small else self._worth(source, target)
-        subject, side = str(source.key), self._side(source.node)
-        unrepeatable = side.unrepeatable or self._unrepeatable_in_key(source)
+    def _why_not_run(self, build_side: BuildSide, probe: ProbeColumn, *, is_small: bool) -> Reason | None:
+        is_free = self._is_worth_its_rows(build_side, probe)
+        most = self.options.max_build_scan_bytes if is_free else 0 if is_small else self._worth(build_side, probe)
+        subject, side = str(build_side.key), self._side(build_side.node)
+        unrepeatable = side.unrepeatable or self._unrepeatable_in_key(build_side)
         if unrepeatable is not None:
             return Reason(ReasonCode.UNREPEATABLE_KEYS, subject, unrepeatable)
         # A table may have few values on one side of a column's even where nothing leaves out a row of it.
-        is_selective = source.bound is not None or source.is_one_row or side.leaves_out
-        if not is_selective and not (side.size <= most and self.sizes.facts.has_few_keys(source, target)):
+        is_selective = build_side.bound is not None or build_side.is_one_row or side.leaves_out
+        if not is_selective and not (side.size <= most and self.sizes.statistics.has_few_keys(build_side, probe)):
             return Reason(ReasonCode.UNSELECTIVE_BUILD, subject)
         if side.size > most:
             return Reason(ReasonCode.BUILD_TOO_LARGE, subject, f"{side.size:,} bytes, at most {most:,} here")
         return None
 
-    def _unrepeatable_in_key(self, source: Source) -> str | None:
+    def _unrepeatable_in_key(self, build_side: BuildSide) -> str | None:
         """The kind of a node that may give the query another key of the same rows.
 
         A computed key may hold a subquery of the join, which runs again even where the query takes the build's rows.
         """
-        plans = source.join.subqueries if source.key.column is None else ()
+        plans = build_side.join.subqueries if build_side.key.column is None else ()
         nodes = (node for plan in plans for node in plan.walk())
         return next((each.kind for each in nodes if each.kind == _CACHED or not _is_repeatable(each, self.sizes)), None)
 
@@ -409,7 +417,7 @@ def _is_repeatable(node: Node, sizes: Sizes) -> bool:
         case Relation():
             # Only of files is it known that both read the same.
             return node.at in sizes.files
-        case Grouped(groups=groups):
+        case Grouping(groups=groups):
             # Rows arrive in another order in every run; columns that are equal in all rows of a group do not see it.
             return node.order_free or (groups is not None and groups.keys() >= set(node.output))
         case _:
@@ -418,7 +426,7 @@ def _is_repeatable(node: Node, sizes: Sizes) -> bool:
 
 def _that_gives_rows(node: Node) -> Node:
     """The node on which it depends what rows there are, and what their keys are; others add columns to these."""
-    while isinstance(node, Passing | Project) or node.kind in {"Aggregate", "Window"}:
+    while isinstance(node, Passthrough | Project) or node.kind in {"Aggregate", "Window"}:
         node = node.children[0]
     return node
 

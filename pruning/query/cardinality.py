@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from pruning.query.plan import Filter, Grouped, Join, Node, Passing, Project, Relation
+from pruning.query.plan import Filter, Grouping, Join, Node, Passthrough, Project, Relation
 
 # Joins that give each row of the left side, or some of them, once.
 _LEFT_ONCE = frozenset({"LeftSemi", "LeftAnti", "ExistenceJoin"})
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class Cardinality:
     """`rows` that a scan reads, and the share of them, 0 to 1, that its tests of rows let through."""
 
     rows: int
@@ -33,7 +33,7 @@ def only_scan(node: Node, held: Collection[int]) -> Relation | None:
     return left[0] if len(left) == 1 else None
 
 
-def expected_rows(node: Node, scans: Mapping[int, Expected], held: Collection[int]) -> float | None:
+def expected_rows(node: Node, scans: Mapping[int, Cardinality], held: Collection[int]) -> float | None:
     """At most about so many rows; None where nothing bounds them.
 
     Rows of a join with rows that are `held` are taken to meet at most one of these, as those of a fact do of a
@@ -43,7 +43,7 @@ def expected_rows(node: Node, scans: Mapping[int, Expected], held: Collection[in
         case Relation():
             found = scans.get(node.at)
             return None if found is None else found.passing
-        case Filter() | Project() | Passing() | Grouped():
+        case Filter() | Project() | Passthrough() | Grouping():
             return expected_rows(node.children[0], scans, held)
         case Join(type=type_) if type_ in _LEFT_ONCE:
             return expected_rows(node.left, scans, held)

@@ -4,7 +4,7 @@ Parts of a plan that Spark runs once for several places: a filter for one of the
 
 Which side of which join is broadcast, from the sizes that builds really had.
 
-Source: Flink's adaptive broadcast join (FLIP-483): sides by join type, the smaller one of an inner join.
+Build side: Flink's adaptive broadcast join (FLIP-483): sides by join type, the smaller one of an inner join.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from enum import Enum
 import numpy as np
 
 from pruning.options import BroadcastStrategy
-from pruning.query.join_graph import Source
-from pruning.query.lineage import Target
+from pruning.query.join_graph import BuildSide
+from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import (
     Expression,
     Filter,
     Generate,
-    Grouped,
+    Grouping,
     Join,
     Node,
-    Passing,
+    Passthrough,
     Project,
     Relation,
     Union,
@@ -39,7 +39,7 @@ _NEARLY_ALL = 0.95
 _IN_PLACE = (Filter, Project, Generate, Union)
 
 
-def covered_share(column: ColumnStatistics, sizes: IntArray) -> float:
+def unprunable_fraction(column: ColumnStatistics, sizes: IntArray) -> float:
     """The share, 0 to 1, of all bytes in containers that a single key in the midst of the column's values keeps.
 
     A container whose bounds are unknown counts as one that is skipped: too much hope costs a build, too little a scan.
@@ -63,18 +63,18 @@ def covered_share(column: ColumnStatistics, sizes: IntArray) -> float:
     return float((shares * sizes[known]).sum() / total)
 
 
-def is_sent(source: Source, target: Target, is_broadcast: Callable[[Join], bool]) -> bool:
+def crosses_shuffle(build_side: BuildSide, probe: ProbeColumn, is_broadcast: Callable[[Join], bool]) -> bool:
     """Whether rows of a scan go to other tasks on their way through the join that drops them.
 
     Joins one of whose sides is broadcast, and what works row by row, leave them where they are.
     """
-    return any(not _is_in_place(node, is_broadcast) for node, _ in between(source.join, target.relation))
+    return any(not _is_in_place(node, is_broadcast) for node, _ in between(build_side.join, probe.relation))
 
 
-def is_hashed(source: Source, target: Target, is_broadcast: Callable[[Join, Node], bool]) -> bool:
+def is_hash_build_side(build_side: BuildSide, probe: ProbeColumn, is_broadcast: Callable[[Join, Node], bool]) -> bool:
     """Whether rows of a scan are of the side that some join broadcasts, up to the one that drops them."""
     return any(
-        isinstance(node, Join) and is_broadcast(node, child) for node, child in between(source.join, target.relation)
+        isinstance(node, Join) and is_broadcast(node, child) for node, child in between(build_side.join, probe.relation)
     )
 
 
@@ -89,7 +89,7 @@ def between(top: Node, relation: Relation) -> Iterator[tuple[Node, Node]]:
 
 def stays_in_place(node: Node) -> bool:
     """Whether an operator that is no join leaves rows with the tasks that have them."""
-    if isinstance(node, Passing):
+    if isinstance(node, Passthrough):
         return node.kind in {"SubqueryAlias", "ReturnAnswer"}
     return isinstance(node, _IN_PLACE)
 
@@ -99,47 +99,47 @@ def _is_in_place(node: Node, is_broadcast: Callable[[Join], bool]) -> bool:
 
 
 # A class of equal nodes, and by which of their columns their rows are spread over tasks.
-_Kept = tuple[int, tuple[str, ...]]
+_ReusedRows = tuple[int, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Reuse:
+class ExchangeReuse:
     """What is kept of the rows of a node for whoever makes the same, by `Node.at` of the node; and who does."""
 
-    _kept: Mapping[int, tuple[_Kept, Node]]
-    _places: Mapping[_Kept, Sequence[Node]]
+    _kept: Mapping[int, tuple[_ReusedRows, Node]]
+    _places: Mapping[_ReusedRows, Sequence[Node]]
 
     @staticmethod
-    def of(root: Node, equal: Mapping[int, int], is_sent: Callable[[Join, Node], bool]) -> Reuse:
+    def of(root: Node, equal: Mapping[int, int], crosses_shuffle: Callable[[Join, Node], bool]) -> ExchangeReuse:
         """The places of a plan.
 
         `equal` gives nodes that are not the only ones to make their rows, by `Node.at`, a number that is the same for
-        all of these; `is_sent` says whether the rows of a join's side go to other tasks. An aggregate is taken to have
-        its rows sent, though Spark spares itself that where a join has spread them by the same keys.
+        all of these; `crosses_shuffle` says whether the rows of a join side go to other tasks. An aggregate is assumed
+        to shuffle its rows, though Spark leaves that out where a join has partitioned them by the same keys.
         """
         candidates = equal.keys() & _with_groups(root)
-        kept: dict[int, tuple[_Kept, Node]] = {}
-        places: dict[_Kept, list[Node]] = {}
+        kept: dict[int, tuple[_ReusedRows, Node]] = {}
+        places: dict[_ReusedRows, list[Node]] = {}
         for node in root.walk():
             for child in node.children:
                 whole = child if isinstance(node, Join) else node
                 if whole.at not in candidates or stays_in_place(node):
                     continue
-                if isinstance(node, Join) and not is_sent(node, child):
+                if isinstance(node, Join) and not crosses_shuffle(node, child):
                     continue
                 key = equal[whole.at], _keys(node, child) if isinstance(node, Join) else ()
                 kept[child.at] = key, whole
                 places.setdefault(key, []).append(whole)
-        return Reuse(kept, places)
+        return ExchangeReuse(kept, places)
 
-    def others(self, source: Source, target: Target) -> Sequence[Node]:
-        """Other places of what a filter of the target would have run again.
+    def others(self, build_side: BuildSide, probe: ProbeColumn) -> Sequence[Node]:
+        """Other places of what a filter of the probe column would have run again.
 
         Only what groups rows somewhere counts: of mere scans the places have more to do than their reading, which keys
         spare them.
         """
         found: dict[int, Node] = {}
-        for _, child in between(source.join, target.relation):
+        for _, child in between(build_side.join, probe.relation):
             if child.at in self._kept:
                 key, own = self._kept[child.at]
                 found |= {each.at: each for each in self._places[key] if each.at != own.at}
@@ -150,7 +150,7 @@ def _with_groups(root: Node) -> set[int]:
     """The places of nodes that group rows, or have such a node below them."""
     found: set[int] = set()
     for node in reversed(list(root.walk())):
-        if isinstance(node, Grouped) or any(each.at in found for each in node.children):
+        if isinstance(node, Grouping) or any(each.at in found for each in node.children):
             found.add(node.at)
     return found
 

@@ -25,14 +25,14 @@ from math import prod
 from pruning.keys.summary import COMPARISONS, Bound, KeySummary
 from pruning.options import PruningOptions
 from pruning.query.expressions import probed_column
-from pruning.query.lineage import LEFT_NEEDS_MATCH, RIGHT_NEEDS_MATCH, Target, partners, stop, trace
+from pruning.query.lineage import LEFT_NEEDS_MATCH, RIGHT_NEEDS_MATCH, ProbeColumn, partners, stop, trace
 from pruning.query.plan import (
     Expression,
     Filter,
-    Grouped,
+    Grouping,
     Join,
     Node,
-    Passing,
+    Passthrough,
     PlanNames,
     Project,
     Relation,
@@ -43,7 +43,7 @@ from pruning.reasons import Reason, ReasonCode
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class BuildSide:
     """Rows whose values of `key` hold every value that a probe key may match; with a `bound`, one on that side of it.
 
     `path` leads to `key` in the condition of `join`, where it is no plain column. Keys of an equality
@@ -59,7 +59,7 @@ class Source:
 
     @property
     def id(self) -> tuple[int, str]:
-        """Equal for two sources that let the same values pass.
+        """Equal for two build sides that let the same values pass.
 
         A column goes by its id, since names repeat, all else by its place.
         """
@@ -94,14 +94,14 @@ class Source:
 class Edge:
     """One comparison of a join, in the direction from build to probe.
 
-    `targets` are the scans that the walk from the probe side reached, `stops` why it went no further elsewhere.
+    `probes` are the scans that the walk from the probe side reached, `stops` why it went no further elsewhere.
     """
 
     join: Join | Filter
-    source: Source
+    build_side: BuildSide
     probe: Node
     probe_key: Expression
-    targets: tuple[Target, ...]
+    probes: tuple[ProbeColumn, ...]
     stops: tuple[Reason, ...]
 
     @property
@@ -153,42 +153,42 @@ class JoinGraph:
         return "\n".join(lines)
 
 
-def larger(source: Source) -> tuple[Source, ...]:
-    """Key sets that each hold that of `source` and come from fewer tables: those that its first join puts together.
+def fallback_build_sides(build_side: BuildSide) -> tuple[BuildSide, ...]:
+    """Key sets that each hold that of `build_side` and come from fewer tables: those that its first join puts together.
 
-    None of a `null_safe` source: an outer join may add a NULL that no table holds. None of one row, which they are not.
+    None of a `null_safe` build side: an outer join may add a NULL that no table holds. None of a scalar subquery.
     """
-    if source.null_safe or source.is_one_row:
+    if build_side.null_safe or build_side.is_one_row:
         return ()
-    node, column = source.node, source.key.column
+    node, column = build_side.node, build_side.key.column
     while column is not None:
         match node:
-            case Passing() | Filter():
+            case Passthrough() | Filter():
                 node = node.children[0]
             case Project(made=made) if made is not None:
                 expression = made.get(column)
                 column = None if expression is None else expression.column
                 node = node.children[0]
-            case Grouped(groups=groups) if groups is not None:
+            case Grouping(groups=groups) if groups is not None:
                 expression = groups.get(column)
                 column = None if expression is None else expression.column
                 node = node.children[0]
             case Join():
-                return tuple(_join_sources(node, column, source))
+                return tuple(_join_sources(node, column, build_side))
             case _:
                 return ()
     return ()
 
 
-def _join_sources(join: Join, column: int, source: Source) -> Iterator[Source]:
+def _join_sources(join: Join, column: int, build_side: BuildSide) -> Iterator[BuildSide]:
     equal = {column}
     # A column of the other side holds every value of this one only where a row has to have a partner there.
     if join.type in {"Inner", "LeftSemi"}:
         equal |= set(partners(join, column))
     for side in join.children:
         for each in sorted(equal & set(side.output)):
-            key = Expression("AttributeReference", (), each, source.key.type, source.key.text)
-            yield Source(side, key, source.join, (), bound=source.bound)
+            key = Expression("AttributeReference", (), each, build_side.key.type, build_side.key.text)
+            yield BuildSide(side, key, build_side.join, (), bound=build_side.bound)
 
 
 def _edges(join: Join, *, equivalence: bool) -> tuple[list[Edge], list[Reason]]:
@@ -207,9 +207,9 @@ def _edges(join: Join, *, equivalence: bool) -> tuple[list[Edge], list[Reason]]:
             elif not join.is_deterministic:
                 refusals.append(stop(join, ReasonCode.NONDETERMINISTIC, str(part)))
             else:
-                source = _source(join, part, path, build, COMPARISONS[part.kind][probe])
-                probe_side = join.right if source.node is join.left else join.left
-                edges.append(_edge(source, probe_side, part.children[probe], equivalence=equivalence))
+                build_side = _source(join, part, path, build, COMPARISONS[part.kind][probe])
+                probe_side = join.right if build_side.node is join.left else join.left
+                edges.append(_edge(build_side, probe_side, part.children[probe], equivalence=equivalence))
     return edges, refusals
 
 
@@ -222,8 +222,8 @@ def _scalar_edges(filter_: Filter, *, equivalence: bool) -> tuple[list[Edge], li
         elif not filter_.is_deterministic:
             refusals.append(stop(filter_, ReasonCode.NONDETERMINISTIC, str(each.part)))
         else:
-            source = Source(each.node, each.key, filter_, (), bound=each.bound)
-            edges.append(_edge(source, filter_.children[0], each.probe, equivalence=equivalence))
+            build_side = BuildSide(each.node, each.key, filter_, (), bound=each.bound)
+            edges.append(_edge(build_side, filter_.children[0], each.probe, equivalence=equivalence))
     return edges, refusals
 
 
@@ -248,28 +248,28 @@ def _is_null_aware(join: Join, part: Expression) -> bool:
     )
 
 
-def _source(join: Join, part: Expression, path: tuple[int, ...], build: int, bound: Bound | None) -> Source:
+def _source(join: Join, part: Expression, path: tuple[int, ...], build: int, bound: Bound | None) -> BuildSide:
     """`build` is the place of its key in the comparison."""
     key = part.children[build]
     side = join.left if key.columns <= set(join.left.output) else join.right
-    return Source(side, key, join, (*path, build), part.kind == "EqualNullSafe", bound)
+    return BuildSide(side, key, join, (*path, build), part.kind == "EqualNullSafe", bound)
 
 
-def _edge(source: Source, probe_side: Node, probe_key: Expression, *, equivalence: bool) -> Edge:
+def _edge(build_side: BuildSide, probe_side: Node, probe_key: Expression, *, equivalence: bool) -> Edge:
     column = probed_column(probe_key)
     if column is None:
-        found: list[Target | Reason] = [stop(source.join, ReasonCode.COMPUTED, str(probe_key))]
+        found: list[ProbeColumn | Reason] = [stop(build_side.join, ReasonCode.COMPUTED, str(probe_key))]
     else:
         found = list(trace(probe_side, column, equivalence=equivalence))
-    targets = tuple(each for each in found if isinstance(each, Target))
+    probes = tuple(each for each in found if isinstance(each, ProbeColumn))
     stops = tuple(each for each in found if isinstance(each, Reason))
-    return Edge(source.join, source, probe_side, probe_key, targets, stops)
+    return Edge(build_side.join, build_side, probe_side, probe_key, probes, stops)
 
 
 def _edge_line(edge: Edge, names: PlanNames) -> str:
-    targets = [names.column(each.column) for each in edge.targets]
-    reached = [*targets, *(f"({each})" for each in edge.stops)]
-    keys, probe = edge.source.described(names), names.expression(edge.probe_key)
+    probes = [names.column(each.column) for each in edge.probes]
+    reached = [*probes, *(f"({each})" for each in edge.stops)]
+    keys, probe = edge.build_side.described(names), names.expression(edge.probe_key)
     return f"{edge.type} join: {probe} by {keys} -> {', '.join(reached)}"
 
 
@@ -354,21 +354,21 @@ class KeyTuple:
     name: str
 
 
-def key_tuple(graph: JoinGraph, source: Source, relation: Relation) -> KeyTuple | None:
-    """The columns by which the join of a source compares its rows with those of a scan; None if they are not several.
+def key_tuple(graph: JoinGraph, build_side: BuildSide, relation: Relation) -> KeyTuple | None:
+    """The columns by which the join of a build side compares its rows with a scan; None if there is only one.
 
     Both are columns as they are: rows of a build hold nothing that the join would compute of them.
     """
     pairs: dict[int, int] = {}
     names: list[str] = []
     for edge in graph.edges:
-        if edge.join.at != source.join.at or not _is_plain(edge, source):
+        if edge.join.at != build_side.join.at or not _is_plain(edge, build_side):
             continue
-        found = next((each.column for each in edge.targets if each.relation.at == relation.at), None)
-        key = edge.source.key.column
+        found = next((each.column for each in edge.probes if each.relation.at == relation.at), None)
+        key = edge.build_side.key.column
         if found is not None and key is not None and found not in pairs.values() and key not in pairs:
             pairs[key] = found
-            names.append(str(edge.source.key))
+            names.append(str(edge.build_side.key))
     return KeyTuple(tuple(pairs), tuple(pairs.values()), ", ".join(names)) if len(pairs) >= _SEVERAL else None
 
 
@@ -379,7 +379,7 @@ def says_more(keys: KeySummary, options: PruningOptions) -> bool:
     return keys.distinct is not None and None not in counts and keys.distinct <= (1 - options.min_filter_ratio) * every
 
 
-def _is_plain(edge: Edge, source: Source) -> bool:
-    own = edge.source
+def _is_plain(edge: Edge, build_side: BuildSide) -> bool:
+    own = edge.build_side
     is_equality = own.bound is None and not own.null_safe and not own.is_one_row
-    return is_equality and own.node.at == source.node.at and own.key.column in source.node.output
+    return is_equality and own.node.at == build_side.node.at and own.key.column in build_side.node.output

@@ -1,6 +1,6 @@
 """The values that a key may have by metadata alone: those of its column in the files that conditions leave.
 
-A build side that is not run still has keys from somewhere: `zones_of` leads to the scans that hold each of them.
+A build side that is not run still has keys from somewhere: `origins_of` leads to the scans that hold each of them.
 
 The columns of scans whose statistics deciding on a query's filters may ask for.
 """
@@ -19,10 +19,10 @@ from pruning.query.plan import (
     Expression,
     Filter,
     Generate,
-    Grouped,
+    Grouping,
     Join,
     Node,
-    Passing,
+    Passthrough,
     Project,
     Relation,
     Union,
@@ -38,7 +38,7 @@ _SOME_ROWS = frozenset({"GlobalLimit", "LocalLimit", "Offset", "Tail", "Sample"}
 
 
 @dataclass(frozen=True, slots=True)
-class Zone:
+class KeyOrigin:
     """A column of a scan, and conditions that all of the scan's rows fulfil where they reach the key."""
 
     relation: Relation
@@ -46,10 +46,10 @@ class Zone:
     conditions: tuple[Expression, ...]
 
 
-Zones: TypeAlias = tuple[Zone, ...]
+KeyOrigins: TypeAlias = tuple[KeyOrigin, ...]
 
 
-def zones_of(node: Node, key: Expression) -> Zones:
+def origins_of(node: Node, key: Expression) -> KeyOrigins:
     """Columns of scans that together hold every value but NULL of a key of `node`; none where that is not known."""
     # Days that share an instant are different days, so the days of a file bound no other days.
     column = key.column if key.type in TEMPORAL else probed_column(key)
@@ -57,18 +57,18 @@ def zones_of(node: Node, key: Expression) -> Zones:
     return () if None in found else tuple(each for each in found if each is not None)
 
 
-def _zones(node: Node, column: int, conditions: tuple[Expression, ...]) -> Iterator[Zone | None]:
+def _zones(node: Node, column: int, conditions: tuple[Expression, ...]) -> Iterator[KeyOrigin | None]:
     match node:
         case Relation():
-            yield Zone(node, column, _about(conditions, node.output))
+            yield KeyOrigin(node, column, _about(conditions, node.output))
         case Filter(condition=condition):
             parts = (part for _, part in conjuncts_at(condition))
             yield from _zones(node.children[0], column, (*conditions, *parts))
-        case Passing() | Generate() if column in node.children[0].output:
+        case Passthrough() | Generate() if column in node.children[0].output:
             yield from _zones(node.children[0], column, _about(conditions, node.children[0].output))
         case Project(made=made) if made is not None and node.is_deterministic:
             yield from _below(node, made, column, conditions)
-        case Grouped(groups=groups) if groups is not None and column in groups:
+        case Grouping(groups=groups) if groups is not None and column in groups:
             yield from _below(node, groups, column, conditions)
         case Union():
             # The conditions name columns of the union, and its first branch may share their ids with another one.
@@ -85,7 +85,7 @@ def _zones(node: Node, column: int, conditions: tuple[Expression, ...]) -> Itera
 
 def _below(
     node: Node, made: Mapping[int, Expression], column: int, conditions: tuple[Expression, ...]
-) -> Iterator[Zone | None]:
+) -> Iterator[KeyOrigin | None]:
     expression = made.get(column)
     if expression is None or expression.column is None:
         yield None
@@ -130,7 +130,7 @@ def filters_above(root: Node) -> dict[int, tuple[Filter, ...]]:
                 found[node.at] = above
             case Filter():
                 below = (*above, node)
-            case Passing():
+            case Passthrough():
                 below = above
             case _:
                 pass
@@ -139,7 +139,7 @@ def filters_above(root: Node) -> dict[int, tuple[Filter, ...]]:
     return found
 
 
-def asked_columns(graph: JoinGraph) -> Mapping[int, frozenset[int]]:
+def statistics_columns(graph: JoinGraph) -> Mapping[int, frozenset[int]]:
     """By `Relation.at`: columns that keys may filter or come from, and those in conditions right above a scan."""
     found: dict[int, set[int]] = {}
     for at, column in _asked(graph):
@@ -150,8 +150,8 @@ def asked_columns(graph: JoinGraph) -> Mapping[int, frozenset[int]]:
 
 def _asked(graph: JoinGraph) -> Iterator[tuple[int, int]]:
     for edge in graph.edges:
-        yield from ((each.relation.at, each.column) for each in edge.targets)
-        for zone in zones_of(edge.source.node, edge.source.key):
+        yield from ((each.relation.at, each.column) for each in edge.probes)
+        for zone in origins_of(edge.build_side.node, edge.build_side.key):
             yield zone.relation.at, zone.column
             yield from ((zone.relation.at, column) for column in _named(*zone.conditions))
     for at, filters in filters_above(graph.root).items():

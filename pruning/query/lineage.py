@@ -11,10 +11,10 @@ from pruning.query.plan import (
     Expression,
     Filter,
     Generate,
-    Grouped,
+    Grouping,
     Join,
     Node,
-    Passing,
+    Passthrough,
     Project,
     Relation,
     Union,
@@ -46,7 +46,7 @@ _STOPS: Mapping[str, ReasonCode] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ProbeColumn:
     """A column of a scan that keys may filter."""
 
     relation: Relation
@@ -58,7 +58,7 @@ class Target:
         return self.relation.names[self.relation.output.index(self.column)]
 
 
-def trace(node: Node, column: int, *, equivalence: bool = True) -> Iterator[Target | Reason]:
+def trace(node: Node, column: int, *, equivalence: bool = True) -> Iterator[ProbeColumn | Reason]:
     """The scans whose rows may go where a column of `node` must hold one of some keys, and each place where it ends.
 
     A row without such a value may be taken away below every node that the walk passes, without any change to the
@@ -74,24 +74,24 @@ class _Walk:
     equivalence: bool
     _seen: set[tuple[int, int]] = field(default_factory=set)
 
-    def down(self, node: Node, column: int) -> Iterator[Target | Reason]:
+    def down(self, node: Node, column: int) -> Iterator[ProbeColumn | Reason]:
         if (node.at, column) not in self._seen:
             self._seen.add((node.at, column))
             yield from self._step(node, column)
 
-    def _step(self, node: Node, column: int) -> Iterator[Target | Reason]:
+    def _step(self, node: Node, column: int) -> Iterator[ProbeColumn | Reason]:
         match node:
             case Relation():
-                yield Target(node, column)
-            case Passing():
+                yield ProbeColumn(node, column)
+            case Passthrough():
                 yield from self.down(node.children[0], column)
-            case Filter() | Project() | Grouped() | Generate() if not node.is_deterministic:
+            case Filter() | Project() | Grouping() | Generate() if not node.is_deterministic:
                 yield stop(node, ReasonCode.NONDETERMINISTIC)
             case Filter():
                 yield from self.down(node.children[0], column)
             case Project(made=made) if made is not None:
                 yield from self._below(node, made.get(column), ReasonCode.COMPUTED)
-            case Grouped(groups=groups) if groups is not None:
+            case Grouping(groups=groups) if groups is not None:
                 otherwise = ReasonCode.COMPUTED if column in groups else ReasonCode.NOT_GROUPED
                 yield from self._below(node, groups.get(column), otherwise)
             case Generate() if column in node.children[0].output:
@@ -107,7 +107,9 @@ class _Walk:
             case _:
                 yield stop(node, _STOPS.get(node.kind, ReasonCode.OPAQUE))
 
-    def _below(self, node: Node, expression: Expression | None, otherwise: ReasonCode) -> Iterator[Target | Reason]:
+    def _below(
+        self, node: Node, expression: Expression | None, otherwise: ReasonCode
+    ) -> Iterator[ProbeColumn | Reason]:
         """On with the column that an expression is, or only makes wider, else the end."""
         column = None if expression is None else probed_column(expression)
         if column is None:
@@ -115,7 +117,7 @@ class _Walk:
         else:
             yield from self.down(node.children[0], column)
 
-    def _through_join(self, join: Join, column: int) -> Iterator[Target | Reason]:
+    def _through_join(self, join: Join, column: int) -> Iterator[ProbeColumn | Reason]:
         in_left, in_right = column in join.left.output, column in join.right.output
         if in_left == in_right:
             yield stop(join, ReasonCode.COMPUTED)

@@ -94,12 +94,12 @@ class SortKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Passing(Node):
+class Passthrough(Node):
     """Gives the rows of its one child, all of them, in another order or place: sort, repartition."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sorted(Passing):
+class Sort(Passthrough):
     """The rows of its child in an order: that of all of them together, or of each partition for itself."""
 
     order: tuple[SortKey, ...] = ()
@@ -107,7 +107,7 @@ class Sorted(Passing):
 
 
 @dataclass(frozen=True, slots=True)
-class Limited(Node):
+class Limit(Node):
     """Some of its child's rows: the first `count`, or all but these of an `Offset`; None where it is no literal."""
 
     count: int | None = None
@@ -128,7 +128,7 @@ class Filter(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Grouped(Node):
+class Grouping(Node):
     """Rows that depend on those of one group of its child alone: aggregates, windows.
 
     `groups` maps the output columns that are made of one of the child's that is constant in a group, be it the very
@@ -142,7 +142,7 @@ class Grouped(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked(Grouped):
+class RankLimit(Grouping):
     """The rows of its child whose rank in an order, which is the least one for rows that tie, is at most `count`."""
 
     order: tuple[SortKey, ...] = ()

@@ -12,19 +12,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from pruning.keys.summary import values_at_least, values_at_most
-from pruning.query.lineage import Target, stop, trace
+from pruning.query.lineage import ProbeColumn, stop, trace
 from pruning.query.plan import (
     Expression,
     Filter,
     Join,
-    Limited,
+    Limit,
     Node,
-    Passing,
+    Passthrough,
     PlanNames,
     Project,
-    Ranked,
+    RankLimit,
     Relation,
-    Sorted,
+    Sort,
     SortKey,
     Union,
     conjuncts_at,
@@ -44,7 +44,7 @@ class TopK:
     """The first `rows` rows of `node` in an order whose first key is `first`; rows that tie with the last may follow.
 
     - `at`: the place of the limit; `rows` counts those that an offset leaves out, too
-    - `targets`: columns of scans of which only rows as good as the last of the first ones are needed; `stops` says why
+    - `probes`: columns of scans of which only rows as good as the last of the first ones are needed; `stops` says why
       the way from the key down to scans ended elsewhere
     - `sure`: the columns of scans each of whose rows with a value gives `node` a row with that very key
     """
@@ -53,9 +53,9 @@ class TopK:
     node: Node
     rows: int
     first: SortKey
-    targets: tuple[Target, ...] = ()
+    probes: tuple[ProbeColumn, ...] = ()
     stops: tuple[Reason, ...] = ()
-    sure: tuple[Target, ...] = ()
+    sure: tuple[ProbeColumn, ...] = ()
 
     @staticmethod
     def of(at: int, node: Node, rows: int, first: SortKey) -> TopK:
@@ -64,9 +64,9 @@ class TopK:
         if column is None:
             return TopK(at, node, rows, first, stops=(stop(node, ReasonCode.COMPUTED, str(first.key)),))
         found = list(trace(node, column))
-        targets = tuple(each for each in found if isinstance(each, Target))
+        probes = tuple(each for each in found if isinstance(each, ProbeColumn))
         stops = tuple(each for each in found if isinstance(each, Reason))
-        return TopK(at, node, rows, first, targets, stops, tuple(_sure(node, column)))
+        return TopK(at, node, rows, first, probes, stops, tuple(_sure(node, column)))
 
     def as_good_as(self, keys: Domain) -> Domain:
         """Every value that comes no later than one of `keys`.
@@ -90,7 +90,7 @@ class TopFilter:
     """What became of a scan below a `TopK`, if it reaches one: how its filter is known, or why there is none."""
 
     top: TopK
-    target: Target | None
+    probe: ProbeColumn | None
     found: str | Reason
 
 
@@ -98,36 +98,36 @@ def top_ks(root: Node) -> Iterator[TopK]:
     """Every limit of a plan, and of the plans of its subqueries, that takes the first rows of an order."""
     for node in root.walk():
         match node:
-            case Limited(kind="GlobalLimit"):
+            case Limit(kind="GlobalLimit"):
                 yield from _below_limit(node)
-            case Ranked(count=int(count), order=(first, *_)) if count and node.is_deterministic:
+            case RankLimit(count=int(count), order=(first, *_)) if count and node.is_deterministic:
                 yield TopK.of(node.at, node.children[0], count, first)
             case _:
                 pass
 
 
-def _below_limit(limit: Limited) -> Iterator[TopK]:
+def _below_limit(limit: Limit) -> Iterator[TopK]:
     """Down to the order through what gives each row as it is, or leaves out the first ones."""
     rows, node = limit.count, limit.children[0]
     while rows:
         match node:
-            case Sorted(is_global=True, order=(first, *_)) if node.is_deterministic:
+            case Sort(is_global=True, order=(first, *_)) if node.is_deterministic:
                 yield TopK.of(limit.at, node.children[0], rows, first)
                 return
-            case Limited(kind="Offset", count=int(skipped)):
+            case Limit(kind="Offset", count=int(skipped)):
                 rows += skipped
-            case Limited(kind="LocalLimit") | Project():
+            case Limit(kind="LocalLimit") | Project():
                 pass
             case _:
                 return
         node = node.children[0]
 
 
-def _sure(node: Node, column: int) -> Iterator[Target]:
+def _sure(node: Node, column: int) -> Iterator[ProbeColumn]:
     match node:
         case Relation():
-            yield Target(node, column)
-        case Passing():
+            yield ProbeColumn(node, column)
+        case Passthrough():
             yield from _sure(node.children[0], column)
         case Project() | Filter() if not node.is_deterministic:
             return

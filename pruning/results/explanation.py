@@ -15,8 +15,8 @@ from pruning.reasons import Reason
 from pruning.scan.compaction import Evidence, compact
 from pruning.scan.key_filter import KeyFilter
 from pruning.scan.reader_cost import ScanChoice
-from pruning.scan.scan_plan import Decision, ScanPlan
-from pruning.scan.skipping import Pruned, prune, prune_by, skip_all
+from pruning.scan.scan_plan import FilterDecision, ScanPlan
+from pruning.scan.skipping import PruningResult, prune, prune_by, skip_all
 from pruning.scan.statistics import UNKNOWN, Containers
 from pruning.values.byte_strings import IntArray
 from pruning.values.domain import Domain
@@ -89,7 +89,7 @@ class TableExplanation:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TableFacts:
+class TableStatistics:
     """What a planned read knows of its table: every file, and the row groups read so far.
 
     `row_groups` are those of kept files as the plan saw them; `all_row_groups` are those of every file with the same
@@ -105,7 +105,7 @@ class TableFacts:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Left:
+class RemainingContainers:
     """What other conditions leave of a table: files, row groups of all files, and row groups that the plan looked at.
 
     The latter two are None where footers were not read.
@@ -116,7 +116,7 @@ class Left:
     row_groups: BoolArray | None
 
 
-def among(facts: TableFacts, plan: ScanPlan, left: Left) -> tuple[TableFacts, ScanPlan]:
+def restrict_to(facts: TableStatistics, plan: ScanPlan, left: RemainingContainers) -> tuple[TableStatistics, ScanPlan]:
     """The same facts and plan, as if the table had nothing else than what is left."""
     files = np.flatnonzero(left.files)
     places = np.cumsum(left.files) - 1
@@ -144,7 +144,9 @@ def _taken(groups: Containers | None, left: BoolArray | None, places: IntArray) 
     return replace(some, parents=None if some.parents is None else places[some.parents])
 
 
-def explain_table(facts: TableFacts, plan: ScanPlan, reasons: Sequence[Reason], most_ranges: int) -> TableExplanation:
+def explain_table(
+    facts: TableStatistics, plan: ScanPlan, reasons: Sequence[Reason], most_ranges: int
+) -> TableExplanation:
     """The explanation of one planned scan, to which at most `most_ranges` ranges a column are pushed."""
     groups = _read_groups(facts, plan)
     kept = plan.files.kept
@@ -181,7 +183,7 @@ class _ReadGroups:
     kept: BoolArray
 
 
-def _read_groups(facts: TableFacts, plan: ScanPlan) -> _ReadGroups | None:
+def _read_groups(facts: TableStatistics, plan: ScanPlan) -> _ReadGroups | None:
     planned, parents = facts.row_groups, facts.row_groups.parents if facts.row_groups is not None else None
     if facts.all_row_groups is None or planned is None or parents is None or plan.row_groups is None:
         return None
@@ -190,7 +192,9 @@ def _read_groups(facts: TableFacts, plan: ScanPlan) -> _ReadGroups | None:
     return _ReadGroups(facts.all_row_groups, planned, plan.row_groups.kept & plan.files.kept[parents])
 
 
-def _explain_filter(decision: Decision, plan: ScanPlan, facts: TableFacts, most_ranges: int) -> FilterExplanation:
+def _explain_filter(
+    decision: FilterDecision, plan: ScanPlan, facts: TableStatistics, most_ranges: int
+) -> FilterExplanation:
     filter_ = decision.filter
     files = _alone(facts.files, filter_)
     all_groups = facts.all_row_groups if facts.files.is_listed else None
@@ -223,7 +227,7 @@ def _ranges(plan: ScanPlan, filter_: KeyFilter) -> dict[str, int]:
     return found | {", ".join(push.columns): len(push) for push in together}
 
 
-def _alone(containers: Containers, filter_: KeyFilter) -> Pruned:
+def _alone(containers: Containers, filter_: KeyFilter) -> PruningResult:
     return skip_all(containers) if filter_.is_empty else prune_by(containers, [filter_])
 
 

@@ -17,7 +17,7 @@ from xml.sax.saxutils import escape
 
 from pruning.reasons import size
 from pruning.results.blocks import plain
-from pruning.results.query_lines import BuildLine, FeedLine, QueryPlan
+from pruning.results.query_lines import BuildLine, FilterLine, QueryPlan
 
 _LINE, _PAD, _GAP, _MARGIN = 17, 8, 14, 12
 _BETWEEN_COLUMNS, _MOST_BETWEEN_COLUMNS = 90, 180
@@ -75,22 +75,22 @@ def filter_picture(query: QueryPlan) -> str:
     and with them, where that is known.
     """
     builds = {f"build {each.name}": each for each in query.builds}
-    scans = tuple(dict.fromkeys(each.scan for each in query.feeds))
+    scans = tuple(dict.fromkeys(each.scan for each in query.filters))
     colours = {key: _COLOURS[at % len(_COLOURS)] for at, key in enumerate(builds)}
-    columns, lanes = _columns(builds, query.feeds, scans)
+    columns, lanes = _columns(builds, query.filters, scans)
     boxes = {key: _build_box(key, each, query, colours[key]) for key, each in builds.items()}
-    ports = {scan: tuple(dict.fromkeys(each.column for each in query.feeds if each.scan == scan)) for scan in scans}
+    ports = {scan: tuple(dict.fromkeys(each.column for each in query.filters if each.scan == scan)) for scan in scans}
     boxes |= {f"scan {scan}": _scan_box(scan, ports[scan], query) for scan in scans}
-    picture = _laid_out(boxes, columns, len(query.feeds))
+    picture = _laid_out(boxes, columns, len(query.filters))
     arrows = [
         _arrow(picture, each, lanes[f"build {each.build}"], ports[each.scan], colours[f"build {each.build}"])
-        for each in query.feeds
+        for each in query.filters
     ]
     return _svg(picture, [*arrows, *(_drawn(picture, key) for key in boxes), _footer(picture, query, scans)])
 
 
 def _columns(
-    builds: Mapping[str, BuildLine], feeds: Sequence[FeedLine], scans: Sequence[str]
+    builds: Mapping[str, BuildLine], filters: Sequence[FilterLine], scans: Sequence[str]
 ) -> tuple[tuple[tuple[str, ...], ...], dict[str, tuple[str, ...]]]:
     """Builds by level, then scans; the lanes by which the arrows of each build pass the levels after its own."""
     levels = sorted({each.level for each in builds.values()})
@@ -103,12 +103,12 @@ def _columns(
             columns[at].append(lane)
     columns.append([f"scan {scan}" for scan in scans])
     links = [link for key in builds for link in pairwise((key, *lanes[key]))]
-    links += [((key := f"build {each.build}", *lanes[key])[-1], f"scan {each.scan}") for each in feeds]
+    links += [((key := f"build {each.build}", *lanes[key])[-1], f"scan {each.scan}") for each in filters]
     return untangled(columns, links), lanes
 
 
 def _build_box(key: str, build: BuildLine, query: QueryPlan, colour: str) -> _Box:
-    filtered = {each.scan for each in query.feeds if each.level < build.level}
+    filtered = {each.scan for each in query.filters if each.level < build.level}
     reads = [f"{each} (filtered)" if each in filtered else each for each in build.reads]
     does = "in the cache" if build.from_cache else f"reads {size(build.bytes)}"
     lines = [f"{key}, level {build.level}, {does}", build.keys]
@@ -131,7 +131,7 @@ def _bytes(scan: str, query: QueryPlan) -> tuple[int, int | None, str]:
     table = next((each for each in query.tables if each.table == scan), None)
     if table is not None and table.bytes_total is not None and table.bytes_kept is not None:
         return table.bytes_total, table.bytes_kept, ""
-    kinds = [line for each in query.feeds if each.scan == scan for line in each.kinds]
+    kinds = [line for each in query.filters if each.scan == scan for line in each.kinds]
     known = [each.bytes for each in kinds if each.bytes is not None]
     if not known or min(known) == max(known):
         return query.scans.get(scan, 0), None, ""
@@ -150,9 +150,11 @@ def _laid_out(boxes: Mapping[str, _Box], columns: tuple[tuple[str, ...], ...], a
     return _Picture(boxes, columns, tops, tuple(left), widths, height)
 
 
-def _arrow(picture: _Picture, feed: FeedLine, lanes: Sequence[str], ports: Sequence[str], colour: str) -> str:
+def _arrow(
+    picture: _Picture, runtime_filter: FilterLine, lanes: Sequence[str], ports: Sequence[str], colour: str
+) -> str:
     """From the middle of a build by its lanes to the line of a scan that names the column."""
-    build, scan = f"build {feed.build}", f"scan {feed.scan}"
+    build, scan = f"build {runtime_filter.build}", f"scan {runtime_filter.scan}"
     _, x, top = picture.place(build)
     y = top + picture.boxes[build].height // 2
     path = [f"M{x},{y}"]
@@ -161,11 +163,11 @@ def _arrow(picture: _Picture, feed: FeedLine, lanes: Sequence[str], ports: Seque
         path += [_curve(x, y, left, lane_top + _LANE // 2), f"H{right}"]
         x, y = right, lane_top + _LANE // 2
     left, _, top = picture.place(scan)
-    target = top + _PAD + (2 + ports.index(feed.column)) * _LINE + _LINE // 2 + _bar(picture.boxes[scan])
+    target = top + _PAD + (2 + ports.index(runtime_filter.column)) * _LINE + _LINE // 2 + _bar(picture.boxes[scan])
     path.append(_curve(x, y, left - _HEAD, target))
     head = f"M{left},{target}l-{_HEAD},-4v8z"
     return (
-        f'<g class="scanprune-arrow">{_title(f"{feed.keys} → {feed.target}")}'
+        f'<g class="scanprune-arrow">{_title(f"{runtime_filter.keys} → {runtime_filter.probe}")}'
         f'<path d="{" ".join(path)}" fill="none" stroke="{colour}" stroke-width="1.6"/>'
         f'<path d="{head}" fill="{colour}"/></g>'
     )

@@ -7,15 +7,15 @@ from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from pruning.query.filter_plan import FeedId, FilterPlan
-from pruning.query.join_graph import JoinGraph, Source
+from pruning.query.filter_plan import FilterId, FilterPlan
+from pruning.query.join_graph import BuildSide, JoinGraph
 from pruning.query.plan import PlanNames, relations_of
 from pruning.query.top_k import TopFilter
 from pruning.reasons import Reason
 from pruning.results import render_query
 from pruning.results.explanation import KindLine, TableExplanation
 from pruning.results.picture import filter_picture
-from pruning.results.query_lines import BuildLine, EdgeLine, FeedLine, QueryPlan, TopLine, UnusedLine
+from pruning.results.query_lines import BuildLine, EdgeLine, FilterLine, QueryPlan, TopLine, UnusedLine
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,25 +35,25 @@ class QueryExplanation(QueryPlan):
         reasons: tuple[Reason, ...],
         *,
         ran_builds: bool,
-        kinds: Mapping[FeedId, tuple[KindLine, ...]] = MappingProxyType({}),
+        kinds: Mapping[FilterId, tuple[KindLine, ...]] = MappingProxyType({}),
         from_cache: Collection[tuple[int, str]] = (),
     ) -> QueryExplanation:
-        """The explanation of a plan; `sizes` are bytes and `tables` pruned scans by `Relation.at`, `kinds` by feed.
+        """The explanation of a plan; `sizes` are bytes and `tables` pruned scans by `Relation.at`, `kinds` by filter.
 
-        `from_cache` are the ids of sources that were not run for it.
+        `from_cache` are the ids of build sides that were not run for it.
         """
         names = PlanNames(plan.graph.root)
         return QueryExplanation(
             ran_builds,
             {names.scans[each.at]: sizes.get(each.at, 0) for each in plan.graph.relations},
             _edges(plan.graph, names),
-            *_builds_and_feeds(plan, sizes, kinds, from_cache, names),
+            *_builds_and_filters(plan, sizes, kinds, from_cache, names),
             tuple(
                 UnusedLine(
                     each.edge.type,
-                    _keys(each.edge.source, names),
-                    names.scans[each.target.relation.at],
-                    each.target.name,
+                    _keys(each.edge.build_side, names),
+                    names.scans[each.probe.relation.at],
+                    each.probe.name,
                     each.reason,
                 )
                 for each in plan.unused
@@ -70,7 +70,7 @@ class QueryExplanation(QueryPlan):
             "scans": dict(self.scans),
             "edges": [asdict(each) for each in self.edges],
             "builds": [asdict(each) for each in self.builds],
-            "feeds": [asdict(each) for each in self.feeds],
+            "feeds": [asdict(each) for each in self.filters],
             "unused": [{**asdict(each), "reason": each.reason.to_dict()} for each in self.unused],
             "tables": [each.to_dict() for each in self.tables],
             "reasons": [each.to_dict() for each in self.reasons],
@@ -93,18 +93,18 @@ class QueryExplanation(QueryPlan):
         return render_query.query_html(self)
 
 
-def _keys(source: Source, names: PlanNames) -> str:
+def _keys(build_side: BuildSide, names: PlanNames) -> str:
     """The keys of a build; where they are a column, that of a scan below it, since ids of columns may repeat."""
-    column = source.key.column
-    scan = next((each for each in relations_of(source.node) if column in each.output), None)
+    column = build_side.key.column
+    scan = next((each for each in relations_of(build_side.node) if column in each.output), None)
     if column is None or scan is None:
-        return source.worded(names.expression(source.key))
-    return source.worded(f"{names.scans[scan.at]}.{scan.names[scan.output.index(column)]}")
+        return build_side.worded(names.expression(build_side.key))
+    return build_side.worded(f"{names.scans[scan.at]}.{scan.names[scan.output.index(column)]}")
 
 
 def _top_line(top: TopFilter, names: PlanNames) -> TopLine:
-    target, worded = top.target, top.top.worded(names)
-    scan, column = ("", "") if target is None else (names.scans[target.relation.at], target.name)
+    probe, worded = top.probe, top.top.worded(names)
+    scan, column = ("", "") if probe is None else (names.scans[probe.relation.at], probe.name)
     if isinstance(top.found, Reason):
         return TopLine(worded, scan, column, None, top.found)
     return TopLine(worded, scan, column, top.found, None)
@@ -115,38 +115,38 @@ def _edges(graph: JoinGraph, names: PlanNames) -> tuple[EdgeLine, ...]:
         EdgeLine(
             each.type,
             names.expression(each.probe_key),
-            _keys(each.source, names),
-            tuple(names.column(target.column) for target in each.targets),
+            _keys(each.build_side, names),
+            tuple(names.column(probe.column) for probe in each.probes),
             tuple(map(str, each.stops)),
         )
         for each in graph.edges
     )
 
 
-def _builds_and_feeds(
+def _builds_and_filters(
     plan: FilterPlan,
     sizes: Mapping[int, int],
-    kinds: Mapping[FeedId, tuple[KindLine, ...]],
+    kinds: Mapping[FilterId, tuple[KindLine, ...]],
     from_cache: Collection[tuple[int, str]],
     names: PlanNames,
-) -> tuple[tuple[BuildLine, ...], tuple[FeedLine, ...]]:
+) -> tuple[tuple[BuildLine, ...], tuple[FilterLine, ...]]:
     builds: dict[tuple[int, str, bool], BuildLine] = {}
-    feeds: list[FeedLine] = []
+    filters: list[FilterLine] = []
     for level, of_level in enumerate(plan.levels, start=1):
         for each in of_level:
-            keys = each.worded(_keys(each.source, names))
-            reads = () if each.from_metadata else relations_of(each.source.node)
+            keys = each.worded(_keys(each.build_side, names))
+            reads = () if each.from_metadata else relations_of(each.build_side.node)
             build = builds.setdefault(
-                (*each.source.id, each.from_metadata),
+                (*each.build_side.id, each.from_metadata),
                 BuildLine(
                     str(len(builds) + 1),
                     level,
                     keys,
                     tuple(names.scans[it.at] for it in reads),
                     sum(sizes.get(it.at, 0) for it in reads),
-                    not each.from_metadata and each.source.id in from_cache,
+                    not each.from_metadata and each.build_side.id in from_cache,
                 ),
             )
-            scan = names.scans[each.target.relation.at]
-            feeds.append(FeedLine(level, build.name, keys, scan, each.target.name, kinds.get(each.id, ())))
-    return tuple(builds.values()), tuple(feeds)
+            scan = names.scans[each.probe.relation.at]
+            filters.append(FilterLine(level, build.name, keys, scan, each.probe.name, kinds.get(each.id, ())))
+    return tuple(builds.values()), tuple(filters)

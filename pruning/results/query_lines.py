@@ -36,7 +36,7 @@ class BuildLine:
 
 
 @dataclass(frozen=True, slots=True)
-class FeedLine:
+class FilterLine:
     """One filter: the keys of a build, by its name, for a column of a scan.
 
     `kinds`: what each kind of filter would keep at most, where no build ran and metadata tells.
@@ -50,7 +50,7 @@ class FeedLine:
     kinds: tuple[KindLine, ...] = ()
 
     @property
-    def target(self) -> str:
+    def probe(self) -> str:
         """The column of the scan by its full name."""
         return f"{self.scan}.{self.column}"
 
@@ -98,7 +98,7 @@ class QueryPlan:
     scans: Mapping[str, int]
     edges: tuple[EdgeLine, ...]
     builds: tuple[BuildLine, ...]
-    feeds: tuple[FeedLine, ...]
+    filters: tuple[FilterLine, ...]
     unused: tuple[UnusedLine, ...]
     tables: tuple[TableExplanation, ...]
     reasons: tuple[Reason, ...]

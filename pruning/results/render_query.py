@@ -10,7 +10,7 @@ from pruning.results.blocks import Block, Branch, as_html, as_rich, as_text
 from pruning.results.explanation import FilterExplanation, KindLine, TableExplanation
 from pruning.results.picture import filter_picture
 from pruning.results.prune_report import table_blocks
-from pruning.results.query_lines import BuildLine, FeedLine, QueryPlan, TopLine, UnusedLine
+from pruning.results.query_lines import BuildLine, FilterLine, QueryPlan, TopLine, UnusedLine
 from pruning.scan.key_filter import FIRST_ROWS
 
 K = TypeVar("K", bound=Hashable)
@@ -32,7 +32,7 @@ def query_rich(query: QueryPlan) -> object:
 
 def query_html(query: QueryPlan) -> str:
     """An HTML fragment, the picture first."""
-    picture = f"<div>{filter_picture(query)}</div>" if query.feeds else ""
+    picture = f"<div>{filter_picture(query)}</div>" if query.filters else ""
     return picture + as_html(_blocks(query))
 
 
@@ -65,7 +65,7 @@ def _builds_block(query: QueryPlan) -> Block:
 
 def _kinds_blocks(query: QueryPlan) -> Iterator[Block]:
     """What each kind of filter keeps by itself: exactly where builds ran, else as far as metadata bounds their keys."""
-    lines = [(f"{each.target} by {each.keys}", each.kinds) for each in query.feeds]
+    lines = [(f"{each.probe} by {each.keys}", each.kinds) for each in query.filters]
     limit, unknown = ", at most", "?: not known before the build runs"
     if query.ran_builds:
         filters = [(table.table, each) for table in query.tables for each in table.filters]
@@ -100,14 +100,14 @@ def _build_row(build: BuildLine) -> tuple[str, ...]:
 def _scan_branches(query: QueryPlan) -> Iterator[Branch]:
     """A branch for each scan, those that are filtered first."""
     tables = {each.table: each for each in query.tables}
-    feeds = {name: [each for each in query.feeds if each.scan == name] for name in query.scans}
+    filters = {name: [each for each in query.filters if each.scan == name] for name in query.scans}
     unused = {name: [each for each in query.unused if each.scan == name] for name in query.scans}
     tops = {name: [each for each in query.tops if each.scan == name] for name in query.scans}
-    for name in sorted(query.scans, key=lambda each: not (feeds[each] or any(top.how for top in tops[each]))):
+    for name in sorted(query.scans, key=lambda each: not (filters[each] or any(top.how for top in tops[each]))):
         # Keys that a part of their build gives are used, whatever refused the rest of it.
-        used = {(each.column, each.keys) for each in feeds[name]}
+        used = {(each.column, each.keys) for each in filters[name]}
         left = [each for each in unused[name] if (each.column, each.keys) not in used]
-        below = (*_feed_branches(feeds[name]), *_top_branches(tops[name], left), *_unused_branches(left))
+        below = (*_filter_branches(filters[name]), *_top_branches(tops[name], left), *_unused_branches(left))
         yield Branch(_scan_line(name, query.scans[name], tables.get(name)), below)
 
 
@@ -118,9 +118,9 @@ def _scan_line(name: str, count: int, table: TableExplanation | None) -> str:
     return f"{name}: {kept}"
 
 
-def _feed_branches(feeds: Sequence[FeedLine]) -> Iterator[Branch]:
+def _filter_branches(filters: Sequence[FilterLine]) -> Iterator[Branch]:
     """A line for each column."""
-    by_column = _grouped((each.column, f"{each.keys} (build {each.build})") for each in feeds)
+    by_column = _grouped((each.column, f"{each.keys} (build {each.build})") for each in filters)
     yield from (Branch(f"{column} by {', '.join(keys)}") for column, keys in by_column.items())
 
 

@@ -80,7 +80,7 @@ def _gaps(ranges: RangeSet, evidence: Evidence) -> tuple[IntArray, IntArray]:
     whole = gaps[is_inner], evidence.weights[within[is_inner]]
     if evidence.rows is None:
         return whole
-    pages = page_gaps(ranges, evidence.column, evidence.weights, evidence.rows)
+    pages = page_index_gaps(ranges, evidence.column, evidence.weights, evidence.rows)
     return np.concatenate([whole[0], pages[0]]), np.concatenate([whole[1], pages[1]])
 
 
@@ -96,7 +96,7 @@ _LEAST_SHARE = 1 / 512
 _MOST_COMPARED = 1 << 20
 
 
-def page_gaps(
+def page_index_gaps(
     ranges: RangeSet, column: ColumnStatistics, weights: IntArray, rows: IntArray
 ) -> tuple[IntArray, IntArray]:
     """The gaps that spare pages, ascending, by the range behind each, and the bytes; none among too many to look at.

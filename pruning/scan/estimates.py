@@ -141,7 +141,7 @@ def list_spans_nearly_all(column: ColumnStatistics, containers: Containers, kept
     return span_ratio(column, containers.rows, kept, domain) >= _MOST_SPANNED
 
 
-def looking_pays(column: ColumnStatistics, containers: Containers, kept: BoolArray, ratio: float) -> bool:
+def predicate_pays(column: ColumnStatistics, containers: Containers, kept: BoolArray, ratio: float) -> bool:
     """Whether what a predicate makes the reader open is little, or few rows match: `ratio` is the share expected."""
     rows = np.maximum(containers.rows[kept], 1)
     if len(rows) == 0 or ratio * float(rows.mean()) < _FEW_MATCHES:
@@ -158,7 +158,7 @@ _SWITCHED = frozenset({"tinyint", "smallint", "int", "date"})
 _ROOM = 5_500
 
 
-def has_room(ranges: int, listed: Domain | None = None) -> bool:
+def fits_codegen_limit(ranges: int, listed: Domain | None = None) -> bool:
     """Whether a stage has room for so many ranges, and a list of the values of `listed` beside them."""
     return ranges * _RANGE + (0 if listed is None else _list(listed)) <= _ROOM
 

@@ -32,7 +32,7 @@ _MOST_POINTS = 1 << 22
 FIRST_ROWS = "first rows"
 
 
-class ProbeColumn(Protocol):
+class FilteredColumn(Protocol):
     """A column that keys are compared with: its name, its type, and why it cannot be pruned by where it has none."""
 
     @property
@@ -82,7 +82,7 @@ class KeyFilter:
                 return "exact set"
 
     @staticmethod
-    def unknown(columns: Sequence[ProbeColumn], source: str, *reasons: Reason) -> KeyFilter:
+    def unknown(columns: Sequence[FilteredColumn], source: str, *reasons: Reason) -> KeyFilter:
         """A filter whose keys are not known: always true."""
         names = tuple(column.name for column in columns)
         return KeyFilter(
@@ -90,7 +90,7 @@ class KeyFilter:
         )
 
 
-def _hashes_agree(columns: Sequence[ProbeColumn], summary: KeySummary) -> bool:
+def _hashes_agree(columns: Sequence[FilteredColumn], summary: KeySummary) -> bool:
     """Whether rows can be asked for in a bloom filter over the keys' own types: equal values must hash alike.
 
     Integers can be brought to the keys' width first; what does not fit it has no match.
@@ -101,7 +101,7 @@ def _hashes_agree(columns: Sequence[ProbeColumn], summary: KeySummary) -> bool:
     return all(probe == key or (probe is not None and probe.is_integer and key.is_integer) for probe, key in pairs)
 
 
-def _points(columns: Sequence[ProbeColumn], summary: KeySummary) -> KeyPoints | Reason | None:
+def _points(columns: Sequence[FilteredColumn], summary: KeySummary) -> KeyPoints | Reason | None:
     """The keys as they are; None where they are of one column, not known, or of a column that is not pruned by at all.
 
     Integers have the same codes whatever their width. Keys of any other type than a column's are brought to it one
@@ -128,7 +128,7 @@ def _within(types: Sequence[ValueType], rows: KeyRows) -> KeyRows:
     return rows if held.all() else KeyRows(tuple(codes.take(np.flatnonzero(held)) for codes in rows.columns))
 
 
-def key_filter(columns: Sequence[ProbeColumn], summary: KeySummary) -> KeyFilter:
+def key_filter(columns: Sequence[FilteredColumn], summary: KeySummary) -> KeyFilter:
     """The filter that `summary`'s keys, in the order of `columns`, put on a scan.
 
     `InvalidKeysError` where keys and column have types that Spark would not compare.

@@ -10,8 +10,8 @@ import numpy as np
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.key_filter import KeyFilter
 from pruning.scan.pushdown import skips
-from pruning.scan.scan_plan import Decision, RowTest, ScanPlan
-from pruning.scan.skipping import Cause, Pruned, column_domains, prune, prune_by
+from pruning.scan.scan_plan import FilterDecision, RowFilter, ScanPlan
+from pruning.scan.skipping import PruningResult, SkipReason, column_domains, prune, prune_by
 from pruning.scan.statistics import Containers
 from pruning.values.domain import Domain
 from pruning.values.ranges import BoolArray
@@ -54,12 +54,12 @@ def plan_key_scan(
         kept &= own.row_groups & own.files[row_groups.parents]
     is_open = np.zeros(len(files), bool)
     is_open[row_groups.parents[kept]] = True
-    file_causes = np.where(by_file.kept & ~is_open, np.int8(Cause.STATISTICS), by_file.causes)
-    with_files = np.where(by_file.kept, np.int8(Cause.STATISTICS), by_file.causes)[row_groups.parents]
+    file_causes = np.where(by_file.kept & ~is_open, np.int8(SkipReason.STATISTICS), by_file.causes)
+    with_files = np.where(by_file.kept, np.int8(SkipReason.STATISTICS), by_file.causes)[row_groups.parents]
     group_causes = np.where(by_group.kept & ~kept, with_files, by_group.causes)
     return ScanPlan(
-        Pruned(is_open, file_causes),
-        Pruned(kept, group_causes),
+        PruningResult(is_open, file_causes),
+        PruningResult(kept, group_causes),
         (),
         tuple(_by_keys(each) for each in plan.decisions),
         (
@@ -82,8 +82,8 @@ def _skip(filter_: KeyFilter, levels: Sequence[Containers]) -> bool:
     return any(prune_by(level, [filter_]).kept_count < kept for level, kept in zip(levels, by_column, strict=True))
 
 
-def _by_keys(decision: Decision) -> Decision:
-    test = RowTest.KEYS if decision.filter.domains else RowTest.NONE
+def _by_keys(decision: FilterDecision) -> FilterDecision:
+    test = RowFilter.KEYS if decision.filter.domains else RowFilter.NONE
     return replace(decision, test=test, reasons=decision.filter.reasons)
 
 

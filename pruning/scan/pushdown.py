@@ -1,6 +1,6 @@
 """Which ranges of which columns storage gets as predicates: the fewest that skip what the keys could.
 
-`ScanAbilities`: what a scan can do with a decision.
+`PushdownCapabilities`: what a scan can do with a decision.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.compaction import Evidence, bridged, compact
-from pruning.scan.skipping import Cause, column_causes
+from pruning.scan.skipping import SkipReason, column_causes
 from pruning.scan.statistics import ColumnStatistics, Containers
 from pruning.values.byte_strings import IntArray
 from pruning.values.domain import Domain
@@ -23,7 +23,7 @@ _MOST_BLIND = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Push:
+class PushedPredicate:
     """Ranges of one column that storage gets as a predicate, which rows without a value pass where `null` is True."""
 
     column: str
@@ -38,20 +38,20 @@ class Push:
         return Domain(self.ranges, self.null)
 
 
-def plan_pushes(
-    levels: Sequence[Containers], domains: Mapping[str, Domain], abilities: ScanAbilities, most: int
-) -> tuple[tuple[Push, ...], tuple[Reason, ...]]:
+def choose_pushdown(
+    levels: Sequence[Containers], domains: Mapping[str, Domain], abilities: PushdownCapabilities, most: int
+) -> tuple[tuple[PushedPredicate, ...], tuple[Reason, ...]]:
     """At most `most` ranges, and why a column has none. The one that skips most bytes is first, then what it leaves.
 
     A column has one range at least: rows are compared with those of all columns.
     """
     if not any(len(level) for level in levels):
         return (), ()
-    if abilities.pushes_blindly and not any(level.is_listed for level in levels):
+    if abilities.pushes_without_statistics and not any(level.is_listed for level in levels):
         return _blind_pushes(domains, abilities, min(most, _MOST_BLIND))
     left = [weights(level) for level in levels]
     reasons: list[Reason] = []
-    pushes: list[Push] = []
+    pushes: list[PushedPredicate] = []
     total = list(left)
     waiting = {name: _widened(name, each, levels, left, abilities) for name, each in domains.items()}
     while waiting:
@@ -73,7 +73,7 @@ def plan_pushes(
 
 
 def _widened(
-    name: str, domain: Domain, levels: Sequence[Containers], left: Sequence[IntArray], abilities: ScanAbilities
+    name: str, domain: Domain, levels: Sequence[Containers], left: Sequence[IntArray], abilities: PushdownCapabilities
 ) -> Domain:
     """What storage may be asked for in the place of a domain.
 
@@ -85,11 +85,11 @@ def _widened(
 
 
 def _blind_pushes(
-    domains: Mapping[str, Domain], abilities: ScanAbilities, most: int
-) -> tuple[tuple[Push, ...], tuple[Reason, ...]]:
+    domains: Mapping[str, Domain], abilities: PushdownCapabilities, most: int
+) -> tuple[tuple[PushedPredicate, ...], tuple[Reason, ...]]:
     """The widest gaps between keys: storage may find files in them, though none is known here."""
     reasons: list[Reason] = []
-    pushes: list[Push] = []
+    pushes: list[PushedPredicate] = []
     for name, domain in domains.items():
         if domain.is_none:
             continue
@@ -102,7 +102,7 @@ def _blind_pushes(
         elif ranges.is_all:
             reasons.append(Reason(ReasonCode.NO_STATISTICS, name))
         else:
-            pushes.append(Push(name, ranges, 0, 0, domain.null))
+            pushes.append(PushedPredicate(name, ranges, 0, 0, domain.null))
     return tuple(pushes), tuple(reasons)
 
 
@@ -115,7 +115,7 @@ def skips(level: Containers, name: str, domain: Domain) -> BoolArray:
     """For each container, whether the statistics of one column skip it."""
     if name not in level.columns:
         return np.zeros(len(level), bool)
-    out: BoolArray = column_causes(level.columns[name], level, domain) != Cause.KEPT
+    out: BoolArray = column_causes(level.columns[name], level, domain) != SkipReason.KEPT
     return out
 
 
@@ -124,7 +124,7 @@ def _bytes_skipped(domain: Domain, name: str, levels: Sequence[Containers], left
 
 
 def _why_not_pushed(  # noqa: PLR0913, PLR0917 - the evidence for each reason
-    name: str, domain: Domain, worth: int, alone: int, levels: Sequence[Containers], abilities: ScanAbilities
+    name: str, domain: Domain, worth: int, alone: int, levels: Sequence[Containers], abilities: PushdownCapabilities
 ) -> Reason | None:
     """`worth` is what the column skips beside those that are pushed, `alone` what it would without them."""
     columns = [level.columns[name] for level in levels if name in level.columns]
@@ -140,14 +140,14 @@ def _why_not_pushed(  # noqa: PLR0913, PLR0917 - the evidence for each reason
     return Reason(ReasonCode.UNCLUSTERED, name, detail) if worth == 0 else None
 
 
-def _why_no_literals(name: str, domain: Domain, abilities: ScanAbilities) -> Reason | None:
+def _why_no_literals(name: str, domain: Domain, abilities: PushdownCapabilities) -> Reason | None:
     """Why storage may not see ranges of a column, whatever it knows of its files."""
     if abilities.push_refusal is not None:
         return Reason(abilities.push_refusal, name)
     return Reason(ReasonCode.NAN_KEYS, name) if domain.nan else None
 
 
-def _push(name: str, keys: Domain, levels: Sequence[Containers], left: list[IntArray], most: int) -> Push:
+def _push(name: str, keys: Domain, levels: Sequence[Containers], left: list[IntArray], most: int) -> PushedPredicate:
     """The compacted ranges, with the bytes they skip taken off `left`."""
     ranges = compact(keys.ranges, _evidence(name, levels, left), most)
     skipped, size = 0, 0
@@ -155,7 +155,7 @@ def _push(name: str, keys: Domain, levels: Sequence[Containers], left: list[IntA
         out = skips(level, name, Domain(ranges, keys.null)) & (left[at] > 0)
         skipped, size = skipped + int(out.sum()), size + int(left[at][out].sum())
         left[at] = np.where(out, 0, left[at])
-    return Push(name, ranges, skipped, size, keys.null)
+    return PushedPredicate(name, ranges, skipped, size, keys.null)
 
 
 def _evidence(name: str, levels: Sequence[Containers], left: Sequence[IntArray]) -> list[Evidence]:
@@ -167,7 +167,7 @@ def _evidence(name: str, levels: Sequence[Containers], left: Sequence[IntArray])
     ]
 
 
-def file_only(row_groups: Containers | None, abilities: ScanAbilities) -> frozenset[str]:
+def file_only(row_groups: Containers | None, abilities: PushdownCapabilities) -> frozenset[str]:
     """Also the columns on which the reader takes no predicate in any file whose row groups are known."""
     columns = row_groups.columns.items() if row_groups is not None else ()
     hidden = {name for name, each in columns if _has_bounds(each) and not _has_bounds(each.seen_by_reader())}
@@ -179,22 +179,22 @@ def _has_bounds(column: ColumnStatistics) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class ScanAbilities:
+class PushdownCapabilities:
     """What the scan can do with a decision: each limit is a fact about the format, session or request.
 
-    - `names_files`: kept files are named to the reader, so that ranges need not skip them
+    - `accepts_file_list`: kept files are named to the reader, so that ranges need not skip them
     - `push_refusal`: why no literal predicate may reach storage statistics, None where one may
     - `tests_bloom`: the engine can probe a bloom filter
     - `must_be_exact`: the caller asked for the semijoin, without false positives
     - `widen`: a column, ranges -> ranges under which storage, that compares bounds as stored, skips soundly
     - `file_only`: columns on which the reader of files takes no predicate, so that it skips none of their row groups
-    - `pushes_blindly`: no file can be known, so that ranges are pushed though nothing tells what they skip
+    - `pushes_without_statistics`: no file can be known, so that ranges are pushed though nothing tells what they skip
     """
 
-    names_files: bool
+    accepts_file_list: bool
     push_refusal: ReasonCode | None
     tests_bloom: bool
     must_be_exact: bool
     widen: Callable[[str, RangeSet], RangeSet]
     file_only: frozenset[str] = frozenset()
-    pushes_blindly: bool = False
+    pushes_without_statistics: bool = False

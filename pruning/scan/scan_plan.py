@@ -13,18 +13,18 @@ import numpy as np
 
 from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
-from pruning.scan.estimates import has_room, list_spans_nearly_all, looking_pays, pass_ratio
+from pruning.scan.estimates import fits_codegen_limit, list_spans_nearly_all, pass_ratio, predicate_pays
 from pruning.scan.key_filter import KeyFilter
-from pruning.scan.pushdown import Push, ScanAbilities, file_only, plan_pushes, skips
+from pruning.scan.pushdown import PushdownCapabilities, PushedPredicate, choose_pushdown, file_only, skips
 from pruning.scan.reader_cost import ScanChoice
-from pruning.scan.skipping import Pruned, column_domains, prune, prune_by, skip_all
+from pruning.scan.skipping import PruningResult, column_domains, prune, prune_by, skip_all
 from pruning.scan.statistics import Containers
-from pruning.scan.tuple_pushdown import TuplePush, kept_under, plan_tuple_pushes
+from pruning.scan.tuple_pushdown import PushedTupleRanges, kept_under, plan_tuple_pushes
 from pruning.values.domain import Domain
 from pruning.values.ranges import BoolArray
 
 
-class RowTest(Enum):
+class RowFilter(Enum):
     """How rows of kept containers are tested: after the scan, or by the keys themselves inside of it."""
 
     NONE = "none"
@@ -36,14 +36,14 @@ class RowTest(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class FilterDecision:
     """What becomes of one filter. `ratio` is the share of scanned rows expected to pass it.
 
     `is_pushed` is False for a test that storage should not see: it would read more for it, and skip nothing.
     """
 
     filter: KeyFilter
-    test: RowTest
+    test: RowFilter
     ratio: float
     reasons: tuple[Reason, ...]
     is_pushed: bool = True
@@ -56,18 +56,18 @@ class ScanPlan:
     `choice` is how its reader was chosen, where it was. `tuple_pushes` come after what `pushes` skip.
     """
 
-    files: Pruned
-    row_groups: Pruned | None
-    pushes: tuple[Push, ...]
-    decisions: tuple[Decision, ...]
+    files: PruningResult
+    row_groups: PruningResult | None
+    pushes: tuple[PushedPredicate, ...]
+    decisions: tuple[FilterDecision, ...]
     reasons: tuple[Reason, ...]
     choice: ScanChoice | None = None
-    tuple_pushes: tuple[TuplePush, ...] = ()
+    tuple_pushes: tuple[PushedTupleRanges, ...] = ()
 
     @property
     def acts(self) -> bool:
         """True where the scan is another one than without filters."""
-        tested = any(decision.test is not RowTest.NONE for decision in self.decisions)
+        tested = any(decision.test is not RowFilter.NONE for decision in self.decisions)
         return tested or bool(self.pushes or self.tuple_pushes) or not self.files.kept.all()
 
 
@@ -80,27 +80,27 @@ def plan_scan(
     files: Containers,
     row_groups: Containers | None,
     filters: Sequence[KeyFilter],
-    abilities: ScanAbilities,
+    abilities: PushdownCapabilities,
     options: PruningOptions,
 ) -> ScanPlan:
     """Decide what to read of `files` and of the `row_groups` of those that are kept."""
     domains = column_domains(filters)
     abilities = replace(abilities, file_only=file_only(row_groups, abilities))
     readable = None if row_groups is None else row_groups.seen_by_reader(abilities.file_only)
-    levels = [level for level in (None if abilities.names_files else files, readable) if level is not None]
-    pushes, refusals = plan_pushes(levels, domains, abilities, options.max_ranges)
-    named = {name for name, each in domains.items() if abilities.names_files and skips(files, name, each).any()}
+    levels = [level for level in (None if abilities.accepts_file_list else files, readable) if level is not None]
+    pushes, refusals = choose_pushdown(levels, domains, abilities, options.max_ranges)
+    named = {name for name, each in domains.items() if abilities.accepts_file_list and skips(files, name, each).any()}
     pushed = {push.column: push.domain for push in pushes}
     nothing_matches = no_row_matches(filters, domains)
     # A reader that is given no files knows of keys just what is pushed.
-    kept_files = _by_name(files, row_groups, filters) if abilities.names_files else prune(files, pushed)
+    kept_files = _by_name(files, row_groups, filters) if abilities.accepts_file_list else prune(files, pushed)
     kept_groups = prune(readable, pushed) if readable is not None else None
     tuple_pushes = _of_tuples(files, readable, kept_files, kept_groups, filters, abilities)
     skipping = named.union(*(push.columns for push in tuple_pushes))
     reasons = tuple(
         each for each in refusals if each.code is not ReasonCode.UNCLUSTERED or each.subject not in skipping
     )
-    kept_files = kept_files if abilities.names_files else kept_under(tuple_pushes, files, kept_files)
+    kept_files = kept_files if abilities.accepts_file_list else kept_under(tuple_pushes, files, kept_files)
     if readable is not None and kept_groups is not None:
         kept_groups = kept_under(tuple_pushes, readable, kept_groups)
     if nothing_matches:
@@ -115,21 +115,21 @@ def plan_scan(
 def _of_tuples(  # noqa: PLR0913, PLR0917 - two levels of containers, what is kept of them, and by what
     files: Containers,
     readable: Containers | None,
-    kept_files: Pruned,
-    kept_groups: Pruned | None,
+    kept_files: PruningResult,
+    kept_groups: PruningResult | None,
     filters: Sequence[KeyFilter],
-    abilities: ScanAbilities,
-) -> tuple[TuplePush, ...]:
+    abilities: PushdownCapabilities,
+) -> tuple[PushedTupleRanges, ...]:
     """Ranges of several columns together, by what they skip of the containers that are otherwise read."""
-    levels, left = ([], []) if abilities.names_files else ([files], [kept_files.kept])
+    levels, left = ([], []) if abilities.accepts_file_list else ([files], [kept_files.kept])
     if readable is not None and kept_groups is not None:
-        is_read = abilities.names_files and readable.parents is not None
+        is_read = abilities.accepts_file_list and readable.parents is not None
         levels.append(readable)
         left.append(kept_groups.kept & kept_files.kept[readable.parents] if is_read else kept_groups.kept)
     return plan_tuple_pushes(levels, left, filters, abilities) if levels else ()
 
 
-def _by_name(files: Containers, row_groups: Containers | None, filters: Sequence[KeyFilter]) -> Pruned:
+def _by_name(files: Containers, row_groups: Containers | None, filters: Sequence[KeyFilter]) -> PruningResult:
     """The files that hold a row group with a key, as far as row groups were looked at.
 
     By each column for itself a reader skips row groups as well; of keys of several columns no predicate tells it.
@@ -146,27 +146,27 @@ def _by_name(files: Containers, row_groups: Containers | None, filters: Sequence
 def _decide(  # noqa: PLR0913, PLR0917 - a filter, and what is known of the scan
     each: KeyFilter,
     scanned: Containers,
-    kept: Pruned,
+    kept: PruningResult,
     literals: _Literals,
-    abilities: ScanAbilities,
+    abilities: PushdownCapabilities,
     options: PruningOptions,
-) -> Decision:
+) -> FilterDecision:
     ratio = _ratio(each, scanned, kept.kept)
     test, reasons = _choose_test(each, ratio, literals, abilities, options)
-    is_literal = test in {RowTest.RANGES, RowTest.IN_LIST}
+    is_literal = test in {RowFilter.RANGES, RowFilter.IN_LIST}
     is_pushed = not is_literal or _is_pushed(each, test, ratio, scanned, kept.kept)
-    return Decision(each, test, ratio, (*each.reasons, *reasons), is_pushed)
+    return FilterDecision(each, test, ratio, (*each.reasons, *reasons), is_pushed)
 
 
-def _is_pushed(each: KeyFilter, test: RowTest, ratio: float, containers: Containers, kept: BoolArray) -> bool:
+def _is_pushed(each: KeyFilter, test: RowFilter, ratio: float, containers: Containers, kept: BoolArray) -> bool:
     """Whether storage sees a test by literals as a predicate."""
     ((name, domain),) = each.domains.items()
     column = containers.columns.get(name)
     if column is None or column.is_partition:
         return column is not None
-    if test is RowTest.IN_LIST and list_spans_nearly_all(column, containers, kept, domain):
+    if test is RowFilter.IN_LIST and list_spans_nearly_all(column, containers, kept, domain):
         return False
-    return looking_pays(column, containers, kept, ratio)
+    return predicate_pays(column, containers, kept, ratio)
 
 
 def _ratio(each: KeyFilter, scanned: Containers, kept: BoolArray) -> float:
@@ -180,29 +180,29 @@ def _ratio(each: KeyFilter, scanned: Containers, kept: BoolArray) -> float:
 
 
 def _choose_test(
-    each: KeyFilter, ratio: float, literals: _Literals, abilities: ScanAbilities, options: PruningOptions
-) -> tuple[RowTest, tuple[Reason, ...]]:
+    each: KeyFilter, ratio: float, literals: _Literals, abilities: PushdownCapabilities, options: PruningOptions
+) -> tuple[RowFilter, tuple[Reason, ...]]:
     subject = ", ".join(each.columns)
     if each.is_empty or not (each.domains or abilities.must_be_exact):
-        return RowTest.NONE, ()
+        return RowFilter.NONE, ()
     if not abilities.must_be_exact and ratio > 1 - options.min_filter_ratio:
-        return RowTest.NONE, (Reason(ReasonCode.UNSELECTIVE, subject, f"{ratio:.0%} expected to pass"),)
+        return RowFilter.NONE, (Reason(ReasonCode.UNSELECTIVE, subject, f"{ratio:.0%} expected to pass"),)
     tests_bloom = abilities.tests_bloom and each.has_bloom and not abilities.must_be_exact
     literal = _literal_test(each, abilities, options)
-    if literal is not RowTest.NONE and not (tests_bloom and _is_long(literal, each, literals)):
+    if literal is not RowFilter.NONE and not (tests_bloom and _is_long(literal, each, literals)):
         return literal, ()
     if abilities.must_be_exact:
-        return RowTest.SEMI_JOIN, ()
+        return RowFilter.SEMI_JOIN, ()
     if tests_bloom:
-        return RowTest.BLOOM, ()
-    return RowTest.NONE, () if abilities.tests_bloom else (Reason(ReasonCode.NO_JVM, subject),)
+        return RowFilter.BLOOM, ()
+    return RowFilter.NONE, () if abilities.tests_bloom else (Reason(ReasonCode.NO_JVM, subject),)
 
 
 @dataclass(frozen=True, slots=True)
 class _Literals:
     """What rows are compared with before any test of theirs; of `others` ranges there are as many more comparisons."""
 
-    pushes: Sequence[Push]
+    pushes: Sequence[PushedPredicate]
     others: int
 
     def beside(self, name: str = "") -> int:
@@ -210,31 +210,31 @@ class _Literals:
         return self.others + sum(len(push.ranges) for push in self.pushes if push.column != name)
 
 
-def _is_long(test: RowTest, each: KeyFilter, literals: _Literals) -> bool:
+def _is_long(test: RowFilter, each: KeyFilter, literals: _Literals) -> bool:
     """Whether a test by literals is too long beside the ranges that rows are compared with already."""
     ((name, domain),) = each.domains.items()
-    if test is RowTest.IN_LIST:
-        return not has_room(literals.beside(), domain)
-    return not has_room(literals.beside(name) + len(domain.ranges))
+    if test is RowFilter.IN_LIST:
+        return not fits_codegen_limit(literals.beside(), domain)
+    return not fits_codegen_limit(literals.beside(name) + len(domain.ranges))
 
 
-def _literal_test(each: KeyFilter, abilities: ScanAbilities, options: PruningOptions) -> RowTest:
+def _literal_test(each: KeyFilter, abilities: PushdownCapabilities, options: PruningOptions) -> RowFilter:
     """An exact test by literals, where there are few enough of them and storage may see them."""
     if not each.is_exact or abilities.push_refusal is not None or len(each.domains) != 1:
-        return RowTest.NONE
+        return RowFilter.NONE
     ((name, domain),) = each.domains.items()
-    test = RowTest.NONE if domain.nan or domain.null else _shortest(domain, options)
+    test = RowFilter.NONE if domain.nan or domain.null else _shortest(domain, options)
     # Asked of few ranges alone: to widen millions takes seconds.
-    if test is not RowTest.NONE and abilities.widen(name, domain.ranges) != domain.ranges:
-        return RowTest.NONE
+    if test is not RowFilter.NONE and abilities.widen(name, domain.ranges) != domain.ranges:
+        return RowFilter.NONE
     return test
 
 
-def _shortest(domain: Domain, options: PruningOptions) -> RowTest:
+def _shortest(domain: Domain, options: PruningOptions) -> RowFilter:
     points = domain.ranges.point_count()
     dense = points is None or 2 * len(domain.ranges) <= points
     if dense and len(domain.ranges) <= options.max_ranges:
-        return RowTest.RANGES
+        return RowFilter.RANGES
     # An IN list hashes floats by their bits, which tells -0.0 from 0.0.
     small = points is not None and points <= options.max_in_list and not domain.type.is_float
-    return RowTest.IN_LIST if small else RowTest.NONE
+    return RowFilter.IN_LIST if small else RowFilter.NONE

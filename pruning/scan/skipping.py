@@ -26,7 +26,7 @@ from pruning.values.domain import Domain
 from pruning.values.ranges import BoolArray
 
 
-class Cause(IntEnum):
+class SkipReason(IntEnum):
     """Why a container is skipped; `KEPT` where it is not. The first of this list that applies is the one recorded."""
 
     KEPT = 0
@@ -43,7 +43,7 @@ class Cause(IntEnum):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pruned:
+class PruningResult:
     """The outcome for `n` containers: `kept[i]`, and the cause where it is False."""
 
     kept: BoolArray
@@ -54,56 +54,58 @@ class Pruned:
         """How many containers are kept."""
         return int(np.count_nonzero(self.kept))
 
-    def without(self, gone: BoolArray) -> Pruned:
+    def without(self, gone: BoolArray) -> PruningResult:
         """The same, with the containers where `gone` is True skipped by their statistics, if nothing skips them yet."""
         gone = self.kept & gone
-        return Pruned(self.kept & ~gone, np.where(gone, np.int8(Cause.STATISTICS), self.causes))
+        return PruningResult(self.kept & ~gone, np.where(gone, np.int8(SkipReason.STATISTICS), self.causes))
 
-    def take(self, indices: IntArray) -> Pruned:
+    def take(self, indices: IntArray) -> PruningResult:
         """The outcome for the containers at `indices`."""
-        return Pruned(self.kept[indices], self.causes[indices])
+        return PruningResult(self.kept[indices], self.causes[indices])
 
     def skipped_by(self) -> dict[str, int]:
         """How many containers each cause skipped; causes that skipped none are left out."""
-        counts = np.bincount(self.causes, minlength=len(Cause))
-        return {cause.label: int(counts[cause]) for cause in Cause if cause is not Cause.KEPT and counts[cause]}
+        counts = np.bincount(self.causes, minlength=len(SkipReason))
+        return {
+            cause.label: int(counts[cause]) for cause in SkipReason if cause is not SkipReason.KEPT and counts[cause]
+        }
 
 
-def prune(containers: Containers, domains: Mapping[str, Domain]) -> Pruned:
+def prune(containers: Containers, domains: Mapping[str, Domain]) -> PruningResult:
     """Keep the containers that may hold a row whose every column of `domains` lies in its domain.
 
     Columns without statistics keep everything. One pass per column over arrays; no Python object per container.
     """
-    causes = np.where(containers.rows == 0, np.int8(Cause.NO_ROWS), np.int8(Cause.KEPT))
+    causes = np.where(containers.rows == 0, np.int8(SkipReason.NO_ROWS), np.int8(SkipReason.KEPT))
     for name, domain in domains.items():
         if domain.is_none:
-            causes = _first(causes, np.full(len(causes), Cause.NO_KEYS, np.int8))
+            causes = _first(causes, np.full(len(causes), SkipReason.NO_KEYS, np.int8))
         elif name in containers.columns:
             causes = _first(causes, column_causes(containers.columns[name], containers, domain))
-    return Pruned(causes == Cause.KEPT, causes)
+    return PruningResult(causes == SkipReason.KEPT, causes)
 
 
-def skip_all(containers: Containers) -> Pruned:
+def skip_all(containers: Containers) -> PruningResult:
     """Keep none: there is no key that a row could match."""
-    causes = np.where(containers.rows == 0, np.int8(Cause.NO_ROWS), np.int8(Cause.NO_KEYS))
-    return Pruned(np.zeros(len(containers), bool), causes)
+    causes = np.where(containers.rows == 0, np.int8(SkipReason.NO_ROWS), np.int8(SkipReason.NO_KEYS))
+    return PruningResult(np.zeros(len(containers), bool), causes)
 
 
 def column_causes(column: ColumnStatistics, containers: Containers, domain: Domain) -> npt.NDArray[np.int8]:
-    """The `Cause` of each container under the domain of one column."""
+    """The `SkipReason` of each container under the domain of one column."""
     all_null = column.all_null(containers.rows)
     keys, bounds, _ = column.against(domain.ranges)
     value = ~all_null & intervals.overlap(keys, *bounds)
     null = domain.null & (column.null_count != 0)
     nan = domain.nan & column.may_have_nan & ~all_null
-    out = np.int8(Cause.PARTITION if column.is_partition else Cause.STATISTICS)
-    cause = np.where(all_null & (not column.is_partition), np.int8(Cause.ALL_NULL), out)
-    return np.where(value | null | nan, np.int8(Cause.KEPT), cause)
+    out = np.int8(SkipReason.PARTITION if column.is_partition else SkipReason.STATISTICS)
+    cause = np.where(all_null & (not column.is_partition), np.int8(SkipReason.ALL_NULL), out)
+    return np.where(value | null | nan, np.int8(SkipReason.KEPT), cause)
 
 
 def _first(known: npt.NDArray[np.int8], found: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
     """Of two causes for each container the one that comes first, KEPT being none."""
-    return np.where((known == Cause.KEPT) | ((found != Cause.KEPT) & (found < known)), found, known)
+    return np.where((known == SkipReason.KEPT) | ((found != SkipReason.KEPT) & (found < known)), found, known)
 
 
 class Keys(Protocol):
@@ -124,7 +126,7 @@ def column_domains(filters: Sequence[Keys]) -> dict[str, Domain]:
     return domains
 
 
-def prune_by(containers: Containers, filters: Sequence[Keys]) -> Pruned:
+def prune_by(containers: Containers, filters: Sequence[Keys]) -> PruningResult:
     """Keep the containers that may hold a row which all filters let pass."""
     found = prune(containers, column_domains(filters))
     for each in filters:
@@ -133,7 +135,7 @@ def prune_by(containers: Containers, filters: Sequence[Keys]) -> Pruned:
     return found
 
 
-def _without_points(containers: Containers, found: Pruned, points: KeyPoints) -> Pruned:
+def _without_points(containers: Containers, found: PruningResult, points: KeyPoints) -> PruningResult:
     left = np.flatnonzero(found.kept)
     columns = {name: containers.columns[name].take(left) for name in points.names if name in containers.columns}
     # Keys of one column have ruled out what they do.

@@ -14,8 +14,8 @@ from itertools import permutations
 import numpy as np
 
 from pruning.scan.key_filter import KeyFilter, KeyPoints
-from pruning.scan.pushdown import ScanAbilities, weights
-from pruning.scan.skipping import Pruned
+from pruning.scan.pushdown import PushdownCapabilities, weights
+from pruning.scan.skipping import PruningResult
 from pruning.scan.statistics import Containers
 from pruning.values import encoding as code
 from pruning.values.byte_strings import IntArray
@@ -29,7 +29,7 @@ _MOST_COLUMNS = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TuplePush:
+class PushedTupleRanges:
     """Ranges of keys of two `columns` that storage gets as a predicate: from `lows` up to `highs`, as codes of `types`.
 
     Range `i` goes from the key `lows[0][i], lows[1][i]` to the key `highs[0][i], highs[1][i]`.
@@ -62,8 +62,11 @@ class TuplePush:
 
 
 def plan_tuple_pushes(
-    levels: Sequence[Containers], kept: Sequence[BoolArray], filters: Sequence[KeyFilter], abilities: ScanAbilities
-) -> tuple[TuplePush, ...]:
+    levels: Sequence[Containers],
+    kept: Sequence[BoolArray],
+    filters: Sequence[KeyFilter],
+    abilities: PushdownCapabilities,
+) -> tuple[PushedTupleRanges, ...]:
     """What keys of several columns skip of the containers that are `kept` otherwise, by level.
 
     Of each filter the two columns, in the order, that skip most: a table lies in the order of a few at the best.
@@ -73,7 +76,7 @@ def plan_tuple_pushes(
     return tuple(each for each in found if each is not None and each.containers_skipped)
 
 
-def kept_under(pushes: Sequence[TuplePush], level: Containers, found: Pruned) -> Pruned:
+def kept_under(pushes: Sequence[PushedTupleRanges], level: Containers, found: PruningResult) -> PruningResult:
     """What is kept under these pushes, too."""
     for each in pushes:
         found = found.without(each.skips(level))
@@ -81,8 +84,8 @@ def kept_under(pushes: Sequence[TuplePush], level: Containers, found: Pruned) ->
 
 
 def _best(
-    levels: Sequence[Containers], left: Sequence[IntArray], points: KeyPoints, abilities: ScanAbilities
-) -> TuplePush | None:
+    levels: Sequence[Containers], left: Sequence[IntArray], points: KeyPoints, abilities: PushdownCapabilities
+) -> PushedTupleRanges | None:
     if abilities.push_refusal is not None or len(points.rows) == 0 or not any(each.any() for each in left):
         return None
     stored = [at for at, name in enumerate(points.names) if not any(_is_partition(each, name) for each in levels)]
@@ -93,7 +96,7 @@ def _best(
 
 def _push(
     levels: Sequence[Containers], left: Sequence[IntArray], points: KeyPoints, pair: tuple[int, ...]
-) -> TuplePush:
+) -> PushedTupleRanges:
     at, at2 = pair
     names, types = (points.names[at], points.names[at2]), (points.types[at], points.types[at2])
     first, second = _in_order(*(np.asarray(points.rows.columns[each]) for each in pair), is_sorted=pair == (0, 1))
@@ -102,7 +105,7 @@ def _push(
     gaps, worth = (np.concatenate(each) for each in zip(*found, strict=True))
     cuts = _heaviest(gaps, worth, len(first))
     begins, ends = np.concatenate([[0], cuts]), np.concatenate([cuts, [len(first)]]) - 1
-    push = TuplePush(names, types, (first[begins], second[begins]), (first[ends], second[ends]), 0, 0)
+    push = PushedTupleRanges(names, types, (first[begins], second[begins]), (first[ends], second[ends]), 0, 0)
     gone = [(weight > 0) & push.skips(level) for level, weight in zip(levels, left, strict=True)]
     size = sum(int(weight[each].sum()) for weight, each in zip(left, gone, strict=True))
     return replace(push, containers_skipped=sum(int(each.sum()) for each in gone), bytes_skipped=size)
@@ -113,7 +116,7 @@ def _is_partition(level: Containers, name: str) -> bool:
     return name in level.columns and level.columns[name].is_partition
 
 
-def _is_plain(points: KeyPoints, at: int, abilities: ScanAbilities) -> bool:
+def _is_plain(points: KeyPoints, at: int, abilities: PushdownCapabilities) -> bool:
     """Whether storage compares bounds of a column as the values that they are: else each end would have to be moved."""
     type_, codes = points.types[at], points.rows.columns[at]
     if not isinstance(codes, np.ndarray) or not (type_.is_integer or type_.name == "date"):

@@ -118,7 +118,7 @@ def test_builds_that_may_give_other_rows(spark, build):
     result = prune(df, options=PLANNED)
     assert "UNREPEATABLE_KEYS" in why_not(df, result)
     # Metadata may still bound what they can be.
-    assert {"by the statistics" in each.keys for each in explain(result).feeds} <= {True}
+    assert {"by the statistics" in each.keys for each in explain(result).filters} <= {True}
 
 
 # 41: a sum of wide decimals is NULL if it overflows on the way, unless that is an error.

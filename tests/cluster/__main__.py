@@ -23,7 +23,7 @@ from benchmarks.run import INTERRUPTED, QUICK_RESULTS, RESULTS
 from connectors.cli.command import default_folder
 from pruning.errors import EnvironmentProblem
 from tests.cluster.outcomes import Found, Outcomes, table
-from tests.cluster.run import PARTS, Asked, Run
+from tests.cluster.run import PARTS, BuildRequest, Run
 from tests.cluster.sessions import FAULTS
 from tests.cluster.standalone import is_running, standalone
 from tests.cluster.tpcds import NUMBERS
@@ -42,12 +42,12 @@ def main(
     logs: Annotated[Path | None, typer.Option(help="A folder that keeps logs; none are kept by default.")] = None,
 ) -> None:
     """Compares pruned and unpruned queries on a cluster of this machine, processes of which are killed on the way."""
-    asked = Asked(_parts(part or ()), _numbers(query or ()), _seeds(seeds), queries, case)
+    asked = BuildRequest(_parts(part or ()), _numbers(query or ()), _seeds(seeds), queries, case)
     # Where nobody looks, lines are not cut to the width of a small terminal.
     console = Console() if Console().is_terminal else Console(width=_WIDTH)
     outcomes = Outcomes(console)
     # Parts of it replace no whole one.
-    folder = RESULTS if asked == Asked(PARTS, NUMBERS, (1,), 8) else QUICK_RESULTS
+    folder = RESULTS if asked == BuildRequest(PARTS, NUMBERS, (1,), 8) else QUICK_RESULTS
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{_NAME}.json"
     try:
@@ -64,7 +64,7 @@ def main(
     raise typer.Exit(1 if outcomes.problems else 0)
 
 
-def _measured(asked: Asked, outcomes: Outcomes, logs: Path | None) -> list[dict[str, Any]]:
+def _measured(asked: BuildRequest, outcomes: Outcomes, logs: Path | None) -> list[dict[str, Any]]:
     with _folder(logs) as folder:
         (folder / FAULTS).mkdir()
         processes = set[int]()

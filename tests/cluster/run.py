@@ -45,7 +45,7 @@ _IN_A_BUILD = (
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class BuildRequest:
     """What is run: parts, queries of TPC-DS by number, seeds of random tables, and so many queries over each."""
 
     parts: Sequence[str]
@@ -63,7 +63,7 @@ class Run:
     cluster: Cluster
     store: ObjectStore
     folder: Path
-    asked: Asked
+    asked: BuildRequest
     outcomes: Outcomes
 
     def all(self, cache: Path) -> None:

@@ -91,7 +91,7 @@ def kept_files(table: Table, name: str, domain: Domain) -> set[int]:
 def pushed(table: Table, name: str, domain: Domain) -> DataFrame:
     """The ids of the scan under the predicate that pruning would push."""
     column = column_of(table, name)
-    predicate = ranges_sql(column.sql, table.widened(column.name, domain.ranges))
+    predicate = ranges_sql(column.sql, table.storage_safe_ranges(column.name, domain.ranges))
     return table.read(None).where(predicate).select("id")
 
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from connectors.columns import Column, resolve
 from connectors.parquet.table import ParquetSource, open_parquet
-from pruning.scan.skipping import Pruned, prune
+from pruning.scan.skipping import PruningResult, prune
 from pruning.values.domain import Domain
 
 
@@ -29,7 +29,7 @@ def columns(table: ParquetSource, *names: str, case_sensitive: bool = False) -> 
     ]
 
 
-def pruned(table: ParquetSource, keys: dict[str, Sequence[object]]) -> Pruned:
+def pruned(table: ParquetSource, keys: dict[str, Sequence[object]]) -> PruningResult:
     """The files that may hold a row of these keys in every column."""
     asked = dict(zip(keys, columns(table, *keys), strict=True))
     domains = {asked[name].name: Domain.of(asked[name].type, *values) for name, values in keys.items()}

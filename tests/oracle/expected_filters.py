@@ -55,7 +55,7 @@ def check_filter(plan: QueryExplanation, must: Must, sql: str, keys: Collection[
         return
     left = {each.reason.code for each in plan.unused if f"{each.scan}.{each.column}" in columns}
     excuses = {ReasonCode.READ_BY_BUILD} if must.is_sure else EXCUSES
-    fed = columns & {each.target for each in plan.feeds}
+    fed = columns & {each.probe for each in plan.filters}
     assert fed or left & excuses, f"no filter, though {total - kept} of {total} files hold no key: {plan.reasons}"
     if not must.is_sure or ReasonCode.READ_BY_BUILD in left:
         # What the smaller side was, the query does not read any more.

@@ -186,7 +186,7 @@ class Tags(HTMLParser):
         super().__init__()
         self.tags: set[str] = set()
         self.text = ""
-        self.feed(text)
+        self.runtime_filter(text)
 
     def handle_starttag(self, tag, attrs):
         self.tags.add(tag)

@@ -184,7 +184,7 @@ def check_plan(both: Engines, result: DataFrame, query: Query) -> None:
     assert not codes & TROUBLE, f"{[str(each) for each in plan.reasons if each.code in TROUBLE]}"
     assert all(each.reaches or each.stops for each in plan.edges), "an edge ends without a reason"
     reached = {column for each in plan.edges for column in each.reaches}
-    said = {each.target for each in plan.feeds} | {f"{each.scan}.{each.column}" for each in plan.unused}
+    said = {each.probe for each in plan.filters} | {f"{each.scan}.{each.column}" for each in plan.unused}
     assert reached <= said, f"no filter and no reason for {reached - said}"
     is_whole = len(plan.scans) >= sum(mentions(query.sql, each) for each in both.lake.tables)
     assert plan.edges or not (query.compares and is_whole), "no join has an edge"

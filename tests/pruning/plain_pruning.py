@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pruning.scan.compaction import Evidence, compact
-from pruning.scan.skipping import Cause, Pruned, prune
+from pruning.scan.skipping import PruningResult, SkipReason, prune
 from pruning.scan.statistics import UNKNOWN, ColumnStatistics, ContainerKind, Containers
 from pruning.values import ranges as intervals
 from pruning.values.domain import Domain
@@ -66,16 +66,16 @@ class Column:
         column = ColumnStatistics.of(self.type, [(*self.bounds(index), self.nulls(index)) for index in indices])
         return replace(column, may_have_nan=np.array([self.may_have_nan(index) for index in indices], bool))
 
-    def cause(self, index: int, keys: Spec) -> Cause:
+    def cause(self, index: int, keys: Spec) -> SkipReason:
         """Why a container can be skipped under one column's keys, KEPT where it cannot."""
         if _is_empty(keys):
-            return Cause.NO_KEYS
+            return SkipReason.NO_KEYS
         rows, nulls, (low, high) = self.rows(index), self.nulls(index), self.bounds(index)
         all_null = rows is not None and rows == nulls
         null = keys.null and nulls != 0
         nan = keys.nan and self.may_have_nan(index) and not all_null
         value = not all_null and any(self._meet(pair, low, high) for pair in keys.pairs)
-        return Cause.KEPT if value or null or nan else Cause.ALL_NULL if all_null else Cause.STATISTICS
+        return SkipReason.KEPT if value or null or nan else SkipReason.ALL_NULL if all_null else SkipReason.STATISTICS
 
     def rows(self, index: int) -> int | None:
         """How many rows a container has."""
@@ -109,7 +109,7 @@ class Table:
         """What the core says that each file may hold."""
         return [self.files[index].domains for index in range(len(self.files))]
 
-    def prune(self, keys: Mapping[str, Spec]) -> Pruned:
+    def prune(self, keys: Mapping[str, Spec]) -> PruningResult:
         """What the core prunes, once it lost no matching row, skipped all that statistics allow, and said why."""
         domains = {name: spec.domain() for name, spec in keys.items()}
         found = prune(self.files, domains)
@@ -127,12 +127,12 @@ class Table:
         rows = zip(*(self.columns[name].contents[index] for name in names), strict=True)
         return any(all(keys[name].holds(value) for name, value in zip(names, row, strict=True)) for row in rows)
 
-    def _cause(self, index: int, keys: Mapping[str, Spec]) -> Cause:
+    def _cause(self, index: int, keys: Mapping[str, Spec]) -> SkipReason:
         causes = [self.columns[name].cause(index, spec) for name, spec in keys.items() if name in self.columns]
-        causes += [Cause.NO_KEYS for spec in keys.values() if _is_empty(spec)]
+        causes += [SkipReason.NO_KEYS for spec in keys.values() if _is_empty(spec)]
         if next(iter(self.columns.values())).rows(index) == 0:
-            return Cause.NO_ROWS
-        return min((cause for cause in causes if cause is not Cause.KEPT), default=Cause.KEPT)
+            return SkipReason.NO_ROWS
+        return min((cause for cause in causes if cause is not SkipReason.KEPT), default=SkipReason.KEPT)
 
 
 def _is_empty(keys: Spec) -> bool:

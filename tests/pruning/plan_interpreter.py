@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from zlib import crc32
 
-from pruning.query.plan import Expression, Filter, Generate, Grouped, Join, Node, Passing, Project, Relation, Union
+from pruning.query.plan import Expression, Filter, Generate, Grouping, Join, Node, Passthrough, Project, Relation, Union
 
 Row = tuple[Any, ...]
 Values = Mapping[int, Any]
@@ -87,7 +87,7 @@ def rows_of(node: Node, lake: Lake, salt: int = 0) -> list[Row]:
         return lake.scanned(node, salt)
     below = [rows_of(child, lake, salt) for child in node.children]
     match node:
-        case Passing():
+        case Passthrough():
             return below[0]
         case Filter(condition=condition) if condition is not None and _has_scalar(condition):
             values = iter([_scalar(rows_of(each, lake, salt)) for each in node.subqueries])
@@ -99,7 +99,7 @@ def rows_of(node: Node, lake: Lake, salt: int = 0) -> list[Row]:
             return [row for row in kept if condition is None or _holds(condition, node.output, row)]
         case Project(made=made) if made is not None:
             return _projected(node, made, below[0], salt)
-        case Grouped(groups=groups) if groups is not None:
+        case Grouping(groups=groups) if groups is not None:
             return _grouped(node, groups, below[0], salt)
         case Generate():
             return [(*row, step) for row in below[0] for step in range(crc32(repr(row).encode()) % 3)]

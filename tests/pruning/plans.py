@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pruning.query.plan import Expression, Filter, Generate, Grouped, Join, Node, Passing, Project, Relation, Union
+from pruning.query.plan import Expression, Filter, Generate, Grouping, Join, Node, Passthrough, Project, Relation, Union
 
 
 def column(at: int, type_: str = "bigint", name: str = "k") -> Expression:
@@ -71,8 +71,8 @@ class Plans:
         place = self.place((*children, *subqueries))
         return Node(*place, kind, columns, children, subqueries, is_deterministic)
 
-    def passing(self, kind: str, child: Node) -> Passing:
-        return Passing(*self.place((child,)), kind, child.output, (child,))
+    def passing(self, kind: str, child: Node) -> Passthrough:
+        return Passthrough(*self.place((child,)), kind, child.output, (child,))
 
     def filter(
         self, child: Node, *parts: Expression, subqueries: tuple[Node, ...] = (), random: bool = False
@@ -90,16 +90,16 @@ class Plans:
 
     def aggregate(
         self, child: Node, *keys: int, values: int = 1, random: bool = False, order_free: bool = True
-    ) -> Grouped:
+    ) -> Grouping:
         """Groups by `keys`; beside them its output has as many columns made of the group's rows as `values`."""
         output = (*keys, *self.fresh(values))
         return self._grouped("Aggregate", child, keys, output, random=random, order_free=order_free)
 
-    def window(self, child: Node, *keys: int, order_free: bool = False) -> Grouped:
+    def window(self, child: Node, *keys: int, order_free: bool = False) -> Grouping:
         output = (*child.output, *self.fresh())
         return self._grouped("Window", child, keys, output, order_free=order_free)
 
-    def group_limit(self, child: Node, *keys: int, order_free: bool = False) -> Grouped:
+    def group_limit(self, child: Node, *keys: int, order_free: bool = False) -> Grouping:
         return self._grouped("WindowGroupLimit", child, keys, child.output, order_free=order_free)
 
     def _grouped(
@@ -111,9 +111,9 @@ class Plans:
         *,
         order_free: bool,
         random: bool = False,
-    ) -> Grouped:
+    ) -> Grouping:
         groups = {each: column(each) for each in keys}
-        return Grouped(*self.place((child,)), kind, output, (child,), (), not random, groups, order_free)
+        return Grouping(*self.place((child,)), kind, output, (child,), (), not random, groups, order_free)
 
     def generate(self, child: Node, *, random: bool = False) -> Generate:
         output = (*child.output, *self.fresh())

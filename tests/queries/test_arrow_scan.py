@@ -21,7 +21,7 @@ from connectors.pipeline import query_run
 from connectors.pipeline import table_scan as pipeline
 from connectors.spark.session_state import state_of
 from pruning import explain, prune, pruned_read, report
-from pruning.query.filter_plan import next_feeds
+from pruning.query.filter_plan import ready_filters
 from pruning.reasons import ReasonCode
 from tests.oracle.lakes import Layout, copied, write
 from tests.oracle.test_bad_input import with_statistics
@@ -107,8 +107,8 @@ def test_a_scan_is_made_when_all_keys_are_known(pruned, monkeypatch):
     made = []
 
     def one_at_a_time(*arguments):
-        feeds, refused = next_feeds(*arguments)
-        return feeds[:1], refused
+        filters, refused = ready_filters(*arguments)
+        return filters[:1], refused
 
     def counted(*arguments):
         made.append(arguments[1].name)
@@ -120,7 +120,7 @@ def test_a_scan_is_made_when_all_keys_are_known(pruned, monkeypatch):
         SELECT name, sum(amount) FROM {sales} s JOIN {days} d ON s.day = d.day JOIN {items} i ON s.item = i.item
         WHERE month < 3 AND name LIKE 'n1%' GROUP BY name"""
     _, result = pruned(query, replace(ARROW, min_probe_bytes=0))
-    assert [1, 2] == sorted(each.level for each in explain(result).feeds)
+    assert [1, 2] == sorted(each.level for each in explain(result).filters)
     assert is_by_arrow(result)
     assert 1 == len(made)
     assert {"sales": (5, 5, 5 * PER_FILE)} == counts(result)

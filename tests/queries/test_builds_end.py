@@ -253,7 +253,7 @@ def test_builds_of_one_level_run_at_the_same_time(spark, star, monkeypatch):
     monkeypatch.setattr(query_builds, "local_rows", meets)
     result = prune(spark.sql(TWO.format(star=star)), options=OPTIONS)
     assert [] == not_done(result)
-    assert {"day", "item"} == {each.keys.split(".")[-1] for each in explain(result).feeds}
+    assert {"day", "item"} == {each.keys.split(".")[-1] for each in explain(result).filters}
 
 
 @ONE_FORMAT

@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from connectors.builds import cached_builds as kept_builds
 from connectors.builds import materialized as local_builds
 from connectors.builds.query_builds import QueryBuilds
-from connectors.jobs.runner import Channel
+from connectors.jobs.runner import BuildScheduler
 from pruning import PruningCache, PruningOptions, explain, prune, report
 from pruning.errors import InvalidOptionError
 from tests.same_session import same_session
@@ -77,7 +77,7 @@ def lake(spark, sales, request, tmp_path_factory) -> Lake:
 @pytest.fixture
 def jobs(spark, monkeypatch):
     """How many jobs builds have run since it was last asked."""
-    run_all, count = Channel.run_all, [0]
+    run_all, count = BuildScheduler.run_all, [0]
 
     def total() -> int:
         return int(spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs())
@@ -93,7 +93,7 @@ def jobs(spark, monkeypatch):
         found, count[0] = count[0], 0
         return found
 
-    monkeypatch.setattr(Channel, "run_all", counted)
+    monkeypatch.setattr(BuildScheduler, "run_all", counted)
     return asked
 
 

@@ -123,7 +123,7 @@ def test_an_empty_build_reads_no_file_of_the_fact(pruned):
 def test_a_query_without_joins_is_returned_as_it_is(spark, star):
     df = spark.table(f"{star}sales")
     assert df is prune(df, options=OPTIONS)
-    assert ((), ()) == (explain(df).tables, explain(df).feeds)
+    assert ((), ()) == (explain(df).tables, explain(df).filters)
 
 
 def test_keys_of_groups_reach_the_scan_though_they_are_made_wider_above(pruned):

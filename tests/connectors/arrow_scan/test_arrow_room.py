@@ -7,7 +7,7 @@ from dataclasses import replace
 import pyarrow.parquet as pq
 
 from connectors.arrow_scan.workers import Workers, most_bytes, too_large
-from pruning.keys.membership import RowSet
+from pruning.keys.membership import MembershipTest
 from pruning.values.domain import Domain
 from pruning.values.types import ValueType
 from tests.connectors.arrow_scan.test_partition import stored
@@ -26,7 +26,7 @@ def test_a_task_takes_the_largest_row_group_the_keys_and_what_any_takes(tmp_path
     assert max(chunks) > max(chunks[:2])
     assert nothing + max(chunks) + 16 * 10 == most_bytes([(file, [3, 0, 1, 2])], [])
     assert nothing + max(chunks[:2]) + 16 * 10 == most_bytes([(file, [0, 1])], [])
-    rows = RowSet.of(Domain.of(BIGINT, *range(0, 3000, 3)))
+    rows = MembershipTest.of(Domain.of(BIGINT, *range(0, 3000, 3)))
     assert nothing + 3 * rows.nbytes == most_bytes([], [rows])
     assert 2998 <= rows.nbytes < 4000
 

@@ -9,9 +9,9 @@ import pytest
 
 from connectors.arrow_scan import preflight as arrow_sample
 from connectors.arrow_scan.files import FilePart, OtherFileError, Patience
-from connectors.arrow_scan.preflight import sampled
+from connectors.arrow_scan.preflight import sample_row_group
 from connectors.arrow_scan.reader import KeyTest, ReadColumn
-from pruning.keys.membership import RowSet
+from pruning.keys.membership import MembershipTest
 from pruning.values.domain import Domain
 from pruning.values.types import ValueType
 
@@ -30,15 +30,15 @@ def part(tmp_path_factory) -> FilePart:
 
 
 def ints(column: int, *keys: int) -> KeyTest:
-    return KeyTest(column, INT, RowSet.of(Domain.of(INT, *keys)))
+    return KeyTest(column, INT, MembershipTest.of(Domain.of(INT, *keys)))
 
 
 def texts(*keys: str) -> KeyTest:
-    return KeyTest(1, TEXT, RowSet.of(Domain.of(TEXT, *keys)))
+    return KeyTest(1, TEXT, MembershipTest.of(Domain.of(TEXT, *keys)))
 
 
 def sample(part: FilePart, *tests: KeyTest):
-    return sampled(part, COLUMNS, tests, {}, Patience())
+    return sample_row_group(part, COLUMNS, tests, {}, Patience())
 
 
 def test_rows_that_have_all_keys_are_counted(part):

@@ -12,7 +12,7 @@ from pyspark.sql import types as st
 
 from connectors.arrow_scan.files import FilePart
 from connectors.arrow_scan.partition import becomes, chunk_bytes, dealt, elsewhere, file_part
-from connectors.parquet.row_groups import FileRef, FooterCache, FooterColumn, StoredFile, stored_files
+from connectors.parquet.row_groups import FileLayout, FileRef, FooterCache, FooterColumn, file_layouts
 from connectors.spark.files import LocalStorage
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.statistics import ContainerKind, Containers
@@ -21,11 +21,11 @@ from pruning.values.types import ValueType
 COLUMNS = {"k": st.LongType(), "v": st.StringType()}
 
 
-def stored(path, **options) -> StoredFile:
+def stored(path, **options) -> FileLayout:
     pq.write_table(pa.table({"k": range(40), "v": ["x" * at for at in range(40)]}), path, row_group_size=10, **options)
     asked = [FooterColumn("k", ("k",), ValueType("bigint")), FooterColumn("v", ("v",), None)]
     reference = FileRef(str(path), path.stat().st_size, path.stat().st_mtime_ns // 1_000_000)
-    found = stored_files([reference], asked, LocalStorage(), FooterCache(), case_sensitive=False)
+    found = file_layouts([reference], asked, LocalStorage(), FooterCache(), case_sensitive=False)
     assert not isinstance(found, Reason)
     return found[0]
 

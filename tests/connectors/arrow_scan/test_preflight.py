@@ -9,7 +9,7 @@ import pytest
 
 from connectors.arrow_scan import preflight as arrow_trial
 from connectors.arrow_scan.files import FilePart, OtherFileError
-from connectors.arrow_scan.preflight import tried
+from connectors.arrow_scan.preflight import check_stores
 from connectors.arrow_scan.s3 import S3Access
 from pruning.reasons import Reason, ReasonCode
 
@@ -43,7 +43,7 @@ def told(detail: str) -> Reason:
 
 
 def trial(session):
-    return tried(session, [[PART]], [], [], is_sampled=False)
+    return check_stores(session, [[PART]], [], [], is_sampled=False)
 
 
 def test_a_store_that_does_not_answer_is_not_waited_for_and_not_asked_again(silent, monkeypatch):
@@ -84,5 +84,5 @@ def test_a_row_group_is_looked_at_where_it_is_one_of_many(monkeypatch):
     for count in (7, 8):
         tasks = [[FilePart("/t.parquet", tuple(range(count // 2)), (0,), (None,))] for _ in range(2)]
         tasks[1].append(FilePart("/u.parquet", (9,) * (count % 2), (0,), (None,)))
-        assert not isinstance(tried(Session(), tasks, [], [], is_sampled=True), Reason)
+        assert not isinstance(check_stores(Session(), tasks, [], [], is_sampled=True), Reason)
     assert [(0,)] == looked

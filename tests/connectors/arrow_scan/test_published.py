@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from connectors.arrow_scan import relation as published
-from connectors.arrow_scan.relation import Published
+from connectors.arrow_scan.relation import TaskPayload
 
 
 def test_what_is_small_goes_with_the_function():
-    given = pickle.loads(pickle.dumps(Published.of(None, ("a", 1))))  # noqa: S301 - it is ours
+    given = pickle.loads(pickle.dumps(TaskPayload.of(None, ("a", 1))))  # noqa: S301 - it is ours
     assert ("a", 1) == given.value
 
 
@@ -27,7 +27,7 @@ def test_what_is_large_stays_as_long_as_a_plan_leads_to_it(spark, monkeypatch):
         return {each.name for each in Path(spark.sparkContext._temp_dir).iterdir()}
 
     def frame():
-        given = Published.of(spark, "x" * 2000)
+        given = TaskPayload.of(spark, "x" * 2000)
 
         def task(batches):
             for batch in batches:

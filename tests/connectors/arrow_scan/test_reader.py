@@ -14,7 +14,7 @@ import pytest
 
 from connectors.arrow_scan.files import FilePart
 from connectors.arrow_scan.reader import ArrowReader, KeyTest, ReadColumn
-from pruning.keys.membership import RowSet
+from pruning.keys.membership import MembershipTest
 from pruning.values.domain import Domain
 from pruning.values.types import ValueType
 
@@ -52,7 +52,7 @@ CHUNKS = [(range(10), (0,)), ((0, 5), (1, 2, 3))]
 
 
 def key_test(column: int, *keys: int) -> KeyTest:
-    return KeyTest(column, INT, RowSet.of(Domain.of(INT, *keys)))
+    return KeyTest(column, INT, MembershipTest.of(Domain.of(INT, *keys)))
 
 
 def rows(reader: ArrowReader, *parts: FilePart) -> list[dict[str, Any]]:
@@ -114,7 +114,7 @@ def test_a_test_that_drops_nothing_is_given_up(facts, monkeypatch):
 def test_null_matches_no_key_but_where_null_is_a_key(facts):
     reader = ArrowReader(COLUMNS, [key_test(1, 0, 1, 2, 5)])
     assert {0, 1, 2, 5} == {row["item"] for row in rows(reader, facts)}
-    reader = ArrowReader(COLUMNS, [KeyTest(1, INT, RowSet.of(Domain.of(INT, 0, 1, 2, 5, None)))])
+    reader = ArrowReader(COLUMNS, [KeyTest(1, INT, MembershipTest.of(Domain.of(INT, 0, 1, 2, 5, None)))])
     assert {0, 1, 2, 5, None} == {row["item"] for row in rows(reader, facts)}
 
 
@@ -165,7 +165,10 @@ def test_a_batch_is_as_large_as_its_rows_are_when_decoded(wide, tested, monkeypa
     """A footer gives the size of the dictionary, a thousandth of what the rows become."""
     monkeypatch.setattr("connectors.arrow_scan.reader._MOST_BYTES", 1 << 20)
     monkeypatch.setattr("connectors.arrow_scan.reader._FIRST_ROWS", 100)
-    tests = [key_test(0, 0, 1, 2), KeyTest(1, TEXT, RowSet.of(Domain.of(TEXT, *(f"{at:{WIDE}}" for at in range(3)))))]
+    tests = [
+        key_test(0, 0, 1, 2),
+        KeyTest(1, TEXT, MembershipTest.of(Domain.of(TEXT, *(f"{at:{WIDE}}" for at in range(3))))),
+    ]
     batches = list(ArrowReader(WIDE_COLUMNS, tests[tested : tested + 1]).read(wide))
     assert WIDE_ROWS == sum(len(each) for each in batches)
     assert max(each.nbytes for each in batches) < 1.1 * (1 << 20)
@@ -174,7 +177,7 @@ def test_a_batch_is_as_large_as_its_rows_are_when_decoded(wide, tested, monkeypa
 
 
 def test_keys_that_are_too_large_to_keep_are_read_again(wide, monkeypatch):
-    tests = [key_test(0, 1, 2), KeyTest(1, TEXT, RowSet.of(Domain.of(TEXT, f"{1:{WIDE}}", f"{0:{WIDE}}")))]
+    tests = [key_test(0, 1, 2), KeyTest(1, TEXT, MembershipTest.of(Domain.of(TEXT, f"{1:{WIDE}}", f"{0:{WIDE}}")))]
     sizes = [pq.read_metadata(wide.path).row_group(0).column(leaf).total_compressed_size for leaf in (0, 1)]
     found = []
     for kept, times in ((1 << 30, (1, 1)), (1 << 20, (1, 2)), (0, (2, 2))):
@@ -188,12 +191,13 @@ def test_keys_that_are_too_large_to_keep_are_read_again(wide, monkeypatch):
 def test_columns_that_a_file_has_not_have_one_value(facts):
     columns = [ReadColumn("day", pa.int32()), ReadColumn("year", pa.int32()), ReadColumn("lost", pa.string())]
     part = FilePart(facts.path, (0,), (0, None, None), (None, pa.scalar(2001, pa.int32()), None))
-    tested = KeyTest(1, INT, RowSet.of(Domain.of(INT, 2001)))
+    tested = KeyTest(1, INT, MembershipTest.of(Domain.of(INT, 2001)))
     found = rows(ArrowReader(columns, [tested, key_test(0, 4)]), part)
     assert [{"day": 4, "year": 2001, "lost": None}] * 10 == found
     assert [] == rows(ArrowReader(columns, [key_test(1, 1999)]), part)
     assert [] == rows(
-        ArrowReader(columns, [KeyTest(2, ValueType("string"), RowSet.of(Domain.of(ValueType("string"), "a")))]), part
+        ArrowReader(columns, [KeyTest(2, ValueType("string"), MembershipTest.of(Domain.of(ValueType("string"), "a")))]),
+        part,
     )
 
 
@@ -211,9 +215,9 @@ def test_nan_and_both_zeros_are_found(tmp_path):
     pq.write_table(pa.table({"x": [0.0, -0.0, float("nan"), 1.5, None]}), path)
     part = FilePart(path, (0,), (0,), (None,))
     column = [ReadColumn("x", pa.float64())]
-    zeros = ArrowReader(column, [KeyTest(0, double, RowSet.of(Domain.of(double, 0.0)))])
+    zeros = ArrowReader(column, [KeyTest(0, double, MembershipTest.of(Domain.of(double, 0.0)))])
     assert ["0.0", "-0.0"] == [str(row["x"]) for row in rows(zeros, part)]
-    nan = ArrowReader(column, [KeyTest(0, double, RowSet.of(Domain.of(double, float("nan"))))])
+    nan = ArrowReader(column, [KeyTest(0, double, MembershipTest.of(Domain.of(double, float("nan"))))])
     assert ["nan"] == [str(row["x"]) for row in rows(nan, part)]
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from connectors.arrow_scan.row_test import RowTester
 from connectors.arrow_values import arrow_of
-from pruning.keys.membership import RowSet
+from pruning.keys.membership import MembershipTest
 from pruning.values import encoding as code
 from pruning.values.domain import Domain
 from pruning.values.types import ValueType
@@ -34,7 +34,7 @@ def of_a_type(type_: ValueType) -> st.SearchStrategy[Any]:
 
 
 def made(type_: ValueType, domain: Domain) -> RowTester:
-    return RowTester.of(type_, RowSet.of(domain))
+    return RowTester.of(type_, MembershipTest.of(domain))
 
 
 # 56 to 62, 75, 107: whatever the form of a test, it is about values.

@@ -15,7 +15,7 @@ from connectors.arrow_scan import files as arrow_files
 from connectors.arrow_scan.files import FilePart, Patience, open_file
 from connectors.arrow_scan.reader import ArrowReader, KeyTest, ReadColumn
 from connectors.arrow_scan.s3 import S3Access
-from pruning.keys.membership import RowSet
+from pruning.keys.membership import MembershipTest
 from pruning.values.domain import Domain
 from pruning.values.types import ValueType
 
@@ -23,7 +23,7 @@ INT, TEXT, ROWS, PER_GROUP = ValueType("int"), ValueType("string"), 1000, 100
 NAME = "a b/p=ä%25/facts #1.parquet"
 COLUMNS = [ReadColumn("day", pa.int32()), ReadColumn("item", pa.int32()), ReadColumn("note", pa.string())]
 # `item` is spread over all rows, so this one is needed of all row groups, and all else of two of them.
-TESTS = [KeyTest(0, INT, RowSet.of(Domain.of(INT, 3, 55)))]
+TESTS = [KeyTest(0, INT, MembershipTest.of(Domain.of(INT, 3, 55)))]
 
 
 def facts(seed: int = 0) -> pa.Table:
@@ -114,7 +114,7 @@ def test_keys_of_row_groups_to_come_are_asked_for_meanwhile(store, stores, part,
 
     monkeypatch.setattr(arrow_files._StoredObject, "announce", and_count)
     store.reset()
-    reader = ArrowReader(COLUMNS, [KeyTest(0, INT, RowSet.of(Domain.of(INT, 1000)))], stores)
+    reader = ArrowReader(COLUMNS, [KeyTest(0, INT, MembershipTest.of(Domain.of(INT, 1000)))], stores)
     assert [] == days(reader, replace(part, modified=None))
     assert [min(at_once, 10 - at) for at in range(10)] == known
     assert chunk_sizes(part)[:, 0].sum() == reader.counts.bytes == store.counts().bytes
@@ -124,7 +124,10 @@ def test_keys_of_row_groups_to_come_are_asked_for_meanwhile(store, stores, part,
 def test_what_was_announced_in_vain_is_counted(store, stores, part):
     """Days drop all rows until they drop none, when the other test has dropped more: their chunks were asked for."""
     note = Domain.of(TEXT, facts()["note"][500].as_py())
-    tests = [KeyTest(0, INT, RowSet.of(Domain.of(INT, *range(50, 100)))), KeyTest(2, TEXT, RowSet.of(note))]
+    tests = [
+        KeyTest(0, INT, MembershipTest.of(Domain.of(INT, *range(50, 100)))),
+        KeyTest(2, TEXT, MembershipTest.of(note)),
+    ]
     store.reset()
     reader = ArrowReader(COLUMNS, tests, stores)
     assert [50] == days(reader, replace(part, modified=None))
@@ -174,7 +177,7 @@ def test_lists_may_tell_parts_of_a_second(stores, part):
 def test_an_object_that_is_replaced_while_it_is_read_is_an_error(store, stores, keys, monkeypatch):
     """Of the same size and second, as its listing tells: no row of it may be given, nor its keys be looked for."""
     listed = put(store, "replaced.parquet", facts())
-    reader = ArrowReader(COLUMNS, [KeyTest(0, INT, RowSet.of(Domain.of(INT, *keys)))], stores)
+    reader = ArrowReader(COLUMNS, [KeyTest(0, INT, MembershipTest.of(Domain.of(INT, *keys)))], stores)
     fetch, others = arrow_files._StoredObject.fetch, []
 
     def and_then_another(self, ranges):

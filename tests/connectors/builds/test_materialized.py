@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from connectors.builds import materialized as local_builds
-from connectors.builds.materialized import LocalRows, TooMany, local_rows
-from connectors.builds.query_builds import Asked, QueryBuilds
-from connectors.jobs.runner import Channel
+from connectors.builds.materialized import MaterializedBuild, TooMany, local_rows
+from connectors.builds.query_builds import BuildRequest, QueryBuilds
+from connectors.jobs.runner import BuildScheduler
 from connectors.keys import frame as few_keys
 from connectors.keys.frame import collect
 from pruning.keys.summary import KeySummary
@@ -105,7 +105,7 @@ def test_rows_that_are_too_many_are_counted_as_far_as_they_came(spark, monkeypat
     monkeypatch.setattr(local_builds, "MOST_ROWS", 10)
     plan = spark.range(0, rows, 1, 4)._jdf.queryExecution().optimizedPlan()
     held = local_rows(spark, plan, "k")
-    assert found == (held.count if isinstance(held, LocalRows) else held)
+    assert found == (held.count if isinstance(held, MaterializedBuild) else held)
 
 
 def test_a_build_of_many_rows_is_not_taken_for_one_of_few_again(spark, monkeypatch):
@@ -114,7 +114,7 @@ def test_a_build_of_many_rows_is_not_taken_for_one_of_few_again(spark, monkeypat
     monkeypatch.setattr(few_keys, "MOST_ROWS", 10)
     monkeypatch.setattr(few_keys, "_limited", lambda *_: pytest.fail("its rows were asked for again"))
     plan = spark.range(0, 12, 1, 1)._jdf.queryExecution().optimizedPlan()
-    (built,) = QueryBuilds(Channel.of(spark, OPTIONS)).run([Asked(plan, plan.output().apply(0), "k", 0)])
+    (built,) = QueryBuilds(BuildScheduler.of(spark, OPTIONS)).run([BuildRequest(plan, plan.output().apply(0), "k", 0)])
     assert (12, None) == (built.keys.rows, built.rows)
 
 

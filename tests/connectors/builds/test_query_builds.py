@@ -6,8 +6,8 @@ import pytest
 
 from connectors.builds import materialized as local_builds
 from connectors.builds import query_builds
-from connectors.builds.query_builds import Asked, QueryBuilds
-from connectors.jobs.runner import Build, Channel
+from connectors.builds.query_builds import BuildRequest, QueryBuilds
+from connectors.jobs.runner import Build, BuildScheduler
 from connectors.keys import frame as few_keys
 from pruning.keys.summary import KeySummary
 from pruning.options import PruningOptions
@@ -44,7 +44,7 @@ def plan(spark, tmp_path):
 
 
 def asked(plan, *places):
-    return [Asked(plan, plan.output().apply(at), f"key {at}", at) for at in places]
+    return [BuildRequest(plan, plan.output().apply(at), f"key {at}", at) for at in places]
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def asked(plan, *places):
 )
 def test_a_column_that_is_not_pruned_by_leaves_another_its_keys(spark, plan, type_, code):
     """What says so stands in the metadata of a column, or in its type: one plan has both columns."""
-    found = QueryBuilds(Channel.of(spark, OPTIONS)).run(asked(plan(f"a int, b {type_}"), 1, 0))
+    found = QueryBuilds(BuildScheduler.of(spark, OPTIONS)).run(asked(plan(f"a int, b {type_}"), 1, 0))
     assert isinstance(found[0].keys, Reason)
     assert (code, "key 1") == (found[0].keys.code, found[0].keys.subject)
     assert isinstance(found[1].keys, KeySummary)
@@ -68,7 +68,7 @@ def test_equal_plans_are_one_build_whatever_their_ids(spark, plan, monkeypatch):
         return done(frames, *others)
 
     monkeypatch.setattr(query_builds.spark_keys, "collected", collected)
-    builds = QueryBuilds(Channel.of(spark, OPTIONS))
+    builds = QueryBuilds(BuildScheduler.of(spark, OPTIONS))
     first, second = plan("a int, b string"), plan("a int, b string")
     assert not first.output().apply(0).exprId().equals(second.output().apply(0).exprId())
     found = builds.run([*asked(first, 0), *asked(second, 1, 0)])
@@ -89,14 +89,14 @@ def test_a_plan_that_cannot_be_read_leaves_another_one_its_keys(spark, plan, mon
 
     monkeypatch.setattr(QueryBuilds, "_selected", selected)
     several, one = plan("a int, b string"), plan("a int")
-    found = QueryBuilds(Channel.of(spark, OPTIONS)).run([*asked(several, 0, 1), *asked(one, 0)])
+    found = QueryBuilds(BuildScheduler.of(spark, OPTIONS)).run([*asked(several, 0, 1), *asked(one, 0)])
     assert [5, 5] == [each.keys.distinct for each in found[:2]]
     assert ReasonCode.BUILD_FAILED is found[2].keys.code
     assert "secret" not in str(found[2].keys)
 
 
 def test_a_build_that_fails_is_a_reason_of_each_of_its_keys(spark, plan):
-    channel = Channel.of(spark, OPTIONS)
+    channel = BuildScheduler.of(spark, OPTIONS)
     builds = QueryBuilds(channel)
 
     def run_all(wanted: list[Build]):

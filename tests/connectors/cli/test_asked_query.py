@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from connectors.cli.query import AskedQuery
+from connectors.cli.query import CommandLineQuery
 from pruning.errors import InvalidOptionError, InvalidQueryError, PruningError, SourceNotFoundError
 
 
 def asked(text="SELECT 1", file=None, tables=(), conf=()):
-    return AskedQuery.of(text, file, tables, conf)
+    return CommandLineQuery.of(text, file, tables, conf)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from connectors.base import UnlistedTable
+from connectors.base import OpaqueTable
 from connectors.parquet.table import open_parquet
 from pruning.errors import SourceNotFoundError
 from pruning.reasons import ReasonCode
@@ -38,9 +38,9 @@ def test_view_is_read_whole_and_says_so(spark, tmp_path):
     spark.read.parquet(str(source)).limit(3).createOrReplaceTempView("three")
     try:
         table = open_parquet(spark, "three")
-        assert isinstance(table, UnlistedTable)
+        assert isinstance(table, OpaqueTable)
         assert [ReasonCode.STATISTICS_FAILED] == [each.code for each in table.problems]
-        assert (UNKNOWN, False) == (table.files([]).rows[0], table.names_files)
+        assert (UNKNOWN, False) == (table.files([]).rows[0], table.accepts_file_list)
         assert [0] == table.row_groups(np.array([0]), [], None).parents.tolist()
         assert 3 == table.read(np.array([False])).count()
     finally:

@@ -96,9 +96,12 @@ def test_ends_that_need_more_digits_are_opened(type_, keys, expected):
 def test_limits_of_files_add_up():
     limits = ReaderLimits(frozenset({"a"}), {"k": 9}).union(ReaderLimits(frozenset({"b"}), {"k": 7, "j": 3}))
     assert ReaderLimits(frozenset({"a", "b"}), {"k": 7, "j": 3}) == limits
-    assert limits.widened("a", RangeSet.none(ValueType("int"))).is_none
-    assert limits.widened("b", Domain.of(ValueType("int"), 1).ranges).is_all
-    assert limits.widened("other", Domain.of(ValueType("int"), 1).ranges) == Domain.of(ValueType("int"), 1).ranges
+    assert limits.storage_safe_ranges("a", RangeSet.none(ValueType("int"))).is_none
+    assert limits.storage_safe_ranges("b", Domain.of(ValueType("int"), 1).ranges).is_all
+    assert (
+        limits.storage_safe_ranges("other", Domain.of(ValueType("int"), 1).ranges)
+        == Domain.of(ValueType("int"), 1).ranges
+    )
 
 
 def test_footers_tell_the_least_digits(tmp_path):

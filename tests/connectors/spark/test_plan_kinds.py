@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pruning.keys.summary import COMPARISONS
-from pruning.query import build_selection as gates
+from pruning.query import build_selection as selection
 from pruning.query import expressions as order
 from pruning.query import expressions as static_filters
 from pruning.query import lineage
@@ -22,7 +22,7 @@ EXPRESSIONS = {
     *static_filters._FLIPPED,
     *COMPARISONS,
 }
-NODES = {*gates._REPEATABLE, *lineage._STOPS}
+NODES = {*selection._REPEATABLE, *lineage._STOPS}
 # Those of other packages.
 ELSEWHERE = {
     "InMemoryRelation": "org.apache.spark.sql.execution.columnar",

@@ -136,7 +136,7 @@ def unknown(spark, monkeypatch):
         "parquet.table.spark_files",
         "parquet.table.with_own_columns",
         "pipeline.dry_run.SparkPlan.of",
-        "pipeline.pruned_query.may_be_pruned",
+        "pipeline.pruned_query.is_candidate",
         "pipeline.scan_record.identity_of",
         "spark.jvm.java_names",
     ):

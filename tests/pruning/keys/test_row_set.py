@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pruning.keys.membership import Bitmap, Flags, RowSet, is_searched
+from pruning.keys.membership import Bitmap, Flags, MembershipTest, is_searched
 from pruning.values.domain import Domain
 from pruning.values.encoding import GREATEST, LEAST
 from pruning.values.ranges import RangeSet
@@ -17,7 +17,7 @@ NUMBERS = st.one_of(st.integers(-50, 50), st.integers(LEAST, GREATEST))
 
 @given(st.lists(NUMBERS, max_size=30), st.lists(NUMBERS, max_size=30))
 def test_a_row_passes_iff_its_value_is_a_key(keys, values):
-    rows = RowSet.of(Domain.of(BIGINT, *keys))
+    rows = MembershipTest.of(Domain.of(BIGINT, *keys))
     assert [each in keys for each in values] == rows.contains(np.array(values, np.int64)).tolist()
 
 
@@ -36,7 +36,7 @@ def test_a_row_passes_iff_its_value_is_a_key(keys, values):
 )
 def test_dense_keys_are_flags_or_bits(keys, form):
     domain = Domain.of(BIGINT, *keys)
-    rows = RowSet.of(domain)
+    rows = MembershipTest.of(domain)
     assert form is type(rows.values)
     # One range or two are compared.
     assert is_searched(domain) is (form is RangeSet and len(domain.ranges) > 2)
@@ -49,22 +49,22 @@ def test_narrow_numbers_are_compared_as_they_are(width, keys):
     """Entries 75, 78: neither a difference nor a bound may wrap around in the width of the values."""
     info = np.iinfo(width)
     values = np.array([info.min, info.min + 1, -3, -1, 0, 5, 9, info.max - 1, info.max], width)
-    rows = RowSet.of(Domain.of(BIGINT, *keys))
+    rows = MembershipTest.of(Domain.of(BIGINT, *keys))
     assert [each in keys for each in values.tolist()] == rows.contains(values).tolist()
 
 
 def test_more_values_than_can_be_listed_stay_ranges():
     wide = Domain.between(BIGINT, 0, 10**8)
     parts = [wide, Domain.of(BIGINT, 10**8 + 5), Domain.of(BIGINT, 10**8 + 9)]
-    rows = RowSet.of(parts[0].union(parts[1]).union(parts[2]))
+    rows = MembershipTest.of(parts[0].union(parts[1]).union(parts[2]))
     assert isinstance(rows.values, RangeSet)
     assert [True, False, True] == rows.contains(np.array([7, 10**8 + 4, 10**8 + 5])).tolist()
 
 
 def test_floats_and_texts_are_searched():
     double, text = ValueType("double"), ValueType("string")
-    floats = RowSet.of(Domain.of(double, 0.0, 1.5, float("nan")))
+    floats = MembershipTest.of(Domain.of(double, 0.0, 1.5, float("nan")))
     assert (RangeSet, True) == (type(floats.values), floats.nan)
     assert [True, True, False] == floats.contains(Domain.of(double, -0.0, 1.5, 2.5).ranges.points()).tolist()
-    texts = RowSet.of(Domain.of(text, "a", "\U0001f600"))
+    texts = MembershipTest.of(Domain.of(text, "a", "\U0001f600"))
     assert [True, False, True] == texts.contains(Domain.of(text, "a", "b", "\U0001f600").ranges.points()).tolist()

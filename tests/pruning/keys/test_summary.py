@@ -14,7 +14,7 @@ from pruning.keys import key_set as key_sets
 from pruning.keys import sketch as loose_keys
 from pruning.keys.builder import IncompleteBuildError, KeyBuilder
 from pruning.keys.key_set import KeyLimits
-from pruning.keys.sketch import COARSE_RANGES, Span
+from pruning.keys.sketch import COARSE_RANGES, KeySketch
 from pruning.keys.summary import KeyRows
 from pruning.keys.xxhash64 import hash_codes
 from pruning.values import encoding as code
@@ -310,10 +310,10 @@ def test_coarse_ranges_hold_every_key_however_they_came(groups, ranges):
     together = np.array([each for group in groups for each in group], np.int64)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loose_keys, "COARSE_RANGES", ranges)
-        span = Span.empty(BIGINT)
+        span = KeySketch.empty(BIGINT)
         for group in groups:
-            span = span.merge(Span.empty(BIGINT).adding(np.array(group, np.int64)))
-        found, whole = span.range_set(), Span.empty(BIGINT).adding(together).range_set()
+            span = span.merge(KeySketch.empty(BIGINT).adding(np.array(group, np.int64)))
+        found, whole = span.range_set(), KeySketch.empty(BIGINT).adding(together).range_set()
     assert whole == found
     assert Domain(found).contains_all(Domain.of_codes(BIGINT, together))
     assert len(found) <= ranges
@@ -321,7 +321,7 @@ def test_coarse_ranges_hold_every_key_however_they_came(groups, ranges):
 
 def test_gaps_between_bands_stay_open_over_the_limit():
     bands = np.concatenate([np.arange(0, 10**6), np.arange(10**9, 10**9 + 10**6), np.arange(-(2**63), -(2**63) + 10)])
-    span = Span.empty(BIGINT)
+    span = KeySketch.empty(BIGINT)
     for part in np.array_split(np.random.default_rng(1).permutation(bands), 5):
         span = span.adding(part)
     domain = Domain(span.range_set())
@@ -334,7 +334,7 @@ def test_gaps_between_bands_stay_open_over_the_limit():
 @pytest.mark.parametrize("type_", [BIGINT, DOUBLE], ids=str)
 def test_coarse_ranges_reach_both_ends_of_int64(type_):
     codes = np.linspace(-(2**63), 2**63 - 1025, 3 * COARSE_RANGES).astype(np.int64)
-    span = Span.empty(type_).adding(codes)
+    span = KeySketch.empty(type_).adding(codes)
     assert Domain.of_codes(type_, codes).span() == Domain(span.range_set()).span()
     assert Domain(span.range_set()).contains_all(Domain.of_codes(type_, codes))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pruning.query.join_graph import JoinGraph
-from pruning.query.key_origins import asked_columns
+from pruning.query.key_origins import statistics_columns
 from tests.pruning.plans import Plans, at_least, equal
 
 
@@ -13,10 +13,12 @@ def test_columns_that_keys_filter_or_come_from_and_those_of_conditions():
     (key, value, _), (id_, year, _) = fact.output, dimension.output
     chosen, some = plans.filter(dimension, at_least(year, 3)), plans.filter(fact, at_least(value, 1))
     graph = JoinGraph.of(plans.join(some, chosen, equal(key, id_)))
-    assert {fact.at: {key, value}, dimension.at: {id_, year}} == asked_columns(graph)
+    assert {fact.at: {key, value}, dimension.at: {id_, year}} == statistics_columns(graph)
 
 
 def test_a_query_without_joins_asks_for_its_conditions_alone():
     plans = Plans()
     fact = plans.table("k", "v")
-    assert {fact.at: {fact.output[1]}} == asked_columns(JoinGraph.of(plans.filter(fact, at_least(fact.output[1], 1))))
+    assert {fact.at: {fact.output[1]}} == statistics_columns(
+        JoinGraph.of(plans.filter(fact, at_least(fact.output[1], 1)))
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pruning.query.cardinality import Expected, expected_rows, only_scan
+from pruning.query.cardinality import Cardinality, expected_rows, only_scan
 from tests.pruning.plans import Plans, at_least, equal
 
 
@@ -15,21 +15,21 @@ def plans() -> Plans:
 
 def test_of_a_scan_they_are_those_that_its_tests_let_through(plans):
     scan = plans.table("k")
-    assert 50.0 == expected_rows(scan, {scan.at: Expected(1000, 0.05)}, ())
+    assert 50.0 == expected_rows(scan, {scan.at: Cardinality(1000, 0.05)}, ())
     assert expected_rows(scan, {}, ()) is None
 
 
 def test_what_gives_each_row_once_at_most_changes_nothing(plans):
     scan = plans.table("k")
     kept = plans.window(plans.passing("Sort", plans.filter(scan, at_least(*scan.output, 1))), *scan.output)
-    assert 50.0 == expected_rows(kept, {scan.at: Expected(100, 0.5)}, ())
+    assert 50.0 == expected_rows(kept, {scan.at: Cardinality(100, 0.5)}, ())
 
 
 @pytest.mark.parametrize("type_", ["LeftSemi", "LeftAnti", "ExistenceJoin"])
 def test_joins_that_only_ask_for_a_partner_give_rows_of_the_left_side(plans, type_):
     scan, other = plans.table("k"), plans.table("k")
     joined = plans.join(scan, other, equal(*scan.output, *other.output), type_=type_)
-    assert 50.0 == expected_rows(joined, {scan.at: Expected(100, 0.5)}, ())
+    assert 50.0 == expected_rows(joined, {scan.at: Cardinality(100, 0.5)}, ())
 
 
 @pytest.mark.parametrize("is_left", [False, True])
@@ -37,7 +37,7 @@ def test_rows_meet_one_of_the_rows_that_are_held(plans, is_left):
     scan, other = plans.table("k"), plans.table("k")
     sides = (other, scan) if is_left else (scan, other)
     joined = plans.join(*sides, equal(*scan.output, *other.output))
-    known = {scan.at: Expected(100, 0.5), other.at: Expected(10, 1.0)}
+    known = {scan.at: Cardinality(100, 0.5), other.at: Cardinality(10, 1.0)}
     assert 50.0 == expected_rows(joined, known, {other.at})
     assert expected_rows(joined, known, ()) is None
 
@@ -46,12 +46,12 @@ def test_rows_meet_one_of_the_rows_that_are_held(plans, is_left):
 def test_other_joins_may_give_any_number(plans, type_):
     scan, other = plans.table("k"), plans.table("k")
     joined = plans.join(scan, other, equal(*scan.output, *other.output), type_=type_)
-    assert expected_rows(joined, {scan.at: Expected(100, 0.5)}, {other.at}) is None
+    assert expected_rows(joined, {scan.at: Cardinality(100, 0.5)}, {other.at}) is None
 
 
 def test_what_is_not_known_may_give_any_number(plans):
     scan = plans.table("k")
-    assert expected_rows(plans.other("Expand", scan), {scan.at: Expected(100, 0.5)}, ()) is None
+    assert expected_rows(plans.other("Expand", scan), {scan.at: Cardinality(100, 0.5)}, ()) is None
 
 
 def test_the_only_scan_is_the_one_that_is_not_held(plans):

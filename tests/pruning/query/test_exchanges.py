@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pruning.query.exchanges import covered_share, is_hashed, is_sent
+from pruning.query.exchanges import crosses_shuffle, is_hash_build_side, unprunable_fraction
 from pruning.query.join_graph import JoinGraph
 from pruning.scan.statistics import ColumnStatistics
 from pruning.values.types import ValueType
@@ -16,7 +16,9 @@ ALL = [(1, 40, 0), (2, 40, 0), (1, 39, 0)]
 
 
 def share(rows, type_="int", sizes=None) -> float:
-    return covered_share(ColumnStatistics.of(ValueType(type_), rows), np.array(sizes or [10] * len(rows), np.int64))
+    return unprunable_fraction(
+        ColumnStatistics.of(ValueType(type_), rows), np.array(sizes or [10] * len(rows), np.int64)
+    )
 
 
 def test_a_key_of_even_parts_keeps_one_of_them():
@@ -70,34 +72,34 @@ class Star:
         fact, days = self.plans.table("k"), self.plans.table("k")
         self.fact, build = above(self.plans, fact), self.plans.filter(days, at_least(*days.output, 3))
         self.root = self.plans.join(self.fact, build, equal(self.fact.output[0], *days.output))
-        ((self.source, self.target),) = [
-            (edge.source, target)
+        ((self.build_side, self.probe),) = [
+            (edge.build_side, probe)
             for edge in JoinGraph.of(self.root).edges
-            for target in edge.targets
-            if edge.join is self.root and target.relation is fact
+            for probe in edge.probes
+            if edge.join is self.root and probe.relation is fact
         ]
 
-    def is_sent(self, *, broadcast: bool) -> bool:
-        return is_sent(self.source, self.target, lambda _: broadcast)
+    def crosses_shuffle(self, *, broadcast: bool) -> bool:
+        return crosses_shuffle(self.build_side, self.probe, lambda _: broadcast)
 
 
 def test_rows_are_sent_to_a_join_that_is_not_broadcast():
     star = Star()
-    assert star.is_sent(broadcast=False)
-    assert not star.is_sent(broadcast=True)
+    assert star.crosses_shuffle(broadcast=False)
+    assert not star.crosses_shuffle(broadcast=True)
 
 
 def test_a_filter_leaves_rows_where_they_are():
-    assert not Star(lambda plans, node: plans.filter(node, at_least(*node.output, 1))).is_sent(broadcast=True)
+    assert not Star(lambda plans, node: plans.filter(node, at_least(*node.output, 1))).crosses_shuffle(broadcast=True)
 
 
 @pytest.mark.parametrize("kind", ["Sort", "Repartition"])
 def test_rows_are_sent_where_they_are_put_in_order_or_dealt_out(kind):
-    assert Star(lambda plans, node: plans.passing(kind, node)).is_sent(broadcast=True)
+    assert Star(lambda plans, node: plans.passing(kind, node)).crosses_shuffle(broadcast=True)
 
 
 def test_rows_are_sent_to_an_aggregate():
-    assert Star(lambda plans, node: plans.window(node, *node.output)).is_sent(broadcast=True)
+    assert Star(lambda plans, node: plans.window(node, *node.output)).crosses_shuffle(broadcast=True)
 
 
 def test_every_join_on_the_way_counts():
@@ -106,11 +108,11 @@ def test_every_join_on_the_way_counts():
         return plans.join(node, other, equal(*node.output, *other.output), type_="LeftSemi")
 
     star = Star(joined)
-    assert is_sent(star.source, star.target, lambda join: join is star.root)
-    assert not star.is_sent(broadcast=True)
+    assert crosses_shuffle(star.build_side, star.probe, lambda join: join is star.root)
+    assert not star.crosses_shuffle(broadcast=True)
 
 
 def test_rows_are_hashed_where_their_side_of_a_join_on_the_way_is_broadcast():
     star = Star()
-    assert is_hashed(star.source, star.target, lambda join, side: (join, side) == (star.root, star.fact))
-    assert not is_hashed(star.source, star.target, lambda _, side: side is star.root.right)
+    assert is_hash_build_side(star.build_side, star.probe, lambda join, side: (join, side) == (star.root, star.fact))
+    assert not is_hash_build_side(star.build_side, star.probe, lambda _, side: side is star.root.right)

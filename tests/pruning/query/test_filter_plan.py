@@ -1,4 +1,4 @@
-"""`next_feeds`: which key sets are built for which scans, in what order, and why others are not."""
+"""`ready_filters`: which key sets are built for which scans, in what order, and why others are not."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import pytest
 
 from pruning.keys.summary import Bound
 from pruning.options import PruningOptions
-from pruning.query.build_selection import Gates, NothingKnown, Sizes
-from pruning.query.cardinality import Expected
-from pruning.query.filter_plan import Feed, FeedId, next_feeds, unused
-from pruning.query.join_graph import JoinGraph, Source
-from pruning.query.lineage import Target
+from pruning.query.build_selection import BuildSelection, Sizes, UnknownStatistics
+from pruning.query.cardinality import Cardinality
+from pruning.query.filter_plan import FilterId, RuntimeFilter, ready_filters, unused
+from pruning.query.join_graph import BuildSide, JoinGraph
+from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import Node, Relation
 from pruning.reasons import ReasonCode
 from tests.pruning.plans import Plans, at_least, call, column, equal
@@ -25,20 +25,20 @@ def plans() -> Plans:
     return Plans()
 
 
-def run(feeds: tuple[Feed, ...]) -> tuple[Feed, ...]:
-    """Those whose source is run."""
-    return tuple(each for each in feeds if not each.from_metadata)
+def run(filters: tuple[RuntimeFilter, ...]) -> tuple[RuntimeFilter, ...]:
+    """Those whose build side is run."""
+    return tuple(each for each in filters if not each.from_metadata)
 
 
 @dataclass
 class Planning:
-    """The feeds of a plan, level by level; a scan that a feed reaches reads a tenth from then on."""
+    """The filters of a plan, level by level; a scan that a filter reaches reads a tenth from then on."""
 
     root: Node
     scanned: dict[int, int]
     files: set[int]
     pruned: set[int] = field(default_factory=set)
-    done: set[FeedId] = field(default_factory=set)
+    done: set[FilterId] = field(default_factory=set)
     options: PruningOptions = OPTIONS
 
     @staticmethod
@@ -46,23 +46,23 @@ class Planning:
         scanned = {relation.at: size for relation, size in sizes.items()}
         return Planning(root, scanned, set(scanned) - {each.at for each in other})
 
-    def level(self) -> tuple[tuple[Feed, ...], list[ReasonCode]]:
-        """The next level, after which its feeds are done."""
+    def level(self) -> tuple[tuple[RuntimeFilter, ...], list[ReasonCode]]:
+        """The next level, after which its filters are done."""
         sizes = Sizes(self.scanned, self.files, self.pruned)
-        feeds, reasons = next_feeds(JoinGraph.of(self.root), sizes, self.done, self.options)
-        assert self.done.isdisjoint(each.id for each in feeds)
-        assert len(feeds) == len({each.id for each in feeds})
-        self.done |= {each.id for each in feeds}
-        for at in {each.target.relation.at for each in feeds}:
+        filters, reasons = ready_filters(JoinGraph.of(self.root), sizes, self.done, self.options)
+        assert self.done.isdisjoint(each.id for each in filters)
+        assert len(filters) == len({each.id for each in filters})
+        self.done |= {each.id for each in filters}
+        for at in {each.probe.relation.at for each in filters}:
             self.pruned.add(at)
             self.scanned[at] //= 10
-        return feeds, [each.code for each in reasons]
+        return filters, [each.code for each in reasons]
 
     def levels(self) -> list[set[tuple[int, int]]]:
         """The places of builds and of the scans that they filter, for each level until there is none."""
         found = []
-        while feeds := self.level()[0]:
-            found.append({(each.source.node.at, each.target.relation.at) for each in feeds})
+        while filters := self.level()[0]:
+            found.append({(each.build_side.node.at, each.probe.relation.at) for each in filters})
             assert len(found) < 50
         return found
 
@@ -76,9 +76,10 @@ def test_a_dimension_that_leaves_out_rows_feeds_the_fact(plans):
     planning = Planning.of(
         plans.join(fact, few, equal(fact.output[0], dimension.output[0])), {fact: 5000, dimension: 50}
     )
-    feeds, reasons = planning.level()
+    filters, reasons = planning.level()
     assert [(few.at, dimension.output[0], fact.at, "k")] == [
-        (each.source.node.at, each.source.key.column, each.target.relation.at, each.target.name) for each in feeds
+        (each.build_side.node.at, each.build_side.key.column, each.probe.relation.at, each.probe.name)
+        for each in filters
     ]
     assert [ReasonCode.PROBE_TOO_SMALL] == reasons
     assert [] == planning.levels()
@@ -131,9 +132,9 @@ def test_scans_of_subqueries_count_as_what_a_build_reads(plans):
     chosen = plans.filter(days, at_least(*days.output, 3), subqueries=(total,))
     root = plans.join(fact, chosen, equal(*fact.output, *days.output))
     planning = Planning.of(root, {fact: 50_000, days: 10, inner: 600, small: 10})
-    gates = Gates(Sizes(planning.scanned, (), ()), PruningOptions(), JoinGraph.of(root).edges)
+    selection = BuildSelection(Sizes(planning.scanned, (), ()), PruningOptions(), JoinGraph.of(root).edges)
     assert {610 + 10} == {
-        gates.bytes_read(each.source) for each in JoinGraph.of(root).edges if each.source.node == chosen
+        selection.bytes_read(each.build_side) for each in JoinGraph.of(root).edges if each.build_side.node == chosen
     }
     assert [{(few.at, inner.at)}, {(chosen.at, fact.at)}] == planning.levels()
 
@@ -145,11 +146,11 @@ def test_one_build_feeds_every_scan_that_it_can(plans):
     days, one, other = plans.table("k"), plans.table("k"), plans.table("k")
     few = plans.filter(days, at_least(*days.output, 3))
     pair = plans.join(one, other, equal(*one.output, *other.output))
-    feeds, _ = Planning.of(
+    filters, _ = Planning.of(
         plans.join(pair, few, equal(*one.output, *days.output)), {one: 5000, other: 5000, days: 10}
     ).level()
-    assert {one.at, other.at} == {each.target.relation.at for each in feeds}
-    assert 1 == len({each.source.id for each in feeds})
+    assert {one.at, other.at} == {each.probe.relation.at for each in filters}
+    assert 1 == len({each.build_side.id for each in filters})
 
 
 def test_an_equality_that_is_written_twice_is_one_feed(plans):
@@ -166,20 +167,20 @@ def test_two_columns_of_one_name_in_a_build_are_two_key_sets(plans):
     (a, b), (i, x), (j, y) = fact.output, one.output, other.output
     dimension = plans.join(plans.filter(one, at_least(x, 3)), other, equal(x, y))
     root = plans.join(fact, dimension, equal(a, i), equal(b, j))
-    feeds, _ = Planning.of(root, {fact: 50_000, one: 10, other: 10}).level()
-    assert {(i, a), (j, b)} == {(each.source.key.column, each.target.column) for each in feeds}
-    assert 2 == len({each.id[:2] for each in feeds})
+    filters, _ = Planning.of(root, {fact: 50_000, one: 10, other: 10}).level()
+    assert {(i, a), (j, b)} == {(each.build_side.key.column, each.probe.column) for each in filters}
+    assert 2 == len({each.id[:2] for each in filters})
 
 
 def test_two_computed_keys_of_one_text_are_two_key_sets(plans):
     fact, days = plans.table("a", "b"), plans.table("s")
     few = plans.filter(days, at_least(*days.output, 3))
     parts = [call("EqualTo", column(each), call("GetStructField", column(*days.output))) for each in fact.output]
-    feeds, _ = Planning.of(plans.join(fact, few, *parts), {fact: 50_000, days: 10}).level()
-    assert 2 == len({each.id[:2] for each in feeds})
+    filters, _ = Planning.of(plans.join(fact, few, *parts), {fact: 50_000, days: 10}).level()
+    assert 2 == len({each.id[:2] for each in filters})
 
 
-# ------------------------------------------------------------------------------------------------------------ the gates
+# -------------------------------------------------------------------------------------------------- the selection rules
 
 
 def star(plans: Plans, *, filtered: bool = True) -> tuple[Relation, Relation, Node, Node]:
@@ -191,8 +192,8 @@ def star(plans: Plans, *, filtered: bool = True) -> tuple[Relation, Relation, No
 @pytest.mark.parametrize(("size", "is_fed"), [(100, True), (99, False)])
 def test_a_scan_below_the_gate_is_left_alone(plans, size, is_fed):
     fact, days, _, root = star(plans)
-    feeds, reasons = Planning.of(root, {fact: size, days: 10}).level()
-    assert is_fed == bool(feeds)
+    filters, reasons = Planning.of(root, {fact: size, days: 10}).level()
+    assert is_fed == bool(filters)
     # Scans are named by the filtered column and their size, and the one of the days is too small too.
     assert [ReasonCode.PROBE_TOO_SMALL] * (1 if is_fed else 2) == reasons
 
@@ -203,16 +204,16 @@ def test_a_scan_below_the_gate_is_left_alone(plans, size, is_fed):
 def test_a_build_reads_no_more_than_the_option_says_and_no_more_than_what_it_may_save(plans, build, probe, runs):
     fact, days, _, root = star(plans)
     planning = Planning.of(root, {fact: probe, days: build})
-    feeds, reasons = planning.level()
-    assert runs == (fact.at in {each.target.relation.at for each in run(feeds)})
-    assert [not runs] == [each.from_metadata for each in feeds if each.target.relation is fact]
+    filters, reasons = planning.level()
+    assert runs == (fact.at in {each.probe.relation.at for each in run(filters)})
+    assert [not runs] == [each.from_metadata for each in filters if each.probe.relation is fact]
     assert runs == (ReasonCode.BUILD_TOO_LARGE not in reasons)
 
 
 def test_a_build_that_leaves_out_nothing_is_not_run(plans):
     fact, days, _, root = star(plans, filtered=False)
-    feeds, reasons = Planning.of(root, {fact: 5000, days: 10}).level()
-    assert ((), [ReasonCode.UNSELECTIVE_BUILD, ReasonCode.PROBE_TOO_SMALL]) == (feeds, reasons)
+    filters, reasons = Planning.of(root, {fact: 5000, days: 10}).level()
+    assert ((), [ReasonCode.UNSELECTIVE_BUILD, ReasonCode.PROBE_TOO_SMALL]) == (filters, reasons)
 
 
 # Seen red where a bound had to leave out rows as an equality has to, and where its build might read as much.
@@ -220,8 +221,8 @@ def test_a_build_that_leaves_out_nothing_is_not_run(plans):
 def test_a_bound_takes_a_build_that_leaves_out_nothing_where_it_is_small_beside_the_scan(plans, build, runs):
     fact, days = plans.table("k"), plans.table("k")
     root = plans.join(fact, days, call("LessThan", column(*fact.output), column(*days.output)))
-    feeds, reasons = Planning.of(root, {fact: 800, days: build}).level()
-    assert runs == ([(days.at, fact.at)] == [(each.source.node.at, each.target.relation.at) for each in feeds])
+    filters, reasons = Planning.of(root, {fact: 800, days: build}).level()
+    assert runs == ([(days.at, fact.at)] == [(each.build_side.node.at, each.probe.relation.at) for each in filters])
     assert runs == (reasons.count(ReasonCode.BUILD_TOO_LARGE) == 1)
 
 
@@ -232,17 +233,17 @@ def test_a_bound_takes_metadata_only_in_the_type_in_which_it_is_compared(plans, 
     key = call("Cast", column(*other.output, "int"), type_="bigint") if wider else column(*other.output)
     build = plans.filter(other, at_least(*other.output, 3))
     root = plans.join(fact, build, call("LessThan", column(*fact.output), key))
-    feeds, _ = Planning.of(root, {fact: 50_000, other: 40_000}).level()
-    assert ([] if wider else [True]) == [each.from_metadata for each in feeds if each.target.relation is fact]
+    filters, _ = Planning.of(root, {fact: 50_000, other: 40_000}).level()
+    assert ([] if wider else [True]) == [each.from_metadata for each in filters if each.probe.relation is fact]
 
 
 def test_both_bounds_of_one_build_are_of_one_level(plans):
     fact, spans = plans.table("k"), plans.table("low", "high")
     (k,), (low, high) = fact.output, spans.output
     between = (call("GreaterThanOrEqual", column(k), column(low)), call("LessThanOrEqual", column(k), column(high)))
-    feeds, _ = Planning.of(plans.join(fact, spans, *between), {fact: 5000, spans: 10}).level()
+    filters, _ = Planning.of(plans.join(fact, spans, *between), {fact: 5000, spans: 10}).level()
     assert {(low, Bound.AT_LEAST), (high, Bound.AT_MOST)} == {
-        (each.source.key.column, each.source.bound) for each in feeds
+        (each.build_side.key.column, each.build_side.bound) for each in filters
     }
 
 
@@ -250,15 +251,15 @@ def test_a_build_that_leaves_out_nothing_is_run_where_it_is_known_to_have_few_ke
     fact, days, _, root = star(plans, filtered=False)
     graph, asked = JoinGraph.of(root), []
 
-    class Facts(NothingKnown):
-        def has_few_keys(self, source, target) -> bool:
-            asked.append((source.node.at, target.relation.at))
+    class PlanStatistics(UnknownStatistics):
+        def has_few_keys(self, build_side, probe) -> bool:
+            asked.append((build_side.node.at, probe.relation.at))
             return True
 
     for size, fed in ((1000, [fact.at]), (1001, [])):
-        sizes = Sizes({fact.at: 5000, days.at: size}, {fact.at, days.at}, (), facts=Facts())
-        feeds, _ = next_feeds(graph, sizes, (), OPTIONS)
-        assert fed == [each.target.relation.at for each in feeds if each.source.node is days]
+        sizes = Sizes({fact.at: 5000, days.at: size}, {fact.at, days.at}, (), statistics=PlanStatistics())
+        filters, _ = ready_filters(graph, sizes, (), OPTIONS)
+        assert fed == [each.probe.relation.at for each in filters if each.build_side.node is days]
         # Metadata is not looked at for what is too large in any case.
         assert ((days.at, fact.at) in asked) == bool(fed)
         asked.clear()
@@ -267,8 +268,14 @@ def test_a_build_that_leaves_out_nothing_is_run_where_it_is_known_to_have_few_ke
 def test_what_is_cached_gives_keys_where_its_rows_can_be_kept(plans):
     fact, days = plans.table("k"), plans.table("k")
     cached = plans.other("InMemoryRelation", output=days.output)
-    (feed,) = Planning.of(plans.join(fact, cached, equal(*fact.output, *days.output)), {fact: 5000}).level()[0]
-    assert (cached.at, fact.at, True) == (feed.source.node.at, feed.target.relation.at, feed.needs_rows)
+    (runtime_filter,) = Planning.of(plans.join(fact, cached, equal(*fact.output, *days.output)), {fact: 5000}).level()[
+        0
+    ]
+    assert (cached.at, fact.at, True) == (
+        runtime_filter.build_side.node.at,
+        runtime_filter.probe.relation.at,
+        runtime_filter.needs_rows,
+    )
 
 
 def test_a_build_around_cached_rows_waits_for_those_that_a_smaller_one_keeps(plans):
@@ -301,16 +308,16 @@ def test_a_build_of_which_a_scan_is_pruned_leaves_out_rows(plans):
 
 def test_what_reads_no_known_files_is_not_filtered(plans):
     fact, days, _, root = star(plans)
-    feeds, reasons = Planning.of(root, {fact: 5000, days: 10}, other=(fact,)).level()
-    assert () == feeds
+    filters, reasons = Planning.of(root, {fact: 5000, days: 10}, other=(fact,)).level()
+    assert () == filters
     assert ReasonCode.NOT_FILES in reasons
 
 
 # 47, 48: such a table may have other rows when the query reads it.
 def test_what_reads_no_known_files_gives_no_keys(plans):
     fact, days, _, root = star(plans)
-    feeds, reasons = Planning.of(root, {fact: 5000, days: 10}, other=(days,)).level()
-    assert ((), True) == (run(feeds), ReasonCode.UNREPEATABLE_KEYS in reasons)
+    filters, reasons = Planning.of(root, {fact: 5000, days: 10}, other=(days,)).level()
+    assert ((), True) == (run(filters), ReasonCode.UNREPEATABLE_KEYS in reasons)
 
 
 # 41, 42, 45, 46
@@ -319,8 +326,8 @@ def test_what_may_give_other_rows_when_it_runs_again_gives_no_keys(plans, kind):
     fact, days = plans.table("k"), plans.table("k")
     chosen = plans.other(kind, plans.filter(days, at_least(*days.output, 3)))
     planning = Planning.of(plans.join(fact, chosen, equal(*fact.output, *days.output)), {fact: 5000, days: 10})
-    feeds, reasons = planning.level()
-    assert ((), True) == (run(feeds), ReasonCode.UNREPEATABLE_KEYS in reasons)
+    filters, reasons = planning.level()
+    assert ((), True) == (run(filters), ReasonCode.UNREPEATABLE_KEYS in reasons)
 
 
 # 41, 46: which of the rows that tie is the first, and what a sum of doubles is, depends on the order of arrival.
@@ -331,8 +338,8 @@ def test_groups_give_keys_where_they_do_not_depend_on_the_order_of_rows(plans, m
     key = days.output[0]
     chosen = plans.filter(make(plans, days, key, order_free=order_free), at_least(key, 3))
     planning = Planning.of(plans.join(fact, chosen, equal(*fact.output, key)), {fact: 5000, days: 10})
-    feeds, reasons = planning.level()
-    assert order_free == bool(run(feeds))
+    filters, reasons = planning.level()
+    assert order_free == bool(run(filters))
     assert order_free == (ReasonCode.UNREPEATABLE_KEYS not in reasons)
 
 
@@ -353,8 +360,8 @@ def test_what_is_random_gives_no_keys_even_inside_a_subquery(plans):
     planning = Planning.of(
         plans.join(fact, chosen, equal(*fact.output, *days.output)), {fact: 5000, days: 10, other: 1}
     )
-    feeds, reasons = planning.level()
-    assert ((), True) == (run(feeds), ReasonCode.UNREPEATABLE_KEYS in reasons)
+    filters, reasons = planning.level()
+    assert ((), True) == (run(filters), ReasonCode.UNREPEATABLE_KEYS in reasons)
 
 
 # 41: a subquery of the join itself runs again with the query, even where the rows of the side do not.
@@ -365,9 +372,9 @@ def test_a_key_with_a_subquery_is_built_where_that_gives_the_same_again(plans, k
     value = other if kind is None else plans.other(kind, other)
     key = call("Add", column(*days.output), call("ScalarSubquery"))
     join = replace(plans.join(fact, chosen, equal(column(*fact.output), key)), subqueries=(value,))
-    feeds, reasons = Planning.of(join, {fact: 5000, days: 10, other: 1}).level()
+    filters, reasons = Planning.of(join, {fact: 5000, days: 10, other: 1}).level()
     expected = ((), True) if kind else ((fact.at,), False)
-    assert expected == (tuple(it.target.relation.at for it in run(feeds)), ReasonCode.UNREPEATABLE_KEYS in reasons)
+    assert expected == (tuple(it.probe.relation.at for it in run(filters)), ReasonCode.UNREPEATABLE_KEYS in reasons)
 
 
 def test_a_build_that_may_not_run_gives_way_to_the_tables_that_it_joins(plans):
@@ -376,8 +383,10 @@ def test_a_build_that_may_not_run_gives_way_to_the_tables_that_it_joins(plans):
     build = plans.join(large, few, equal(large.output[0], *small.output), type_="LeftSemi")
     root = plans.join(fact, build, equal(*fact.output, large.output[0]))
     planning = Planning.of(root, {fact: 2_000_000, large: 500_000, small: 10})
-    feeds, reasons = planning.level()
-    assert {(few.at, fact.at), (few.at, large.at)} == {(each.source.node.at, each.target.relation.at) for each in feeds}
+    filters, reasons = planning.level()
+    assert {(few.at, fact.at), (few.at, large.at)} == {
+        (each.build_side.node.at, each.probe.relation.at) for each in filters
+    }
     assert ReasonCode.UNSELECTIVE_BUILD in reasons
 
 
@@ -385,10 +394,10 @@ def test_builds_that_stay_too_large_filter_by_their_metadata_one_after_the_other
     fact, other = plans.table("k"), plans.table("k")
     sides = [plans.filter(each, at_least(*each.output, 3)) for each in (fact, other)]
     planning = Planning.of(plans.join(*sides, equal(*fact.output, *other.output)), {fact: 50_000, other: 60_000})
-    feeds, reasons = planning.level()
-    assert ((), {ReasonCode.BUILD_TOO_LARGE}) == (run(feeds), set(reasons))
+    filters, reasons = planning.level()
+    assert ((), {ReasonCode.BUILD_TOO_LARGE}) == (run(filters), set(reasons))
     assert [(sides[0].at, other.at, True)] == [
-        (each.source.node.at, each.target.relation.at, each.from_metadata) for each in feeds
+        (each.build_side.node.at, each.probe.relation.at, each.from_metadata) for each in filters
     ]
     # What is left of one is little enough to be run for the other.
     assert [{(sides[1].at, fact.at)}] == planning.levels()
@@ -406,37 +415,37 @@ def test_planning_ends_for_many_joins_that_all_shrink_each_other(plans):
 
 
 @dataclass
-class Known(NothingKnown):
+class Known(UnknownStatistics):
     """Columns all of whose values lie in each container, and scans whose rows stay where they are."""
 
     spread: set[int] = field(default_factory=set)
     in_place: set[int] = field(default_factory=set)
 
-    def covered(self, target: Target) -> float:
-        return float(target.column in self.spread)
+    def unprunable_fraction(self, probe: ProbeColumn) -> float:
+        return float(probe.column in self.spread)
 
-    def is_sent(self, source: Source, target: Target) -> bool:  # noqa: ARG002 - of a protocol
-        return target.relation.at not in self.in_place
+    def crosses_shuffle(self, build_side: BuildSide, probe: ProbeColumn) -> bool:  # noqa: ARG002 - of a protocol
+        return probe.relation.at not in self.in_place
 
 
 @pytest.mark.parametrize(("size", "is_fed"), [(799, False), (800, True)])
 def test_rows_that_are_not_sent_are_worth_a_build_only_of_a_large_scan(plans, size, is_fed):
     fact, days, _, root = star(plans)
     known = Known({*fact.output}, {fact.at})
-    sizes = Sizes({fact.at: size, days.at: 10}, {fact.at, days.at}, (), facts=known)
-    feeds, reasons = next_feeds(JoinGraph.of(root), sizes, (), OPTIONS)
-    assert is_fed == bool(feeds)
+    sizes = Sizes({fact.at: size, days.at: 10}, {fact.at, days.at}, (), statistics=known)
+    filters, reasons = ready_filters(JoinGraph.of(root), sizes, (), OPTIONS)
+    assert is_fed == bool(filters)
     assert is_fed == (ReasonCode.SPARES_LITTLE not in [each.code for each in reasons])
 
 
 @dataclass
-class Narrow(NothingKnown):
+class Narrow(UnknownStatistics):
     """Scans of so many rows, whose columns are a tenth of their files, and a share of them in which any key lies."""
 
     count: int
     share: float = 1.0
 
-    def covered(self, target: Target) -> float:  # noqa: ARG002 - of a protocol
+    def unprunable_fraction(self, probe: ProbeColumn) -> float:  # noqa: ARG002 - of a protocol
         return self.share
 
     def rows(self, relation: Relation) -> int:  # noqa: ARG002 - of a protocol
@@ -460,26 +469,26 @@ class Narrow(NothingKnown):
 )
 def test_a_scan_of_few_rows_is_as_small_as_its_columns(plans, size, rows, is_fed):
     fact, days, _, root = star(plans)
-    sizes = Sizes({fact.at: size, days.at: 10}, {fact.at, days.at}, (), facts=Narrow(rows))
-    feeds, reasons = next_feeds(JoinGraph.of(root), sizes, (), replace(OPTIONS, min_probe_bytes=100))
-    assert is_fed == bool(feeds)
+    sizes = Sizes({fact.at: size, days.at: 10}, {fact.at, days.at}, (), statistics=Narrow(rows))
+    filters, reasons = ready_filters(JoinGraph.of(root), sizes, (), replace(OPTIONS, min_probe_bytes=100))
+    assert is_fed == bool(filters)
     assert is_fed or ReasonCode.PROBE_TOO_SMALL in [each.code for each in reasons]
 
 
 def test_files_that_may_be_skipped_are_worth_a_filter_however_few_their_columns(plans):
     fact, days, _, root = star(plans)
-    sizes = Sizes({fact.at: 999, days.at: 10}, {fact.at, days.at}, (), facts=Narrow(100, 0.9))
-    feeds, _ = next_feeds(JoinGraph.of(root), sizes, (), replace(OPTIONS, min_probe_bytes=100))
-    assert [fact.at] == [each.target.relation.at for each in feeds]
+    sizes = Sizes({fact.at: 999, days.at: 10}, {fact.at, days.at}, (), statistics=Narrow(100, 0.9))
+    filters, _ = ready_filters(JoinGraph.of(root), sizes, (), replace(OPTIONS, min_probe_bytes=100))
+    assert [fact.at] == [each.probe.relation.at for each in filters]
 
 
-@pytest.mark.parametrize("is_sent", [False, True])
-def test_a_scan_that_may_be_skipped_or_whose_rows_are_sent_is_worth_a_build(plans, is_sent):
+@pytest.mark.parametrize("crosses_shuffle", [False, True])
+def test_a_scan_that_may_be_skipped_or_whose_rows_are_sent_is_worth_a_build(plans, crosses_shuffle):
     fact, days, _, root = star(plans)
-    known = Known(spread={*fact.output}) if is_sent else Known(in_place={fact.at})
-    sizes = Sizes({fact.at: 100, days.at: 10}, {fact.at, days.at}, (), facts=known)
-    feeds, _ = next_feeds(JoinGraph.of(root), sizes, (), OPTIONS)
-    assert [fact.at] == [each.target.relation.at for each in feeds]
+    known = Known(spread={*fact.output}) if crosses_shuffle else Known(in_place={fact.at})
+    sizes = Sizes({fact.at: 100, days.at: 10}, {fact.at, days.at}, (), statistics=known)
+    filters, _ = ready_filters(JoinGraph.of(root), sizes, (), OPTIONS)
+    assert [fact.at] == [each.probe.relation.at for each in filters]
 
 
 @pytest.mark.parametrize(("size", "is_fed"), [(200, True), (201, False)])
@@ -490,15 +499,15 @@ def test_a_build_of_joins_reads_no_more_than_its_keys_can_spare(plans, size, is_
     root = plans.join(fact, parts, equal(*fact.output, first.output[0]))
     sizes = Sizes({fact.at: 1600, first.at: size - 150, second.at: 150}, {fact.at, first.at, second.at}, ())
 
-    def sources(facts: Known, held: tuple[int, ...] = ()) -> list[Node]:
-        feeds, _ = next_feeds(JoinGraph.of(root), replace(sizes, facts=facts, held=held), (), OPTIONS)
-        return [each.source.node for each in run(feeds) if each.target.relation is fact]
+    def build_sides(statistics: Known, held: tuple[int, ...] = ()) -> list[Node]:
+        filters, _ = ready_filters(JoinGraph.of(root), replace(sizes, statistics=statistics, held=held), (), OPTIONS)
+        return [each.build_side.node for each in run(filters) if each.probe.relation is fact]
 
     spread, in_place = {*fact.output}, {fact.at}
-    assert ([parts] if is_fed else []) == sources(Known(spread, in_place)) == sources(Known(spread))
+    assert ([parts] if is_fed else []) == build_sides(Known(spread, in_place)) == build_sides(Known(spread))
     # Values that some file has not and a build of one scan are worth as much as is scanned.
-    assert [parts] == sources(Known(in_place=in_place))
-    assert [parts] == sources(Known(spread, in_place), (second.at,))
+    assert [parts] == build_sides(Known(in_place=in_place))
+    assert [parts] == build_sides(Known(spread, in_place), (second.at,))
 
 
 @pytest.mark.parametrize(("size", "is_fed"), [(1549, False), (1550, True)])
@@ -512,27 +521,27 @@ def test_a_scan_whose_keys_filter_a_much_larger_one_is_worth_a_build_of_joins(pl
     root = plans.join(bought, local, equal(*bought.output, people.output[1]))
     scanned = {bought.at: size, people.at: 800, first.at: 50, second.at: 150}
     known = Known({*people.output, *bought.output})
-    feeds, _ = next_feeds(JoinGraph.of(root), Sizes(scanned, {*scanned}, (), facts=known), (), OPTIONS)
-    assert is_fed is any(each.source.node is parts and each.target.relation is people for each in run(feeds))
+    filters, _ = ready_filters(JoinGraph.of(root), Sizes(scanned, {*scanned}, (), statistics=known), (), OPTIONS)
+    assert is_fed is any(each.build_side.node is parts and each.probe.relation is people for each in run(filters))
 
 
 @pytest.mark.parametrize(("rows", "is_fed"), [(None, True), (1000, True), (1001, False)])
 def test_a_build_of_one_scan_with_many_rows_reads_no_more_than_its_keys_can_spare(rows, is_fed):
     """Rows that are too many to be kept are made twice: for their keys, and for the query."""
     chain = Chain(share=1.0)
-    people = {} if rows is None else {chain.people.at: Expected(rows, 1.0)}
+    people = {} if rows is None else {chain.people.at: Cardinality(rows, 1.0)}
     scanned = {chain.bought.at: 1600, chain.people.at: 201, chain.places.at: 0}
     held = {each.at for each in chain.local.children[1].walk()}
     sizes = Sizes(scanned, set(scanned), {chain.people.at}, held, people, chain)
-    first, _ = next_feeds(JoinGraph.of(chain.root), sizes, (), OPTIONS)
-    feeds, reasons = next_feeds(JoinGraph.of(chain.root), sizes, {each.id for each in first}, OPTIONS)
-    targets = {each.target.relation.at for each in (*first, *feeds) if not each.from_metadata and not each.must_fit}
-    assert is_fed is (chain.bought.at in targets)
+    first, _ = ready_filters(JoinGraph.of(chain.root), sizes, (), OPTIONS)
+    filters, reasons = ready_filters(JoinGraph.of(chain.root), sizes, {each.id for each in first}, OPTIONS)
+    probes = {each.probe.relation.at for each in (*first, *filters) if not each.from_metadata and not each.must_fit}
+    assert is_fed is (chain.bought.at in probes)
     assert is_fed or ReasonCode.BUILD_TOO_LARGE in [each.code for each in reasons]
 
 
 @dataclass
-class Chain(NothingKnown):
+class Chain(UnknownStatistics):
     """A chosen place, the people who live there, and what they bought; as many rows as `few` are kept."""
 
     few: int = 1000
@@ -551,7 +560,7 @@ class Chain(NothingKnown):
         self.local = plans.join(self.people, chosen, equal(place, *self.places.output))
         self.root = plans.join(self.bought, self.local, equal(*self.bought.output, person))
 
-    def covered(self, target: Target) -> float:  # noqa: ARG002 - of a protocol
+    def unprunable_fraction(self, probe: ProbeColumn) -> float:  # noqa: ARG002 - of a protocol
         return self.share
 
     def rows(self, relation: Relation) -> int:
@@ -560,44 +569,44 @@ class Chain(NothingKnown):
     def are_few(self, node: Node, rows: float) -> bool:  # noqa: ARG002 - of a protocol
         return rows <= self.few
 
-    def is_sent(self, source: Source, target: Target) -> bool:  # noqa: ARG002 - of a protocol
-        return target.relation is not self.bought or not self.in_place
+    def crosses_shuffle(self, build_side: BuildSide, probe: ProbeColumn) -> bool:  # noqa: ARG002 - of a protocol
+        return probe.relation is not self.bought or not self.in_place
 
-    def is_hashed(self, source: Source, target: Target) -> bool:  # noqa: ARG002 - of a protocol
+    def is_hash_build_side(self, build_side: BuildSide, probe: ProbeColumn) -> bool:  # noqa: ARG002 - of a protocol
         return self.hashed
 
     def second_level(
-        self, size: int, *, people: int = 900, expected: dict[int, Expected] | None = None
-    ) -> tuple[tuple[Feed, ...], list[ReasonCode]]:
+        self, size: int, *, people: int = 900, expected: dict[int, Cardinality] | None = None
+    ) -> tuple[tuple[RuntimeFilter, ...], list[ReasonCode]]:
         """Of the people a test by places lets some through, and the places are held."""
         if expected is None:
-            expected = {self.people.at: Expected(self.people_rows, self.ratio)}
+            expected = {self.people.at: Cardinality(self.people_rows, self.ratio)}
         scanned = {self.bought.at: size, self.people.at: people, self.places.at: 0}
         held = {each.at for each in self.local.children[1].walk()}
         sizes = Sizes(scanned, set(scanned), {self.people.at}, held, expected, self)
         graph = JoinGraph.of(self.root)
-        first, _ = next_feeds(graph, sizes, (), OPTIONS)
-        assert {self.people.at} == {each.target.relation.at for each in first}
-        feeds, reasons = next_feeds(graph, sizes, {each.id for each in first}, OPTIONS)
-        return run(feeds), [each.code for each in reasons]
+        first, _ = ready_filters(graph, sizes, (), OPTIONS)
+        assert {self.people.at} == {each.probe.relation.at for each in first}
+        filters, reasons = ready_filters(graph, sizes, {each.id for each in first}, OPTIONS)
+        return run(filters), [each.code for each in reasons]
 
 
 @pytest.mark.parametrize("size", [10, 500], ids=["scan-of-few-bytes", "scan-of-fewer-bytes-than-the-build"])
 def test_rows_that_the_query_takes_as_they_are_cost_nothing(size):
     chain = Chain()
-    (feed,), _ = chain.second_level(size)
-    assert (chain.local.at, True) == (feed.source.node.at, feed.must_fit)
+    (runtime_filter,), _ = chain.second_level(size)
+    assert (chain.local.at, True) == (runtime_filter.build_side.node.at, runtime_filter.must_fit)
 
 
 def test_rows_of_a_table_that_a_join_broadcasts_are_worth_a_build_that_costs_nothing():
-    (feed,), _ = Chain(in_place=True, hashed=True).second_level(10)
-    assert feed.must_fit
+    (runtime_filter,), _ = Chain(in_place=True, hashed=True).second_level(10)
+    assert runtime_filter.must_fit
     assert () == Chain(in_place=True).second_level(10)[0]
 
 
 def test_a_build_that_is_worth_its_bytes_need_not_fit():
-    (feed,), _ = Chain().second_level(5000)
-    assert not feed.must_fit
+    (runtime_filter,), _ = Chain().second_level(5000)
+    assert not runtime_filter.must_fit
 
 
 @pytest.mark.parametrize(
@@ -609,19 +618,19 @@ def test_a_build_that_is_worth_its_bytes_need_not_fit():
     ],
 )
 def test_a_scan_of_few_bytes_is_left_alone_where_a_build(chain):
-    feeds, reasons = chain.second_level(10)
-    assert ((), True) == (feeds, ReasonCode.PROBE_TOO_SMALL in reasons)
+    filters, reasons = chain.second_level(10)
+    assert ((), True) == (filters, ReasonCode.PROBE_TOO_SMALL in reasons)
 
 
 def test_rows_that_are_known_to_be_tested_are_not_tested_again():
     chain = Chain()
-    known = {chain.people.at: Expected(100_000, 0.01), chain.bought.at: Expected(1 << 18, 0.5)}
+    known = {chain.people.at: Cardinality(100_000, 0.01), chain.bought.at: Cardinality(1 << 18, 0.5)}
     assert () == chain.second_level(10, expected=known)[0]
 
 
 def test_a_free_build_reads_no_more_than_any_other_may():
-    feeds, reasons = Chain().second_level(10, people=1001)
-    assert ((), True) == (feeds, ReasonCode.PROBE_TOO_SMALL in reasons)
+    filters, reasons = Chain().second_level(10, people=1001)
+    assert ((), True) == (filters, ReasonCode.PROBE_TOO_SMALL in reasons)
 
 
 @pytest.mark.parametrize(("size", "waits"), [((1 << 20) - 1, False), (1 << 20, True)])
@@ -634,9 +643,9 @@ def test_keys_that_skip_nothing_wait_for_those_that_may_leave_nothing_to_do(plan
     scanned = {fact.at: 1 << 30, days.at: 10, items.at: size}
     options = PruningOptions(min_probe_bytes=2 << 20)
 
-    def level(fact_bytes: int, done: set[FeedId]) -> tuple[Feed, ...]:
-        sizes = Sizes({**scanned, fact.at: fact_bytes}, set(scanned), (), facts=Known({item}))
-        return next_feeds(graph, sizes, done, options)[0]
+    def level(fact_bytes: int, done: set[FilterId]) -> tuple[RuntimeFilter, ...]:
+        sizes = Sizes({**scanned, fact.at: fact_bytes}, set(scanned), (), statistics=Known({item}))
+        return ready_filters(graph, sizes, done, options)[0]
 
     first = level(1 << 30, set())
     assert [days.at] + [items.at] * (not waits) == [_scan(each) for each in first]
@@ -645,17 +654,17 @@ def test_keys_that_skip_nothing_wait_for_those_that_may_leave_nothing_to_do(plan
     assert not level(1 << 20, done)
 
 
-def _scan(feed: Feed) -> int:
-    return next(each.at for each in feed.source.node.walk() if isinstance(each, Relation))
+def _scan(runtime_filter: RuntimeFilter) -> int:
+    return next(each.at for each in runtime_filter.build_side.node.walk() if isinstance(each, Relation))
 
 
-class Sums(NothingKnown):
+class Sums(UnknownStatistics):
     """Sums of facts, each joined with a dimension of its own; `others` are the places that are equal to one."""
 
     def __init__(self, others: dict[int, int], spread: tuple[int, ...] = ()) -> None:
         plans = Plans()
         self.others, self.spread = others, spread
-        self.facts: list[Relation] = []
+        self.statistics: list[Relation] = []
         self.dimensions: list[Relation] = []
         self.sums: list[Node] = []
         joins: list[Node] = []
@@ -664,31 +673,31 @@ class Sums(NothingKnown):
             self.sums.append(plans.aggregate(fact, *fact.output))
             chosen = plans.filter(dimension, at_least(*dimension.output, part))
             joins.append(plans.join(self.sums[-1], chosen, equal(*fact.output, *dimension.output)))
-            self.facts.append(fact)
+            self.statistics.append(fact)
             self.dimensions.append(dimension)
         self.graph = JoinGraph.of(plans.union(*joins))
 
-    def shared_places(self, source: Source, target: Target) -> tuple[Node, ...]:  # noqa: ARG002 - of a protocol
-        if target.relation not in self.facts:
+    def shared_places(self, build_side: BuildSide, probe: ProbeColumn) -> tuple[Node, ...]:  # noqa: ARG002 - of a protocol
+        if probe.relation not in self.statistics:
             return ()
-        other = self.others.get(self.facts.index(target.relation))
+        other = self.others.get(self.statistics.index(probe.relation))
         return () if other is None else (self.sums[other],)
 
-    def covered(self, target: Target) -> float:
-        return float(target.relation in self.facts and self.facts.index(target.relation) in self.spread)
+    def unprunable_fraction(self, probe: ProbeColumn) -> float:
+        return float(probe.relation in self.statistics and self.statistics.index(probe.relation) in self.spread)
 
     def sizes(self, *dimensions: int, held: int | None = None) -> Sizes:
-        scanned = {each.at: 1000 for each in self.facts}
+        scanned = {each.at: 1000 for each in self.statistics}
         scanned |= {each.at: size for each, size in zip(self.dimensions, dimensions, strict=True)}
         kept = () if held is None else {each.at for each in self.sums[held].walk()}
-        return Sizes(scanned, set(scanned), (), kept, facts=self)
+        return Sizes(scanned, set(scanned), (), kept, statistics=self)
 
     def fed(self, sizes: Sizes) -> tuple[list[int], set[ReasonCode]]:
         """Which facts are fed, by keys or by metadata; `explain` says what this says."""
-        feeds, reasons = next_feeds(self.graph, sizes, (), OPTIONS)
+        filters, reasons = ready_filters(self.graph, sizes, (), OPTIONS)
         codes = {each.code for each in reasons}
         assert codes == {each.reason.code for each in unused(self.graph, sizes, OPTIONS, sizes.scanned)}
-        return sorted(self.facts.index(each.target.relation) for each in feeds), codes
+        return sorted(self.statistics.index(each.probe.relation) for each in filters), codes
 
 
 TWICE = {0: 1, 1: 0}
@@ -742,9 +751,9 @@ def test_a_place_whose_own_keys_are_refused_has_none():
 
 def test_what_was_filtered_is_not_told_to_be_run_once():
     plan = Sums(TWICE)
-    feeds, _ = next_feeds(plan.graph, plan.sizes(500, 500), (), OPTIONS)
-    first = tuple(each for each in feeds if each.target.relation is plan.facts[0])
+    filters, _ = ready_filters(plan.graph, plan.sizes(500, 500), (), OPTIONS)
+    first = tuple(each for each in filters if each.probe.relation is plan.statistics[0])
     left = unused(plan.graph, plan.sizes(500, 5000), OPTIONS, None, [first])
-    assert [] == [each.target.relation for each in left if each.reason.code is ReasonCode.RUN_ONCE]
+    assert [] == [each.probe.relation for each in left if each.reason.code is ReasonCode.RUN_ONCE]
     left = unused(plan.graph, plan.sizes(500, 5000), OPTIONS)
     assert ReasonCode.RUN_ONCE in {each.reason.code for each in left}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pruning.keys.summary import Bound
-from pruning.query.join_graph import JoinGraph, Source, larger
+from pruning.query.join_graph import BuildSide, JoinGraph, fallback_build_sides
 from pruning.query.lineage import trace
 from pruning.query.plan import Expression, Join, Node, Relation
 from pruning.reasons import Reason, ReasonCode
@@ -34,7 +34,7 @@ def scan(relation: Relation, key: int) -> tuple[int, int]:
 
 def directions(graph: JoinGraph) -> list[tuple[int, int]]:
     """The places of the build's and of the probe's plan, for each edge."""
-    return [(each.source.node.at, each.probe.at) for each in graph.edges]
+    return [(each.build_side.node.at, each.probe.at) for each in graph.edges]
 
 
 def refused(graph: JoinGraph) -> list[ReasonCode]:
@@ -65,7 +65,7 @@ def test_a_side_is_filtered_where_its_rows_need_a_match(plans, type_, right_by_l
     expected = [(right.at, left.at)] * left_by_right + [(left.at, right.at)] * right_by_left
     assert expected == directions(graph)
     assert [ReasonCode.OUTER_SIDE] * (2 - len(expected)) == refused(graph)
-    assert all(len(edge.targets) == 1 and not edge.stops for edge in graph.edges)
+    assert all(len(edge.probes) == 1 and not edge.stops for edge in graph.edges)
 
 
 # 6
@@ -73,8 +73,8 @@ def test_the_order_of_an_equality_says_nothing_of_sides(plans):
     left, right = plans.table("k"), plans.table("k")
     graph = JoinGraph.of(plans.join(left, right, equal(*right.output, *left.output), type_="LeftOuter"))
     (edge,) = graph.edges
-    assert (left.at, left.output[0]) == (edge.source.node.at, edge.source.key.column)
-    assert [scan(right, *right.output)] == [(each.relation.at, each.column) for each in edge.targets]
+    assert (left.at, left.output[0]) == (edge.build_side.node.at, edge.build_side.key.column)
+    assert [scan(right, *right.output)] == [(each.relation.at, each.column) for each in edge.probes]
 
 
 # 10
@@ -82,8 +82,8 @@ def test_an_equality_that_matches_nulls_carries_keys_without_null_and_no_larger_
     left, right = plans.table("k"), plans.table("k")
     null_safe = call("EqualNullSafe", column(*left.output), column(*right.output))
     graph = JoinGraph.of(plans.join(left, right, null_safe, type_="LeftSemi"))
-    assert ([True, True], []) == ([each.source.null_safe for each in graph.edges], refused(graph))
-    assert [(), ()] == [larger(each.source) for each in graph.edges]
+    assert ([True, True], []) == ([each.build_side.null_safe for each in graph.edges], refused(graph))
+    assert [(), ()] == [fallback_build_sides(each.build_side) for each in graph.edges]
 
 
 # 11, 12
@@ -103,7 +103,7 @@ def test_the_correlation_of_not_in_filters_its_subquery_alone(plans):
     condition = (call("Or", same, call("IsNull", same)), equal(left.output[1], right.output[1]))
     graph = JoinGraph.of(plans.join(left, right, *condition, type_="LeftAnti"))
     assert [(left.at, right.at)] == directions(graph)
-    assert right.output[1] == graph.edges[0].targets[0].column
+    assert right.output[1] == graph.edges[0].probes[0].column
     assert [ReasonCode.NULL_AWARE, ReasonCode.OUTER_SIDE] == refused(graph)
 
 
@@ -112,15 +112,15 @@ def test_each_equality_of_a_condition_is_an_edge_with_the_path_to_its_key(plans)
     left, right = plans.table("a", "b"), plans.table("a", "b")
     (a, b), (c, d) = left.output, right.output
     graph = JoinGraph.of(plans.join(left, right, equal(a, c), at_least(a, 3), equal(d, b), type_="LeftSemi"))
-    found = {(each.source.key.column, each.targets[0].column, each.source.path) for each in graph.edges}
+    found = {(each.build_side.key.column, each.probes[0].column, each.build_side.path) for each in graph.edges}
     assert {(c, a, (0, 0, 1)), (a, c, (0, 0, 0)), (d, b, (1, 0)), (b, d, (1, 1))} == found
     assert isinstance(graph.root, Join)
     for each in graph.edges:
         expression = graph.root.condition
-        for place in each.source.path:
+        for place in each.build_side.path:
             assert expression is not None
             expression = expression.children[place]
-        assert each.source.key == expression
+        assert each.build_side.key == expression
 
 
 def test_conditions_that_are_no_comparison_of_two_sides_are_no_edges(plans):
@@ -160,9 +160,9 @@ def test_a_comparison_bounds_either_side_by_the_keys_of_the_other(plans, kind, o
     compared = call(kind, column(*first.output), column(*second.output))
     sides = (second, first) if is_mirrored else (first, second)
     graph = JoinGraph.of(plans.join(*sides, compared))
-    found = {(each.targets[0].relation.at, each.source.node.at): each.source for each in graph.edges}
+    found = {(each.probes[0].relation.at, each.build_side.node.at): each.build_side for each in graph.edges}
     assert {(first.at, second.at): of_first, (second.at, first.at): of_second} == {
-        places: source.bound for places, source in found.items()
+        places: build_side.bound for places, build_side in found.items()
     }
     assert [(1,), (0,)] == [found[each].path for each in [(first.at, second.at), (second.at, first.at)]]
 
@@ -191,8 +191,8 @@ def test_a_bound_goes_on_to_columns_that_are_equal_but_not_to_those_that_are_com
     (k,), (m,), (n,), (low,) = (each.output for each in (one, same, other, keys))
     pair = plans.join(plans.join(one, same, equal(k, m)), other, call("LessThan", column(k), column(n)))
     graph = JoinGraph.of(plans.join(pair, keys, call("GreaterThanOrEqual", column(k), column(low))))
-    edge = next(each for each in graph.edges if each.source.node is keys)
-    assert [scan(one, k), scan(same, m)] == [(each.relation.at, each.column) for each in edge.targets]
+    edge = next(each for each in graph.edges if each.build_side.node is keys)
+    assert [scan(one, k), scan(same, m)] == [(each.relation.at, each.column) for each in edge.probes]
 
 
 def test_a_join_whose_condition_is_random_is_no_edge(plans):
@@ -201,7 +201,7 @@ def test_a_join_whose_condition_is_random_is_no_edge(plans):
     assert ((), [ReasonCode.NONDETERMINISTIC] * 2) == (graph.edges, refused(graph))
 
 
-# ------------------------------------------------------------------------------------------------------------ its keys
+# ------------------------------------------------------------------------------------------------------------- its keys
 
 
 # 16, 17, 20, 21, 22
@@ -220,9 +220,9 @@ def test_keys_of_what_is_computed_filter_nothing_but_are_keys_for_the_other_side
     key = made(*left.output)
     graph = JoinGraph.of(plans.join(left, right, call("EqualTo", key, column(*right.output))))
     to_left, to_right = graph.edges
-    assert ((), [ReasonCode.COMPUTED]) == (to_left.targets, [each.code for each in to_left.stops])
-    assert (key, (0,)) == (to_right.source.key, to_right.source.path)
-    assert [right.at] == [each.relation.at for each in to_right.targets]
+    assert ((), [ReasonCode.COMPUTED]) == (to_left.probes, [each.code for each in to_left.stops])
+    assert (key, (0,)) == (to_right.build_side.key, to_right.build_side.path)
+    assert [right.at] == [each.relation.at for each in to_right.probes]
 
 
 # ------------------------------------------------------------------------------------------------ the walk to the scans
@@ -390,7 +390,7 @@ def test_columns_of_one_name_are_told_apart(plans):
     join = plans.join(plans.join(first, second, equal(a, b)), third, equal(c, d))
     graph = JoinGraph.of(join)
     into = {
-        (each.source.key.column, target.relation.at, target.column) for each in graph.edges for target in each.targets
+        (each.build_side.key.column, probe.relation.at, probe.column) for each in graph.edges for probe in each.probes
     }
     outer = {(d, second.at, c), (c, third.at, d)}
     assert outer | {(b, first.at, a), (a, second.at, b)} == into
@@ -403,12 +403,12 @@ def test_keys_for_what_an_outer_join_made_up_do_not_pass_into_it(plans):
     outer = plans.join(left, right, equal(k, m), type_="LeftOuter")
     made = call("Coalesce", column(m), literal(0))
     graph = JoinGraph.of(plans.join(outer, keys, call("EqualTo", made, column(n)), type_="LeftSemi"))
-    edge = next(each for each in graph.edges if each.source.node is keys)
-    assert ((), [ReasonCode.COMPUTED]) == (edge.targets, [each.code for each in edge.stops])
+    edge = next(each for each in graph.edges if each.build_side.node is keys)
+    assert ((), [ReasonCode.COMPUTED]) == (edge.probes, [each.code for each in edge.stops])
     assert ([], [ReasonCode.OUTER_SIDE]) == reached(outer, m)
 
 
-# ------------------------------------------------------------------------------------------------------ what is equal
+# -------------------------------------------------------------------------------------------------------- what is equal
 
 
 @pytest.mark.parametrize(
@@ -446,9 +446,9 @@ def test_without_equivalence_keys_reach_only_what_the_probe_key_leads_down_to(pl
     root = plans.join(pair, plans.filter(days, at_least(*days.output, 3)), equal(*one.output, *days.output))
     found = {
         wide: {
-            (each.source.key.column, target.column)
+            (each.build_side.key.column, probe.column)
             for each in JoinGraph.of(root, equivalence=wide).edges
-            for target in each.targets
+            for probe in each.probes
         }
         for wide in (True, False)
     }
@@ -465,10 +465,10 @@ def test_what_many_equalities_lead_to_is_walked_once(plans):
         tables.append(table)
         pairs = [equal(one, other) for one in table.output for other in node.output[:2]]
         node = plans.join(table, node, *pairs)
-    targets, stops = reached(node, node.output[0])
+    probes, stops = reached(node, node.output[0])
     # Of the first table only the column that the keys are of: nothing sets its other one equal to that.
     expected = {(each.at, key) for each in tables for key in each.output} - {(tables[-1].at, tables[-1].output[1])}
-    assert (len(expected), expected, []) == (len(targets), set(targets), stops)
+    assert (len(expected), expected, []) == (len(probes), set(probes), stops)
 
 
 @pytest.mark.parametrize(
@@ -495,7 +495,7 @@ def test_keys_go_on_to_a_column_that_is_made_wider_to_be_equal(plans):
     assert {scan(left, *left.output), scan(right, *right.output)} == set(reached(join, *left.output)[0])
 
 
-# A larger source gives keys of its own type, whose ends are not those of the wider one.
+# A larger build side gives keys of its own type, whose ends are not those of the wider one.
 def test_a_column_that_is_made_wider_is_no_larger_source(plans):
     left, right = plans.table("k"), plans.table("k", type_="int")
     join = plans.join(left, right, equal(column(*left.output), call("Cast", column(*right.output), type_="bigint")))
@@ -514,7 +514,7 @@ def test_a_column_that_a_join_makes_stops_keys(plans):
     assert ([], [ReasonCode.COMPUTED]) == reached(join, join.output[1])
 
 
-# -------------------------------------------------------------------------------------------- subqueries and relations
+# --------------------------------------------------------------------------------------------- subqueries and relations
 
 
 def test_plans_of_subqueries_have_edges_of_their_own(plans):
@@ -530,21 +530,21 @@ def test_plans_of_subqueries_have_edges_of_their_own(plans):
 def test_two_scans_of_one_table_are_filtered_apart(plans):
     first, second = plans.table("k", "v"), plans.table("k", "v")
     graph = JoinGraph.of(plans.join(first, second, equal(first.output[0], second.output[1])))
-    targets = [(each.targets[0].relation.at, each.targets[0].name) for each in graph.edges]
-    assert [(first.at, "k"), (second.at, "v")] == targets
+    probes = [(each.probes[0].relation.at, each.probes[0].name) for each in graph.edges]
+    assert [(first.at, "k"), (second.at, "v")] == probes
 
 
-# ------------------------------------------------------------------------------------------------------ larger sources
+# --------------------------------------------------------------------------------------------------- larger build sides
 
 
-def source_of(plans: Plans, node: Node, key: int) -> Source:
+def source_of(plans: Plans, node: Node, key: int) -> BuildSide:
     probe = plans.table("p")
     join = plans.join(probe, node, equal(*probe.output, key))
-    return next(each.source for each in JoinGraph.of(join).edges if each.source.node is node)
+    return next(each.build_side for each in JoinGraph.of(join).edges if each.build_side.node is node)
 
 
-def parts(source: Source) -> list[tuple[int, int | None]]:
-    return [(each.node.at, each.key.column) for each in larger(source)]
+def parts(build_side: BuildSide) -> list[tuple[int, int | None]]:
+    return [(each.node.at, each.key.column) for each in fallback_build_sides(build_side)]
 
 
 @pytest.mark.parametrize(
@@ -561,11 +561,11 @@ def parts(source: Source) -> list[tuple[int, int | None]]:
 def test_the_keys_of_a_join_are_among_those_of_each_side_that_a_row_needs(plans, type_, expected):
     left, right = plans.table("k"), plans.table("k")
     join = plans.join(left, right, equal(*left.output, *right.output), type_=type_)
-    source = source_of(
+    build_side = source_of(
         plans, plans.aggregate(plans.filter(join, at_least(*left.output, 1)), *left.output), *left.output
     )
     own, other = (left.at, *left.output), (right.at, *right.output)
-    assert ([own, other] if expected == "both" else [own]) == parts(source)
+    assert ([own, other] if expected == "both" else [own]) == parts(build_side)
 
 
 def test_the_nulls_that_an_outer_join_adds_need_no_key(plans):
@@ -598,29 +598,31 @@ def test_sources_are_the_same_by_the_ids_of_their_columns_and_by_the_place_of_an
     (p, q), (a, b) = probe.output, build.output
     one, other = (call("Add", column(each), literal(1)) for each in (a, b))
     join = plans.join(probe, build, equal(p, a), equal(q, b), equal(column(p), one), equal(column(q), other))
-    sources = [each.source for each in JoinGraph.of(join).edges if each.source.node is build]
-    assert len(sources) == len({each.id for each in sources})
-    again = Source(build, Expression("AttributeReference", (), a, "int", "other"), join, ())
-    assert sources[0].id == again.id
+    build_sides = [each.build_side for each in JoinGraph.of(join).edges if each.build_side.node is build]
+    assert len(build_sides) == len({each.id for each in build_sides})
+    again = BuildSide(build, Expression("AttributeReference", (), a, "int", "other"), join, ())
+    assert build_sides[0].id == again.id
 
 
-# Seen red where the id of a source did not name its bound.
+# Seen red where the id of a build side did not name its bound.
 def test_bounds_on_two_sides_and_an_equality_are_three_sources_of_one_key(plans):
     probe, build = plans.table("p", "q", "r"), plans.table("k")
     kinds = ("LessThan", "GreaterThan", "EqualTo")
     parts = [call(kind, column(each), column(*build.output)) for kind, each in zip(kinds, probe.output, strict=True)]
-    sources = [each.source for each in JoinGraph.of(plans.join(probe, build, *parts)).edges if each.probe is probe]
-    assert 3 == len({each.id for each in sources})
-    assert {Bound.AT_MOST, Bound.AT_LEAST, None} == {each.bound for each in sources}
+    build_sides = [
+        each.build_side for each in JoinGraph.of(plans.join(probe, build, *parts)).edges if each.probe is probe
+    ]
+    assert 3 == len({each.id for each in build_sides})
+    assert {Bound.AT_MOST, Bound.AT_LEAST, None} == {each.bound for each in build_sides}
 
 
-# Seen red where the parts of a bounded source were those of an equality.
+# Seen red where the parts of a bounded build side were those of an equality.
 def test_a_larger_source_bounds_as_the_one_that_it_stands_for(plans):
     probe, left, right = plans.table("p"), plans.table("k"), plans.table("k")
     build = plans.join(left, right, equal(*left.output, *right.output))
     root = plans.join(probe, build, call("LessThan", column(*probe.output), column(*left.output)))
-    (source,) = (each.source for each in JoinGraph.of(root).edges if each.probe is probe)
-    assert [Bound.AT_MOST] * 2 == [each.bound for each in larger(source)]
+    (build_side,) = (each.build_side for each in JoinGraph.of(root).edges if each.probe is probe)
+    assert [Bound.AT_MOST] * 2 == [each.bound for each in fallback_build_sides(build_side)]
 
 
 def test_a_condition_without_parts_has_none():

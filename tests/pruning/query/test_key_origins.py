@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pruning.query.key_origins import zone_domain, zones_of
+from pruning.query.key_origins import origins_of, zone_domain
 from pruning.scan.statistics import ColumnStatistics, ContainerKind, Containers
 from pruning.values.domain import Domain
 from pruning.values.types import ValueType
@@ -23,7 +23,7 @@ def plans() -> Plans:
 
 def found(node, key=None):
     """The scans by place, their columns, and how many conditions each has."""
-    zones = zones_of(node, column(node.output[0]) if key is None else key)
+    zones = origins_of(node, column(node.output[0]) if key is None else key)
     return [(each.relation.at, each.column, len(each.conditions)) for each in zones]
 
 
@@ -103,7 +103,7 @@ def test_a_computed_key_has_no_zone_and_a_wider_integer_has(plans):
     assert [(table.at, *table.output, 0)] == found(table, call("Cast", own, type_="bigint"))
 
 
-# 98: where a zone left out a day, its midnight is that of the next.
+# 98: where a time zone left out a day, its midnight is that of the next.
 def test_a_day_that_is_made_an_instant_has_no_zone(plans):
     table = plans.table("k", type_="date")
     own = column(*table.output, "date")

@@ -1,4 +1,4 @@
-"""Laws of `JoinGraph` and `next_feeds`: whatever filters they allow, a plan gives the rows that it gives without them.
+"""Laws of `JoinGraph` and `ready_filters`: with every filter that they allow, a plan gives the rows it gives without.
 
 Plans are random, and executed by an interpreter that knows no pruning.
 """
@@ -19,10 +19,10 @@ from pruning.keys.summary import Bound
 from pruning.options import PruningOptions
 from pruning.query.build_selection import Sizes
 from pruning.query.expressions import static_domains
-from pruning.query.filter_plan import Feed, FeedId, next_feeds
-from pruning.query.join_graph import JoinGraph, Source, larger
-from pruning.query.key_origins import zones_of
-from pruning.query.lineage import Target
+from pruning.query.filter_plan import FilterId, RuntimeFilter, ready_filters
+from pruning.query.join_graph import BuildSide, JoinGraph, fallback_build_sides
+from pruning.query.key_origins import origins_of
+from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import Node
 from tests.pruning.plan_interpreter import Lake, Row, rows_of, value
 from tests.pruning.random_plans import RandomPlans
@@ -31,20 +31,20 @@ LAW = settings(max_examples=settings().max_examples * 10)
 SEEDS = st.integers(0, 1 << 40)
 
 
-def values_of(source: Source, lake: Lake, salt: int) -> set[Any]:
+def values_of(build_side: BuildSide, lake: Lake, salt: int) -> set[Any]:
     """What a build gives."""
-    rows = [dict(zip(source.node.output, row, strict=True)) for row in rows_of(source.node, lake, salt)]
-    return {value(source.key, row) for row in rows}
+    rows = [dict(zip(build_side.node.output, row, strict=True)) for row in rows_of(build_side.node, lake, salt)]
+    return {value(build_side.key, row) for row in rows}
 
 
-def keys_of(source: Source, lake: Lake, salt: int) -> set[Any]:
+def keys_of(build_side: BuildSide, lake: Lake, salt: int) -> set[Any]:
     """The keys of a build, which holds no NULL since no key equals one."""
-    return values_of(source, lake, salt) - {None}
+    return values_of(build_side, lake, salt) - {None}
 
 
-def is_of_use(source: Source, lake: Lake, salt: int) -> bool:
+def is_of_use(build_side: BuildSide, lake: Lake, salt: int) -> bool:
     """False where a NULL among the keys may match a row without a value."""
-    return not (source.null_safe and None in values_of(source, lake, salt))
+    return not (build_side.null_safe and None in values_of(build_side, lake, salt))
 
 
 def passes(row: Row, *, place: int, bound: Bound | None, keys: set[Any], noise: int) -> bool:
@@ -62,10 +62,10 @@ def matches(value: Any, bound: Bound | None, keys: set[Any]) -> bool:
             return value is not None and any(value <= key for key in keys)
 
 
-def zone_values_of(source: Source, lake: Lake) -> set[object]:
-    """What the scans behind a source hold, as far as the conditions on their way allow it."""
+def zone_values_of(build_side: BuildSide, lake: Lake) -> set[object]:
+    """What the scans behind a build side hold, as far as the conditions on their way allow it."""
     found: set[object] = set()
-    for zone in zones_of(source.node, source.key):
+    for zone in origins_of(build_side.node, build_side.key):
         wanted = static_domains(zone.conditions)
         for row in lake.scanned(zone.relation, salt=0):
             values = dict(zip(zone.relation.output, row, strict=True))
@@ -74,10 +74,10 @@ def zone_values_of(source: Source, lake: Lake) -> set[object]:
     return found - {None}
 
 
-def put(lake: Lake, target: Target, source: Source, keys: set[Any], noise: int) -> None:
-    place = target.relation.output.index(target.column)
-    test = partial(passes, place=place, bound=source.bound, keys=keys, noise=noise)
-    lake.tests.setdefault(target.relation.at, []).append(test)
+def put(lake: Lake, probe: ProbeColumn, build_side: BuildSide, keys: set[Any], noise: int) -> None:
+    place = probe.relation.output.index(probe.column)
+    test = partial(passes, place=place, bound=build_side.bound, keys=keys, noise=noise)
+    lake.tests.setdefault(probe.relation.at, []).append(test)
 
 
 @dataclass
@@ -116,12 +116,12 @@ class Case:
 def test_a_filter_on_any_one_target_changes_no_row(seed):
     case = Case.of(seed, sure=False)
     for edge in case.graph.edges:
-        if not is_of_use(edge.source, case.lake, salt=0):
+        if not is_of_use(edge.build_side, case.lake, salt=0):
             continue
-        keys = keys_of(edge.source, case.lake, salt=0)
-        for target in edge.targets:
-            put(case.lake, target, edge.source, keys, case.random.randrange(3))
-            note(f"{target.relation.at}.{target.column} by {keys} of {edge.source.id}")
+        keys = keys_of(edge.build_side, case.lake, salt=0)
+        for probe in edge.probes:
+            put(case.lake, probe, edge.build_side, keys, case.random.randrange(3))
+            note(f"{probe.relation.at}.{probe.column} by {keys} of {edge.build_side.id}")
             assert case.expected == case.result()
             case.lake.tests.clear()
 
@@ -134,8 +134,10 @@ def test_a_filter_by_the_value_of_a_subquery_changes_no_row(seed):
     table = made.plans.table("a", "b")
     case = Case.of_plan(made, made.compared_with_scalars(table, made.random.choice(table.output)))
     for edge in case.graph.edges:
-        for target in edge.targets:
-            put(case.lake, target, edge.source, keys_of(edge.source, case.lake, salt=0), case.random.randrange(3))
+        for probe in edge.probes:
+            put(
+                case.lake, probe, edge.build_side, keys_of(edge.build_side, case.lake, salt=0), case.random.randrange(3)
+            )
             assert case.expected == case.result()
 
 
@@ -144,11 +146,11 @@ def test_a_filter_by_the_value_of_a_subquery_changes_no_row(seed):
 @given(SEEDS)
 def test_filters_that_are_put_one_after_the_other_change_no_row(seed):
     case = Case.of(seed, sure=True)
-    pairs = [(edge, target) for edge in case.graph.edges for target in edge.targets]
-    for edge, target in case.random.sample(pairs, len(pairs)):
-        if not is_of_use(edge.source, case.lake, salt=0):
+    pairs = [(edge, probe) for edge in case.graph.edges for probe in edge.probes]
+    for edge, probe in case.random.sample(pairs, len(pairs)):
+        if not is_of_use(edge.build_side, case.lake, salt=0):
             continue
-        put(case.lake, target, edge.source, keys_of(edge.source, case.lake, salt=0), case.random.randrange(3))
+        put(case.lake, probe, edge.build_side, keys_of(edge.build_side, case.lake, salt=0), case.random.randrange(3))
         assert case.expected == case.result()
 
 
@@ -157,11 +159,11 @@ def test_filters_that_are_put_one_after_the_other_change_no_row(seed):
 def test_a_larger_source_holds_every_key_of_what_it_stands_for(seed):
     case = Case.of(seed, sure=True)
     for edge in case.graph.edges:
-        waiting = [edge.source]
+        waiting = [edge.build_side]
         while waiting:
-            source = waiting.pop()
-            parts = larger(source)
-            assert all(keys_of(source, case.lake, salt=0) <= keys_of(part, case.lake, salt=0) for part in parts)
+            build_side = waiting.pop()
+            parts = fallback_build_sides(build_side)
+            assert all(keys_of(build_side, case.lake, salt=0) <= keys_of(part, case.lake, salt=0) for part in parts)
             waiting += parts
 
 
@@ -169,11 +171,11 @@ def test_a_larger_source_holds_every_key_of_what_it_stands_for(seed):
 @given(SEEDS)
 def test_metadata_holds_every_key_of_a_source_whatever_an_engine_is_free_to_choose(seed):
     case = Case.of(seed, sure=False)
-    for source in (each.source for each in case.graph.edges):
-        zones = zones_of(source.node, source.key)
+    for build_side in (each.build_side for each in case.graph.edges):
+        zones = origins_of(build_side.node, build_side.key)
         if zones and all(each.relation.at not in case.lake.unpinned for each in zones):
-            known = zone_values_of(source, case.lake)
-            assert all(keys_of(source, case.lake, salt) <= known for salt in range(3))
+            known = zone_values_of(build_side, case.lake)
+            assert all(keys_of(build_side, case.lake, salt) <= known for salt in range(3))
 
 
 # 41, 42, 45, 46
@@ -183,12 +185,12 @@ def test_a_build_gives_the_same_keys_whatever_an_engine_is_free_to_choose(seed):
     case = Case.of(seed, sure=False)
     files = {each.at for each in case.graph.relations} - set(case.lake.unpinned)
     sizes = Sizes(dict.fromkeys((each.at for each in case.graph.relations), 0), files, files)
-    done: set[FeedId] = set()
-    while feeds := next_feeds(case.graph, sizes, done, PruningOptions(min_probe_bytes=0))[0]:
-        done |= {each.id for each in feeds}
-        for source in {each.source.id: each.source for each in feeds if not each.from_metadata}.values():
-            keys = keys_of(source, case.lake, salt=0)
-            assert all(keys == keys_of(source, case.lake, salt) for salt in (1, 2, 3))
+    done: set[FilterId] = set()
+    while filters := ready_filters(case.graph, sizes, done, PruningOptions(min_probe_bytes=0))[0]:
+        done |= {each.id for each in filters}
+        for build_side in {each.build_side.id: each.build_side for each in filters if not each.from_metadata}.values():
+            keys = keys_of(build_side, case.lake, salt=0)
+            assert all(keys == keys_of(build_side, case.lake, salt) for salt in (1, 2, 3))
 
 
 @LAW
@@ -203,23 +205,23 @@ def test_levels_of_feeds_change_no_row_whatever_the_gates_let_through(seed):
     )
     # What static filters have left out of a table makes it worth a build.
     pruned = {at for at in files if random.random() < 0.7}
-    done: set[FeedId] = set()
-    while feeds := next_feeds(case.graph, Sizes(scanned, files, pruned), done, options)[0]:
-        assert done.isdisjoint(each.id for each in feeds)
-        done |= {each.id for each in feeds}
-        for each, keys in _built(feeds, lake, random):
-            note(f"{each.target.relation.at}.{each.target.column} by {keys} of {each.source.id}")
-            put(lake, each.target, each.source, keys, random.randrange(3))
-            pruned.add(each.target.relation.at)
-            scanned[each.target.relation.at] //= 2
+    done: set[FilterId] = set()
+    while filters := ready_filters(case.graph, Sizes(scanned, files, pruned), done, options)[0]:
+        assert done.isdisjoint(each.id for each in filters)
+        done |= {each.id for each in filters}
+        for each, keys in _built(filters, lake, random):
+            note(f"{each.probe.relation.at}.{each.probe.column} by {keys} of {each.build_side.id}")
+            put(lake, each.probe, each.build_side, keys, random.randrange(3))
+            pruned.add(each.probe.relation.at)
+            scanned[each.probe.relation.at] //= 2
     assert case.expected == case.result()
 
 
-def _built(feeds: tuple[Feed, ...], lake: Lake, random: Random) -> list[tuple[Feed, set[Any]]]:
+def _built(filters: tuple[RuntimeFilter, ...], lake: Lake, random: Random) -> list[tuple[RuntimeFilter, set[Any]]]:
     """The keys of one level, all from the same state, without builds that fail."""
-    useful = [each for each in feeds if is_of_use(each.source, lake, salt=1)]
+    useful = [each for each in filters if is_of_use(each.build_side, lake, salt=1)]
     built = {
-        each.id: zone_values_of(each.source, lake) if each.from_metadata else keys_of(each.source, lake, salt=1)
+        each.id: zone_values_of(each.build_side, lake) if each.from_metadata else keys_of(each.build_side, lake, salt=1)
         for each in useful
     }
     return [(each, built[each.id]) for each in useful if random.random() < 0.9]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pruning.query.exchanges import Reuse
+from pruning.query.exchanges import ExchangeReuse
 from pruning.query.join_graph import Edge, JoinGraph
 from pruning.query.plan import Join, Node
 from tests.pruning.plans import Plans, at_least, equal
@@ -17,7 +17,7 @@ class Twice:
         plans = Plans()
         self.parts: list[Node] = []
         self.sums: list[Node] = []
-        self.facts: list[Node] = []
+        self.statistics: list[Node] = []
         for part in range(2):
             fact = plans.table("k", "other")
             made = plans.aggregate(fact, fact.output[0]) if is_grouped else fact
@@ -25,17 +25,19 @@ class Twice:
             some = plans.filter(dimension, at_least(*dimension.output, part))
             self.parts.append(plans.join(made, some, equal(made.output[0], *dimension.output)))
             self.sums.append(made)
-            self.facts.append(fact)
+            self.statistics.append(fact)
         self.root = plans.union(*self.parts)
         self.graph = JoinGraph.of(self.root)
 
     def edge(self, part: int) -> Edge:
-        return next(each for each in self.graph.edges if each.targets and each.targets[0].relation is self.facts[part])
+        return next(
+            each for each in self.graph.edges if each.probes and each.probes[0].relation is self.statistics[part]
+        )
 
     def others(self, part: int, equal_nodes: Mapping[int, int], *, sent: bool = False) -> list[int]:
-        reuse = Reuse.of(self.root, equal_nodes, lambda _, side: sent and side in self.sums)
+        reuse = ExchangeReuse.of(self.root, equal_nodes, lambda _, side: sent and side in self.sums)
         edge = self.edge(part)
-        return [each.at for each in reuse.others(edge.source, edge.targets[0])]
+        return [each.at for each in reuse.others(edge.build_side, edge.probes[0])]
 
 
 def same(*pairs: tuple[Node, Node]) -> dict[int, int]:
@@ -44,20 +46,20 @@ def same(*pairs: tuple[Node, Node]) -> dict[int, int]:
 
 def test_the_other_place_of_equal_sums_is_found_from_both():
     plan = Twice()
-    pairs = same(tuple(plan.facts), tuple(plan.sums))
+    pairs = same(tuple(plan.statistics), tuple(plan.sums))
     assert [plan.sums[1].at] == plan.others(0, pairs)
     assert [plan.sums[0].at] == plan.others(1, pairs)
 
 
 def test_sums_that_differ_have_no_other_place():
     plan = Twice()
-    assert [] == plan.others(0, same(tuple(plan.facts)))
+    assert [] == plan.others(0, same(tuple(plan.statistics)))
     assert [] == plan.others(0, {})
 
 
 def test_places_below_equal_joins_are_found_too():
     plan = Twice()
-    pairs = same(tuple(plan.facts), tuple(plan.sums), tuple(plan.parts))
+    pairs = same(tuple(plan.statistics), tuple(plan.sums), tuple(plan.parts))
     assert [plan.sums[1].at] == plan.others(0, pairs)
 
 
@@ -74,15 +76,17 @@ def test_a_scan_that_is_joined_with_sums_would_have_that_join_run_again():
         joins.append(plans.join(sides[-1], chosen, equal(scan.output[1], *dimension.output)))
         scans.append(scan)
     root = plans.union(*joins)
-    reuse = Reuse.of(root, same(tuple(sides)), lambda _, side: side in sides)
-    (edge,) = [each for each in JoinGraph.of(root).edges if each.join is joins[0] and each.source.node is not sides[0]]
-    assert [scans[0]] == [each.relation for each in edge.targets]
-    assert (sides[1],) == reuse.others(edge.source, edge.targets[0])
+    reuse = ExchangeReuse.of(root, same(tuple(sides)), lambda _, side: side in sides)
+    (edge,) = [
+        each for each in JoinGraph.of(root).edges if each.join is joins[0] and each.build_side.node is not sides[0]
+    ]
+    assert [scans[0]] == [each.relation for each in edge.probes]
+    assert (sides[1],) == reuse.others(edge.build_side, edge.probes[0])
 
 
 def test_a_mere_scan_that_is_sent_to_two_joins_may_be_read_twice():
     plan = Twice(is_grouped=False)
-    assert [] == plan.others(0, same(tuple(plan.facts)), sent=True)
+    assert [] == plan.others(0, same(tuple(plan.statistics)), sent=True)
 
 
 def test_sums_that_a_join_spreads_by_the_same_key_have_another_place_beside_their_own():
@@ -102,9 +106,9 @@ def spread(key: int) -> list[int]:
         joins.append(plans.join(inner, dimension, equal(inner.output[key * part], *dimension.output)))
         sums.append(inner)
     root = plans.union(*joins)
-    reuse = Reuse.of(root, same(tuple(sums)), lambda _, side: side in sums)
-    edge = next(each for each in JoinGraph.of(root).edges if each.targets and each.join is joins[0])
-    return [sums.index(each) for each in reuse.others(edge.source, edge.targets[0])]
+    reuse = ExchangeReuse.of(root, same(tuple(sums)), lambda _, side: side in sums)
+    edge = next(each for each in JoinGraph.of(root).edges if each.probes and each.join is joins[0])
+    return [sums.index(each) for each in reuse.others(edge.build_side, edge.probes[0])]
 
 
 def test_rows_that_two_joins_spread_by_other_keys_are_kept_for_each():

@@ -7,8 +7,8 @@ import pytest
 from pruning.keys.summary import Bound
 from pruning.options import PruningOptions
 from pruning.query.build_selection import Sizes
-from pruning.query.filter_plan import next_feeds
-from pruning.query.join_graph import JoinGraph, larger, scalars_of
+from pruning.query.filter_plan import ready_filters
+from pruning.query.join_graph import JoinGraph, fallback_build_sides, scalars_of
 from pruning.query.plan import Expression, Filter, Node
 from pruning.reasons import ReasonCode
 from tests.pruning.plans import Plans, both, call, column, literal
@@ -49,15 +49,19 @@ def test_a_comparison_with_a_subquery_is_an_edge_to_the_other_side(plans, kind, 
     k = column(*table.output)
     for part, expected in ((call(kind, k, SUBQUERY), bound), (call(kind, SUBQUERY, k), mirrored)):
         (edge,) = JoinGraph.of(plans.filter(table, part, subqueries=(total,))).edges
-        assert (total, total.output[0], expected) == (edge.source.node, edge.source.key.column, edge.source.bound)
-        assert [(table.at, *table.output)] == [(each.relation.at, each.column) for each in edge.targets]
-        assert ("Scalar", ()) == (edge.type, larger(edge.source))
+        assert (total, total.output[0], expected) == (
+            edge.build_side.node,
+            edge.build_side.key.column,
+            edge.build_side.bound,
+        )
+        assert [(table.at, *table.output)] == [(each.relation.at, each.column) for each in edge.probes]
+        assert ("Scalar", ()) == (edge.type, fallback_build_sides(edge.build_side))
 
 
 def test_each_subquery_is_compared_with_its_own_side(plans):
     root, (first, second) = filtered(plans, "LessThan", "EqualTo")
     edges = JoinGraph.of(root).edges
-    assert [(first.at, 0), (second.at, 1)] == [(it.source.node.at, it.probe_key.column) for it in edges]
+    assert [(first.at, 0), (second.at, 1)] == [(it.build_side.node.at, it.probe_key.column) for it in edges]
 
 
 # A subquery without a row is NULL, which such an equality matches.
@@ -84,7 +88,7 @@ def test_what_is_computed_stops_keys(plans):
     table, total = plans.table("k"), plans.aggregate(plans.table("s"))
     part = call("LessThan", call("Add", column(*table.output), literal(1)), SUBQUERY)
     (edge,) = JoinGraph.of(plans.filter(table, part, subqueries=(total,))).edges
-    assert ((), [ReasonCode.COMPUTED]) == (edge.targets, [each.code for each in edge.stops])
+    assert ((), [ReasonCode.COMPUTED]) == (edge.probes, [each.code for each in edge.stops])
 
 
 def test_a_random_filter_is_no_edge(plans):
@@ -133,11 +137,11 @@ def test_any_other_form_is_no_edge(plans, made, of):
 def test_a_subquery_is_run_though_nothing_below_it_leaves_out_a_row(plans, kind):
     root, (total,) = filtered(plans, kind)
     (edge,) = JoinGraph.of(root).edges
-    places = {each.at: 5000 if each is edge.targets[0].relation else 10 for each in JoinGraph.of(root).relations}
-    feeds, reasons = next_feeds(
+    places = {each.at: 5000 if each is edge.probes[0].relation else 10 for each in JoinGraph.of(root).relations}
+    filters, reasons = ready_filters(
         JoinGraph.of(root), Sizes(places, set(places), ()), set(), PruningOptions(min_probe_bytes=100)
     )
-    assert ([total.at], ()) == ([each.source.node.at for each in feeds], reasons)
+    assert ([total.at], ()) == ([each.build_side.node.at for each in filters], reasons)
 
 
 def test_a_filter_without_a_condition_compares_nothing(plans):

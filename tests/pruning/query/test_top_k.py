@@ -14,7 +14,7 @@ import pytest
 from hypothesis import assume, given, note, settings
 from hypothesis import strategies as st
 
-from pruning.query.plan import Expression, Limited, Node, Ranked, Relation, Sorted, SortKey
+from pruning.query.plan import Expression, Limit, Node, RankLimit, Relation, Sort, SortKey
 from pruning.query.top_k import TopK, first_within, held, surely_first, top_ks
 from pruning.reasons import ReasonCode
 from pruning.scan.skipping import prune
@@ -203,15 +203,15 @@ def test_metadata_is_sure_often_enough_for_the_law():
 def limited(plans: Plans, node: Node, *between: str, rows: int = 3, key: Expression | None = None) -> Node:
     """A limit above an order, with other nodes between the two, from the order upwards."""
     order = (SortKey(column(node.output[0]) if key is None else key, is_descending=False, nulls_first=True),)
-    node = Sorted(*plans.place((node,)), "Sort", node.output, (node,), order=order, is_global="local" not in between)
+    node = Sort(*plans.place((node,)), "Sort", node.output, (node,), order=order, is_global="local" not in between)
     for kind in between:
         if kind == "Project":
             node = plans.project(node, *node.output)
         elif kind in {"Offset", "LocalLimit"}:
-            node = Limited(*plans.place((node,)), kind, node.output, (node,), count=2)
+            node = Limit(*plans.place((node,)), kind, node.output, (node,), count=2)
         elif kind == "Filter":
             node = plans.filter(node, at_least(node.output[0], 1))
-    return Limited(*plans.place((node,)), "GlobalLimit", node.output, (node,), count=rows)
+    return Limit(*plans.place((node,)), "GlobalLimit", node.output, (node,), count=rows)
 
 
 @pytest.mark.parametrize(
@@ -235,11 +235,11 @@ def test_a_limit_finds_the_order_that_it_takes_the_first_rows_of(between, rows):
 def test_a_limit_below_stops_the_order_of_the_one_above():
     plans = Plans()
     outer, inner = top_ks(limited(plans, limited(plans, plans.table("a"))))
-    assert ((), [ReasonCode.LIMITED], 1) == (outer.targets, [each.code for each in outer.stops], len(inner.targets))
+    assert ((), [ReasonCode.LIMITED], 1) == (outer.probes, [each.code for each in outer.stops], len(inner.probes))
 
 
 @pytest.mark.parametrize(
-    ("make", "targets", "sure", "stop"),
+    ("make", "probes", "sure", "stop"),
     [
         pytest.param(lambda p, t: p.project(t, *t.output), 1, 1, None, id="projection"),
         pytest.param(lambda p, t: p.passing("Repartition", t), 1, 1, None, id="repartition"),
@@ -256,27 +256,27 @@ def test_a_limit_below_stops_the_order_of_the_one_above():
         pytest.param(lambda p, t: p.other("Sample", t), 0, 0, ReasonCode.SAMPLED, id="sample"),
     ],
 )
-def test_an_order_leads_down_to_scans(make, targets, sure, stop):
+def test_an_order_leads_down_to_scans(make, probes, sure, stop):
     plans = Plans()
     (found,) = top_ks(limited(plans, make(plans, plans.table("a", "b"))))
     stops = [] if stop is None else [stop]
-    assert (targets, sure, stops) == (len(found.targets), len(found.sure), [each.code for each in found.stops])
+    assert (probes, sure, stops) == (len(found.probes), len(found.sure), [each.code for each in found.stops])
 
 
-@pytest.mark.parametrize(("type_", "targets", "sure"), [("Inner", 2, 0), ("LeftOuter", 2, 1), ("FullOuter", 0, 0)])
-def test_an_order_leads_through_joins(type_, targets, sure):
+@pytest.mark.parametrize(("type_", "probes", "sure"), [("Inner", 2, 0), ("LeftOuter", 2, 1), ("FullOuter", 0, 0)])
+def test_an_order_leads_through_joins(type_, probes, sure):
     plans = Plans()
     left, right = plans.table("a"), plans.table("b")
     joined = plans.join(left, right, equal(left.output[0], right.output[0]), type_=type_)
     (found,) = top_ks(limited(plans, joined))
-    assert (targets, sure) == (len(found.targets), len(found.sure))
+    assert (probes, sure) == (len(found.probes), len(found.sure))
 
 
 def test_an_order_by_what_is_computed_leads_to_no_scan():
     plans = Plans()
     table = plans.table("a")
     (found,) = top_ks(limited(plans, table, key=call("Add", column(table.output[0]), column(table.output[0]))))
-    assert ((), [ReasonCode.COMPUTED]) == (found.targets, [each.code for each in found.stops])
+    assert ((), [ReasonCode.COMPUTED]) == (found.probes, [each.code for each in found.stops])
 
 
 def test_a_rank_takes_first_rows_too():
@@ -284,8 +284,8 @@ def test_a_rank_takes_first_rows_too():
     table = plans.table("a")
     order = (SortKey(column(table.output[0]), is_descending=True, nulls_first=False),)
     place = plans.place((table,))
-    ranked = Ranked(*place, "WindowGroupLimit", table.output, (table,), (), True, {}, True, order, 4)  # noqa: FBT003
-    assert [(4, 1)] == [(each.rows, len(each.targets)) for each in top_ks(ranked)]
+    ranked = RankLimit(*place, "WindowGroupLimit", table.output, (table,), (), True, {}, True, order, 4)  # noqa: FBT003
+    assert [(4, 1)] == [(each.rows, len(each.probes)) for each in top_ks(ranked)]
 
 
 def _as_good(value: Any, bound: Any, first: SortKey) -> bool:
@@ -308,7 +308,7 @@ def test_rows_that_come_later_are_not_needed_by_those_that_come_first(seed):
     at = random.choice(root.output)
     first = SortKey(column(at), random.random() < 0.5, random.random() < 0.5)
     found = TopK.of(root.at + 1, root, 1, first)
-    assume(found.targets)
+    assume(found.probes)
     relations = [each for each in root.walk() if isinstance(each, Relation)]
     lake = Lake({each.at: made.rows(each) for each in relations})
     rows = rows_of(root, lake)
@@ -317,7 +317,7 @@ def test_rows_that_come_later_are_not_needed_by_those_that_come_first(seed):
     note(f"{root}\n{lake.tables}\n{first} up to {bound}")
     place = root.output.index(at)
     expected = Counter(row for row in rows if _as_good(row[place], bound, first))
-    for each in found.targets:
+    for each in found.probes:
         if random.random() < 0.8:
             test = partial(_passes, place=each.relation.output.index(each.column), bound=bound, first=first)
             lake.tests.setdefault(each.relation.at, []).append(test)

@@ -12,7 +12,7 @@ import pytest
 from pruning.reasons import Reason, ReasonCode
 from pruning.results.explanation import FILE_SIZES, KindLine, TableExplanation
 from pruning.results.query_explanation import QueryExplanation
-from pruning.results.query_lines import BuildLine, FeedLine
+from pruning.results.query_lines import BuildLine, FilterLine
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = [
@@ -27,14 +27,14 @@ def query(filters: int, levels: int = 2, name: str = "") -> QueryExplanation:
         BuildLine(str(at), 1 + at % levels, f"d{name}{at}.k", (f"d{name}{at}",), 1000 * at)
         for at in range(filters // 2 + 1)
     )
-    feeds = tuple(
-        FeedLine(build.level, build.name, build.keys, f"s{name}{at // 3}", f"c{name}{at % 3}")
+    filters = tuple(
+        FilterLine(build.level, build.name, build.keys, f"s{name}{at // 3}", f"c{name}{at % 3}")
         for at in range(filters)
         for build in [builds[at * 7 % len(builds)]]
     )
-    scans = dict.fromkeys((*(each.scan for each in feeds), *(each.reads[0] for each in builds)), 4096)
+    scans = dict.fromkeys((*(each.scan for each in filters), *(each.reads[0] for each in builds)), 4096)
     return QueryExplanation(
-        ran_builds=False, scans=scans, edges=(), builds=builds, feeds=feeds, unused=(), tables=(), reasons=()
+        ran_builds=False, scans=scans, edges=(), builds=builds, filters=filters, unused=(), tables=(), reasons=()
     )
 
 
@@ -72,9 +72,9 @@ def test_each_build_scan_and_filter_is_there_once_and_no_box_is_over_another(fil
     svg = explained.to_svg()
     builds, scans = groups(svg, "build"), groups(svg, "scan")
     assert [each.keys for each in explained.builds] == [words(each)[1] for each in builds]
-    assert list(dict.fromkeys(each.scan for each in explained.feeds)) == [words(each)[0] for each in scans]
+    assert list(dict.fromkeys(each.scan for each in explained.filters)) == [words(each)[0] for each in scans]
     arrows = [each.findtext(f"{SVG}title") for each in groups(svg, "arrow")]
-    assert sorted(f"{each.keys} → {each.target}" for each in explained.feeds) == sorted(arrows)
+    assert sorted(f"{each.keys} → {each.probe}" for each in explained.filters) == sorted(arrows)
     frames = [frame(each) for each in (*builds, *scans)]
     for (x1, y1, right1, bottom1), (x2, y2, right2, bottom2) in combinations(frames, 2):
         assert right1 < x2 or right2 < x1 or bottom1 < y2 or bottom2 < y1
@@ -126,7 +126,7 @@ def test_a_scan_says_how_many_bytes_are_left_where_builds_ran():
 def test_before_builds_ran_a_scan_says_what_metadata_leaves_of_it():
     explained = query(2)
     kinds = (KindLine("none", 4, None, 4096), KindLine("ranges", 1, None, 512), KindLine("list", None, None, None))
-    known = replace(explained, feeds=(replace(explained.feeds[0], kinds=kinds), explained.feeds[1]))
+    known = replace(explained, filters=(replace(explained.filters[0], kinds=kinds), explained.filters[1]))
     assert "4.0 KiB → at most 512 B" in words(groups(known.to_svg(), "scan")[0])
 
 

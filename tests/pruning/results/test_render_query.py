@@ -8,7 +8,7 @@ from dataclasses import replace
 from pruning.reasons import Reason, ReasonCode
 from pruning.results.explanation import KindLine
 from pruning.results.query_explanation import QueryExplanation
-from pruning.results.query_lines import BuildLine, EdgeLine, FeedLine, UnusedLine
+from pruning.results.query_lines import BuildLine, EdgeLine, FilterLine, UnusedLine
 
 UNSELECTIVE = Reason(ReasonCode.UNSELECTIVE_BUILD, "i_item")
 SMALL = Reason(ReasonCode.PROBE_TOO_SMALL, "d_day", "9 bytes")
@@ -18,7 +18,7 @@ QUERY = QueryExplanation(
     scans={"days": 9, "items": 2048, "sales": 4 << 20},
     edges=(EdgeLine("Inner", "sales.s_day", "days.d_day", ("sales.s_day",), ("GlobalLimit: it ends",)),),
     builds=(BuildLine("1", 1, "days.d_day", ("days",), 9), BuildLine("2", 2, "m.day", ("items", "days"), 2057)),
-    feeds=(FeedLine(1, "1", "days.d_day", "sales", "s_day"), FeedLine(2, "2", "m.day", "sales", "s_day")),
+    filters=(FilterLine(1, "1", "days.d_day", "sales", "s_day"), FilterLine(2, "2", "m.day", "sales", "s_day")),
     unused=(
         UnusedLine("Inner", "items.i_item", "sales", "s_item", UNSELECTIVE),
         UnusedLine("Inner", "items.i_item", "sales", "s_item", UNSELECTIVE),
@@ -70,7 +70,7 @@ def test_a_query_without_filters_says_so():
 
 def test_names_are_no_markup():
     hostile = QueryExplanation(
-        ran_builds=False, scans={"[red]<b>&\x1b": 1}, edges=(), builds=(), feeds=(), unused=(), tables=(), reasons=()
+        ran_builds=False, scans={"[red]<b>&\x1b": 1}, edges=(), builds=(), filters=(), unused=(), tables=(), reasons=()
     )
     assert "[red]<b>&\\x1b: 1 B" in str(hostile)
     assert "<li>[red]&lt;b&gt;&amp;" in hostile._repr_html_()
@@ -87,7 +87,7 @@ def test_plain_values_hold_reasons_as_codes():
 
 def test_what_each_kind_of_filter_keeps_is_a_table():
     kinds = (KindLine("none", 4, 8, 2048), KindLine("list", None, None, None))
-    query = replace(QUERY, feeds=(replace(QUERY.feeds[0], kinds=kinds), QUERY.feeds[1]))
+    query = replace(QUERY, filters=(replace(QUERY.filters[0], kinds=kinds), QUERY.filters[1]))
     text = re.sub(r"(<[^>]+>|\s)+", " ", query._repr_html_())
     expected = "filter none list sales.s_day by days.d_day 4 / 8 / 2.0 KiB ? ?: not known before the build runs"
     assert f"bytes that each kind of filter alone keeps, at most {expected}" in text

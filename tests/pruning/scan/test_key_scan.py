@@ -8,7 +8,7 @@ import pytest
 from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.key_scan import OwnConditions, plan_key_scan
-from pruning.scan.scan_plan import RowTest, plan_scan
+from pruning.scan.scan_plan import RowFilter, plan_scan
 from pruning.scan.statistics import Containers
 from tests.pruning.scan.test_scan_plan import DELTA, files, keys
 
@@ -66,9 +66,9 @@ def test_what_the_querys_own_conditions_leave_out_is_not_read():
 
 def test_every_filter_with_keys_is_tested_in_the_scan():
     plan = planned(keys(5, 6), keys(*range(400), name="other"))
-    assert [RowTest.KEYS, RowTest.KEYS] == [each.test for each in plan.decisions]
+    assert [RowFilter.KEYS, RowFilter.KEYS] == [each.test for each in plan.decisions]
     unknown = replace(keys(1), domains={})
-    assert [RowTest.KEYS, RowTest.NONE] == [each.test for each in planned(keys(5), unknown).decisions]
+    assert [RowFilter.KEYS, RowFilter.NONE] == [each.test for each in planned(keys(5), unknown).decisions]
 
 
 def test_why_a_filter_skips_nothing_is_said():

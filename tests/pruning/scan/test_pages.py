@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pruning.scan.compaction import Evidence, compact, page_gaps
+from pruning.scan.compaction import Evidence, compact, page_index_gaps
 from pruning.scan.statistics import ColumnStatistics
 from pruning.values.domain import Domain
 from pruning.values.ranges import RangeSet
@@ -25,7 +25,7 @@ def _weights(
     column = ColumnStatistics.of(INT, [(*each, 0) for each in bounds])
     count = len(bounds)
     ranges = Domain.of(INT, *keys).ranges
-    gaps, weights = page_gaps(ranges, column, np.full(count, size), np.full(count, rows))
+    gaps, weights = page_index_gaps(ranges, column, np.full(count, size), np.full(count, rows))
     found = np.zeros(len(ranges) + 1, np.int64)
     found[gaps] = weights
     return found.tolist()
@@ -71,14 +71,14 @@ def test_texts_have_no_distance():
     type_ = ValueType("string")
     column = ColumnStatistics.of(type_, [("a", "m", 0), ("n", "z", 0)])
     ranges = Domain.of(type_, "b", "y").ranges
-    gaps, _ = page_gaps(ranges, column, np.array([MIB, MIB]), np.array([200_000, 200_000]))
+    gaps, _ = page_index_gaps(ranges, column, np.array([MIB, MIB]), np.array([200_000, 200_000]))
     assert not len(gaps)
 
 
 def test_sets_of_very_many_keys_are_not_looked_at():
     keys = RangeSet.of_codes(INT, np.arange(0, 2_000_000, 2), is_sorted=True)
     column = ColumnStatistics.of(INT, [(*each, 0) for each in _sorted_groups(8, 250_000)])
-    gaps, _ = page_gaps(keys, column, np.full(8, MIB), np.full(8, 10_000_000))
+    gaps, _ = page_index_gaps(keys, column, np.full(8, MIB), np.full(8, 10_000_000))
     assert not len(gaps)
 
 

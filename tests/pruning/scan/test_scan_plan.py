@@ -8,18 +8,18 @@ import pytest
 from pruning.options import PruningOptions
 from pruning.reasons import ReasonCode
 from pruning.scan.key_filter import KeyFilter
-from pruning.scan.pushdown import ScanAbilities
-from pruning.scan.scan_plan import RowTest, plan_scan
+from pruning.scan.pushdown import PushdownCapabilities
+from pruning.scan.scan_plan import RowFilter, plan_scan
 from pruning.scan.statistics import ColumnStatistics, ContainerKind, Containers
 from pruning.values.domain import Domain
 from pruning.values.ranges import RangeSet
 from pruning.values.types import ValueType
 
 BIGINT = ValueType("bigint")
-DELTA = ScanAbilities(
-    names_files=False, push_refusal=None, tests_bloom=True, must_be_exact=False, widen=lambda _, ranges: ranges
+DELTA = PushdownCapabilities(
+    accepts_file_list=False, push_refusal=None, tests_bloom=True, must_be_exact=False, widen=lambda _, ranges: ranges
 )
-PARQUET = replace(DELTA, names_files=True)
+PARQUET = replace(DELTA, accepts_file_list=True)
 OPTIONS = PruningOptions()
 
 
@@ -126,15 +126,15 @@ WIDE = [(0, 10**9)]
 @pytest.mark.parametrize(
     ("filter_", "abilities", "expected"),
     [
-        (keys(1, 5, 9), DELTA, RowTest.IN_LIST),
-        (keys(*range(100, 200)), DELTA, RowTest.RANGES),
-        (keys(*range(0, 4000, 2)), DELTA, RowTest.BLOOM),
-        (keys(*range(0, 4000, 2)), replace(DELTA, tests_bloom=False), RowTest.NONE),
-        (keys(*range(0, 4000, 2)), replace(DELTA, must_be_exact=True), RowTest.SEMI_JOIN),
-        (keys(1, 5, 9, exact=False), replace(DELTA, must_be_exact=True), RowTest.SEMI_JOIN),
-        (keys(1, 5), replace(DELTA, push_refusal=ReasonCode.NOT_VECTORISED), RowTest.BLOOM),
-        (keys(1, 5), replace(DELTA, widen=lambda _, ranges: RangeSet.all(ranges.type)), RowTest.BLOOM),
-        (keys(1, 5, exact=False, bloom=False), DELTA, RowTest.NONE),
+        (keys(1, 5, 9), DELTA, RowFilter.IN_LIST),
+        (keys(*range(100, 200)), DELTA, RowFilter.RANGES),
+        (keys(*range(0, 4000, 2)), DELTA, RowFilter.BLOOM),
+        (keys(*range(0, 4000, 2)), replace(DELTA, tests_bloom=False), RowFilter.NONE),
+        (keys(*range(0, 4000, 2)), replace(DELTA, must_be_exact=True), RowFilter.SEMI_JOIN),
+        (keys(1, 5, 9, exact=False), replace(DELTA, must_be_exact=True), RowFilter.SEMI_JOIN),
+        (keys(1, 5), replace(DELTA, push_refusal=ReasonCode.NOT_VECTORISED), RowFilter.BLOOM),
+        (keys(1, 5), replace(DELTA, widen=lambda _, ranges: RangeSet.all(ranges.type)), RowFilter.BLOOM),
+        (keys(1, 5, exact=False, bloom=False), DELTA, RowFilter.NONE),
     ],
     ids=[
         "few keys",
@@ -169,7 +169,7 @@ def test_storage_sees_a_list_only_where_that_can_skip_something(values, is_parti
     options = replace(OPTIONS, max_ranges=4)
     plan = plan_scan(replace(whole, columns={"k": column}), None, [keys(*values)], DELTA, options)
     (decision,) = plan.decisions
-    assert (RowTest.IN_LIST, expected) == (decision.test, decision.is_pushed)
+    assert (RowFilter.IN_LIST, expected) == (decision.test, decision.is_pushed)
 
 
 @pytest.mark.parametrize(
@@ -186,14 +186,14 @@ def test_storage_sees_a_list_only_where_that_can_skip_something(values, is_parti
 def test_storage_sees_ranges_where_looking_costs_little_or_few_rows_match(bounds, rows, size, values, expected):
     groups = replace(files([bounds] * 3, rows=rows), sizes=np.full(3, size))
     (decision,) = plan_scan(groups, None, [keys(*values)], DELTA, OPTIONS).decisions
-    assert (RowTest.RANGES, expected) == (decision.test, decision.is_pushed)
+    assert (RowFilter.RANGES, expected) == (decision.test, decision.is_pushed)
 
 
 def test_storage_does_not_see_a_list_on_a_column_it_knows_nothing_of():
     unknown = replace(files([(0, 999)]), columns={"k": ColumnStatistics.of(BIGINT, [(None, None, None)])})
     options = replace(OPTIONS, min_filter_ratio=0.0, max_ranges=4)
     (decision,) = plan_scan(unknown, None, [keys(*range(0, 999, 30))], DELTA, options).decisions
-    assert (RowTest.IN_LIST, False) == (decision.test, decision.is_pushed)
+    assert (RowFilter.IN_LIST, False) == (decision.test, decision.is_pushed)
 
 
 INT = ValueType("int")
@@ -214,13 +214,13 @@ def _spread_files(count, name="k", type_=INT):
 @pytest.mark.parametrize(
     ("filter_", "gaps", "has_bloom", "expected"),
     [
-        pytest.param(_spread(300), 1, True, RowTest.IN_LIST, id="a-list"),
-        pytest.param(_spread(300), 40, True, RowTest.BLOOM, id="a-list-beside-many-ranges"),
-        pytest.param(_spread(300), 40, False, RowTest.IN_LIST, id="nothing-else-tests-rows"),
-        pytest.param(_spread(380), 1, True, RowTest.BLOOM, id="a-long-switch"),
-        pytest.param(_spread(450), 1, True, RowTest.IN_LIST, id="a-set"),
-        pytest.param(_spread(380, type_=BIGINT), 1, True, RowTest.IN_LIST, id="a-set-of-long-numbers"),
-        pytest.param(_spread(60, width=3), 60, True, RowTest.RANGES, id="ranges-in-place-of-those-pushed"),
+        pytest.param(_spread(300), 1, True, RowFilter.IN_LIST, id="a-list"),
+        pytest.param(_spread(300), 40, True, RowFilter.BLOOM, id="a-list-beside-many-ranges"),
+        pytest.param(_spread(300), 40, False, RowFilter.IN_LIST, id="nothing-else-tests-rows"),
+        pytest.param(_spread(380), 1, True, RowFilter.BLOOM, id="a-long-switch"),
+        pytest.param(_spread(450), 1, True, RowFilter.IN_LIST, id="a-set"),
+        pytest.param(_spread(380, type_=BIGINT), 1, True, RowFilter.IN_LIST, id="a-set-of-long-numbers"),
+        pytest.param(_spread(60, width=3), 60, True, RowFilter.RANGES, id="ranges-in-place-of-those-pushed"),
     ],
 )
 def test_rows_are_tested_by_what_leaves_room_in_a_method(filter_, gaps, has_bloom, expected):
@@ -237,12 +237,12 @@ def test_all_columns_share_the_ranges_that_rows_are_compared_with():
     first, second = plan.pushes
     assert (50, 14) == (len(first.ranges), len(second.ranges))
     tests = [decision.test for decision in plan.decisions]
-    assert [RowTest.RANGES, RowTest.BLOOM] == tests
+    assert [RowFilter.RANGES, RowFilter.BLOOM] == tests
 
 
 def test_rows_are_not_tested_where_nearly_all_would_pass():
     plan = plan_scan(files([(0, 9)]), None, [keys(*range(9))], DELTA, OPTIONS)
-    assert RowTest.NONE is plan.decisions[0].test
+    assert RowFilter.NONE is plan.decisions[0].test
     assert ReasonCode.UNSELECTIVE in [reason.code for reason in plan.decisions[0].reasons]
 
 
@@ -289,7 +289,7 @@ def test_row_groups_whose_reader_takes_no_predicate_are_kept(hidden, kept, codes
     assert codes == [reason.code for reason in plan.reasons]
 
 
-BLIND = replace(DELTA, pushes_blindly=True)
+BLIND = replace(DELTA, pushes_without_statistics=True)
 UNLISTED = replace(files([(None, None)]), columns={}, is_listed=False)
 
 

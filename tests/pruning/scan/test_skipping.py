@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pruning.scan.skipping import Cause, prune
+from pruning.scan.skipping import SkipReason, prune
 from pruning.scan.statistics import UNKNOWN, ColumnStatistics, ContainerKind, Containers
 from pruning.values.domain import Domain
 from pruning.values.types import ValueType
@@ -102,34 +102,36 @@ def test_booleans_hit_by_value():
 @pytest.mark.parametrize(
     ("row", "rows", "keys", "cause"),
     [
-        pytest.param((1, 9, 0), 5, Domain.of(BIGINT, 5), Cause.KEPT, id="key-inside"),
-        pytest.param((1, 9, 0), 5, Domain.of(BIGINT, 0, 10), Cause.STATISTICS, id="keys-around"),
-        pytest.param((1, 9, 0), 5, Domain.of(BIGINT, None), Cause.STATISTICS, id="null-key-no-null"),
-        pytest.param((1, 9, 1), 5, Domain.of(BIGINT, None), Cause.KEPT, id="null-key-some-null"),
+        pytest.param((1, 9, 0), 5, Domain.of(BIGINT, 5), SkipReason.KEPT, id="key-inside"),
+        pytest.param((1, 9, 0), 5, Domain.of(BIGINT, 0, 10), SkipReason.STATISTICS, id="keys-around"),
+        pytest.param((1, 9, 0), 5, Domain.of(BIGINT, None), SkipReason.STATISTICS, id="null-key-no-null"),
+        pytest.param((1, 9, 1), 5, Domain.of(BIGINT, None), SkipReason.KEPT, id="null-key-some-null"),
         # 68: a null count that is missing is not 0.
-        pytest.param((1, 9, None), 5, Domain.of(BIGINT, None), Cause.KEPT, id="null-key-null-count-unknown"),
-        pytest.param((None, None, 5), 5, Domain.of(BIGINT, 5), Cause.ALL_NULL, id="all-null"),
-        pytest.param((None, None, 5), 5, Domain.of(BIGINT, 5, None), Cause.KEPT, id="all-null-null-key"),
-        pytest.param((None, None, 5), UNKNOWN, Domain.of(BIGINT, 5), Cause.KEPT, id="all-null-of-unknown-rows"),
+        pytest.param((1, 9, None), 5, Domain.of(BIGINT, None), SkipReason.KEPT, id="null-key-null-count-unknown"),
+        pytest.param((None, None, 5), 5, Domain.of(BIGINT, 5), SkipReason.ALL_NULL, id="all-null"),
+        pytest.param((None, None, 5), 5, Domain.of(BIGINT, 5, None), SkipReason.KEPT, id="all-null-null-key"),
+        pytest.param((None, None, 5), UNKNOWN, Domain.of(BIGINT, 5), SkipReason.KEPT, id="all-null-of-unknown-rows"),
         # 71: no bounds is not all NULL.
-        pytest.param((None, None, None), 5, Domain.of(BIGINT, 5), Cause.KEPT, id="no-bounds-no-null-count"),
-        pytest.param((None, None, None), UNKNOWN, Domain.of(BIGINT, 5), Cause.KEPT, id="both-counts-unknown"),
-        pytest.param((1, 9, 0), 0, Domain.of(BIGINT, 5), Cause.NO_ROWS, id="no-rows"),
-        pytest.param((None, None, None), 0, Domain.all(BIGINT), Cause.NO_ROWS, id="no-rows-all-keys"),
-        pytest.param((1, 9, 0), 5, Domain.none(BIGINT), Cause.NO_KEYS, id="no-keys"),
-        pytest.param((1, 9, 0), 0, Domain.none(BIGINT), Cause.NO_ROWS, id="no-rows-no-keys"),
-        pytest.param((None, None, 5), 5, Domain.none(BIGINT), Cause.NO_KEYS, id="all-null-no-keys"),
-        pytest.param((1, 9, 0), 5, Domain.all(BIGINT), Cause.KEPT, id="all-keys"),
+        pytest.param((None, None, None), 5, Domain.of(BIGINT, 5), SkipReason.KEPT, id="no-bounds-no-null-count"),
+        pytest.param((None, None, None), UNKNOWN, Domain.of(BIGINT, 5), SkipReason.KEPT, id="both-counts-unknown"),
+        pytest.param((1, 9, 0), 0, Domain.of(BIGINT, 5), SkipReason.NO_ROWS, id="no-rows"),
+        pytest.param((None, None, None), 0, Domain.all(BIGINT), SkipReason.NO_ROWS, id="no-rows-all-keys"),
+        pytest.param((1, 9, 0), 5, Domain.none(BIGINT), SkipReason.NO_KEYS, id="no-keys"),
+        pytest.param((1, 9, 0), 0, Domain.none(BIGINT), SkipReason.NO_ROWS, id="no-rows-no-keys"),
+        pytest.param((None, None, 5), 5, Domain.none(BIGINT), SkipReason.NO_KEYS, id="all-null-no-keys"),
+        pytest.param((1, 9, 0), 5, Domain.all(BIGINT), SkipReason.KEPT, id="all-keys"),
         # 72, 83: bounds in the wrong order were compared by other rules.
-        pytest.param((9, 1, 0), 5, Domain.of(BIGINT, 50), Cause.KEPT, id="inverted-bounds"),
-        pytest.param((1, 9, 5), 5, Domain.of(BIGINT, 5), Cause.KEPT, id="all-null-yet-bounds"),
-        pytest.param((1, 9, 5), 5, Domain.of(BIGINT, 50), Cause.STATISTICS, id="all-null-and-bounds-agree-to-skip"),
-        pytest.param((1, 9, 7), 5, Domain.of(BIGINT, 50), Cause.STATISTICS, id="more-nulls-than-rows"),
+        pytest.param((9, 1, 0), 5, Domain.of(BIGINT, 50), SkipReason.KEPT, id="inverted-bounds"),
+        pytest.param((1, 9, 5), 5, Domain.of(BIGINT, 5), SkipReason.KEPT, id="all-null-yet-bounds"),
+        pytest.param(
+            (1, 9, 5), 5, Domain.of(BIGINT, 50), SkipReason.STATISTICS, id="all-null-and-bounds-agree-to-skip"
+        ),
+        pytest.param((1, 9, 7), 5, Domain.of(BIGINT, 50), SkipReason.STATISTICS, id="more-nulls-than-rows"),
     ],
 )
 def test_why_a_container_is_skipped(row, rows, keys, cause):
     found = prune(_files(ColumnStatistics.of(BIGINT, [row]), (rows,)), {"k": keys})
-    assert ([cause], [cause is Cause.KEPT]) == (found.causes.tolist(), found.kept.tolist())
+    assert ([cause], [cause is SkipReason.KEPT]) == (found.causes.tolist(), found.kept.tolist())
 
 
 @pytest.mark.parametrize(
@@ -156,12 +158,12 @@ def test_floats_by_their_flags_and_zeros(row, may_have_nan, keys, kept):
 @pytest.mark.parametrize(
     ("row", "rows", "keys", "cause"),
     [
-        pytest.param((3, 3, 0), 5, Domain.of(BIGINT, 3), Cause.KEPT, id="its-value"),
-        pytest.param((3, 3, 0), 5, Domain.of(BIGINT, 4), Cause.PARTITION, id="another-value"),
-        pytest.param((3, 3, 0), UNKNOWN, Domain.of(BIGINT, 4), Cause.PARTITION, id="rows-unknown"),
-        pytest.param((None, None, 5), 5, Domain.of(BIGINT, 4), Cause.PARTITION, id="null-partition"),
-        pytest.param((None, None, 5), 5, Domain.of(BIGINT, None), Cause.KEPT, id="null-partition-null-key"),
-        pytest.param((3, 3, 0), 5, Domain.of(BIGINT, None), Cause.PARTITION, id="null-key"),
+        pytest.param((3, 3, 0), 5, Domain.of(BIGINT, 3), SkipReason.KEPT, id="its-value"),
+        pytest.param((3, 3, 0), 5, Domain.of(BIGINT, 4), SkipReason.PARTITION, id="another-value"),
+        pytest.param((3, 3, 0), UNKNOWN, Domain.of(BIGINT, 4), SkipReason.PARTITION, id="rows-unknown"),
+        pytest.param((None, None, 5), 5, Domain.of(BIGINT, 4), SkipReason.PARTITION, id="null-partition"),
+        pytest.param((None, None, 5), 5, Domain.of(BIGINT, None), SkipReason.KEPT, id="null-partition-null-key"),
+        pytest.param((3, 3, 0), 5, Domain.of(BIGINT, None), SkipReason.PARTITION, id="null-key"),
     ],
 )
 def test_partitions_are_told_from_statistics(row, rows, keys, cause):
@@ -174,7 +176,13 @@ def test_all_columns_must_match_and_the_first_cause_is_recorded():
     b = replace(ColumnStatistics.of(BIGINT, [(1, 1, 0), (2, 2, 0), (1, 1, 0), (2, 2, 0), (2, 2, 0)]), is_partition=True)
     files = replace(_files(a), columns={"a": a, "b": b})
     keys = {"a": Domain.of(BIGINT, 3), "b": Domain.of(BIGINT, 1)}
-    expected = [Cause.KEPT, Cause.PARTITION, Cause.STATISTICS, Cause.PARTITION, Cause.PARTITION]
+    expected = [
+        SkipReason.KEPT,
+        SkipReason.PARTITION,
+        SkipReason.STATISTICS,
+        SkipReason.PARTITION,
+        SkipReason.PARTITION,
+    ]
     for each in (keys, dict(reversed(keys.items()))):
         assert expected == prune(files, each).causes.tolist()
 

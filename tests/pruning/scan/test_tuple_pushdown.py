@@ -14,18 +14,18 @@ from connectors.scan.literals import tuple_ranges_sql
 from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.key_filter import KeyFilter, key_filter
-from pruning.scan.pushdown import ScanAbilities
-from pruning.scan.scan_plan import RowTest, plan_scan
+from pruning.scan.pushdown import PushdownCapabilities
+from pruning.scan.scan_plan import RowFilter, plan_scan
 from pruning.scan.statistics import UNKNOWN, ColumnStatistics, ContainerKind, Containers
 from pruning.scan.tuple_pushdown import plan_tuple_pushes
 from pruning.values.types import ValueType
 from tests.pruning.keys.test_summary import summary
 
 INT, BIGINT = ValueType("int"), ValueType("bigint")
-DELTA = ScanAbilities(
-    names_files=False, push_refusal=None, tests_bloom=True, must_be_exact=False, widen=lambda _, ranges: ranges
+DELTA = PushdownCapabilities(
+    accepts_file_list=False, push_refusal=None, tests_bloom=True, must_be_exact=False, widen=lambda _, ranges: ranges
 )
-PARQUET = replace(DELTA, names_files=True)
+PARQUET = replace(DELTA, accepts_file_list=True)
 OPTIONS = PruningOptions()
 
 
@@ -153,7 +153,7 @@ def test_a_column_alone_has_no_points():
 
 def test_rows_are_tested_by_the_pairs_still():
     plan = plan_scan(SHOPS, None, [ORDERS], DELTA, OPTIONS)
-    assert [RowTest.BLOOM] == [each.test for each in plan.decisions]
+    assert [RowFilter.BLOOM] == [each.test for each in plan.decisions]
 
 
 def test_unknown_bounds_keep_and_nulls_alone_do_not():
