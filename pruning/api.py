@@ -16,8 +16,20 @@ from pruning.options import CONF_PREFIX, PruningOptions
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from connectors.spark.session import spark_session as spark_session  # noqa: PLC0414 - `pruning` exports it
     from pruning.results.prune_report import Explanation, PruneReport
     from pruning.results.query_explanation import QueryExplanation
+else:
+
+    def __getattr__(name: str) -> object:
+        """`spark_session`, whose module is loaded when it is asked for."""
+        if name == "spark_session":
+            from connectors.spark.session import spark_session  # noqa: PLC0415 - importing this package loads no engine
+
+            return spark_session
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+
 
 _RECORD = "_scanprune_read"
 
@@ -56,9 +68,11 @@ def pruned_read(  # noqa: PLR0913 - keywords, each with one meaning
     sample, anything random) prune nothing unless they are cached or checkpointed, or `exact=True` asks for just them.
 
     Raises a `PruningError` for a user's mistake: `SourceNotFoundError`, `ColumnNotFoundError`,
-    `InvalidKeysError`, `InvalidOptionError`. Any trouble with pruning itself gives the unpruned answer, one
-    warning, and a reason in `explain()`.
+    `InvalidKeysError`, `InvalidOptionError`; `EnvironmentProblem` where Spark is not installed, or the session lacks
+    Delta Lake for a Delta table. Any trouble with pruning itself, and a version of Spark that it does not know, gives
+    the unpruned answer, one warning, and a reason in `explain()`.
     """
+    _require_spark("read")
     from connectors.pipeline import table_scan as pipeline  # noqa: PLC0415 - importing this package must not load an engine
 
     given: object = keys
@@ -86,9 +100,11 @@ def prune(df: DataFrame, *, options: PruningOptions | None = None, cache: Prunin
     - `cache`: a `PruningCache`, which has the keys of sides that were run with it before; if None, nothing is kept
 
     The versions of the tables are those that `df` was planned with. Any trouble with pruning gives the unpruned
-    answer, one warning, and a reason in `explain()`. Raises `UnsupportedSessionError` for a DataFrame of Spark
-    Connect, whose plan is out of reach: name the keys, and use `pruned_read()`.
+    answer, one warning, and a reason in `explain()`; a version of Spark that it does not know does so, too. Raises
+    `UnsupportedSessionError` for a DataFrame of Spark Connect, whose plan is out of reach: name the keys, and use
+    `pruned_read()`; `EnvironmentProblem` where Spark is not installed.
     """
+    _require_spark("prune")
     from connectors.pipeline import pruned_query  # noqa: PLC0415 - importing this package must not load an engine
 
     _check_frame(df, "prune")
@@ -97,6 +113,12 @@ def prune(df: DataFrame, *, options: PruningOptions | None = None, cache: Prunin
     pruned, record = pruned_query.prune_query(df, _options(df, options), cache)
     setattr(pruned, _RECORD, record)
     return pruned
+
+
+def _require_spark(asked: str) -> None:
+    from connectors.spark.versions import require_spark  # noqa: PLC0415 - importing this package must not load an engine
+
+    require_spark(asked)
 
 
 def _options(df: DataFrame, options: PruningOptions | None) -> PruningOptions:
@@ -146,6 +168,7 @@ def explain(
     _check(None, options)
     record = _found(df)
     if record is None:
+        _require_spark("explain")
         _check_frame(df, "explain")
         return _explained(df, _options(df, options), run_builds=run_builds)
     explanation: Explanation | QueryExplanation = record.explanation()

@@ -31,6 +31,7 @@ class ReasonCode(Enum):
     NO_READER_FILTER = "the reader of Parquet files takes no predicate on the column, so no row group is skipped by it"
     SKIPPING_DISABLED = "the session switches this kind of skipping off"
     PRUNING_FAILED = "pruning failed"
+    UNKNOWN_VERSION = "pruning does not know the internals of this version, so it leaves every read as it is"
     DELETION_VECTORS = "deletion vectors mark rows as gone, which only Spark's own reader follows"
     NOT_READ_BY_ARROW = "Spark's own reader makes the scan, not pyarrow"
     OTHER_VALUES_BY_ARROW = "Spark's own reader makes the scan, since pyarrow may not read just the same values"

@@ -56,8 +56,9 @@ def names_of_the_jvm(tree: ast.Module) -> Iterator[str]:
                 pass
 
 
-def test_import_of_the_core_loads_no_engine():
-    program = f"import sys, pruning; print(sorted({set(ENGINES)!r} & set(sys.modules)))"
+@pytest.mark.parametrize("face", ["pruning", "scanprune"])
+def test_import_of_the_core_loads_no_engine(face):
+    program = f"import sys, {face}; print(sorted({set(ENGINES)!r} & set(sys.modules)))"
     answer = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "[]"
 

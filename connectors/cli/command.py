@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
+from connectors.spark.session import COUNTABLE, spark_session
+from connectors.spark.versions import require_spark
 from pruning.errors import PruningError
 
 if TYPE_CHECKING:
@@ -37,9 +39,8 @@ def default_folder() -> Path:
 @contextmanager
 def session(name: str, folder: Path, conf: Mapping[str, str]) -> Iterator[SparkSession]:
     """A session of this command's own, of which nothing runs on afterwards; `folder` takes its log and warehouse."""
+    require_spark(name)
     from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - loads Spark
-
-    from connectors.spark.session import COUNTABLE, spark_session  # noqa: PLC0415 - the same
 
     warehouse = {"spark.sql.warehouse.dir": (folder / "warehouse").as_uri()}
     try:

@@ -13,6 +13,7 @@ import typer
 
 from connectors.cli import query as query_commands
 from connectors.cli.command import default_folder, one_line_for_trouble, session
+from connectors.spark.versions import require_spark
 from pruning.errors import EnvironmentProblem
 
 app = typer.Typer(
@@ -95,12 +96,14 @@ def _demo(scale: float, folder: Path, runs: int | None) -> None:
         )
     if str(_CHECKOUT) not in sys.path:
         sys.path.append(str(_CHECKOUT))
+    require_spark("show the demo")
     # By name: nothing of the installed package depends on a checkout.
     if not import_module("benchmarks.demo.command").show(folder, scale, runs):
         raise typer.Exit(1)
 
 
 def _calibrate(folder: Path) -> None:
+    require_spark("calibrate")
     from rich.console import Console  # noqa: PLC0415 - `--version` and `--help` answer at once
 
     from connectors.cli.calibrate import calibrated  # noqa: PLC0415 - the same

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812  its usual name
 from connectors.columns import quoted, split_name
 from connectors.delta.log import file_index
 from connectors.spark.files import is_name, java_message
+from connectors.spark.versions import delta_remedy
 from pruning.errors import (
     EnvironmentProblem,
     InvalidOptionError,
@@ -58,10 +59,13 @@ def pinned_frame(spark: SparkSession, source: str, version: int | None, timestam
     return df, index
 
 
-def remote_pinned_frame(
+def publicly_pinned_frame(
     spark: SparkSession, source: str, version: int | None, timestamp: str | None
 ) -> tuple[DataFrame, int]:
-    """The same in a Spark Connect session, which knows a version only from the table's history."""
+    """The same by public names of Spark alone, which tell a version only from the table's history.
+
+    It serves Spark Connect, and a Spark whose internals are not known.
+    """
     options = _options(source, version, timestamp)
     df = _load(spark, source, options)
     if version is None:
@@ -116,8 +120,7 @@ def _explained(source: str, options: Mapping[str, str], error: PySparkException 
     found = _CONDITION.sub("", " ".join(text.strip().split("\n\n")[0].split()))[:_MOST_CHARACTERS]
     asked = "".join(f" at {name[:-4]} {value!r}" for name, value in options.items())
     if condition in _NO_DELTA or _NO_DELTA_CLASS in text:
-        remedy = "start it by delta.configure_spark_with_delta_pip, or by connectors.spark.session.spark_session"
-        msg = f"Cannot read {source!r}: this session lacks Delta Lake; {remedy}"
+        msg = f"Cannot read {source!r}: this session lacks Delta Lake; {delta_remedy()}"
         return EnvironmentProblem(msg)
     if condition in _NO_TABLE:
         msg = f"No Delta table {source!r}: expected a directory that holds _delta_log, or a table of the catalog"

@@ -17,7 +17,7 @@ from connectors.base import OpaqueTable, Table
 from connectors.columns import Column, resolve
 from connectors.delta.file_index import MOST_FILES, PREPARED_INDEX, PRUNED_INDEX, over_files
 from connectors.delta.log import DeltaFiles, FileCatalog, Snapshot, file_index, snapshot_of
-from connectors.delta.open import pinned_frame, remote_pinned_frame
+from connectors.delta.open import pinned_frame, publicly_pinned_frame
 from connectors.parquet.pushdown import NO_LIMITS, ReaderLimits, within_digits
 from connectors.parquet.row_groups import (
     FileLayout,
@@ -30,6 +30,7 @@ from connectors.parquet.row_groups import (
 from connectors.spark.files import java_message, storage_of
 from connectors.spark.jvm import has_jvm
 from connectors.spark.session_state import SessionState, state_of
+from connectors.spark.versions import version_refusal
 from pruning.errors import PruningError
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.skipping import parents_of
@@ -59,11 +60,13 @@ def open_delta(
 
     The version is pinned: whatever is committed later, statistics and read are of the same files. Statistics
     and footers are kept in `cache`, the session's if None. Raises `SourceNotFoundError`, `InvalidOptionError`
-    or `EnvironmentProblem`. Over Spark Connect nothing is known of the files, and `problems` says so.
+    or `EnvironmentProblem`. Over Spark Connect, and in a Spark that pruning does not know, nothing is known of the
+    files, and `problems` says so.
     """
-    if not has_jvm(spark):
-        df, found = remote_pinned_frame(spark, source, version, timestamp)
-        return OpaqueTable(source, _FORMAT, df, (Reason(ReasonCode.NO_JVM, source),), version=found)
+    refusal = version_refusal(spark) if has_jvm(spark) else Reason(ReasonCode.NO_JVM, source)
+    if refusal is not None:
+        df, found = publicly_pinned_frame(spark, source, version, timestamp)
+        return OpaqueTable(source, _FORMAT, df, (refusal,), version=found)
     df, index = pinned_frame(spark, source, version, timestamp)
     try:
         snapshot = snapshot_of(spark, index.getSnapshot(), index.path())

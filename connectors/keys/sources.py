@@ -64,14 +64,22 @@ class Collected:
 
 
 def collect_all(
-    spark: SparkSession, sources: Sequence[KeySource], options: PruningOptions, *, exact: bool
+    spark: SparkSession,
+    sources: Sequence[KeySource],
+    options: PruningOptions,
+    *,
+    exact: bool,
+    refusal: Reason | None = None,
 ) -> list[Collected]:
-    """Every source collected, builds at the same time; a build that fails becomes a filter that is always true."""
+    """Every source collected, builds at the same time; a build that fails becomes a filter that is always true.
+
+    With a `refusal` every filter is, and no build runs.
+    """
     for source in sources:
         _check(source, exact=exact)
-    if not options.enabled:
-        switched_off = [Reason(ReasonCode.SWITCHED_OFF, source.name) for source in sources]
-        return [_always_true(spark, *each, options, exact=exact) for each in zip(sources, switched_off, strict=True)]
+    if refusal is not None or not options.enabled:
+        refusals = [refusal or Reason(ReasonCode.SWITCHED_OFF, source.name) for source in sources]
+        return [_always_true(spark, *each, options, exact=exact) for each in zip(sources, refusals, strict=True)]
     wanted = [(source.data, source.name) for source in sources if isinstance(source.data, DataFrame)]
     results = iter(spark_keys.collect_all(spark, wanted, options))
     return [

@@ -31,6 +31,7 @@ from connectors.parquet.row_groups import (
 from connectors.spark.files import Storage, exists, is_name, java_message, storage_of
 from connectors.spark.jvm import has_jvm
 from connectors.spark.session_state import state_of
+from connectors.spark.versions import version_refusal
 from pruning.errors import SourceNotFoundError
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.skipping import fold_column, fold_rows, parents_of
@@ -57,8 +58,9 @@ def open_parquet(
     nothing to read. Where Spark does not name its files, the table is read whole, and `problems` says why.
     """
     df = parquet_frame(spark, source)
-    if not has_jvm(spark):
-        return OpaqueTable(source, _FORMAT, df, (Reason(ReasonCode.NO_JVM, source),))
+    refusal = version_refusal(spark) if has_jvm(spark) else Reason(ReasonCode.NO_JVM, source)
+    if refusal is not None:
+        return OpaqueTable(source, _FORMAT, df, (refusal,))
     try:
         df = with_own_columns(df)
         files, detail = spark_files(df), _NOT_FILES

@@ -18,6 +18,7 @@ from connectors.pipeline.plan_metadata import PlanMetadata
 from connectors.pipeline.top_k import TopKFilters, expected
 from connectors.scan.decision import static_columns
 from connectors.spark.plan_reader import SparkPlan, check_has_plan
+from connectors.spark.versions import version_refusal
 from pruning.options import PruningOptions
 from pruning.query.build_selection import BuildSelection, Sizes
 from pruning.query.filter_plan import FilterId, FilterPlan, RuntimeFilter
@@ -39,6 +40,8 @@ def dry_run(df: DataFrame, options: PruningOptions) -> QueryExplanation:
     check_has_plan(df)
     if not options.enabled:
         return QueryExplanation.nothing(Reason(ReasonCode.SWITCHED_OFF, _QUERY), ran_builds=False)
+    if (refusal := version_refusal(df.sparkSession)) is not None:
+        return QueryExplanation.nothing(refusal, ran_builds=False)
     try:
         if df.isStreaming:
             return QueryExplanation.nothing(Reason(ReasonCode.STREAMING, _QUERY), ran_builds=False)

@@ -20,6 +20,7 @@ from connectors.pipeline.scan_record import PrunedScan
 from connectors.pipeline.table_scan import warn
 from connectors.spark.jvm import analyzed_plan, frame_of, optimized_plan, same_frame
 from connectors.spark.plan_reader import SparkPlan, check_has_plan, is_candidate
+from connectors.spark.versions import version_refusal, warn_of_version
 from pruning.keys.cache import PruningCache
 from pruning.options import PruningOptions
 from pruning.query.build_selection import Sizes
@@ -120,6 +121,9 @@ def prune_query(
     check_has_plan(df)
     if not options.enabled:
         return df, PrunedQuery.untouched(Reason(ReasonCode.SWITCHED_OFF, _QUERY), options)
+    if (refusal := version_refusal(df.sparkSession)) is not None:
+        warn_of_version(df.sparkSession)
+        return df, PrunedQuery.untouched(refusal, options)
     # Whether the query itself is sound shows here, in Spark's own words.
     analyzed: Any = analyzed_plan(df)
     try:

@@ -16,6 +16,7 @@ from connectors.measure.metrics import latest, latest_by_arrow
 from connectors.measure.status_store import ScanIdentity, identity_of
 from connectors.scan.decision import ScanDecision, StaticPruning
 from connectors.spark.jvm import has_jvm
+from connectors.spark.versions import version_refusal
 from pruning.options import PruningOptions
 from pruning.query.cardinality import Cardinality
 from pruning.reasons import Reason
@@ -56,7 +57,8 @@ class PrunedScan:
         """
         spark = df.sparkSession
         reads_nothing = not decided.plan.files.kept_count
-        identity = identity_of(df, reads_nothing=reads_nothing) if has_jvm(spark) else None
+        is_measured = has_jvm(spark) and version_refusal(spark) is None
+        identity = identity_of(df, reads_nothing=reads_nothing) if is_measured else None
         return PrunedScan(spark, table, decided, needed, options, identity, counter=counter)
 
     @property

@@ -23,6 +23,7 @@ from connectors.scan.capabilities import abilities_of
 from connectors.scan.decision import ScanDecision, StaticPruning, decide
 from connectors.scan.spark_scan import scan
 from connectors.spark.jvm import has_jvm
+from connectors.spark.versions import version_refusal, warn_of_version
 from pruning.errors import InvalidKeysError, PruningError
 from pruning.options import ARROW, AUTO, PREDICATE, PruningOptions
 from pruning.reasons import Reason, ReasonCode
@@ -57,7 +58,8 @@ def run(spark: SparkSession, request: Request) -> tuple[DataFrame, PrunedScan]:
         timestamp=request.timestamp,
         max_footers=request.options.max_footers,
     )
-    if not request.options.enabled:
+    refusal = _refusal(spark, request.options)
+    if refusal is not None or not request.options.enabled:
         table = OpaqueTable(
             table.name, table.format, table.read(None), table.problems, table.version, table.partition_columns
         )
@@ -65,7 +67,7 @@ def run(spark: SparkSession, request: Request) -> tuple[DataFrame, PrunedScan]:
     resolver = _Resolver(table, case_sensitive=case_sensitive)
     sources = [KeySource(resolver.key_columns(names), data) for names, data in request.keys.items()]
     projected = [resolver.column(name) for name in request.columns] if request.columns is not None else None
-    collected = collect_all(spark, sources, request.options, exact=request.exact)
+    collected = collect_all(spark, sources, request.options, exact=request.exact, refusal=refusal)
     # What becomes of the rows is not known: somebody may ask for their file, which pyarrow's have not.
     options = replace(request.options, scan=PREDICATE) if request.options.scan == AUTO else request.options
     try:
@@ -80,6 +82,14 @@ def run(spark: SparkSession, request: Request) -> tuple[DataFrame, PrunedScan]:
         df, record = pruned_scan(spark, whole, unknown, _read_of(projected), options, exact=request.exact)
     warn(table.name, record.reasons)
     return (df if record.counter is None else as_cached(df)), record
+
+
+def _refusal(spark: SparkSession, options: PruningOptions) -> Reason | None:
+    """The reason to prune by no key, although the options ask for it: a version of Spark that is not known."""
+    refusal = version_refusal(spark) if options.enabled else None
+    if refusal is not None:
+        warn_of_version(spark)
+    return refusal
 
 
 @dataclass(frozen=True, slots=True)

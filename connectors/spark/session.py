@@ -1,6 +1,6 @@
 """A Spark session with Delta Lake on this machine, or one line that says what is missing.
 
-The confs of a session that are options of ours.
+The confs of a session that are options of ours. Importing this module loads no engine.
 """
 
 from __future__ import annotations
@@ -11,15 +11,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
-
-from delta import configure_spark_with_delta_pip
-from pyspark.errors import PySparkRuntimeError
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from connectors.spark.java_check import java_problem
-from connectors.spark.jvm import has_jvm, java_names, jvm_session
-from connectors.spark.transfer import JvmList
+from connectors.spark.versions import require_delta, require_spark, unknown_version, version_refusal
 from pruning.errors import EnvironmentProblem
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _STDERR = 2
 _PACKAGES = "spark.jars.packages"
@@ -64,9 +63,15 @@ def spark_session(
 
     Packages named in `conf` come beside Delta's. What Spark's Java process prints goes to standard
     error, or is appended to the file `log`. What only a start can set (memory, packages, log) is
-    without effect where a session runs already. Raises `EnvironmentProblem` if there is no usable
-    Java or if Spark does not come up.
+    without effect where a session runs already. Raises `EnvironmentProblem` if Spark or Delta Lake is
+    not installed, if there is no usable Java, or if Spark does not come up.
     """
+    require_spark("start a session")
+    require_delta("start a session")
+    from delta import configure_spark_with_delta_pip  # noqa: PLC0415 - importing this module loads no engine
+    from pyspark.errors import PySparkRuntimeError  # noqa: PLC0415 - the same
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - the same
+
     if SparkSession.getActiveSession() is None and (problem := java_problem()):
         raise EnvironmentProblem(problem)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -80,9 +85,16 @@ def spark_session(
     except PySparkRuntimeError as error:
         raise EnvironmentProblem(
             f"Cannot start Spark for {app_name!r}: its Java process ended, "
-            f"as told in {'the lines above' if log is None else repr(str(log))}; "
-            "the first start needs the network once, to fetch the jars of Delta Lake"
+            f"as told in {'the lines above' if log is None else repr(str(log))}; {_start_remedy()}"
         ) from error
+
+
+def _start_remedy() -> str:
+    from pyspark import __version__  # noqa: PLC0415 - importing this module loads no engine
+
+    # Delta Lake may have no jars for a version that is not known.
+    unknown = unknown_version(__version__)
+    return str(unknown or "the first start needs the network once, to fetch the jars of Delta Lake")
 
 
 @contextmanager
@@ -104,11 +116,16 @@ def _standard_error_to(log: Path | None) -> Iterator[None]:
 
 def option_confs(spark: SparkSession, prefix: str) -> Mapping[str, str]:
     """The confs of a session whose names begin with `prefix`."""
-    if not has_jvm(spark):
-        return {name: text for name, text in spark.conf.getAll.items() if name.startswith(prefix)}
+    from connectors.spark.jvm import has_jvm, java_names, jvm_session  # noqa: PLC0415 - importing this module loads no engine
+    from connectors.spark.transfer import JvmList  # noqa: PLC0415 - the same
+
+    if not has_jvm(spark) or version_refusal(spark) is not None:
+        # Before version 4 a classic session has no public word for all of its confs.
+        every: Mapping[str, str] = getattr(spark.conf, "getAll", {})
+        return {name: text for name, text in every.items() if name.startswith(prefix)}
     # Sorted in the JVM, where those of a prefix are one part; PySpark's `getAll` asks for each conf by itself.
-    every = jvm_session(spark).conf().getAllAsJava()
-    own = java_names(spark).java.util.TreeMap(every).subMap(prefix, f"{prefix}\uffff")
+    confs = jvm_session(spark).conf().getAllAsJava()
+    own = java_names(spark).java.util.TreeMap(confs).subMap(prefix, f"{prefix}\uffff")
     if own.isEmpty():
         # The end of an iterator of Java is an exception, of which PySpark asks by some eighty calls what it means.
         return {}

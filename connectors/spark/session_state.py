@@ -10,12 +10,13 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 from weakref import WeakKeyDictionary
 
-from pyspark.sql import SparkSession
-
 from pruning.reasons import Reason
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _VERSIONS_KEPT = 16
 _REFUSED_SECONDS = 600.0

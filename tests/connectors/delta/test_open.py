@@ -287,7 +287,9 @@ def test_a_session_without_delta_is_told_how_to_start_one_that_has_it(versioned)
     answers = [line.removeprefix("answer ") for line in done.stdout.splitlines() if line.startswith("answer ")]
     assert 2 == len(answers), done.stderr[-2000:]
     for each in answers:
-        assert each.startswith(f"EnvironmentProblem Cannot read {versioned!r}: this session lacks Delta Lake; start it")
+        assert each.startswith(
+            f"EnvironmentProblem Cannot read {versioned!r}: this session lacks Delta Lake; start it by"
+        )
 
 
 @pytest.mark.full

@@ -1,0 +1,101 @@
+"""Versions: whether Spark and Delta Lake are installed, and whether pruning knows the Spark that a session runs.
+
+Importing this module loads no engine, so a machine without one gets the line that says what to install.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from connectors.spark.session_state import state_of
+from pruning.errors import EnvironmentProblem
+from pruning.reasons import Reason, ReasonCode
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# Major and minor versions whose internals the tests have seen; vendors add words of their own behind these numbers.
+KNOWN = ((4, 2),)
+INSTALL = "pip install 'scanprune[spark]'"
+# pyspark's client for Spark Connect comes without py4j, by which the other sessions are reached.
+_SPARK = ("pyspark", "py4j")
+_DELTA = "delta"
+_NUMBERS = re.compile(r"(\d+)\.(\d+)(?!\d)")
+
+logger = logging.getLogger("scanprune")
+
+
+def require_spark(asked: str) -> None:
+    """Raises `EnvironmentProblem` where Spark is not installed; `asked` is the word for what needs it."""
+    missing = [name for name in _SPARK if not _is_installed(name)]
+    if missing:
+        found = f"found no package {' and no '.join(missing)}"
+        msg = f"Cannot {asked} without Spark: {found}; {INSTALL}, or use the Python that has your cluster's Spark"
+        raise EnvironmentProblem(msg)
+
+
+def require_delta(asked: str) -> None:
+    """Raises `EnvironmentProblem` where the package delta-spark is not installed; `asked` is what needs it."""
+    if not _is_installed(_DELTA):
+        raise EnvironmentProblem(f"Cannot {asked} without Delta Lake: found no package delta-spark; {INSTALL}")
+
+
+def delta_remedy() -> str:
+    """The way to a session that reads Delta tables, from what is installed here."""
+    start = "start it by delta.configure_spark_with_delta_pip, or by pruning.spark_session"
+    return start if _is_installed(_DELTA) else f"{INSTALL} brings the package delta-spark, then {start}"
+
+
+def _is_installed(name: str) -> bool:
+    return name in sys.modules or find_spec(name) is not None
+
+
+def unknown_version(version: str) -> Reason | None:
+    """The reason not to prune on a version of Spark; None where pruning knows it.
+
+    >>> print(unknown_version("4.2.1-amzn-0"))
+    None
+    >>> unknown_version("4.3.0").subject
+    'Spark 4.3.0'
+    """
+    numbers = _NUMBERS.match(version)
+    if numbers and tuple(map(int, numbers.groups())) in KNOWN:
+        return None
+    known = ", ".join(f"{major}.{minor}" for major, minor in KNOWN)
+    return Reason(ReasonCode.UNKNOWN_VERSION, f"Spark {version}", f"known: {known}; {INSTALL} brings it")
+
+
+@dataclass(slots=True)
+class _Verdict:
+    """The answer for one session: the reason not to prune in it, once asked for, and whether it was told."""
+
+    is_asked: bool = False
+    reason: Reason | None = None
+    is_told: bool = False
+
+
+def version_refusal(spark: SparkSession) -> Reason | None:
+    """The reason not to use the internals of a session's Spark; the session is asked for its version once.
+
+    None for Spark Connect, too, where pruning goes by public names alone.
+    """
+    from connectors.spark.jvm import has_jvm  # noqa: PLC0415 - loads Spark
+
+    verdict = state_of(spark).slot(_Verdict)
+    if not verdict.is_asked:
+        verdict.reason = unknown_version(spark.version) if has_jvm(spark) else None
+        verdict.is_asked = True
+    return verdict.reason
+
+
+def warn_of_version(spark: SparkSession) -> None:
+    """One warning a session, in which nothing is pruned since its version is not known."""
+    verdict = state_of(spark).slot(_Verdict)
+    if verdict.reason is not None and not verdict.is_told:
+        verdict.is_told = True
+        logger.warning("Reading without pruning: %s", verdict.reason)

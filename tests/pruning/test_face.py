@@ -1,0 +1,52 @@
+"""The public names, by whichever of the two modules they are imported."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import pruning
+import scanprune
+from pruning import errors
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_both_modules_give_the_same_objects_by_the_same_names():
+    assert sorted(pruning.__all__) == sorted(scanprune.__all__)
+    assert [] == [name for name in pruning.__all__ if getattr(pruning, name) is not getattr(scanprune, name)]
+
+
+@pytest.mark.parametrize("face", ["pruning", "scanprune"])
+def test_a_star_import_gives_every_public_name_and_loads_no_engine(face):
+    program = f"import sys\nfrom {face} import *\nprint(*sorted(set(dir())), '|', 'pyspark' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    names, _, engine = done.stdout.partition(" | ")
+    assert {*import_module(face).__all__} <= set(names.split())
+    assert "False" == engine.strip()
+
+
+def test_every_error_that_a_caller_can_meet_is_public():
+    raised = {name for name, each in vars(errors).items() if isinstance(each, type) and issubclass(each, Exception)}
+    assert "PruningError" in raised
+    assert raised <= {*pruning.__all__}
+
+
+def test_what_results_and_arguments_are_made_of_is_public():
+    assert {"Explanation", "QueryExplanation", "PruneReport", "Reason", "ReasonCode"} <= {*pruning.__all__}
+    assert {"KeySummary", "PruningCache", "PruningOptions"} <= {*pruning.__all__}
+    assert {"explain", "prune", "pruned_read", "report", "spark_session"} <= {*pruning.__all__}
+
+
+def test_the_session_is_that_of_the_connectors():
+    assert import_module("connectors.spark.session").spark_session is pruning.spark_session
+
+
+@pytest.mark.parametrize("face", [pruning, scanprune])
+def test_a_name_that_is_not_there_is_missing_as_of_any_module(face):
+    with pytest.raises(AttributeError, match=f"module '{face.__name__}' has no attribute 'prunes'"):
+        face.prunes  # noqa: B018 - looked up alone
