@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from connectors.cli.command import default_folder, one_line_for_trouble, session
-from connectors.spark.jvm import java_names, jvm_session
 from pruning.errors import EnvironmentProblem, InvalidQueryError, SourceNotFoundError
 from pruning.options import CONF_PREFIX, PruningOptions
 
@@ -262,6 +261,8 @@ def _opened(spark: SparkSession, name: str, path: str) -> None:
 
 def _check_is_query(spark: SparkSession, sql: str) -> None:
     # Only Spark's own parser tells statements apart.
+    from connectors.spark.jvm import java_names, jvm_session  # noqa: PLC0415 - `--help` works without Spark
+
     parsed = jvm_session(spark).sessionState().sqlParser().parsePlan(sql)
     loader = java_names(spark).java.lang.Thread.currentThread().getContextClassLoader()
     kinds = [loader.loadClass(name) for name in _STATEMENTS]

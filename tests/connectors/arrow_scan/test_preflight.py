@@ -80,7 +80,7 @@ def test_a_row_group_is_looked_at_where_it_is_one_of_many(monkeypatch):
     """The one in the middle; of few row groups one more is much of the scan."""
     looked = []
     monkeypatch.setattr(arrow_trial, "s3_buckets", lambda *_: {})
-    monkeypatch.setattr(arrow_trial, "sampled", lambda part, *_: looked.append(part.row_groups))
+    monkeypatch.setattr(arrow_trial, "sample_row_group", lambda part, *_: looked.append(part.row_groups))
     for count in (7, 8):
         tasks = [[FilePart("/t.parquet", tuple(range(count // 2)), (0,), (None,))] for _ in range(2)]
         tasks[1].append(FilePart("/u.parquet", (9,) * (count % 2), (0,), (None,)))
