@@ -6,6 +6,7 @@ keys --collect--> KeySummary --coerce--> KeyFilter --statistics, plan_scan--> Sc
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -29,9 +30,6 @@ else:
             return spark_session
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
-
-
-_RECORD = "_scanprune_read"
 
 
 def pruned_read(  # noqa: PLR0913 - keywords, each with one meaning
@@ -74,6 +72,7 @@ def pruned_read(  # noqa: PLR0913 - keywords, each with one meaning
     """
     _require_spark("read")
     from connectors.pipeline import table_scan as pipeline  # noqa: PLC0415 - importing this package must not load an engine
+    from connectors.pipeline.records import keep  # noqa: PLC0415 - importing this package must not load an engine
 
     given: object = keys
     if not isinstance(given, Mapping) or not given:
@@ -83,17 +82,15 @@ def pruned_read(  # noqa: PLR0913 - keywords, each with one meaning
     _check(columns, options)
     chosen = options if options is not None else _session_options(spark)
     request = pipeline.Request(os.fspath(source), dict(keys), columns, format, version, timestamp, chosen, exact)
-    df, record = pipeline.run(spark, request)
-    setattr(df, _RECORD, record)
-    return df
+    return keep(*pipeline.run(spark, request))
 
 
 def prune(df: DataFrame, *, options: PruningOptions | None = None, cache: PruningCache | None = None) -> DataFrame:
     """The same rows as `df`, whose joins filter the scans of the tables they join.
 
     The plan of `df` says which side of a join can filter which scan. Sides that read little are run at once, before
-    this function returns; everything else of the query stays as it is. Where no filter is worth it, `df` itself is
-    returned.
+    this function returns; everything else of the query stays as it is. Where no filter is worth it, the result is a new
+    DataFrame over the plan of `df`, and `explain()` and `report()` of it say why.
 
     - `df`: any DataFrame of a classic session, from SQL or the DataFrame API
     - `options`: `PruningOptions`; if None, from the session's confs `spark.pruning.*`
@@ -106,13 +103,12 @@ def prune(df: DataFrame, *, options: PruningOptions | None = None, cache: Prunin
     """
     _require_spark("prune")
     from connectors.pipeline import pruned_query  # noqa: PLC0415 - importing this package must not load an engine
+    from connectors.pipeline.records import keep  # noqa: PLC0415 - the same
 
     _check_frame(df, "prune")
     _check(None, options)
     _check_cache(cache)
-    pruned, record = pruned_query.prune_query(df, _options(df, options), cache)
-    setattr(pruned, _RECORD, record)
-    return pruned
+    return keep(*pruned_query.prune_query(df, _options(df, options), cache))
 
 
 def _require_spark(asked: str) -> None:
@@ -211,8 +207,14 @@ def _check_frame(df: object, asked: str) -> None:
 
 
 def _found(df: object) -> Any:
-    """What was recorded with a DataFrame; as its attribute any name may be a column."""
-    return getattr(df, "__dict__", {}).get(_RECORD)
+    """The record of a DataFrame that was pruned; None for anything else."""
+    if "pyspark" not in sys.modules:
+        return None
+    from pyspark.sql import DataFrame as AnyDataFrame  # noqa: PLC0415 - importing this package must not load an engine
+
+    from connectors.pipeline.records import record_of  # noqa: PLC0415 - the same
+
+    return record_of(df) if isinstance(df, AnyDataFrame) else None
 
 
 def _record(df: DataFrame, asked: str) -> Any:

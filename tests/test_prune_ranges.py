@@ -119,7 +119,7 @@ def test_a_comparison_with_doubles_skips_nothing_where_nan_comes_in(pruned, quer
     # Its rows would take the place of the build.
     options = replace(OPTIONS, broadcast_strategy="NONE")
     df, result = pruned(f"SELECT count(*), sum(f.amount) FROM {{facts}} f JOIN {{values}} v ON {query}", options)
-    assert df is result
+    assert df._jdf is result._jdf
     assert code in reasons(df)
 
 
@@ -156,7 +156,7 @@ def test_the_side_that_a_join_keeps_is_not_bounded(pruned, type_):
     df, result = pruned(
         f"SELECT count(*), sum(f.amount) FROM {{facts}} f {type_} JOIN {{spans}} s ON f.day > s.low AND f.day = s.high"
     )
-    assert df is result
+    assert df._jdf is result._jdf
     # Of another DataFrame than the one that was pruned, since that has the record of its own pruning.
     assert "OUTER_SIDE" in reasons(df.where("true"), run_builds=False)
 
@@ -219,7 +219,7 @@ def test_keys_go_down_through_casts_that_only_make_wider(pruned, facts, kept):
 def test_a_cast_that_may_take_two_values_for_one_stops_keys(pruned):
     query = "SELECT count(*), sum(amount) FROM {facts} f JOIN {values} v ON f.big = v.real WHERE kind = 'two'"
     df, result = pruned(query, replace(OPTIONS, broadcast_strategy="NONE"))
-    assert df is result
+    assert df._jdf is result._jdf
     stops = [stop for edge in explain(df.where("true"), options=OPTIONS).edges for stop in edge.stops]
     assert ["Inner join: the key is computed, not a column of a scan (Cast(big))"] == stops
 
@@ -285,7 +285,7 @@ def test_the_value_of_a_subquery_skips_files(pruned, condition, kept, strategy):
 def test_the_value_of_a_subquery_skips_nothing_where_it_is_no_key_of_a_column(pruned, condition):
     query = f"SELECT count(*), sum(amount) FROM {{facts}} f WHERE {condition}"
     df, result = pruned(query, replace(OPTIONS, broadcast_strategy="NONE"))
-    assert df is result
+    assert df._jdf is result._jdf
 
 
 # Seen red: explain() failed where no file holds the values of a key.

@@ -27,6 +27,7 @@ from pruning.query.build_selection import Sizes
 from pruning.query.filter_plan import FilterPlan, unused
 from pruning.query.plan import PlanNames
 from pruning.reasons import Reason, ReasonCode
+from pruning.results.advice import why_nothing
 from pruning.results.prune_report import PruneReport
 from pruning.results.query_explanation import QueryExplanation
 
@@ -72,8 +73,9 @@ class PrunedQuery:
 
     def report(self) -> PruneReport:
         """The plan beside what the latest action measured."""
-        if self.plan is None:
-            return PruneReport(())
+        if self.plan is None or not self.scans:
+            is_rewritten = self.plan is not None and bool(self.known.held)
+            return PruneReport((), "" if is_rewritten else why_nothing(self.explanation().reasons))
         names = PlanNames(self.plan.graph.root).scans
         return PruneReport(
             tuple(
@@ -107,8 +109,8 @@ class UntouchedQuery:
             return PrunedQuery.untouched(reason, self.options).explanation()
 
     def report(self) -> PruneReport:
-        """Nothing was planned."""
-        return PruneReport(())
+        """The reason why nothing was planned."""
+        return PruneReport((), why_nothing(self.explanation().reasons))
 
 
 def prune_query(

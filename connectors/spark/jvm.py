@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 from importlib import resources
-from typing import Any
+from typing import Any, cast
 
 from py4j.java_gateway import JavaClass, JavaPackage
 from pyspark import Broadcast, SparkContext
@@ -67,8 +67,11 @@ def frame_of(spark: SparkSession, plan: Any) -> DataFrame:
 
 
 def same_frame(df: DataFrame) -> DataFrame:
-    """Another object of Python for the same DataFrame of the JVM."""
-    return DataFrame(jvm_frame(df), df.sparkSession)
+    """Another Python object for the same DataFrame, of the JVM or of Spark Connect."""
+    if has_jvm(df.sparkSession):
+        return DataFrame(jvm_frame(df), df.sparkSession)
+    remote: Any = df
+    return cast("DataFrame", type(remote)(remote._plan, remote.sparkSession))
 
 
 def column_of(spark: SparkSession, expression: Any) -> Column:

@@ -189,7 +189,7 @@ class MembershipTest:
     NaN and NULL have no codes, so whether a row may hold them stands in `nan` and `null`.
 
     >>> from pruning.values.types import ValueType
-    >>> rows = RowSet.of(Domain.of(ValueType("int"), 3, 5, 9, 12))
+    >>> rows = MembershipTest.of(Domain.of(ValueType("int"), 3, 5, 9, 12))
     >>> rows.contains(np.array([3, 4, 5])).tolist()
     [True, False, True]
     """
@@ -213,7 +213,7 @@ class MembershipTest:
 
         >>> from pruning.values.types import ValueType
         >>> dense, sparse = (Domain.of(ValueType("bigint"), 1, 3, 5, last) for last in (7, 1 << 60))
-        >>> RowSet.of(dense).listed(), len(RowSet.of(sparse).listed())
+        >>> MembershipTest.of(dense).listed(), len(MembershipTest.of(sparse).listed())
         (None, 4)
         """
         if not isinstance(self.values, RangeSet):

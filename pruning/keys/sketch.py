@@ -33,7 +33,7 @@ class KeySketch:
     Range `p` holds the codes whose bits above the lowest `shift` are `p`; `shift` is the least that leaves at
     most `COARSE_RANGES` of them.
 
-    >>> span = Span.empty(ValueType("bigint")).adding(np.arange(0, 3_000_000, 100))
+    >>> span = KeySketch.empty(ValueType("bigint")).adding(np.arange(0, 3_000_000, 100))
     >>> span.shift, len(span.prefixes), span.range_set()
     (8, 11719, RangeSet[bigint]{[0, 2999900]})
     """

@@ -46,7 +46,7 @@ def unprunable_fraction(column: ColumnStatistics, sizes: IntArray) -> float:
 
     >>> from pruning.values.types import ValueType
     >>> days = ColumnStatistics.of(ValueType("int"), [(1, 10, 0), (11, 20, 0), (1, 20, 0)])
-    >>> round(covered_share(days, np.array([100, 100, 200])), 2)
+    >>> round(unprunable_fraction(days, np.array([100, 100, 200])), 2)
     0.75
     """
     known = column.has_low & column.has_high

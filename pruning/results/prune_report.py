@@ -62,9 +62,10 @@ class TableReport:
 
 @dataclass(frozen=True, slots=True)
 class PruneReport:
-    """What was planned and what was measured, one entry a table."""
+    """Planned and measured numbers, one entry a table; `nothing` says why there is no table, and what to try."""
 
     tables: tuple[TableReport, ...]
+    nothing: str = ""
 
     @property
     def measured(self) -> Measured | None:
@@ -231,6 +232,8 @@ def _row_test(each: FilterExplanation) -> str:
 
 
 def _report_blocks(report: PruneReport) -> list[Block]:
+    if report.nothing:
+        return [Block("No filter", (), (), (report.nothing,))]
     return [
         block
         for each in report.tables

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from pruning.reasons import ReasonCode, size
+from pruning.results.advice import why_nothing
 from pruning.results.blocks import Block, Branch, as_html, as_rich, as_text
 from pruning.results.explanation import FilterExplanation, KindLine, TableExplanation
 from pruning.results.picture import filter_picture
@@ -39,7 +40,9 @@ def query_html(query: QueryPlan) -> str:
 def _blocks(query: QueryPlan) -> list[Block]:
     shown = {*(each.reason for each in query.unused), *(each.reason for each in query.tops)}
     notes = tuple(str(each) for each in query.reasons if each not in shown)
+    nothing = () if query.filters or query.tables else (Block("No filter", (), (), (why_nothing(query.reasons),)),)
     return [
+        *nothing,
         Block(
             "Scans, and the keys that filter them",
             (),

@@ -76,7 +76,7 @@ def broad(spark, stored):
 @pytest.mark.usefixtures("broad")
 def test_the_largest_predicates(spark, agreed, stored, monkeypatch, key, keys, test, kept):
     # As where nothing else tests rows, however long the code is.
-    monkeypatch.setattr(scan_plan, "has_room", lambda *_: True)
+    monkeypatch.setattr(scan_plan, "fits_codegen_limit", lambda *_: True)
     stored("sparse", spark.range(0, keys, 1, 1).selectExpr(f"cast({key} AS int) AS k", "id AS n"))
     options = replace(PLANNED, max_ranges=1000, max_in_list=10_000)
     _, result = agreed("SELECT count(*), sum(b.id) FROM broad b JOIN sparse s ON b.k = s.k WHERE s.n >= 0", options)

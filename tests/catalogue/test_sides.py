@@ -189,7 +189,7 @@ def test_rows_that_reach_the_result_without_a_match_are_not_filtered(agreed, que
 )
 def test_not_in_filters_neither_side(agreed, query):
     df, result = agreed(query)
-    assert df is result
+    assert df._jdf is result._jdf
     assert {} == files(result)
     assert "NULL_AWARE" in why_not(df, result)
 

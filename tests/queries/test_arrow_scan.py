@@ -114,7 +114,7 @@ def test_a_scan_is_made_when_all_keys_are_known(pruned, monkeypatch):
         made.append(arguments[1].name)
         return arrow_scan(*arguments)
 
-    monkeypatch.setattr(query_run, "next_feeds", one_at_a_time)
+    monkeypatch.setattr(query_run, "ready_filters", one_at_a_time)
     monkeypatch.setattr(pipeline, "arrow_scan", counted)
     query = """
         SELECT name, sum(amount) FROM {sales} s JOIN {days} d ON s.day = d.day JOIN {items} i ON s.item = i.item

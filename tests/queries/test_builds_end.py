@@ -147,7 +147,7 @@ def test_after_a_build_that_failed(spark, star, nothing_is_left, monkeypatch, ca
     monkeypatch.setattr(query_builds, "local_rows", fails)
     df = spark.sql(QUERY.format(star=star))
     result = prune(df, options=OPTIONS)
-    assert df is result
+    assert df._jdf is result._jdf
     assert {"BUILD_FAILED"} <= {each.code.name for each in explain(result).reasons}
     assert "collecting the keys failed (ValueError)" in caplog.text
     assert "secret" not in caplog.text
@@ -251,7 +251,7 @@ def test_builds_of_one_level_run_at_the_same_time(spark, star, monkeypatch):
 def test_after_a_build_that_took_too_long(spark, star, nothing_is_left, caplog, limit):
     df = spark.sql(ENDLESS.format(star=star))
     result = prune(df, options=replace(OPTIONS, **{limit: 1.0}))
-    assert df is result
+    assert df._jdf is result._jdf
     (reason,) = [each for each in explain(result).reasons if each.code.name == "BUILD_TIMED_OUT"]
     assert {"build_timeout_seconds": "1 seconds"}.get(limit, "1 seconds for all builds of the query") == reason.detail
     assert "longer than the limit" in caplog.text
@@ -280,7 +280,7 @@ def test_nothing_of_a_build_starts_behind_the_deadline_of_all(spark, star, nothi
     df = spark.sql(QUERY.format(star=star))
     result = prune(df, options=OPTIONS)
     assert [True] == begun
-    assert df is result
+    assert df._jdf is result._jdf
     assert "BUILD_TIMED_OUT" in {each.code.name for each in explain(result).reasons}
     nothing_is_left()
 

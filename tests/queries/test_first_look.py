@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from connectors.pipeline import pruned_query
+from connectors.pipeline.records import record_of
 from pruning import PruningOptions, explain, prune, report
 from pruning.reasons import ReasonCode
 from tests.connectors.delta.test_file_index import jobs
@@ -69,7 +70,7 @@ def test_what_cannot_be_pruned_is_left_before_it_is_optimised(spark, query, look
     text, options = LEFT_ALONE[case]
     df = query(text)
     before = jobs(spark)
-    assert df is prune(df, options=options)
+    assert df._jdf is prune(df, options=options)._jdf
     assert (0, before, False) == (looked.count, jobs(spark), is_optimised(df))
 
 
@@ -84,7 +85,7 @@ def test_what_may_be_pruned_is_read(query, looked, case):
 def test_its_explanation_is_that_of_a_query_that_was_read(query, monkeypatch, case):
     text, options = LEFT_ALONE[case]
     found = explain(prune(query(text), options=options))
-    monkeypatch.setattr(pruned_query, "may_be_pruned", lambda *_, **__: True)
+    monkeypatch.setattr(pruned_query, "is_candidate", lambda *_, **__: True)
     wanted = explain(prune(query(text), options=options))
     assert str(wanted) == str(found)
     assert wanted.to_dict() == found.to_dict()
@@ -112,12 +113,12 @@ def test_of_a_version_that_is_asked_for_the_size_counts(spark, tmp_path):
     spark.sql(f"DELETE FROM delta.`{folder}`")
     text = "SELECT f.id FROM delta.`{}` {} f JOIN range(3) r ON f.id = r.id"
     found = [prune(spark.sql(text.format(folder, version)), options=OPTIONS) for version in ("", "VERSION AS OF 0")]
-    assert [pruned_query.UntouchedQuery, pruned_query.PrunedQuery] == [type(it._scanprune_read) for it in found]
+    assert [pruned_query.UntouchedQuery, pruned_query.PrunedQuery] == [type(record_of(it)) for it in found]
 
 
 def test_a_stream_is_refused_without_a_warning(spark, caplog):
     df = spark.readStream.format("rate").load().join(spark.range(3).toDF("value"), "value")
-    assert df is prune(df)
+    assert df._jdf is prune(df)._jdf
     for found in (explain(prune(df)), explain(df), explain(df, run_builds=True)):
         assert [ReasonCode.STREAMING] == [each.code for each in found.reasons]
     assert "" == caplog.text

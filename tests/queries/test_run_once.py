@@ -29,7 +29,7 @@ def scans_of_sales(df) -> int:
 
 def test_sums_that_two_parts_use_are_not_filtered_for_one_of_them(pruned):
     df, result = pruned(f"{SOME} UNION ALL {JOINED}")
-    assert df is result
+    assert df._jdf is result._jdf
     assert ReasonCode.RUN_ONCE in codes(result)
     assert 1 == scans_of_sales(df)
 
@@ -46,7 +46,7 @@ def test_sums_are_not_run_for_each_part_for_keys_that_skip_nothing(pruned):
     sums = "SELECT item, sum(amount) AS total FROM {sales} GROUP BY item"
     parts = (f"SELECT s.* FROM ({sums}) s JOIN {{items}} i ON s.item = i.item WHERE name = 'n{at}'" for at in (1, 2))
     df, result = pruned(" UNION ALL ".join(parts), PruningOptions(min_probe_bytes=0))
-    assert df is result
+    assert df._jdf is result._jdf
     assert ReasonCode.RUN_ONCE in codes(result)
     assert 1 == scans_of_sales(df)
 

@@ -197,9 +197,9 @@ def test_a_dry_run_says_it_too(spark, facts):
 
 def test_switched_off_or_small_it_is_left_alone(spark, facts):
     df = spark.sql(f"SELECT * FROM {facts}facts ORDER BY n LIMIT 5")
-    assert df is prune(df, options=replace(OPTIONS, top_k=False))
+    assert df._jdf is prune(df, options=replace(OPTIONS, top_k=False))._jdf
     assert () == explain(df, options=replace(OPTIONS, top_k=False)).tops
-    assert df is prune(df, options=PruningOptions())
+    assert df._jdf is prune(df, options=PruningOptions())._jdf
     assert ["PROBE_TOO_SMALL"] == [each.reason.code.name for each in explain(df, options=PruningOptions()).tops]
 
 
@@ -226,7 +226,7 @@ def test_files_that_may_be_gone_have_no_sure_rows(spark, facts, conf):
 def test_a_limit_without_an_order_stops_as_early_as_before(spark, facts):
     """Spark takes one part after the other, and Delta lists no more files than have so many rows."""
     df = spark.sql(f"SELECT * FROM {facts}facts LIMIT 5")
-    assert df is prune(df, options=OPTIONS)
+    assert df._jdf is prune(df, options=OPTIONS)._jdf
     text = (
         f"SELECT f.n FROM {facts}facts f JOIN {facts}items i ON f.item = i.item WHERE kind = 2 AND f.n < 8000 LIMIT 5"
     )

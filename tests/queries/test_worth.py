@@ -24,7 +24,7 @@ def codes(df, **more) -> set[ReasonCode]:
 
 def test_no_build_is_run_for_rows_that_a_join_drops_where_they_are(pruned):
     df, result = pruned(BY_ITEM, LARGE)
-    assert df is result
+    assert df._jdf is result._jdf
     assert ReasonCode.SPARES_LITTLE in codes(df, run_builds=False, options=LARGE)
 
 
@@ -35,7 +35,7 @@ def test_rows_that_are_sent_to_a_join_are_worth_a_build(spark, pruned):
     assert ("item",) == filter_.columns
     assert {"sales": (FILES, FILES, FILES)} == files(result)
     assert ReasonCode.SPARES_LITTLE not in codes(result)
-    assert df is not result
+    assert df._jdf is not result._jdf
 
 
 def test_a_small_side_that_no_join_broadcasts_leaves_no_rows_where_they_are(spark, pruned):

@@ -391,6 +391,6 @@ def test_a_read_from_before_a_column_was_dropped_is_left_to_delta(spark, lake, t
     days = spark.sql(f"SELECT day AS on FROM delta.`{folder}/days` WHERE month = 2")
     rows = before.unionAll(after)
     both = rows.join(days, rows.day == days.on)
-    assert both is prune(both, options=OPTIONS)
+    assert both._jdf is prune(both, options=OPTIONS)._jdf
     alone = after.join(days, after.day == days.on)
     assert alone is not prune(alone, options=OPTIONS)
