@@ -16,8 +16,20 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
+# Exit code 1 of pytest says that tests failed; any other one that they did not run.
+_TESTS = """
+import sys, pytest
+code = pytest.main(["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not spark", *{paths!r}])
+assert code != 1, "tests failed"
+sys.exit(f"pytest ended with {{code}}" if code else 0)
+"""
 CORE_CHECKS = "from tests.pruning.soundness import check_all; check_all()"
 DELTA_CHECKS = "from tests.connectors.stored_bounds import check_stored_bounds; check_stored_bounds()"
+
+
+def run_of(*paths: str) -> str:
+    """The program that runs test files, named below `tests`, on the packages of its working folder."""
+    return _TESTS.format(paths=[f"tests/{each}" for each in paths])
 
 
 @dataclass(frozen=True)
@@ -31,8 +43,9 @@ class Mutant:
 
     def run(self, folder: Path) -> str:
         """What the checks say of a copy of the packages with this mutation: nothing if they pass."""
-        for package in ("pruning", "connectors"):
+        for package in ("pruning", "connectors", "tests"):
             shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(ROOT / "pyproject.toml", folder)
         mutated = folder / self.file
         source = mutated.read_text()
         if source.count(self.part) != 1:
@@ -49,7 +62,6 @@ MUTANTS = {
     "a-key-is-dropped": Mutant(
         *("pruning/keys/builder.py", "RangeSet.of_codes(type_, points,", "RangeSet.of_codes(type_, points[1:],")
     ),
-    # 32
     "a-partial-build-is-published": Mutant(
         *("pruning/keys/builder.py", "self._reported != set(range(partitions))", "not self._reported")
     ),
@@ -146,10 +158,133 @@ MUTANTS = {
     "a-high-cut-to-milliseconds-is-taken-as-it-is": Mutant(
         *("connectors/delta/bounds.py", "_MILLISECOND = 999", "_MILLISECOND = 0"), DELTA_CHECKS
     ),
+    # ------------------------------------------------------------------------------------------------ keys
+    "a-coarse-range-ends-early": Mutant(
+        *("pruning/keys/sketch.py", "highs = lows + np.int64((1 << self.shift) - 1)", "highs = lows"),
+        run_of("pruning/keys/test_summary.py"),
+    ),
+    "halves-of-a-bloom-filter-are-intersected": Mutant(
+        *(
+            "pruning/keys/sketch.py",
+            "bloom.words[:half] | bloom.words[half:]",
+            "bloom.words[:half] & bloom.words[half:]",
+        ),
+        run_of("pruning/keys"),
+    ),
+    "a-hash-differs-from-sparks": Mutant(
+        *("pruning/keys/xxhash64.py", "mixed = _rotated(mixed, 27)", "mixed = _rotated(mixed, 26)"),
+        run_of("pruning/keys/test_xxhash64.py"),
+    ),
+    # ------------------------------------------------------------------------------------------------ queries
+    "an-outer-join-filters-the-side-it-keeps": Mutant(
+        *("pruning/query/lineage.py", "join.type in stands_alone and join.is_deterministic", "join.is_deterministic"),
+        run_of("pruning/query/test_join_graph.py"),
+    ),
+    "a-random-filter-is-passed": Mutant(
+        "pruning/query/lineage.py",
+        "case Filter() | Project() | Grouping() | Generate() if not node.is_deterministic:",
+        "case Filter() | Project() | Grouping() | Generate() if False:",
+        run_of("pruning/query/test_join_graph.py"),
+    ),
+    "every-column-of-a-union-is-the-first": Mutant(
+        *("pruning/query/lineage.py", "yield from self.down(child, child.output[place])"),
+        "yield from self.down(child, child.output[0])",
+        run_of("pruning/query/test_join_graph.py"),
+    ),
+    "a-null-safe-join-is-a-plain-one": Mutant(
+        *("pruning/query/join_graph.py", 'part.kind == "EqualNullSafe", bound)', "False, bound)"),
+        run_of("pruning/query/test_join_graph.py"),
+    ),
+    "a-random-join-is-an-edge": Mutant(
+        *("pruning/query/join_graph.py", "elif not join.is_deterministic:", "elif False:"),
+        run_of("pruning/query/test_join_graph.py"),
+    ),
+    "a-narrowing-cast-is-lossless": Mutant(
+        "pruning/query/expressions.py",
+        "INTEGER_BITS[source.name] < INTEGER_BITS[target.name]",
+        "INTEGER_BITS[source.name] != INTEGER_BITS[target.name]",
+        run_of("pruning/query/test_expressions.py"),
+    ),
+    "a-cast-that-drops-digits-is-lossless": Mutant(
+        *("pruning/query/expressions.py", "source.scale <= target.scale and ", ""),
+        run_of("pruning/query/test_expressions.py"),
+    ),
+    "a-branch-of-a-union-is-tested-by-the-others-conditions": Mutant(
+        "pruning/query/key_origins.py",
+        "child.output[node.output.index(column)], ())",
+        "child.output[node.output.index(column)], conditions)",
+        run_of("pruning/query/test_key_origins.py", "pruning/query/test_pruned_plans.py"),
+    ),
+    "unknown-origins-of-a-key-are-left-out": Mutant(
+        *("pruning/query/key_origins.py", "return () if None in found else", "return () if not found else"),
+        run_of("pruning/query/test_key_origins.py", "pruning/query/test_pruned_plans.py"),
+    ),
+    "a-build-side-that-cannot-repeat-its-rows-is-run": Mutant(
+        "pruning/query/build_selection.py",
+        "if node.kind not in _REPEATABLE or not node.is_deterministic:",
+        "if not node.is_deterministic:",
+        run_of("pruning/query/test_filter_plan.py"),
+    ),
+    "an-aggregate-that-depends-on-order-repeats-its-rows": Mutant(
+        "pruning/query/build_selection.py",
+        "return node.order_free or (groups is not None and groups.keys() >= set(node.output))",
+        "return True",
+        run_of("pruning/query/test_filter_plan.py"),
+    ),
+    "a-build-does-not-wait-for-the-filters-inside-of-it": Mutant(
+        "pruning/query/filter_plan.py",
+        "return is_split or any(each.probe.relation.at in inside for each in others)",
+        "return is_split",
+        run_of("pruning/query/test_filter_plan.py"),
+    ),
+    "deleted-rows-are-among-the-first": Mutant(
+        *("pruning/query/top_k.py", "np.where(gone < present, present - gone, 0)", "present"),
+        run_of("pruning/query/test_top_k.py"),
+    ),
+    "nan-is-no-greatest-number": Mutant(
+        *("pruning/query/top_k.py", "known &= ~column.may_have_nan", "pass"),
+        run_of("pruning/query/test_top_k.py"),
+    ),
+    # ------------------------------------------------------------------------------------------------ one scan
+    "nan-keys-are-pushed-as-ranges": Mutant(
+        *("pruning/scan/pushdown.py", "if domain.nan else None", "if False else None"),
+        run_of("pruning/scan/test_scan_plan.py"),
+    ),
+    "an-exact-read-is-not": Mutant(
+        *("pruning/scan/scan_plan.py", "    if abilities.must_be_exact:\n        return RowFilter.SEMI_JOIN, ()\n", ""),
+        run_of("pruning/scan/test_scan_plan.py"),
+    ),
+    # ------------------------------------------------------------------------------------------------ connectors
+    "bounds-that-are-no-values-are-believed": Mutant(
+        *(
+            "connectors/parquet/bounds.py",
+            "if low is _WRONG or high is _WRONG:",
+            "if low is _WRONG and high is _WRONG:",
+        ),
+        run_of("connectors/parquet/test_bounds.py"),
+    ),
+    "old-bounds-of-bytes-are-believed": Mutant(
+        *("connectors/parquet/bounds.py", "takes_old=leaf.physical not in BYTE_ARRAYS", "takes_old=True"),
+        run_of("connectors/parquet/test_bounds.py"),
+    ),
+    "days-of-the-julian-calendar-are-believed": Mutant(
+        *("connectors/parquet/bounds.py", "_least_trusted(type_) if is_rebased and not is_gregorian else None", "None"),
+        run_of("connectors/parquet/test_bounds.py"),
+    ),
+    "a-reader-of-rows-drops-null": Mutant(
+        *("connectors/arrow_scan/row_test.py", "found |= ~values.valid & ~values.nan", "pass"),
+        run_of("connectors/arrow_scan/test_row_test.py"),
+    ),
 }
 INTACT = {
     "core": Mutant("pruning/errors.py", "class PruningError", "class PruningError"),
     "delta": Mutant("pruning/errors.py", "class PruningError", "class PruningError", DELTA_CHECKS),
+    "tests": Mutant(
+        "pruning/errors.py",
+        "class PruningError",
+        "class PruningError",
+        run_of("pruning/query/test_join_graph.py", "connectors/parquet/test_bounds.py"),
+    ),
 }
 
 

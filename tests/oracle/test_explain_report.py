@@ -186,7 +186,7 @@ class Tags(HTMLParser):
         super().__init__()
         self.tags: set[str] = set()
         self.text = ""
-        self.runtime_filter(text)
+        self.feed(text)
 
     def handle_starttag(self, tag, attrs):
         self.tags.add(tag)

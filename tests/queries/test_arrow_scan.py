@@ -393,5 +393,5 @@ def test_by_default_sparks_own_reader_scans(pruned):
     _, result = pruned("SELECT s.* FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month = 2")
     plan = result._jdf.queryExecution().executedPlan().toString()
     assert "MapInArrow" not in plan
-    assert prune(result, options=replace(ARROW, enabled=False)) is result
+    assert prune(result, options=replace(ARROW, enabled=False))._jdf is result._jdf
     assert FILES > 2

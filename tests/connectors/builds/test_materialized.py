@@ -51,8 +51,10 @@ def collected(spark, df, column: str, options: PruningOptions = OPTIONS):
     return replace(found, source="rows of k") if isinstance(found, KeySummary) else found
 
 
-def test_the_same_build_is_compiled_once(spark):
+def test_the_same_build_is_compiled_once(spark, conf):
     """Spark numbers the limits in its code."""
+    conf("spark.sql.codegen.wholeStage", "true")
+    conf("spark.sql.codegen.factoryMode", "FALLBACK")
     metrics = getattr(getattr(spark._jvm.org.apache.spark.metrics.source, "CodegenMetrics$"), "MODULE$")
     compiled = metrics.METRIC_COMPILATION_TIME()
 

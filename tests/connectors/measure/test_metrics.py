@@ -175,7 +175,9 @@ def test_a_count_of_files_is_found_by_their_listing(spark, tmp_path, folder):
         assert 1 == actions(read)
 
 
-def test_each_run_of_one_plan_is_measured(read):
+def test_each_run_of_one_plan_is_measured(read, conf):
+    conf("spark.sql.codegen.wholeStage", "true")
+    conf("spark.sql.codegen.factoryMode", "FALLBACK")
     assert [7] == [row.k for row in read.collect()]
     first = counters(read)
     assert (1, ROWS) == first[:2]

@@ -23,7 +23,9 @@ def test_files_without_a_key_are_not_opened(spark, tmp_path):
     assert (2, 20) == (files, read)
 
 
-def test_pruned_frame_is_as_the_whole_one(spark, tmp_path):
+def test_pruned_frame_is_as_the_whole_one(spark, tmp_path, conf):
+    conf("spark.sql.codegen.wholeStage", "true")
+    conf("spark.sql.codegen.factoryMode", "FALLBACK")
     table = opened(spark, in_files(tmp_path / "t", *numbered(0, 100)))
     whole, part = table.read(None), table.read(np.array([True, False]))
     assert (whole.schema, whole.columns) == (part.schema, part.columns)
