@@ -1,12 +1,9 @@
-"""The builds of one query of which some need not run: the caller's cache has what they give.
+"""Builds of a query whose results the caller's `PruningCache` holds already, so that they are not run.
 
-What a build is, as bytes that are equal only for builds that give the same rows, whatever query they stand in.
-
-Bytes name what the plan consists of, and hold nothing of Spark's. Spark copies a node of a plan from the arguments of
-its constructor, so these say all of it. Each is written with its kind and its length, so no two plans have the same
-bytes but for ids of columns, which are counted in the order in which they occur, and for names that no result depends
-on. Spark's own canonical form will not do: it is the same for 0.0 and -0.0, and for sums of doubles in any order. What
-is not known to be said by arguments is refused: functions of users, cached rows, scans whose files are not pinned.
+A cached build is found by a fingerprint of its plan (`PlanFingerprint.java`), which is equal only for plans that give
+the same rows, and by the confs of the session. The fingerprint covers projections, filters, joins and aggregates over
+pinned files; any other plan has none, and its build runs. Spark's own canonical form is no fingerprint: it is the same
+for 0.0 and -0.0, and for sums of doubles in any order.
 """
 
 from __future__ import annotations
@@ -162,21 +159,23 @@ def _why_not(key: _Key, keys: KeySummary) -> str:
 
 # A file that is written once more within a tick of the store's clock keeps its time, and clocks differ by seconds.
 _SETTLED_MILLISECONDS = 60_000
-_REFUSED = b"!"
+# The fingerprint is written in two bytes for each character.
+_ENCODING = "utf-16-be"
+_REFUSED = "!".encode(_ENCODING)
 _FINGERPRINT = JavaFile("connectors.builds", "PlanFingerprint")
 
 
 @dataclass(frozen=True, slots=True)
 class BuildKey:
-    """`named` is equal only for builds of the same rows and keys by the same confs."""
+    """A fingerprint: `named` is equal only for builds that give the same rows and keys under the same confs."""
 
     named: bytes
     _found: Any
 
     def is_settled(self) -> bool:
-        """Whether the files of the build that may be written again are those that were listed, and not of late.
+        """True where every listed Parquet file is as it was listed, and was last written a minute ago or earlier.
 
-        True before and after a build, nothing was written meanwhile. Of Delta tables no file is ever written again.
+        True before and after a build, no file was written meanwhile. Files of a Delta table are never written again.
         """
         return not str(self._found.unsettled())
 
@@ -185,7 +184,9 @@ def build_key(spark: SparkSession, plan: Any, key: Any) -> BuildKey | str:
     """The key of a build of `key`, an expression of the JVM, over the rows of `plan`; why there is none."""
     found = _made(spark, plan, key)
     named = long_bytes(spark, found.bytes())
-    return named[1:].decode() if named.startswith(_REFUSED) else BuildKey(named, found)
+    if named.startswith(_REFUSED):
+        return named.removeprefix(_REFUSED).decode(_ENCODING)
+    return BuildKey(named, found)
 
 
 def session_key(spark: SparkSession) -> bytes:
