@@ -111,7 +111,7 @@ def arrow_scan(  # noqa: PLR0913, PLR0917 - a table, its keys, and how to read i
     like = whole.select(*(F.expr(column.sql) for column in columns))
     schema = StructType([table.schema[column.path[0]] for column in columns])
     work = TaskPayload.of(spark, Work(tasks, reads, tests))
-    ids = task_ids(spark, len(tasks), like, work.digest)
+    ids = task_ids(spark, len(tasks), like)
     rows = ids.mapInArrow(_task(work, stores, counter), schema)
     if table.version is None:
         # Tells Spark which files are read, though no row comes from there: it refuses to overwrite these.

@@ -46,18 +46,14 @@ def explain(  # noqa: PLR0913, PLR0917 - options of a command line
     run_builds: Annotated[  # noqa: FBT002 - a switch of the command line
         bool, typer.Option("--run-builds", help="Run the small sides, for exact numbers.")
     ] = False,
-    svg: Annotated[Path | None, typer.Option("--svg", help="Write a picture to this file.", show_default=False)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print plain values for machines.")] = False,  # noqa: FBT002
     conf: Confs = None,
 ) -> None:
     """What pruning would do with a query, and why not more: from metadata alone, unless --run-builds asks for more."""
     with _started("explain", sql, file, table, conf) as (spark, asked):
-        from pruning import QueryExplanation  # noqa: PLC0415 - `--help` answers at once
-        from pruning import explain as explained  # noqa: PLC0415 - the same
+        from pruning import explain as explained  # noqa: PLC0415 - `--help` answers at once
 
         found = explained(asked.frame(spark), run_builds=run_builds)
-        if svg is not None and isinstance(found, QueryExplanation):
-            _write(svg, found.to_svg())
         if as_json:
             typer.echo(json.dumps(found.to_dict(), indent=2))
         else:
@@ -108,14 +104,6 @@ def _make(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         msg = f"Cannot keep Spark's log in {str(folder)!r}: {error.strerror}; name another folder by XDG_CACHE_HOME"
-        raise EnvironmentProblem(msg) from error
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        msg = f"Cannot write the picture to {str(path)!r}: {error.strerror}"
         raise EnvironmentProblem(msg) from error
 
 

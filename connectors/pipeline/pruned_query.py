@@ -12,7 +12,6 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from connectors.arrow_scan.relation import as_cached
 from connectors.delta.file_index import tell_conditions
 from connectors.jobs.progress import one_line
 from connectors.pipeline.query_run import QueryRun
@@ -150,8 +149,6 @@ def _pruned(df: DataFrame, options: PruningOptions, cache: PruningCache | None) 
     if not (record.scans or query.kept):
         return df, record
     result: Any = frame_of(df.sparkSession, query.rewritten())
-    if any(each.counter is not None for each in record.scans.values()):
-        result = as_cached(result)
     # Spark does it before the first action anyway. What it cannot do must show where the query itself is still at hand.
     tell_conditions(df.sparkSession, optimized_plan(result))
     return result, record

@@ -11,7 +11,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
 from connectors.arrow_scan.choice import scan_case
-from connectors.arrow_scan.relation import as_cached
 from connectors.arrow_scan.scan import ArrowScan, arrow_scan
 from connectors.base import OpaqueTable, Table
 from connectors.columns import Column, quoted, resolve
@@ -81,7 +80,7 @@ def run(spark: SparkSession, request: Request) -> tuple[DataFrame, PrunedScan]:
         unknown = [replace(each, filter=KeyFilter.unknown(each.columns, "keys", reason)) for each in collected]
         df, record = pruned_scan(spark, whole, unknown, _read_of(projected), options, exact=request.exact)
     warn(table.name, record.reasons)
-    return (df if record.counter is None else as_cached(df)), record
+    return df, record
 
 
 def _refusal(spark: SparkSession, options: PruningOptions) -> Reason | None:

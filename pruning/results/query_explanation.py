@@ -14,7 +14,6 @@ from pruning.query.top_k import TopFilter
 from pruning.reasons import Reason
 from pruning.results import render_query
 from pruning.results.explanation import KindLine, TableExplanation
-from pruning.results.picture import filter_picture
 from pruning.results.query_lines import BuildLine, EdgeLine, FilterLine, QueryPlan, TopLine, UnusedLine
 
 
@@ -78,10 +77,6 @@ class QueryExplanation(QueryPlan):
                 {**asdict(each), "reason": None if each.reason is None else each.reason.to_dict()} for each in self.tops
             ],
         }
-
-    def to_svg(self) -> str:
-        """A picture of builds, and of the scans that their keys filter, with bytes: an SVG document."""
-        return filter_picture(self)
 
     def __str__(self) -> str:
         return render_query.query_text(self)

@@ -9,7 +9,6 @@ from pruning.reasons import ReasonCode, size
 from pruning.results.advice import why_nothing
 from pruning.results.blocks import Block, Branch, as_html, as_rich, as_text
 from pruning.results.explanation import FilterExplanation, KindLine, TableExplanation
-from pruning.results.picture import filter_picture
 from pruning.results.prune_report import table_blocks
 from pruning.results.query_lines import BuildLine, FilterLine, QueryPlan, TopLine, UnusedLine
 from pruning.scan.key_filter import FIRST_ROWS
@@ -32,9 +31,8 @@ def query_rich(query: QueryPlan) -> object:
 
 
 def query_html(query: QueryPlan) -> str:
-    """An HTML fragment, the picture first."""
-    picture = f"<div>{filter_picture(query)}</div>" if query.filters else ""
-    return picture + as_html(_blocks(query))
+    """An HTML fragment."""
+    return as_html(_blocks(query))
 
 
 def _blocks(query: QueryPlan) -> list[Block]:

@@ -10,7 +10,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import Observation
 from pyspark.sql import functions as F  # noqa: N812  its usual name
 
-from pruning import explain, prune, pruned_read
+from pruning import explain, prune
 from pruning.options import ScanCosts
 from tests.oracle.lakes import Layout, write
 from tests.queries.arrow import counts, is_by_arrow, refusals, side_bytes
@@ -175,49 +175,26 @@ def test_cached_tables_are_read_from_the_cache(spark, ways):
 
 
 @pytest.mark.usefixtures("numbers")
-def test_a_cached_result_is_found_again(spark):
-    """As one of Spark's reader is; what is read anew counts for itself, be it the same scan in another query."""
+def test_a_cached_result_of_either_reader(spark):
+    """A query over the cached DataFrame reads the cache; so does the same query pruned anew by Spark's own reader."""
 
     def made(columns: str, name: str, options=ARROW):
         query = f"SELECT {columns} FROM numbers n JOIN few ON k = key WHERE name = '{name}'"
         return prune(spark.sql(query), options=options)
 
-    for options in (replace(ARROW, scan="PREDICATE"), ARROW):
+    for options, is_found in ((replace(ARROW, scan="PREDICATE"), True), (ARROW, False)):
+        cached = made("n.*", "a", options).cache()
         try:
-            # Nobody holds what was cached.
-            assert 2 == made("n.*", "a", options).cache().count()
+            assert 2 == cached.count()
             same, others = made("n.*", "a", options), [made("n.*", "b", options), made("n.*, 1 AS one", "a", options)]
-            above = same.where("v > 0")
-            assert ["InMemoryTableScan" in executed(each) for each in (same, above, *others)] == [
-                True,
-                True,
-                False,
-                False,
+            read = (cached.where("v > 0"), same, *others)
+            assert ["InMemoryTableScan" in executed(each) for each in read] == [True, is_found, False, False]
+            assert [[5, 105], [5, 105], [55], [5, 105]] == [
+                sorted(row.k for row in each.collect()) for each in (cached, same, *others)
             ]
-            assert [[5, 105], [55], [5, 105]] == [sorted(row.k for row in each.collect()) for each in (same, *others)]
         finally:
-            spark.catalog.clearCache()
+            cached.unpersist(blocking=True)
     assert [{"numbers": (1, 1, 10)}, {"numbers": (2, 2, 20)}] == [counts(each) for each in others]
-    again = made("n.*", "a")
-    assert 2 == len(again.collect())
-    assert {"numbers": (2, 2, 20)} == counts(again)
-
-
-def test_a_cached_read_is_found_again_while_its_files_are_the_same(spark, tmp_path):
-    source = str(tmp_path / "t")
-    spark.range(0, 100, 1, 2).selectExpr("id AS k").write.parquet(source)
-
-    def made():
-        return pruned_read(spark, source, keys={"k": [5, 60]}, options=ARROW)
-
-    try:
-        first = made().cache()
-        assert {5, 60} == {row.k for row in first.collect()}
-        assert "InMemoryTableScan" in executed(made())
-        spark.createDataFrame([(60,)], "k bigint").write.mode("append").parquet(source)
-        assert [5, 60, 60] == sorted(row.k for row in made().where("k IN (5, 60)").collect())
-    finally:
-        spark.catalog.clearCache()
 
 
 @pytest.mark.full

@@ -58,7 +58,6 @@ def test_a_build_that_the_cache_has_reads_nothing():
     first, second = QUERY.builds
     query = replace(QUERY, builds=(replace(first, from_cache=True), second))
     assert "1 1 days.d_day nothing: the cache has its keys 0 B" in re.sub(r"(<[^>]+>|\s)+", " ", query._repr_html_())
-    assert "build 1, level 1, in the cache" in query.to_svg()
     assert [True, False] == [each["from_cache"] for each in query.to_dict()["builds"]]
 
 
