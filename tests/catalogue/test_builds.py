@@ -158,13 +158,14 @@ RETRIED = """
 import json, sys
 from pathlib import Path
 from pyspark import TaskContext
-from connectors import few_keys, local_builds, spark_keys
 from pyspark.sql import SparkSession
+from connectors.builds import materialized
+from connectors.keys import frame
 from pruning import explain, prune
 from tests.catalogue.facts import OPTIONS
 
-folder, done = Path(sys.argv[1]), spark_keys.partial_task
-few_keys.MOST_ROWS = local_builds.MOST_ROWS = 3
+folder, done = Path(sys.argv[1]), frame.partial_task
+frame.MOST_ROWS = materialized.MOST_ROWS = 3
 
 def partial_task(wanted, limits):
     def tried(batches):
@@ -175,7 +176,7 @@ def partial_task(wanted, limits):
             raise OSError("first attempt")
     return tried
 
-spark_keys.partial_task = partial_task
+frame.partial_task = partial_task
 confs = {
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
