@@ -20,13 +20,14 @@ from benchmarks.phases_chart import PHASES
 from benchmarks.tpcds_workload import queries
 from connectors.builds.query_builds import QueryBuilds
 from connectors.cli.command import default_folder
-from connectors.pipeline import plan_metadata, pruned_query, query_run
+from connectors.pipeline import plan_metadata, pruned_query, table_scan
 from connectors.pipeline.plan_metadata import PlanMetadata
 from connectors.pipeline.query_run import QueryRun
 from connectors.spark import plan_reader
 from connectors.spark.jvm import java_names, jvm_context
 from connectors.spark.plan_reader import SparkPlan
 from pruning import prune
+from pruning.query import planner
 from pruning.query.join_graph import JoinGraph
 from sample_data.tpcds import generate
 
@@ -46,10 +47,13 @@ _CALLS: Sequence[tuple[Any, str, str]] = (
     (SparkPlan, "of", READ),
     (JoinGraph, "of", FIND),
     (plan_metadata, "plan_facts", FIND),
-    (query_run, "next_feeds", FIND),
-    *((PlanMetadata, name, OPEN) for name in ("table", "scan", "covered", "has_few_keys", "selective_keys")),
+    (planner, "ready_filters", FIND),
+    *(
+        (PlanMetadata, name, OPEN)
+        for name in ("table", "scan", "unprunable_fraction", "has_few_keys", "selective_keys")
+    ),
     (QueryBuilds, "run", BUILD),
-    (query_run, "pruned_scan", DECIDE),
+    (table_scan, "pruned_scan", DECIDE),
     (QueryRun, "rewritten", REWRITE),
     (pruned_query, "frame_of", REWRITE),
 )

@@ -47,10 +47,10 @@ def limit_bytes(df: DataFrame) -> int:
     """
     query = QueryRun.of(SparkPlan.of(df), OPEN)
     query.run()
-    if failed := [each for each in query.reasons if each.code in _FAILED]:
+    if failed := [each for each in query.planner.reasons if each.code in _FAILED]:
         raise ValueError(f"Cannot tell the limit without all keys: {failed[0]}")
     # Equal scans may be made once, so more is never taken for a limit.
-    found = {key: size for relation in query.graph.relations for key, size in _chunks(query, relation)}
+    found = {key: size for relation in query.planner.graph.relations for key, size in _chunks(query, relation)}
     return sum(found.values())
 
 
@@ -68,24 +68,24 @@ def _chunks(query: QueryRun, relation: Relation) -> Iterator[tuple[tuple[Any, ..
 def _survivors(query: QueryRun, relation: Relation, plan: PlanTable) -> DataFrame:
     """The rows of a scan that keys and conditions let pass, from its files as they are: Delta's do not tell places."""
     table = plan.table
-    reader = query.spark.read.schema(table.schema)
+    reader = query.plan.spark.read.schema(table.schema)
     if table.partition_columns:
         reader = reader.option("basePath", _folder(table.files([]).names[0], len(table.partition_columns)))
     df = reader.parquet(*table.files([]).names)
     for columns, summary in _keys(query, relation):
-        frame, is_small = keys_frame(query.spark, summary.types, key_arrays(summary))
+        frame, is_small = keys_frame(query.plan.spark, summary.types, key_arrays(summary))
         df = semi_joined(df, RowKeys(tuple(plan_column(table, relation, each) for each in columns), frame, is_small))
     above = filters_above(query.plan.root)[relation.at]
     renamed = plan.renamed(df)
     if not above:
-        return frame_of(query.spark, renamed)
-    return frame_of(query.spark, query.plan.replaced(above[0], {**query.others, relation.at: renamed}))
+        return frame_of(query.plan.spark, renamed)
+    return frame_of(query.plan.spark, query.plan.replaced(above[0], {**query.replacements, relation.at: renamed}))
 
 
 def _keys(query: QueryRun, relation: Relation) -> Iterator[tuple[tuple[int, ...], KeySummary]]:
     """Those that are known one by one: bounds that metadata gives are no keys of a build."""
-    single = {(column,): summaries for column, summaries in query.keys_of(relation).items()}
-    for columns, summaries in {**single, **query.tuples_of(relation)}.items():
+    single = {(column,): summaries for column, summaries in query.planner.keys.get(relation.at, {}).items()}
+    for columns, summaries in {**single, **query.planner.tuples.get(relation.at, {})}.items():
         yield from ((columns, each) for each in summaries if each.exact)
 
 

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 
 from connectors.jobs.progress import one_line
 from connectors.pipeline.plan_metadata import PlanMetadata
-from connectors.pipeline.top_k import TopKFilters, expected
+from connectors.pipeline.top_k import expected
 from connectors.scan.decision import static_columns
 from connectors.spark.plan_reader import SparkPlan, check_has_plan
 from connectors.spark.versions import version_refusal
@@ -57,9 +57,7 @@ def _explained(df: DataFrame, options: PruningOptions) -> QueryExplanation:
     metadata = PlanMetadata(plan, options, partial(statistics_columns, graph))
     known = sizes_before_builds(metadata)
     filters = FilterPlan.before_builds(graph, known, options)
-    tops = tuple(
-        expected(TopKFilters.of(plan.root, is_on=options.top_k), metadata, BuildSelection(known, options, graph.edges))
-    )
+    tops = tuple(expected(plan.root, metadata, BuildSelection(known, options, graph.edges)))
     filters = replace(filters, tops=tops)
     reasons = (*graph.refusals, *filters.refusals, *(each.found for each in tops if isinstance(each.found, Reason)))
     kinds = estimates(metadata, filters)

@@ -182,6 +182,10 @@ class PlanMetadata:
         rows *= 1.5
         return rows <= (MOST_LONG_ROWS if is_long else MOST_ROWS) and rows * width <= broadcast_limit(self.plan.spark)
 
+    def is_same_table(self, first: Relation, second: Relation) -> bool:
+        """True where two scans read the same table at the same version."""
+        return self.table(first) is self.table(second)
+
     def shared_places(self, build_side: BuildSide, probe: ProbeColumn) -> Sequence[Node]:
         """The other places of a reused exchange, of which keys of the build side would filter one."""
         if self._reuse is None:

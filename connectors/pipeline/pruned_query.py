@@ -100,8 +100,7 @@ class UntouchedQuery:
     def explanation(self) -> QueryExplanation:
         """Why there is no filter, from metadata alone."""
         try:
-            query = QueryRun.of(SparkPlan.of(self.df), self.options)
-            return _record(query, query.sized()).explanation()
+            return _record(QueryRun.of(SparkPlan.of(self.df), self.options)).explanation()
         except Exception as error:
             logger.debug("Explaining the query failed", exc_info=True)
             reason = Reason(ReasonCode.PRUNING_FAILED, _QUERY, one_line(error))
@@ -143,10 +142,11 @@ def prune_query(
 def _pruned(df: DataFrame, options: PruningOptions, cache: PruningCache | None) -> tuple[DataFrame, PrunedQuery]:
     plan = SparkPlan.of(df)
     query = QueryRun.of(plan, options, cache)
-    record = _record(query, query.run())
+    query.run()
+    record = _record(query)
     # That a side of a join is not fit to be run beforehand is no trouble: nobody asked for it.
     warn("a query", [each for each in record.reasons if each.code is not ReasonCode.UNREPEATABLE_KEYS])
-    if not (record.scans or query.kept):
+    if not (record.scans or query.planner.materialized):
         return df, record
     result: Any = frame_of(df.sparkSession, query.rewritten())
     # Spark does it before the first action anyway. What it cannot do must show where the query itself is still at hand.
@@ -154,8 +154,10 @@ def _pruned(df: DataFrame, options: PruningOptions, cache: PruningCache | None) 
     return result, record
 
 
-def _record(query: QueryRun, sizes: Mapping[int, int]) -> PrunedQuery:
-    scans = {at: scan for at, scan in query.scans.items() if at not in query.kept}
-    filters = FilterPlan(query.graph, tuple(query.levels), tuple(query.reasons), tops=tuple(query.top_filters()))
-    reasons, cached = tuple(query.reasons), frozenset(query.from_cache)
-    return PrunedQuery(filters, sizes, query.known(), scans, reasons, query.options, cached)
+def _record(query: QueryRun) -> PrunedQuery:
+    planner = query.planner
+    scans = {at: scan for at, scan in query.scans.records.items() if at not in planner.materialized}
+    reasons = tuple(planner.reasons)
+    filters = FilterPlan(planner.graph, tuple(planner.levels), reasons, tops=tuple(planner.top_filters()))
+    sizes, cached = planner.facts.sizes, frozenset(planner.from_cache)
+    return PrunedQuery(filters, sizes, planner.known(), scans, reasons, planner.options, cached)

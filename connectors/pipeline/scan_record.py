@@ -62,6 +62,11 @@ class PrunedScan:
         return PrunedScan(spark, table, decided, needed, options, identity, counter=counter)
 
     @property
+    def plan(self) -> ScanPlan:
+        """The containers kept, the pushed predicates and the row filters."""
+        return self.decided.plan
+
+    @property
     def planned_bytes(self) -> int:
         """What the scan reads: of row groups the needed columns, of files without footers all."""
         containers, kept = self._read()

@@ -24,11 +24,10 @@ from connectors.scan.spark_scan import scan
 from connectors.spark.jvm import has_jvm
 from connectors.spark.versions import version_refusal, warn_of_version
 from pruning.errors import InvalidKeysError, PruningError
-from pruning.options import ARROW, AUTO, PREDICATE, PruningOptions
+from pruning.options import AUTO, PREDICATE, PruningOptions
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.key_filter import KeyFilter
 from pruning.scan.reader_cost import ScanCase
-from pruning.scan.scan_plan import ScanPlan
 
 logger = logging.getLogger("scanprune")
 
@@ -128,7 +127,7 @@ def pruned_scan(  # noqa: PLR0913 - a table, its keys, and how to read it
     abilities = abilities_of(spark, table, [fields[name] for name in tops], probes.values(), exact=exact)
     needed = None if read.columns is None else tuple(tops)
     decided = decide(table, [each.filter for each in collected], probes, needed, abilities, options)
-    if decided.plan.acts and wants_arrow(decided.plan, options):
+    if decided.plan.acts and decided.plan.wants_arrow(options):
         found = _exact(table) if exact else _by_arrow(spark, table, decided, needed, read.static, options)
         if isinstance(found, ArrowScan):
             df = found.df if read.selected is None else found.df.select(*(F.expr(each) for each in read.selected))
@@ -148,12 +147,6 @@ def case_of(
     if options.scan != AUTO or not decided.plan.acts or not has_jvm(spark):
         return None
     return scan_case(table, decided, needed, spark.sparkContext.defaultParallelism, options)
-
-
-def wants_arrow(plan: ScanPlan, options: PruningOptions) -> bool:
-    """Whether pyarrow is to make a scan, by the options or by its costs."""
-    is_chosen = plan.choice is not None and plan.choice.scan == ARROW
-    return plan.files.kept_count > 0 and (options.scan == ARROW or is_chosen)
 
 
 def read_by_arrow(

@@ -75,6 +75,9 @@ class PlanStatistics(Protocol):
     def are_few(self, node: Node, rows: float) -> bool:
         """Whether so many rows of a node can be joined as they are, so that the query reads nothing of it again."""
 
+    def is_same_table(self, first: Relation, second: Relation) -> bool:
+        """True where two scans read the same table at the same version."""
+
     def shared_places(self, build_side: BuildSide, probe: ProbeColumn) -> Sequence[Node]:
         """The other places of a reused exchange, of which keys of the build side would filter one."""
 
@@ -107,6 +110,10 @@ class UnknownStatistics:
         return 1.0
 
     def are_few(self, node: Node, rows: float) -> bool:  # noqa: ARG002 - a protocol's
+        """No."""
+        return False
+
+    def is_same_table(self, first: Relation, second: Relation) -> bool:  # noqa: ARG002 - a protocol's
         """No."""
         return False
 

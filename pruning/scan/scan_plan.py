@@ -11,7 +11,7 @@ from enum import Enum
 
 import numpy as np
 
-from pruning.options import PruningOptions
+from pruning.options import ARROW, PruningOptions
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.estimates import fits_codegen_limit, list_spans_nearly_all, pass_ratio, predicate_pays
 from pruning.scan.key_filter import KeyFilter
@@ -69,6 +69,11 @@ class ScanPlan:
         """True where the scan is another one than without filters."""
         tested = any(decision.test is not RowFilter.NONE for decision in self.decisions)
         return tested or bool(self.pushes or self.tuple_pushes) or not self.files.kept.all()
+
+    def wants_arrow(self, options: PruningOptions) -> bool:
+        """True where pyarrow is to read the scan, by the option or by the choice between both readers' costs."""
+        is_chosen = self.choice is not None and self.choice.scan == ARROW
+        return self.files.kept_count > 0 and (options.scan == ARROW or is_chosen)
 
 
 def no_row_matches(filters: Sequence[KeyFilter], domains: Mapping[str, Domain]) -> bool:

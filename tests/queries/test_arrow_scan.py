@@ -17,10 +17,10 @@ from pyspark.sql import functions as F  # noqa: N812  its usual name
 from connectors.arrow_scan import workers as arrow_workers
 from connectors.arrow_scan.scan import arrow_scan
 from connectors.arrow_scan.workers import KnownWorkers, Workers
-from connectors.pipeline import query_run
 from connectors.pipeline import table_scan as pipeline
 from connectors.spark.session_state import state_of
 from pruning import explain, prune, pruned_read, report
+from pruning.query import planner
 from pruning.query.filter_plan import ready_filters
 from pruning.reasons import ReasonCode
 from tests.oracle.lakes import Layout, copied, write
@@ -114,7 +114,7 @@ def test_a_scan_is_made_when_all_keys_are_known(pruned, monkeypatch):
         made.append(arguments[1].name)
         return arrow_scan(*arguments)
 
-    monkeypatch.setattr(query_run, "ready_filters", one_at_a_time)
+    monkeypatch.setattr(planner, "ready_filters", one_at_a_time)
     monkeypatch.setattr(pipeline, "arrow_scan", counted)
     query = """
         SELECT name, sum(amount) FROM {sales} s JOIN {days} d ON s.day = d.day JOIN {items} i ON s.item = i.item

@@ -9,7 +9,7 @@ import pytest
 
 from connectors.builds import materialized as local_builds
 from connectors.builds import query_builds
-from connectors.pipeline import pruned_query, query_run
+from connectors.pipeline import pruned_query, table_scan
 from connectors.spark.plan_tree import UnreadablePlanError
 from pruning import PruningOptions, explain, prune, pruned_read, report
 from pruning.errors import NotPrunedReadError
@@ -247,7 +247,7 @@ def test_keys_that_cannot_be_read_leave_the_other_builds_theirs(spark, star, mon
 
 
 def test_a_scan_that_cannot_be_pruned_leaves_the_others_their_filters(spark, star, monkeypatch, caplog):
-    pruned_scan = query_run.pruned_scan
+    pruned_scan = table_scan.pruned_scan
 
     def fails(spark, table, *arguments):
         if table.name.endswith("items"):
@@ -255,7 +255,7 @@ def test_a_scan_that_cannot_be_pruned_leaves_the_others_their_filters(spark, sta
             raise KeyError(msg)
         return pruned_scan(spark, table, *arguments)
 
-    monkeypatch.setattr(query_run, "pruned_scan", fails)
+    monkeypatch.setattr(table_scan, "pruned_scan", fails)
     df = spark.sql(f"""
         SELECT s.amount FROM {star}sales s JOIN {star}days d ON s.day = d.day WHERE month = 2 UNION ALL
         SELECT i.item FROM {star}items i JOIN (VALUES (3), (4)) v(k) ON i.item = k""")

@@ -1,0 +1,108 @@
+"""The pruned scans of one query on Spark, each planned by all keys known so far."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from connectors.jobs.progress import one_line
+from connectors.keys.sources import Collected, KeySource, collect_all
+from connectors.pipeline import table_scan
+from connectors.pipeline.plan_metadata import PlanMetadata
+from connectors.pipeline.registry import PlanTable
+from connectors.pipeline.scan_record import PrunedScan
+from connectors.pipeline.table_scan import Read, case_of
+from connectors.scan.decision import StaticPruning, plan_column
+from pruning.keys.summary import KeySummary
+from pruning.options import PREDICATE, PruningOptions
+from pruning.query.key_origins import conditions_of
+from pruning.query.plan import Relation
+from pruning.query.requests import PruneScan
+from pruning.reasons import Reason, ReasonCode
+from pruning.scan.reader_cost import ScanCase
+from pruning.values.ranges import BoolArray
+
+logger = logging.getLogger("scanprune")
+
+
+@dataclass(slots=True)
+class QueryScans:
+    """Records of the scans that their filters change, by `Relation.at`.
+
+    A scan that is used puts its plan, in the JVM, into the `replacements` that a caller gives, by `Relation.at`.
+    """
+
+    metadata: PlanMetadata
+    options: PruningOptions
+    records: dict[int, PrunedScan] = field(default_factory=dict)
+    _cases: dict[int, ScanCase | None] = field(default_factory=dict)
+
+    def kept_files(self, relation: Relation) -> BoolArray | None:
+        """The files that a pruned scan still reads; None for a scan that is not pruned."""
+        scan = self.records.get(relation.at)
+        return None if scan is None else scan.plan.files.kept
+
+    def prune(self, request: PruneScan, replacements: dict[int, Any]) -> PrunedScan | Reason:
+        """The scan by Spark's reader with all filters of the request; it is used if it acts."""
+        found = self.metadata.scan(request.relation)
+        if isinstance(found, Reason):
+            return found
+        collected, spark = self._collected(request, found), self.metadata.plan.spark
+        read = Read(self.metadata.needed(request.relation), static=lambda: self._static(request.relation, found))
+        options = replace(self.options, scan=PREDICATE)
+        try:
+            df, scan = table_scan.pruned_scan(spark, found.table, collected, read, options)
+        except Exception as error:
+            # The other scans keep their filters, and the builds that have run are not for nothing.
+            logger.debug("Pruning %s failed", found.table.name, exc_info=True)
+            return Reason(ReasonCode.STATISTICS_FAILED, found.table.name, one_line(error))
+        scan.static = read.static
+        if scan.plan.acts:
+            self._use(request.relation, scan, found.renamed(df), replacements)
+        return scan
+
+    def _collected(self, request: PruneScan, found: PlanTable) -> list[Collected]:
+        by_columns: Mapping[tuple[int, ...], Collection[KeySummary]] = {
+            **{(column,): summaries for column, summaries in request.keys.items()},
+            **request.tuples,
+        }
+        keys = [
+            KeySource(tuple(plan_column(found.table, request.relation, each) for each in columns), summary)
+            for columns, summaries in by_columns.items()
+            for summary in summaries
+        ]
+        made = [each for each in request.top_filters if isinstance(each, Collected)]
+        return [*collect_all(self.metadata.plan.spark, keys, self.options, exact=False), *made]
+
+    def _static(self, relation: Relation, found: PlanTable) -> StaticPruning:
+        plan = self.metadata.plan
+        return StaticPruning.of(found.table, relation, conditions_of(plan.root, relation), found.listed(plan.spark))
+
+    def _use(self, relation: Relation, scan: PrunedScan, plan: Any, replacements: dict[int, Any]) -> None:
+        self.records[relation.at], replacements[relation.at] = scan, plan
+        # Keys that metadata bounds are fewer over a scan that reads fewer files.
+        self.metadata.forget_keys()
+
+    def choose_reader(self, relation: Relation) -> PrunedScan:
+        """The scan with the cheaper reader in its plan, where options leave the choice and costs are known."""
+        scan = self.records[relation.at]
+        case = case_of(scan.spark, scan.table, scan.decided, scan.needed, self.options)
+        self._cases[relation.at] = case
+        if case is not None:
+            scan.decided = replace(scan.decided, plan=replace(scan.plan, choice=case.choice()))
+        return scan
+
+    def read_by_arrow(self, relation: Relation, replacements: dict[int, Any]) -> PrunedScan | Reason:
+        """The scan by pyarrow; a `Reason`, which `explain()` tells, where Spark's reader has to keep it."""
+        found, scan = self.metadata.scan(relation), self.records[relation.at]
+        if isinstance(found, Reason):
+            return found
+        made = table_scan.read_by_arrow(scan, self.options, self._cases.get(relation.at))
+        if isinstance(made, Reason):
+            scan.decided = replace(scan.decided, reasons=(*scan.decided.reasons, made))
+            return made
+        df, record = made
+        self._use(relation, record, found.renamed(df), replacements)
+        return record

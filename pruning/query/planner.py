@@ -1,0 +1,349 @@
+"""`QueryPlanner`: all decisions of one query, from its plan to its pruned scans, without reading or running anything.
+
+`run()` is a generator. It yields requests, and is sent the answer of each:
+
+    PinFiles, then for each level of filters:  RunBuilds -> keys,  PruneScan for every scan with new keys
+    last:                                      ChooseReader, ReadByArrow for every pruned scan that is left
+
+A driver answers with an engine (`connectors/pipeline/query_run.py`); a test answers from a script.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pruning.keys.summary import KeySummary, bounded
+from pruning.options import ARROW, AUTO, PREDICATE, BroadcastStrategy, PruningOptions
+from pruning.query.build_selection import BuildSelection, PlanStatistics, Sizes
+from pruning.query.filter_plan import FilterId, RuntimeFilter, ready_filters
+from pruning.query.join_graph import BuildSide, JoinGraph, key_tuple, says_more
+from pruning.query.lineage import ProbeColumn
+from pruning.query.plan import Node, Relation
+from pruning.query.requests import (
+    BoundKeys,
+    BuildAnswer,
+    BuildRows,
+    ChooseReader,
+    JoinRows,
+    MakeTopKFilter,
+    PinFiles,
+    PlannedScan,
+    ProveFirstRows,
+    PruneScan,
+    ReadByArrow,
+    Request,
+    Requests,
+    RunBuilds,
+    ScanFilter,
+    Steps,
+    SummarizeTuples,
+)
+from pruning.query.top_k import TopFilter, TopK, top_ks
+from pruning.reasons import Reason, ReasonCode
+from pruning.values.domain import Domain
+
+# Builds that began and gave nothing; metadata may bound their keys.
+_NOT_DONE = frozenset({ReasonCode.BUILD_TIMED_OUT, ReasonCode.BUILD_FAILED})
+# Reasons that leave a top-k filter without effect on the files of a scan.
+_NO_FILTER = frozenset(
+    {ReasonCode.UNCLUSTERED, ReasonCode.NAN_KEYS, ReasonCode.NO_STATISTICS, ReasonCode.NO_READER_FILTER}
+)
+_QUERY = "the query"
+BY_STATISTICS = "by the statistics of its files"
+
+
+@dataclass(frozen=True, slots=True)
+class QueryFacts:
+    """Facts about a query that its plan alone does not tell.
+
+    - `sizes`: bytes that each scan reads, by `Relation.at`
+    - `files`: scans of files, whose rows may be keys; `unpinned`: those of them that list their files at each run
+    - `partitions`: columns by which Spark itself prunes partitions
+    - `asks_for_files`: the query names the file of a row; `may_be_asked_for_files`: a query over its result could
+    - `broadcast_limit`: bytes up to which the engine broadcasts a side of a join by itself; negative for never
+    """
+
+    sizes: Mapping[int, int]
+    files: frozenset[int]
+    unpinned: frozenset[int] = frozenset()
+    partitions: frozenset[int] = frozenset()
+    asks_for_files: bool = False
+    may_be_asked_for_files: bool = False
+    broadcast_limit: int = -1
+
+
+@dataclass(slots=True)
+class QueryPlanner:
+    """The state of one query's decisions.
+
+    - `levels`: the filters of each level so far; `reasons`: why there were no more, in order
+    - `scans`: the pruned scans by `Relation.at`
+    - `materialized`: the nodes whose rows a build holds, and all below them, by `Node.at`: they are not run again
+    - `row_bytes`: bytes of these rows, by `Node.at` of the build
+    - `from_cache`: ids of the build sides whose keys were known before
+    """
+
+    graph: JoinGraph
+    options: PruningOptions
+    facts: QueryFacts
+    statistics: PlanStatistics
+    strategy: BroadcastStrategy
+    tops: tuple[TopK, ...]
+    levels: list[tuple[RuntimeFilter, ...]] = field(default_factory=list)
+    reasons: dict[Reason, None] = field(default_factory=dict)
+    scans: dict[int, PlannedScan] = field(default_factory=dict)
+    materialized: set[int] = field(default_factory=set)
+    row_bytes: dict[int, int] = field(default_factory=dict)
+    from_cache: set[tuple[int, str]] = field(default_factory=set)
+    keys: dict[int, dict[int, list[KeySummary]]] = field(default_factory=dict)
+    tuples: dict[int, dict[tuple[int, ...], list[KeySummary]]] = field(default_factory=dict)
+    _sizes: dict[int, int] = field(default_factory=dict)
+    _files: set[int] = field(default_factory=set)
+    _rows: dict[int, BuildRows] = field(default_factory=dict)
+    _top_filters: dict[int, list[ScanFilter]] = field(default_factory=dict)
+    _top_outcomes: dict[tuple[int, int, int], str | Reason] = field(default_factory=dict)
+
+    @staticmethod
+    def of(graph: JoinGraph, options: PruningOptions, facts: QueryFacts, statistics: PlanStatistics) -> QueryPlanner:
+        """The planner of a query none of whose builds has run."""
+        reasons: dict[Reason, None] = {}
+        if options.scan != PREDICATE and facts.asks_for_files:
+            if options.scan == ARROW:
+                reasons[Reason(ReasonCode.NOT_READ_BY_ARROW, _QUERY, "it asks for the file of a row")] = None
+            options = replace(options, scan=PREDICATE)
+        strategy, tops = _strategy(graph, options, facts), tuple(top_ks(graph.root)) if options.top_k else ()
+        planner = QueryPlanner(graph, options, facts, statistics, strategy, tops, reasons=reasons)
+        planner._sizes, planner._files = dict(facts.sizes), set(facts.files)
+        return planner
+
+    def run(self) -> Requests:
+        """Top-k filters, then levels of builds until no filter is left, then the readers of the pruned scans."""
+        done: set[FilterId] = set()
+        is_pinned = any(worth_filtering(each, self.selection()) for each in self.tops)
+        if is_pinned:
+            yield from self._pin()
+            yield from self._filter_first_rows()
+        while True:
+            filters, _ = ready_filters(self.graph, self.known(), done, self.options)
+            if not filters:
+                break
+            if not is_pinned:
+                # Pinning costs a listing, and may leave fewer builds to run.
+                yield from self._pin()
+                is_pinned = True
+                continue
+            done |= {each.id for each in filters}
+            wanted = tuple(each for each in filters if each.probe.relation.at not in self.materialized)
+            self.levels.append(wanted)
+            yield from self._level(wanted)
+        yield from self._choose_readers()
+
+    def known(self) -> Sizes:
+        """The sizes and the state of the scans at this moment."""
+        left = ((at, scan.expected) for at, scan in self.scans.items() if at not in self.materialized)
+        expected = {at: rows for at, rows in left if rows is not None}
+        return Sizes(self._sizes, self._files, self.scans, self.materialized, expected, self.statistics)
+
+    def selection(self) -> BuildSelection:
+        """The rules of build selection over the sizes of this moment."""
+        return BuildSelection(self.known(), self.options, self.graph.edges)
+
+    def top_filters(self) -> Iterator[TopFilter]:
+        """The outcome for each scan below a limit that takes the first rows of an order."""
+        selection = self.selection()
+        for top in self.tops:
+            for each in top.probes:
+                refused = selection.why_no_filter(each) or too_few_first_rows(each.name)
+                yield TopFilter(top, each, self._top_outcomes.get(_top_id(top, each), refused))
+            yield from (TopFilter(top, None, each) for each in top.stops)
+
+    def _pin(self) -> Requests:
+        """Scans that cannot be pinned are no files from here on: their rows may be others in the next run."""
+        unpinned = tuple(each for each in self.graph.relations if each.at in self.facts.unpinned)
+        refused: Mapping[int, Reason] = (yield PinFiles(unpinned)) if unpinned else {}
+        self.reasons.update(dict.fromkeys(refused.values()))
+        self._files -= refused.keys()
+
+    # Levels of builds.
+
+    def _level(self, filters: Sequence[RuntimeFilter]) -> Requests:
+        built = tuple(each for each in filters if not each.from_metadata)
+        answers: Iterator[BuildAnswer] = iter((yield RunBuilds(built)) if built else ())
+        changed: dict[int, Relation] = {}
+        joined: dict[tuple[int, int, int], RuntimeFilter] = {}
+        for each in filters:
+            keys = yield from self._keys_of(each, answers)
+            if isinstance(keys, Reason):
+                self.reasons[keys] = None
+                continue
+            relation = each.probe.relation
+            if not each.from_metadata:
+                joined[each.build_side.join.at, each.build_side.node.at, relation.at] = each
+            known = self.keys.setdefault(relation.at, {}).setdefault(each.probe.column, [])
+            if keys not in known:
+                known.append(keys)
+                changed[relation.at] = relation
+        for each in joined.values():
+            if each.probe.relation.at in changed:
+                yield from self._add_tuple(each.build_side, each.probe.relation)
+        for relation in changed.values():
+            yield from self._prune(relation)
+
+    def _keys_of(self, runtime_filter: RuntimeFilter, answers: Iterator[BuildAnswer]) -> Steps:
+        if runtime_filter.instead is not None:
+            self.reasons[runtime_filter.instead] = None
+            return (yield from self._bounded(runtime_filter))
+        return (yield from self._from_build(runtime_filter, next(answers)))
+
+    @staticmethod
+    def _bounded(runtime_filter: RuntimeFilter) -> Steps:
+        keys: KeySummary | Reason = yield BoundKeys(runtime_filter.build_side, runtime_filter.probe)
+        return keys
+
+    def _from_build(self, runtime_filter: RuntimeFilter, built: BuildAnswer) -> Steps:
+        build_side, keys = runtime_filter.build_side, built.keys
+        if built.from_cache:
+            self.from_cache.add(build_side.id)
+        if isinstance(keys, Reason):
+            if keys.code not in _NOT_DONE or not self.selection().is_bounded(build_side, runtime_filter.probe):
+                return keys
+            self.reasons[keys] = None
+            return (yield from self._bounded(runtime_filter))
+        if build_side.null_safe and keys.null_rows:
+            return Reason(ReasonCode.NULL_SAFE, str(build_side.key))
+        is_joined = built.rows is not None and (yield from self._join_rows(build_side.node, built.rows))
+        if runtime_filter.needs_rows and not is_joined:
+            return Reason(ReasonCode.UNREPEATABLE_KEYS, str(build_side.key), "its rows are too many to be kept")
+        if built.rows is not None:
+            # Never reached for rows that a later run may not give again: no tuple of theirs may be a key.
+            self._rows[build_side.node.at] = built.rows
+        return keys if build_side.bound is None else bounded(keys, build_side.bound)
+
+    def _join_rows(self, node: Node, rows: BuildRows) -> Generator[Request, Any, bool]:
+        """True where few rows take the place of a build side, so that the query does not read it again."""
+        if self.strategy is BroadcastStrategy.NONE or 0 <= self.facts.broadcast_limit < rows.nbytes:
+            return False
+        yield JoinRows(node, rows)
+        self.row_bytes[node.at] = rows.nbytes
+        for each in node.walk():
+            self.materialized.add(each.at)
+            if isinstance(each, Relation):
+                self._sizes[each.at] = 0
+        return True
+
+    def _add_tuple(self, build_side: BuildSide, relation: Relation) -> Requests:
+        """Keys of all columns by which a join compares a scan with a build, where the rows of the build are at hand."""
+        rows, found = self._rows.get(build_side.node.at), key_tuple(self.graph, build_side, relation)
+        if rows is None or found is None:
+            return
+        keys: KeySummary | Reason = yield SummarizeTuples(build_side.node, rows, found)
+        known = self.tuples.setdefault(relation.at, {}).setdefault(found.probe, [])
+        if isinstance(keys, Reason):
+            self.reasons[keys] = None
+        elif keys not in known and says_more(keys, self.options):
+            known.append(keys)
+
+    # Scans.
+
+    def _prune(self, relation: Relation) -> Generator[Request, Any, PlannedScan | None]:
+        """Plans a scan by all its filters; None where they change nothing."""
+        keys, tuples = self.keys.get(relation.at, {}), self.tuples.get(relation.at, {})
+        scan: PlannedScan | Reason = yield PruneScan(relation, keys, tuples, self._top_filters.get(relation.at, ()))
+        if isinstance(scan, Reason):
+            self.reasons[scan] = None
+            return None
+        if not scan.plan.acts:
+            self.reasons.update(dict.fromkeys(scan.reasons))
+            return None
+        self._use(relation, scan)
+        return scan
+
+    def _use(self, relation: Relation, scan: PlannedScan) -> None:
+        self.scans[relation.at] = scan
+        self._sizes[relation.at] = min(self._sizes[relation.at], scan.planned_bytes)
+
+    def _filter_first_rows(self) -> Requests:
+        """Filters scans by the keys that enough rows surely have, as metadata alone proves."""
+        for top in self.tops:
+            if not (probes := worth_filtering(top, self.selection())):
+                continue
+            keys: Domain | Reason | None = yield ProveFirstRows(top)
+            if keys is None:
+                keys = too_few_first_rows(str(top.first.key))
+            elif isinstance(keys, Reason):
+                self.reasons[keys] = None
+            for each in probes:
+                refused = keys if isinstance(keys, Reason) else (yield from self._filter_by_first_rows(top, each, keys))
+                self._top_outcomes[_top_id(top, each)] = refused or BY_STATISTICS
+
+    def _filter_by_first_rows(
+        self, top: TopK, probe: ProbeColumn, keys: Domain
+    ) -> Generator[Request, Any, Reason | None]:
+        made: ScanFilter | Reason = yield MakeTopKFilter(top, probe, keys)
+        if isinstance(made, Reason):
+            return made
+        own = self._top_filters.setdefault(probe.relation.at, [])
+        own.append(made)
+        scan = yield from self._prune(probe.relation)
+        if scan is None:
+            own.remove(made)
+            said = (each for each in reversed(self.reasons) if each.subject in made.filter.columns)
+            return next(said, Reason(ReasonCode.UNCLUSTERED, probe.name))
+        refused = (each for each in scan.plan.reasons if each.subject == made.filter.columns[0])
+        return next((each for each in refused if each.code in _NO_FILTER), None)
+
+    # Readers.
+
+    def _choose_readers(self) -> Requests:
+        """Pyarrow reads a scan only once all its keys are known: a later level would plan the scan anew."""
+        for relation in self.graph.relations:
+            if relation.at not in self.scans or relation.at in self.materialized:
+                continue
+            # Spark may run equal scans once; of two by pyarrow it knows of none that they are equal.
+            if self.options.scan != AUTO or not self._is_read_again(relation):
+                self.scans[relation.at] = yield ChooseReader(relation)
+            if self.scans[relation.at].plan.wants_arrow(self.options) and not self._needs_spark_reader(relation):
+                made: PlannedScan | Reason = yield ReadByArrow(relation)
+                if not isinstance(made, Reason):
+                    self._use(relation, made)
+
+    def _is_read_again(self, relation: Relation) -> bool:
+        others = (each for each in self.graph.relations if each.at in self.scans and each.at != relation.at)
+        return any(self.statistics.is_same_table(relation, each) for each in others)
+
+    def _needs_spark_reader(self, relation: Relation) -> bool:
+        """True if Spark prunes partitions of a scan by a column without keys, or its rows may be asked for a file."""
+        by_spark = self.facts.partitions.intersection(relation.output) - self.keys.get(relation.at, {}).keys()
+        if by_spark:
+            names = dict(zip(relation.output, relation.names, strict=True))
+            subject = ", ".join(sorted(names[each] for each in by_spark))
+            self.reasons[Reason(ReasonCode.NOT_READ_BY_ARROW, subject, "Spark prunes partitions by it")] = None
+            return True
+        # A user who set the option to ARROW chose that rows do not know their file.
+        if self.options.scan != AUTO or not self.facts.may_be_asked_for_files:
+            return False
+        self.reasons[Reason(ReasonCode.NOT_READ_BY_ARROW, _QUERY, "its rows may be asked for their file")] = None
+        return True
+
+
+def worth_filtering(top: TopK, selection: BuildSelection) -> tuple[ProbeColumn, ...]:
+    """The scans below a limit that are worth a filter, where metadata may prove which rows come first."""
+    return tuple(each for each in top.probes if selection.why_no_filter(each) is None) if top.sure else ()
+
+
+def too_few_first_rows(subject: str) -> Reason:
+    """The reason of a limit for which metadata counts too few rows."""
+    return Reason(ReasonCode.TOO_FEW_FIRST_ROWS, subject)
+
+
+def _top_id(top: TopK, probe: ProbeColumn) -> tuple[int, int, int]:
+    return top.at, probe.relation.at, probe.column
+
+
+def _strategy(graph: JoinGraph, options: PruningOptions, facts: QueryFacts) -> BroadcastStrategy:
+    """Rows in the place of a build side end Spark's partition pruning by it, so keys have to reach these columns."""
+    reached = {probe.column for edge in graph.edges for probe in edge.probes}
+    is_reached = facts.partitions <= reached
+    return BroadcastStrategy[options.broadcast_strategy] if is_reached else BroadcastStrategy.NONE
