@@ -1,0 +1,450 @@
+"""`QueryPlanner`: whole runs of a query without an engine; each request is answered from a script."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pruning.keys.summary import KeySummary
+from pruning.options import PruningOptions
+from pruning.query.build_selection import UnknownStatistics
+from pruning.query.cardinality import Cardinality
+from pruning.query.join_graph import JoinGraph
+from pruning.query.plan import Limit, Node, Relation, Sort, SortKey
+from pruning.query.planner import QueryFacts, QueryPlanner
+from pruning.query.requests import (
+    BoundKeys,
+    ChooseReader,
+    JoinRows,
+    MakeTopKFilter,
+    PinFiles,
+    ProveFirstRows,
+    PruneScan,
+    ReadByArrow,
+    Request,
+    RunBuilds,
+    SummarizeTuples,
+)
+from pruning.reasons import Reason, ReasonCode
+from pruning.scan.key_filter import KeyFilter
+from pruning.scan.scan_plan import ScanPlan
+from pruning.scan.skipping import PruningResult, SkipReason
+from pruning.values.domain import Domain
+from pruning.values.types import ValueType
+from tests.pruning.keys.test_summary import keys, summary
+from tests.pruning.plans import Plans, at_least, call, column, equal
+
+OPTIONS = PruningOptions(min_probe_bytes=100, max_build_scan_bytes=1000, scan="PREDICATE")
+BIGINT = ValueType("bigint")
+FILES = 10
+
+
+@dataclass(frozen=True)
+class Rows:
+    nbytes: int
+
+
+@dataclass(frozen=True)
+class Built:
+    keys: KeySummary | Reason
+    rows: Rows | None = None
+    from_cache: bool = False
+
+
+@dataclass(frozen=True)
+class Scan:
+    """A scan that reads so many of ten files, ten bytes each."""
+
+    plan: ScanPlan
+    reasons: tuple[Reason, ...] = ()
+    expected: Cardinality | None = None
+
+    @property
+    def planned_bytes(self) -> int:
+        return 10 * self.plan.files.kept_count
+
+    @staticmethod
+    def of(kept: int, *reasons: Reason) -> Scan:
+        mask = np.arange(FILES) < kept
+        causes = np.where(mask, SkipReason.KEPT, SkipReason.STATISTICS).astype(np.int8)
+        return Scan(ScanPlan(PruningResult(mask, causes), None, (), (), ()), reasons)
+
+
+@dataclass(frozen=True)
+class TopKFilter:
+    filter: KeyFilter
+
+
+@dataclass
+class Script:
+    """Answers by the type of a request and the place of its node or scan; asked what it does not know, it fails."""
+
+    builds: Mapping[int, Built] = field(default_factory=dict)
+    bounds: Mapping[int, KeySummary | Reason] = field(default_factory=dict)
+    scans: Mapping[int, Callable[[PruneScan], Scan | Reason]] = field(default_factory=dict)
+    others: Mapping[type, Any] = field(default_factory=dict)
+    log: list[Request] = field(default_factory=list)
+
+    def run(self, planner: QueryPlanner) -> list[str]:
+        """Each request as a word and the places that it is about."""
+        requests, answer = planner.run(), None
+        while True:
+            try:
+                request = requests.send(answer)
+            except StopIteration:
+                return [_worded(each) for each in self.log]
+            self.log.append(request)
+            answer = self._answer(request)
+
+    def _answer(self, request: Request) -> Any:
+        match request:
+            case RunBuilds(filters):
+                return [self.builds[each.build_side.node.at] for each in filters]
+            case BoundKeys(build_side):
+                return self.bounds[build_side.node.at]
+            case PruneScan(relation):
+                return self.scans[relation.at](request) if relation.at in self.scans else Scan.of(2)
+            case JoinRows():
+                return None
+            case _:
+                found = self.others[type(request)]
+                return found(request) if callable(found) else found
+
+
+def _worded(request: Request) -> str:
+    match request:
+        case PinFiles(relations):
+            return f"PinFiles {[each.at for each in relations]}"
+        case RunBuilds(filters):
+            return f"RunBuilds {[each.build_side.node.at for each in filters]}"
+        case BoundKeys(build_side):
+            return f"BoundKeys {build_side.node.at}"
+        case SummarizeTuples(node) | JoinRows(node):
+            return f"{type(request).__name__} {node.at}"
+        case ProveFirstRows():
+            return "ProveFirstRows"
+        case MakeTopKFilter(probe=probe):
+            return f"MakeTopKFilter {probe.relation.at}"
+        case PruneScan(relation) | ChooseReader(relation) | ReadByArrow(relation):
+            return f"{type(request).__name__} {relation.at}"
+
+
+def some_keys(*items: int | None) -> KeySummary:
+    return keys(BIGINT, list(items))
+
+
+@dataclass
+class Star:
+    """fact.day = days.day and month >= 3: `few` is the build side."""
+
+    fact: Relation
+    days: Relation
+    few: Node
+    root: Node
+
+    @staticmethod
+    def of(kind: str = "EqualTo", *, table: str = "day") -> Star:
+        plans = Plans()
+        fact, days = plans.table(table, "item"), plans.table("day", "month")
+        few = plans.filter(days, at_least(days.output[1], 3))
+        root = plans.join(fact, few, call(kind, column(fact.output[0]), column(days.output[0])))
+        return Star(fact, days, few, root)
+
+    def planner(self, options: PruningOptions = OPTIONS, **facts: Any) -> QueryPlanner:
+        sizes = {self.fact.at: 5000, self.days.at: 50}
+        known = QueryFacts(sizes, frozenset(sizes), **{"broadcast_limit": 1000, **facts})
+        return QueryPlanner.of(JoinGraph.of(self.root), options, known, UnknownStatistics())
+
+
+@pytest.fixture
+def star() -> Star:
+    return Star.of()
+
+
+def codes(planner: QueryPlanner) -> list[ReasonCode]:
+    return [each.code for each in planner.reasons]
+
+
+# Builds.
+
+
+def test_a_build_runs_and_its_keys_filter_the_scan(star):
+    planner, script = star.planner(), Script({star.few.at: Built(some_keys(3, 4))}, others={ChooseReader: Scan.of(2)})
+    assert script.run(planner) == [
+        f"RunBuilds [{star.few.at}]",
+        f"PruneScan {star.fact.at}",
+        f"ChooseReader {star.fact.at}",
+    ]
+    assert {star.fact.output[0]: [some_keys(3, 4)]} == script.log[1].keys == planner.keys[star.fact.at]
+    assert (20, {}) == (planner.known().scanned[star.fact.at], planner.reasons)
+    assert [1] == [len(level) for level in planner.levels]
+
+
+def test_few_rows_take_the_place_of_the_build_side(star):
+    planner = star.planner()
+    script = Script({star.few.at: Built(some_keys(3), Rows(1000))}, others={ChooseReader: Scan.of(2)})
+    assert f"JoinRows {star.few.at}" == script.run(planner)[1]
+    assert ({star.few.at, star.days.at}, {star.few.at: 1000}) == (planner.materialized, planner.row_bytes)
+    assert 0 == planner.known().scanned[star.days.at]
+
+
+@pytest.mark.parametrize(
+    ("options", "facts"),
+    [
+        (OPTIONS, {"broadcast_limit": 999}),
+        (replace(OPTIONS, broadcast_strategy="NONE"), {}),
+        # Spark prunes partitions of the fact by a column that no key reaches.
+        (OPTIONS, {"partitions": frozenset({77})}),
+    ],
+    ids=["too-large", "off", "partitions"],
+)
+def test_rows_that_stay_out_of_the_plan(star, options, facts):
+    planner = star.planner(options, **facts)
+    script = Script({star.few.at: Built(some_keys(3), Rows(1000))}, others={ChooseReader: Scan.of(2)})
+    assert not [each for each in script.run(planner) if each.startswith("JoinRows")]
+    assert (set(), {}) == (planner.materialized, planner.row_bytes)
+    assert {star.fact.at} == planner.scans.keys()
+
+
+def test_a_scan_that_its_filters_do_not_change_is_left_alone_with_its_reasons(star):
+    why = Reason(ReasonCode.UNCLUSTERED, "day")
+    planner = star.planner()
+    script = Script({star.few.at: Built(some_keys(3))}, scans={star.fact.at: lambda _: Scan.of(FILES, why)})
+    script.run(planner)
+    assert ({}, [why], 5000) == (planner.scans, list(planner.reasons), planner.known().scanned[star.fact.at])
+
+
+def test_a_scan_that_cannot_be_planned_keeps_its_reason(star):
+    why = Reason(ReasonCode.STATISTICS_FAILED, "fact")
+    planner = star.planner()
+    Script({star.few.at: Built(some_keys(3))}, scans={star.fact.at: lambda _: why}).run(planner)
+    assert ({}, [why]) == (planner.scans, list(planner.reasons))
+
+
+def test_an_empty_build_still_filters(star):
+    planner = star.planner()
+    script = Script(
+        {star.few.at: Built(some_keys())}, scans={star.fact.at: lambda _: Scan.of(0)}, others={ChooseReader: Scan.of(0)}
+    )
+    script.run(planner)
+    assert (0, True) == (
+        planner.known().scanned[star.fact.at],
+        planner.keys[star.fact.at][star.fact.output[0]][0].is_none,
+    )
+
+
+@pytest.mark.parametrize("code", [ReasonCode.BUILD_FAILED, ReasonCode.BUILD_TIMED_OUT])
+@pytest.mark.parametrize("is_bounded", [True, False])
+def test_a_build_that_is_not_done_is_bounded_by_statistics(star, code, is_bounded):
+    why, unclustered = Reason(code, "day"), Reason(ReasonCode.UNCLUSTERED, "day")
+    found = some_keys(1, 2) if is_bounded else unclustered
+    planner = star.planner()
+    script = Script({star.few.at: Built(why)}, {star.few.at: found}, others={ChooseReader: Scan.of(2)})
+    asked = script.run(planner)
+    assert [f"RunBuilds [{star.few.at}]", f"BoundKeys {star.few.at}"] == asked[:2]
+    assert (f"PruneScan {star.fact.at}" in asked) == is_bounded == (star.fact.at in planner.scans)
+    assert [why, *([] if is_bounded else [unclustered])] == list(planner.reasons)
+
+
+def test_a_build_of_too_many_rows_gives_no_keys(star):
+    why = Reason(ReasonCode.TOO_MANY_ROWS, "day")
+    planner, script = star.planner(), Script({star.few.at: Built(why)})
+    assert [f"RunBuilds [{star.few.at}]"] == script.run(planner)
+    assert ({}, [why]) == (planner.scans, list(planner.reasons))
+
+
+@pytest.mark.parametrize(("items", "is_used"), [((3, None), False), ((3,), True)])
+def test_a_null_key_of_a_null_safe_join_filters_nothing(items, is_used):
+    star = Star.of("EqualNullSafe")
+    planner = star.planner()
+    script = Script({star.few.at: Built(some_keys(*items), Rows(10))}, others={ChooseReader: Scan.of(2)})
+    asked = script.run(planner)
+    assert (f"PruneScan {star.fact.at}" in asked, f"JoinRows {star.few.at}" in asked) == (is_used, is_used)
+    assert ([] if is_used else [ReasonCode.NULL_SAFE]) == codes(planner)
+
+
+def test_keys_of_a_range_join_are_a_bound():
+    star = Star.of("GreaterThanOrEqual")
+    planner = star.planner()
+    Script({star.few.at: Built(some_keys(3, 9, None))}, others={ChooseReader: Scan.of(2)}).run(planner)
+    (found,) = planner.keys[star.fact.at][star.fact.output[0]]
+    assert ("{[3, 9223372036854775807]}", False) == (str(found.domains[0]), found.exact)
+
+
+def test_keys_from_the_cache_are_told(star):
+    planner = star.planner()
+    Script({star.few.at: Built(some_keys(3), from_cache=True)}, others={ChooseReader: Scan.of(2)}).run(planner)
+    assert {planner.levels[0][0].build_side.id} == planner.from_cache
+
+
+def test_a_level_waits_for_the_scan_that_the_one_before_makes_smaller():
+    plans = Plans()
+    fact, middle, small = plans.table("k"), plans.table("k", "s"), plans.table("s")
+    few = plans.filter(small, at_least(*small.output, 3))
+    dimension = plans.join(middle, few, equal(middle.output[1], *small.output))
+    root = plans.join(fact, dimension, equal(*fact.output, middle.output[0]))
+    sizes = {fact.at: 50_000, middle.at: 500, small.at: 50}
+    facts = QueryFacts(sizes, frozenset(sizes))
+    planner = QueryPlanner.of(JoinGraph.of(root), OPTIONS, facts, UnknownStatistics())
+    script = Script({few.at: Built(some_keys(3)), dimension.at: Built(some_keys(7))}, others={ChooseReader: Scan.of(2)})
+    assert script.run(planner)[:4] == [
+        f"RunBuilds [{few.at}]",
+        f"PruneScan {middle.at}",
+        f"RunBuilds [{dimension.at}]",
+        f"PruneScan {fact.at}",
+    ]
+
+
+def test_columns_of_one_join_filter_together_where_rows_are_at_hand():
+    plans = Plans()
+    fact, days = plans.table("day", "shop"), plans.table("day", "shop")
+    few = plans.filter(days, at_least(days.output[1], 3))
+    root = plans.join(fact, few, equal(fact.output[0], days.output[0]), equal(fact.output[1], days.output[1]))
+    sizes = {fact.at: 5000, days.at: 50}
+    facts = QueryFacts(sizes, frozenset(sizes), broadcast_limit=100)
+    planner = QueryPlanner.of(JoinGraph.of(root), OPTIONS, facts, UnknownStatistics())
+    tuples = summary([BIGINT, BIGINT], [(at, at) for at in range(9)])
+    others = {SummarizeTuples: tuples, ChooseReader: Scan.of(2)}
+    script = Script({few.at: Built(some_keys(*range(9)), Rows(100))}, others=others)
+    assert f"SummarizeTuples {few.at}" in script.run(planner)
+    assert {fact.output: [tuples]} == planner.tuples[fact.at] == script.log[-2].tuples
+
+
+# Files and versions.
+
+
+@pytest.mark.parametrize("is_pinned", [True, False])
+def test_files_without_a_version_are_pinned_before_the_first_build(star, is_pinned):
+    why = Reason(ReasonCode.STATISTICS_FAILED, "days")
+    planner = star.planner(unpinned=frozenset({star.days.at}))
+    others = {PinFiles: {} if is_pinned else {star.days.at: why}, ChooseReader: Scan.of(2)}
+    asked = Script({star.few.at: Built(some_keys(3))}, others=others).run(planner)
+    assert f"PinFiles [{star.days.at}]" == asked[0]
+    # The rows of a scan that cannot be pinned are no keys.
+    assert (f"RunBuilds [{star.few.at}]" in asked) == is_pinned
+    assert ([] if is_pinned else [why]) == list(planner.reasons)
+
+
+def test_nothing_is_asked_where_no_filter_is_worth_it(star):
+    planner = star.planner(replace(OPTIONS, min_probe_bytes=1 << 40), unpinned=frozenset({star.days.at}))
+    assert [] == Script().run(planner)
+    assert ([], {}) == (planner.levels, planner.scans)
+
+
+# Readers.
+
+
+@pytest.mark.parametrize(
+    ("options", "facts", "is_arrow", "said"),
+    [
+        ({"scan": "ARROW"}, {}, True, []),
+        ({"scan": "PREDICATE"}, {}, False, []),
+        ({"scan": "ARROW"}, {"asks_for_files": True}, False, [ReasonCode.NOT_READ_BY_ARROW]),
+        ({"scan": "AUTO"}, {"asks_for_files": True}, False, []),
+        ({"scan": "ARROW"}, {"may_be_asked_for_files": True}, True, []),
+        ({"scan": "ARROW"}, {"partitions": "item"}, False, [ReasonCode.NOT_READ_BY_ARROW]),
+        ({"scan": "ARROW"}, {"partitions": "day"}, True, []),
+    ],
+)
+def test_pyarrow_reads_only_what_the_query_lets_it(star, options, facts, is_arrow, said):
+    columns = dict(zip(("day", "item"), star.fact.output, strict=True))
+    if "partitions" in facts:
+        facts = {"partitions": frozenset({columns[facts["partitions"]]})}
+    planner = star.planner(replace(OPTIONS, **options), **facts)
+    others = {ChooseReader: Scan.of(2), ReadByArrow: Scan.of(1)}
+    asked = Script({star.few.at: Built(some_keys(3))}, others=others).run(planner)
+    assert (f"ReadByArrow {star.fact.at}" == asked[-1], said) == (is_arrow, codes(planner))
+    assert (10 if is_arrow else 20) == planner.known().scanned[star.fact.at]
+
+
+def test_a_scan_that_pyarrow_refuses_stays_with_sparks_reader(star):
+    planner = star.planner(replace(OPTIONS, scan="ARROW"))
+    others = {ChooseReader: Scan.of(2), ReadByArrow: Reason(ReasonCode.NOT_READ_BY_ARROW, "fact")}
+    Script({star.few.at: Built(some_keys(3))}, others=others).run(planner)
+    assert 20 == planner.known().scanned[star.fact.at] == planner.scans[star.fact.at].planned_bytes
+
+
+def test_of_two_scans_of_one_table_none_is_weighed():
+    class OneTable(UnknownStatistics):
+        def is_same_table(self, first: Relation, second: Relation) -> bool:
+            return first.names == second.names
+
+    plans = Plans()
+    days = plans.table("d", "month")
+    few = plans.filter(days, at_least(days.output[1], 3))
+    parts = [plans.table("day") for _ in range(2)]
+    root = plans.join(plans.union(*parts), few, equal(parts[0].output[0], days.output[0]))
+    sizes = {**{each.at: 5000 for each in parts}, days.at: 50}
+    facts = QueryFacts(sizes, frozenset(sizes))
+    for statistics, count in ((OneTable(), 0), (UnknownStatistics(), 2)):
+        planner = QueryPlanner.of(JoinGraph.of(root), replace(OPTIONS, scan="AUTO"), facts, statistics)
+        asked = Script({few.at: Built(some_keys(3))}, others={ChooseReader: Scan.of(2)}).run(planner)
+        assert count == sum(each.startswith("ChooseReader") for each in asked)
+        assert {each.at for each in parts} == planner.scans.keys()
+
+
+# First rows of an order.
+
+
+@dataclass
+class Ordered:
+    """ORDER BY k LIMIT 5 over one scan."""
+
+    scan: Relation
+    root: Node
+
+    @staticmethod
+    def of() -> Ordered:
+        plans = Plans()
+        scan = plans.table("k")
+        order = (SortKey(column(*scan.output), is_descending=False, nulls_first=True),)
+        sort = Sort(*plans.place((scan,)), "Sort", scan.output, (scan,), order=order, is_global=True)
+        root = Limit(*plans.place((sort,)), "GlobalLimit", scan.output, (sort,), count=5)
+        return Ordered(scan, root)
+
+    def planner(self) -> QueryPlanner:
+        facts = QueryFacts({self.scan.at: 5000}, frozenset({self.scan.at}))
+        return QueryPlanner.of(JoinGraph.of(self.root), OPTIONS, facts, UnknownStatistics())
+
+
+def top_k_filter() -> TopKFilter:
+    domain = Domain.of(BIGINT, 1)
+    return TopKFilter(
+        KeyFilter(
+            ("k",), {"k": domain}, rows=5, distinct=None, is_exact=True, is_empty=False, has_bloom=False, source="top 5"
+        )
+    )
+
+
+def test_first_rows_filter_a_scan_by_metadata():
+    ordered = Ordered.of()
+    planner, made = ordered.planner(), top_k_filter()
+    others = {ProveFirstRows: Domain.of(BIGINT, 1), MakeTopKFilter: made, ChooseReader: Scan.of(2)}
+    script = Script(others=others)
+    at = ordered.scan.at
+    assert ["ProveFirstRows", f"MakeTopKFilter {at}", f"PruneScan {at}", f"ChooseReader {at}"] == script.run(planner)
+    assert [made] == list(script.log[2].top_filters)
+    assert ["by the statistics of its files"] == [each.found for each in planner.top_filters()]
+
+
+@pytest.mark.parametrize(
+    ("proved", "made", "kept", "code"),
+    [
+        (None, None, 2, ReasonCode.TOO_FEW_FIRST_ROWS),
+        (Reason(ReasonCode.STATISTICS_FAILED, "k"), None, 2, ReasonCode.STATISTICS_FAILED),
+        (Domain.of(BIGINT, 1), Reason(ReasonCode.UNSUPPORTED_TYPE, "k"), 2, ReasonCode.UNSUPPORTED_TYPE),
+        (Domain.of(BIGINT, 1), top_k_filter(), FILES, ReasonCode.UNCLUSTERED),
+    ],
+    ids=["unknown", "failed", "type", "unclustered"],
+)
+def test_first_rows_that_filter_nothing_have_a_reason(proved, made, kept, code):
+    ordered = Ordered.of()
+    planner = ordered.planner()
+    others = {ProveFirstRows: proved, MakeTopKFilter: made}
+    Script(scans={ordered.scan.at: lambda _: Scan.of(kept)}, others=others).run(planner)
+    assert ({}, [code]) == (planner.scans, [each.found.code for each in planner.top_filters()])
+    assert ([code] if code is ReasonCode.STATISTICS_FAILED else []) == codes(planner)
