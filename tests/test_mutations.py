@@ -192,7 +192,7 @@ MUTANTS = {
         run_of("pruning/query/test_join_graph.py"),
     ),
     "a-null-safe-join-is-a-plain-one": Mutant(
-        *("pruning/query/join_graph.py", 'part.kind == "EqualNullSafe", bound)', "False, bound)"),
+        *("pruning/query/join_graph.py", 'bound, part.kind == "EqualNullSafe")', "bound, False)"),
         run_of("pruning/query/test_join_graph.py"),
     ),
     "a-random-join-is-an-edge": Mutant(
@@ -244,6 +244,29 @@ MUTANTS = {
     "nan-is-no-greatest-number": Mutant(
         *("pruning/query/top_k.py", "known &= ~column.may_have_nan", "pass"),
         run_of("pruning/query/test_top_k.py"),
+    ),
+    # ------------------------------------------------------------------------------------------------ planner
+    "a-null-among-keys-of-a-null-safe-join-is-dropped": Mutant(
+        *("pruning/query/join_condition.py", "if self.null_safe and keys.null_rows:", "if False:"),
+        run_of("pruning/query/test_planner.py"),
+    ),
+    "a-bound-is-an-equality": Mutant(
+        "pruning/query/join_condition.py",
+        "return keys if self.bound is None else bounded(keys, self.bound)",
+        "return keys",
+        run_of("pruning/query/test_planner.py"),
+    ),
+    "rows-that-may-differ-are-keys-without-being-joined": Mutant(
+        *("pruning/query/planner.py", "if runtime_filter.needs_rows and not is_joined:", "if False:"),
+        run_of("pruning/query/test_planner.py"),
+    ),
+    "files-that-cannot-be-pinned-give-keys": Mutant(
+        *("pruning/query/planner.py", "self._files -= refused.keys()", "pass"),
+        run_of("pruning/query/test_planner.py"),
+    ),
+    "spark-prunes-partitions-by-a-build-that-is-gone": Mutant(
+        *("pruning/query/planner.py", "is_reached = facts.partitions <= reached", "is_reached = True"),
+        run_of("pruning/query/test_planner.py"),
     ),
     # ------------------------------------------------------------------------------------------------ one scan
     "nan-keys-are-pushed-as-ranges": Mutant(

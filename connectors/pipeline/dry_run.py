@@ -20,10 +20,11 @@ from connectors.scan.decision import static_columns
 from connectors.spark.plan_reader import SparkPlan, check_has_plan
 from connectors.spark.versions import version_refusal
 from pruning.options import PruningOptions
-from pruning.query.build_selection import BuildSelection, Sizes
+from pruning.query.build_selection import BuildSelection
 from pruning.query.filter_plan import FilterId, FilterPlan, RuntimeFilter
 from pruning.query.join_graph import JoinGraph
 from pruning.query.key_origins import conditions_of, statistics_columns
+from pruning.query.plan_statistics import Sizes
 from pruning.reasons import Reason, ReasonCode
 from pruning.results.explanation import KindLine, Scanned, before_build, kinds_of
 from pruning.results.query_explanation import QueryExplanation

@@ -16,10 +16,10 @@ from connectors.pipeline.registry import OpenedTable, PlanTable, scan_of, table_
 from connectors.scan.decision import Kept, has_few_keys, keys_from_statistics, leaves_out, plan_column
 from connectors.spark.plan_facts import PlanFacts, broadcast_limit, has_small_side, is_broadcast_side, plan_facts
 from connectors.spark.plan_reader import SparkPlan
-from pruning.keys.summary import KeySummary, bounded
+from pruning.keys.summary import KeySummary
 from pruning.options import BroadcastStrategy, PruningOptions
 from pruning.query.exchanges import ExchangeReuse, crosses_shuffle, is_hash_build_side, unprunable_fraction
-from pruning.query.join_graph import BuildSide
+from pruning.query.join_condition import BuildSide
 from pruning.query.key_origins import origins_of
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import Join, Node, Relation, relations_of
@@ -101,9 +101,7 @@ class PlanMetadata:
         if build_side.id not in self._keys:
             zones = () if build_side.is_widened_bound else origins_of(build_side.node, build_side.key)
             found = keys_from_statistics(zones, self.table, kept_of, str(build_side.key), self.options)
-            if build_side.bound is not None and not isinstance(found, Reason):
-                found = bounded(found, build_side.bound)
-            self._keys[build_side.id] = found
+            self._keys[build_side.id] = found if isinstance(found, Reason) else build_side.domain(found)
         return self._keys[build_side.id]
 
     def forget_keys(self) -> None:

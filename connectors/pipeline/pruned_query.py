@@ -15,18 +15,17 @@ from pyspark.sql import DataFrame
 from connectors.delta.file_index import tell_conditions
 from connectors.jobs.progress import one_line
 from connectors.pipeline.query_run import QueryRun
-from connectors.pipeline.scan_record import PrunedScan
+from connectors.pipeline.records import PrunedScan
 from connectors.pipeline.table_scan import warn
 from connectors.spark.jvm import analyzed_plan, frame_of, optimized_plan, same_frame
 from connectors.spark.plan_reader import SparkPlan, check_has_plan, is_candidate
 from connectors.spark.versions import version_refusal, warn_of_version
 from pruning.keys.cache import PruningCache
 from pruning.options import PruningOptions
-from pruning.query.build_selection import Sizes
 from pruning.query.filter_plan import FilterPlan, unused
 from pruning.query.plan import PlanNames
-from pruning.reasons import Reason, ReasonCode
-from pruning.results.advice import why_nothing
+from pruning.query.plan_statistics import Sizes
+from pruning.reasons import Reason, ReasonCode, why_nothing
 from pruning.results.prune_report import PruneReport
 from pruning.results.query_explanation import QueryExplanation
 
@@ -73,7 +72,7 @@ class PrunedQuery:
     def report(self) -> PruneReport:
         """The plan beside what the latest action measured."""
         if self.plan is None or not self.scans:
-            is_rewritten = self.plan is not None and bool(self.known.held)
+            is_rewritten = self.plan is not None and bool(self.known.materialized)
             return PruneReport((), "" if is_rewritten else why_nothing(self.explanation().reasons))
         names = PlanNames(self.plan.graph.root).scans
         return PruneReport(

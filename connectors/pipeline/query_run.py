@@ -14,9 +14,8 @@ from connectors.jobs.runner import BuildScheduler
 from connectors.pipeline.plan_metadata import PlanMetadata
 from connectors.pipeline.query_scans import QueryScans
 from connectors.pipeline.top_k import TopKMetadata
-from connectors.spark.column_ids import with_own_columns
 from connectors.spark.plan_facts import broadcast_limit
-from connectors.spark.plan_reader import SparkPlan
+from connectors.spark.plan_reader import SparkPlan, with_own_columns
 from pruning.keys.cache import PruningCache
 from pruning.options import PruningOptions
 from pruning.query.exchanges import broadcast_sides
@@ -126,7 +125,7 @@ class QueryRun:
             at = build_side.node.output.index(build_side.key.column)
             return BuildRequest(plan, self.plan.node(build_side.node).output().apply(at), name, at, must_fit=must_fit)
         expression = self.plan.node(build_side.join).condition().get()
-        for place in build_side.path:
+        for place in build_side.condition.path:
             expression = expression.children().apply(place)
         return BuildRequest(plan, expression, name, must_fit=must_fit)
 

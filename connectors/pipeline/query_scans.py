@@ -11,8 +11,8 @@ from connectors.jobs.progress import one_line
 from connectors.keys.sources import Collected, KeySource, collect_all
 from connectors.pipeline import table_scan
 from connectors.pipeline.plan_metadata import PlanMetadata
+from connectors.pipeline.records import PrunedScan
 from connectors.pipeline.registry import PlanTable
-from connectors.pipeline.scan_record import PrunedScan
 from connectors.pipeline.table_scan import Read, case_of
 from connectors.scan.decision import StaticPruning, plan_column
 from pruning.keys.summary import KeySummary

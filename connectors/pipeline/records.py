@@ -6,12 +6,31 @@ The DataFrame itself is left as Spark made it. A record goes with its DataFrame,
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from math import prod
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
-from pyspark.sql import DataFrame
+import numpy as np
+from pyspark.sql import DataFrame, SparkSession
 
-from connectors.spark.jvm import same_frame
+from connectors.arrow_scan.counters import ScanCounter
+from connectors.base import Table
+from connectors.measure.metrics import latest, latest_by_arrow
+from connectors.measure.status_store import ScanIdentity, identity_of
+from connectors.scan.decision import ScanDecision, StaticPruning
+from connectors.spark.jvm import has_jvm, same_frame
+from connectors.spark.versions import version_refusal
+from pruning.options import PruningOptions
+from pruning.query.plan_statistics import Cardinality
+from pruning.reasons import Reason
+from pruning.results.explanation import RemainingContainers, TableStatistics, explain_table, restrict_to
+from pruning.results.prune_report import Explanation, Measured, PruneReport, TableReport
+from pruning.scan.scan_plan import FilterDecision, RowFilter, ScanPlan
+from pruning.scan.statistics import UNKNOWN, Containers
+from pruning.values.ranges import BoolArray
 
 
 class Record(Protocol):
@@ -37,3 +56,135 @@ def keep(df: DataFrame, record: Record) -> DataFrame:
 def record_of(df: DataFrame) -> Record | None:
     """The record of a DataFrame that `keep` returned; None for any other."""
     return _RECORDS.get(df)
+
+
+@dataclass(slots=True)
+class PrunedScan:
+    """Holds the table as pinned, the decision, and what tells the scan from others in the session."""
+
+    spark: SparkSession
+    table: Table
+    decided: ScanDecision
+    needed: Sequence[str] | None
+    options: PruningOptions
+    identity: ScanIdentity | None
+    static: Callable[[], StaticPruning] | None = None
+    counter: ScanCounter | None = None
+    _explained: Explanation | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @staticmethod
+    def of(  # noqa: PLR0913, PLR0917 - what a record holds
+        df: DataFrame,
+        table: Table,
+        decided: ScanDecision,
+        needed: Sequence[str] | None,
+        options: PruningOptions,
+        counter: ScanCounter | None = None,
+    ) -> PrunedScan:
+        """The record of `df`; executions of the session up to here are not its actions.
+
+        `counter` is that of a scan whose tasks count for themselves.
+        """
+        spark = df.sparkSession
+        reads_nothing = not decided.plan.files.kept_count
+        is_measured = has_jvm(spark) and version_refusal(spark) is None
+        identity = identity_of(df, reads_nothing=reads_nothing) if is_measured else None
+        return PrunedScan(spark, table, decided, needed, options, identity, counter=counter)
+
+    @property
+    def plan(self) -> ScanPlan:
+        """The containers kept, the pushed predicates and the row filters."""
+        return self.decided.plan
+
+    @property
+    def planned_bytes(self) -> int:
+        """What the scan reads: of row groups the needed columns, of files without footers all."""
+        containers, kept = self._read()
+        return int(containers.sizes[kept].sum())
+
+    @property
+    def expected(self) -> Cardinality | None:
+        """The rows that it reads, and how many of them pass; None where some container does not tell."""
+        containers, kept = self._read()
+        rows = containers.rows[kept]
+        if (rows == UNKNOWN).any():
+            return None
+        return Cardinality(int(rows.sum()), prod(map(self._tested_ratio, self.decided.plan.decisions)))
+
+    def _read(self) -> tuple[Containers, BoolArray]:
+        """Row groups, or files where no footer was read, and which of them are kept."""
+        plan, groups = self.decided.plan, self.decided.row_groups
+        if groups is None or plan.row_groups is None or groups.parents is None:
+            return self.decided.files, plan.files.kept
+        return groups, plan.row_groups.kept & plan.files.kept[groups.parents]
+
+    def _tested_ratio(self, decision: FilterDecision) -> float:
+        match decision.test:
+            case RowFilter.NONE:
+                return 1.0
+            case RowFilter.BLOOM:
+                return decision.ratio + (1 - decision.ratio) * self.options.bloom_fpp
+            case _:
+                return decision.ratio
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """Everything that was left out, weakened or refused."""
+        plan = self.decided.plan
+        own = (reason for decision in plan.decisions for reason in decision.reasons)
+        return (*self.decided.reasons, *self.table.problems, *plan.reasons, *own)
+
+    def explanation(self) -> Explanation:
+        """What is planned; reads the footers of skipped files too, for the totals, where there are few enough."""
+        with self._lock:
+            if self._explained is None:
+                facts = TableStatistics(
+                    self.table.name,
+                    self.table.format,
+                    self.table.version,
+                    self.decided.files,
+                    self.decided.row_groups,
+                    self._all_row_groups(),
+                )
+                facts, plan = self._beside(facts)
+                reasons = (*self.decided.reasons, *self.table.problems)
+                table = explain_table(facts, plan, reasons, self.options.max_ranges)
+                self._explained = Explanation((table,))
+            return self._explained
+
+    def _beside(self, facts: TableStatistics) -> tuple[TableStatistics, ScanPlan]:
+        """Facts and plan beside what the query itself leaves of the table, where that is known."""
+        plan = self.decided.plan
+        if self.static is None or not facts.files.is_listed:
+            return facts, plan
+        static = self.static()
+        every, chosen = (
+            None if groups is None or groups.parents is None else np.unique(groups.parents)
+            for groups in (facts.all_row_groups, facts.row_groups)
+        )
+        left = RemainingContainers(
+            static.files,
+            None if every is None else static.row_groups(self.table, every),
+            None if chosen is None else static.row_groups(self.table, chosen),
+        )
+        return restrict_to(facts, plan, left)
+
+    def report(self) -> PruneReport:
+        """The plan beside what the latest action measured."""
+        measured, actions = self._measured()
+        (planned,) = self.explanation().tables
+        return PruneReport((TableReport(planned, measured, actions),))
+
+    def _measured(self) -> tuple[Measured | None, int]:
+        if self.identity is None:
+            return None, 0
+        if self.counter is not None:
+            return latest_by_arrow(self.spark, self.counter, self.identity.after_execution)
+        return latest(self.spark, self.identity)
+
+    def _all_row_groups(self) -> Containers | None:
+        count = len(self.decided.files)
+        if count > self.options.max_footers:
+            return None
+        return self.table.row_groups(np.arange(count), self.decided.group_columns, self.needed)

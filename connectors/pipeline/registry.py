@@ -22,9 +22,9 @@ from connectors.jobs.progress import one_line
 from connectors.parquet.listing import spark_files
 from connectors.parquet.row_groups import FooterCache
 from connectors.parquet.table import ParquetSource, open_parquet, parquet_source
-from connectors.spark.column_ids import fresh_columns
 from connectors.spark.files import exists, is_name
 from connectors.spark.jvm import analyzed_plan, frame_of, has_jvm
+from connectors.spark.plan_reader import fresh_columns
 from connectors.spark.session_state import state_of
 from pruning.errors import InvalidOptionError, SourceNotFoundError
 from pruning.options import PruningOptions

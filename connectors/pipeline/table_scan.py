@@ -16,8 +16,8 @@ from connectors.base import OpaqueTable, Table
 from connectors.columns import Column, quoted, resolve
 from connectors.jobs.progress import one_line
 from connectors.keys.sources import Collected, KeySource, collect_all, row_keys
+from connectors.pipeline.records import PrunedScan
 from connectors.pipeline.registry import open_table
-from connectors.pipeline.scan_record import PrunedScan
 from connectors.scan.capabilities import abilities_of
 from connectors.scan.decision import ScanDecision, StaticPruning, decide
 from connectors.scan.spark_scan import scan

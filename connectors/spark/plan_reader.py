@@ -150,3 +150,17 @@ _PRECHECK = JavaFile("connectors.spark", "Precheck")
 def is_candidate(spark: SparkSession, analyzed: Any, min_probe_bytes: int, *, top_k: bool) -> bool:
     """False where a query has no join, nor the first rows of an order with `top_k`, or no scan of as many bytes."""
     return bool(instance(spark, _PRECHECK, analyzed, min_probe_bytes, top_k).isWorthIt())
+
+
+_FRESH = JavaFile("connectors.spark", "FreshColumns")
+_OWN = JavaFile("connectors.spark", "OwnColumns")
+
+
+def fresh_columns(spark: SparkSession, leaf: Any) -> Any:
+    """`leaf()`: one of the JVM with column ids of its own; `renamed()`: a plan over it, under the ids of the old."""
+    return instance(spark, _FRESH, leaf)
+
+
+def with_own_columns(spark: SparkSession, plan: Any) -> Any:
+    """A plan of the JVM without the projections above its pruned scans, under the ids that it had at its top."""
+    return instance(spark, _OWN, plan).kept()

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from pruning.options import PruningOptions
-from pruning.query.cardinality import Cardinality, expected_rows, only_scan
-from pruning.query.join_graph import BuildSide, Edge, fallback_build_sides
+from pruning.query.join_condition import BuildSide, fallback_build_sides
+from pruning.query.join_graph import Edge
 from pruning.query.key_origins import origins_of
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import Filter, Grouping, Join, Node, Relation, conjuncts_at
+from pruning.query.plan_statistics import Sizes, expected_rows, only_scan
 from pruning.reasons import Reason, ReasonCode
 
 # Operators whose result is the same whenever they run on the same rows.
@@ -49,92 +49,6 @@ _MANY_ROWS, _FEW = 1 << 18, 0.25
 _TIMES_OF_COLUMNS = 32
 # Metadata of a fact bounds the keys of another one; of a dimension that all its files use it leaves out nothing.
 _LARGEST_SHARE_FOR_METADATA = 16
-
-
-class PlanStatistics(Protocol):
-    """What metadata tells of a probe column, looked up only where a selection rule depends on it."""
-
-    def has_few_keys(self, build_side: BuildSide, probe: ProbeColumn) -> bool:
-        """Whether few rows of a build side that leaves out none are counted beside the values of a probe column."""
-
-    def unprunable_fraction(self, probe: ProbeColumn) -> float:
-        """The share of a probe column's bytes that are read whatever its keys are."""
-
-    def crosses_shuffle(self, build_side: BuildSide, probe: ProbeColumn) -> bool:
-        """Whether rows of a probe column go to other tasks before the join drops them."""
-
-    def is_hash_build_side(self, build_side: BuildSide, probe: ProbeColumn) -> bool:
-        """Whether rows of a probe column are made a table for every task before the join drops them."""
-
-    def rows(self, relation: Relation) -> int:
-        """How many a scan reads that no filter has reached; 0 where that is not known."""
-
-    def needed_share(self, relation: Relation) -> float:
-        """The share of the bytes of a scan's files that is in the columns which the query uses."""
-
-    def are_few(self, node: Node, rows: float) -> bool:
-        """Whether so many rows of a node can be joined as they are, so that the query reads nothing of it again."""
-
-    def is_same_table(self, first: Relation, second: Relation) -> bool:
-        """True where two scans read the same table at the same version."""
-
-    def shared_places(self, build_side: BuildSide, probe: ProbeColumn) -> Sequence[Node]:
-        """The other places of a reused exchange, of which keys of the build side would filter one."""
-
-
-class UnknownStatistics:
-    """No metadata: builds that leave out rows are hoped to spare all."""
-
-    def has_few_keys(self, build_side: BuildSide, probe: ProbeColumn) -> bool:  # noqa: ARG002 - a protocol's
-        """No."""
-        return False
-
-    def unprunable_fraction(self, probe: ProbeColumn) -> float:  # noqa: ARG002 - a protocol's
-        """Nothing."""
-        return 0.0
-
-    def crosses_shuffle(self, build_side: BuildSide, probe: ProbeColumn) -> bool:  # noqa: ARG002 - a protocol's
-        """Yes."""
-        return True
-
-    def is_hash_build_side(self, build_side: BuildSide, probe: ProbeColumn) -> bool:  # noqa: ARG002 - a protocol's
-        """No."""
-        return False
-
-    def rows(self, relation: Relation) -> int:  # noqa: ARG002 - a protocol's
-        """Not known."""
-        return 0
-
-    def needed_share(self, relation: Relation) -> float:  # noqa: ARG002 - a protocol's
-        """All."""
-        return 1.0
-
-    def are_few(self, node: Node, rows: float) -> bool:  # noqa: ARG002 - a protocol's
-        """No."""
-        return False
-
-    def is_same_table(self, first: Relation, second: Relation) -> bool:  # noqa: ARG002 - a protocol's
-        """No."""
-        return False
-
-    def shared_places(self, build_side: BuildSide, probe: ProbeColumn) -> Sequence[Node]:  # noqa: ARG002 - a protocol's
-        """None."""
-        return ()
-
-
-@dataclass(frozen=True, slots=True)
-class Sizes:
-    """What is known of the scans: bytes by `Relation.at`, those whose files are known, and those that are pruned.
-
-    Those `held` are not read any more: a build has their rows. `expected` are the rows of scans that are pruned.
-    """
-
-    scanned: Mapping[int, int]
-    files: Collection[int]
-    pruned: Collection[int]
-    held: Collection[int] = ()
-    expected: Mapping[int, Cardinality] = field(default_factory=dict)
-    statistics: PlanStatistics = field(default_factory=UnknownStatistics)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +90,7 @@ class BuildSelection:
     def why_no_filter(self, probe: ProbeColumn) -> Reason | None:
         """What keeps a scan from any filter that costs a build."""
         at, name = probe.relation.at, probe.name
-        if at in self.sizes.held:
+        if at in self.sizes.materialized:
             return Reason(ReasonCode.READ_BY_BUILD, name)
         if at not in self.sizes.files:
             return Reason(ReasonCode.NOT_FILES, name)
@@ -237,9 +151,9 @@ class BuildSelection:
     def is_bounded(self, build_side: BuildSide, probe: ProbeColumn) -> bool:
         """True where statistics of files may bound the keys of a build side, and the probed scan is worth reading them.
 
-        A `null_safe` build side may have NULLs of an outer join, which no file holds.
+        A null-safe equality may meet NULLs of an outer join, which no file holds.
         """
-        if build_side.null_safe or build_side.is_widened_bound or not self._side(build_side.node).leaves_out:
+        if build_side.condition.null_safe or build_side.is_widened_bound or not self._side(build_side.node).leaves_out:
             return False
         places = {each.relation.at for each in origins_of(build_side.node, build_side.key)}
         scanned = self.sizes.scanned
@@ -258,7 +172,8 @@ class BuildSelection:
     def _worth(self, build_side: BuildSide, probe: ProbeColumn) -> int:
         """The bytes that a build may read: as many as the probed scan reads, or as the keys could spare of it."""
         scanned, size = self.sizes.scanned[probe.relation.at], self.bytes_read(build_side)
-        most = min(self.options.max_build_scan_bytes, scanned // (1 if build_side.bound is None else _SHARE_FOR_BOUND))
+        share = 1 if build_side.condition.bound is None else _SHARE_FOR_BOUND
+        most = min(self.options.max_build_scan_bytes, scanned // share)
         # What could be spared is looked up only where it matters.
         if not scanned // _SHARE_OF_A_JOIN < size <= most or self._may_be_kept(build_side.node):
             return most
@@ -275,7 +190,7 @@ class BuildSelection:
                 if edge.build_side.node.first <= relation.at <= edge.build_side.node.at
                 for each in edge.probes
             }
-            left = found.difference(self.sizes.held, {relation.at})
+            left = found.difference(self.sizes.materialized, {relation.at})
             self._behind[relation.at] = sum(self.sizes.scanned[at] for at in left)
         return self._behind[relation.at]
 
@@ -284,9 +199,9 @@ class BuildSelection:
 
         Of one scan they are mostly few, which the query joins as they are; several scans are joined to make them.
         """
-        if only_scan(node, self.sizes.held) is None:
+        if only_scan(node, self.sizes.materialized) is None:
             return False
-        rows = expected_rows(node, self.sizes.expected, self.sizes.held)
+        rows = expected_rows(node, self.sizes.expected, self.sizes.materialized)
         return rows is None or self.sizes.statistics.are_few(node, rows)
 
     def _spared(self, probe: ProbeColumn) -> int:
@@ -305,7 +220,7 @@ class BuildSelection:
     def _may_be_free(self, build_side: BuildSide) -> bool:
         """False where no build of a build side, nor of its parts, is: then no table has to be opened for its rows."""
         sizes = self.sizes
-        has_rows = bool(sizes.held) or self.bytes_read(build_side) == 0
+        has_rows = bool(sizes.materialized) or self.bytes_read(build_side) == 0
         return has_rows or any(each.ratio <= _FEW for each in sizes.expected.values())
 
     def _is_worth_its_rows(self, build_side: BuildSide, probe: ProbeColumn) -> bool:
@@ -317,7 +232,7 @@ class BuildSelection:
         Those of several scans may be many, whatever is expected of each.
         """
         node = build_side.node
-        if build_side.bound is not None or build_side.null_safe or build_side.is_one_row:
+        if not build_side.condition.is_equality:
             return False
         if node.at not in self._free:
             self._free[node.at] = self._are_few(node)
@@ -325,11 +240,11 @@ class BuildSelection:
 
     def _are_few(self, node: Node) -> bool:
         sizes = self.sizes
-        scan = only_scan(node, sizes.held)
+        scan = only_scan(node, sizes.materialized)
         known = None if scan is None else sizes.expected.get(scan.at)
         if known is None or known.ratio > _FEW:
             return False
-        rows = expected_rows(node, sizes.expected, sizes.held)
+        rows = expected_rows(node, sizes.expected, sizes.materialized)
         return rows is not None and sizes.statistics.are_few(node, rows)
 
     def _why_too_little(self, build_side: BuildSide, probe: ProbeColumn) -> Reason | None:
@@ -367,7 +282,7 @@ class BuildSelection:
         if unrepeatable is not None:
             return Reason(ReasonCode.UNREPEATABLE_KEYS, subject, unrepeatable)
         # A table may have few values on one side of a column's even where nothing leaves out a row of it.
-        is_selective = build_side.bound is not None or build_side.is_one_row or side.leaves_out
+        is_selective = build_side.condition.is_narrowing or side.leaves_out
         if not is_selective and not (side.size <= most and self.sizes.statistics.has_few_keys(build_side, probe)):
             return Reason(ReasonCode.UNSELECTIVE_BUILD, subject)
         if side.size > most:

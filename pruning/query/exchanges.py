@@ -16,7 +16,7 @@ from enum import Enum
 import numpy as np
 
 from pruning.options import BroadcastStrategy
-from pruning.query.join_graph import BuildSide
+from pruning.query.join_condition import BuildSide
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import (
     Expression,

@@ -10,10 +10,12 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from pruning.options import PruningOptions
-from pruning.query.build_selection import BuildSelection, Sizes
-from pruning.query.join_graph import BuildSide, Edge, JoinGraph
+from pruning.query.build_selection import BuildSelection
+from pruning.query.join_condition import BuildSide
+from pruning.query.join_graph import Edge, JoinGraph
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import Node, PlanNames
+from pruning.query.plan_statistics import Sizes
 from pruning.query.top_k import TopFilter
 from pruning.reasons import Reason, ReasonCode
 
@@ -149,7 +151,7 @@ def _would_repeat(runtime_filter: RuntimeFilter, ids: Collection[FilterId], sele
     What a build has kept is not run for the query.
     """
     found = selection.sizes.statistics.shared_places(runtime_filter.build_side, runtime_filter.probe)
-    places = [each for each in found if each.at not in selection.sizes.held]
+    places = [each for each in found if each.at not in selection.sizes.materialized]
     return bool(places) and (
         not selection.may_skip(runtime_filter.probe) or not all(_is_fed(each, runtime_filter, ids) for each in places)
     )

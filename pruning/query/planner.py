@@ -14,13 +14,15 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pruning.keys.summary import KeySummary, bounded
+from pruning.keys.summary import KeySummary
 from pruning.options import ARROW, AUTO, PREDICATE, BroadcastStrategy, PruningOptions
-from pruning.query.build_selection import BuildSelection, PlanStatistics, Sizes
+from pruning.query.build_selection import BuildSelection
 from pruning.query.filter_plan import FilterId, RuntimeFilter, ready_filters
-from pruning.query.join_graph import BuildSide, JoinGraph, key_tuple, says_more
+from pruning.query.join_condition import BuildSide
+from pruning.query.join_graph import JoinGraph, key_tuple, says_more
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import Node, Relation
+from pruning.query.plan_statistics import PlanStatistics, Sizes
 from pruning.query.requests import (
     BoundKeys,
     BuildAnswer,
@@ -211,15 +213,16 @@ class QueryPlanner:
                 return keys
             self.reasons[keys] = None
             return (yield from self._bounded(runtime_filter))
-        if build_side.null_safe and keys.null_rows:
-            return Reason(ReasonCode.NULL_SAFE, str(build_side.key))
+        domain = build_side.domain(keys)
+        if isinstance(domain, Reason):
+            return domain
         is_joined = built.rows is not None and (yield from self._join_rows(build_side.node, built.rows))
         if runtime_filter.needs_rows and not is_joined:
             return Reason(ReasonCode.UNREPEATABLE_KEYS, str(build_side.key), "its rows are too many to be kept")
         if built.rows is not None:
             # Never reached for rows that a later run may not give again: no tuple of theirs may be a key.
             self._rows[build_side.node.at] = built.rows
-        return keys if build_side.bound is None else bounded(keys, build_side.bound)
+        return domain
 
     def _join_rows(self, node: Node, rows: BuildRows) -> Generator[Request, Any, bool]:
         """True where few rows take the place of a build side, so that the query does not read it again."""

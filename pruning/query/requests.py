@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from pruning.keys.summary import KeySummary
-from pruning.query.cardinality import Cardinality
 from pruning.query.filter_plan import RuntimeFilter
-from pruning.query.join_graph import BuildSide, KeyTuple
+from pruning.query.join_condition import BuildSide
+from pruning.query.join_graph import KeyTuple
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import Node, Relation
+from pruning.query.plan_statistics import Cardinality
 from pruning.query.top_k import TopK
 from pruning.reasons import Reason
 from pruning.scan.key_filter import KeyFilter

@@ -8,7 +8,8 @@ from types import MappingProxyType
 from typing import Any
 
 from pruning.query.filter_plan import FilterId, FilterPlan
-from pruning.query.join_graph import BuildSide, JoinGraph
+from pruning.query.join_condition import BuildSide
+from pruning.query.join_graph import JoinGraph
 from pruning.query.plan import PlanNames, relations_of
 from pruning.query.top_k import TopFilter
 from pruning.reasons import Reason

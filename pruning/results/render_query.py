@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from pruning.reasons import ReasonCode, size
-from pruning.results.advice import why_nothing
+from pruning.reasons import ReasonCode, size, why_nothing
 from pruning.results.blocks import Block, Branch, as_html, as_rich, as_text
 from pruning.results.explanation import FilterExplanation, KindLine, TableExplanation
 from pruning.results.prune_report import table_blocks

@@ -14,10 +14,10 @@ import pytest
 
 from connectors.spark.plan_reader import SparkPlan
 from pruning import PruningOptions
-from pruning.query.build_selection import Sizes
 from pruning.query.filter_plan import FilterPlan
 from pruning.query.join_graph import JoinGraph
 from pruning.query.plan import Node
+from pruning.query.plan_statistics import Sizes
 from sample_data.dsdgen import load_tpcds
 from sample_data.layout import FACTS
 

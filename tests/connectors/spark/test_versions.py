@@ -137,7 +137,7 @@ def unknown(spark, monkeypatch):
         "parquet.table.with_own_columns",
         "pipeline.dry_run.SparkPlan.of",
         "pipeline.pruned_query.is_candidate",
-        "pipeline.scan_record.identity_of",
+        "pipeline.records.identity_of",
         "spark.jvm.java_names",
     ):
         monkeypatch.setattr(f"connectors.{name}", changed)

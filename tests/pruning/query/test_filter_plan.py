@@ -8,12 +8,13 @@ import pytest
 
 from pruning.keys.summary import Bound
 from pruning.options import PruningOptions
-from pruning.query.build_selection import BuildSelection, Sizes, UnknownStatistics
-from pruning.query.cardinality import Cardinality
+from pruning.query.build_selection import BuildSelection
 from pruning.query.filter_plan import FilterId, RuntimeFilter, ready_filters, unused
-from pruning.query.join_graph import BuildSide, JoinGraph
+from pruning.query.join_condition import BuildSide
+from pruning.query.join_graph import JoinGraph
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import Node, Relation
+from pruning.query.plan_statistics import Cardinality, Sizes, UnknownStatistics
 from pruning.reasons import ReasonCode
 from tests.pruning.plans import Plans, at_least, call, column, equal
 
@@ -243,7 +244,7 @@ def test_both_bounds_of_one_build_are_of_one_level(plans):
     between = (call("GreaterThanOrEqual", column(k), column(low)), call("LessThanOrEqual", column(k), column(high)))
     filters, _ = Planning.of(plans.join(fact, spans, *between), {fact: 5000, spans: 10}).level()
     assert {(low, Bound.AT_LEAST), (high, Bound.AT_MOST)} == {
-        (each.build_side.key.column, each.build_side.bound) for each in filters
+        (each.build_side.key.column, each.build_side.condition.bound) for each in filters
     }
 
 
@@ -500,7 +501,9 @@ def test_a_build_of_joins_reads_no_more_than_its_keys_can_spare(plans, size, is_
     sizes = Sizes({fact.at: 1600, first.at: size - 150, second.at: 150}, {fact.at, first.at, second.at}, ())
 
     def build_sides(statistics: Known, held: tuple[int, ...] = ()) -> list[Node]:
-        filters, _ = ready_filters(JoinGraph.of(root), replace(sizes, statistics=statistics, held=held), (), OPTIONS)
+        filters, _ = ready_filters(
+            JoinGraph.of(root), replace(sizes, statistics=statistics, materialized=held), (), OPTIONS
+        )
         return [each.build_side.node for each in run(filters) if each.probe.relation is fact]
 
     spread, in_place = {*fact.output}, {fact.at}

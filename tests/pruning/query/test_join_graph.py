@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pruning.keys.summary import Bound
-from pruning.query.join_graph import BuildSide, JoinGraph, fallback_build_sides
+from pruning.query.join_condition import BuildSide, JoinCondition, fallback_build_sides
+from pruning.query.join_graph import JoinGraph
 from pruning.query.lineage import trace
 from pruning.query.plan import Expression, Join, Node, Relation
 from pruning.reasons import Reason, ReasonCode
@@ -82,7 +83,7 @@ def test_an_equality_that_matches_nulls_carries_keys_without_null_and_no_larger_
     left, right = plans.table("k"), plans.table("k")
     null_safe = call("EqualNullSafe", column(*left.output), column(*right.output))
     graph = JoinGraph.of(plans.join(left, right, null_safe, type_="LeftSemi"))
-    assert ([True, True], []) == ([each.build_side.null_safe for each in graph.edges], refused(graph))
+    assert ([True, True], []) == ([each.build_side.condition.null_safe for each in graph.edges], refused(graph))
     assert [(), ()] == [fallback_build_sides(each.build_side) for each in graph.edges]
 
 
@@ -112,12 +113,14 @@ def test_each_equality_of_a_condition_is_an_edge_with_the_path_to_its_key(plans)
     left, right = plans.table("a", "b"), plans.table("a", "b")
     (a, b), (c, d) = left.output, right.output
     graph = JoinGraph.of(plans.join(left, right, equal(a, c), at_least(a, 3), equal(d, b), type_="LeftSemi"))
-    found = {(each.build_side.key.column, each.probes[0].column, each.build_side.path) for each in graph.edges}
+    found = {
+        (each.build_side.key.column, each.probes[0].column, each.build_side.condition.path) for each in graph.edges
+    }
     assert {(c, a, (0, 0, 1)), (a, c, (0, 0, 0)), (d, b, (1, 0)), (b, d, (1, 1))} == found
     assert isinstance(graph.root, Join)
     for each in graph.edges:
         expression = graph.root.condition
-        for place in each.build_side.path:
+        for place in each.build_side.condition.path:
             assert expression is not None
             expression = expression.children[place]
         assert each.build_side.key == expression
@@ -162,9 +165,9 @@ def test_a_comparison_bounds_either_side_by_the_keys_of_the_other(plans, kind, o
     graph = JoinGraph.of(plans.join(*sides, compared))
     found = {(each.probes[0].relation.at, each.build_side.node.at): each.build_side for each in graph.edges}
     assert {(first.at, second.at): of_first, (second.at, first.at): of_second} == {
-        places: build_side.bound for places, build_side in found.items()
+        places: build_side.condition.bound for places, build_side in found.items()
     }
-    assert [(1,), (0,)] == [found[each].path for each in [(first.at, second.at), (second.at, first.at)]]
+    assert [(1,), (0,)] == [found[each].condition.path for each in [(first.at, second.at), (second.at, first.at)]]
 
 
 @pytest.mark.parametrize(
@@ -221,7 +224,7 @@ def test_keys_of_what_is_computed_filter_nothing_but_are_keys_for_the_other_side
     graph = JoinGraph.of(plans.join(left, right, call("EqualTo", key, column(*right.output))))
     to_left, to_right = graph.edges
     assert ((), [ReasonCode.COMPUTED]) == (to_left.probes, [each.code for each in to_left.stops])
-    assert (key, (0,)) == (to_right.build_side.key, to_right.build_side.path)
+    assert (key, (0,)) == (to_right.build_side.key, to_right.build_side.condition.path)
     assert [right.at] == [each.relation.at for each in to_right.probes]
 
 
@@ -600,7 +603,7 @@ def test_sources_are_the_same_by_the_ids_of_their_columns_and_by_the_place_of_an
     join = plans.join(probe, build, equal(p, a), equal(q, b), equal(column(p), one), equal(column(q), other))
     build_sides = [each.build_side for each in JoinGraph.of(join).edges if each.build_side.node is build]
     assert len(build_sides) == len({each.id for each in build_sides})
-    again = BuildSide(build, Expression("AttributeReference", (), a, "int", "other"), join, ())
+    again = BuildSide(build, Expression("AttributeReference", (), a, "int", "other"), JoinCondition(join, ()))
     assert build_sides[0].id == again.id
 
 
@@ -613,7 +616,7 @@ def test_bounds_on_two_sides_and_an_equality_are_three_sources_of_one_key(plans)
         each.build_side for each in JoinGraph.of(plans.join(probe, build, *parts)).edges if each.probe is probe
     ]
     assert 3 == len({each.id for each in build_sides})
-    assert {Bound.AT_MOST, Bound.AT_LEAST, None} == {each.bound for each in build_sides}
+    assert {Bound.AT_MOST, Bound.AT_LEAST, None} == {each.condition.bound for each in build_sides}
 
 
 # Seen red where the parts of a bounded build side were those of an equality.
@@ -622,7 +625,7 @@ def test_a_larger_source_bounds_as_the_one_that_it_stands_for(plans):
     build = plans.join(left, right, equal(*left.output, *right.output))
     root = plans.join(probe, build, call("LessThan", column(*probe.output), column(*left.output)))
     (build_side,) = (each.build_side for each in JoinGraph.of(root).edges if each.probe is probe)
-    assert [Bound.AT_MOST] * 2 == [each.bound for each in fallback_build_sides(build_side)]
+    assert [Bound.AT_MOST] * 2 == [each.condition.bound for each in fallback_build_sides(build_side)]
 
 
 def test_a_condition_without_parts_has_none():

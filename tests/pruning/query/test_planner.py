@@ -11,10 +11,9 @@ import pytest
 
 from pruning.keys.summary import KeySummary
 from pruning.options import PruningOptions
-from pruning.query.build_selection import UnknownStatistics
-from pruning.query.cardinality import Cardinality
 from pruning.query.join_graph import JoinGraph
 from pruning.query.plan import Limit, Node, Relation, Sort, SortKey
+from pruning.query.plan_statistics import Cardinality, UnknownStatistics
 from pruning.query.planner import QueryFacts, QueryPlanner
 from pruning.query.requests import (
     BoundKeys,

@@ -17,13 +17,14 @@ from hypothesis import strategies as st
 
 from pruning.keys.summary import Bound
 from pruning.options import PruningOptions
-from pruning.query.build_selection import Sizes
 from pruning.query.expressions import static_domains
 from pruning.query.filter_plan import FilterId, RuntimeFilter, ready_filters
-from pruning.query.join_graph import BuildSide, JoinGraph, fallback_build_sides
+from pruning.query.join_condition import BuildSide, fallback_build_sides
+from pruning.query.join_graph import JoinGraph
 from pruning.query.key_origins import origins_of
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import Node
+from pruning.query.plan_statistics import Sizes
 from tests.pruning.plan_interpreter import Lake, Row, rows_of, value
 from tests.pruning.random_plans import RandomPlans
 
@@ -44,7 +45,7 @@ def keys_of(build_side: BuildSide, lake: Lake, salt: int) -> set[Any]:
 
 def is_of_use(build_side: BuildSide, lake: Lake, salt: int) -> bool:
     """False where a NULL among the keys may match a row without a value."""
-    return not (build_side.null_safe and None in values_of(build_side, lake, salt))
+    return not (build_side.condition.null_safe and None in values_of(build_side, lake, salt))
 
 
 def passes(row: Row, *, place: int, bound: Bound | None, keys: set[Any], noise: int) -> bool:
@@ -76,7 +77,7 @@ def zone_values_of(build_side: BuildSide, lake: Lake) -> set[object]:
 
 def put(lake: Lake, probe: ProbeColumn, build_side: BuildSide, keys: set[Any], noise: int) -> None:
     place = probe.relation.output.index(probe.column)
-    test = partial(passes, place=place, bound=build_side.bound, keys=keys, noise=noise)
+    test = partial(passes, place=place, bound=build_side.condition.bound, keys=keys, noise=noise)
     lake.tests.setdefault(probe.relation.at, []).append(test)
 
 

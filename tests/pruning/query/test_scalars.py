@@ -6,10 +6,11 @@ import pytest
 
 from pruning.keys.summary import Bound
 from pruning.options import PruningOptions
-from pruning.query.build_selection import Sizes
 from pruning.query.filter_plan import ready_filters
-from pruning.query.join_graph import JoinGraph, fallback_build_sides, scalars_of
+from pruning.query.join_condition import fallback_build_sides, scalars_of
+from pruning.query.join_graph import JoinGraph
 from pruning.query.plan import Expression, Filter, Node
+from pruning.query.plan_statistics import Sizes
 from pruning.reasons import ReasonCode
 from tests.pruning.plans import Plans, both, call, column, literal
 
@@ -52,7 +53,7 @@ def test_a_comparison_with_a_subquery_is_an_edge_to_the_other_side(plans, kind, 
         assert (total, total.output[0], expected) == (
             edge.build_side.node,
             edge.build_side.key.column,
-            edge.build_side.bound,
+            edge.build_side.condition.bound,
         )
         assert [(table.at, *table.output)] == [(each.relation.at, each.column) for each in edge.probes]
         assert ("Scalar", ()) == (edge.type, fallback_build_sides(edge.build_side))
@@ -111,8 +112,8 @@ def test_a_field_of_merged_subqueries_is_the_column_that_it_holds(plans, ordinal
     low, high = map(column, totals.output)
     merged = plans.project(totals, call("CreateNamedStruct", LITERAL_NAME, low, LITERAL_NAME, high))
     part = call("GreaterThan", column(*table.output), field(ordinal))
-    (found,) = scalars_of(plans.filter(table, part, subqueries=(merged,)))
-    assert (totals, totals.output[ordinal], Bound.AT_LEAST) == (found.node, found.key.column, found.bound)
+    ((_, _, found),) = scalars_of(plans.filter(table, part, subqueries=(merged,)))
+    assert (totals, totals.output[ordinal], Bound.AT_LEAST) == (found.node, found.key.column, found.condition.bound)
 
 
 @pytest.mark.parametrize(

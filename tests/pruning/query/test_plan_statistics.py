@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pruning.query.cardinality import Cardinality, expected_rows, only_scan
+from pruning.query.plan_statistics import Cardinality, expected_rows, only_scan
 from tests.pruning.plans import Plans, at_least, equal
 
 

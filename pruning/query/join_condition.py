@@ -1,0 +1,191 @@
+"""`JoinCondition`: one comparison of a probe key with the keys of a build side, and the values that these let match.
+
+    probe = build     the values of the keys            probe >= build    the least key and all above it
+    probe <=> build   the same, if none is NULL         probe <= build    the greatest key and all below it
+
+A filter that compares with a scalar subquery is a join with one row, written another way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from pruning.keys.summary import COMPARISONS, Bound, KeySummary, bounded
+from pruning.query.lineage import partners
+from pruning.query.plan import Expression, Filter, Grouping, Join, Node, Passthrough, PlanNames, Project, conjuncts_at
+from pruning.reasons import Reason, ReasonCode
+
+_SUBQUERY = "ScalarSubquery"
+
+
+@dataclass(frozen=True, slots=True)
+class JoinCondition:
+    """One comparison of a join, or of a filter with a scalar subquery.
+
+    - `node`: the join or the filter
+    - `path`: the way to the build key in the condition of `node`, if the key is no plain column
+    - `bound`: the side of the keys on which values match; None for an equality
+    - `null_safe`: True for `<=>`, by which NULL matches NULL
+    """
+
+    node: Join | Filter
+    path: tuple[int, ...]
+    bound: Bound | None = None
+    null_safe: bool = False
+
+    @property
+    def is_scalar(self) -> bool:
+        """True for the comparison of a filter with a subquery of one row."""
+        return isinstance(self.node, Filter)
+
+    @property
+    def is_equality(self) -> bool:
+        """True for `=` of a join."""
+        return self.bound is None and not self.null_safe and not self.is_scalar
+
+    @property
+    def is_narrowing(self) -> bool:
+        """True where the values that match may be fewer than the probe column has, even if the build keeps all rows."""
+        return self.bound is not None or self.is_scalar
+
+    def domain(self, keys: KeySummary, subject: str) -> KeySummary | Reason:
+        """The values that match one of `keys`; a `Reason` about `subject` if they may include NULL.
+
+        No filter of a scan keeps the rows without a value, so a NULL key of a null-safe equality ends its use.
+        """
+        if self.null_safe and keys.null_rows:
+            return Reason(ReasonCode.NULL_SAFE, subject)
+        return keys if self.bound is None else bounded(keys, self.bound)
+
+
+@dataclass(frozen=True, slots=True)
+class BuildSide:
+    """A subtree whose rows hold every value of `key` that a probe key may match by `condition`."""
+
+    node: Node
+    key: Expression
+    condition: JoinCondition
+
+    @property
+    def join(self) -> Join | Filter:
+        """The join that drops rows without a key; a filter for a scalar subquery."""
+        return self.condition.node
+
+    @property
+    def id(self) -> tuple[int, str]:
+        """Equal for two build sides that let the same values pass.
+
+        A column goes by its id, since names repeat, any other key by its place in the plan.
+        """
+        condition, column = self.condition, self.key.column
+        place = f"#{column}" if column is not None else "/".join(map(str, (condition.node.at, *condition.path)))
+        kind = "" if condition.bound is None else f" {condition.bound.value}"
+        return self.node.at, f"{place}{kind}{'?' if condition.null_safe else ''}"
+
+    @property
+    def is_widened_bound(self) -> bool:
+        """True for a bound in a wider type than that of the columns it is made from.
+
+        Statistics of these columns would end it where their own type does.
+        """
+        return self.condition.bound is not None and self.key.column is None
+
+    def domain(self, keys: KeySummary) -> KeySummary | Reason:
+        """The values of a probe key that match one of `keys`; a `Reason` if these do not tell."""
+        return self.condition.domain(keys, str(self.key))
+
+    def described(self, names: PlanNames) -> str:
+        """The key, and the side of it on which values match."""
+        return self.worded(names.expression(self.key))
+
+    def worded(self, key: str) -> str:
+        """`key` with the side of it on which values match."""
+        return key if self.condition.bound is None else f"{self.condition.bound.value} {key}"
+
+
+def fallback_build_sides(build_side: BuildSide) -> tuple[BuildSide, ...]:
+    """Key sets that each hold that of `build_side` and come from fewer tables: those that its first join puts together.
+
+    None for a null-safe equality: an outer join may add a NULL that no table holds. None for a scalar subquery.
+    """
+    if build_side.condition.null_safe or build_side.condition.is_scalar:
+        return ()
+    node, column = build_side.node, build_side.key.column
+    while column is not None:
+        match node:
+            case Passthrough() | Filter():
+                node = node.children[0]
+            case Project(made=made) if made is not None:
+                expression = made.get(column)
+                column = None if expression is None else expression.column
+                node = node.children[0]
+            case Grouping(groups=groups) if groups is not None:
+                expression = groups.get(column)
+                column = None if expression is None else expression.column
+                node = node.children[0]
+            case Join():
+                return tuple(_join_sources(node, column, build_side))
+            case _:
+                return ()
+    return ()
+
+
+def _join_sources(join: Join, column: int, build_side: BuildSide) -> Iterator[BuildSide]:
+    equal = {column}
+    # A column of the other side holds every value of this one only where a row has to have a partner there.
+    if join.type in {"Inner", "LeftSemi"}:
+        equal |= set(partners(join, column))
+    for side in join.children:
+        for each in sorted(equal & set(side.output)):
+            key = Expression("AttributeReference", (), each, build_side.key.type, build_side.key.text)
+            yield BuildSide(side, key, replace(build_side.condition, path=()))
+
+
+def scalars_of(filter_: Filter) -> Iterator[tuple[Expression, Expression, BuildSide]]:
+    """The comparisons of a filter with a scalar subquery, or with a field of one that holds the values of several.
+
+    Each comes with its probe key and its build side, which is the one row of the subquery.
+    """
+    plans = _plans(filter_)
+    for _, part in conjuncts_at(filter_.condition):
+        if part.kind not in COMPARISONS:
+            continue
+        for build, probe in ((0, 1), (1, 0)):
+            found = _value(part.children[build], plans)
+            if found is not None and part.children[probe].columns:
+                bound, null_safe = COMPARISONS[part.kind][probe], part.kind == "EqualNullSafe"
+                condition = JoinCondition(filter_, (), bound, null_safe)
+                yield part, part.children[probe], BuildSide(*found, condition)
+
+
+def _plans(filter_: Filter) -> dict[int, Node]:
+    """The plan of each scalar subquery, by the identity of its expression; none where others have plans, too."""
+    found = [] if filter_.condition is None else list(_subqueries(filter_.condition))
+    if len(found) != len(filter_.subqueries):
+        return {}
+    return {id(each): plan for each, plan in zip(found, filter_.subqueries, strict=True)}
+
+
+def _subqueries(expression: Expression) -> Iterator[Expression]:
+    """In the order of the plans of a node: those of its parts first."""
+    for child in expression.children:
+        yield from _subqueries(child)
+    if expression.kind == _SUBQUERY:
+        yield expression
+
+
+def _value(expression: Expression, plans: dict[int, Node]) -> tuple[Node, Expression] | None:
+    """The rows and the key behind a subquery, or behind a field of its one struct."""
+    if expression.kind == _SUBQUERY:
+        plan = plans.get(id(expression))
+        return None if plan is None else (plan, Expression("AttributeReference", (), plan.output[0], "", "value"))
+    if expression.kind != "GetStructField" or expression.children[0].kind != _SUBQUERY:
+        return None
+    plan = plans.get(id(expression.children[0]))
+    if not isinstance(plan, Project) or plan.made is None or not plan.is_deterministic or not expression.text:
+        return None
+    made = plan.made[plan.output[0]]
+    # Names and values take turns.
+    field = made.children[2 * int(expression.text) + 1] if made.kind == "CreateNamedStruct" else made
+    return (plan.children[0], field) if field.column is not None and field is not made else None
