@@ -277,6 +277,31 @@ MUTANTS = {
         *("pruning/scan/scan_plan.py", "    if abilities.must_be_exact:\n        return RowFilter.SEMI_JOIN, ()\n", ""),
         run_of("pruning/scan/test_scan_plan.py"),
     ),
+    "null-that-matches-is-not-pushed": Mutant(
+        "pruning/scan/pushdown.py",
+        "return PushedPredicate(name, ranges, skipped, size, keys.null)",
+        "return PushedPredicate(name, ranges, skipped, size)",
+        run_of("pruning/scan/test_scan_plan.py"),
+    ),
+    "files-of-null-are-counted-as-skipped": Mutant(
+        *("pruning/scan/pushdown.py", "return Domain(self.ranges, self.null)", "return Domain(self.ranges)"),
+        run_of("pruning/scan/test_scan_plan.py"),
+    ),
+    "null-that-matches-is-tested-by-a-bloom-filter": Mutant(
+        *("pruning/scan/scan_plan.py", "each.has_bloom and not any(domain.null", "each.has_bloom and any(True"),
+        run_of("pruning/scan/test_scan_plan.py"),
+    ),
+    "a-list-of-floats-tells-zeros-apart": Mutant(
+        *("pruning/scan/scan_plan.py", " and not domain.type.is_float", ""),
+        run_of("pruning/scan/test_scan_plan.py"),
+    ),
+    # ------------------------------------------------------------------------------------------------ results
+    "what-is-planned-is-reported-as-the-whole": Mutant(
+        "pruning/results/prune_report.py",
+        "size(measured.bytes_scanned), size(table.bytes_kept), size(table.bytes_total)",
+        "size(measured.bytes_scanned), size(table.bytes_total), size(table.bytes_kept)",
+        run_of("pruning/results/test_render.py"),
+    ),
     # ------------------------------------------------------------------------------------------------ connectors
     "bounds-that-are-no-values-are-believed": Mutant(
         *(
@@ -293,6 +318,14 @@ MUTANTS = {
     "days-of-the-julian-calendar-are-believed": Mutant(
         *("connectors/parquet/bounds.py", "_least_trusted(type_) if is_rebased and not is_gregorian else None", "None"),
         run_of("connectors/parquet/test_bounds.py"),
+    ),
+    "a-reader-of-rows-drops-nan": Mutant(
+        *("connectors/arrow_scan/row_test.py", "found |= values.nan", "pass"),
+        run_of("connectors/arrow_scan/test_row_test.py"),
+    ),
+    "a-reader-of-rows-takes-nan-for-null": Mutant(
+        *("connectors/arrow_scan/row_test.py", "found |= ~values.valid & ~values.nan", "found |= ~values.valid"),
+        run_of("connectors/arrow_scan/test_row_test.py"),
     ),
     "a-reader-of-rows-drops-null": Mutant(
         *("connectors/arrow_scan/row_test.py", "found |= ~values.valid & ~values.nan", "pass"),

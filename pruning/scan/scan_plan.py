@@ -192,7 +192,9 @@ def _choose_test(
         return RowFilter.NONE, ()
     if not abilities.must_be_exact and ratio > 1 - options.min_filter_ratio:
         return RowFilter.NONE, (Reason(ReasonCode.UNSELECTIVE, subject, f"{ratio:.0%} expected to pass"),)
-    tests_bloom = abilities.tests_bloom and each.has_bloom and not abilities.must_be_exact
+    # A bloom filter passes no NULL.
+    has_bloom = each.has_bloom and not any(domain.null for domain in each.domains.values())
+    tests_bloom = abilities.tests_bloom and has_bloom and not abilities.must_be_exact
     literal = _literal_test(each, abilities, options)
     if literal is not RowFilter.NONE and not (tests_bloom and _is_long(literal, each, literals)):
         return literal, ()

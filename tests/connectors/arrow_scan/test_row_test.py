@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -50,6 +51,14 @@ def test_a_row_passes_iff_the_set_has_its_value(drawn, data):
     test = made(spec.type, spec.domain())
     assert expected == test.matching(array).tolist()
     assert expected[1:] == test.matching(array.slice(1)).tolist()
+
+
+@pytest.mark.parametrize("nan", [False, True])
+@pytest.mark.parametrize("null", [False, True])
+def test_nan_and_null_pass_each_for_itself(nan, null):
+    domain = replace(Domain.of(DOUBLE, 1.0), null=null, nan=nan)
+    array = pa.array([1.0, 2.0, float("nan"), None])
+    assert [True, False, nan, null] == made(DOUBLE, domain).matching(array).tolist()
 
 
 def code_zero(type_: ValueType) -> Any:

@@ -274,6 +274,20 @@ def test_keys_of_a_range_join_are_a_bound():
     assert ("{[3, 9223372036854775807]}", False) == (str(found.domains[0]), found.exact)
 
 
+@pytest.mark.parametrize("rows", [None, Rows(1001), Rows(1000)], ids=["none", "many", "few"])
+def test_keys_of_cached_rows_count_only_where_the_query_joins_these_rows(rows):
+    """Rows that Spark caches may be lost, and made again from a table that has changed."""
+    plans = Plans()
+    fact, cached = plans.table("day"), plans.other("InMemoryRelation", output=plans.fresh())
+    root = plans.join(fact, cached, equal(fact.output[0], cached.output[0]))
+    facts = QueryFacts({fact.at: 5000}, frozenset({fact.at}), broadcast_limit=1000)
+    planner = QueryPlanner.of(JoinGraph.of(root), OPTIONS, facts, UnknownStatistics())
+    asked = Script({cached.at: Built(some_keys(3), rows)}, others={ChooseReader: Scan.of(2)}).run(planner)
+    is_used = rows == Rows(1000)
+    assert (f"JoinRows {cached.at}" in asked, f"PruneScan {fact.at}" in asked) == (is_used, is_used)
+    assert ([] if is_used else [ReasonCode.UNREPEATABLE_KEYS]) == codes(planner)
+
+
 def test_keys_from_the_cache_are_told(star):
     planner = star.planner()
     Script({star.few.at: Built(some_keys(3), from_cache=True)}, others={ChooseReader: Scan.of(2)}).run(planner)

@@ -121,6 +121,25 @@ def test_paths_stay_on_one_line():
     assert 2 == sum(TABLE.table in line for line in lines)
 
 
+def test_what_was_measured_stands_beside_the_plan_and_the_plan_without_filters():
+    measured = Measured("collectToPython", 3, 41, 3072, "", vectorised=True, seconds=1.5, row_groups_read=5)
+    report = PruneReport((TableReport(TABLE, measured, 1),))
+    text = re.sub(r"(<[^>]+>|\s)+", " ", report._repr_html_())
+    assert "measured planned planned without filters" in text
+    for row in (
+        "files 3 2 24",
+        "row groups 5 4 96",
+        "rows 41 40 1,000",
+        "bytes 3.0 KiB 2.0 KiB 4.0 KiB",
+        "seconds 1.50",
+    ):
+        assert f" {row} " in text
+    (table,) = report.to_dict()["tables"]
+    assert (2048, 4096, 3072) == (
+        table["planned"]["bytes_kept"], table["planned"]["bytes_total"], table["measured"]["bytes_scanned"]
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("action", "expected"),
     [("showString", "show"), ("collectToPython", "collect"), ("save at x.py:7", "save at x.py:7")],

@@ -120,7 +120,27 @@ def test_nan_and_null_keys_are_not_pushed():
     assert (2, (), [ReasonCode.NAN_KEYS]) == (plan.files.kept_count, plan.pushes, [each.code for each in plan.reasons])
 
 
+def test_null_among_the_values_that_match_is_pushed_and_keeps_the_files_that_hold_it():
+    """As the first rows of an order in which NULL comes first."""
+    statistics = ColumnStatistics.of(BIGINT, [(0, 99, 0), (100, 199, 5), (200, 299, 0)])
+    table = files([(0, 0)] * 3, name="other", extra={"k": statistics})
+    some = replace(keys(5), domains={"k": replace(Domain.of(BIGINT, 5), null=True)})
+    plan = plan_scan(table, None, [some], DELTA, OPTIONS)
+    (push,) = plan.pushes
+    assert (True, 1, [True, True, False]) == (push.null, push.containers_skipped, plan.files.kept.tolist())
+    assert RowFilter.NONE is plan.decisions[0].test
+
+
 WIDE = [(0, 10**9)]
+
+
+@pytest.mark.parametrize(("type_", "expected"), [(BIGINT, RowFilter.IN_LIST), (ValueType("double"), RowFilter.BLOOM)])
+def test_floats_are_not_tested_by_a_list(type_, expected):
+    """An IN list tells -0.0 from 0.0, which are equal keys."""
+    statistics = ColumnStatistics.of(type_, [(0, 10**9, 0)])
+    few = replace(keys(0, 500, 10**6), domains={"k": Domain.of(type_, 0, 500, 10**6)})
+    plan = plan_scan(files([(0, 0)], name="other", extra={"k": statistics}), None, [few], DELTA, OPTIONS)
+    assert expected is plan.decisions[0].test
 
 
 @pytest.mark.parametrize(
