@@ -1,24 +1,26 @@
-"""What a storage connector supplies: containers with statistics, and a pinned DataFrame. No predicate logic.
+"""`Connector` and `Table`: what a storage format supplies, so that its tables are pruned.
 
-A table whose files Spark does not name: it can be read, and nothing is known of it.
+A connector claims tables, by what a caller calls them or by a leaf of a plan, and opens them at one version. A table
+gives containers with statistics and a DataFrame over the kept ones. Neither holds predicate logic.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from connectors.columns import Column
-from connectors.parquet.row_groups import FileLayout
-from pruning.reasons import Reason, ReasonCode
+from pruning.reasons import Reason
 from pruning.scan.statistics import UNKNOWN, ContainerKind, Containers
 from pruning.values.byte_strings import IntArray
 from pruning.values.ranges import BoolArray, RangeSet
+from pruning.values.types import ValueType
 
 
 class Table(Protocol):
@@ -32,8 +34,12 @@ class Table(Protocol):
         """What the caller called the table."""
 
     @property
-    def format(self) -> str:
-        """`delta` or `parquet`."""
+    def connector(self) -> Connector:
+        """The connector that opened it."""
+
+    @property
+    def identity(self) -> Hashable:
+        """The identity of the snapshot: equal only for two tables that read the same files."""
 
     @property
     def version(self) -> int | None:
@@ -65,11 +71,11 @@ class Table(Protocol):
         A file whose footer cannot be read is one container of unknown rows, of the file's size.
         """
 
-    def stored(self, files: IntArray, columns: Sequence[Column]) -> list[FileLayout] | Reason:
-        """The files at these indexes with their footers, and where they hold these top-level columns.
+    def expect(self, columns: Iterable[Column]) -> None:
+        """Announces columns whose statistics may be asked for, so that one job may fetch them together."""
 
-        A `Reason` where rows of a file are not simply those of its row groups, or a footer cannot be read.
-        """
+    def with_frame(self, df: DataFrame) -> Table:
+        """The same snapshot, read by another DataFrame over the same relation."""
 
     def read(self, kept: BoolArray | None) -> DataFrame:
         """The pinned table; of the files where `kept` is True alone, as far as its reader can be given files.
@@ -84,17 +90,84 @@ class Table(Protocol):
         """
 
 
+class Connector(ABC):
+    """A storage format. The registry asks its connectors in turn, and the first that claims a table opens it.
+
+    Methods that raise raise an error of `pruning.errors` for what the caller named wrongly. Trouble with metadata is no
+    error: a table is opened of which nothing is known, or a `Reason` is returned.
+    """
+
+    # The name for `format=`, of the catalog's provider, and in messages.
+    name: str
+    # Simple names of the classes by which Spark reads the format (`HadoopFsRelation.fileFormat`).
+    file_formats: tuple[str, ...]
+    # True if a plan that reads a table keeps to one version of it; else files are listed once and pinned by us.
+    has_versions: bool = False
+    # The session's conf that switches off skipping by statistics.
+    skipping_conf: str
+
+    @abstractmethod
+    def claims_path(self, spark: SparkSession, path: str) -> bool:
+        """True where a path holds a table of this format."""
+
+    @abstractmethod
+    def open(
+        self, spark: SparkSession, source: str, *, version: int | None, timestamp: str | None, max_footers: int
+    ) -> Table:
+        """The table at a path or of a catalog name, pinned to `version` or to the newest one at `timestamp`.
+
+        Raises `SourceNotFoundError` if there is none, `InvalidOptionError` for a version it cannot have.
+        """
+
+    @abstractmethod
+    def table_of(self, spark: SparkSession, name: str, leaf: Any, max_footers: int) -> Table | Reason:
+        """The table of a leaf of a plan, a `LogicalRelation` of the JVM, at the version that the plan has pinned."""
+
+    def files_left(self, spark: SparkSession, leaf: Any, table: Table) -> BoolArray | None:  # noqa: ARG002 - a default
+        """The files of `table` that conditions of the query itself leave at a leaf; None if all or not known."""
+        return None
+
+    def optimized_plan(self, df: DataFrame) -> Any:  # noqa: ARG002 - a default
+        """The optimised plan of a query in the JVM, if the format can make it faster than Spark alone; else None."""
+        return None
+
+    def observe(self, spark: SparkSession, plan: Any) -> None:  # noqa: B027 - a default
+        """Learns from an optimised plan that is about to run."""
+
+    def scanned_version(self, index: Any) -> ScannedVersion | None:  # noqa: ARG002 - a default
+        """The version that a file index of an executed plan read; None for an index of another format."""
+        return None
+
+    def is_compared_whole(self, type_: ValueType) -> bool:  # noqa: ARG002 - a default
+        """True for types whose values storage compares as they are, even if nothing is known of its files."""
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class ScannedVersion:
+    """The version of a table that an executed plan read; `is_pinned` if the query asked for that version."""
+
+    path: str
+    version: int
+    is_pinned: bool
+
+
 @dataclass(frozen=True, slots=True)
 class OpaqueTable:
     """One container of unknown rows, size and values, and the reason why no more is known."""
 
     name: str
-    format: str
+    connector: Connector
     df: DataFrame
     problems: tuple[Reason, ...]
     version: int | None = None
     partition_columns: tuple[str, ...] = ()
     accepts_file_list: bool = False
+
+    @property
+    def identity(self) -> Hashable:
+        """Equal for no other table."""
+        return id(self)
 
     @property
     def schema(self) -> StructType:
@@ -114,9 +187,12 @@ class OpaqueTable:
         """The table as one row group, or none where no file is asked for."""
         return self._whole(ContainerKind.ROW_GROUP, np.asarray(files, np.int64))
 
-    def stored(self, files: IntArray, columns: Sequence[Column]) -> Reason:  # noqa: ARG002 - nothing is known of any
-        """Why there are none."""
-        return Reason(ReasonCode.NOT_FILES, self.name)
+    def expect(self, columns: Iterable[Column]) -> None:
+        """Nothing is fetched."""
+
+    def with_frame(self, df: DataFrame) -> OpaqueTable:
+        """The same, read by another DataFrame."""
+        return replace(self, df=df)
 
     def read(self, kept: BoolArray | None) -> DataFrame:  # noqa: ARG002 - its files have no names
         """The whole table."""
@@ -124,10 +200,8 @@ class OpaqueTable:
 
     def storage_safe_ranges(self, column: str, ranges: RangeSet) -> RangeSet:  # noqa: ARG002 - all columns of a type are alike
         """Every value of types whose bounds or literals storage may cut short; else the same ranges."""
-        type_ = ranges.type
-        # The reader of Parquet files cuts a decimal's literal to the width of a file's numbers.
-        is_whole = type_.is_integer or type_.name == "date" if self.format == "delta" else type_.name != "decimal"
-        return ranges if is_whole or ranges.is_none else RangeSet.all(type_)
+        is_whole = ranges.is_none or self.connector.is_compared_whole(ranges.type)
+        return ranges if is_whole else RangeSet.all(ranges.type)
 
     def _whole(self, kind: ContainerKind, parents: IntArray | None) -> Containers:
         count = 1 if parents is None else len(parents)

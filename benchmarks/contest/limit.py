@@ -20,7 +20,7 @@ from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
 from connectors.keys.sources import key_arrays
 from connectors.pipeline.query_run import QueryRun
-from connectors.pipeline.registry import PlanTable
+from connectors.registry import PlanTable
 from connectors.scan.decision import plan_column
 from connectors.scan.spark_scan import RowKeys, keys_frame, semi_joined
 from connectors.spark.jvm import frame_of

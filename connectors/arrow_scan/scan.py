@@ -22,7 +22,7 @@ from connectors.arrow_scan.s3 import S3Access
 from connectors.arrow_scan.workers import most_bytes, refused_before, too_large, workers_of
 from connectors.base import Table
 from connectors.columns import Column
-from connectors.parquet.row_groups import FileLayout
+from connectors.parquet.row_groups import FileLayout, ParquetBacked, parquet_backed
 from connectors.scan.capabilities import reader_refusal
 from connectors.scan.decision import ScanDecision, StaticPruning
 from connectors.spark.jvm import has_jvm
@@ -78,6 +78,9 @@ def arrow_scan(  # noqa: PLR0913, PLR0917 - a table, its keys, and how to read i
     """
     if not has_jvm(spark):
         return Reason(ReasonCode.NO_JVM, table.name)
+    backed = parquet_backed(table)
+    if backed is None:
+        return Reason(ReasonCode.NOT_READ_BY_ARROW, table.name, f"a table of {table.connector.name!r}")
     groups = decided.row_groups
     if groups is None or groups.parents is None:
         return Reason(ReasonCode.NO_ROW_GROUPS_READ, table.name)
@@ -95,7 +98,7 @@ def arrow_scan(  # noqa: PLR0913, PLR0917 - a table, its keys, and how to read i
     plan = plan_key_scan(decided.files, groups, decided.plan, _own(table, groups.parents, static))
     if not plan.files.kept_count:
         return ArrowScan(whole.where("false"), plan, None)
-    tasks = _tasks(spark, table, plan, groups, columns)
+    tasks = _tasks(spark, backed, plan, groups, columns)
     if isinstance(tasks, Reason):
         return tasks
     places = {column.name: at for at, column in enumerate(columns)}
@@ -105,7 +108,7 @@ def arrow_scan(  # noqa: PLR0913, PLR0917 - a table, its keys, and how to read i
         return reached
     stores, choice = reached
     plan = plan if choice is None else replace(plan, choice=choice)
-    if (problem := _problem(spark, table, plan, groups, columns, tests, options)) is not None:
+    if (problem := _problem(spark, backed, plan, groups, columns, tests, options)) is not None:
         return problem
     counter = ScanCounter.of(spark, len(tasks))
     like = whole.select(*(F.expr(column.sql) for column in columns))
@@ -140,7 +143,7 @@ def _read_columns(columns: Sequence[Column], domains: Mapping[str, Domain]) -> l
 
 
 def _tasks(
-    spark: SparkSession, table: Table, plan: ScanPlan, groups: Containers, columns: Sequence[Column]
+    spark: SparkSession, table: ParquetBacked, plan: ScanPlan, groups: Containers, columns: Sequence[Column]
 ) -> list[list[FilePart]] | Reason:
     files = np.flatnonzero(plan.files.kept)
     stored = table.stored(files, columns)
@@ -195,7 +198,7 @@ def _reached(
 
 def _problem(  # noqa: PLR0913, PLR0917 - what a scan reads, and who
     spark: SparkSession,
-    table: Table,
+    table: ParquetBacked,
     plan: ScanPlan,
     groups: Containers,
     columns: Sequence[Column],

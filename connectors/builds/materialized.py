@@ -11,10 +11,10 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from connectors.delta.file_index import tell_conditions
 from connectors.jobs.executed_plan import execution_released
 from connectors.keys.frame import MOST_LONG_ROWS, MOST_PARTITIONS, MOST_ROWS, key_types
 from connectors.keys.local import built
+from connectors.registry import observe
 from connectors.spark.jvm import JavaFile, instance, jvm_session
 from connectors.spark.transfer import long_bytes
 from pruning.keys.key_set import KeyLimits
@@ -101,7 +101,7 @@ def local_rows(
     # Each call over the bridge waits for those of the builds beside this one.
     rows = instance(spark, _ROWS, session, plan, MOST_ROWS, MOST_LONG_ROWS, MOST_PARTITIONS)
     execution = rows.execution()
-    tell_conditions(spark, execution.optimizedPlan())
+    observe(spark, execution.optimizedPlan())
     if most_bytes is not None and int(rows.bytesRead()) > most_bytes:
         return None
     with execution_released(spark, execution):

@@ -13,7 +13,9 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from connectors.spark.jvm import JavaFile, analyzed_plan, frame_of, instance, optimized_plan, query_execution
+from connectors.base import ScannedVersion
+from connectors.spark.jvm import JavaFile, analyzed_plan, frame_of, instance, query_execution
+from connectors.spark.jvm import optimized_plan as optimized
 from connectors.spark.session_state import state_of
 from connectors.spark.transfer import JvmList
 
@@ -21,6 +23,8 @@ logger = logging.getLogger("scanprune")
 
 PRUNED_INDEX = "PrunedFileIndex"
 PREPARED_INDEX = "org.apache.spark.sql.delta.stats.PreparedDeltaFileIndex"
+_PREPARED = (PREPARED_INDEX.rpartition(".")[2], PRUNED_INDEX)
+_UNPREPARED = "TahoeLogFileIndex"
 _ADD_FILE = "org.apache.spark.sql.delta.actions.AddFile"
 # A log entry takes some 2 KB in the JVM with its statistics. More of them are listed by Delta for each scan.
 MOST_FILES = 100_000
@@ -36,8 +40,8 @@ class _KeptFiles:
     java: Any = None
 
 
-def optimised(df: DataFrame) -> Any:
-    """The optimised plan of a query, made without a job for each scan of Delta.
+def optimized_plan(df: DataFrame) -> Any:
+    """The optimised plan of a query, made without a job for each scan of Delta; None where Spark has to make it.
 
     The list of a whole version is asked for once and kept, and Delta lists anew where a condition of the query may
     leave out one of several files.
@@ -46,19 +50,19 @@ def optimised(df: DataFrame) -> Any:
     spark = df.sparkSession
     is_done = execution.tracker().phases().contains("optimization")
     if is_done or str(spark.conf.get(_SKIPPING_CONF, "true")).lower() == "false":
-        return execution.optimizedPlan()
+        return None
     try:
         plan = execution.withCachedData()
         index = instance(spark, _FINDER, plan).any()
         kept = None if index is None else _kept_files(spark, index)
         pinned = None if kept is None else kept.pinned(plan)
         if kept is None or pinned is None:
-            return execution.optimizedPlan()
-        return kept.listed(optimized_plan(frame_of(spark, pinned)))
+            return None
+        return kept.listed(optimized(frame_of(spark, pinned)))
     except (Py4JError, PySparkException):
-        # What is wrong with the query itself, Spark says again.
+        # An error of the query itself is raised again by Spark.
         logger.debug("Optimising without lists of files failed", exc_info=True)
-        return execution.optimizedPlan()
+        return None
 
 
 def _kept_files(spark: SparkSession, index: Any) -> Any:
@@ -102,3 +106,17 @@ def tell_conditions(spark: SparkSession, plan: Any) -> None:
     kept = state_of(spark).slot(_KeptFiles).java
     if kept is not None:
         kept.observe(plan)
+
+
+def is_pinned_index(index: Any) -> bool:
+    """True for an index that names the files of one version."""
+    return str(index.getClass().getName()) in {PRUNED_INDEX, PREPARED_INDEX}
+
+
+def scanned_version(index: Any) -> ScannedVersion | None:
+    """The version that an index of an executed plan read; None for an index that is not Delta's."""
+    kind = str(index.getClass().getSimpleName())
+    if kind not in {*_PREPARED, _UNPREPARED}:
+        return None
+    pinned = index.versionScanned() if kind in _PREPARED else index.versionToUse()
+    return ScannedVersion(str(index.path().toString()), int(index.version()), is_pinned=bool(pinned.isDefined()))

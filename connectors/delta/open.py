@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -13,7 +14,8 @@ from pyspark.sql import functions as F  # noqa: N812  its usual name
 
 from connectors.columns import quoted, split_name
 from connectors.delta.log import file_index
-from connectors.spark.files import is_name, java_message
+from connectors.spark.files import exists, is_name, java_message
+from connectors.spark.jvm import has_jvm
 from connectors.spark.versions import delta_remedy
 from pruning.errors import (
     EnvironmentProblem,
@@ -22,6 +24,7 @@ from pruning.errors import (
     SourceNotFoundError,
 )
 
+_LOG = "_delta_log"
 VERSION_OPTION = "versionAsOf"
 TIMESTAMP_OPTION = "timestampAsOf"
 _CONDITION = re.compile(r"^\[[A-Z_.0-9]+\] ")
@@ -126,3 +129,16 @@ def _explained(source: str, options: Mapping[str, str], error: PySparkException 
         msg = f"No Delta table {source!r}: expected a directory that holds _delta_log, or a table of the catalog"
         return SourceNotFoundError(msg)
     return SourceNotFoundError(f"Cannot read Delta table {source!r}{asked}: {found}")
+
+
+def has_log(spark: SparkSession, source: str) -> bool:
+    """True where a path holds a log; `SourceNotFoundError` where it cannot be looked at."""
+    log = source.rstrip("/") + "/" + _LOG
+    if not has_jvm(spark):
+        # A remote session's files are looked at from here, where they are most likely the same.
+        return Path(source.removeprefix("file:"), _LOG).is_dir()
+    try:
+        return exists(spark, log)
+    except OSError as error:
+        msg = f"Cannot look at {source!r}: {str(error).splitlines()[0]}"
+        raise SourceNotFoundError(msg) from error

@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from connectors.base import OpaqueTable, Table
+from connectors.base import Connector, OpaqueTable, ScannedVersion, Table
 from connectors.columns import Column, resolve
-from connectors.delta.file_index import MOST_FILES, PREPARED_INDEX, PRUNED_INDEX, over_files
-from connectors.delta.log import DeltaFiles, FileCatalog, Snapshot, file_index, snapshot_of
-from connectors.delta.open import pinned_frame, publicly_pinned_frame
+from connectors.delta.file_index import (
+    MOST_FILES,
+    PREPARED_INDEX,
+    PRUNED_INDEX,
+    is_pinned_index,
+    optimized_plan,
+    over_files,
+    paths_left,
+    scanned_version,
+    snapshot_in,
+    tell_conditions,
+)
+from connectors.delta.log import DeltaFiles, FileCatalog, Snapshot, Uris, file_index, snapshot_of
+from connectors.delta.open import has_log, pinned_frame, publicly_pinned_frame
 from connectors.parquet.pushdown import NO_LIMITS, ReaderLimits, within_digits
 from connectors.parquet.row_groups import (
     FileLayout,
@@ -28,7 +41,7 @@ from connectors.parquet.row_groups import (
     read_row_groups,
 )
 from connectors.spark.files import java_message, storage_of
-from connectors.spark.jvm import has_jvm
+from connectors.spark.jvm import frame_of, has_jvm
 from connectors.spark.session_state import SessionState, state_of
 from connectors.spark.versions import version_refusal
 from pruning.errors import PruningError
@@ -41,11 +54,77 @@ from pruning.values.types import ValueType
 
 logger = logging.getLogger("scanprune")
 
-_FORMAT = "delta"
 _CASE_CONF = "spark.sql.caseSensitive"
 _DEFAULT_METADATA = "EXISTS_DEFAULT"
 # What Spark, Delta and Arrow raise at metadata that they cannot read, or that is not what it should be.
 _TROUBLE = (Py4JError, PySparkException, pa.ArrowException, ValueError, TypeError, LookupError)
+
+
+class DeltaConnector(Connector):
+    """Delta tables: statistics and partition values from the log, files skipped by Delta's own predicate."""
+
+    name = "delta"
+    file_formats = ("DeltaParquetFileFormat", "DeltaParquetFileFormatV2")
+    has_versions = True
+    skipping_conf = "spark.databricks.delta.stats.skipping"
+
+    def claims_path(self, spark: SparkSession, path: str) -> bool:
+        """True for a directory that holds a log."""
+        return has_log(spark, path)
+
+    def open(
+        self,
+        spark: SparkSession,
+        source: str,
+        *,
+        version: int | None,
+        timestamp: str | None,
+        max_footers: int,  # noqa: ARG002 - the log is one
+    ) -> Table:
+        """The table at a path or of a catalog name."""
+        return open_delta(spark, source, version=version, timestamp=timestamp)
+
+    def table_of(
+        self,
+        spark: SparkSession,
+        name: str,
+        leaf: Any,
+        max_footers: int,  # noqa: ARG002 - the log is one
+    ) -> Table | Reason:
+        """The table of a leaf, of the snapshot that its index has prepared."""
+        index = leaf.relation().location()
+        if not is_pinned_index(index):
+            return Reason(ReasonCode.NOT_FILES, name, str(index.getClass().getSimpleName()))
+        snapshot, state = snapshot_of(spark, snapshot_in(index), index.path()), state_of(spark)
+        catalog = state.version(snapshot.identity, FileCatalog)
+        return DeltaSource(name, frame_of(spark, leaf), snapshot, catalog, state.slot(FooterCache))
+
+    def files_left(self, spark: SparkSession, leaf: Any, table: Table) -> BoolArray | None:
+        """The files that Delta's own skipping by the query's conditions has left in the leaf's index."""
+        paths, names = paths_left(spark, leaf.relation().location()), table.files([]).names
+        if paths is None or not isinstance(names, Uris):
+            return None
+        left: BoolArray = pc.is_in(names.paths, value_set=paths).to_numpy(zero_copy_only=False)
+        return left
+
+    def optimized_plan(self, df: DataFrame) -> Any:
+        """The plan, made without a listing job for each scan; None where it reads no Delta table."""
+        return optimized_plan(df)
+
+    def observe(self, spark: SparkSession, plan: Any) -> None:
+        """Tells scans of kept files the conditions on them."""
+        tell_conditions(spark, plan)
+
+    def scanned_version(self, index: Any) -> ScannedVersion | None:
+        """The version of an index of Delta, prepared or not."""
+        return scanned_version(index)
+
+    def is_compared_whole(self, type_: ValueType) -> bool:
+        """Integers and days: stored bounds of other types are cut short."""
+        return type_.is_integer or type_.name == "date"
+
+
+DELTA = DeltaConnector()
 
 
 def open_delta(
@@ -66,12 +145,12 @@ def open_delta(
     refusal = version_refusal(spark) if has_jvm(spark) else Reason(ReasonCode.NO_JVM, source)
     if refusal is not None:
         df, found = publicly_pinned_frame(spark, source, version, timestamp)
-        return OpaqueTable(source, _FORMAT, df, (refusal,), version=found)
+        return OpaqueTable(source, DELTA, df, (refusal,), version=found)
     df, index = pinned_frame(spark, source, version, timestamp)
     try:
         snapshot = snapshot_of(spark, index.getSnapshot(), index.path())
     except _TROUBLE as error:
-        return OpaqueTable(source, _FORMAT, df, (Reason(ReasonCode.STATISTICS_FAILED, source, _one_line(error)),))
+        return OpaqueTable(source, DELTA, df, (Reason(ReasonCode.STATISTICS_FAILED, source, _one_line(error)),))
     cache = state_of(spark) if cache is None else cache
     return DeltaSource(source, df, snapshot, cache.version(snapshot.identity, FileCatalog), cache.slot(FooterCache))
 
@@ -89,9 +168,14 @@ class DeltaSource:
     _limits: ReaderLimits = NO_LIMITS
 
     @property
-    def format(self) -> str:
-        """`delta`."""
-        return _FORMAT
+    def connector(self) -> Connector:
+        """The connector of Delta tables."""
+        return DELTA
+
+    @property
+    def identity(self) -> Hashable:
+        """The id of the table and its version."""
+        return self._snapshot.identity
 
     @property
     def version(self) -> int | None:
@@ -213,13 +297,10 @@ class DeltaSource:
         comparable = comparable if digits is None or comparable.is_none else within_digits(comparable, digits)
         return self._limits.storage_safe_ranges(column, comparable)
 
-    @property
-    def is_fetched(self) -> bool:
-        """Whether any statistics of this version are there."""
-        return self._catalog.is_fetched
-
     def expect(self, columns: Iterable[Column]) -> None:
         """Has one job fetch the statistics of these columns together, once those of one of them are asked for."""
+        if self._catalog.is_fetched:
+            return
         try:
             self._catalog.expect([self._snapshot.log_column(column, type_) for column, type_ in _typed(columns)])
         except (*_TROUBLE, PruningError):
@@ -243,7 +324,7 @@ class DeltaSource:
         return files, {column.name: each for column, each in zip(asked, statistics, strict=True)}
 
     def _unlisted(self) -> OpaqueTable:
-        return OpaqueTable(self.name, _FORMAT, self._df, self.problems, self.version, self.partition_columns)
+        return OpaqueTable(self.name, DELTA, self._df, self.problems, self.version, self.partition_columns)
 
     def _footer_column(self, column: Column) -> FooterColumn:
         path, ids = self._snapshot.physical_path(column), self._snapshot.field_ids(column)

@@ -13,12 +13,10 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
-from connectors.delta.file_index import PREPARED_INDEX, PRUNED_INDEX
+from connectors.registry import scanned_version
 from connectors.spark.jvm import JavaFile, has_jvm, instance, query_execution
 from pruning.reasons import Reason, ReasonCode
 
-_PREPARED = (PREPARED_INDEX.rpartition(".")[2], PRUNED_INDEX)
-_UNPREPARED = "TahoeLogFileIndex"
 # Which rows these let through depends on the order they come in. A limit of each partition stands alone only where
 # it cuts nothing.
 _ORDER_MATTERS = ("GlobalLimit", "Offset", "Tail", "Sample")
@@ -29,7 +27,7 @@ class ExecutedPlan:
     """Facts about one execution.
 
     - `tasks`: how many tasks the stage before the first exchange from the top had, None where that is not known
-    - `versions`: path of each Delta table read to its version; the older one of a table read at two. What the
+    - `versions`: path of each versioned table read to its version; the older one of a table read at two. What the
       optimiser answered from metadata, or found cached, is not among them
     - `reasons`: why another run might see other rows
     """
@@ -47,7 +45,7 @@ def executed_plan(df: DataFrame, subject: str) -> ExecutedPlan:
         execution: Any = query_execution(df)
         optimized = execution.optimizedPlan()
         plans = [optimized, *_items(optimized.subqueriesAll())]
-        versions, unpinned = _versions(plans)
+        versions, unpinned = _versions(df.sparkSession, plans)
         reasons = [Reason(ReasonCode.UNPINNED_KEYS, subject, each) for each in unpinned]
         if why := _why_unrepeatable(plans):
             reasons.append(Reason(ReasonCode.UNREPEATABLE_KEYS, subject, why))
@@ -56,19 +54,17 @@ def executed_plan(df: DataFrame, subject: str) -> ExecutedPlan:
         return ExecutedPlan()
 
 
-def _versions(plans: Sequence[Any]) -> tuple[Mapping[str, int], Sequence[str]]:
+def _versions(spark: SparkSession, plans: Sequence[Any]) -> tuple[Mapping[str, int], Sequence[str]]:
     """The versions, and a line on each table that was not asked for at a version."""
     versions: dict[str, int] = {}
     unpinned: dict[str, int] = {}
     for index in (index for plan in plans for index in _file_indexes(plan)):
-        kind = str(index.getClass().getSimpleName())
-        if kind not in {*_PREPARED, _UNPREPARED}:
+        found = scanned_version(spark, index)
+        if found is None:
             continue
-        path, version = str(index.path().toString()), int(index.version())
-        versions[path] = min(version, versions.get(path, version))
-        pinned = index.versionScanned() if kind in _PREPARED else index.versionToUse()
-        if not pinned.isDefined():
-            unpinned[path] = version
+        versions[found.path] = min(found.version, versions.get(found.path, found.version))
+        if not found.is_pinned:
+            unpinned[found.path] = found.version
     return versions, [f"read at version {version} of {path}" for path, version in unpinned.items()]
 
 

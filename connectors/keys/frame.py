@@ -23,12 +23,12 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.types import StructField, StructType
 
 from connectors.columns import resolve
-from connectors.delta.file_index import tell_conditions
 from connectors.jobs import runner as builds
 from connectors.jobs.executed_plan import ExecutedPlan, broadcasts_released, executed_plan
 from connectors.jobs.runner import Build
 from connectors.keys.local import built
 from connectors.keys.worker import PIECES_DDL, KeyColumns, merge_task, messages, partial_task
+from connectors.registry import observe
 from connectors.spark.jvm import analyzed_plan, frame_of, has_jvm, java_names, optimized_plan
 from pruning.errors import InvalidKeysError
 from pruning.keys.builder import IncompleteBuildError, KeyBuilder
@@ -225,6 +225,6 @@ def _limited(df: DataFrame, most: int) -> DataFrame:
 def _bytes_read(df: DataFrame) -> int:
     """What Spark believes that the query reads; scans of kept files learn its conditions before it runs."""
     plan: Any = optimized_plan(df)
-    tell_conditions(df.sparkSession, plan)
+    observe(df.sparkSession, plan)
     leaves = plan.collectLeaves()
     return sum(int(str(leaves.apply(at).stats().sizeInBytes())) for at in range(leaves.size()))

@@ -10,12 +10,14 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Protocol, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
 
 from connectors.arrow_values import arrow_of
+from connectors.base import Table
+from connectors.columns import Column
 from connectors.parquet.bounds import ChunkBounds, chunk_bounds, decoder
 from connectors.parquet.footer import Footer, Schemas, chunk_statistics, parse_footer
 from connectors.parquet.pushdown import NO_LIMITS, ReaderLimits, fewer_digits, takes_predicate
@@ -34,6 +36,21 @@ _THREADS = 16
 _MOST_PROBLEMS = 5
 _NOTHING = ChunkBounds()
 _INVERTED = "the least value of a row group lies above its greatest"
+
+
+class ParquetBacked(Table, Protocol):
+    """A table whose rows are those of Parquet files, so that a reader other than Spark's may read them."""
+
+    def stored(self, files: IntArray, columns: Sequence[Column]) -> list[FileLayout] | Reason:
+        """The files at these indexes with their footers, and the places of these top-level columns in them.
+
+        A `Reason` where rows of a file are not simply those of its row groups, or a footer cannot be read.
+        """
+
+
+def parquet_backed(table: Table) -> ParquetBacked | None:
+    """The table itself if a reader other than Spark's may read its files, else None."""
+    return cast("ParquetBacked", table) if hasattr(table, "stored") else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,9 @@ A DataFrame over Parquet files, or an error that says what was asked for and wha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, StructField, StructType
 
 from connectors.arrow_values import coded
-from connectors.base import OpaqueTable, Table
+from connectors.base import Connector, OpaqueTable, Table
 from connectors.columns import Column
 from connectors.parquet.listing import SparkFiles, spark_files, with_own_columns
 from connectors.parquet.pushdown import NO_LIMITS, ReaderLimits
@@ -29,7 +30,7 @@ from connectors.parquet.row_groups import (
     read_row_groups,
 )
 from connectors.spark.files import Storage, exists, is_name, java_message, storage_of
-from connectors.spark.jvm import has_jvm
+from connectors.spark.jvm import frame_of, has_jvm
 from connectors.spark.session_state import state_of
 from connectors.spark.versions import version_refusal
 from pruning.errors import SourceNotFoundError
@@ -40,7 +41,6 @@ from pruning.values.byte_strings import IntArray
 from pruning.values.ranges import BoolArray, RangeSet
 from pruning.values.types import ValueType
 
-_FORMAT = "parquet"
 _CASE_CONF = "spark.sql.caseSensitive"
 _FIELD_ID_CONF = "spark.sql.parquet.fieldId.read.enabled"
 _DEFAULT_METADATA = "EXISTS_DEFAULT"
@@ -60,14 +60,14 @@ def open_parquet(
     df = parquet_frame(spark, source)
     refusal = version_refusal(spark) if has_jvm(spark) else Reason(ReasonCode.NO_JVM, source)
     if refusal is not None:
-        return OpaqueTable(source, _FORMAT, df, (refusal,))
+        return OpaqueTable(source, PARQUET, df, (refusal,))
     try:
         df = with_own_columns(df)
         files, detail = spark_files(df), _NOT_FILES
     except (Py4JError, PySparkException) as error:
         files, detail = None, java_message(error)
     if files is None:
-        return OpaqueTable(source, _FORMAT, df, (Reason(ReasonCode.STATISTICS_FAILED, source, detail),))
+        return OpaqueTable(source, PARQUET, df, (Reason(ReasonCode.STATISTICS_FAILED, source, detail),))
     return parquet_source(spark, source, df, files, max_footers, FooterCache() if cache is None else cache)
 
 
@@ -82,6 +82,45 @@ def parquet_source(  # noqa: PLR0913, PLR0917 - what a source is made of
     """The table that `df` reads, whose `files` are known; footers are kept in `cache`, the session's if None."""
     kept = state_of(spark).slot(FooterCache) if cache is None else cache
     return ParquetSource(name, df, files, _Footers(storage_of(spark), kept, max_footers))
+
+
+class ParquetConnector(Connector):
+    """Parquet files, in directories, hive partitions and patterns: statistics from footers, files by name."""
+
+    name = "parquet"
+    file_formats = ("ParquetFileFormat",)
+    skipping_conf = "spark.sql.parquet.filterPushdown"
+
+    def claims_path(self, spark: SparkSession, path: str) -> bool:  # noqa: ARG002 - the last one that is asked
+        """True: files without a log of their own."""
+        return True
+
+    def open(
+        self,
+        spark: SparkSession,
+        source: str,
+        *,
+        version: int | None,  # noqa: ARG002 - files have none
+        timestamp: str | None,  # noqa: ARG002 - the same
+        max_footers: int,
+    ) -> Table:
+        """The files that Spark finds at this moment."""
+        return open_parquet(spark, source, max_footers=max_footers, cache=state_of(spark).slot(FooterCache))
+
+    def table_of(self, spark: SparkSession, name: str, leaf: Any, max_footers: int) -> Table | Reason:
+        """The files of a leaf, listed now if Spark has not listed them yet."""
+        df = frame_of(spark, leaf)
+        files = spark_files(df)
+        if files is None:
+            return Reason(ReasonCode.NOT_FILES, name, str(leaf.relation().location().getClass().getSimpleName()))
+        return parquet_source(spark, name, df, files, max_footers)
+
+    def is_compared_whole(self, type_: ValueType) -> bool:
+        """All types but decimals, whose literals the reader cuts to the width of a file's numbers."""
+        return type_.name != "decimal"
+
+
+PARQUET = ParquetConnector()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +145,14 @@ class ParquetSource:
     _limits: ReaderLimits = NO_LIMITS
 
     @property
-    def format(self) -> str:
-        """`parquet`."""
-        return _FORMAT
+    def connector(self) -> Connector:
+        """The connector of Parquet files."""
+        return PARQUET
+
+    @property
+    def identity(self) -> Hashable:
+        """A digest of the paths, sizes and modification times of the files."""
+        return self._files.digest
 
     @property
     def version(self) -> int | None:
@@ -184,6 +228,9 @@ class ParquetSource:
     def storage_safe_ranges(self, column: str, ranges: RangeSet) -> RangeSet:
         """The same ranges, since row-group bounds cover their values, but for what the reader compares wrongly."""
         return self._limits.storage_safe_ranges(column, ranges)
+
+    def expect(self, columns: Iterable[Column]) -> None:
+        """Nothing: one read of a footer gives the statistics of all its columns."""
 
     def with_frame(self, df: DataFrame) -> ParquetSource:
         """The same files, read by another DataFrame of the same relation."""

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame
 from connectors.jobs.progress import one_line
 from connectors.pipeline.plan_metadata import PlanMetadata
 from connectors.pipeline.top_k import expected
+from connectors.registry import optimized
 from connectors.scan.decision import static_columns
 from connectors.spark.plan_reader import SparkPlan, check_has_plan
 from connectors.spark.versions import version_refusal
@@ -53,7 +54,7 @@ def dry_run(df: DataFrame, options: PruningOptions) -> QueryExplanation:
 
 
 def _explained(df: DataFrame, options: PruningOptions) -> QueryExplanation:
-    plan = SparkPlan.of(df)
+    plan = SparkPlan.of(df, optimized(df))
     graph = JoinGraph.of(plan.root)
     metadata = PlanMetadata(plan, options, partial(statistics_columns, graph))
     known = sizes_before_builds(metadata)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -10,9 +10,8 @@ import numpy as np
 
 from connectors.base import Table
 from connectors.columns import Column
-from connectors.delta.table import DeltaSource
 from connectors.keys.frame import MOST_LONG_ROWS, MOST_ROWS
-from connectors.pipeline.registry import OpenedTable, PlanTable, scan_of, table_of
+from connectors.registry import PlanTable, scan_of, table_of, versions_by_format
 from connectors.scan.decision import Kept, has_few_keys, keys_from_statistics, leaves_out, plan_column
 from connectors.spark.plan_facts import PlanFacts, broadcast_limit, has_small_side, is_broadcast_side, plan_facts
 from connectors.spark.plan_reader import SparkPlan
@@ -45,7 +44,7 @@ class PlanMetadata:
     asked: Callable[[], Mapping[int, Collection[int]]] = dict
     _asked: Mapping[int, Collection[int]] | None = None
     _facts: PlanFacts | None = None
-    _tables: dict[int, OpenedTable | Reason] = field(default_factory=dict)
+    _tables: dict[int, Table | Reason] = field(default_factory=dict)
     _scans: dict[int, PlanTable | Reason] = field(default_factory=dict)
     _keys: dict[tuple[int, str], KeySummary | Reason] = field(default_factory=dict)
     _few: dict[tuple[int, str, int, int], bool] = field(default_factory=dict)
@@ -58,26 +57,29 @@ class PlanMetadata:
     def facts(self) -> PlanFacts:
         """The facts about the plan, asked for once."""
         if self._facts is None:
-            self._facts = plan_facts(self.plan)
+            self._facts = plan_facts(self.plan, versions_by_format(self.plan.spark))
         return self._facts
 
-    def table(self, relation: Relation) -> OpenedTable | Reason:
+    def table(self, relation: Relation) -> Table | Reason:
         """The table that a scan reads, which is the same object for scans that read the same."""
         first = self.facts().first_leaf[relation.at]
         if first not in self._tables:
             self._tables[first] = self._opened(relation, first)
         return self._tables[first]
 
-    def _opened(self, relation: Relation, first: int) -> OpenedTable | Reason:
-        table = table_of(self.plan.spark, self.plan.node(relation), self.options)
-        if isinstance(table, DeltaSource) and not table.is_fetched:
-            if self._asked is None:
-                self._asked = self.asked()
-            asked = self._asked
-            scans = (each for each in relations_of(self.plan.root) if self.facts().first_leaf[each.at] == first)
-            pairs = ((each, column) for each in scans for column in asked.get(each.at, ()))
-            table.expect(plan_column(table, each, column) for each, column in pairs)
+    def _opened(self, relation: Relation, first: int) -> Table | Reason:
+        table = table_of(self.plan.spark, self.plan.node(relation), self.options.max_footers)
+        if not isinstance(table, Reason):
+            table.expect(self._asked_of(table, first))
         return table
+
+    def _asked_of(self, table: Table, first: int) -> Iterator[Column]:
+        """The columns of a table whose statistics may be asked for; found out only if the table wants to know."""
+        if self._asked is None:
+            self._asked = self.asked()
+        for each in relations_of(self.plan.root):
+            if self.facts().first_leaf[each.at] == first:
+                yield from (plan_column(table, each, column) for column in self._asked.get(each.at, ()))
 
     def scan(self, relation: Relation) -> PlanTable | Reason:
         """The same for this scan alone, to be read in its place."""

@@ -12,11 +12,11 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from connectors.delta.file_index import tell_conditions
 from connectors.jobs.progress import one_line
 from connectors.pipeline.query_run import QueryRun
 from connectors.pipeline.records import PrunedScan
 from connectors.pipeline.table_scan import warn
+from connectors.registry import observe, optimized
 from connectors.spark.jvm import analyzed_plan, frame_of, optimized_plan, same_frame
 from connectors.spark.plan_reader import SparkPlan, check_has_plan, is_candidate
 from connectors.spark.versions import version_refusal, warn_of_version
@@ -99,7 +99,7 @@ class UntouchedQuery:
     def explanation(self) -> QueryExplanation:
         """Why there is no filter, from metadata alone."""
         try:
-            return _record(QueryRun.of(SparkPlan.of(self.df), self.options)).explanation()
+            return _record(QueryRun.of(SparkPlan.of(self.df, optimized(self.df)), self.options)).explanation()
         except Exception as error:
             logger.debug("Explaining the query failed", exc_info=True)
             reason = Reason(ReasonCode.PRUNING_FAILED, _QUERY, one_line(error))
@@ -139,7 +139,7 @@ def prune_query(
 
 
 def _pruned(df: DataFrame, options: PruningOptions, cache: PruningCache | None) -> tuple[DataFrame, PrunedQuery]:
-    plan = SparkPlan.of(df)
+    plan = SparkPlan.of(df, optimized(df))
     query = QueryRun.of(plan, options, cache)
     query.run()
     record = _record(query)
@@ -149,7 +149,7 @@ def _pruned(df: DataFrame, options: PruningOptions, cache: PruningCache | None) 
         return df, record
     result: Any = frame_of(df.sparkSession, query.rewritten())
     # Spark does it before the first action anyway. What it cannot do must show where the query itself is still at hand.
-    tell_conditions(df.sparkSession, optimized_plan(result))
+    observe(df.sparkSession, optimized_plan(result))
     return result, record
 
 

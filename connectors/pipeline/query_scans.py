@@ -12,8 +12,8 @@ from connectors.keys.sources import Collected, KeySource, collect_all
 from connectors.pipeline import table_scan
 from connectors.pipeline.plan_metadata import PlanMetadata
 from connectors.pipeline.records import PrunedScan
-from connectors.pipeline.registry import PlanTable
 from connectors.pipeline.table_scan import Read, case_of
+from connectors.registry import PlanTable
 from connectors.scan.decision import StaticPruning, plan_column
 from pruning.keys.summary import KeySummary
 from pruning.options import PREDICATE, PruningOptions
@@ -78,7 +78,7 @@ class QueryScans:
 
     def _static(self, relation: Relation, found: PlanTable) -> StaticPruning:
         plan = self.metadata.plan
-        return StaticPruning.of(found.table, relation, conditions_of(plan.root, relation), found.listed(plan.spark))
+        return StaticPruning.of(found.table, relation, conditions_of(plan.root, relation), found.files_left(plan.spark))
 
     def _use(self, relation: Relation, scan: PrunedScan, plan: Any, replacements: dict[int, Any]) -> None:
         self.records[relation.at], replacements[relation.at] = scan, plan

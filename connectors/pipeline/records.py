@@ -141,7 +141,7 @@ class PrunedScan:
             if self._explained is None:
                 facts = TableStatistics(
                     self.table.name,
-                    self.table.format,
+                    self.table.connector.name,
                     self.table.version,
                     self.decided.files,
                     self.decided.row_groups,

@@ -17,7 +17,7 @@ from connectors.columns import Column, quoted, resolve
 from connectors.jobs.progress import one_line
 from connectors.keys.sources import Collected, KeySource, collect_all, row_keys
 from connectors.pipeline.records import PrunedScan
-from connectors.pipeline.registry import open_table
+from connectors.registry import open_table
 from connectors.scan.capabilities import abilities_of
 from connectors.scan.decision import ScanDecision, StaticPruning, decide
 from connectors.scan.spark_scan import scan
@@ -59,7 +59,7 @@ def run(spark: SparkSession, request: Request) -> tuple[DataFrame, PrunedScan]:
     refusal = _refusal(spark, request.options)
     if refusal is not None or not request.options.enabled:
         table = OpaqueTable(
-            table.name, table.format, table.read(None), table.problems, table.version, table.partition_columns
+            table.name, table.connector, table.read(None), table.problems, table.version, table.partition_columns
         )
     case_sensitive = str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
     resolver = _Resolver(table, case_sensitive=case_sensitive)
@@ -75,7 +75,7 @@ def run(spark: SparkSession, request: Request) -> tuple[DataFrame, PrunedScan]:
     except Exception as error:
         logger.debug("Pruning %s failed", table.name, exc_info=True)
         reason = Reason(ReasonCode.STATISTICS_FAILED, table.name, one_line(error))
-        whole = OpaqueTable(table.name, table.format, table.read(None), (reason,), table.version)
+        whole = OpaqueTable(table.name, table.connector, table.read(None), (reason,), table.version)
         unknown = [replace(each, filter=KeyFilter.unknown(each.columns, "keys", reason)) for each in collected]
         df, record = pruned_scan(spark, whole, unknown, _read_of(projected), options, exact=request.exact)
     warn(table.name, record.reasons)

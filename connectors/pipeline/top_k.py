@@ -9,11 +9,11 @@ from functools import reduce
 
 import numpy as np
 
+from connectors.base import Table
 from connectors.columns import Column
 from connectors.jobs.progress import one_line
 from connectors.keys.sources import Collected, KeySource
 from connectors.pipeline.plan_metadata import PlanMetadata
-from connectors.pipeline.registry import OpenedTable
 from connectors.scan.capabilities import lenient_settings, skipping_switched_off
 from pruning.query.build_selection import BuildSelection
 from pruning.query.lineage import ProbeColumn
@@ -77,7 +77,7 @@ class TopKMetadata:
         left = held(found.domain, table.files([column]), column.name)
         return collected(top, column, left, PlanNames(self.metadata.plan.root))
 
-    def _opened(self, probe: ProbeColumn) -> tuple[OpenedTable, Column] | Reason:
+    def _opened(self, probe: ProbeColumn) -> tuple[Table, Column] | Reason:
         table = self.metadata.table(probe.relation)
         if isinstance(table, Reason):
             return table
@@ -108,7 +108,7 @@ class TopKMetadata:
         return reduce(Domain.intersect, both) if both else None
 
     @staticmethod
-    def _row_groups(table: OpenedTable, column: Column, files: IntArray) -> Containers:
+    def _row_groups(table: Table, column: Column, files: IntArray) -> Containers:
         return table.row_groups(files, [column], None)
 
 

@@ -37,7 +37,6 @@ _PUSHDOWN_OF = {
     TimestampType: f"{_PARQUET_PUSHDOWN}.timestamp",
 }
 _NESTED_PUSHDOWN = "spark.sql.optimizer.nestedPredicatePushdown.supportedFileSources"
-_DELTA_SKIPPING = "spark.databricks.delta.stats.skipping"
 # Without a zone, a timestamp has no counterpart among the predicates that the reader can write for Parquet.
 _NOT_PUSHED = {TimestampNTZType()}
 
@@ -62,7 +61,7 @@ def _push_refusal(spark: SparkSession, table: Table, types: Iterable[DataType]) 
     nested = any(isinstance(each, StructType | ArrayType | MapType | UserDefinedType) for each in types)
     if not _is_on(spark, _VECTORISED) or (nested and not _is_on(spark, _NESTED_VECTORISED)):
         return ReasonCode.NOT_VECTORISED
-    return None if _is_on(spark, _skipping_conf(table)) else ReasonCode.SKIPPING_DISABLED
+    return None if _is_on(spark, table.connector.skipping_conf) else ReasonCode.SKIPPING_DISABLED
 
 
 def skipping_switched_off(spark: SparkSession, table: Table, columns: Iterable[Column]) -> str | None:
@@ -70,12 +69,12 @@ def skipping_switched_off(spark: SparkSession, table: Table, columns: Iterable[C
 
     It counts for a reader of our own as for Spark's, be the scan vectorised or not.
     """
-    confs = [_skipping_conf(table), _PARQUET_PUSHDOWN, *(conf for each in columns for conf in _pushdown_confs(each))]
+    confs = [
+        table.connector.skipping_conf,
+        _PARQUET_PUSHDOWN,
+        *(conf for each in columns for conf in _pushdown_confs(each)),
+    ]
     return next((conf for conf in confs if not _is_on(spark, conf)), None)
-
-
-def _skipping_conf(table: Table) -> str:
-    return _DELTA_SKIPPING if table.format == "delta" else _PARQUET_PUSHDOWN
 
 
 def _pushdown_confs(column: Column) -> list[str]:

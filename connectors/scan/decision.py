@@ -12,12 +12,9 @@ from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from connectors.base import Table
 from connectors.columns import Column, quoted, resolve
-from connectors.delta.log import Uris
 from pruning.keys.summary import KeyColumn, KeySummary
 from pruning.options import PruningOptions
 from pruning.query.expressions import static_domains
@@ -97,15 +94,15 @@ class StaticPruning:
 
     @staticmethod
     def of(
-        table: Table, relation: Relation, conditions: tuple[Expression, ...], listed: pa.Array | None
+        table: Table, relation: Relation, conditions: tuple[Expression, ...], listed: BoolArray | None
     ) -> StaticPruning:
-        """`listed` are the paths of the files that the plan itself has found, None where it lists all of them."""
+        """`listed` is True for the files that the plan itself reads by its conditions, None where it reads all."""
         columns, domains = static_columns(table, relation, conditions)
         files = table.files(list(columns.values()))
         by_layout = {name: each for name, each in domains.items() if columns[name].is_partition}
         left = prune(files, by_layout).kept
-        if listed is not None and isinstance(files.names, Uris):
-            left &= pc.is_in(files.names.paths, value_set=listed).to_numpy(zero_copy_only=False)
+        if listed is not None:
+            left &= listed
         return StaticPruning(left, tuple(columns.values()), domains)
 
     def row_groups(self, table: Table, files: IntArray) -> BoolArray:

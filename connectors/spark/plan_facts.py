@@ -27,10 +27,10 @@ _UNKNOWN = "!"
 
 @dataclass(frozen=True, slots=True)
 class LeafSizes:
-    """The bytes that each relation reads by its place, and the places of those that read files of Delta or Parquet.
+    """The bytes that each relation reads by its place, and the places of those that read files of a known format.
 
-    Of files it is the size of those that conditions on partitions leave, and in Delta those on statistics. Of Delta's a
-    snapshot pins the files, but not of those `unpinned`.
+    Files count that the query's conditions on partitions leave, and those on statistics where a table knows them. The
+    plan itself pins the files of a table with versions; `unpinned` are the other ones.
     """
 
     sizes: Mapping[int, int]
@@ -54,25 +54,30 @@ class PlanFacts:
     may_be_asked_for_files: bool
 
 
-def plan_facts(plan: SparkPlan) -> PlanFacts:
-    """The facts about a plan, by one answer of the JVM whatever the size of the plan."""
+def plan_facts(plan: SparkPlan, formats: Mapping[str, bool]) -> PlanFacts:
+    """The facts about a plan, by one answer of the JVM whatever the size of the plan.
+
+    `formats` are the simple class names of the file formats whose rows may be keys; True for tables with versions.
+    """
     filters, relations, alike = filters_above(plan.root), relations_of(plan.root), _alike(plan)
     nodes = plan.nodes(each for relation in relations for each in (relation, *filters[relation.at]))
-    java = instance(plan.spark, _FACTS, plan.analyzed, nodes, plan.nodes(alike))
+    java = instance(plan.spark, _FACTS, plan.analyzed, nodes, plan.nodes(alike), " ".join(formats))
     may_be_asked, leaves, equal = str(java.text()).split("\n", 2)
     words, places = leaves.split(), [each.at for each in relations]
     return PlanFacts(
-        _leaf_sizes(places, words[::3], map(int, words[1::3])),
+        _leaf_sizes(places, words[::3], map(int, words[1::3]), formats),
         dict(zip(places, (places[int(first)] for first in words[2::3]), strict=True)),
         _equal_nodes(alike, equal),
         may_be_asked == "true",
     )
 
 
-def _leaf_sizes(places: Sequence[int], kinds: Sequence[str], sizes: Iterable[int]) -> LeafSizes:
+def _leaf_sizes(
+    places: Sequence[int], kinds: Sequence[str], sizes: Iterable[int], formats: Mapping[str, bool]
+) -> LeafSizes:
     by_place = dict(zip(places, kinds, strict=True))
-    files = frozenset(at for at, kind in by_place.items() if kind != "other")
-    unpinned = frozenset(at for at, kind in by_place.items() if kind == "files")
+    files = frozenset(at for at, kind in by_place.items() if kind in formats)
+    unpinned = frozenset(at for at, kind in by_place.items() if kind in formats and not formats[kind])
     return LeafSizes(dict(zip(places, sizes, strict=True)), files, unpinned)
 
 

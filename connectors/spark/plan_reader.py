@@ -16,8 +16,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from connectors.delta.file_index import optimised
-from connectors.spark.jvm import JavaFile, analyzed_plan, has_jvm, instance, java_names
+from connectors.spark.jvm import JavaFile, analyzed_plan, has_jvm, instance, java_names, optimized_plan
 from connectors.spark.plan_tree import plan_tree
 from connectors.spark.transfer import long_text
 from pruning.errors import UnsupportedSessionError
@@ -58,11 +57,15 @@ class SparkPlan:
     _visitor: Any
 
     @staticmethod
-    def of(df: DataFrame) -> SparkPlan:
-        """The plan of a DataFrame; `UnreadablePlanError` where it is not one tree."""
+    def of(df: DataFrame, optimized: Any = None) -> SparkPlan:
+        """The plan of a DataFrame, whose optimised plan in the JVM may be given.
+
+        `UnreadablePlanError` where it is not one tree.
+        """
         spark = df.sparkSession
         analyzed: Any = analyzed_plan(df)
-        plan, partitions = without_spark_filters(spark, analyzed, optimised(df))
+        whole = optimized_plan(df) if optimized is None else optimized
+        plan, partitions = without_spark_filters(spark, analyzed, whole)
         visitor = plan_visitor(spark)
         plan.transformUpWithSubqueries(visitor)
         text, _, described = long_text(spark, visitor.texts(plan)).partition("\n")

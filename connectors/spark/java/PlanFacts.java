@@ -22,8 +22,8 @@ import org.apache.spark.sql.types.StructType;
 /**
  * What is known of a plan without any filter of ours, in one text, which text() explains.
  *
- * Leaves are handed in with the filters above each, of which conditions on partitions leave out files. An index of
- * Delta has been prepared with all conditions, and knows its size. Spark's own estimate of a table is the one that
+ * Leaves are handed in with the filters above each, of which conditions on partitions leave out files. The index of a
+ * table with versions has been prepared with all conditions, and knows its size. Spark's own estimate of a table is the one that
  * ANALYZE once counted, or counts every partition of a path, or is scaled by a conf. A query names the same table many
  * times, and metadata tells the same of it each time, so of leaves that read the same files and columns each has the
  * place of the first.
@@ -33,8 +33,8 @@ import org.apache.spark.sql.types.StructType;
  * plans inside expressions do not. The answer is empty above an aggregate: no file is open where groups are made. The
  * same goes for the columns of _metadata, which no aggregate hands on.
  *
- * It relies on the names of the file formats of Delta and Parquet and of two Delta indexes, whose preparedScan() and
- * scannedSnapshot() it calls by reflection, on CatalogFileIndex and PartitioningAwareFileIndex, on HiveTableRelation,
+ * It calls preparedScan() and scannedSnapshot() of an index by reflection where it has them, and relies on
+ * CatalogFileIndex and PartitioningAwareFileIndex, on HiveTableRelation,
  * and on LogicalPlan.canonicalized(), by which Spark itself finds the parts of a query that it runs once.
  */
 public class PlanFacts {
@@ -43,11 +43,13 @@ public class PlanFacts {
     private final LogicalPlan analyzed;
     private final java.util.List leaves;
     private final java.util.List alike;
+    private final java.util.List formats;
 
-    public PlanFacts(LogicalPlan analyzed, java.util.List leaves, java.util.List alike) {
+    public PlanFacts(LogicalPlan analyzed, java.util.List leaves, java.util.List alike, String formats) {
         this.analyzed = analyzed;
         this.leaves = leaves;
         this.alike = alike;
+        this.formats = java.util.Arrays.asList(formats.split(" "));
     }
 
     /**
@@ -101,17 +103,16 @@ public class PlanFacts {
         return words.toString();
     }
 
-    private static String kind(LogicalRelation leaf) {
-        boolean isDelta = readsFiles(leaf) && relation(leaf).fileFormat().getClass().getSimpleName().contains("Delta");
-        return isDelta ? "delta" : readsFiles(leaf) ? "files" : "other";
+    private String kind(LogicalRelation leaf) {
+        return readsFiles(leaf) ? relation(leaf).fileFormat().getClass().getSimpleName() : "-";
     }
 
-    private static boolean readsFiles(LogicalRelation leaf) {
+    private boolean readsFiles(LogicalRelation leaf) {
         return leaf.relation() instanceof HadoopFsRelation
-            && relation(leaf).fileFormat().getClass().getName().contains("Parquet");
+            && formats.contains(relation(leaf).fileFormat().getClass().getSimpleName());
     }
 
-    private static String bytes(LogicalRelation leaf, java.util.List conditions) {
+    private String bytes(LogicalRelation leaf, java.util.List conditions) {
         if (!readsFiles(leaf)) {
             return leaf.stats().sizeInBytes().toString();
         }
@@ -137,7 +138,7 @@ public class PlanFacts {
         return (HadoopFsRelation) leaf.relation();
     }
 
-    private static void addPartitions(LogicalRelation leaf, Expression condition, java.util.List conditions) {
+    private void addPartitions(LogicalRelation leaf, Expression condition, java.util.List conditions) {
         if (condition instanceof And) {
             addPartitions(leaf, ((And) condition).left(), conditions);
             addPartitions(leaf, ((And) condition).right(), conditions);
@@ -174,15 +175,20 @@ public class PlanFacts {
     }
 
     private static Object pinned(FileIndex index) throws Exception {
-        String kind = index.getClass().getSimpleName();
-        if (!kind.equals("PreparedDeltaFileIndex") && !kind.equals("PrunedFileIndex")) {
-            return index;
+        Object scan = has(index, "preparedScan") ? called(index, "preparedScan") : index;
+        return has(scan, "scannedSnapshot") ? called(scan, "scannedSnapshot") : index;
+    }
+
+    private static boolean has(Object target, String method) {
+        try {
+            return target.getClass().getMethod(method, new Class[0]) != null;
+        } catch (NoSuchMethodException none) {
+            return false;
         }
-        Object scan = index;
-        if (kind.equals("PreparedDeltaFileIndex")) {
-            scan = index.getClass().getMethod("preparedScan", new Class[0]).invoke(index, new Object[0]);
-        }
-        return scan.getClass().getMethod("scannedSnapshot", new Class[0]).invoke(scan, new Object[0]);
+    }
+
+    private static Object called(Object target, String method) throws Exception {
+        return target.getClass().getMethod(method, new Class[0]).invoke(target, new Object[0]);
     }
 
     private static Object name(LogicalRelation leaf) {

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
 from connectors.builds.cached_builds import BuildKey, build_key, session_key
-from connectors.delta.file_index import optimised
+from connectors.registry import optimized
 from tests.same_session import same_session
 
 pytestmark = pytest.mark.spark
@@ -28,7 +28,7 @@ def rows(spark, tmp_path_factory):
 def key_of(spark, query: str):
     """The key of the left side of a join with the other table, by its first column."""
     df = spark.sql(f"SELECT * FROM ({query}) q JOIN rows_other o ON q.k = o.n")
-    plan = optimised(df).children().head()
+    plan = optimized(df).children().head()
     return build_key(spark, plan, plan.output().apply(0))
 
 
@@ -102,7 +102,7 @@ def test_whatever_may_give_other_rows_has_another_key(spark, one, other):
 
 @pytest.mark.usefixtures("rows")
 def test_the_key_column_is_part_of_the_key(spark):
-    plan = optimised(spark.sql("SELECT q.* FROM rows_one q JOIN rows_other o ON q.n = o.n")).children().head()
+    plan = optimized(spark.sql("SELECT q.* FROM rows_one q JOIN rows_other o ON q.n = o.n")).children().head()
     found = [build_key(spark, plan, plan.output().apply(at)) for at in (0, 1)]
     assert found[0].named != found[1].named
 

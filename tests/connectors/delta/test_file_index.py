@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from connectors.delta import table as delta
-from connectors.delta.file_index import PRUNED_INDEX, optimised, over_files
+from connectors.delta.file_index import PRUNED_INDEX, over_files
+from connectors.registry import optimized
 from connectors.spark.jvm import frame_of
 from pruning import PruningOptions, explain, prune, report
 
@@ -356,7 +357,7 @@ def test_conditions_that_differ_between_runs_leave_out_no_file(spark, lake):
     query = f"""
         SELECT s.id FROM (SELECT * FROM {table("parts")} s WHERE monotonically_increasing_id() >= 3) s
         JOIN delta.`{folder}/days` d ON s.day = d.day"""
-    plan = optimised(spark.sql(query))
+    plan = optimized(spark.sql(query))
     leaves = [plan.collectLeaves().apply(at) for at in range(plan.collectLeaves().size())]
     assert {"id": FILES * 3, "day": 1} == {
         str(each.output().head().name()): each.relation().location().files().size() for each in leaves

@@ -51,7 +51,7 @@ def test_a_version_has_its_own_files_and_rows(spark, versioned, version, expecte
     table = opened(spark, versioned, version=version)
     assert (2 if version is None else version) == table.version
     assert expected == values(table)
-    assert ("delta", versioned, ()) == (table.format, table.name, table.partition_columns)
+    assert ("delta", versioned, ()) == (table.connector.name, table.name, table.partition_columns)
     assert len(kept_files(table, "i", Domain.of(INT, 9))) == expected.count(9)
     assert not table.problems
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
-from connectors.pipeline.registry import open_table
+from connectors.registry import open_table
 from connectors.spark.files import is_name
 from pruning import explain, pruned_read
 from pruning.errors import SourceNotFoundError
@@ -48,7 +48,7 @@ def test_a_table_of_the_catalog_comes_before_a_directory_of_its_name(spark, here
     try:
         spark.range(5).write.parquet(str(here / "both_names"))
         table = opened(spark, "both_names")
-        assert (format_, 3) == (table.format, table.read(None).count())
+        assert (format_, 3) == (table.connector.name, table.read(None).count())
     finally:
         spark.sql("DROP TABLE both_names")
 
@@ -60,7 +60,7 @@ def test_the_format_of_a_directory_is_found_under_its_very_name(spark, tmp_path,
     spark.range(4).withColumn("part", F.lit(1)).write.format("delta").save(str(path))
     spark.range(2).write.parquet(str(tmp_path / "a b"))
     table = opened(spark, f"{prefix}{path}")
-    assert ("delta", 4) == (table.format, table.read(None).count())
+    assert ("delta", 4) == (table.connector.name, table.read(None).count())
 
 
 def test_a_table_named_by_its_path_in_backticks_is_read(spark, tmp_path):
