@@ -95,7 +95,8 @@ def open_table(  # noqa: PLR0913 - keywords
     connector = _named(spark, source, format_) if format_ else claiming(spark, source)
     if not connector.has_versions and (version is not None or timestamp is not None):
         versioned = " or ".join(each.name for each in connectors_of(spark) if each.has_versions)
-        msg = f"Cannot read an older version of {source!r}: only tables of {versioned} have versions, this is {connector.name}"
+        found = f"only tables of {versioned} have versions, and this is {connector.name}"
+        msg = f"Cannot read an older version of {source!r}: {found}"
         raise InvalidOptionError(msg)
     return connector.open(spark, source, version=version, timestamp=timestamp, max_footers=max_footers)
 
@@ -123,7 +124,7 @@ def _named(spark: SparkSession, source: str, format_: str) -> Connector:
     if not is_name(spark, source) and found is connectors_of(spark)[-1]:
         other = claiming(spark, source)
         if other is not found:
-            msg = f"Cannot read {source!r} as {found.name!r}: it is a table of {other.name!r}, leave `format` out"
+            msg = f"Cannot read {source!r} as {found.name!r}: it is a table of {other.name}, leave `format` out"
             raise InvalidOptionError(msg)
     return found
 

@@ -89,7 +89,7 @@ def test_a_format_may_be_written_in_any_case(spark, table):
 
 
 def test_a_delta_table_is_not_read_as_parquet(spark, table):
-    with pytest.raises(InvalidOptionError, match="as 'parquet': it is a Delta table, leave `format` out"):
+    with pytest.raises(InvalidOptionError, match="as 'parquet': it is a table of delta, leave `format` out"):
         pruned_read(spark, table, keys={"id": [1]}, format="parquet")
 
 
