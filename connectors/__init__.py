@@ -1,1 +1,1 @@
-"""Everything that touches an engine or storage: Spark, Delta Lake, Parquet, Arrow."""
+"""Everything that touches an engine or storage: Spark, table formats, Arrow."""

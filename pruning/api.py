@@ -51,13 +51,13 @@ def pruned_read(  # noqa: PLR0913 - keywords, each with one meaning
     outer joins that keep the other side; not joins that need rows of this table without a match, or with NULL keys:
     left, full and anti joins that keep it, and `<=>`.
 
-    - `source`: a path or catalog name of a Delta table, or of Parquet files (a file, directory or glob)
+    - `source`: a path or catalog name of a table, or files (one file, a directory or a glob)
     - `keys`: probe column, or tuple of columns, to the key values of the join's other side: a DataFrame with as
       many columns, a sequence, numpy, pandas or Arrow data, or a `KeySummary`. Entries are ANDed. Nested fields
       go by dotted name, names that hold dots in backticks
     - `columns`: what to read, all columns if None
-    - `format`: `delta` or `parquet`, found out if None
-    - `version`, `timestamp`: of a Delta table, the current version if both are None
+    - `format`: the name of the table format, found out if None
+    - `version`, `timestamp`: of a table with versions, the current version if both are None
     - `options`: `PruningOptions`; if None, from the session's confs `spark.pruning.*`
 
     The table's version is pinned: the DataFrame gives the same rows whenever it is executed, as long as its files
@@ -67,7 +67,7 @@ def pruned_read(  # noqa: PLR0913 - keywords, each with one meaning
 
     Raises a `PruningError` for a user's mistake: `SourceNotFoundError`, `ColumnNotFoundError`,
     `InvalidKeysError`, `InvalidOptionError`; `EnvironmentProblem` where Spark is not installed, or the session lacks
-    Delta Lake for a Delta table. Any trouble with pruning itself, and a version of Spark that it does not know, gives
+    the packages of a table's format. Any trouble with pruning itself, and a version of Spark that it does not know, gives
     the unpruned answer, one warning, and a reason in `explain()`.
     """
     _require_spark("read")

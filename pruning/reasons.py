@@ -49,7 +49,7 @@ class ReasonCode(Enum):
     GROUPING_SETS = "grouping sets make rows of their own"
     STREAMING = "rows of a stream go on arriving, and keys are collected once"
     CACHED = "its rows are cached, so no file is read"
-    NOT_FILES = "it reads no Delta or Parquet files"
+    NOT_FILES = "it reads no files of a table format that scanprune knows"
     COMPUTED = "the key is computed, not a column of a scan"
     NOT_GROUPED = "it mixes rows of different keys"
     OPAQUE = "what this operator does with rows is not known"

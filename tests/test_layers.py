@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -81,6 +82,15 @@ def test_connectors_do_not_reach_up_to_the_composition_root(path):
 )
 def test_the_jvm_is_reached_through_one_package(path):
     assert [] == list(names_of_the_jvm(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+def test_only_a_connector_the_registry_and_the_session_name_the_format_of_a_table():
+    """A new format is a package of its own, and an edit nowhere else."""
+    named = re.compile(r"\bdelta\b", re.IGNORECASE)
+    found = {path.relative_to(ROOT) for each in ("pruning", "connectors") for path in modules(each)}
+    found = {path for path in found if named.search((ROOT / path).read_text(encoding="utf-8"))}
+    own = {path for path in found if path.parts[:2] in {("connectors", "delta"), ("connectors", "parquet")}}
+    assert {"connectors/registry.py", "connectors/spark/session.py"} == {str(path) for path in found - own}
 
 
 @pytest.mark.parametrize(

@@ -175,7 +175,7 @@ class BuildKey:
     def is_settled(self) -> bool:
         """True where every listed Parquet file is as it was listed, and was last written a minute ago or earlier.
 
-        True before and after a build, no file was written meanwhile. Files of a Delta table are never written again.
+        True before and after a build, no file was written meanwhile. Files of versions are never written again.
         """
         return not str(self._found.unsettled())
 

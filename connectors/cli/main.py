@@ -61,7 +61,7 @@ def demo(
         ),
     ] = None,
 ) -> None:
-    """Star joins on TPC-DS tables, Delta and Parquet, with and without pruning, checked against DuckDB."""
+    """Star joins on TPC-DS tables in each table format, with and without pruning, checked against DuckDB."""
     target = (folder or default_folder()).absolute()
     with one_line_for_trouble(target, _INTERRUPTED, _clear):
         _demo(scale, target, runs)

@@ -31,7 +31,7 @@ Sql = Annotated[str | None, typer.Argument(metavar="SQL", help="The query, or @F
 File = Annotated[Path | None, typer.Option("--file", "-f", help="A file that holds the query.", show_default=False)]
 Tables = Annotated[
     list[str] | None,
-    typer.Option("--table", metavar="NAME=PATH", help="A Delta table, or Parquet files: a file, folder or pattern."),
+    typer.Option("--table", metavar="NAME=PATH", help="A table by its path, or files: a file, folder or pattern."),
 ]
 Confs = Annotated[
     list[str] | None,
@@ -236,11 +236,12 @@ def _opened(spark: SparkSession, name: str, path: str) -> None:
     from py4j.protocol import Py4JError  # noqa: PLC0415 - loads Spark
     from pyspark.errors import PySparkException  # noqa: PLC0415 - the same
 
-    from connectors.spark.files import exists, java_message  # noqa: PLC0415 - the same
+    from connectors.registry import connectors_of  # noqa: PLC0415 - the same
+    from connectors.spark.files import java_message  # noqa: PLC0415 - the same
 
     try:
-        is_delta = exists(spark, f"{path.rstrip('/')}/_delta_log")
-        spark.read.format("delta" if is_delta else "parquet").load(path).createOrReplaceTempView(name)
+        format_ = next(each.name for each in connectors_of(spark) if each.claims_path(spark, path))
+        spark.read.format(format_).load(path).createOrReplaceTempView(name)
     except (OSError, PySparkException, Py4JError) as error:
         why = java_message(error) if isinstance(error, Py4JError) else _first_line(error)
         msg = f"Cannot read the table {name!r} from {path!r}: {why}"

@@ -16,7 +16,7 @@ from connectors.columns import quoted, split_name
 from connectors.delta.log import file_index
 from connectors.spark.files import exists, is_name, java_message
 from connectors.spark.jvm import has_jvm
-from connectors.spark.versions import delta_remedy
+from connectors.spark.session import delta_remedy
 from pruning.errors import (
     EnvironmentProblem,
     InvalidOptionError,

@@ -180,7 +180,7 @@ def java_message(error: Exception) -> str:
     return str(exception.toString()).splitlines()[0]
 
 
-# The quoted parts of a name may hold anything, as in delta.`/data/sales`.
+# The quoted parts of a name may hold anything, as in parquet.`/data/sales`.
 _IN_BACKTICKS = re.compile(r"`(?:[^`]|``)*`")
 
 

@@ -14,13 +14,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from connectors.spark.java_check import java_problem
-from connectors.spark.versions import require_delta, require_spark, unknown_version, version_refusal
+from connectors.spark.versions import INSTALL, is_installed, require_spark, unknown_version, version_refusal
 from pruning.errors import EnvironmentProblem
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _STDERR = 2
+_DELTA = "delta"
 _PACKAGES = "spark.jars.packages"
 _DEFAULTS: Mapping[str, str] = MappingProxyType(
     {
@@ -130,3 +131,15 @@ def option_confs(spark: SparkSession, prefix: str) -> Mapping[str, str]:
         # The end of an iterator of Java is an exception, of which PySpark asks by some eighty calls what it means.
         return {}
     return {name: own[name] for name in JvmList(spark, own.keySet()).texts()}
+
+
+def require_delta(asked: str) -> None:
+    """Raises `EnvironmentProblem` where the package delta-spark is not installed; `asked` is what needs it."""
+    if not is_installed(_DELTA):
+        raise EnvironmentProblem(f"Cannot {asked} without Delta Lake: found no package delta-spark; {INSTALL}")
+
+
+def delta_remedy() -> str:
+    """The way to a session that reads Delta tables, from what is installed here."""
+    start = "start it by delta.configure_spark_with_delta_pip, or by pruning.spark_session"
+    return start if is_installed(_DELTA) else f"{INSTALL} brings the package delta-spark, then {start}"

@@ -1,4 +1,4 @@
-"""Versions: whether Spark and Delta Lake are installed, and whether pruning knows the Spark that a session runs.
+"""Checks that Spark is installed, and that pruning knows the version that a session runs.
 
 Importing this module loads no engine, so a machine without one gets the line that says what to install.
 """
@@ -24,7 +24,6 @@ KNOWN = ((4, 2),)
 INSTALL = "pip install 'scanprune[spark]'"
 # pyspark's client for Spark Connect comes without py4j, by which the other sessions are reached.
 _SPARK = ("pyspark", "py4j")
-_DELTA = "delta"
 _NUMBERS = re.compile(r"(\d+)\.(\d+)(?!\d)")
 
 logger = logging.getLogger("scanprune")
@@ -32,26 +31,15 @@ logger = logging.getLogger("scanprune")
 
 def require_spark(asked: str) -> None:
     """Raises `EnvironmentProblem` where Spark is not installed; `asked` is the word for what needs it."""
-    missing = [name for name in _SPARK if not _is_installed(name)]
+    missing = [name for name in _SPARK if not is_installed(name)]
     if missing:
         found = f"found no package {' and no '.join(missing)}"
         msg = f"Cannot {asked} without Spark: {found}; {INSTALL}, or use the Python that has your cluster's Spark"
         raise EnvironmentProblem(msg)
 
 
-def require_delta(asked: str) -> None:
-    """Raises `EnvironmentProblem` where the package delta-spark is not installed; `asked` is what needs it."""
-    if not _is_installed(_DELTA):
-        raise EnvironmentProblem(f"Cannot {asked} without Delta Lake: found no package delta-spark; {INSTALL}")
-
-
-def delta_remedy() -> str:
-    """The way to a session that reads Delta tables, from what is installed here."""
-    start = "start it by delta.configure_spark_with_delta_pip, or by pruning.spark_session"
-    return start if _is_installed(_DELTA) else f"{INSTALL} brings the package delta-spark, then {start}"
-
-
-def _is_installed(name: str) -> bool:
+def is_installed(name: str) -> bool:
+    """True where a package can be imported."""
     return name in sys.modules or find_spec(name) is not None
 
 

@@ -96,7 +96,7 @@ def test_a_command_without_a_package_is_one_line_with_the_remedy(tmp_path, hidde
 
 
 def test_the_remedy_for_a_session_that_lacks_delta_names_the_package_where_it_is_missing():
-    program = "from connectors.spark.versions import delta_remedy\nprint(delta_remedy())"
+    program = "from connectors.spark.session import delta_remedy\nprint(delta_remedy())"
     start = "start it by delta.configure_spark_with_delta_pip, or by pruning.spark_session"
     missing, installed = (without(hidden, program).stdout.strip() for hidden in ("delta", "nothing"))
     assert (f"{INSTALL} brings the package delta-spark, then {start}", start) == (missing, installed)
