@@ -67,8 +67,8 @@ def pruned_read(  # noqa: PLR0913 - keywords, each with one meaning
 
     Raises a `PruningError` for a user's mistake: `SourceNotFoundError`, `ColumnNotFoundError`,
     `InvalidKeysError`, `InvalidOptionError`; `EnvironmentProblem` where Spark is not installed, or the session lacks
-    the packages of a table's format. Any trouble with pruning itself, and a version of Spark that it does not know, gives
-    the unpruned answer, one warning, and a reason in `explain()`.
+    the packages of a table's format. Any trouble with pruning itself, and a version of Spark that it does not know,
+    gives the unpruned answer, one warning, and a reason in `explain()`.
     """
     _require_spark("read")
     from connectors.pipeline import table_scan as pipeline  # noqa: PLC0415 - importing this package must not load an engine

@@ -1,0 +1,189 @@
+"""The contract of a connector, run for each: Delta, Parquet, and the toy of `tests/connectors/toy.py`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
+
+from connectors.base import Connector, Table
+from connectors.columns import Column, resolve
+from connectors.delta.table import DELTA
+from connectors.parquet.table import PARQUET
+from connectors.registry import claiming, connectors_of, open_table, register, table_of
+from connectors.spark.session_state import SessionState, state_of
+from pruning import PruningOptions, explain, prune, pruned_read, report
+from pruning.errors import SourceNotFoundError
+from pruning.reasons import Reason, ReasonCode
+from pruning.scan.skipping import prune as prune_containers
+from pruning.scan.statistics import UNKNOWN
+from pruning.values.domain import Domain
+from tests.connectors.toy import STATISTICS, TOY, write_statistics
+
+pytestmark = [pytest.mark.spark, pytest.mark.quick(3)]
+
+FILES, PER_FILE = 8, 50
+OPTIONS = PruningOptions(min_probe_bytes=0, scan="PREDICATE")
+# k is in the order of files, with a NULL in each; the extremes of a type are in the last file.
+GREATEST = 9223372036854775807
+ROWS = f"""
+    SELECT CASE WHEN id % {PER_FILE} = 7 THEN NULL WHEN id = {FILES * PER_FILE - 1} THEN {GREATEST} ELSE id END AS k,
+           id % 3 AS other, repeat('🚀', int(id % 5)) AS `a.b`
+    FROM range({FILES * PER_FILE})"""
+
+
+@dataclass(frozen=True)
+class Format:
+    """A connector and the way to write its tables."""
+
+    connector: Connector
+
+    @property
+    def writer(self) -> str:
+        return "orc" if self.connector is TOY else self.connector.name
+
+    def write(self, df, path: Path, mode: str = "append") -> str:
+        df.repartitionByRange(FILES, F.coalesce("k", F.lit(0))).write.format(self.writer).mode(mode).save(str(path))
+        if self.connector is TOY:
+            write_statistics(path)
+        return str(path)
+
+
+@pytest.fixture(params=[DELTA, PARQUET, TOY], ids=lambda each: each.name)
+def format_(request, spark):
+    slots = state_of(spark)._slots
+    before = dict(slots)
+    register(spark, TOY)
+    yield Format(request.param)
+    slots.clear()
+    slots.update(before)
+
+
+@pytest.fixture
+def path(spark, format_, tmp_path) -> str:
+    return format_.write(spark.sql(ROWS), tmp_path / "a table")
+
+
+def opened(spark, path: str) -> Table:
+    return open_table(spark, path, format_=None, version=None, timestamp=None, max_footers=100)
+
+
+def column(table: Table, name: str) -> Column:
+    return resolve(table.schema, name, table=table.name, case_sensitive=True, partitions=table.partition_columns)
+
+
+def kept(table: Table, *keys: int) -> np.ndarray:
+    found = column(table, "k")
+    return prune_containers(table.files([found]), {"k": Domain.of(found.type, *keys)}).kept
+
+
+def rows_of(df) -> list[tuple]:
+    return sorted(map(tuple, df.collect()), key=repr)
+
+
+def test_a_connector_claims_its_own_tables(spark, format_, path, tmp_path):
+    assert format_.connector is claiming(spark, path)
+    others = [each for each in (DELTA, TOY) if each is not format_.connector]
+    assert not any(each.claims_path(spark, path) for each in others)
+    with pytest.raises(SourceNotFoundError):
+        opened(spark, str(tmp_path / "nothing"))
+
+
+def test_a_leaf_of_a_plan_is_the_table_at_its_path(spark, format_, path):
+    df = spark.read.format(format_.writer).load(path)
+    leaf = df._jdf.queryExecution().optimizedPlan().collectLeaves().head()
+    table = table_of(spark, leaf, 100)
+    assert not isinstance(table, Reason)
+    assert (format_.connector, opened(spark, path).identity) == (table.connector, table.identity)
+    assert rows_of(df) == rows_of(table.read(None))
+
+
+def test_statistics_hold_every_value(spark, path):
+    table = opened(spark, path)
+    files = table.files([column(table, "k")])
+    statistics = files.columns["k"]
+    assert FILES == len(files) == len(statistics.lows)
+    found = table.read(None).select("k", "_metadata.file_name").collect()
+    for at, name in enumerate(str(each).rpartition("/")[2] for each in files.names):
+        values = [row.k for row in found if row.file_name == name]
+        present = [each for each in values if each is not None]
+        assert files.rows[at] == len(values)
+        assert statistics.lows[at] <= min(present) <= max(present) <= statistics.highs[at]
+        assert statistics.null_count[at] in {values.count(None), UNKNOWN}
+        assert files.sizes[at] > 0
+
+
+def test_row_groups_belong_to_the_files_that_were_asked_for(spark, path):
+    table = opened(spark, path)
+    groups = table.row_groups(np.array([1, 3]), [column(table, "k")], ["k"])
+    assert {1, 3} == set(groups.parents.tolist())
+    assert table.files([]).rows[[1, 3]].sum() == groups.rows.sum()
+
+
+@pytest.mark.parametrize("keys", [(), (0,), (60, 61, 380), (-5,), (9223372036854775807,)], ids=str)
+def test_kept_files_give_exactly_the_rows_of_the_keys(spark, path, keys):
+    table = opened(spark, path)
+    mask = kept(table, *keys)
+    read = rows_of(table.read(mask).where(F.col("k").isin(*keys)))
+    assert read == rows_of(spark.sql(ROWS).where(F.col("k").isin(*keys)))
+    assert len(
+        {each // PER_FILE for each in keys if 0 <= each < 400} | ({7} if max(keys, default=0) > 400 else set())
+    ) == (mask.sum())
+
+
+def test_a_table_stays_as_it_was_opened_and_its_identity_changes_with_a_file(spark, format_, path):
+    first, again = opened(spark, path), opened(spark, path)
+    assert first.identity == again.identity == first.with_frame(first.read(None)).identity
+    before = rows_of(first.read(None))
+    format_.write(spark.sql("SELECT 5L AS k, 0L AS other, 'x' AS `a.b`"), Path(path))
+    assert opened(spark, path).identity != first.identity
+    assert before == rows_of(first.read(None))
+    assert before == rows_of(first.read(np.ones(FILES, bool)))
+    assert 401 == opened(spark, path).read(None).count()
+
+
+def test_an_empty_table(spark, format_, tmp_path):
+    path = format_.write(spark.sql(ROWS).where("false"), tmp_path / "empty")
+    table = opened(spark, path)
+    assert 0 == table.files([column(table, "k")]).rows.sum() == table.read(None).count()
+    assert [] == rows_of(table.read(np.zeros(len(table.files([])), bool)))
+
+
+def test_prune_skips_files_and_gives_equal_rows(spark, format_, path, tmp_path):
+    facts = spark.read.format(format_.writer).load(path)
+    rows = spark.sql("SELECT * FROM VALUES (60L, 'a'), (61L, 'a'), (NULL, 'a'), (380L, 'b') AS t (k, name)")
+    build = spark.read.format(format_.writer).load(format_.write(rows, tmp_path / "build"))
+    for name, files in (("a", 1), ("b", 1), ("c", 0)):
+        df = facts.join(build.where(F.col("name") == name), "k")
+        result = prune(df, options=OPTIONS)
+        assert rows_of(df) == rows_of(result)
+        (scan,) = report(result).tables
+        assert (files, FILES) == (scan.planned.files_kept, scan.planned.files_total)
+        assert files == scan.measured.files_read
+
+
+def test_pruned_read_skips_files_and_gives_equal_rows(spark, path):
+    read = pruned_read(spark, path, keys={"k": [60, 380, None]}, exact=True)
+    assert rows_of(spark.sql(ROWS).where("k IN (60, 380)")) == rows_of(read)
+    (table,) = explain(read).tables
+    assert (2, FILES) == (table.files_kept, table.files_total)
+
+
+def test_broken_metadata_is_a_problem_and_no_error(spark, format_, path):
+    if format_.connector is not TOY:
+        pytest.skip("the tests of this connector break its log or its footers")
+    Path(path, STATISTICS).write_text("{")
+    table = opened(spark, path)
+    assert [ReasonCode.STATISTICS_FAILED] == [each.code for each in table.problems]
+    assert (400, True) == (table.read(None).count(), kept(table, 60).all())
+
+
+def test_a_connector_of_a_session_is_asked_first_and_in_that_session_alone(spark):
+    register(spark, TOY)
+    register(spark, TOY)
+    assert ["toy", "delta", "parquet"] == [each.name for each in connectors_of(spark)]
+    assert TOY not in connectors_of(spark.newSession())
+    assert SessionState().slot(list) == []
