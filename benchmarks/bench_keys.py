@@ -27,7 +27,7 @@ SIZES = (1_000_000, 3_000_000, 10_000_000)
 TARGET_SECONDS = {("bigint", 10_000_000, "within the limits", "one array"): 3.0}
 _SPARK_BATCH = 10_000
 _RUNS = 3
-_AMPLE = PruningOptions(max_build_keys=100_000_000, max_build_bytes=1 << 32)
+_AMPLE = PruningOptions(max_build_bytes=1 << 32).with_limits(max_build_keys=100_000_000)
 
 
 def run(sizes: Sequence[int] = SIZES) -> list[dict[str, Any]]:
@@ -42,7 +42,10 @@ def _entries(sizes: Sequence[int]) -> Iterator[dict[str, Any]]:
 
 
 def _measured(type_: ValueType, array: pa.Array) -> Iterator[dict[str, Any]]:
-    limits = {"within the limits": _AMPLE, "over the limits": PruningOptions(max_build_keys=len(array) // 4)}
+    limits = {
+        "within the limits": _AMPLE,
+        "over the limits": PruningOptions().with_limits(max_build_keys=len(array) // 4),
+    }
     arrivals: dict[str, Callable[[PruningOptions], KeySummary]] = {
         "one array": lambda options: summary_of(array, [type_], options, "k"),
         "Spark's batches": lambda options: _in_batches(type_, array, options),

@@ -19,6 +19,7 @@ from pruning.errors import (
 )
 from pruning.keys.cache import PruningCache
 from pruning.keys.summary import KeySummary
+from pruning.limits import Limits
 from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
 from pruning.results.prune_report import Explanation, PruneReport
@@ -33,6 +34,7 @@ __all__ = [
     "InvalidOptionError",
     "InvalidQueryError",
     "KeySummary",
+    "Limits",
     "NotPrunedReadError",
     "PruneReport",
     "PruningCache",

@@ -105,7 +105,7 @@ _REMEDIES: Mapping[ReasonCode, str] = MappingProxyType(
         ReasonCode.SKIPPING_DISABLED: "set the session's conf for skipping back to its default",
         ReasonCode.NOT_VECTORISED: "switch the vectorised Parquet reader on",
         ReasonCode.COMPUTED: "join by a stored column",
-        ReasonCode.BUILD_TOO_LARGE: "add a condition to the small side, or raise `max_build_scan_bytes`",
+        ReasonCode.BUILD_TOO_LARGE: "add a condition to the small side, or raise `limits.max_build_scan_bytes`",
         ReasonCode.UNCLUSTERED: "write the table sorted by the key (OPTIMIZE ... ZORDER BY, CLUSTER BY)",
         ReasonCode.UNSELECTIVE_BUILD: "add a condition to the small side",
         ReasonCode.UNSELECTIVE: "nothing: most rows match",

@@ -143,7 +143,10 @@ def test_tables_are_kept_below_the_cache_that_is_named(monkeypatch, tmp_path):
         (("run", "SELECT 1", "--table", "1a=/tmp"), "Cannot call a table '1a': expected a name of letters"),
         (("run", "-f", "/no/such.sql"), "Cannot read the query from '/no/such.sql': No such file or directory"),
         (("explain",), "Cannot tell the query: found neither SQL nor a file"),
-        (("explain", "SELECT 1", "--conf", "max_ranges=many"), "Cannot set 'spark.pruning.max_ranges' to 'many'"),
+        (
+            ("explain", "SELECT 1", "--conf", "limits.max_ranges=many"),
+            "Cannot set 'spark.pruning.limits.max_ranges' to 'many'",
+        ),
     ],
     ids=["path", "name", "file", "no query", "option"],
 )

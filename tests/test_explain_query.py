@@ -204,7 +204,7 @@ def test_switched_off_nothing_would_be_done(star, run_builds):
 
 
 def test_trouble_is_a_reason(star, monkeypatch):
-    def fails(_df) -> None:
+    def fails(*_: object) -> None:
         raise UnreadablePlanError
 
     monkeypatch.setattr(dry_run.SparkPlan, "of", fails)

@@ -100,12 +100,12 @@ def test_keys_are_collected_once(spark, delta, tmp_path):
 def test_too_many_keys_for_exactness_are_still_one_set_of_keys(spark, delta, tmp_path):
     dimension = str(tmp_path / "dimension")
     _write(spark, 40, 60, dimension, "overwrite")
-    spark.conf.set("spark.pruning.max_build_keys", "5")
+    spark.conf.set("spark.pruning.limits.max_build_keys", "5")
     try:
         keys = spark.read.format("delta").load(dimension).select("id")
         read = pruned_read(spark, delta, keys={"id": keys}, exact=True)
     finally:
-        spark.conf.unset("spark.pruning.max_build_keys")
+        spark.conf.unset("spark.pruning.limits.max_build_keys")
     _write(spark, 500, 600, dimension, "append")
     assert list(range(40, 60)) == sorted(row.id for row in read.collect())
     assert 1 == explain(read).tables[0].files_kept

@@ -166,7 +166,7 @@ def test_a_bound_goes_on_to_columns_that_are_equal(pruned):
     _, result = pruned(
         """SELECT count(*), sum(f.amount) FROM {facts} f JOIN {facts} g ON f.amount = g.amount AND f.day = g.day
         JOIN {spans} s ON f.day < s.high WHERE kind = 'c'""",
-        replace(OPTIONS, max_build_scan_bytes=2000),
+        OPTIONS.with_limits(max_build_scan_bytes=2000),
     )
     assert [("facts#1", 2, 2), ("facts#2", 2, 2)] == files(result)
 

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.readme_table import benchmarks_readme, readme, recorded, replaced, table
-from pruning.options import PruningOptions, ScanCosts
+from pruning.limits import Limits
+from pruning.options import PruningOptions
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -39,7 +40,9 @@ def test_every_option_has_its_line():
 
 
 def _shown(default):
-    if isinstance(default, bool | str | ScanCosts):
+    if isinstance(default, Limits):
+        return "`Limits()`"
+    if isinstance(default, bool | str):
         return f"`{default}`"
     return (
         f"{default >> 20} MiB" if default >= 1 << 20 and default % (1 << 20) == 0 else f"{default:,}".removesuffix(".0")

@@ -109,12 +109,12 @@ def test_a_name_that_is_not_there_leaves_the_terminal_alone(spark, capfd):
 
 
 def test_a_bad_conf_names_field_value_and_range(spark, table):
-    spark.conf.set("spark.pruning.max_ranges", "lots")
+    spark.conf.set("spark.pruning.limits.max_ranges", "lots")
     try:
         with pytest.raises(InvalidOptionError, match=r"Cannot set 'spark\.pruning\.max_ranges' to 'lots': expected a"):
             pruned_read(spark, table, keys={"id": [1]})
     finally:
-        spark.conf.unset("spark.pruning.max_ranges")
+        spark.conf.unset("spark.pruning.limits.max_ranges")
 
 
 def test_only_the_frame_itself_can_be_reported(spark, table):
@@ -241,7 +241,7 @@ def test_paths_may_hold_anything(spark, tmp_path):
     ids=["generator", "arrow", "pandas", "numpy"],
 )
 @pytest.mark.parametrize(
-    "options", [PruningOptions(max_build_keys=1), PruningOptions(enabled=False)], ids=["over", "off"]
+    "options", [PruningOptions().with_limits(max_build_keys=1), PruningOptions(enabled=False)], ids=["over", "off"]
 )
 def test_local_keys_over_the_limit_are_read_once_and_still_exact(spark, table, make, options):
     read = pruned_read(spark, table, keys={"id": make([5, 77, 1000])}, options=options, exact=True)
@@ -249,7 +249,7 @@ def test_local_keys_over_the_limit_are_read_once_and_still_exact(spark, table, m
 
 
 @pytest.mark.parametrize(
-    "options", [PruningOptions(max_build_keys=1), PruningOptions(enabled=False)], ids=["over", "off"]
+    "options", [PruningOptions().with_limits(max_build_keys=1), PruningOptions(enabled=False)], ids=["over", "off"]
 )
 def test_local_pairs_over_the_limit_are_still_exact(spark, table, options):
     pairs = {("id", "n"): [(5, 5), (77, 5), (6, 6), (7, None)]}
@@ -258,7 +258,7 @@ def test_local_pairs_over_the_limit_are_still_exact(spark, table, options):
 
 
 def test_a_summary_that_lost_keys_cannot_be_read_exactly(spark, table):
-    summary = summary_of([1, 2, 3], [ValueType("bigint")], PruningOptions(max_build_keys=1), "id")
+    summary = summary_of([1, 2, 3], [ValueType("bigint")], PruningOptions().with_limits(max_build_keys=1), "id")
     with pytest.raises(InvalidKeysError, match="the summary does not hold each of them"):
         pruned_read(spark, table, keys={"id": summary}, exact=True)
     assert {1, 2, 3} <= {row.id for row in pruned_read(spark, table, keys={"id": summary}).collect()}

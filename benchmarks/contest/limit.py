@@ -33,8 +33,8 @@ from pruning.reasons import Reason, ReasonCode
 from pruning.scan.statistics import Containers
 
 # Whatever scans and builds read; rows stay where the plan has them.
-OPEN = PruningOptions(
-    min_probe_bytes=0, max_build_scan_bytes=1 << 40, broadcast_strategy="NONE", scan=PREDICATE, max_footers=100_000
+OPEN = PruningOptions(min_probe_bytes=0, broadcast_strategy="NONE", scan=PREDICATE).with_limits(
+    max_build_scan_bytes=1 << 40, max_footers=100_000
 )
 _FAILED = frozenset({ReasonCode.BUILD_FAILED, ReasonCode.BUILD_TIMED_OUT})
 _SCHEME = re.compile("^[A-Za-z][A-Za-z0-9+.-]*:/+")

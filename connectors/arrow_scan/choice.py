@@ -53,7 +53,8 @@ def scan_case(
         arrow,
         keys,
         task_count(len(arrow.rows), int(arrow.bytes.sum()), cores),
-        options.costs,
+        options.limits.costs,
+        options.limits.reader_factor,
     )
 
 

@@ -17,7 +17,8 @@ from connectors.arrow_scan.files import FilePart
 from connectors.arrow_scan.reader import ArrowReader, KeyTest, ReadColumn
 from pruning import PruningOptions, pruned_read
 from pruning.keys.membership import MembershipTest
-from pruning.options import ARROW, PREDICATE, ScanCosts
+from pruning.limits import ScanCosts
+from pruning.options import ARROW, PREDICATE
 from pruning.values.byte_strings import IntArray
 from pruning.values.domain import Domain
 from pruning.values.types import ValueType
@@ -111,7 +112,7 @@ def _tasks(spark: SparkSession, count: int) -> Callable[[], object]:
 
 
 def _planned(spark: SparkSession, file: Path, scan: str) -> Callable[[], object]:
-    options = PruningOptions(scan=scan, min_filter_ratio=0.0)
+    options = PruningOptions(scan=scan).with_limits(min_filter_ratio=0.0)
     return lambda: pruned_read(spark, str(file), keys={"a": _keys()}, options=options)
 
 

@@ -112,7 +112,7 @@ def _calibrate(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with progress_bar(Console(stderr=True)) as progress, session("calibrate", folder, {}) as spark:
         costs = calibrated(spark, folder, progress)
-    typer.echo(f"spark.pruning.costs={costs}")
+    typer.echo(f"spark.pruning.limits.costs={costs}")
 
 
 def _clear(folder: Path) -> None:

@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,7 +19,7 @@ import typer
 
 from connectors.cli.command import default_folder, one_line_for_trouble, session
 from pruning.errors import EnvironmentProblem, InvalidQueryError, SourceNotFoundError
-from pruning.options import CONF_PREFIX, PruningOptions
+from pruning.options import CONF_PREFIX, PruningOptions, option_names
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -219,14 +219,15 @@ def _found(name: str, path: str) -> str:
 
 
 def _confs(given: Sequence[str]) -> Iterator[tuple[str, str]]:
-    own = {each.name for each in fields(PruningOptions)}
+    own = set(option_names())
     for each in given:
         name, equals, value = each.partition("=")
         if not equals or not name:
             msg = f"Cannot tell a conf from {each!r}: expected name=value"
             raise InvalidQueryError(msg)
         if "." not in name and name not in own:
-            msg = f"Cannot set {name!r}: expected a conf of Spark, or one of {', '.join(sorted(own))}"
+            known = ", ".join(sorted(each for each in own if "." not in each))
+            msg = f"Cannot set {name!r}: expected a conf of Spark, or one of {known}, or limits.<name>"
             raise InvalidQueryError(msg)
         yield (f"{CONF_PREFIX}{name}" if name in own else name), value
 

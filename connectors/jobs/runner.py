@@ -210,7 +210,7 @@ class BuildScheduler:
     @staticmethod
     def of(spark: SparkSession, options: PruningOptions) -> BuildScheduler:
         """The channel of a query whose builds begin at this moment."""
-        return BuildScheduler(spark, options, time.monotonic() + options.all_builds_timeout_seconds)
+        return BuildScheduler(spark, options, time.monotonic() + options.limits.all_builds_timeout_seconds)
 
     def run_all(self, wanted: Sequence[Build[T]]) -> list[T | Reason]:
         """What each build gives, all run at the same time."""
@@ -225,7 +225,7 @@ class BuildScheduler:
         ]
 
     def _too_late(self, subject: str) -> Reason:
-        detail = f"{self.options.all_builds_timeout_seconds:g} seconds for all builds of the query"
+        detail = f"{self.options.limits.all_builds_timeout_seconds:g} seconds for all builds of the query"
         return Reason(ReasonCode.BUILD_TIMED_OUT, subject, detail)
 
 

@@ -111,13 +111,13 @@ def _from_frame(
         # A join that runs the query again needs the rows of other keys. An exact read is of the keys as they were.
         return _always_true(spark, source, reason, options, exact=exact)
     if summary.exact or not exact:
-        return Collected(source, key_filter(source.columns, summary), summary, None)
+        return Collected(source, key_filter(source.columns, summary, options.limits), summary, None)
     # The semi join will read the keys again: what is summarised must be what it reads.
     frame, trouble = _pinned(spark, source.data.distinct(), source, options)
     if not trouble:
         again = spark_keys.collect(spark, frame, options, source.name)
         if isinstance(again, KeySummary):
-            return Collected(source, key_filter(source.columns, again), again, frame)
+            return Collected(source, key_filter(source.columns, again, options.limits), again, frame)
         trouble = (again,)
     return Collected(source, KeyFilter.unknown(source.columns, "DataFrame", *trouble), None, frame)
 
@@ -142,11 +142,11 @@ def _from_local(spark: SparkSession, source: KeySource, options: PruningOptions,
         return _always_true(spark, source, refusals[0], options, exact=exact)
     if isinstance(source.data, KeySummary):
         summary = local_keys.summary_of(source.data, _types(source), options, source.name)
-        return Collected(source, key_filter(source.columns, summary), summary, None)
+        return Collected(source, key_filter(source.columns, summary, options.limits), summary, None)
     table = local_keys.key_table(source.data, _types(source), source.name)
     summary = local_keys.summary_of_table(table, options, source.name, source=type(source.data).__name__)
     frame = _table_frame(spark, table) if exact and not summary.exact else None
-    return Collected(source, key_filter(source.columns, summary), summary, frame)
+    return Collected(source, key_filter(source.columns, summary, options.limits), summary, frame)
 
 
 def _types(source: KeySource) -> list[ValueType]:
@@ -267,7 +267,7 @@ def _bloom_keys(collected: Collected, summary: KeySummary, options: PruningOptio
 def _bloom_bytes(types: Sequence[ValueType], rows: Sequence[Codes], options: PruningOptions) -> bytes | None:
     """Hashed block by block: hashes of all rows would take as much memory as the rows themselves."""
     count = len(rows[0]) if rows else 0
-    bloom = BloomFilter.of_capacity(count, options.bloom_fpp)
+    bloom = BloomFilter.of_capacity(count, options.limits.bloom_fpp)
     if not isinstance(bloom, BloomFilter):
         return None
     for begin in range(0, count, _HASHED_ROWS):

@@ -92,6 +92,6 @@ def _kinds(metadata: PlanMetadata, runtime_filter: RuntimeFilter) -> tuple[KindL
     left = prune(files, wanted).kept
     chosen = np.flatnonzero(left)
     groups = None
-    if files.is_listed and len(chosen) <= options.max_footers:
+    if files.is_listed and len(chosen) <= options.limits.max_footers:
         groups = table.row_groups(chosen, list(columns.values()), metadata.needed(relation)).seen_by_reader()
-    return before_build(kinds_of(filter_, Scanned(files, groups, left), options.max_ranges))
+    return before_build(kinds_of(filter_, Scanned(files, groups, left), options.limits.max_ranges))

@@ -16,6 +16,7 @@ from connectors.scan.decision import Kept, has_few_keys, keys_from_statistics, l
 from connectors.spark.plan_facts import PlanFacts, broadcast_limit, has_small_side, is_broadcast_side, plan_facts
 from connectors.spark.plan_reader import SparkPlan
 from pruning.keys.summary import KeySummary
+from pruning.limits import Limits
 from pruning.options import BroadcastStrategy, PruningOptions
 from pruning.query.exchanges import ExchangeReuse, crosses_shuffle, is_hash_build_side, unprunable_fraction
 from pruning.query.join_condition import BuildSide
@@ -26,7 +27,6 @@ from pruning.reasons import Reason, ReasonCode
 from pruning.scan.statistics import UNKNOWN, Containers
 from pruning.values.byte_strings import IntArray
 
-_SAMPLED_FILES = 2
 # Rows with values of such types are few only where they are fewer.
 _LONG = ("string", "char", "binary", "array", "map", "struct", "variant")
 
@@ -68,7 +68,7 @@ class PlanMetadata:
         return self._tables[first]
 
     def _opened(self, relation: Relation, first: int) -> Table | Reason:
-        table = table_of(self.plan.spark, self.plan.node(relation), self.options.max_footers)
+        table = table_of(self.plan.spark, self.plan.node(relation), self.options.limits.max_footers)
         if not isinstance(table, Reason):
             table.expect(self._asked_of(table, first))
         return table
@@ -139,7 +139,9 @@ class PlanMetadata:
         at = probe.relation.at, probe.column
         if at not in self._covered:
             table = self.table(probe.relation)
-            self._covered[at] = 0.0 if isinstance(table, Reason) else _covered(table, self.column(table, probe))
+            self._covered[at] = (
+                0.0 if isinstance(table, Reason) else _covered(table, self.column(table, probe), self.options.limits)
+            )
         return self._covered[at]
 
     def crosses_shuffle(self, build_side: BuildSide, probe: ProbeColumn) -> bool:
@@ -167,7 +169,9 @@ class PlanMetadata:
         """The share of the bytes of a scan's files that is in the columns which the query uses, by some large files."""
         if relation.at not in self._shares:
             table = self.table(relation)
-            self._shares[relation.at] = 1.0 if isinstance(table, Reason) else _share(table, self.needed(relation))
+            self._shares[relation.at] = (
+                1.0 if isinstance(table, Reason) else _share(table, self.needed(relation), self.options.limits)
+            )
         return self._shares[relation.at]
 
     def are_few(self, node: Node, rows: float) -> bool:
@@ -201,24 +205,30 @@ class PlanMetadata:
         return plan_column(table, probe.relation, probe.column)
 
 
-def _covered(table: Table, column: Column) -> float:
+def _covered(table: Table, column: Column, limits: Limits) -> float:
     if column.type is None:
         return 0.0
     files = table.files([column])
-    share = unprunable_fraction(files.columns[column.name], files.sizes) if column.name in files.columns else 0.0
+    share = (
+        unprunable_fraction(files.columns[column.name], files.sizes, limits) if column.name in files.columns else 0.0
+    )
     if 0.0 < share < 1.0:
         return share
-    groups = table.row_groups(_largest(files), [column], [column.path[0]])
-    return unprunable_fraction(groups.columns[column.name], groups.sizes) if column.name in groups.columns else share
+    groups = table.row_groups(_largest(files, limits), [column], [column.path[0]])
+    return (
+        unprunable_fraction(groups.columns[column.name], groups.sizes, limits)
+        if column.name in groups.columns
+        else share
+    )
 
 
-def _share(table: Table, columns: Sequence[str]) -> float:
+def _share(table: Table, columns: Sequence[str], limits: Limits) -> float:
     files = table.files([])
-    sampled = _largest(files)
+    sampled = _largest(files, limits)
     whole, part = int(files.sizes[sampled].sum()), int(table.row_groups(sampled, [], columns).sizes.sum())
     # A table whose files know its columns by ids alone shows none of them by name.
     return part / whole if whole and part else 1.0
 
 
-def _largest(files: Containers) -> IntArray:
-    return np.argsort(-files.sizes)[:_SAMPLED_FILES]
+def _largest(files: Containers, limits: Limits) -> IntArray:
+    return np.argsort(-files.sizes)[: limits.sampled_files]

@@ -124,7 +124,7 @@ class PrunedScan:
             case RowFilter.NONE:
                 return 1.0
             case RowFilter.BLOOM:
-                return decision.ratio + (1 - decision.ratio) * self.options.bloom_fpp
+                return decision.ratio + (1 - decision.ratio) * self.options.limits.bloom_fpp
             case _:
                 return decision.ratio
 
@@ -149,7 +149,7 @@ class PrunedScan:
                 )
                 facts, plan = self._beside(facts)
                 reasons = (*self.decided.reasons, *self.table.problems)
-                table = explain_table(facts, plan, reasons, self.options.max_ranges)
+                table = explain_table(facts, plan, reasons, self.options.limits.max_ranges)
                 self._explained = Explanation((table,))
             return self._explained
 
@@ -185,6 +185,6 @@ class PrunedScan:
 
     def _all_row_groups(self) -> Containers | None:
         count = len(self.decided.files)
-        if count > self.options.max_footers:
+        if count > self.options.limits.max_footers:
             return None
         return self.table.row_groups(np.arange(count), self.decided.group_columns, self.needed)

@@ -54,7 +54,7 @@ def run(spark: SparkSession, request: Request) -> tuple[DataFrame, PrunedScan]:
         format_=request.format,
         version=request.version,
         timestamp=request.timestamp,
-        max_footers=request.options.max_footers,
+        max_footers=request.options.limits.max_footers,
     )
     refusal = _refusal(spark, request.options)
     if refusal is not None or not request.options.enabled:

@@ -101,7 +101,7 @@ class TopKMetadata:
         found = surely_first(top, files, column.name)
         wanted = {} if found is None else {column.name: found}
         chosen = np.flatnonzero(prune(files, wanted).kept)
-        if not files.is_listed or len(chosen) > self.metadata.options.max_footers:
+        if not files.is_listed or len(chosen) > self.metadata.options.limits.max_footers:
             return found
         groups = surely_first(top, self._row_groups(table, column, chosen), column.name)
         both = [each for each in (found, groups) if each is not None]

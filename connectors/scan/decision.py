@@ -70,7 +70,7 @@ def decide(  # noqa: PLR0913, PLR0917 - what a decision rests on, each of its ow
         plan = plan_scan(files, row_groups, filters, abilities, options)
     reasons = []
     if row_groups is None:
-        detail = f"{np.count_nonzero(kept):,} files are kept, at most {options.max_footers:,} footers are read"
+        detail = f"{np.count_nonzero(kept):,} files are kept, at most {options.limits.max_footers:,} footers are read"
         reasons.append(Reason(ReasonCode.NO_ROW_GROUPS_READ, table.name, detail))
     group_columns = tuple(column for column in columns if column.name not in abilities.file_only)
     return ScanDecision(columns, group_columns, files, row_groups, plan, tuple(reasons))
@@ -81,7 +81,7 @@ def _row_groups(
 ) -> Containers | None:
     """Those of the kept files; None where there are too many footers to read."""
     chosen = np.flatnonzero(kept)
-    return table.row_groups(chosen, columns, needed) if len(chosen) <= options.max_footers else None
+    return table.row_groups(chosen, columns, needed) if len(chosen) <= options.limits.max_footers else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -160,7 +160,7 @@ def _zone(
     domain = zone_domain(files, key.name, left, key.type)
     rows = int(files.rows[left].clip(0).sum())
     chosen = np.flatnonzero(left)
-    if domain.ranges.is_all and len(chosen) <= options.max_footers:
+    if domain.ranges.is_all and len(chosen) <= options.limits.max_footers:
         groups = table.row_groups(chosen, list(columns.values()), [key.path[0]])
         domain = zone_domain(groups, key.name, prune(groups, wanted).kept, key.type)
         rows = int(groups.rows.clip(0).sum())
@@ -202,7 +202,7 @@ def has_few_keys(
     values = None if ranges.is_all else ranges.point_count()
     if values is None or (files.rows == UNKNOWN).any():
         return False
-    return rows <= (1 - options.min_filter_ratio) * min(values, int(files.rows.sum()))
+    return rows <= (1 - options.limits.min_filter_ratio) * min(values, int(files.rows.sum()))
 
 
 def static_columns(

@@ -45,7 +45,7 @@ class KeyLimits:
     @staticmethod
     def of(options: PruningOptions) -> KeyLimits:
         """The limits that the options set."""
-        return KeyLimits(options.max_build_keys, options.max_build_bytes, options.bloom_fpp)
+        return KeyLimits(options.limits.max_build_keys, options.max_build_bytes, options.limits.bloom_fpp)
 
     def shared(self, parts: int) -> KeyLimits:
         """The limits of each of so many sets that keep to these together."""

@@ -37,18 +37,6 @@ _REPEATABLE = frozenset(
 )
 # What is cached may be lost, and then made again from tables that have changed.
 _CACHED = "InMemoryRelation"
-# Two ends seldom skip what a list of keys does, so a build for them may read only this part of what the scan reads.
-_SHARE_FOR_BOUND = 8
-# Where a filter of a scan makes the keys of several others fewer, it is worth what it is to these.
-_TIMES_BEHIND = 2
-# What a join costs by row that the scan could have dropped, beside reading it.
-_SHARE_OF_A_JOIN = 8
-# So many rows that go through a join cost more than another level of builds, where these leave few of them.
-_MANY_ROWS, _FEW = 1 << 18, 0.25
-# Of a larger table the columns that a query reads are hardly ever so few bytes that dropping rows is worth no build.
-_TIMES_OF_COLUMNS = 32
-# Metadata of a fact bounds the keys of another one; of a dimension that all its files use it leaves out nothing.
-_LARGEST_SHARE_FOR_METADATA = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +93,9 @@ class BuildSelection:
         """
         relation, least, statistics = probe.relation, self.options.min_probe_bytes, self.sizes.statistics
         scanned = self.sizes.scanned[relation.at]
-        if relation.at in self.sizes.pruned or scanned >= _TIMES_OF_COLUMNS * least:
+        if relation.at in self.sizes.pruned or scanned >= self.options.limits.columns_factor * least:
             return None
-        if self.may_skip(probe) or not 0 < statistics.rows(relation) < _MANY_ROWS:
+        if self.may_skip(probe) or not 0 < statistics.rows(relation) < self.options.limits.many_rows:
             return None
         size = int(scanned * statistics.needed_share(relation))
         found = f"about {size:,} bytes in the columns that are used"
@@ -158,7 +146,7 @@ class BuildSelection:
         places = {each.relation.at for each in origins_of(build_side.node, build_side.key)}
         scanned = self.sizes.scanned
         described = sum(scanned.get(at, 0) for at in places)
-        is_worth_it = scanned.get(probe.relation.at, 0) >= described // _LARGEST_SHARE_FOR_METADATA
+        is_worth_it = scanned.get(probe.relation.at, 0) >= described // self.options.limits.metadata_share
         return bool(places) and places <= set(self.sizes.files) and is_worth_it
 
     def _worth_it(
@@ -172,12 +160,12 @@ class BuildSelection:
     def _worth(self, build_side: BuildSide, probe: ProbeColumn) -> int:
         """The bytes that a build may read: as many as the probed scan reads, or as the keys could spare of it."""
         scanned, size = self.sizes.scanned[probe.relation.at], self.bytes_read(build_side)
-        share = 1 if build_side.condition.bound is None else _SHARE_FOR_BOUND
-        most = min(self.options.max_build_scan_bytes, scanned // share)
+        share = 1 if build_side.condition.bound is None else self.options.limits.bound_share
+        most = min(self.options.limits.max_build_scan_bytes, scanned // share)
         # What could be spared is looked up only where it matters.
-        if not scanned // _SHARE_OF_A_JOIN < size <= most or self._may_be_kept(build_side.node):
+        if not scanned // self.options.limits.join_share < size <= most or self._may_be_kept(build_side.node):
             return most
-        if self._bytes_behind(probe.relation) >= _TIMES_BEHIND * scanned:
+        if self._bytes_behind(probe.relation) >= self.options.limits.behind_factor * scanned:
             return most
         return min(most, self._spared(probe))
 
@@ -207,7 +195,10 @@ class BuildSelection:
     def _spared(self, probe: ProbeColumn) -> int:
         """The bytes that keys could spare of a scan; rows that the scan drops spare the join its work alone."""
         scanned = self.sizes.scanned[probe.relation.at]
-        return max(scanned // _SHARE_OF_A_JOIN, int(scanned * (1 - self.sizes.statistics.unprunable_fraction(probe))))
+        return max(
+            scanned // self.options.limits.join_share,
+            int(scanned * (1 - self.sizes.statistics.unprunable_fraction(probe))),
+        )
 
     def _has_many_rows(self, probe: ProbeColumn) -> bool:
         """Whether rows that a scan lets through are worth a filter by themselves, where one may cost nothing."""
@@ -215,13 +206,13 @@ class BuildSelection:
         if not sizes.expected:
             return False
         rows = sizes.expected[at].passing if at in sizes.expected else sizes.statistics.rows(probe.relation)
-        return rows >= _MANY_ROWS
+        return rows >= self.options.limits.many_rows
 
     def _may_be_free(self, build_side: BuildSide) -> bool:
         """False where no build of a build side, nor of its parts, is: then no table has to be opened for its rows."""
         sizes = self.sizes
         has_rows = bool(sizes.materialized) or self.bytes_read(build_side) == 0
-        return has_rows or any(each.ratio <= _FEW for each in sizes.expected.values())
+        return has_rows or any(each.ratio <= self.options.limits.few_ratio for each in sizes.expected.values())
 
     def _is_worth_its_rows(self, build_side: BuildSide, probe: ProbeColumn) -> bool:
         return self._is_free(build_side) and self._has_many_rows(probe)
@@ -242,7 +233,7 @@ class BuildSelection:
         sizes = self.sizes
         scan = only_scan(node, sizes.materialized)
         known = None if scan is None else sizes.expected.get(scan.at)
-        if known is None or known.ratio > _FEW:
+        if known is None or known.ratio > self.options.limits.few_ratio:
             return False
         rows = expected_rows(node, sizes.expected, sizes.materialized)
         return rows is not None and sizes.statistics.are_few(node, rows)
@@ -254,7 +245,7 @@ class BuildSelection:
             self.sizes.scanned[probe.relation.at],
             self.sizes.statistics,
         )
-        if scanned // _SHARE_OF_A_JOIN >= least or statistics.crosses_shuffle(build_side, probe):
+        if scanned // self.options.limits.join_share >= least or statistics.crosses_shuffle(build_side, probe):
             return None
         if self._is_worth_its_rows(build_side, probe) and statistics.is_hash_build_side(build_side, probe):
             return None
@@ -276,7 +267,9 @@ class BuildSelection:
 
     def _why_not_run(self, build_side: BuildSide, probe: ProbeColumn, *, is_small: bool) -> Reason | None:
         is_free = self._is_worth_its_rows(build_side, probe)
-        most = self.options.max_build_scan_bytes if is_free else 0 if is_small else self._worth(build_side, probe)
+        most = (
+            self.options.limits.max_build_scan_bytes if is_free else 0 if is_small else self._worth(build_side, probe)
+        )
         subject, side = str(build_side.key), self._side(build_side.node)
         unrepeatable = side.unrepeatable or self._unrepeatable_in_key(build_side)
         if unrepeatable is not None:

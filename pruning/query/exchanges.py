@@ -15,6 +15,7 @@ from enum import Enum
 
 import numpy as np
 
+from pruning.limits import LIMITS, Limits
 from pruning.options import BroadcastStrategy
 from pruning.query.join_condition import BuildSide
 from pruning.query.lineage import ProbeColumn
@@ -34,12 +35,10 @@ from pruning.query.plan import (
 from pruning.scan.statistics import ColumnStatistics
 from pruning.values.byte_strings import ByteStrings, IntArray
 
-# A container with so large a part of a column's values is taken to hold some key, whatever the keys are.
-_NEARLY_ALL = 0.95
 _IN_PLACE = (Filter, Project, Generate, Union)
 
 
-def unprunable_fraction(column: ColumnStatistics, sizes: IntArray) -> float:
+def unprunable_fraction(column: ColumnStatistics, sizes: IntArray, limits: Limits = LIMITS) -> float:
     """The share, 0 to 1, of all bytes in containers that a single key in the midst of the column's values keeps.
 
     A container whose bounds are unknown counts as one that is skipped: too much hope costs a build, too little a scan.
@@ -59,7 +58,7 @@ def unprunable_fraction(column: ColumnStatistics, sizes: IntArray) -> float:
         return 0.0
     lows, highs = column.lows[known].astype(np.float64), column.highs[known].astype(np.float64)
     shares = (highs - lows + 1) / (highs.max() - lows.min() + 1)
-    shares = np.where(shares >= _NEARLY_ALL, 1.0, np.clip(shares, 0.0, 1.0))
+    shares = np.where(shares >= limits.nearly_all, 1.0, np.clip(shares, 0.0, 1.0))
     return float((shares * sizes[known]).sum() / total)
 
 

@@ -23,8 +23,6 @@ from pruning.reasons import Reason, ReasonCode
 _HAVE_METADATA = frozenset({ReasonCode.BUILD_TOO_LARGE, ReasonCode.UNREPEATABLE_KEYS})
 # What keeps some build sides of an edge from a scan, and says nothing of those that have fed it.
 _OF_OTHERS = frozenset({ReasonCode.PROBE_TOO_SMALL, ReasonCode.RUN_ONCE})
-# A build that reads less is not worth a level of its own.
-_NEXT_TO_NOTHING = 1 << 20
 FilterId: TypeAlias = tuple[int, str, int, int, bool]
 
 
@@ -179,7 +177,7 @@ def _may_become_needless(
     """True for a filter by which nothing is skipped, where one that may leave little of the same scan is at hand."""
     if (
         runtime_filter.from_metadata
-        or selection.bytes_read(runtime_filter.build_side) < _NEXT_TO_NOTHING
+        or selection.bytes_read(runtime_filter.build_side) < selection.options.limits.small_build_bytes
         or selection.may_skip(runtime_filter.probe)
     ):
         return False

@@ -210,7 +210,11 @@ def says_more(keys: KeySummary, options: PruningOptions) -> bool:
     """Whether the rows of keys leave out, of all combinations of their values, as much as a test of rows has to."""
     counts = [each.ranges.point_count() for each in keys.domains]
     every = prod(each for each in counts if each is not None)
-    return keys.distinct is not None and None not in counts and keys.distinct <= (1 - options.min_filter_ratio) * every
+    return (
+        keys.distinct is not None
+        and None not in counts
+        and keys.distinct <= (1 - options.limits.min_filter_ratio) * every
+    )
 
 
 def _is_plain(edge: Edge, build_side: BuildSide) -> bool:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from pruning.limits import LIMITS, Limits
 from pruning.scan.statistics import ColumnStatistics
 from pruning.values import ranges as intervals
 from pruning.values.byte_strings import IntArray
@@ -33,6 +34,7 @@ class Evidence:
     column: ColumnStatistics
     weights: IntArray
     rows: IntArray | None = None
+    limits: Limits = LIMITS
 
 
 def compact(ranges: RangeSet, evidence: Sequence[Evidence], most: int) -> RangeSet:
@@ -80,7 +82,7 @@ def _gaps(ranges: RangeSet, evidence: Evidence) -> tuple[IntArray, IntArray]:
     whole = gaps[is_inner], evidence.weights[within[is_inner]]
     if evidence.rows is None:
         return whole
-    pages = page_index_gaps(ranges, evidence.column, evidence.weights, evidence.rows)
+    pages = page_index_gaps(ranges, evidence.column, evidence.weights, evidence.rows, evidence.limits)
     return np.concatenate([whole[0], pages[0]]), np.concatenate([whole[1], pages[1]])
 
 
@@ -88,23 +90,17 @@ FloatArray = npt.NDArray[np.float64]
 
 # `parquet.page.row.count.limit`, as it is by default.
 _ROWS_OF_A_PAGE = 20_000
-# Row groups that each span a larger part of all values have hardly been sorted.
-_LARGEST_SPAN = 0.25
-# A gap for less of what is read makes each row's test longer for next to nothing.
-_LEAST_SHARE = 1 / 512
-# Numbers of comparisons that take no time to speak of; of more keys, hardly a gap is as wide as a page.
-_MOST_COMPARED = 1 << 20
 
 
 def page_index_gaps(
-    ranges: RangeSet, column: ColumnStatistics, weights: IntArray, rows: IntArray
+    ranges: RangeSet, column: ColumnStatistics, weights: IntArray, rows: IntArray, limits: Limits = LIMITS
 ) -> tuple[IntArray, IntArray]:
     """The gaps that spare pages, ascending, by the range behind each, and the bytes; none among too many to look at.
 
     `weights` are the bytes of each row group, `rows` its rows.
     """
     none = np.zeros(0, np.int64), np.zeros(0, np.int64)
-    if not column.type.has_density or len(ranges) < 2 or len(ranges) * len(weights) > _MOST_COMPARED:
+    if not column.type.has_density or len(ranges) < 2 or len(ranges) * len(weights) > limits.page_comparisons:
         return none
     keys, (lows, highs), known = column.against(ranges)
     has_pages = (rows > _ROWS_OF_A_PAGE) & (weights > 0)
@@ -113,7 +109,7 @@ def page_index_gaps(
         return none
     first, last = lows[at].astype(np.float64), highs[at].astype(np.float64)
     width, span = last - first + 1, float(highs[known].max()) - float(lows[known].min()) + 1
-    at_least, is_sorted = weights.sum() * _LEAST_SHARE, width <= _LARGEST_SPAN * span
+    at_least, is_sorted = weights.sum() * limits.page_share, width <= limits.page_span * span
     spared = np.maximum(_shared(keys, first, last) - width * (_ROWS_OF_A_PAGE / rows[at]), 0.0)
     worth = (spared * (is_sorted * weights[at] / width)).sum(axis=1)
     gaps = np.flatnonzero((worth >= at_least) & (worth >= 1.0))

@@ -17,6 +17,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from pruning.limits import LIMITS, Limits
 from pruning.scan.statistics import ColumnStatistics, Containers
 from pruning.values.byte_strings import IntArray
 from pruning.values.domain import Domain
@@ -127,27 +128,28 @@ def _ranges_between(keys: Intervals, lows: IntArray, highs: IntArray) -> FloatAr
 
 # `spark.sql.parquet.pushdown.inFilterThreshold`, as it is by default.
 _LOOKED_UP = 10
-_MOST_SPANNED = 0.9
-_FEW_MATCHES = 20
-_MOST_LOOKED_AT = 0.02
 # A dictionary and a page index, however small, are each a read of their own.
 _LEAST_READ = 2 * 4096
 
 
-def list_spans_nearly_all(column: ColumnStatistics, containers: Containers, kept: BoolArray, domain: Domain) -> bool:
+def list_spans_nearly_all(
+    column: ColumnStatistics, containers: Containers, kept: BoolArray, domain: Domain, limits: Limits = LIMITS
+) -> bool:
     """Whether an IN list of the values of `domain` is long, and its span covers next to all rows that are kept."""
     if (domain.ranges.point_count() or 0) <= _LOOKED_UP:
         return False
-    return span_ratio(column, containers.rows, kept, domain) >= _MOST_SPANNED
+    return span_ratio(column, containers.rows, kept, domain) >= limits.list_span
 
 
-def predicate_pays(column: ColumnStatistics, containers: Containers, kept: BoolArray, ratio: float) -> bool:
+def predicate_pays(
+    column: ColumnStatistics, containers: Containers, kept: BoolArray, ratio: float, limits: Limits = LIMITS
+) -> bool:
     """Whether what a predicate makes the reader open is little, or few rows match: `ratio` is the share expected."""
     rows = np.maximum(containers.rows[kept], 1)
-    if len(rows) == 0 or ratio * float(rows.mean()) < _FEW_MATCHES:
+    if len(rows) == 0 or ratio * float(rows.mean()) < limits.few_matches:
         return True
     looked_at = dictionary_bytes(column.take(np.flatnonzero(kept)), rows) + _LEAST_READ
-    return int(looked_at.sum()) <= _MOST_LOOKED_AT * int(containers.sizes[kept].sum())
+    return int(looked_at.sum()) <= limits.looked_at_share * int(containers.sizes[kept].sum())
 
 
 # Bytes of two comparisons; of a value of a list that becomes a `switch`, and of a list that becomes a set.
@@ -155,12 +157,11 @@ _RANGE, _VALUE_BYTES, _SET = 75, 16, 100
 # `spark.sql.optimizer.inSetSwitchThreshold`, as it is by default.
 _MOST_IN_SWITCH = 400
 _SWITCHED = frozenset({"tinyint", "smallint", "int", "date"})
-_ROOM = 5_500
 
 
-def fits_codegen_limit(ranges: int, listed: Domain | None = None) -> bool:
+def fits_codegen_limit(ranges: int, listed: Domain | None = None, limits: Limits = LIMITS) -> bool:
     """Whether a stage has room for so many ranges, and a list of the values of `listed` beside them."""
-    return ranges * _RANGE + (0 if listed is None else _list(listed)) <= _ROOM
+    return ranges * _RANGE + (0 if listed is None else _list(listed)) <= limits.method_bytes
 
 
 def _list(listed: Domain) -> int:

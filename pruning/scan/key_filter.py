@@ -16,6 +16,7 @@ from typing import Protocol
 import numpy as np
 
 from pruning.keys.summary import KeyRows, KeySummary
+from pruning.limits import LIMITS, Limits
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.statistics import ColumnStatistics
 from pruning.values import encoding as code
@@ -26,8 +27,6 @@ from pruning.values.encoding import Codes
 from pruning.values.ranges import BoolArray, RangeSet
 from pruning.values.types import INTEGER_BITS, ValueType
 
-# Sorting as many takes some seconds, and what a query reads is seldom worth more.
-_MOST_POINTS = 1 << 22
 # The kind of a filter that is not made of keys.
 FIRST_ROWS = "first rows"
 
@@ -101,7 +100,7 @@ def _hashes_agree(columns: Sequence[FilteredColumn], summary: KeySummary) -> boo
     return all(probe == key or (probe is not None and probe.is_integer and key.is_integer) for probe, key in pairs)
 
 
-def _points(columns: Sequence[FilteredColumn], summary: KeySummary) -> KeyPoints | Reason | None:
+def _points(columns: Sequence[FilteredColumn], summary: KeySummary, limits: Limits) -> KeyPoints | Reason | None:
     """The keys as they are; None where they are of one column, not known, or of a column that is not pruned by at all.
 
     Integers have the same codes whatever their width. Keys of any other type than a column's are brought to it one
@@ -110,7 +109,7 @@ def _points(columns: Sequence[FilteredColumn], summary: KeySummary) -> KeyPoints
     names, types = tuple(column.name for column in columns), [column.type for column in columns if column.type]
     if summary.key_rows is None or len(types) < len(columns):
         return None
-    if len(summary.key_rows) > _MOST_POINTS:
+    if len(summary.key_rows) > limits.max_key_points:
         return Reason(ReasonCode.COLUMNS_APART, ", ".join(names), f"{len(summary.key_rows):,} keys")
     for name, type_, keys in zip(names, types, summary.types, strict=True):
         if type_ != keys and not (type_.is_integer and keys.is_integer):
@@ -128,7 +127,7 @@ def _within(types: Sequence[ValueType], rows: KeyRows) -> KeyRows:
     return rows if held.all() else KeyRows(tuple(codes.take(np.flatnonzero(held)) for codes in rows.columns))
 
 
-def key_filter(columns: Sequence[FilteredColumn], summary: KeySummary) -> KeyFilter:
+def key_filter(columns: Sequence[FilteredColumn], summary: KeySummary, limits: Limits = LIMITS) -> KeyFilter:
     """The filter that `summary`'s keys, in the order of `columns`, put on a scan.
 
     `InvalidKeysError` where keys and column have types that Spark would not compare.
@@ -144,7 +143,7 @@ def key_filter(columns: Sequence[FilteredColumn], summary: KeySummary) -> KeyFil
             continue
         domains[column.name] = result.domain
         exact = exact and result.is_exact
-    points = _points(columns, summary)
+    points = _points(columns, summary, limits)
     if isinstance(points, Reason):
         reasons.append(points)
     is_empty = summary.rows == summary.null_rows or any(domain.is_none for domain in domains.values())

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pruning.limits import Limits
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.compaction import Evidence, bridged, compact
 from pruning.scan.skipping import SkipReason, column_causes
@@ -17,9 +18,6 @@ from pruning.scan.statistics import ColumnStatistics, Containers
 from pruning.values.byte_strings import IntArray
 from pruning.values.domain import Domain
 from pruning.values.ranges import BoolArray, RangeSet
-
-# Each range is compared with every row, and may skip nothing.
-_MOST_BLIND = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,21 +37,22 @@ class PushedPredicate:
 
 
 def choose_pushdown(
-    levels: Sequence[Containers], domains: Mapping[str, Domain], abilities: PushdownCapabilities, most: int
+    levels: Sequence[Containers], domains: Mapping[str, Domain], abilities: PushdownCapabilities, limits: Limits
 ) -> tuple[tuple[PushedPredicate, ...], tuple[Reason, ...]]:
-    """At most `most` ranges, and why a column has none. The one that skips most bytes is first, then what it leaves.
+    """At most `max_ranges` ranges, and why a column has none; the column that skips most bytes comes first.
 
     A column has one range at least: rows are compared with those of all columns.
     """
     if not any(len(level) for level in levels):
         return (), ()
+    most = limits.max_ranges
     if abilities.pushes_without_statistics and not any(level.is_listed for level in levels):
-        return _blind_pushes(domains, abilities, min(most, _MOST_BLIND))
+        return _blind_pushes(domains, abilities, min(most, limits.blind_ranges))
     left = [weights(level) for level in levels]
     reasons: list[Reason] = []
     pushes: list[PushedPredicate] = []
     total = list(left)
-    waiting = {name: _widened(name, each, levels, left, abilities) for name, each in domains.items()}
+    waiting = {name: _widened(name, each, levels, left, abilities, limits) for name, each in domains.items()}
     while waiting:
         worth = {name: _bytes_skipped(domain, name, levels, left) for name, domain in waiting.items()}
         name = max(worth, key=lambda each: worth[each])
@@ -63,7 +62,7 @@ def choose_pushdown(
         if refused is not None:
             reasons.append(refused)
         elif not domain.is_none:
-            push = _push(name, domain, levels, left, max(1, most - sum(len(each.ranges) for each in pushes)))
+            push = _push(name, domain, levels, left, max(1, most - sum(len(each.ranges) for each in pushes)), limits)
             if push.containers_skipped:
                 pushes.append(push)
             else:
@@ -72,15 +71,20 @@ def choose_pushdown(
     return tuple(pushes), tuple(reasons)
 
 
-def _widened(
-    name: str, domain: Domain, levels: Sequence[Containers], left: Sequence[IntArray], abilities: PushdownCapabilities
+def _widened(  # noqa: PLR0913, PLR0917 - a column, the containers, and what storage can do
+    name: str,
+    domain: Domain,
+    levels: Sequence[Containers],
+    left: Sequence[IntArray],
+    abilities: PushdownCapabilities,
+    limits: Limits,
 ) -> Domain:
     """What storage may be asked for in the place of a domain.
 
     Widening makes gaps narrower, so those that hold no container are bridged first: keys may be millions, and each end
     of a range is moved.
     """
-    ranges = bridged(domain.ranges, _evidence(name, levels, left))
+    ranges = bridged(domain.ranges, _evidence(name, levels, left, limits))
     return Domain(abilities.widen(name, ranges), domain.null, domain.nan)
 
 
@@ -147,9 +151,11 @@ def _why_no_literals(name: str, domain: Domain, abilities: PushdownCapabilities)
     return Reason(ReasonCode.NAN_KEYS, name) if domain.nan else None
 
 
-def _push(name: str, keys: Domain, levels: Sequence[Containers], left: list[IntArray], most: int) -> PushedPredicate:
+def _push(  # noqa: PLR0913, PLR0917 - a column, the containers, and what is left
+    name: str, keys: Domain, levels: Sequence[Containers], left: list[IntArray], most: int, limits: Limits
+) -> PushedPredicate:
     """The compacted ranges, with the bytes they skip taken off `left`."""
-    ranges = compact(keys.ranges, _evidence(name, levels, left), most)
+    ranges = compact(keys.ranges, _evidence(name, levels, left, limits), most)
     skipped, size = 0, 0
     for at, level in enumerate(levels):
         out = skips(level, name, Domain(ranges, keys.null)) & (left[at] > 0)
@@ -158,10 +164,10 @@ def _push(name: str, keys: Domain, levels: Sequence[Containers], left: list[IntA
     return PushedPredicate(name, ranges, skipped, size, keys.null)
 
 
-def _evidence(name: str, levels: Sequence[Containers], left: Sequence[IntArray]) -> list[Evidence]:
+def _evidence(name: str, levels: Sequence[Containers], left: Sequence[IntArray], limits: Limits) -> list[Evidence]:
     """The containers that ranges of a column could skip."""
     return [
-        Evidence(level.columns[name], each, None if level.parents is None else level.rows)
+        Evidence(level.columns[name], each, None if level.parents is None else level.rows, limits)
         for level, each in zip(levels, left, strict=True)
         if name in level.columns
     ]

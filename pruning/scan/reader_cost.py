@@ -13,14 +13,13 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from pruning.options import ARROW, PREDICATE, ScanCosts
+from pruning.limits import LIMITS, ScanCosts
+from pruning.options import ARROW, PREDICATE
 from pruning.reasons import size
 from pruning.values.byte_strings import IntArray
 
 FloatArray = npt.NDArray[np.float64]
 
-# What is estimated may be wrong by as much, and a scan by Spark's own reader cannot go wrong in other ways.
-_CLEARLY = 1.3
 _NANOSECONDS = 1e9
 
 
@@ -120,6 +119,7 @@ class ScanCase:
     """A scan as each reader would make it.
 
     `tests` are the shares of rows that tests above Spark's reader let pass; `tasks` are those of Python workers.
+    pyarrow is chosen where Spark's reader takes more than `reader_factor` times as long.
     """
 
     by_ranges: RowGroupWork
@@ -128,6 +128,7 @@ class ScanCase:
     keys: Sequence[KeyWork]
     tasks: int
     costs: ScanCosts
+    reader_factor: float = LIMITS.reader_factor
 
     def choice(self, sample: Sample | None = None) -> ScanChoice:
         """The reader: pyarrow where it is clearly the cheaper; what a sample has shown counts instead of estimates.
@@ -140,7 +141,7 @@ class ScanCase:
             keys = [each.as_seen(seen) for each, seen in zip(keys, sample.keys, strict=True)]
         predicate = by_predicate(self.by_ranges, self.tests, self.costs)
         arrow = by_arrow(self.by_keys, keys, left, self.tasks, self.costs)
-        is_cheaper = arrow.seconds * _CLEARLY < predicate.seconds
+        is_cheaper = arrow.seconds * self.reader_factor < predicate.seconds
         return ScanChoice(ARROW if is_cheaper else PREDICATE, predicate, arrow, left)
 
 

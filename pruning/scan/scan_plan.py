@@ -11,6 +11,7 @@ from enum import Enum
 
 import numpy as np
 
+from pruning.limits import Limits
 from pruning.options import ARROW, PruningOptions
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.estimates import fits_codegen_limit, list_spans_nearly_all, pass_ratio, predicate_pays
@@ -93,14 +94,14 @@ def plan_scan(
     abilities = replace(abilities, file_only=file_only(row_groups, abilities))
     readable = None if row_groups is None else row_groups.seen_by_reader(abilities.file_only)
     levels = [level for level in (None if abilities.accepts_file_list else files, readable) if level is not None]
-    pushes, refusals = choose_pushdown(levels, domains, abilities, options.max_ranges)
+    pushes, refusals = choose_pushdown(levels, domains, abilities, options.limits)
     named = {name for name, each in domains.items() if abilities.accepts_file_list and skips(files, name, each).any()}
     pushed = {push.column: push.domain for push in pushes}
     nothing_matches = no_row_matches(filters, domains)
     # A reader that is given no files knows of keys just what is pushed.
     kept_files = _by_name(files, row_groups, filters) if abilities.accepts_file_list else prune(files, pushed)
     kept_groups = prune(readable, pushed) if readable is not None else None
-    tuple_pushes = _of_tuples(files, readable, kept_files, kept_groups, filters, abilities)
+    tuple_pushes = _of_tuples(files, readable, kept_files, kept_groups, filters, abilities, options.limits)
     skipping = named.union(*(push.columns for push in tuple_pushes))
     reasons = tuple(
         each for each in refusals if each.code is not ReasonCode.UNCLUSTERED or each.subject not in skipping
@@ -124,6 +125,7 @@ def _of_tuples(  # noqa: PLR0913, PLR0917 - two levels of containers, what is ke
     kept_groups: PruningResult | None,
     filters: Sequence[KeyFilter],
     abilities: PushdownCapabilities,
+    limits: Limits,
 ) -> tuple[PushedTupleRanges, ...]:
     """Ranges of several columns together, by what they skip of the containers that are otherwise read."""
     levels, left = ([], []) if abilities.accepts_file_list else ([files], [kept_files.kept])
@@ -131,7 +133,7 @@ def _of_tuples(  # noqa: PLR0913, PLR0917 - two levels of containers, what is ke
         is_read = abilities.accepts_file_list and readable.parents is not None
         levels.append(readable)
         left.append(kept_groups.kept & kept_files.kept[readable.parents] if is_read else kept_groups.kept)
-    return plan_tuple_pushes(levels, left, filters, abilities) if levels else ()
+    return plan_tuple_pushes(levels, left, filters, abilities, limits) if levels else ()
 
 
 def _by_name(files: Containers, row_groups: Containers | None, filters: Sequence[KeyFilter]) -> PruningResult:
@@ -159,19 +161,21 @@ def _decide(  # noqa: PLR0913, PLR0917 - a filter, and what is known of the scan
     ratio = _ratio(each, scanned, kept.kept)
     test, reasons = _choose_test(each, ratio, literals, abilities, options)
     is_literal = test in {RowFilter.RANGES, RowFilter.IN_LIST}
-    is_pushed = not is_literal or _is_pushed(each, test, ratio, scanned, kept.kept)
+    is_pushed = not is_literal or _is_pushed(each, test, ratio, scanned, kept.kept, options.limits)
     return FilterDecision(each, test, ratio, (*each.reasons, *reasons), is_pushed)
 
 
-def _is_pushed(each: KeyFilter, test: RowFilter, ratio: float, containers: Containers, kept: BoolArray) -> bool:
+def _is_pushed(  # noqa: PLR0913, PLR0917 - a filter, and what is known of the scan
+    each: KeyFilter, test: RowFilter, ratio: float, containers: Containers, kept: BoolArray, limits: Limits
+) -> bool:
     """Whether storage sees a test by literals as a predicate."""
     ((name, domain),) = each.domains.items()
     column = containers.columns.get(name)
     if column is None or column.is_partition:
         return column is not None
-    if test is RowFilter.IN_LIST and list_spans_nearly_all(column, containers, kept, domain):
+    if test is RowFilter.IN_LIST and list_spans_nearly_all(column, containers, kept, domain, limits):
         return False
-    return predicate_pays(column, containers, kept, ratio)
+    return predicate_pays(column, containers, kept, ratio, limits)
 
 
 def _ratio(each: KeyFilter, scanned: Containers, kept: BoolArray) -> float:
@@ -190,13 +194,13 @@ def _choose_test(
     subject = ", ".join(each.columns)
     if each.is_empty or not (each.domains or abilities.must_be_exact):
         return RowFilter.NONE, ()
-    if not abilities.must_be_exact and ratio > 1 - options.min_filter_ratio:
+    if not abilities.must_be_exact and ratio > 1 - options.limits.min_filter_ratio:
         return RowFilter.NONE, (Reason(ReasonCode.UNSELECTIVE, subject, f"{ratio:.0%} expected to pass"),)
     # A bloom filter passes no NULL.
     has_bloom = each.has_bloom and not any(domain.null for domain in each.domains.values())
     tests_bloom = abilities.tests_bloom and has_bloom and not abilities.must_be_exact
     literal = _literal_test(each, abilities, options)
-    if literal is not RowFilter.NONE and not (tests_bloom and _is_long(literal, each, literals)):
+    if literal is not RowFilter.NONE and not (tests_bloom and _is_long(literal, each, literals, options.limits)):
         return literal, ()
     if abilities.must_be_exact:
         return RowFilter.SEMI_JOIN, ()
@@ -217,12 +221,12 @@ class _Literals:
         return self.others + sum(len(push.ranges) for push in self.pushes if push.column != name)
 
 
-def _is_long(test: RowFilter, each: KeyFilter, literals: _Literals) -> bool:
+def _is_long(test: RowFilter, each: KeyFilter, literals: _Literals, limits: Limits) -> bool:
     """Whether a test by literals is too long beside the ranges that rows are compared with already."""
     ((name, domain),) = each.domains.items()
     if test is RowFilter.IN_LIST:
-        return not fits_codegen_limit(literals.beside(), domain)
-    return not fits_codegen_limit(literals.beside(name) + len(domain.ranges))
+        return not fits_codegen_limit(literals.beside(), domain, limits)
+    return not fits_codegen_limit(literals.beside(name) + len(domain.ranges), limits=limits)
 
 
 def _literal_test(each: KeyFilter, abilities: PushdownCapabilities, options: PruningOptions) -> RowFilter:
@@ -240,8 +244,8 @@ def _literal_test(each: KeyFilter, abilities: PushdownCapabilities, options: Pru
 def _shortest(domain: Domain, options: PruningOptions) -> RowFilter:
     points = domain.ranges.point_count()
     dense = points is None or 2 * len(domain.ranges) <= points
-    if dense and len(domain.ranges) <= options.max_ranges:
+    if dense and len(domain.ranges) <= options.limits.max_ranges:
         return RowFilter.RANGES
     # An IN list hashes floats by their bits, which tells -0.0 from 0.0.
-    small = points is not None and points <= options.max_in_list and not domain.type.is_float
+    small = points is not None and points <= options.limits.max_in_list and not domain.type.is_float
     return RowFilter.IN_LIST if small else RowFilter.NONE

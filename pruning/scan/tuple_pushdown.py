@@ -13,6 +13,7 @@ from itertools import permutations
 
 import numpy as np
 
+from pruning.limits import LIMITS, Limits
 from pruning.scan.key_filter import KeyFilter, KeyPoints
 from pruning.scan.pushdown import PushdownCapabilities, weights
 from pruning.scan.skipping import PruningResult
@@ -21,11 +22,6 @@ from pruning.values import encoding as code
 from pruning.values.byte_strings import IntArray
 from pruning.values.ranges import BoolArray, RangeSet
 from pruning.values.types import ValueType
-
-# A row is compared with each of them, one after the other, by four comparisons.
-_MOST = 8
-# Each pair of them is tried in both orders.
-_MOST_COLUMNS = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,13 +62,14 @@ def plan_tuple_pushes(
     kept: Sequence[BoolArray],
     filters: Sequence[KeyFilter],
     abilities: PushdownCapabilities,
+    limits: Limits = LIMITS,
 ) -> tuple[PushedTupleRanges, ...]:
     """What keys of several columns skip of the containers that are `kept` otherwise, by level.
 
     Of each filter the two columns, in the order, that skip most: a table lies in the order of a few at the best.
     """
     left = [np.where(each, weights(level), 0) for level, each in zip(levels, kept, strict=True)]
-    found = (_best(levels, left, each.points, abilities) for each in filters if each.points is not None)
+    found = (_best(levels, left, each.points, abilities, limits) for each in filters if each.points is not None)
     return tuple(each for each in found if each is not None and each.containers_skipped)
 
 
@@ -84,18 +81,22 @@ def kept_under(pushes: Sequence[PushedTupleRanges], level: Containers, found: Pr
 
 
 def _best(
-    levels: Sequence[Containers], left: Sequence[IntArray], points: KeyPoints, abilities: PushdownCapabilities
+    levels: Sequence[Containers],
+    left: Sequence[IntArray],
+    points: KeyPoints,
+    abilities: PushdownCapabilities,
+    limits: Limits,
 ) -> PushedTupleRanges | None:
     if abilities.push_refusal is not None or len(points.rows) == 0 or not any(each.any() for each in left):
         return None
     stored = [at for at, name in enumerate(points.names) if not any(_is_partition(each, name) for each in levels)]
-    plain = [at for at in stored if _is_plain(points, at, abilities)][:_MOST_COLUMNS]
-    pushes = [_push(levels, left, points, pair) for pair in permutations(plain, 2)]
+    plain = [at for at in stored if _is_plain(points, at, abilities)][: limits.tuple_columns]
+    pushes = [_push(levels, left, points, pair, limits.tuple_ranges) for pair in permutations(plain, 2)]
     return max(pushes, key=lambda each: each.bytes_skipped, default=None)
 
 
 def _push(
-    levels: Sequence[Containers], left: Sequence[IntArray], points: KeyPoints, pair: tuple[int, ...]
+    levels: Sequence[Containers], left: Sequence[IntArray], points: KeyPoints, pair: tuple[int, ...], most: int
 ) -> PushedTupleRanges:
     at, at2 = pair
     names, types = (points.names[at], points.names[at2]), (points.types[at], points.types[at2])
@@ -103,7 +104,7 @@ def _push(
     line = _Line.of(first, second)
     found = [_gaps(level, weight, names, types, line) for level, weight in zip(levels, left, strict=True)]
     gaps, worth = (np.concatenate(each) for each in zip(*found, strict=True))
-    cuts = _heaviest(gaps, worth, len(first))
+    cuts = _heaviest(gaps, worth, len(first), most)
     begins, ends = np.concatenate([[0], cuts]), np.concatenate([cuts, [len(first)]]) - 1
     push = PushedTupleRanges(names, types, (first[begins], second[begins]), (first[ends], second[ends]), 0, 0)
     gone = [(weight > 0) & push.skips(level) for level, weight in zip(levels, left, strict=True)]
@@ -181,12 +182,12 @@ def _gaps(
     return before[alone], weight[alone]
 
 
-def _heaviest(gaps: IntArray, worth: IntArray, keys: int) -> IntArray:
+def _heaviest(gaps: IntArray, worth: IntArray, keys: int, most: int) -> IntArray:
     """The gaps worth most, ascending; what lies before the first key or behind the last one needs no gap."""
     inside = (gaps > 0) & (gaps < keys)
     distinct, which = np.unique(gaps[inside], return_inverse=True)
     sums = np.bincount(which, worth[inside], len(distinct))
-    return np.sort(distinct[np.argsort(-sums, kind="stable")[: _MOST - 1]])
+    return np.sort(distinct[np.argsort(-sums, kind="stable")[: most - 1]])
 
 
 def _bounds(

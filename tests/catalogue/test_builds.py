@@ -37,14 +37,14 @@ def many(spark, stored):
     [
         pytest.param({}, id="few-rows"),
         pytest.param({"max_build_keys": 1}, id="one-key"),
-        pytest.param({"max_build_bytes": 8}, id="eight-bytes"),
         pytest.param({"max_ranges": 1, "max_in_list": 0}, id="one-range"),
         pytest.param({"max_build_keys": 1, "max_ranges": 1, "min_filter_ratio": 0.0}, id="a-bloom-filter-of-one-key"),
     ],
 )
 @pytest.mark.usefixtures("many")
-def test_keys_of_all_partitions_count(agreed, limits):
-    options = replace(PLANNED, **limits)
+@pytest.mark.parametrize("max_build_bytes", [150 << 20, 8], ids=["", "eight-bytes"])
+def test_keys_of_all_partitions_count(agreed, limits, max_build_bytes):
+    options = replace(PLANNED, max_build_bytes=max_build_bytes).with_limits(**limits)
     # 38: NULL is among the keys.
     _, result = agreed("SELECT f.id FROM facts f JOIN many m ON f.k = m.key WHERE m.pick OR m.item = 3", options)
     # From the first of the keys to the last, where one range is all there may be.

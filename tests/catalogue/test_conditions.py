@@ -49,10 +49,10 @@ def test_conditions_stay(agreed, condition):
 def test_predicates_stay_small(spark, agreed, stored):
     key = "CASE WHEN id < 10 THEN 40 + 2 * id WHEN id < 20 THEN 80 + 2 * id ELSE 1000 + 7 * id END"
     stored("scattered", spark.range(0, 1000, 1, 1).selectExpr(f"cast({key} AS int) AS k", "id AS n"))
-    options = replace(PLANNED, max_in_list=100, max_ranges=8)
+    options = PLANNED.with_limits(max_in_list=100, max_ranges=8)
     _, result = agreed("SELECT f.id FROM facts f JOIN scattered s ON f.k = s.k WHERE s.n >= 0", options)
     plan = result._jdf.queryExecution().optimizedPlan().toString()
-    assert plan.count(" OR ") <= 3 * options.max_ranges
+    assert plan.count(" OR ") <= 3 * options.limits.max_ranges
     assert 2 == files(result)["facts"]
 
 
@@ -78,7 +78,7 @@ def test_the_largest_predicates(spark, agreed, stored, monkeypatch, key, keys, t
     # As where nothing else tests rows, however long the code is.
     monkeypatch.setattr(scan_plan, "fits_codegen_limit", lambda *_: True)
     stored("sparse", spark.range(0, keys, 1, 1).selectExpr(f"cast({key} AS int) AS k", "id AS n"))
-    options = replace(PLANNED, max_ranges=1000, max_in_list=10_000)
+    options = PLANNED.with_limits(max_ranges=1000, max_in_list=10_000)
     _, result = agreed("SELECT count(*), sum(b.id) FROM broad b JOIN sparse s ON b.k = s.k WHERE s.n >= 0", options)
     assert {"broad": kept} == files(result)
     ((filter_,),) = (each.filters for each in explain(result).tables)

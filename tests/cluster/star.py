@@ -28,7 +28,7 @@ _FOLDER = "star"
 
 def options(scan: str) -> PruningOptions:
     """Of builds that may have to wait for executors."""
-    return replace(OPTIONS, scan=scan, build_timeout_seconds=120.0, all_builds_timeout_seconds=120.0)
+    return replace(OPTIONS, scan=scan, build_timeout_seconds=120.0).with_limits(all_builds_timeout_seconds=120.0)
 
 
 def write(spark: SparkSession, bucket: str) -> str:

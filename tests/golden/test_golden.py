@@ -67,7 +67,9 @@ def described(spark, query: str) -> str:
     plan = SparkPlan.of(spark.sql(query))
     graph = JoinGraph.of(plan.root)
     sizes = {each.at: _bytes(each.table) for each in graph.relations}
-    filters = FilterPlan.before_builds(graph, Sizes(sizes, sizes, ()), PruningOptions(max_build_scan_bytes=1 << 30))
+    filters = FilterPlan.before_builds(
+        graph, Sizes(sizes, sizes, ()), PruningOptions().with_limits(max_build_scan_bytes=1 << 30)
+    )
     return f"{graph}\n\n{filters}\n"
 
 

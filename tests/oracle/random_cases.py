@@ -126,9 +126,8 @@ def _keys(rng: random.Random, rows: pa.Table, names: Sequence[str]) -> Keys:
 def _options(rng: random.Random) -> PruningOptions:
     if rng.random() < 0.4:
         return PruningOptions()
-    return PruningOptions(
+    return PruningOptions(max_build_bytes=rng.choice([16, 500, 150 << 20])).with_limits(
         max_build_keys=rng.choice([1, 3, 20, 10_000_000]),
-        max_build_bytes=rng.choice([16, 500, 150 << 20]),
         max_ranges=rng.choice([1, 2, 64]),
         max_in_list=rng.choice([0, 3, 500]),
         max_footers=rng.choice([0, 2, 1000]),

@@ -101,10 +101,8 @@ def _options(draws: Draws) -> PruningOptions:
     )
     if draws.chance(50):
         return options
-    return replace(
-        options,
+    return replace(options, max_build_bytes=draws.choice((150 << 20, 150 << 20, 16, 300))).with_limits(
         max_build_keys=draws.choice((10_000_000, 10_000_000, 1, 4)),
-        max_build_bytes=draws.choice((150 << 20, 150 << 20, 16, 300)),
         max_build_scan_bytes=draws.choice((150 << 20, 150 << 20, 6000)),
         max_ranges=draws.choice((64, 1, 2)),
         max_in_list=draws.choice((500, 0, 3)),
@@ -116,11 +114,8 @@ def _options(draws: Draws) -> PruningOptions:
 
 def _plain_options(draws: Draws) -> PruningOptions:
     return PruningOptions(
-        min_probe_bytes=0,
-        broadcast_strategy=draws.choice(("AUTO", "RUNTIME_ONLY", "NONE")),
-        max_in_list=draws.choice((500, 0)),
-        min_filter_ratio=draws.choice((0.5, 0.0, 1.0)),
-    )
+        min_probe_bytes=0, broadcast_strategy=draws.choice(("AUTO", "RUNTIME_ONLY", "NONE"))
+    ).with_limits(max_in_list=draws.choice((500, 0)), min_filter_ratio=draws.choice((0.5, 0.0, 1.0)))
 
 
 @dataclass(slots=True)

@@ -22,7 +22,7 @@ from tests.oracle.test_nasty_values import CATALOGUE, key_sets
 pytestmark = pytest.mark.spark
 
 # Whether a test of rows pays is not what these are about.
-ARROW = PruningOptions(scan="ARROW", min_filter_ratio=0.0)
+ARROW = PruningOptions(scan="ARROW").with_limits(min_filter_ratio=0.0)
 LAYOUT = Layout(file_rows=4, group_rows=2)
 IN_THE_SCAN = "keys, in the scan"
 NO_STATISTICS = ReasonCode.NO_STATISTICS

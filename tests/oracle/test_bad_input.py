@@ -226,7 +226,7 @@ def test_a_timestamp_that_is_none(spark, shared_lake):
         {"keys": {1: [1]}},
         {"keys": {"k": [1]}, "columns": [None]},
         {"keys": {"k": [1]}, "columns": 5},
-        {"keys": {"k": [1]}, "options": {"max_ranges": 5}},
+        {"keys": {"k": [1]}, "options": {"top_k": True}},
         {"keys": {"k": [1]}, "version": "latest"},
     ],
     ids=repr,
@@ -283,7 +283,9 @@ def test_key_values_are_shortened_even_in_debug_logs(spark, lake, caplog):
     secret = "secret-" + "4711" * 50
     with caplog.at_level(logging.DEBUG):
         pruned_read(spark, lake.source, keys={"text": [secret, "t7"]}, exact=True).collect()
-        pruned_read(spark, lake.source, keys={"text": [secret] * 3}, options=PruningOptions(max_build_keys=1)).collect()
+        pruned_read(
+            spark, lake.source, keys={"text": [secret] * 3}, options=PruningOptions().with_limits(max_build_keys=1)
+        ).collect()
     assert secret not in caplog.text
     with caplog.at_level(logging.INFO):
         caplog.clear()

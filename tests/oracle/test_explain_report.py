@@ -231,7 +231,7 @@ def test_what_did_not_come_from_here_has_no_report(spark, lake):
 
 
 def test_without_footers_the_unit_of_bytes_is_another(spark, lake):
-    read = pruned_read(spark, lake.source, keys={"id": [5]}, options=PruningOptions(max_footers=0))
+    read = pruned_read(spark, lake.source, keys={"id": [5]}, options=PruningOptions().with_limits(max_footers=0))
     (table,) = explain(read).tables
     assert (None, None, "file sizes") == (table.row_groups_total, table.row_groups_kept, table.bytes_basis)
     assert sum(path.stat().st_size for path in data_files(lake)) == table.bytes_total

@@ -52,15 +52,24 @@ def spread_keys(step: int = 7) -> pa.Array:
 
 # Row tests in reads that may be inexact and in exact ones.
 ROW_TESTS: Mapping[str, tuple[PruningOptions, tuple[str, str]]] = {
-    "few keys": (PruningOptions(min_filter_ratio=0.0), ("IN list", "IN list")),
-    "no lists": (PruningOptions(min_filter_ratio=0.0, max_in_list=0), ("bloom filter", "semi join")),
-    "short lists": (PruningOptions(min_filter_ratio=0.0, max_in_list=3), ("bloom filter", "semi join")),
-    "coarse bloom": (PruningOptions(min_filter_ratio=0.0, max_in_list=0, bloom_fpp=0.5), ("bloom filter", "semi join")),
+    "few keys": (PruningOptions().with_limits(min_filter_ratio=0.0), ("IN list", "IN list")),
+    "no lists": (PruningOptions().with_limits(min_filter_ratio=0.0, max_in_list=0), ("bloom filter", "semi join")),
+    "short lists": (PruningOptions().with_limits(min_filter_ratio=0.0, max_in_list=3), ("bloom filter", "semi join")),
+    "coarse bloom": (
+        PruningOptions().with_limits(min_filter_ratio=0.0, max_in_list=0, bloom_fpp=0.5),
+        ("bloom filter", "semi join"),
+    ),
     # A bloom filter for one key cannot tell so many apart.
-    "one key allowed": (PruningOptions(min_filter_ratio=0.0, max_build_keys=1), ("none", "semi join")),
-    "20 keys allowed": (PruningOptions(min_filter_ratio=0.0, max_build_keys=20), ("bloom filter", "semi join")),
-    "64 bytes allowed": (PruningOptions(min_filter_ratio=0.0, max_build_bytes=64), ("bloom filter", "semi join")),
-    "never worth it": (PruningOptions(min_filter_ratio=1.0), ("none", "IN list")),
+    "one key allowed": (PruningOptions().with_limits(min_filter_ratio=0.0, max_build_keys=1), ("none", "semi join")),
+    "20 keys allowed": (
+        PruningOptions().with_limits(min_filter_ratio=0.0, max_build_keys=20),
+        ("bloom filter", "semi join"),
+    ),
+    "64 bytes allowed": (
+        PruningOptions(max_build_bytes=64).with_limits(min_filter_ratio=0.0),
+        ("bloom filter", "semi join"),
+    ),
+    "never worth it": (PruningOptions().with_limits(min_filter_ratio=1.0), ("none", "IN list")),
 }
 
 
@@ -89,7 +98,7 @@ def test_scattered_keys_are_tested_row_by_row(oracle, lake, case):
 )
 def test_float_keys_find_their_zeros_and_nans(oracle, lake, keys, test):
     # Row groups with NaN have no bounds, so that nothing is known of how many rows would pass.
-    worth = PruningOptions(min_filter_ratio=0.0)
+    worth = PruningOptions().with_limits(min_filter_ratio=0.0)
     plan = oracle.check(lake, Keys.of("real", keys), exact=[False], options=worth)
     assert (test,) == row_tests(plan)
     plan = oracle.check(lake, Keys.of("real", keys), exact=[False])
@@ -156,7 +165,10 @@ SPARSE = Keys.of("id", pa.array([3, 130, 140, 399], pa.int64()))
 def test_two_ranges_keep_what_lies_in_the_smaller_gap(oracle, lake):
     # Of what the ranges keep, a test of rows by literals lets the reader skip more.
     oracle.check(
-        lake, SPARSE, options=PruningOptions(max_ranges=2), expected=skips((3, FILES), (4, GROUPS), pages=True)
+        lake,
+        SPARSE,
+        options=PruningOptions().with_limits(max_ranges=2),
+        expected=skips((3, FILES), (4, GROUPS), pages=True),
     )
 
 
@@ -164,14 +176,17 @@ def test_one_range_keeps_what_lies_between_the_keys(oracle, lake):
     # Parquet files are named by what they hold, whatever the ranges.
     files, groups = (FILES, GROUPS) if lake.format == "delta" else (3, 6)
     plan = oracle.check(
-        lake, SPARSE, options=PruningOptions(max_ranges=1), expected=Skips(files=(files, FILES), pages=True)
+        lake,
+        SPARSE,
+        options=PruningOptions().with_limits(max_ranges=1),
+        expected=Skips(files=(files, FILES), pages=True),
     )
     assert groups == plan.row_groups_kept
 
 
 def test_keys_over_the_limit_still_skip_by_their_span(oracle, lake):
     keys = Keys.of("id", pa.array(range(60, 90), pa.int64()))
-    options = PruningOptions(max_build_keys=5, min_filter_ratio=0.0)
+    options = PruningOptions().with_limits(max_build_keys=5, min_filter_ratio=0.0)
     oracle.check(lake, keys, options=options, expected=skips((1, FILES), (1, GROUPS), ReasonCode.KEYS_OVER_LIMIT))
 
 
@@ -179,7 +194,7 @@ def test_keys_over_the_limit_still_skip_by_their_span(oracle, lake):
 def test_fewer_footers_than_files_skip_by_what_the_log_knows(oracle, lake, most):
     keys = Keys.of("id", pa.array([10, 20, 120], pa.int64()))
     # The reader skips row groups by footers that nobody else has read.
-    plan = oracle.check(lake, keys, options=PruningOptions(max_footers=most), expected=Skips(pages=True))
+    plan = oracle.check(lake, keys, options=PruningOptions().with_limits(max_footers=most), expected=Skips(pages=True))
     assert plan.row_groups_total is None
     if lake.format == "delta":
         assert 2 == plan.files_kept
@@ -244,7 +259,7 @@ def test_settings_of_the_session_change_no_answer(oracle, spark, lake, session):
 
 def test_options_come_from_the_session(oracle, spark, lake):
     keys = Keys.of("id", pa.array([3, 130, 399], pa.int64()))
-    with conf(spark, {"spark.pruning.max_ranges": "2", "spark.pruning.max_in_list": "0"}):
+    with conf(spark, {"spark.pruning.limits.max_ranges": "2", "spark.pruning.limits.max_in_list": "0"}):
         oracle.check(lake, keys, expected=Skips((3, FILES), (4, GROUPS)))
     with conf(spark, {"spark.pruning.enabled": "false"}):
         plan = oracle.check(lake, keys, expected=skips(None, None, ReasonCode.SWITCHED_OFF))

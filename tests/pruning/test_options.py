@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError, fields
+from dataclasses import FrozenInstanceError, fields, replace
 
 import pytest
 
 from pruning.errors import InvalidOptionError, PruningError
-from pruning.options import CONF_PREFIX, PruningOptions
+from pruning.limits import LIMITS, Limits
+from pruning.options import CONF_PREFIX, PruningOptions, option_names
 
 FIELDS = tuple(each.name for each in fields(PruningOptions))
 RANGED = tuple(each for each in fields(PruningOptions) if "least" in each.metadata)
@@ -18,8 +19,40 @@ def test_no_conf_gives_the_defaults():
 
 
 def test_each_field_is_a_spark_conf_of_its_own_name():
-    texts = {f"spark.pruning.{name}": str(getattr(PruningOptions(), name)) for name in FIELDS}
-    assert PruningOptions() == PruningOptions.from_confs(texts)
+    texts = {f"spark.pruning.{name}": str(getattr(PruningOptions(), name)) for name in FIELDS if name != "limits"}
+    texts |= {f"spark.pruning.limits.{each.name}": str(getattr(LIMITS, each.name)) for each in fields(Limits)}
+    assert {f"spark.pruning.{name}" for name in option_names()} == texts.keys()
+    assert PruningOptions(limits=replace(LIMITS, page_share=0.001953)) == PruningOptions.from_confs(
+        texts | {"spark.pruning.limits.page_share": "0.001953"}
+    )
+
+
+def test_there_are_at_most_eight_options():
+    expected = {
+        "enabled", "scan", "max_build_bytes", "min_probe_bytes", "build_timeout_seconds", "broadcast_strategy", "top_k",
+        "limits",
+    }  # fmt: skip
+    assert expected == set(FIELDS)
+
+
+def test_a_limit_is_set_as_a_conf():
+    found = PruningOptions.from_confs({"spark.pruning.limits.max_ranges": "7", "spark.pruning.top_k": "false"})
+    assert PruningOptions(top_k=False).with_limits(max_ranges=7) == found
+
+
+@pytest.mark.parametrize("each", fields(Limits), ids=lambda each: each.name)
+def test_each_limit_has_a_unit_a_reason_and_a_value_that_turns_it_off(each):
+    assert each.metadata["unit"]
+    assert len(each.metadata["why"].split()) > 4
+    off = getattr(LIMITS.without(each.name), each.name)
+    assert each.metadata["off"] == off
+    assert (off == each.default) == (each.name == "costs")
+    assert type(off) in {type(each.default), int}
+
+
+def test_a_limit_that_is_none_cannot_be_turned_off():
+    with pytest.raises(InvalidOptionError, match="Cannot turn off 'max_rangs': expected some of max_build_keys,"):
+        LIMITS.without("max_rangs")
 
 
 def test_a_conf_of_no_field_is_refused():
@@ -34,9 +67,9 @@ def test_a_conf_of_no_field_is_refused():
     [
         pytest.param("enabled", "false", False, id="switch"),
         pytest.param("enabled", " TRUE ", True, id="switch-in-capitals"),
-        pytest.param("max_ranges", "7", 7, id="integer"),
+        pytest.param("min_probe_bytes", "7", 7, id="integer"),
         pytest.param("max_build_bytes", " 1024 ", 1024, id="spaces"),
-        pytest.param("bloom_fpp", "1e-3", 0.001, id="number"),
+        pytest.param("build_timeout_seconds", "1e-3", 0.001, id="number"),
         pytest.param("build_timeout_seconds", "5", 5.0, id="integer-as-number"),
         pytest.param("broadcast_strategy", " runtime_only ", "RUNTIME_ONLY", id="word-in-small-letters"),
     ],
@@ -60,12 +93,13 @@ def test_both_ends_of_a_range_are_allowed_and_nothing_beyond(each):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        pytest.param("max_ranges", 1.5, id="fraction-for-integer"),
-        pytest.param("max_ranges", "7", id="text"),
-        pytest.param("max_ranges", True, id="bool-for-integer"),
-        pytest.param("max_ranges", None, id="none"),
-        pytest.param("bloom_fpp", float("nan"), id="nan"),
+        pytest.param("min_probe_bytes", 1.5, id="fraction-for-integer"),
+        pytest.param("min_probe_bytes", "7", id="text"),
+        pytest.param("min_probe_bytes", True, id="bool-for-integer"),
+        pytest.param("min_probe_bytes", None, id="none"),
+        pytest.param("build_timeout_seconds", float("nan"), id="nan"),
         pytest.param("build_timeout_seconds", float("inf"), id="infinity"),
+        pytest.param("limits", {"max_ranges": 3}, id="dict-for-limits"),
         pytest.param("enabled", 1, id="number-for-switch"),
         pytest.param("enabled", "true", id="text-for-switch"),
         pytest.param("broadcast_strategy", "auto", id="small-letters"),
@@ -80,14 +114,14 @@ def test_a_value_of_the_wrong_kind_is_refused(name, value):
 @pytest.mark.parametrize(
     ("name", "text", "expected"),
     [
-        pytest.param("max_ranges", "many", "a number from 1 to 1000", id="word"),
-        pytest.param("max_ranges", "", "a number", id="empty"),
-        pytest.param("max_ranges", "1.5", "a number", id="fraction"),
-        pytest.param("max_ranges", "9" * 5000, "a number", id="too-long-to-read"),
-        pytest.param("bloom_fpp", "1%", "a number", id="percent"),
-        pytest.param("bloom_fpp", "nan", "a number from", id="nan"),
+        pytest.param("limits.max_ranges", "many", "a number from 1 to 1000", id="word"),
+        pytest.param("limits.max_ranges", "", "a number", id="empty"),
+        pytest.param("limits.max_ranges", "1.5", "a number", id="fraction"),
+        pytest.param("limits.max_ranges", "9" * 5000, "a number", id="too-long-to-read"),
+        pytest.param("limits.bloom_fpp", "1%", "a number", id="percent"),
+        pytest.param("limits.bloom_fpp", "nan", "a number from", id="nan"),
         pytest.param("enabled", "yes", "true or false", id="yes"),
-        pytest.param("max_in_list", "-1", "a number from 0 to 10000", id="below"),
+        pytest.param("limits.max_in_list", "-1", "a number from 0 to 10000", id="below"),
         pytest.param("broadcast_strategy", "ALWAYS", "one of AUTO, RUNTIME_ONLY, NONE", id="unknown-word"),
     ],
 )
@@ -99,7 +133,9 @@ def test_a_conf_that_cannot_be_read_names_the_conf_the_text_and_the_remedy(name,
 
 
 def test_an_unknown_name_lists_the_known_ones():
-    with pytest.raises(InvalidOptionError, match=r"Cannot set 'maxranges': expected one of enabled, .*max_ranges"):
+    with pytest.raises(
+        InvalidOptionError, match=r"Cannot set 'maxranges': expected one of enabled, .*top_k, or limits.<name>"
+    ):
         PruningOptions().with_texts({"maxranges": "3"})
 
 
@@ -107,4 +143,4 @@ def test_options_are_frozen_and_their_errors_are_ours():
     with pytest.raises(FrozenInstanceError):
         PruningOptions().enabled = False
     with pytest.raises(PruningError):
-        PruningOptions(max_ranges=0)
+        PruningOptions().with_limits(max_ranges=0)

@@ -11,7 +11,7 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as F  # noqa: N812  its usual name
 
 from pruning import explain, prune
-from pruning.options import ScanCosts
+from pruning.limits import ScanCosts
 from tests.oracle.lakes import Layout, write
 from tests.queries.arrow import counts, is_by_arrow, refusals, side_bytes
 from tests.queries.star import OPTIONS
@@ -20,8 +20,8 @@ pytestmark = pytest.mark.spark
 
 ARROW = replace(OPTIONS, scan="ARROW", min_probe_bytes=0)
 # As if Spark's reader took for ever.
-AUTO = replace(
-    OPTIONS, scan="AUTO", min_probe_bytes=0, costs=ScanCosts.parse("spark_value=1e6,arrow_task=0,arrow_scan=0")
+AUTO = replace(OPTIONS, scan="AUTO", min_probe_bytes=0).with_limits(
+    costs=ScanCosts.parse("spark_value=1e6,arrow_task=0,arrow_scan=0")
 )
 ASKED_LATER = "its rows may be asked for their file"
 SEMI = "SELECT * FROM numbers WHERE k IN (SELECT key FROM few WHERE name = 'a')"

@@ -250,7 +250,8 @@ def test_builds_of_one_level_run_at_the_same_time(spark, star, monkeypatch):
 @pytest.mark.parametrize("limit", ["build_timeout_seconds", "all_builds_timeout_seconds"])
 def test_after_a_build_that_took_too_long(spark, star, nothing_is_left, caplog, limit):
     df = spark.sql(ENDLESS.format(star=star))
-    result = prune(df, options=replace(OPTIONS, **{limit: 1.0}))
+    own = limit == "build_timeout_seconds"
+    result = prune(df, options=replace(OPTIONS, **{limit: 1.0}) if own else OPTIONS.with_limits(**{limit: 1.0}))
     assert df._jdf is result._jdf
     (reason,) = [each for each in explain(result).reasons if each.code.name == "BUILD_TIMED_OUT"]
     assert {"build_timeout_seconds": "1 seconds"}.get(limit, "1 seconds for all builds of the query") == reason.detail

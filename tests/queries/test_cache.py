@@ -153,7 +153,7 @@ def test_too_many_rows_to_be_joined_are_kept_as_keys(spark, lake, jobs, monkeypa
 @pytest.mark.full
 def test_limits_of_a_key_set_are_part_of_what_is_asked(spark, lake):
     cache = PruningCache()
-    few = PruningOptions(min_probe_bytes=0, max_build_keys=3)
+    few = PruningOptions(min_probe_bytes=0).with_limits(max_build_keys=3)
     for options in (few, OPTIONS):
         assert [False] == from_cache(agreed(spark, lake.query(), cache, options))
     for options, kind in ((few, "ranges and bloom filter"), (OPTIONS, "exact set")):

@@ -14,7 +14,7 @@ from tests.queries.star import FILES, OPTIONS, files
 pytestmark = pytest.mark.spark
 
 # No build may read as much as one file.
-NO_BUILDS = replace(OPTIONS, max_build_scan_bytes=10)
+NO_BUILDS = OPTIONS.with_limits(max_build_scan_bytes=10)
 
 
 def codes(df) -> set[str]:

@@ -144,7 +144,7 @@ def test_switched_off_the_query_is_returned_as_it_is(pruned):
 
 
 def test_trouble_gives_the_query_as_it_is_with_a_warning(pruned, monkeypatch, caplog):
-    def fails(_df) -> None:
+    def fails(*_: object) -> None:
         raise UnreadablePlanError
 
     monkeypatch.setattr(pruned_query.SparkPlan, "of", fails)

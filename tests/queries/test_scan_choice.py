@@ -10,7 +10,8 @@ import pytest
 from connectors.cli import calibrate
 from connectors.pipeline import table_scan as pipeline
 from pruning import explain, pruned_read
-from pruning.options import ARROW, PREDICATE, ScanCosts
+from pruning.limits import ScanCosts
+from pruning.options import ARROW, PREDICATE
 from tests.oracle.lakes import Layout, write
 from tests.queries.arrow import counts, is_by_arrow, refusals
 from tests.queries.star import DAYS_PER_FILE, OPTIONS, ROWS_PER_DAY, files
@@ -41,7 +42,7 @@ def choices(df):
 
 @pytest.mark.parametrize(("costs", "scan"), [(DEAR_SPARK, ARROW), (DEAR_ARROW, PREDICATE)], ids=["arrow", "predicate"])
 def test_the_cheaper_reader_makes_the_scan(pruned, costs, scan):
-    _, result = pruned(JOIN, replace(AUTO, costs=costs))
+    _, result = pruned(JOIN, AUTO.with_limits(costs=costs))
     (choice,) = choices(result)
     assert scan == choice.scan
     assert (scan == ARROW) is ("keys, in the scan" in {each.row_test for each in explain(result).tables[0].filters})
@@ -60,14 +61,14 @@ def test_a_scan_is_weighed_and_decided_once(pruned, monkeypatch):
     for name in ("scan_case", "decide"):
         made = getattr(pipeline, name)
         monkeypatch.setattr(pipeline, name, lambda *given, name=name, made=made: calls.append(name) or made(*given))
-    _, result = pruned(JOIN, replace(AUTO, costs=DEAR_SPARK))
+    _, result = pruned(JOIN, AUTO.with_limits(costs=DEAR_SPARK))
     assert is_by_arrow(result)
     assert ["decide", "scan_case"] == calls
 
 
 def test_a_read_by_keys_is_left_to_spark_unless_asked_for(spark, skewed):
     """Its rows may be asked for their file afterwards."""
-    for options, is_own in ((replace(AUTO, costs=DEAR_SPARK), False), (replace(AUTO, scan=ARROW), True)):
+    for options, is_own in ((AUTO.with_limits(costs=DEAR_SPARK), False), (replace(AUTO, scan=ARROW), True)):
         df = pruned_read(spark, skewed, keys={"k": [10_000]}, options=options)
         assert [19 + 20 * at for at in range(10)] == sorted(row.v for row in df.collect())
         assert [None] == choices(df)
@@ -80,7 +81,7 @@ def test_a_row_group_is_read_before_a_scan_is_left_to_pyarrow(ways, key, passing
     """Its bounds promise that one value of ten thousand is rare, and nearly every row may have it."""
     costs = ScanCosts.parse("spark_value=100,arrow_task=0,arrow_scan=0,arrow_handed=1000")
     query = f"SELECT DISTINCT s.v FROM skewed s JOIN (VALUES ({key}), (-1)) AS t(k) ON s.k = t.k"
-    df, result = ways.agreed(query, replace(AUTO, costs=costs))
+    df, result = ways.agreed(query, AUTO.with_limits(costs=costs))
     assert (180 if passing else 10) == len(df.collect())
     assert [ARROW] == [each.scan for each in choices(result)]
     assert is_by_arrow(result) is not bool(passing)
@@ -91,13 +92,13 @@ def test_a_row_group_is_read_before_a_scan_is_left_to_pyarrow(ways, key, passing
     "options", [replace(AUTO, min_probe_bytes=6000), replace(AUTO, scan=PREDICATE)], ids=["little is read", "asked for"]
 )
 def test_nothing_is_weighed_where_nothing_is_to_be_chosen(pruned, options):
-    _, result = pruned(JOIN, replace(options, costs=DEAR_SPARK))
+    _, result = pruned(JOIN, options.with_limits(costs=DEAR_SPARK))
     assert ([None], []) == (choices(result), refusals(result))
     assert {"sales": (2, 2, 8)} == files(result)
 
 
 def test_a_table_that_is_read_twice_is_left_to_spark_which_may_read_it_once(pruned):
-    _, result = pruned(f"SELECT * FROM ({JOIN}) UNION ALL SELECT * FROM ({JOIN})", replace(AUTO, costs=DEAR_SPARK))
+    _, result = pruned(f"SELECT * FROM ({JOIN}) UNION ALL SELECT * FROM ({JOIN})", AUTO.with_limits(costs=DEAR_SPARK))
     assert [None, None] == choices(result)
     assert {(2, 2, 8)} == {*files(result).values()}
 
@@ -107,14 +108,14 @@ def test_who_asks_for_the_file_of_a_row_gets_sparks_reader_without_a_word(ways):
     query = (
         "SELECT v, instr(input_file_name(), '.parquet') > 0 AS f FROM skewed JOIN VALUES (0), (-1) AS t(key) ON k = key"
     )
-    _, result = ways.agreed(query, replace(AUTO, costs=DEAR_SPARK), by_duck=False)
+    _, result = ways.agreed(query, AUTO.with_limits(costs=DEAR_SPARK), by_duck=False)
     assert {True} == {row.f for row in result.collect()}
     assert ([None], []) == (choices(result), refusals(result))
 
 
 def test_who_would_have_been_chosen_says_why_it_stands_aside(pruned, conf):
     conf("spark.sql.files.ignoreMissingFiles", "true")
-    _, result = pruned(JOIN, replace(AUTO, costs=DEAR_SPARK))
+    _, result = pruned(JOIN, AUTO.with_limits(costs=DEAR_SPARK))
     assert not is_by_arrow(result)
     assert "ignoreMissingFiles is set" in "".join(refusals(result))
 

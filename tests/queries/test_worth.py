@@ -73,7 +73,7 @@ def wide(spark, ways, star, tmp_path) -> str:
 def test_a_scan_is_worth_what_its_columns_are(spark, ways, star, wide, all_columns, is_filtered):
     columns = "w.*" if all_columns else "w.item, kind"
     query = WIDE.format(wide=wide, sales=f"{star}sales", columns=columns)
-    options = replace(OPTIONS, min_probe_bytes=16_000, broadcast_strategy="NONE", max_ranges=4)
+    options = replace(OPTIONS, min_probe_bytes=16_000, broadcast_strategy="NONE").with_limits(max_ranges=4)
     with conf(spark, {"spark.sql.autoBroadcastJoinThreshold": "-1"}):
         df, result = ways.agreed(query, options)
     assert ({wide: (2, 2, 2)} if is_filtered else {}) == files(result)

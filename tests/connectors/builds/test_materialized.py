@@ -79,7 +79,9 @@ def test_held_keys_of_any_type_are_those_that_a_job_collects(spark, conf, type_,
     assert collected(spark, empty, "k") == held(spark, empty, "k")
 
 
-@pytest.mark.parametrize("options", [PruningOptions(max_build_keys=10), PruningOptions(max_build_bytes=100)])
+@pytest.mark.parametrize(
+    "options", [PruningOptions().with_limits(max_build_keys=10), PruningOptions(max_build_bytes=100)]
+)
 def test_held_keys_that_are_too_many_are_as_loose_as_collected_ones(spark, options):
     df = spark.range(0, 5000, 1, 1).selectExpr("id * 3 AS k")
     wanted, found = collected(spark, df, "k", options), held(spark, df, "k", options)

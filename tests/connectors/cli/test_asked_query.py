@@ -26,8 +26,8 @@ def asked(text="SELECT 1", file=None, tables=(), conf=()):
         ({"tables": ["a=no/such/path"]}, SourceNotFoundError, "No table 'a' at 'no/such/path': there is no such path"),
         ({"tables": ["a=/tmp/no-such-*.parquet"]}, SourceNotFoundError, "there is no such path"),
         ({"conf": ["spark.x"]}, InvalidQueryError, "from 'spark.x': expected name=value"),
-        ({"conf": ["min_probe=1"]}, InvalidQueryError, "'min_probe': expected a conf of Spark, or one of .*max_ranges"),
-        ({"conf": ["max_ranges=0"]}, InvalidOptionError, "'spark.pruning.max_ranges' to 0: expected a number"),
+        ({"conf": ["min_probe=1"]}, InvalidQueryError, "'min_probe': expected .*top_k, or limits.<name>"),
+        ({"conf": ["limits.max_ranges=0"]}, InvalidOptionError, "limits.max_ranges' to 0: expected a number"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_understood_is_refused_before_spark_starts(arguments, error, said):
@@ -49,9 +49,11 @@ def test_sql_comes_from_a_file_by_either_name(tmp_path):
 def test_paths_are_whole_and_options_of_pruning_need_no_prefix(tmp_path, monkeypatch):
     (tmp_path / "a.parquet").touch()
     monkeypatch.chdir(tmp_path)
-    found = asked(tables=["a=a.parquet", "b=*.parquet", "c=s3a://bucket/key"], conf=["max_ranges=9", "spark.x=a=b"])
+    found = asked(
+        tables=["a=a.parquet", "b=*.parquet", "c=s3a://bucket/key"], conf=["limits.max_ranges=9", "spark.x=a=b"]
+    )
     assert {"a": f"{tmp_path}/a.parquet", "b": f"{tmp_path}/*.parquet", "c": "s3a://bucket/key"} == found.tables
-    assert {"spark.pruning.max_ranges": "9", "spark.x": "a=b"} == found.conf
+    assert {"spark.pruning.limits.max_ranges": "9", "spark.x": "a=b"} == found.conf
 
 
 @pytest.fixture(scope="module")

@@ -15,9 +15,9 @@ OPTIONS = PruningOptions()
 @pytest.mark.parametrize(
     ("rows", "partitions", "options", "is_few"),
     [
-        (99, 1, PruningOptions(max_build_keys=100), True),
-        (100, 1, PruningOptions(max_build_keys=100), False),
-        (101, 4, PruningOptions(max_build_keys=100), False),
+        (99, 1, PruningOptions().with_limits(max_build_keys=100), True),
+        (100, 1, PruningOptions().with_limits(max_build_keys=100), False),
+        (101, 4, PruningOptions().with_limits(max_build_keys=100), False),
         (99, 100, PruningOptions(max_build_bytes=800), True),
         (100, 100, PruningOptions(max_build_bytes=800), False),
         # What reads more than a little is not run twice.
@@ -34,7 +34,7 @@ def test_only_few_rows_come_to_the_driver(spark, rows, partitions, options, is_f
 
 @pytest.mark.parametrize(("at_least", "is_few"), [(99, True), (100, False)])
 def test_rows_that_are_known_to_be_many_are_not_asked_for(spark, at_least, is_few):
-    limits = KeyLimits.of(PruningOptions(max_build_keys=100))
+    limits = KeyLimits.of(PruningOptions().with_limits(max_build_keys=100))
     assert is_few is (few_rows(spark.range(3), [ValueType("bigint")], limits, at_least) is not None)
 
 
@@ -65,7 +65,7 @@ def test_a_join_of_small_tables_is_judged_by_what_it_reads_not_by_what_it_may_gi
 
 
 def test_rows_over_the_limit_in_one_partition_of_many_go_to_workers(spark):
-    options = PruningOptions(max_build_keys=100)
+    options = PruningOptions().with_limits(max_build_keys=100)
     df = spark.range(0, 400, 1, 4).where("id < 5 OR id >= 290").selectExpr("id % 50 AS k")
     assert few_rows(df, [ValueType("bigint")], KeyLimits.of(options)) is None
     summary = collect(spark, df, options, "k")

@@ -176,7 +176,7 @@ def test_columns_go_by_position_whatever_their_names(spark):
 
 
 def test_over_the_limit_only_bounds_and_a_bloom_filter_come_back(spark):
-    options = PruningOptions(max_build_keys=100)
+    options = PruningOptions().with_limits(max_build_keys=100)
     result = collected(spark, spark.range(0, 1000, 1, 4).selectExpr("id * 1000 as id"), options)
     assert (None, 1000) == (result.distinct, result.rows)
     assert Domain.between(ValueType("bigint"), 0, 999_000) == result.domains[0].span()

@@ -287,7 +287,7 @@ def test_summary_is_taken_as_it_is():
 
 
 def test_over_the_limits_local_keys_become_bounds_and_a_bloom_filter():
-    options = PruningOptions(max_build_keys=10)
+    options = PruningOptions().with_limits(max_build_keys=10)
     result = summary_of(range(0, 1000, 10), [ValueType("int")], options, "k")
     assert isinstance(result, KeySummary)
     assert (None, (ValueType("int"),)) == (result.distinct, result.hashed_as)

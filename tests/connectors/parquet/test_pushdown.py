@@ -223,7 +223,7 @@ def test_keys_of_more_digits_than_old_files_have_lose_no_row(spark, tmp_path, mo
     huge = Decimal(2**32 + 1) / 100
     spark.sql(f"INSERT INTO {source} VALUES (10, {huge}), (11, 123456789.01)")
     for exact in (False, True):
-        options = PruningOptions(max_footers=most_footers)
+        options = PruningOptions().with_limits(max_footers=most_footers)
         df = pruned_read(spark, tmp_path / "t", keys={"k": [Decimal(7), huge]}, exact=exact, options=options)
         assert {7, 10} <= set(found := ids_of(df.collect()))
         assert not exact or found == [7, 10]

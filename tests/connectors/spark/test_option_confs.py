@@ -31,8 +31,8 @@ def test_a_session_of_ones_own_has_its_own_confs(spark, conf):
 
 
 def test_an_empty_option_is_refused_by_its_name(spark, conf):
-    conf("spark.pruning.max_ranges", "")
-    with pytest.raises(InvalidOptionError, match=r"spark\.pruning\.max_ranges"):
+    conf("spark.pruning.limits.max_ranges", "")
+    with pytest.raises(InvalidOptionError, match=r"spark\.pruning\.limits\.max_ranges"):
         prune(spark.range(3))
 
 

@@ -18,7 +18,7 @@ from pruning.query.plan_statistics import Cardinality, Sizes, UnknownStatistics
 from pruning.reasons import ReasonCode
 from tests.pruning.plans import Plans, at_least, call, column, equal
 
-OPTIONS = PruningOptions(min_probe_bytes=100, max_build_scan_bytes=1000)
+OPTIONS = PruningOptions(min_probe_bytes=100).with_limits(max_build_scan_bytes=1000)
 
 
 @pytest.fixture

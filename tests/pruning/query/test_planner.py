@@ -37,7 +37,7 @@ from pruning.values.types import ValueType
 from tests.pruning.keys.test_summary import keys, summary
 from tests.pruning.plans import Plans, at_least, call, column, equal
 
-OPTIONS = PruningOptions(min_probe_bytes=100, max_build_scan_bytes=1000, scan="PREDICATE")
+OPTIONS = PruningOptions(min_probe_bytes=100, scan="PREDICATE").with_limits(max_build_scan_bytes=1000)
 BIGINT = ValueType("bigint")
 FILES = 10
 

@@ -201,8 +201,8 @@ def test_levels_of_feeds_change_no_row_whatever_the_gates_let_through(seed):
     random, lake = case.random, case.lake
     scanned = {each.at: random.choice((1, 10, 100, 1000)) for each in case.graph.relations}
     files = {at for at in scanned if at not in lake.unpinned and random.random() < 0.9}
-    options = PruningOptions(
-        min_probe_bytes=random.choice((0, 0, 5)), max_build_scan_bytes=random.choice((20, 300, 5000))
+    options = PruningOptions(min_probe_bytes=random.choice((0, 0, 5))).with_limits(
+        max_build_scan_bytes=random.choice((20, 300, 5000))
     )
     # What static filters have left out of a table makes it worth a build.
     pruned = {at for at in files if random.random() < 0.7}

@@ -28,7 +28,7 @@ def planned(*filters, groups=None, options=PruningOptions()):  # noqa: B008
 
 def test_the_keys_themselves_skip_what_a_few_ranges_cannot():
     """95: a gap that is bridged in the predicate is a gap of the keys."""
-    options = PruningOptions(max_ranges=1)
+    options = PruningOptions().with_limits(max_ranges=1)
     by_ranges = plan_scan(files(BOUNDS), halves(), [keys(5, 350)], DELTA, options)
     plan = planned(keys(5, 350), options=options)
     assert [0, 1, 2, 3] == np.flatnonzero(by_ranges.files.kept).tolist()

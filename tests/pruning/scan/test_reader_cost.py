@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from pruning.errors import InvalidOptionError
-from pruning.options import ARROW, PREDICATE, PruningOptions, ScanCosts
+from pruning.limits import ScanCosts
+from pruning.options import ARROW, PREDICATE, PruningOptions
 from pruning.scan.reader_cost import KeySample, KeyWork, RowGroupWork, Sample, ScanCase, by_arrow, by_predicate
 
 NOTHING = ScanCosts.parse(
@@ -147,14 +148,18 @@ def test_no_rows_cost_tasks_alone():
 
 def test_costs_are_told_as_they_are_read():
     costs = replace(ScanCosts(), byte=0.25, arrow_task=12_340_000.0)
-    assert costs == ScanCosts.parse(str(costs)) == PruningOptions.from_confs({"spark.pruning.costs": str(costs)}).costs
+    assert (
+        costs
+        == ScanCosts.parse(str(costs))
+        == PruningOptions.from_confs({"spark.pruning.limits.costs": str(costs)}).limits.costs
+    )
 
 
 @pytest.mark.parametrize(
     "text", ["bytes=1", "byte", "byte=x", "byte=-1", "byte=nan", "byte=inf", "byte=1;arrow_task=2"]
 )
 def test_other_costs_are_refused(text):
-    with pytest.raises(InvalidOptionError, match=r"Cannot set 'spark.pruning.costs' to .*: expected costs as"):
-        PruningOptions.from_confs({"spark.pruning.costs": text})
+    with pytest.raises(InvalidOptionError, match=r"Cannot set 'spark.pruning.limits.costs' to .*: expected costs as"):
+        PruningOptions.from_confs({"spark.pruning.limits.costs": text})
     with pytest.raises(InvalidOptionError, match="Cannot set 'costs'"):
-        PruningOptions(costs=text)
+        PruningOptions().with_limits(costs=text)

@@ -63,7 +63,7 @@ def test_gaps_without_a_container_are_bridged():
 
 
 def test_a_budget_of_ranges_keeps_the_heaviest_gaps_and_the_plan_says_what_is_really_kept():
-    plan = plan_scan(files(TEN_FILES), None, [keys(5, 250, 930)], DELTA, replace(OPTIONS, max_ranges=2))
+    plan = plan_scan(files(TEN_FILES), None, [keys(5, 250, 930)], DELTA, OPTIONS.with_limits(max_ranges=2))
     (push,) = plan.pushes
     assert "{[5, 250], 930}" == str(push.ranges)
     assert [0, 1, 2, 9] == np.flatnonzero(plan.files.kept).tolist()
@@ -186,7 +186,7 @@ def test_the_cheapest_sound_row_test_is_chosen(filter_, abilities, expected):
 def test_storage_sees_a_list_only_where_that_can_skip_something(values, is_partition, expected):
     whole = files([(0, 999)])
     column = replace(whole.columns["k"], is_partition=is_partition)
-    options = replace(OPTIONS, max_ranges=4)
+    options = OPTIONS.with_limits(max_ranges=4)
     plan = plan_scan(replace(whole, columns={"k": column}), None, [keys(*values)], DELTA, options)
     (decision,) = plan.decisions
     assert (RowFilter.IN_LIST, expected) == (decision.test, decision.is_pushed)
@@ -211,7 +211,7 @@ def test_storage_sees_ranges_where_looking_costs_little_or_few_rows_match(bounds
 
 def test_storage_does_not_see_a_list_on_a_column_it_knows_nothing_of():
     unknown = replace(files([(0, 999)]), columns={"k": ColumnStatistics.of(BIGINT, [(None, None, None)])})
-    options = replace(OPTIONS, min_filter_ratio=0.0, max_ranges=4)
+    options = OPTIONS.with_limits(min_filter_ratio=0.0, max_ranges=4)
     (decision,) = plan_scan(unknown, None, [keys(*range(0, 999, 30))], DELTA, options).decisions
     assert (RowFilter.IN_LIST, False) == (decision.test, decision.is_pushed)
 
