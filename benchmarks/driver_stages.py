@@ -37,8 +37,8 @@ from pruning.keys.membership import MembershipTest
 from pruning.keys.summary import KeySummary
 from pruning.options import PruningOptions
 from pruning.query.key_origins import zone_domain
-from pruning.results.explanation import TableStatistics, explain_table
-from pruning.results.prune_report import Explanation
+from pruning.results.explanation import Explanation
+from pruning.results.table_explanation import TableStatistics, explain_table
 from pruning.scan.key_filter import key_filter
 from pruning.scan.pushdown import PushdownCapabilities
 from pruning.scan.scan_plan import RowFilter, ScanPlan, plan_scan
@@ -211,7 +211,7 @@ def _listed(files: Containers, plan: ScanPlan) -> str:
 
 
 def _explained(facts: TableStatistics, plan: ScanPlan) -> Explanation:
-    return Explanation((explain_table(facts, plan, (), _OPTIONS.max_ranges),))
+    return Explanation.of_read(explain_table(facts, plan, (), _OPTIONS.limits.max_ranges))
 
 
 def _settled() -> int:

@@ -22,8 +22,8 @@ from pruning.keys.summary import KeySummary
 from pruning.limits import Limits
 from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
-from pruning.results.prune_report import Explanation, PruneReport
-from pruning.results.query_explanation import QueryExplanation
+from pruning.results.explanation import Explanation
+from pruning.results.prune_report import PruneReport
 
 __all__ = [
     "ColumnNotFoundError",
@@ -40,7 +40,6 @@ __all__ = [
     "PruningCache",
     "PruningError",
     "PruningOptions",
-    "QueryExplanation",
     "Reason",
     "ReasonCode",
     "SourceNotFoundError",

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from connectors.spark.session import spark_session as spark_session  # noqa: PLC0414 - `pruning` exports it
-    from pruning.results.prune_report import Explanation, PruneReport
-    from pruning.results.query_explanation import QueryExplanation
+    from pruning.results.explanation import Explanation
+    from pruning.results.prune_report import PruneReport
 else:
 
     def __getattr__(name: str) -> object:
@@ -144,9 +144,7 @@ def _check_cache(cache: object) -> None:
         raise InvalidOptionError(msg)
 
 
-def explain(
-    df: DataFrame, *, run_builds: bool = False, options: PruningOptions | None = None
-) -> Explanation | QueryExplanation:
+def explain(df: DataFrame, *, run_builds: bool = False, options: PruningOptions | None = None) -> Explanation:
     """What is planned for `df`, from metadata alone: no data is read, unless `run_builds` asks for it.
 
     For a DataFrame that `pruned_read()` or `prune()` returned, its plan: its builds ran, with the options it was given,
@@ -167,11 +165,11 @@ def explain(
         _require_spark("explain")
         _check_frame(df, "explain")
         return _explained(df, _options(df, options), run_builds=run_builds)
-    explanation: Explanation | QueryExplanation = record.explanation()
+    explanation: Explanation = record.explanation()
     return explanation
 
 
-def _explained(df: DataFrame, options: PruningOptions, *, run_builds: bool) -> QueryExplanation:
+def _explained(df: DataFrame, options: PruningOptions, *, run_builds: bool) -> Explanation:
     """What `prune()` would do."""
     if run_builds:
         from connectors.pipeline.pruned_query import prune_query  # noqa: PLC0415 - importing this package loads no engine

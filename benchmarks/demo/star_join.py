@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from connectors.measure import metrics as measured
 from connectors.measure import status_store as scan_identity
 from pruning import explain, pruned_read, report
-from pruning.results.explanation import TableExplanation
 from pruning.results.prune_report import Measured
+from pruning.results.table_explanation import TableExplanation
 
 Row = tuple[Any, ...]
 

@@ -27,8 +27,8 @@ from pruning.query.join_graph import JoinGraph
 from pruning.query.key_origins import conditions_of, statistics_columns
 from pruning.query.plan_statistics import Sizes
 from pruning.reasons import Reason, ReasonCode
-from pruning.results.explanation import KindLine, Scanned, before_build, kinds_of
-from pruning.results.query_explanation import QueryExplanation
+from pruning.results.explanation import Explanation
+from pruning.results.table_explanation import KindLine, Scanned, before_build, kinds_of
 from pruning.scan.key_filter import KeyFilter, key_filter
 from pruning.scan.skipping import prune
 
@@ -37,23 +37,23 @@ _QUERY = "the query"
 logger = logging.getLogger("scanprune")
 
 
-def dry_run(df: DataFrame, options: PruningOptions) -> QueryExplanation:
+def dry_run(df: DataFrame, options: PruningOptions) -> Explanation:
     """What `prune` would try: no build runs and no data is read."""
     check_has_plan(df)
     if not options.enabled:
-        return QueryExplanation.nothing(Reason(ReasonCode.SWITCHED_OFF, _QUERY), ran_builds=False)
+        return Explanation.nothing(Reason(ReasonCode.SWITCHED_OFF, _QUERY), ran_builds=False)
     if (refusal := version_refusal(df.sparkSession)) is not None:
-        return QueryExplanation.nothing(refusal, ran_builds=False)
+        return Explanation.nothing(refusal, ran_builds=False)
     try:
         if df.isStreaming:
-            return QueryExplanation.nothing(Reason(ReasonCode.STREAMING, _QUERY), ran_builds=False)
+            return Explanation.nothing(Reason(ReasonCode.STREAMING, _QUERY), ran_builds=False)
         return _explained(df, options)
     except Exception as error:
         logger.debug("Explaining the query failed", exc_info=True)
-        return QueryExplanation.nothing(Reason(ReasonCode.PRUNING_FAILED, _QUERY, one_line(error)), ran_builds=False)
+        return Explanation.nothing(Reason(ReasonCode.PRUNING_FAILED, _QUERY, one_line(error)), ran_builds=False)
 
 
-def _explained(df: DataFrame, options: PruningOptions) -> QueryExplanation:
+def _explained(df: DataFrame, options: PruningOptions) -> Explanation:
     plan = SparkPlan.of(df, optimized(df))
     graph = JoinGraph.of(plan.root)
     metadata = PlanMetadata(plan, options, partial(statistics_columns, graph))
@@ -63,7 +63,7 @@ def _explained(df: DataFrame, options: PruningOptions) -> QueryExplanation:
     filters = replace(filters, tops=tops)
     reasons = (*graph.refusals, *filters.refusals, *(each.found for each in tops if isinstance(each.found, Reason)))
     kinds = estimates(metadata, filters)
-    return QueryExplanation.of(filters, known.scanned, {}, reasons, ran_builds=False, kinds=kinds)
+    return Explanation.of(filters, known.scanned, {}, reasons, ran_builds=False, kinds=kinds)
 
 
 def sizes_before_builds(metadata: PlanMetadata) -> Sizes:

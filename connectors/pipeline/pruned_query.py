@@ -26,8 +26,8 @@ from pruning.query.filter_plan import FilterPlan, unused
 from pruning.query.plan import PlanNames
 from pruning.query.plan_statistics import Sizes
 from pruning.reasons import Reason, ReasonCode, why_nothing
+from pruning.results.explanation import Explanation
 from pruning.results.prune_report import PruneReport
-from pruning.results.query_explanation import QueryExplanation
 
 _QUERY = "the query"
 
@@ -55,19 +55,17 @@ class PrunedQuery:
         """The record of a query that was left as it is."""
         return PrunedQuery(None, {}, Sizes({}, (), ()), {}, (reason,), options)
 
-    def explanation(self) -> QueryExplanation:
+    def explanation(self) -> Explanation:
         """What is planned for each scan with a filter, from metadata alone."""
         if self.plan is None:
-            return QueryExplanation.nothing(*self.reasons, ran_builds=True)
+            return Explanation.nothing(*self.reasons, ran_builds=True)
         # It takes as long as finding the filters, and only who asks pays for it.
         left = unused(self.plan.graph, self.known, self.options, self.sizes, self.plan.levels)
         tops = (each.found for each in self.plan.tops if isinstance(each.found, Reason))
         reasons = dict.fromkeys((*self.plan.graph.refusals, *self.reasons, *(each.reason for each in left), *tops))
         tables = {at: table for at, scan in self.scans.items() for table in scan.explanation().tables}
         plan = replace(self.plan, unused=left)
-        return QueryExplanation.of(
-            plan, self.sizes, tables, tuple(reasons), ran_builds=True, from_cache=self.from_cache
-        )
+        return Explanation.of(plan, self.sizes, tables, tuple(reasons), ran_builds=True, from_cache=self.from_cache)
 
     def report(self) -> PruneReport:
         """The plan beside what the latest action measured."""
@@ -96,7 +94,7 @@ class UntouchedQuery:
         """The record of `df`, which may hold it: what it holds itself is another object for the same query."""
         return UntouchedQuery(same_frame(df), options)
 
-    def explanation(self) -> QueryExplanation:
+    def explanation(self) -> Explanation:
         """Why there is no filter, from metadata alone."""
         try:
             return _record(QueryRun.of(SparkPlan.of(self.df, optimized(self.df)), self.options)).explanation()

@@ -26,8 +26,9 @@ from connectors.spark.versions import version_refusal
 from pruning.options import PruningOptions
 from pruning.query.plan_statistics import Cardinality
 from pruning.reasons import Reason
-from pruning.results.explanation import RemainingContainers, TableStatistics, explain_table, restrict_to
-from pruning.results.prune_report import Explanation, Measured, PruneReport, TableReport
+from pruning.results.explanation import Explanation
+from pruning.results.prune_report import Measured, PruneReport, TableReport
+from pruning.results.table_explanation import RemainingContainers, TableStatistics, explain_table, restrict_to
 from pruning.scan.scan_plan import FilterDecision, RowFilter, ScanPlan
 from pruning.scan.statistics import UNKNOWN, Containers
 from pruning.values.ranges import BoolArray
@@ -150,7 +151,7 @@ class PrunedScan:
                 facts, plan = self._beside(facts)
                 reasons = (*self.decided.reasons, *self.table.problems)
                 table = explain_table(facts, plan, reasons, self.options.limits.max_ranges)
-                self._explained = Explanation((table,))
+                self._explained = Explanation.of_read(table)
             return self._explained
 
     def _beside(self, facts: TableStatistics) -> tuple[TableStatistics, ScanPlan]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from pruning.reasons import ReasonCode, size
 from pruning.results.blocks import Block, as_html, as_rich, as_text
-from pruning.results.explanation import FilterExplanation, TableExplanation
+from pruning.results.table_explanation import FilterExplanation, TableExplanation
 from pruning.scan.key_filter import FIRST_ROWS
 
 
@@ -87,26 +87,6 @@ class PruneReport:
         return report_html(self)
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """What is planned, one entry a table; nothing of it was measured."""
-
-    tables: tuple[TableExplanation, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for machines."""
-        return {"tables": [each.to_dict() for each in self.tables]}
-
-    def __str__(self) -> str:
-        return explanation_text(self)
-
-    def __rich__(self) -> object:
-        return explanation_rich(self)
-
-    def _repr_html_(self) -> str:
-        return explanation_html(self)
-
-
 # What a person calls the actions that PySpark runs under names of its own.
 _ACTIONS = {
     "showString": "show",
@@ -114,21 +94,6 @@ _ACTIONS = {
     "collectAsArrowToPython": "toArrow or toPandas",
     "toPythonIterator": "toLocalIterator",
 }
-
-
-def explanation_text(explanation: Explanation) -> str:
-    """Plain text, no colours."""
-    return as_text(_explanation_blocks(explanation))
-
-
-def explanation_rich(explanation: Explanation) -> object:
-    """A rich renderable."""
-    return as_rich(_explanation_blocks(explanation))
-
-
-def explanation_html(explanation: Explanation) -> str:
-    """An HTML fragment."""
-    return as_html(_explanation_blocks(explanation))
 
 
 def report_text(report: PruneReport) -> str:
@@ -144,10 +109,6 @@ def report_rich(report: PruneReport) -> object:
 def report_html(report: PruneReport) -> str:
     """An HTML fragment."""
     return as_html(_report_blocks(report))
-
-
-def _explanation_blocks(explanation: Explanation) -> list[Block]:
-    return table_blocks(explanation.tables)
 
 
 def table_blocks(tables: Sequence[TableExplanation]) -> list[Block]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pruning.reasons import Reason
-from pruning.results.explanation import KindLine, TableExplanation
+from pruning.results.table_explanation import KindLine, TableExplanation
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from pruning.reasons import ReasonCode, size, why_nothing
-from pruning.results.blocks import Block, Branch, as_html, as_rich, as_text
-from pruning.results.explanation import FilterExplanation, KindLine, TableExplanation
+from pruning.results.blocks import Block, Branch
 from pruning.results.prune_report import table_blocks
 from pruning.results.query_lines import BuildLine, FilterLine, QueryPlan, TopLine, UnusedLine
+from pruning.results.table_explanation import FilterExplanation, KindLine, TableExplanation
 from pruning.scan.key_filter import FIRST_ROWS
 
 K = TypeVar("K", bound=Hashable)
@@ -19,22 +19,8 @@ V = TypeVar("V")
 _OF_SCANS = {ReasonCode.NOT_FILES, ReasonCode.PROBE_TOO_SMALL, ReasonCode.READ_BY_BUILD}
 
 
-def query_text(query: QueryPlan) -> str:
-    """Plain text, no colours."""
-    return as_text(_blocks(query))
-
-
-def query_rich(query: QueryPlan) -> object:
-    """A rich renderable."""
-    return as_rich(_blocks(query))
-
-
-def query_html(query: QueryPlan) -> str:
-    """An HTML fragment."""
-    return as_html(_blocks(query))
-
-
-def _blocks(query: QueryPlan) -> list[Block]:
+def query_blocks(query: QueryPlan) -> list[Block]:
+    """The scans as a tree with their filters, then builds, kinds of filters and tables."""
     shown = {*(each.reason for each in query.unused), *(each.reason for each in query.tops)}
     notes = tuple(str(each) for each in query.reasons if each not in shown)
     nothing = () if query.filters or query.tables else (Block("No filter", (), (), (why_nothing(query.reasons),)),)

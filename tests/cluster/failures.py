@@ -25,8 +25,8 @@ from connectors.builds import query_builds
 from connectors.keys import frame as few_keys
 from connectors.spark.jvm import jvm_context
 from pruning import explain, prune, report
-from pruning.results.explanation import TableExplanation
 from pruning.results.prune_report import Measured
+from pruning.results.table_explanation import TableExplanation
 from tests.cluster.faults import SLOW_SECONDS, Fault, Faults, Place, rows_then_strike
 from tests.cluster.outcomes import Found, Skipped
 from tests.cluster.sessions import wait_for_executors

@@ -11,7 +11,7 @@ from connectors.builds import materialized as local_builds
 from connectors.keys import frame as few_keys
 from pruning import explain, prune, report
 from pruning.reasons import ReasonCode
-from pruning.results.explanation import TableExplanation
+from pruning.results.table_explanation import TableExplanation
 from tests.cluster.failures import sorted_rows
 from tests.cluster.outcomes import Found, Skipped
 from tests.cluster.star import FILES_READ, JOIN, ROWS, options

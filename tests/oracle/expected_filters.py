@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Any
 
 from pruning.reasons import ReasonCode
-from pruning.results.explanation import TableExplanation
-from pruning.results.query_explanation import QueryExplanation
+from pruning.results.explanation import Explanation
+from pruning.results.table_explanation import TableExplanation
 from tests.oracle.random_lakes import EXACT, Table
 
 # Why keys may leave a scan alone of which some files hold none of them.
@@ -38,7 +38,7 @@ class Must:
     is_exact: bool = False
 
 
-def check_filter(plan: QueryExplanation, must: Must, sql: str, keys: Collection[Any]) -> None:
+def check_filter(plan: Explanation, must: Must, sql: str, keys: Collection[Any]) -> None:
     """The keys reach the scan, and if some of its files hold none of them, it is filtered or has an excuse."""
     table = must.table
     scans = scans_of(plan, table)
@@ -80,7 +80,7 @@ def mentions(sql: str, table: Table) -> int:
     return len(re.findall(rf"\b{table.name}\b", sql))
 
 
-def scans_of(plan: QueryExplanation, table: Table) -> set[str]:
+def scans_of(plan: Explanation, table: Table) -> set[str]:
     """The names of the scans of a table: one that is read several times is numbered."""
     return {each for each in plan.scans if each.partition("#")[0] == table.name}
 

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pruning import PruningOptions, explain, pruned_read, report
 from pruning.reasons import ReasonCode
-from pruning.results.explanation import TableExplanation
+from pruning.results.table_explanation import TableExplanation
 from tests.oracle.answers import (
     Keys,
     Rows,

@@ -25,7 +25,7 @@ from pyspark.sql import DataFrame, SparkSession
 from connectors.columns import split_name
 from pruning import explain, prune, report
 from pruning.reasons import ReasonCode
-from pruning.results.explanation import TableExplanation
+from pruning.results.table_explanation import TableExplanation
 from tests.oracle.answers import Rows, collected
 from tests.oracle.draws import Draws
 from tests.oracle.expected_filters import check_filter, files_without_values, mentions

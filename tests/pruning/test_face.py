@@ -37,7 +37,7 @@ def test_every_error_that_a_caller_can_meet_is_public():
 
 
 def test_what_results_and_arguments_are_made_of_is_public():
-    assert {"Explanation", "QueryExplanation", "PruneReport", "Reason", "ReasonCode"} <= {*pruning.__all__}
+    assert {"Explanation", "PruneReport", "Reason", "ReasonCode"} <= {*pruning.__all__}
     assert {"KeySummary", "PruningCache", "PruningOptions"} <= {*pruning.__all__}
     assert {"explain", "prune", "pruned_read", "report", "spark_session"} <= {*pruning.__all__}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pruning.results.explanation import LIST, MIN_MAX, NONE, RANGES, Scanned, before_build, kinds_of
+from pruning.results.table_explanation import LIST, MIN_MAX, NONE, RANGES, Scanned, before_build, kinds_of
 from pruning.scan.key_filter import KeyFilter
 from pruning.scan.statistics import ColumnStatistics, ContainerKind, Containers
 from pruning.values.domain import Domain

@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 
 from pruning.reasons import Reason, ReasonCode
-from pruning.results.explanation import CHUNKS, FilterExplanation, TableExplanation
-from pruning.results.prune_report import Explanation, Measured, PruneReport, TableReport
+from pruning.results.explanation import Explanation
+from pruning.results.prune_report import Measured, PruneReport, TableReport
+from pruning.results.table_explanation import CHUNKS, FilterExplanation, TableExplanation
 
 FILTER = FilterExplanation(
     columns=("k",),
@@ -57,7 +58,7 @@ ALWAYS_TRUE = replace(
 
 def shown(table):
     """The words alone, of HTML since text wraps its cells."""
-    return re.sub(r"(<[^>]+>|\s)+", " ", Explanation((table,))._repr_html_())
+    return re.sub(r"(<[^>]+>|\s)+", " ", Explanation.of_read(table)._repr_html_())
 
 
 def with_filter(table, filter_):
@@ -116,7 +117,7 @@ def test_a_view_of_unknown_files_stays_unknown():
 
 def test_paths_stay_on_one_line():
     noted = replace(TABLE, reasons=(Reason(ReasonCode.STATISTICS_FAILED, TABLE.table),))
-    lines = str(Explanation((noted,))).splitlines()
+    lines = str(Explanation.of_read(noted)).splitlines()
     assert f"Planned: {TABLE.table} (delta, version 0)" == lines[0]
     assert 2 == sum(TABLE.table in line for line in lines)
 

@@ -6,14 +6,14 @@ import re
 from dataclasses import replace
 
 from pruning.reasons import Reason, ReasonCode
-from pruning.results.explanation import KindLine
-from pruning.results.query_explanation import QueryExplanation
+from pruning.results.explanation import Explanation
 from pruning.results.query_lines import BuildLine, EdgeLine, FilterLine, UnusedLine
+from pruning.results.table_explanation import KindLine
 
 UNSELECTIVE = Reason(ReasonCode.UNSELECTIVE_BUILD, "i_item")
 SMALL = Reason(ReasonCode.PROBE_TOO_SMALL, "d_day", "9 bytes")
 OUTER = Reason(ReasonCode.OUTER_SIDE, "LeftOuter join", "EqualTo(a, b)")
-QUERY = QueryExplanation(
+QUERY = Explanation(
     ran_builds=False,
     scans={"days": 9, "items": 2048, "sales": 4 << 20},
     edges=(EdgeLine("Inner", "sales.s_day", "days.d_day", ("sales.s_day",), ("GlobalLimit: it ends",)),),
@@ -62,13 +62,13 @@ def test_a_build_that_the_cache_has_reads_nothing():
 
 
 def test_a_query_without_filters_says_so():
-    nothing = QueryExplanation.nothing(Reason(ReasonCode.SWITCHED_OFF, "the query"), ran_builds=True)
+    nothing = Explanation.nothing(Reason(ReasonCode.SWITCHED_OFF, "the query"), ran_builds=True)
     expected = "  the query: pruning is switched off by the option `enabled`\nBuilds\n  none"
     assert expected in str(nothing)
 
 
 def test_names_are_no_markup():
-    hostile = QueryExplanation(
+    hostile = Explanation(
         ran_builds=False, scans={"[red]<b>&\x1b": 1}, edges=(), builds=(), filters=(), unused=(), tables=(), reasons=()
     )
     assert "[red]<b>&\\x1b: 1 B" in str(hostile)

@@ -1,0 +1,317 @@
+"""`Explanation`: what a pruned read planned, from metadata alone.
+
+What each kind of filter would leave of a scan: nothing but static filters, min-max, ranges, the list of all keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from pruning.reasons import Reason
+from pruning.scan.compaction import Evidence, compact
+from pruning.scan.key_filter import KeyFilter
+from pruning.scan.reader_cost import ScanChoice
+from pruning.scan.scan_plan import FilterDecision, ScanPlan
+from pruning.scan.skipping import PruningResult, prune, prune_by, skip_all
+from pruning.scan.statistics import UNKNOWN, Containers
+from pruning.values.byte_strings import IntArray
+from pruning.values.domain import Domain
+from pruning.values.ranges import BoolArray
+
+CHUNKS = "compressed chunks of the columns asked for"
+FILE_SIZES = "file sizes"
+
+
+@dataclass(frozen=True, slots=True)
+class FilterExplanation:
+    """One entry of `keys`: what became of it.
+
+    `kind` says what is known of its keys; `keys` is the number of distinct ones, None where there were too many to
+    count. `ranges` are those pushed to storage, by column. What is kept and skipped is what this filter alone would;
+    row groups are None where footers were not read. `kinds` are other filters that could be made of its keys.
+    `row_test` is applied to scanned rows, of which `pass_ratio` is expected to remain.
+    """
+
+    columns: tuple[str, ...]
+    source: str
+    kind: str
+    rows: int
+    keys: int | None
+    ranges: Mapping[str, int]
+    files_kept: int | None
+    files_skipped_by: Mapping[str, int]
+    row_groups_kept: int | None
+    bytes_kept: int | None
+    row_test: str
+    pass_ratio: float
+    reasons: tuple[Reason, ...]
+    kinds: tuple[KindLine, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TableExplanation:
+    """Planned numbers of one table. Row groups are None where footers were not read, all where files were not listed.
+
+    Of a scan in a query, the total is what the conditions of the query itself leave: what it reads without filters.
+    Bytes are measured by `bytes_basis`, the same for total and kept. `choice` is how the reader was chosen, where
+    costs decided.
+    """
+
+    table: str
+    format: str
+    version: int | None
+    files_total: int | None
+    files_kept: int | None
+    row_groups_total: int | None
+    row_groups_kept: int | None
+    rows_total: int | None
+    rows_kept: int | None
+    bytes_total: int | None
+    bytes_kept: int | None
+    bytes_basis: str
+    files_skipped_by: Mapping[str, int]
+    row_groups_skipped_by: Mapping[str, int]
+    filters: tuple[FilterExplanation, ...]
+    reasons: tuple[Reason, ...]
+    choice: ScanChoice | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain values; reasons as dictionaries."""
+        plain = asdict(self)
+        plain["reasons"] = [reason.to_dict() for reason in self.reasons]
+        for each, filter_ in zip(plain["filters"], self.filters, strict=True):
+            each["reasons"] = [reason.to_dict() for reason in filter_.reasons]
+        return plain
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TableStatistics:
+    """What a planned read knows of its table: every file, and the row groups read so far.
+
+    `row_groups` are those of kept files as the plan saw them; `all_row_groups` are those of every file with the same
+    statistics, None where there are too many footers to read.
+    """
+
+    name: str
+    format: str
+    version: int | None
+    files: Containers
+    row_groups: Containers | None
+    all_row_groups: Containers | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RemainingContainers:
+    """What other conditions leave of a table: files, row groups of all files, and row groups that the plan looked at.
+
+    The latter two are None where footers were not read.
+    """
+
+    files: BoolArray
+    all_row_groups: BoolArray | None
+    row_groups: BoolArray | None
+
+
+def restrict_to(facts: TableStatistics, plan: ScanPlan, left: RemainingContainers) -> tuple[TableStatistics, ScanPlan]:
+    """The same facts and plan, as if the table had nothing else than what is left."""
+    files = np.flatnonzero(left.files)
+    places = np.cumsum(left.files) - 1
+    planned = None if left.row_groups is None else np.flatnonzero(left.row_groups)
+    return (
+        replace(
+            facts,
+            files=facts.files.take(files),
+            row_groups=_taken(facts.row_groups, left.row_groups, places),
+            all_row_groups=_taken(facts.all_row_groups, left.all_row_groups, places),
+        ),
+        replace(
+            plan,
+            files=plan.files.take(files),
+            row_groups=None if plan.row_groups is None or planned is None else plan.row_groups.take(planned),
+        ),
+    )
+
+
+def _taken(groups: Containers | None, left: BoolArray | None, places: IntArray) -> Containers | None:
+    """Row groups under the places that their files have among those that are left."""
+    if groups is None or groups.parents is None or left is None:
+        return None
+    some = groups.take(np.flatnonzero(left))
+    return replace(some, parents=None if some.parents is None else places[some.parents])
+
+
+def explain_table(
+    facts: TableStatistics, plan: ScanPlan, reasons: Sequence[Reason], most_ranges: int
+) -> TableExplanation:
+    """The explanation of one planned scan, to which at most `most_ranges` ranges a column are pushed."""
+    groups = _read_groups(facts, plan)
+    kept = plan.files.kept
+    is_known = facts.files.is_listed
+    # What nothing is read of is known to be nothing, listed or not.
+    is_kept_known = is_known or not kept.any()
+    return TableExplanation(
+        table=facts.name,
+        format=facts.format,
+        version=facts.version,
+        files_total=len(facts.files) if is_known else None,
+        files_kept=plan.files.kept_count if is_kept_known else None,
+        row_groups_total=len(groups.all) if groups else None,
+        row_groups_kept=int(np.count_nonzero(groups.kept)) if groups else None,
+        rows_total=_known_sum(facts.files.rows),
+        rows_kept=_known_sum(groups.planned.rows[groups.kept] if groups else facts.files.rows[kept]),
+        bytes_total=_sum(groups.all.sizes if groups else facts.files.sizes, is_known),
+        bytes_kept=_sum(groups.planned.sizes[groups.kept] if groups else facts.files.sizes[kept], is_kept_known),
+        bytes_basis=CHUNKS if groups else FILE_SIZES,
+        files_skipped_by=plan.files.skipped_by() if is_known else {},
+        row_groups_skipped_by=plan.row_groups.skipped_by() if plan.row_groups is not None else {},
+        filters=tuple(_explain_filter(decision, plan, facts, most_ranges) for decision in plan.decisions),
+        reasons=(*reasons, *plan.reasons),
+        choice=plan.choice,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _ReadGroups:
+    """Row groups of every file, those the plan looked at, and which of the latter are read."""
+
+    all: Containers
+    planned: Containers
+    kept: BoolArray
+
+
+def _read_groups(facts: TableStatistics, plan: ScanPlan) -> _ReadGroups | None:
+    planned, parents = facts.row_groups, facts.row_groups.parents if facts.row_groups is not None else None
+    if facts.all_row_groups is None or planned is None or parents is None or plan.row_groups is None:
+        return None
+    if not facts.files.is_listed:
+        return None
+    return _ReadGroups(facts.all_row_groups, planned, plan.row_groups.kept & plan.files.kept[parents])
+
+
+def _explain_filter(
+    decision: FilterDecision, plan: ScanPlan, facts: TableStatistics, most_ranges: int
+) -> FilterExplanation:
+    filter_ = decision.filter
+    files = _alone(facts.files, filter_)
+    all_groups = facts.all_row_groups if facts.files.is_listed else None
+    groups_read = all_groups.seen_by_reader() if all_groups is not None else None
+    groups = _alone(groups_read, filter_) if groups_read is not None else None
+    sizes = facts.files.sizes if all_groups is None else all_groups.sizes
+    is_known = facts.files.is_listed or not files.kept.any()
+    return FilterExplanation(
+        columns=filter_.columns,
+        source=filter_.source,
+        kind=filter_.kind,
+        rows=filter_.rows,
+        keys=filter_.distinct,
+        ranges=_ranges(plan, filter_),
+        files_kept=files.kept_count if is_known else None,
+        files_skipped_by=files.skipped_by() if facts.files.is_listed else {},
+        row_groups_kept=groups.kept_count if groups is not None else None,
+        bytes_kept=_sum(sizes[(groups or files).kept], is_known),
+        row_test=decision.test.value,
+        pass_ratio=decision.ratio,
+        reasons=decision.reasons,
+        kinds=kinds_of(filter_, Scanned.whole(facts.files, groups_read), most_ranges),
+    )
+
+
+def _ranges(plan: ScanPlan, filter_: KeyFilter) -> dict[str, int]:
+    """How many ranges are pushed of each column, and of columns together."""
+    found = {push.column: len(push.ranges) for push in plan.pushes if push.column in filter_.domains}
+    together = (push for push in plan.tuple_pushes if {*push.columns} <= {*filter_.columns})
+    return found | {", ".join(push.columns): len(push) for push in together}
+
+
+def _alone(containers: Containers, filter_: KeyFilter) -> PruningResult:
+    return skip_all(containers) if filter_.is_empty else prune_by(containers, [filter_])
+
+
+def _sum(sizes: IntArray, is_known: bool) -> int | None:  # noqa: FBT001 - its name says it
+    return int(sizes.sum()) if is_known else None
+
+
+def _known_sum(rows: IntArray) -> int | None:
+    return None if bool((rows == UNKNOWN).any()) else int(rows.sum())
+
+
+NONE, MIN_MAX, RANGES, LIST = "none", "min-max", "ranges", "list"
+
+
+@dataclass(frozen=True, slots=True)
+class KindLine:
+    """What a kind of filter keeps by itself: None where that is not known; row groups also where there are too many."""
+
+    kind: str
+    files: int | None
+    row_groups: int | None
+    bytes: int | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scanned:
+    """The files of a scan, of which static filters leave those `left`, and the row groups of these, None if unread."""
+
+    files: Containers
+    row_groups: Containers | None
+    left: BoolArray
+
+    @staticmethod
+    def whole(files: Containers, row_groups: Containers | None) -> Scanned:
+        """A scan without static filters."""
+        return Scanned(files, row_groups, np.ones(len(files), bool))
+
+
+def kinds_of(filter_: KeyFilter, scanned: Scanned, most_ranges: int) -> tuple[KindLine, ...]:
+    """A line for each kind. The list is not known where there were too many keys to keep each."""
+    listed = filter_.is_empty or filter_.distinct is not None
+    return (
+        _line(NONE, {}, scanned),
+        _line(MIN_MAX, {name: each.span() for name, each in filter_.domains.items()}, scanned, filter_),
+        _line(RANGES, _compacted(filter_.domains, scanned, most_ranges), scanned, filter_),
+        _line(LIST, filter_.domains, scanned, filter_) if listed else KindLine(LIST, None, None, None),
+    )
+
+
+def before_build(lines: tuple[KindLine, ...]) -> tuple[KindLine, ...]:
+    """What is known without running the build: a filter that seems to leave out nothing may do so with its keys."""
+    whole = lines[0]
+    return (
+        whole,
+        *(
+            each if each.kind != LIST and each.bytes != whole.bytes else KindLine(each.kind, None, None, None)
+            for each in lines[1:]
+        ),
+    )
+
+
+def _compacted(domains: Mapping[str, Domain], scanned: Scanned, most: int) -> dict[str, Domain]:
+    """The fewest ranges that skip what the domains can, at most `most` a column."""
+    levels = [level for level in (scanned.files, scanned.row_groups) if level is not None]
+    return {
+        name: Domain(
+            compact(
+                each.ranges,
+                [Evidence(level.columns[name], level.sizes) for level in levels if name in level.columns],
+                most,
+            ),
+            each.null,
+            each.nan,
+        )
+        for name, each in domains.items()
+    }
+
+
+def _line(kind: str, domains: Mapping[str, Domain], scanned: Scanned, filter_: KeyFilter | None = None) -> KindLine:
+    files, groups = scanned.files, scanned.row_groups
+    some = filter_ is None or not filter_.is_empty
+    kept = prune(files, domains).kept & scanned.left & some
+    count = int(np.count_nonzero(kept)) if files.is_listed else None
+    if groups is None or groups.parents is None:
+        return KindLine(kind, count, None, int(files.sizes[kept].sum()) if files.is_listed else None)
+    read = prune(groups, domains).kept & kept[groups.parents]
+    return KindLine(kind, count, int(np.count_nonzero(read)), int(groups.sizes[read].sum()))
