@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from connectors.arrow_scan import relation as published
-from connectors.arrow_scan.relation import TaskPayload
+from connectors.arrow_scan.scan import TaskPayload
 
 
 def test_what_is_small_goes_with_the_function():
