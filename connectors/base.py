@@ -31,7 +31,7 @@ class Table(Protocol):
 
     @property
     def name(self) -> str:
-        """What the caller called the table."""
+        """The caller's name for the table."""
 
     @property
     def connector(self) -> Connector:
@@ -59,7 +59,7 @@ class Table(Protocol):
 
     @property
     def problems(self) -> tuple[Reason, ...]:
-        """What metadata could not be read so far."""
+        """Reasons why some metadata could not be read so far."""
 
     def files(self, columns: Sequence[Column]) -> Containers:
         """Every file of the version; statistics of `columns` by `Column.name`, sizes are file sizes."""

@@ -145,7 +145,7 @@ def _check_cache(cache: object) -> None:
 
 
 def explain(df: DataFrame, *, run_builds: bool = False, options: PruningOptions | None = None) -> Explanation:
-    """What is planned for `df`, from metadata alone: no data is read, unless `run_builds` asks for it.
+    """The plan for `df`, from metadata alone: no data is read, unless `run_builds` asks for it.
 
     For a DataFrame that `pruned_read()` or `prune()` returned, its plan: its builds ran, with the options it was given,
     so neither argument changes anything. For any other, what `prune()` would do with it.
@@ -170,7 +170,7 @@ def explain(df: DataFrame, *, run_builds: bool = False, options: PruningOptions 
 
 
 def _explained(df: DataFrame, options: PruningOptions, *, run_builds: bool) -> Explanation:
-    """What `prune()` would do."""
+    """The plan that `prune()` would make."""
     if run_builds:
         from connectors.pipeline.pruned_query import prune_query  # noqa: PLC0415 - importing this package loads no engine
 
@@ -182,7 +182,7 @@ def _explained(df: DataFrame, options: PruningOptions, *, run_builds: bool) -> E
 
 
 def report(df: DataFrame) -> PruneReport:
-    """What was planned for `df`, and what the latest action on it, or on a DataFrame made from it, measured.
+    """The plan for `df` beside the measurements of the latest action on it or on a DataFrame made from it.
 
     `NotPrunedReadError` for a DataFrame that neither `prune()` nor `pruned_read()` returned.
     """

@@ -32,7 +32,7 @@ class InvalidKeysError(PruningError, ValueError):
 
 
 class InvalidQueryError(PruningError, ValueError):
-    """What a command line asks for is no query, or one that Spark does not understand."""
+    """The text of a command line is no query, or one that Spark does not understand."""
 
 
 class UnsupportedTypeError(PruningError, TypeError):
@@ -44,7 +44,7 @@ class UnsupportedSessionError(PruningError):
 
 
 class InvalidDataFrameError(PruningError, TypeError):
-    """What was given for a DataFrame is none."""
+    """The argument for a DataFrame is none."""
 
 
 class NotPrunedReadError(PruningError):

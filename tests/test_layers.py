@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import io
 import re
 import subprocess
 import sys
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -82,6 +84,31 @@ def test_connectors_do_not_reach_up_to_the_composition_root(path):
 )
 def test_the_jvm_is_reached_through_one_package(path):
     assert [] == list(names_of_the_jvm(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+def sentences(path: Path) -> Iterator[tuple[int, str]]:
+    """Sentences of docstrings and the beginnings of comments, each with its line."""
+    text = path.read_text(encoding="utf-8")
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            docstring = ast.get_docstring(node) or ""
+            parts = re.split(r"(?<=[.:])\s+|\n\n", docstring)
+            yield from ((getattr(node, "lineno", 1), each.strip()) for each in parts)
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string.lstrip("# ")
+
+
+@pytest.mark.parametrize("package", ["pruning", "connectors"])
+def test_prose_begins_with_a_subject(package):
+    riddle = re.compile(r"(What|Whether|Of an?)\b")
+    found = [
+        f"{name_of(path)}:{line}: {text[:60]}"
+        for path in modules(package)
+        for line, text in sentences(path)
+        if riddle.match(text)
+    ]
+    assert [] == found
 
 
 def test_only_a_connector_the_registry_and_the_session_name_the_format_of_a_table():

@@ -29,7 +29,7 @@ _AS_STORED = frozenset({*INTEGER_BITS, *TEMPORAL})
 def scan_case(
     table: Table, decided: ScanDecision, needed: Sequence[str] | None, cores: int, options: PruningOptions
 ) -> ScanCase | None:
-    """What either reader would have to do; None where it is little, or no footers tell.
+    """The work of either reader; None where it is little, or no footers tell.
 
     `needed` are the top-level columns that the scan reads, None for all.
     """

@@ -1,4 +1,4 @@
-"""What the tasks of an Arrow scan have read, told to the driver as each ends."""
+"""Counters of the tasks of an Arrow scan, told to the driver as each ends."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _EXECUTIONS_KEPT = 32
 
 @dataclass(frozen=True, slots=True)
 class TaskRead:
-    """What one attempt at a task of Spark has read, and which numbered shares of the scan that was, each to its end."""
+    """The counts of one attempt at a task, and the numbered shares of the scan that it read to their ends."""
 
     attempt: int
     counts: Counts

@@ -1,7 +1,7 @@
-"""Parquet files as Spark's Python workers open them: those of a machine, and objects of an S3 store.
+"""Parquet files as Spark's Python workers open them: local files, and objects of an S3 store.
 
-Imports nothing but Arrow and what names a bucket. Each is the file that was listed, or an error: row groups are named
-by their numbers, and of another file they are other rows.
+The module imports nothing but Arrow and the names of buckets. A file is the one that was listed, or an error is raised:
+row groups are named by number, and another file has other rows under the same numbers.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class OpenFile(Protocol):
     parquet: pq.ParquetFile
 
     def announce(self, coming: Mapping[int, Sequence[Range]]) -> None:
-        """What will be fetched together of row groups, by their numbers: a store may be asked for it beforehand."""
+        """Announces ranges that will be fetched together, by row group: a store may be asked for them beforehand."""
 
     def fetch(self, ranges: Sequence[Range]) -> int:
         """Make chunks ready to be decoded, until the next call; the bytes that were read for it."""
@@ -171,7 +171,7 @@ class _StoredObject:
         is_same = part.size in {None, self._object.size()}
         if not (is_same and (part.modified is None or self._has_time(part.modified))):
             raise _replaced(self._uri)
-        # What is fetched need not wait for what is announced.
+        # Fetches need not wait for announced ranges.
         self._pool = ThreadPoolExecutor(2 * _REQUESTS, thread_name_prefix="chunks")
         self._ahead: dict[Range, tuple[int, Future[bytes]]] = {}
         self._ranges = _Ranges(self._object.size(), self._read_besides)
@@ -267,7 +267,7 @@ class _StoredObject:
 
 
 class _Ranges(io.RawIOBase):
-    """What Arrow reads from: ranges that are held, and all else by a request for it."""
+    """A file for Arrow: ranges that are held, and any other range by a request for it."""
 
     def __init__(self, size: int, read: Any) -> None:
         super().__init__()

@@ -1,6 +1,6 @@
-"""What an Arrow scan reads: parts of files, dealt out to tasks by their bytes.
+"""Parts of files that an Arrow scan reads, dealt out to tasks by their bytes.
 
-Which columns of which files pyarrow reads as Spark's own reader does, and as what.
+A column is read by pyarrow only if it gives the values that Spark's own reader gives, after a cast that is lossless.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def elsewhere(files: Containers, kept: BoolArray) -> Reason | None:
 
 
 def _path(uri: str) -> str | None:
-    """What a file is called where it is read; None where pyarrow does not."""
+    """The name of a file for its reader; None where pyarrow does not."""
     path = local_path(uri)
     return str(path) if path is not None else uri if bucket_of(uri) else None
 
@@ -210,7 +210,7 @@ _BINARY_COLLATION = "UTF8_BINARY"
 
 
 def arrow_type(type_: st.DataType) -> pa.DataType | None:
-    """What Spark takes for `type_` when it comes from a Python worker; None for types that are not read here."""
+    """The Arrow type that Spark takes for `type_` from a Python worker; None for types that are not read here."""
     match type_:
         case st.DecimalType():
             return pa.decimal128(type_.precision, type_.scale)
@@ -250,7 +250,7 @@ def is_readable(leaf: LeafType, type_: st.DataType, *, is_gregorian: bool) -> bo
 def becomes(found: pa.DataType, wanted: pa.DataType) -> bool:
     """True where `as_type` makes every value of what pyarrow reads into the same value of the type wanted.
 
-    What a file stores does not say what pyarrow reads: a writer may have left its own types in the footer.
+    The stored type does not tell the type that pyarrow reads: a writer may have left its own types in the footer.
     """
     types = pa.types
     if found == wanted:

@@ -1,9 +1,9 @@
-"""What is tried on the driver before workers scan by pyarrow: whether stores are reached, and a few rows.
+"""Trials on the driver before workers scan by pyarrow: a request to each store, and a sample of rows.
 
-Certificates and names may be others for pyarrow than for Java, whatever the settings say, and once the query runs it is
-too late to stand aside. A store has seconds for an answer, and is not asked again for some minutes if it gives none.
+Certificates and names may differ between pyarrow and Java, whatever the settings say, and a running query cannot fall
+back to Spark's reader. A store has seconds for an answer, and is not asked again for some minutes if it gives none.
 
-A look at some rows of one row group on the driver: how many of them pass, and what testing one costs.
+The sample is of one row group: the share of its rows that pass, and the time that testing one takes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ T = TypeVar("T")
 # Where so many row groups are read, one more on the driver is a small part of it.
 _SAMPLED_OF = 8
 _SECONDS = 5.0
-# What is not waited for any more should not go on for long either.
+# A request that nobody waits for any more should end soon.
 _HASTY = Patience(attempts=2, connect_seconds=2.0, request_seconds=4.0)
 _FAILURES = (OSError, ImportError, ValueError, pa.ArrowException)
 
@@ -61,7 +61,7 @@ class _Files:
         return next((each for each in found if each is not None), None)
 
     def asked(self, part: FilePart, action: Callable[[], T]) -> T | Reason:
-        """What `action` makes of a file; a `Reason` where its store gives no good answer in time."""
+        """The result of `action` on a file; a `Reason` where its store gives no good answer in time."""
         bucket = bucket_of(part.path)
         if bucket is None:
             return action()
@@ -84,7 +84,7 @@ def check_stores(
     *,
     is_sampled: bool,
 ) -> Preflight | Reason:
-    """What is known before the query runs; a `Reason` where settings of a store are not understood, or it fails."""
+    """The outcome of the trials; a `Reason` where settings of a store are not understood, or it fails."""
     some = {bucket: part for task in tasks for part in task if (bucket := bucket_of(part.path))}
     stores = s3_buckets(spark, [part.path for part in some.values()])
     if isinstance(stores, Reason):
@@ -121,7 +121,7 @@ def _told(error: BaseException) -> str:
     return " ".join(str(error).split())[:300]
 
 
-# Of a core, for decoding one key column: millions of numbers, or some hundred thousand texts.
+# Seconds of a core for decoding one key column: millions of numbers, or some hundred thousand texts.
 _SAMPLE_SECONDS = 0.02
 # The first rows, which decode alone, pay for all that is loaded but once; fewer than so many others tell no time.
 _ENOUGH_ROWS = 1 << 12
@@ -159,7 +159,7 @@ def _share(found: BoolArray) -> float:
 
 
 def _tested(test: KeyTest, group: RowGroup) -> tuple[BoolArray, float | None]:
-    """Whether each of the first rows passes, and nanoseconds for one of them.
+    """True where each of the first rows passes, and nanoseconds for one of them.
 
     Time is that of this thread on its core: waiting for a disk, a store or other threads is not what tests cost.
     """

@@ -19,7 +19,7 @@ from pruning.keys.membership import MembershipTest
 from pruning.values.ranges import BoolArray
 from pruning.values.types import ValueType
 
-# What a batch holds at most: rows, and about so many bytes.
+# Rows of a batch at most, and about its bytes.
 _MOST_ROWS, _MOST_BYTES = 1 << 16, 16 << 20
 # How large values are shows only when they are decoded: of a long one that many rows have a file may hold one copy.
 _FIRST_ROWS, _GROWTH = 1 << 10, 4
@@ -41,7 +41,7 @@ class ReadColumn:
 
 @dataclass(frozen=True, slots=True)
 class KeyTest:
-    """What rows must hold in the result's column at `column`, which has this type in Spark."""
+    """The keys of the result's column at `column`, which has this type in Spark."""
 
     column: int
     type: ValueType
@@ -50,7 +50,7 @@ class KeyTest:
 
 @dataclass(slots=True)
 class Counts:
-    """What was read.
+    """Counts of a reader.
 
     - `bytes`: compressed bytes of column chunks, and of the footers that were not given; of a store what it sent
     - `rows`: those of the `row_groups`, whether or not a key was found in each; `row_groups_used` are those in which
@@ -180,7 +180,7 @@ class _Pace:
         return _Pace(max(1, min(_FIRST_ROWS, _MOST_ROWS, _MOST_BYTES * rows // max(1, size))))
 
     def seen(self, rows: int, size: int) -> None:
-        """What was decoded last."""
+        """The batch decoded last."""
         self.rows = max(1, min(_MOST_ROWS, _GROWTH * self.rows, _MOST_BYTES * rows // max(1, size)))
 
 

@@ -14,7 +14,7 @@ from pruning.values.byte_strings import ByteStrings
 from pruning.values.ranges import BoolArray, RangeSet
 from pruning.values.types import ValueType
 
-# What is compared with each range is faster coded where there are more.
+# With more ranges, codes are tested faster than values are compared.
 _FEW_RANGES = 8
 # Offsets of Arrow's texts have 32 bits.
 _MOST_BYTES = 1 << 30

@@ -56,7 +56,7 @@ _READ = frozenset(
         *_ALGORITHMS,
     }
 )
-# What concerns writing, listing, waiting, or how the JVM reads: the bytes of a file are the same.
+# Settings of writing, listing, waiting, or of the JVM's reads: the bytes of a file are the same.
 _HARMLESS = frozenset(
     {
         "impl",

@@ -54,7 +54,7 @@ class ArrowScan:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Work:
-    """What the tasks of a scan read, by their numbers."""
+    """The parts that the tasks of a scan read, by their numbers."""
 
     tasks: Sequence[Sequence[FilePart]]
     columns: Sequence[ReadColumn]

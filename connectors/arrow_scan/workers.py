@@ -1,6 +1,6 @@
-"""Whether Spark's Python workers can run an Arrow scan: a scan that fails while the query runs cannot stand aside.
+"""Python workers of a session: a check that they can run an Arrow scan, and the memory that it takes there.
 
-What memory a scan by pyarrow takes in a Python worker, and what a limit on workers leaves for it.
+A scan that fails while the query runs cannot fall back to Spark's reader.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SCHEMA = "version string, room bigint"
 
 @dataclass(frozen=True, slots=True)
 class Workers:
-    """What Python workers say of themselves: why they cannot scan, in no words where they can.
+    """The answer of Python workers: the problem that keeps them from scanning, empty if there is none.
 
     `room` are the bytes that each may still take, None without a limit.
     """
@@ -45,7 +45,7 @@ class KnownWorkers:
 
 
 def workers_of(spark: SparkSession, timeout: float) -> Workers | Reason:
-    """What workers say; a `Reason` where they lack this package, or the pyarrow by which the driver judged the files.
+    """The answer of the workers; a `Reason` where they lack this package, or have another pyarrow than the driver.
 
     One small job of at most `timeout` seconds; once in a session, or in ten minutes while none comes to a good end.
     """
@@ -95,7 +95,7 @@ def version() -> str:
 
 
 def probe() -> Probe:
-    """What each worker runs: a function inside of one goes to workers as it is, not by a name that they may lack."""
+    """The function for each worker: nested, so that it is pickled by value and not by a name that they may lack."""
 
     def answers(batches: Iterator[Any]) -> Iterator[Any]:
         import importlib.util  # noqa: PLC0415 - nothing of this module is there
@@ -136,14 +136,14 @@ _ANY_ROW_GROUP = 256 << 20
 _RESERVED = 1 << 30
 # Stacks of the threads that ask a store.
 _THREADS = 512 << 20
-# Whether a row passes, for each test and all together, and its place among those that do.
+# Bytes of a row: its outcome for each test and all together, and its place among those that pass.
 _PER_ROW = 16
 # As they are sent, as they are held, and as the table of one test.
 _COPIES_OF_KEYS = 3
 
 
 def most_bytes(files: Sequence[tuple[FileLayout, Sequence[int]]], tests: Iterable[MembershipTest]) -> int:
-    """What a task takes at most: of each file these row groups are read, with the columns that it has a place for.
+    """Bytes of memory that a task takes at most to read these row groups of each file, with its columns.
 
     The chunks of the largest row group are counted as they are stored and as they become: both are held for a while.
     """

@@ -39,7 +39,7 @@ _BYTES_BY_ROW, _BYTES_BY_ENTRY = 64, 4096
 
 @dataclass(frozen=True, slots=True)
 class _CachedBuild:
-    """What a build gave, as the cache holds it."""
+    """The result of a build as the cache holds it."""
 
     keys: KeySummary
     rows: MaterializedRows | None
@@ -56,7 +56,7 @@ class _CachedBuild:
 
 @dataclass(frozen=True, slots=True)
 class _Key:
-    """What is asked for: a build, and `session`, which decides on its result beside the plan."""
+    """The key of a cached build: the build, and `session`, which decides on its result beside the plan."""
 
     build: BuildKey
     session: bytes
@@ -90,7 +90,7 @@ class CachedBuildRunner:
         self._owner = str(context.applicationId), int(context.startTime)
 
     def run(self, asked: Sequence[BuildRequest]) -> list[BuildResult]:
-        """What each build gives, all that have to run at the same time."""
+        """The result of each build; those that have to run do so at the same time."""
         # Before plans are looked at, so that confs that are set meanwhile are seen when builds have ended.
         session = self._session()
         keys = [self._key(each, session) for each in asked]

@@ -42,7 +42,7 @@ class BuildRequest:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BuildResult:
-    """What a build gave: its keys, and its rows where they are few enough to be joined as they are.
+    """The result of a build: its keys, and its rows where they are few enough to be joined as they are.
 
     `from_cache` says that it was not run for this query.
     """
@@ -96,7 +96,7 @@ class QueryBuilds:
     _keys: dict[tuple[int, int], KeySummary | Reason] = field(default_factory=dict)
 
     def run(self, asked: Sequence[BuildRequest]) -> list[BuildResult]:
-        """What each build gives, all run at the same time; equal ones give the same object."""
+        """The result of each build, all run at the same time; equal ones give the same object."""
         numbers = [self._numbers.of(each.plan) for each in asked]
         self._run({number: each for each, number in zip(asked, numbers, strict=True) if number not in self._rows})
         found = [self._keys_or_column(each, number) for each, number in zip(asked, numbers, strict=True)]
@@ -131,7 +131,7 @@ class QueryBuilds:
                 self._keys.update({each.id: _pinned(keys) for each, keys in zip(columns, result, strict=True)})
 
     def _frame(self, columns: Sequence[_Column]) -> KeyFrame | Reason:
-        """What reads all of these columns of one plan; equal plans have them at the same places."""
+        """The job that reads all of these columns of one plan; equal plans have them at the same places."""
         first = columns[0]
         try:
             df = self._selected(first.plan, [first.plan.output().apply(each.place) for each in columns])

@@ -1,4 +1,4 @@
-"""What every command does: a Spark of its own that ends with it, and one line for whatever goes wrong."""
+"""Frame of every command: a Spark session that ends with it, and one line for any error."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-# What shells call a process that a signal ended: 130 for Ctrl-C, 143 for SIGTERM.
+# Exit codes of a process that a signal ended begin here: 130 for Ctrl-C, 143 for SIGTERM.
 _ENDED_BY_SIGNAL = 128
 _SECONDS_TO_END = 20.0
 _CHATTY = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
@@ -68,7 +68,7 @@ def _silence() -> None:
 
 
 def _words(error: Exception) -> str:
-    """What an error of Spark says, which its Java process knows while it runs."""
+    """The text of an error of Spark, which its Java process knows while it runs."""
     try:
         return str(error)
     except Exception:  # noqa: BLE001 - py4j raises whatever its socket does

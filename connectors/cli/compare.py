@@ -27,7 +27,7 @@ _CLOSE = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """What one way of running a query gave: bytes of all its scans and builds, None where Spark does not count them.
+    """The outcome of one way of running a query: bytes of all scans and builds, None if Spark counts none.
 
     `seconds` are those of each further run: the first one of a Java process compiles what later ones find compiled.
     """
@@ -37,7 +37,7 @@ class Way:
     seconds: tuple[float, ...] = ()
 
     def read(self) -> str:
-        """What was read, and in how many seconds, if these say something."""
+        """Bytes read and seconds, if these are known."""
         seconds = f" in {statistics.median(self.seconds):.2f} s" if self.seconds else ""
         return size(self.bytes) + seconds
 
@@ -136,7 +136,7 @@ def _bytes_read(spark: SparkSession, after: int) -> int | None:
     if not counts_bytes(spark):
         return None
     stages = stages_of(finished_executions(spark, after))
-    # What never ran read nothing.
+    # A stage that never ran read nothing.
     return sum(read[0] for stage in stages if (read := stage_input(spark, stage)) is not None)
 
 

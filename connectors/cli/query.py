@@ -49,7 +49,7 @@ def explain(  # noqa: PLR0913, PLR0917 - options of a command line
     as_json: Annotated[bool, typer.Option("--json", help="Print plain values for machines.")] = False,  # noqa: FBT002
     conf: Confs = None,
 ) -> None:
-    """What pruning would do with a query, and why not more: from metadata alone, unless --run-builds asks for more."""
+    """Explain how pruning would filter a query, from metadata alone unless --run-builds asks for more."""
     with _started("explain", sql, file, table, conf) as (spark, asked):
         from pruning import explain as explained  # noqa: PLC0415 - `--help` answers at once
 
@@ -124,7 +124,7 @@ def _console() -> Console:
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 _LOGICAL = "org.apache.spark.sql.catalyst.plans.logical."
-# What a statement that is no query has somewhere at its top: Spark would run it at once.
+# Nodes at the top of statements that are no query: Spark would run them at once.
 _STATEMENTS = (f"{_LOGICAL}Command", f"{_LOGICAL}ParsedStatement")
 
 

@@ -46,7 +46,7 @@ _SIGN = np.uint64(1 << 63)
 _REPLACED = r"(?s)\x{FFFD}.*$"
 _MAY_BE_CUT = r"\x{FFFD}|[\x7F\x{FFFF}\x{10FFFF}]$"
 _LAST_CHARACTERS = r"(?s)(?:\x{FFFD}.*|[\x7F\x{FFFF}\x{10FFFF}]+)$"
-# What is left of a character that was cut in half.
+# The remainder of a character that was cut in half.
 _HALF_CHARACTER = r"\?+$"
 # Each step over texts makes all of them anew.
 _BLOCK = 1 << 16
@@ -77,7 +77,7 @@ class Flaws:
 
     @staticmethod
     def of(lows: pa.ChunkedArray, highs: pa.ChunkedArray, type_: ValueType) -> Flaws:
-        """What is wrong with these bounds, as they are stored."""
+        """The flaws of these bounds as they are stored."""
         replaced = type_.name == "string" and any(_has_replaced(each) for each in (lows, highs))
         # Arrow's order of numbers and of bytes is Spark's; a least value that is NaN is none.
         inverted = bool(pc.any(pc.greater(lows, highs)).as_py())
@@ -104,7 +104,7 @@ class StoredBounds:
     is_source: bool = False
 
     def sound(self, lows: pa.Array, highs: pa.Array) -> Bounds:
-        """What stored bounds say about the values, as closed ends."""
+        """The closed range of values that stored bounds allow."""
         if self.type.name == "string":
             blocks = range(0, len(lows), _BLOCK) or [0]
             return _joined(
@@ -245,7 +245,7 @@ def _may_be_cut(highs: pa.Array, prefix: int) -> BoolArray:
 
 
 def _shared_stem(highs: pa.Array, prefix: int) -> pa.Array:
-    """What each stored high surely shares with the greatest value, if it was cut."""
+    """The prefix that each stored high surely shares with the greatest value, if it was cut."""
     stems = pc.utf8_slice_codeunits(pc.replace_substring_regex(highs, _LAST_CHARACTERS, ""), 0, prefix - 1)
     # A prefix is counted in UTF-16 units, of which some characters take two.
     halves = pc.utf8_slice_codeunits(stems, 0, (prefix - 1) // 2)
@@ -262,13 +262,13 @@ def _after_all_extensions(stems: ByteStrings) -> ByteStrings:
 
 
 def _is_ascii(ranges: RangeSet) -> bool:
-    """Whether no end of a range has a byte that only other characters begin with."""
+    """True if no end of a range has a byte that only other characters begin with."""
     ends = (each for each in (ranges.lows, ranges.highs) if isinstance(each, ByteStrings))
     return all(int(each.packed().data.max(initial=0)) < _NOT_ASCII for each in ends)
 
 
 def _has_replaced(bounds: pa.ChunkedArray) -> bool:
-    """Whether a stored bound of strings holds U+FFFD."""
+    """True if a stored bound of strings holds U+FFFD."""
     return bool(pc.any(pc.match_substring(bounds, "\ufffd")).as_py())
 
 

@@ -1,6 +1,6 @@
-"""Delta scans of files that are known, which Delta need not list by a job for each scan and each predicate of ours.
+"""Delta scans of named files, which Delta need not list by a job for each scan and each pushed predicate.
 
-The JVM's side of `kept_files`: an index of Delta over files that are named, and what puts it into plans.
+A file index in the JVM holds the files of a pinned version and replaces Delta's own in plans.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def optimized_plan(df: DataFrame) -> Any:
 
 
 def _kept_files(spark: SparkSession, index: Any) -> Any:
-    """What the session knows of versions of Delta tables; `index` is any index of Delta."""
+    """The file lists of table versions that the session keeps; `index` is any index of Delta."""
     slot = state_of(spark).slot(_KeptFiles)
     if slot.java is None:
         slot.java = instance(spark, _LISTS, beside=index)

@@ -31,7 +31,7 @@ from pruning.values.types import ValueType
 
 _RELATION = "LogicalRelation"
 _FILE_RELATION = "org.apache.spark.sql.execution.datasources.HadoopFsRelation"
-# What Spark puts above a table of its catalog: its name, and the padding of `char` columns.
+# Nodes that Spark puts above a table of its catalog: its name, and the padding of `char` columns.
 _HARMLESS = ("SubqueryAlias", "Project")
 _FILE_INDEX = "org.apache.spark.sql.delta.files.TahoeLogFileIndex"
 _PHYSICAL_NAME = "delta.columnMapping.physicalName"
@@ -243,7 +243,7 @@ def _key(column: LogColumn) -> _Key:
 
 
 class FileCatalog:
-    """What was fetched of one version; for any number of threads, each column fetched once."""
+    """The files and statistics fetched of one version; for any number of threads, each column fetched once."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -254,7 +254,7 @@ class FileCatalog:
 
     @property
     def is_fetched(self) -> bool:
-        """Whether the files are known, and with them the statistics of some columns."""
+        """True if the files are known, and with them the statistics of some columns."""
         return self._files is not None
 
     def expect(self, columns: Sequence[LogColumn]) -> None:
@@ -276,7 +276,7 @@ class FileCatalog:
         return [self._columns[_key(column)] for column in columns]
 
     def flaws(self, column: LogColumn) -> Flaws:
-        """What is wrong with the bounds of a column; all that can be where none were fetched."""
+        """The flaws of the bounds of a column; all that can be where none were fetched."""
         with self._lock:
             return self._flaws.get(_key(column), ANY_FLAW)
 
@@ -298,7 +298,7 @@ class FileCatalog:
 
     def _kept(self, snapshot: Snapshot, table: pa.Table, columns: Sequence[LogColumn]) -> DeltaFiles:
         files = self.keep(snapshot.root, snapshot.version, table, columns)
-        # Of a million files Arrow would keep 200 MB that nothing lies in.
+        # Arrow would keep 200 MB of free memory for a million files.
         pa.default_memory_pool().release_unused()
         return files
 

@@ -119,7 +119,7 @@ def _version_in_history(spark: SparkSession, source: str, timestamp: str | None)
 def _explained(source: str, options: Mapping[str, str], error: PySparkException | Py4JError) -> PruningError:
     condition = error.getCondition() if isinstance(error, PySparkException) else None
     text = str(error) if isinstance(error, PySparkException) else java_message(error)
-    # What comes after a blank line is the query or a stack.
+    # The query or a stack follows after a blank line.
     found = _CONDITION.sub("", " ".join(text.strip().split("\n\n")[0].split()))[:_MOST_CHARACTERS]
     asked = "".join(f" at {name[:-4]} {value!r}" for name, value in options.items())
     if condition in _NO_DELTA or _NO_DELTA_CLASS in text:

@@ -28,7 +28,7 @@ _BROKEN = "_broken"
 # A NULL, or this very text: the log alone does not tell.
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _HAS_ZONE = r"(Z|[+-]\d{2}:?\d{2}(:?\d{2})?)$"
-# What the statistics of these types are parsed as; other types have their own.
+# Types as which statistics of these types are parsed; other types are parsed as themselves.
 _AS_TEXT = ("date", "timestamp", "timestamp_ntz", "string")
 # Logs keep no bounds of binaries, and a writer that does has no agreed form for them.
 _WITHOUT_BOUNDS = ("binary",)
@@ -117,7 +117,7 @@ def column_statistics(table: pa.Table, index: int, column: LogColumn) -> ColumnS
 
 
 def flaws_of(table: pa.Table, index: int, column: LogColumn) -> Flaws:
-    """What is wrong with the bounds of the column at `index` of a `listing`."""
+    """The flaws of the bounds of the column at `index` of a `listing`."""
     if column.is_partition or column.type.name in _WITHOUT_BOUNDS:
         return NO_FLAW
     return Flaws.of(table[f"l{index}"], table[f"h{index}"], column.type)

@@ -56,7 +56,7 @@ logger = logging.getLogger("scanprune")
 
 _CASE_CONF = "spark.sql.caseSensitive"
 _DEFAULT_METADATA = "EXISTS_DEFAULT"
-# What Spark, Delta and Arrow raise at metadata that they cannot read, or that is not what it should be.
+# Errors of Spark, Delta and Arrow at metadata that cannot be read or is malformed.
 _TROUBLE = (Py4JError, PySparkException, pa.ArrowException, ValueError, TypeError, LookupError)
 
 
@@ -199,7 +199,7 @@ class DeltaSource:
 
     @property
     def problems(self) -> tuple[Reason, ...]:
-        """What metadata could not be read so far."""
+        """Reasons why some metadata could not be read so far."""
         return tuple(self._problems)
 
     def files(self, columns: Sequence[Column]) -> Containers:
@@ -237,7 +237,7 @@ class DeltaSource:
 
     def stored(self, files: IntArray, columns: Sequence[Column]) -> list[FileLayout] | Reason:
         """The files at these indexes as they hold top-level columns."""
-        # What Delta adds to a scan, such as the rows that a deletion vector marks, is in no file.
+        # Columns that Delta adds to a scan, such as marks of a deletion vector, are in no file.
         added = next((each.name for each in columns if each.path[0] not in self._snapshot.schema.names), None)
         if added is not None:
             return Reason(ReasonCode.NOT_READ_BY_ARROW, added, "it is no column of the table")
@@ -276,7 +276,7 @@ class DeltaSource:
                 return self._df
             return over_files(self._df, index, listed[0].uris.paths.filter(pa.array(kept)))
         except _TROUBLE:
-            # What is read is the same, by one job of Delta more.
+            # The same files are read, after one more job of Delta.
             logger.debug("Naming the files of %s failed", self.name, exc_info=True)
             return self._df
 
@@ -285,7 +285,7 @@ class DeltaSource:
         found = resolve(self.schema, column, table=self.name, case_sensitive=True, partitions=self.partition_columns)
         if found.is_partition:
             return ranges
-        # Whether stored bounds are to be trusted shows only in the statistics.
+        # Statistics alone show if stored bounds can be trusted.
         self._listed([found])
         logged = self._snapshot.log_column(found, ranges.type)
         flaws = self._catalog.flaws(logged)

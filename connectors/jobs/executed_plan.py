@@ -1,6 +1,6 @@
-"""What a plan tells once it ran: table versions, tasks, and whether another run would give the same rows.
+"""Facts about a plan that ran: table versions, tasks, and reasons why another run may give other rows.
 
-Broadcasts that a plan made for its own joins: they end with its action, not when garbage is collected.
+Broadcasts that a plan made for its own joins are released with its action, not when garbage is collected.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class ExecutedPlan:
     """Facts about one execution.
 
     - `tasks`: how many tasks the stage before the first exchange from the top had, None where that is not known
-    - `versions`: path of each versioned table read to its version; the older one of a table read at two. What the
-      optimiser answered from metadata, or found cached, is not among them
+    - `versions`: path of each versioned table read to its version; the older one of a table read at two. Tables that
+      the optimiser answered from metadata, or found cached, are not among them
     - `reasons`: why another run might see other rows
     """
 
@@ -132,6 +132,6 @@ def execution_released(spark: SparkSession, execution: Any) -> Iterator[None]:
     try:
         yield
     finally:
-        # What cannot be released is left to the collection of garbage.
+        # Broadcasts that cannot be released are left to garbage collection.
         with suppress(Py4JError):
             instance(spark, _BROADCASTS, execution.executedPlan()).destroy()

@@ -1,7 +1,4 @@
-"""Progress of builds that take a while: a bar on a terminal, else lines in the log.
-
-What went wrong in a build, in one line and without any value of its data.
-"""
+"""Progress of builds that take a while: a bar on a terminal, else lines in the log. Errors of builds as one line."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ _GRACE_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Build(Generic[T]):
-    """What to run, and what it is for: `subject` names it in reasons and on the progress line."""
+    """An action to run, and its purpose: `subject` names it in reasons and on the progress line."""
 
     subject: str
     action: Callable[[], T]
@@ -55,7 +55,7 @@ def run(
     description: str,
     on_progress: Callable[[Sequence[Progress]], None] | None = None,
 ) -> T | Reason:
-    """What `action` returns; a `Reason` where it fails or takes longer than `timeout` seconds."""
+    """The result of `action`; a `Reason` where it fails or takes longer than `timeout` seconds."""
     (result,) = run_all(spark, [Build(description, action)], timeout=timeout, on_progress=on_progress)
     return result
 
@@ -120,7 +120,7 @@ class _Running(Generic[T]):
             _add_tag(self.spark, self.tag)
             result = self.build.action()
         except BaseException as error:  # noqa: BLE001 - handed to the thread that waits
-            # What failed may have started several jobs.
+            # A failed action may have started several jobs.
             self._cancel()
             self.future.set_exception(error)
         else:
@@ -199,7 +199,7 @@ def _remove_tag(spark: SparkSession, tag: str) -> None:
 class BuildScheduler:
     """Runs builds, each with a time of its own and all of them until `deadline`, of `time.monotonic()`.
 
-    What is not there by then is a `Reason`, and whoever waits for it goes on without. Nothing is left running when
+    A build that has not ended by then gives a `Reason`, and its caller goes on without keys. Nothing runs on when
     `run_all` returns or raises, in whatever thread: jobs are cancelled by a tag that no other build has.
     """
 
@@ -213,7 +213,7 @@ class BuildScheduler:
         return BuildScheduler(spark, options, time.monotonic() + options.limits.all_builds_timeout_seconds)
 
     def run_all(self, wanted: Sequence[Build[T]]) -> list[T | Reason]:
-        """What each build gives, all run at the same time."""
+        """The result of each build, all run at the same time."""
         left = self.deadline - time.monotonic()
         if left <= 0:
             return [self._too_late(each.subject) for each in wanted]
@@ -238,7 +238,7 @@ class DeadlineError(Exception):
 
 
 def within(seconds: float, action: Callable[[], T], name: str) -> T:
-    """What `action` returns or raises, in a thread of this name; `DeadlineError` where it takes longer."""
+    """The result or error of `action`, run in a thread of this name; `DeadlineError` where it takes longer."""
     future: Future[T] = Future()
 
     def run() -> None:

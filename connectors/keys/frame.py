@@ -1,11 +1,8 @@
 """Keys of a DataFrame, collected by one job: a partial summary for each partition, then one task that merges them.
 
-The rows of a query that reads little are summarised on the driver instead (see `few_keys`). However
-large the DataFrame is, no process holds more of its keys than the limits allow.
-
-Keys of a DataFrame that reads little: its rows come to the driver as they are, as long as they are few.
-
-A shuffle and Python workers cost ten times what such a query costs by itself.
+However large the DataFrame is, no process holds more of its keys than the limits allow. A query that reads little is
+run for its rows instead, which are summarised on the driver as long as they are few: a shuffle and Python workers cost
+ten times as much as such a query itself.
 """
 
 from __future__ import annotations
@@ -80,7 +77,7 @@ class KeyFrame:
 
     @property
     def name(self) -> str:
-        """What the keys filter, for messages."""
+        """The name of the keys for messages."""
         return ", ".join(each.name for each in self.keys)
 
 
@@ -223,7 +220,7 @@ def _limited(df: DataFrame, most: int) -> DataFrame:
 
 
 def _bytes_read(df: DataFrame) -> int:
-    """What Spark believes that the query reads; scans of kept files learn its conditions before it runs."""
+    """Bytes that Spark estimates that the query reads; scans of kept files learn its conditions before it runs."""
     plan: Any = optimized_plan(df)
     observe(df.sparkSession, plan)
     leaves = plan.collectLeaves()

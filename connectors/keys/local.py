@@ -1,8 +1,8 @@
-"""Keys that are here already: Python sequences, numpy, pandas and Arrow data as a `KeySummary`.
+"""Keys that are on the driver: Python sequences, numpy, pandas and Arrow data as a `KeySummary`.
 
-What counts as NULL: None, Arrow's null, numpy's NaT and masked values, and whatever pandas calls missing. NaN is
-missing too, since pandas turns an integer column with gaps into floats; only where the probe column is a float
-or double is it the value NaN, which can match one.
+NULL is None, Arrow's null, numpy's NaT and masked values, and pandas' missing values. NaN is missing too, since pandas
+turns an integer column with gaps into floats; only where the probe column is a float or double is it the value NaN,
+which can match one.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ def _from_pandas(series: Any, probe: ValueType, name: str) -> pa.Array | pa.Chun
     if series.dtype == object:
         return python_array(series.tolist(), probe, name)
     try:
-        # Whether NaN is missing depends on the probe column, which is settled later.
+        # The probe column decides later if NaN is missing.
         return pa.array(series, from_pandas=getattr(series.dtype, "kind", "") != "f")
     except (pa.ArrowException, TypeError) as error:
         raise _unusable(name, f"pandas values of type {series.dtype}", [probe]) from error

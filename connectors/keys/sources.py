@@ -221,7 +221,7 @@ def _plain_values(source: KeySource) -> list[Any]:
 
 
 def row_keys(spark: SparkSession, collected: Collected, decision: FilterDecision, options: PruningOptions) -> RowKeys:
-    """What the row test of a decision needs, and nothing for a test that is written as literals."""
+    """The keys for the row test of a decision; empty for a test that is written as literals."""
     summary = collected.summary
     match decision.test:
         case RowFilter.SEMI_JOIN if summary is not None and summary.exact:

@@ -1,4 +1,4 @@
-"""What Spark's Python workers run to collect keys: imports nothing but the core and Arrow."""
+"""Tasks of Spark's Python workers that collect keys: the module imports nothing but the core and Arrow."""
 
 from __future__ import annotations
 

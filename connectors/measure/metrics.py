@@ -1,6 +1,6 @@
-"""What an action really read through one scan, from Spark's own SQL status store (classic sessions only).
+"""Rows, files and bytes that an action read through one scan, from Spark's SQL status store (classic sessions only).
 
-The bytes that scans of one execution read, where they are told apart from those of others.
+Bytes of a scan are known only where the tasks of an execution tell them apart from those of other scans.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pruning.results.prune_report import Measured
 
 _FILE_SCANS = ("FileScan", "BatchScan")
 _DROPPED = "LocalTableScan <empty>"
-# What Spark calls an action that nobody described; only a line of the user's own Python says anything.
+# Spark's name of an action that nobody described; a line of the user's own Python is more useful.
 _CALL_SITE = re.compile(r"^(\w+) at (?!.*\.py:)\S+:\d+$")
 _FILES, _ROWS = "number of files read", "number of output rows"
 
@@ -36,7 +36,7 @@ _FILES, _ROWS = "number of files read", "number of output rows"
 def latest(spark: SparkSession, identity: ScanIdentity) -> tuple[Measured | None, int]:
     """The last finished action that read the scan, and how many did; sums over its scans where it has several.
 
-    Of a scan that reads nothing, an action is any execution in which Spark dropped a scan: files, rows and bytes are
+    If the scan reads nothing, an action is any execution in which Spark dropped a scan: files, rows and bytes are
     zero whichever of these it was.
     """
     found: list[tuple[Any, list[FileScan]]] = []
@@ -110,7 +110,7 @@ def _counters(node: Any) -> dict[str, int]:
 
 
 def _value(store: Any, execution: Any, counter: int | None) -> str:
-    """What an execution added to a metric; empty where nothing."""
+    """The values that an execution added to a metric; empty if it added none."""
     if counter is None:
         return ""
     value = store.executionMetrics(execution.executionId()).get(counter)
@@ -141,7 +141,7 @@ def _seconds(execution: Any) -> float:
 
 
 def _action(description: str) -> str:
-    r"""What a person would call the action.
+    r"""The public name of an action.
 
     >>> _action("count at NativeMethodAccessorImpl.java:0\n"), _action("toPandas at report.py:7"), _action("")
     ('count', 'toPandas at report.py:7', 'an action without a name')
@@ -198,7 +198,7 @@ def _own_bytes(read: Sequence[tuple[int, int]], scans: Sequence[FileScan], *, is
     None
     """
     own = Counter(scan.rows for scan in scans if scan.is_own)
-    # Of a stage that is not known, it is certain only by the rows that it was none of the scan's.
+    # Rows alone show that an unknown stage was none of the scan's.
     if not is_whole and 0 in own:
         return None
     records = Counter(count for _, count in read)

@@ -1,7 +1,4 @@
-"""Spark's own record of executions and stages (classic sessions only).
-
-What tells the scan of one DataFrame from every other scan of the session (classic sessions only).
-"""
+"""Spark's own record of executions and stages, and the identity of a scan in it (classic sessions only)."""
 
 from __future__ import annotations
 
@@ -70,9 +67,9 @@ def stage_attempt(spark: SparkSession, stage: int) -> Any:
 
 
 def stage_work(spark: SparkSession, stage: int) -> str:
-    """What a stage runs: the same where Spark runs it again under another number, since its outputs were lost.
+    """The work of a stage: the same text where Spark runs it again under another number, since its outputs were lost.
 
-    Of a stage that Spark forgot it is another one's in no case.
+    A stage that Spark forgot has a text of its own.
     """
     attempt = stage_attempt(spark, stage)
     return f"stage {stage}" if attempt is None else str(attempt.rddIds().mkString(","))
@@ -117,7 +114,7 @@ class Listings(Counter[str]):
 
 @dataclass(frozen=True, slots=True)
 class ScanIdentity:
-    """What tells the scan of one DataFrame from every other: the ids of its relation's attributes.
+    """The identity of one DataFrame's scan among all of a session: the ids of its relation's attributes.
 
     - `reads_nothing`: the plan keeps no file, so Spark drops the scan, and no attribute of it is left to find
     - `listing`: a name that only scans of the same kept files have, by which to find one that needs no column, such

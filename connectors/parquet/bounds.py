@@ -46,7 +46,7 @@ _OLD_MAX, _OLD_MIN, _NULL_COUNT, _MAX, _MIN = 1, 2, 3, 5, 6
 
 @dataclass(frozen=True, slots=True)
 class ChunkBounds:
-    """What one column chunk is known to hold; a code counts where it is not None.
+    """The bounds of one column chunk; a code counts where it is not None.
 
     `is_inverted`: its bounds are in the wrong order, so that a reader which believes them skips it whatever it holds.
     """
@@ -100,7 +100,7 @@ _WRONG = object()
 
 
 def chunk_bounds(statistics: Struct, rows: int, decoder_: Decoder | None, *, has_null_parents: bool) -> ChunkBounds:
-    """What the statistics of a chunk of `rows` rows prove."""
+    """The bounds that the statistics of a chunk of `rows` rows prove."""
     has_bounds = not statistics.keys().isdisjoint((_OLD_MAX, _OLD_MIN, _MAX, _MIN))
     nulls = null_count(statistics.get(_NULL_COUNT), rows, has_bounds=has_bounds, has_null_parents=has_null_parents)
     bounds = decoder_.bounds(statistics) if decoder_ else ChunkBounds()
@@ -109,7 +109,7 @@ def chunk_bounds(statistics: Struct, rows: int, decoder_: Decoder | None, *, has
 
 @lru_cache(maxsize=4096)
 def decoder(leaf: LeafType, type_: ValueType, *, is_ordered: bool, is_gregorian: bool) -> Decoder | None:
-    """What decodes the bounds of `leaf` under a column of `type_`; None where they can prove nothing.
+    """The decoder for the bounds of `leaf` under a column of `type_`; None where they can prove nothing.
 
     `is_ordered` says that new bounds follow the order that the format's specification gives the type. Old bounds
     are in the signed order of the physical type, which is right for numbers and wrong for byte arrays.
@@ -163,7 +163,7 @@ _INTEGER_DIGITS = {"INT32": 10, "INT64": 20}
 
 
 def to_code(leaf: LeafType, type_: ValueType) -> ToCode | None:
-    """What gives the codes of a leaf's values, None for a value that proves nothing; None where no value does."""
+    """The function from a leaf's values to codes, None for a value that proves nothing; None where no value does."""
     match type_.name:
         case name if name in INTEGER_BITS:
             return _integer(leaf, INTEGER_BITS[name])
@@ -203,7 +203,7 @@ def _integer(leaf: LeafType, bits: int) -> ToCode | None:
 
 
 def _numbers(leaf: LeafType, *, wide_enough: bool) -> Callable[[int], int] | None:
-    """What the stored integers of a leaf stand for; None where it holds something else.
+    """The kind of values that the integers of a leaf stand for; None where it holds something else.
 
     Bounds of unsigned integers that were compared as signed ones come out in the wrong order, or are right.
     """

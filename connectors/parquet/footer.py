@@ -29,7 +29,7 @@ from pruning.values.byte_strings import IntArray
 
 _SCHEMAS_KEPT = 16
 _TYPE_DEFINED = 1
-# What reading bytes as something that they are not can end in.
+# Errors of parsing malformed bytes.
 _MALFORMED = (IndexError, KeyError, ValueError, TypeError, AttributeError, OverflowError, RecursionError, struct.error)
 _VERSION_KEY = b"org.apache.spark.version"
 _LEGACY_KEY = b"org.apache.spark.legacyDateTime"

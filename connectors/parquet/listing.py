@@ -31,7 +31,7 @@ _CACHE = f"{_DATASOURCES}.FileStatusCache"
 _ALL_IN_MEMORY = 1 << 60
 _INDEX = f"{_DATASOURCES}.InMemoryFileIndex"
 _PINNED = JavaFile("connectors.parquet", "PinnedFileIndex")
-# What Spark puts above a table of its catalog: its name, and the padding of `char` columns.
+# Nodes that Spark puts above a table of its catalog: its name, and the padding of `char` columns.
 _HARMLESS = ("SubqueryAlias", "Project")
 
 

@@ -14,8 +14,8 @@ literal. Elsewhere the row groups of that file are all read, whatever their boun
 | date | DATE |
 | timestamp | TIMESTAMP in milliseconds or microseconds, adjusted to UTC |
 
-Of a decimal's literal Spark checks the scale alone. One with more digits than the file's numbers have is cut to their
-width, so that the predicate skips rows that match, or it fails the read.
+Spark checks the scale of a decimal's literal alone. A literal with more digits than the file's numbers have is cut to
+their width, so that the predicate skips rows that match, or it fails the read.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _UNITS = ("milliseconds", "microseconds")
 
 
 def takes_predicate(leaf: LeafType, type_: ValueType) -> bool:
-    """Whether the reader skips row groups of a file with this leaf by a predicate on a column of `type_`."""
+    """True if the reader skips row groups of a file with this leaf by a predicate on a column of `type_`."""
     kind = leaf.annotation.kind
     match type_.name:
         case name if name in INTEGER_BITS:
@@ -76,7 +76,7 @@ def fewer_digits(leaf: LeafType, type_: ValueType) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class ReaderLimits:
-    """What keeps the reader of some files from comparing any literal soundly, by the names of columns.
+    """Limits of the reader of some files: literals that it compares wrongly, by the names of columns.
 
     - `inverted`: bounds of a row group are in the wrong order, so that a reader which believes them skips what matches
     - `digits`: the least number of digits of a file's decimals, where that is less than the column's

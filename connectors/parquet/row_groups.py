@@ -1,6 +1,6 @@
 """Row groups of Parquet files with their statistics, from footers read in parallel and kept by the caller.
 
-Files with their footers, and where in each the columns of a table lie: what a reader of our own needs.
+`file_layouts()` gives the files with the places of a table's columns in them, for a reader other than Spark's.
 """
 
 from __future__ import annotations

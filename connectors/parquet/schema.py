@@ -18,7 +18,7 @@ _UNITS = {1: "milliseconds", 2: "microseconds", 3: "nanoseconds"}
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """What the stored values of a leaf stand for; a field counts only where its kind has it.
+    """The logical type of a leaf; a field counts only where its kind has it.
 
     Of `kind`, `NONE` is no annotation, `TEXT` is an enum or a document in the order of strings, and `OTHER` is one
     whose values are not compared (UUID, intervals, time).
@@ -49,7 +49,7 @@ _CONVERTED_DECIMAL = 5
 
 @dataclass(frozen=True, slots=True)
 class LeafType:
-    """What a leaf stores: its physical type, the bytes of a value where that is fixed, and its annotation."""
+    """A leaf of a file's schema: its physical type, the bytes of a value where that is fixed, and its annotation."""
 
     physical: str
     length: int

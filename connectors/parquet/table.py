@@ -1,7 +1,4 @@
-"""The Parquet connector: one file, a directory, hive partitions, a glob, or a Parquet table of the catalog.
-
-A DataFrame over Parquet files, or an error that says what was asked for and what was found.
-"""
+"""The Parquet connector: one file, a directory, hive partitions, a glob, or a Parquet table of the catalog."""
 
 from __future__ import annotations
 
@@ -176,7 +173,7 @@ class ParquetSource:
 
     @property
     def problems(self) -> tuple[Reason, ...]:
-        """What metadata could not be read so far."""
+        """Reasons why some metadata could not be read so far."""
         return tuple(self._problems)
 
     def files(self, columns: Sequence[Column]) -> Containers:
@@ -312,7 +309,7 @@ _GLOB_CHARACTERS = frozenset("{}[]*?\\")
 
 
 def parquet_frame(spark: SparkSession, source: str) -> DataFrame:
-    """What Spark reads at a path or under a name of its catalog; `SourceNotFoundError` where it reads nothing."""
+    """The DataFrame over a path or a name of the catalog; `SourceNotFoundError` where it reads nothing."""
     try:
         df = _unresolved(spark, source)
         # A remote session looks for the source only when it is asked for something.

@@ -1,7 +1,4 @@
-"""What `prune` would try, from metadata alone.
-
-What filters would leave of scans by metadata alone: keys of a build are bounded by the statistics of its files.
-"""
+"""The plan that `prune` would try, from metadata alone: keys of a build are bounded by the statistics of its files."""
 
 from __future__ import annotations
 
@@ -38,7 +35,7 @@ logger = logging.getLogger("scanprune")
 
 
 def dry_run(df: DataFrame, options: PruningOptions) -> Explanation:
-    """What `prune` would try: no build runs and no data is read."""
+    """The plan that `prune` would try: no build runs and no data is read."""
     check_has_plan(df)
     if not options.enabled:
         return Explanation.nothing(Reason(ReasonCode.SWITCHED_OFF, _QUERY), ran_builds=False)
@@ -67,13 +64,13 @@ def _explained(df: DataFrame, options: PruningOptions) -> Explanation:
 
 
 def sizes_before_builds(metadata: PlanMetadata) -> Sizes:
-    """What selection rules know of a query of which no build has run."""
+    """The sizes of a query's scans before any build has run."""
     found = metadata.facts().leaves
     return Sizes(found.sizes, found.files, (), statistics=metadata)
 
 
 def estimates(metadata: PlanMetadata, filters: FilterPlan) -> Mapping[FilterId, tuple[KindLine, ...]]:
-    """What each kind of each filter keeps at most; none for scans whose metadata cannot be read."""
+    """The containers that each kind of each filter keeps at most; none for scans whose metadata cannot be read."""
     found = {each.id: _kinds(metadata, each) for level in filters.levels for each in level}
     return {name: lines for name, lines in found.items() if lines}
 

@@ -1,4 +1,4 @@
-"""What the metadata of a plan's tables tells before anything of them is read."""
+"""`PlanMetadata`: answers of the metadata of a plan's tables, before any row is read."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class PlanMetadata:
         return Reason(ReasonCode.UNCLUSTERED, probe.name, "metadata of the build side")
 
     def has_few_keys(self, build_side: BuildSide, probe: ProbeColumn) -> bool:
-        """Whether metadata counts few rows of a build side beside the values of a probe column."""
+        """True if metadata counts few rows of a build side beside the values of a probe column."""
         pair = (*build_side.id, probe.relation.at, probe.column)
         if pair not in self._few:
             table, zones = self.table(probe.relation), origins_of(build_side.node, build_side.key)
@@ -145,7 +145,7 @@ class PlanMetadata:
         return self._covered[at]
 
     def crosses_shuffle(self, build_side: BuildSide, probe: ProbeColumn) -> bool:
-        """Whether rows of a probe column go to other tasks before the join of the build side drops them."""
+        """True if rows of a probe column go to other tasks before the join of the build side drops them."""
         return crosses_shuffle(build_side, probe, self._is_broadcast)
 
     def _is_broadcast(self, join: Join) -> bool:
@@ -175,7 +175,7 @@ class PlanMetadata:
         return self._shares[relation.at]
 
     def are_few(self, node: Node, rows: float) -> bool:
-        """Whether so many rows are few enough to be joined as they are, even if there are half as many more."""
+        """True if so many rows are few enough to be joined as they are, even if there are half as many more."""
         if self.options.broadcast_strategy == BroadcastStrategy.NONE.name:
             return False
         schema = self.plan.node(node).schema()

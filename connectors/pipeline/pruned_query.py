@@ -56,7 +56,7 @@ class PrunedQuery:
         return PrunedQuery(None, {}, Sizes({}, (), ()), {}, (reason,), options)
 
     def explanation(self) -> Explanation:
-        """What is planned for each scan with a filter, from metadata alone."""
+        """The plan of each scan with a filter, from metadata alone."""
         if self.plan is None:
             return Explanation.nothing(*self.reasons, ran_builds=True)
         # It takes as long as finding the filters, and only who asks pays for it.
@@ -113,7 +113,7 @@ def prune_query(
 ) -> tuple[DataFrame, PrunedQuery | UntouchedQuery]:
     """`df` with filters on its scans, or `df` itself where no filter is worth it or pruning fails.
 
-    What is in `cache` is not run, and what was run is kept there.
+    Builds in `cache` are not run, and builds that ran are kept there.
     """
     check_has_plan(df)
     if not options.enabled:
@@ -121,7 +121,7 @@ def prune_query(
     if (refusal := version_refusal(df.sparkSession)) is not None:
         warn_of_version(df.sparkSession)
         return df, PrunedQuery.untouched(refusal, options)
-    # Whether the query itself is sound shows here, in Spark's own words.
+    # An error of the query itself is raised here, in Spark's own words.
     analyzed: Any = analyzed_plan(df)
     try:
         if analyzed.isStreaming():

@@ -100,7 +100,7 @@ class PrunedScan:
 
     @property
     def planned_bytes(self) -> int:
-        """What the scan reads: of row groups the needed columns, of files without footers all."""
+        """Bytes that the scan reads: needed columns of row groups, all of files without footers."""
         containers, kept = self._read()
         return int(containers.sizes[kept].sum())
 
@@ -137,7 +137,7 @@ class PrunedScan:
         return (*self.decided.reasons, *self.table.problems, *plan.reasons, *own)
 
     def explanation(self) -> Explanation:
-        """What is planned; reads the footers of skipped files too, for the totals, where there are few enough."""
+        """The plan; reads the footers of skipped files too, for the totals, where there are few enough."""
         with self._lock:
             if self._explained is None:
                 facts = TableStatistics(

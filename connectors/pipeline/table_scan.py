@@ -34,7 +34,7 @@ logger = logging.getLogger("scanprune")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What the caller asked for."""
+    """The arguments of a `pruned_read()`."""
 
     source: str
     keys: Mapping[str | tuple[str, ...], Any]
@@ -66,7 +66,7 @@ def run(spark: SparkSession, request: Request) -> tuple[DataFrame, PrunedScan]:
     sources = [KeySource(resolver.key_columns(names), data) for names, data in request.keys.items()]
     projected = [resolver.column(name) for name in request.columns] if request.columns is not None else None
     collected = collect_all(spark, sources, request.options, exact=request.exact, refusal=refusal)
-    # What becomes of the rows is not known: somebody may ask for their file, which pyarrow's have not.
+    # A query above may ask rows for their file, which rows of pyarrow do not have.
     options = replace(request.options, scan=PREDICATE) if request.options.scan == AUTO else request.options
     try:
         df, record = pruned_scan(spark, table, collected, _read_of(projected), options, exact=request.exact)
@@ -92,7 +92,7 @@ def _refusal(spark: SparkSession, options: PruningOptions) -> Reason | None:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What is read of a table: top-level columns, all if None, and the SQL expressions that the result consists of.
+    """The columns read of a table: top-level ones, all if None, and the SQL expressions of the result.
 
     `static` says what conditions above the scan leave of it.
     """
@@ -143,7 +143,7 @@ def pruned_scan(  # noqa: PLR0913 - a table, its keys, and how to read it
 def case_of(
     spark: SparkSession, table: Table, decided: ScanDecision, needed: Sequence[str] | None, options: PruningOptions
 ) -> ScanCase | None:
-    """What decides on the reader of a scan; None where options do, or nothing is known, or the scan is not pruned."""
+    """The costs of both readers; None where options choose one, costs are unknown, or nothing is pruned."""
     if options.scan != AUTO or not decided.plan.acts or not has_jvm(spark):
         return None
     return scan_case(table, decided, needed, spark.sparkContext.defaultParallelism, options)

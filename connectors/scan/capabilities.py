@@ -1,7 +1,4 @@
-"""What a session's scans can do with a plan, read from its configuration and the columns asked for.
-
-What a session, a read or a table asks of Spark's own reader that no other one does.
-"""
+"""Capabilities of a session's scans for pushed predicates, and settings that only Spark's reader follows."""
 
 from __future__ import annotations
 
@@ -82,7 +79,7 @@ def _pushdown_confs(column: Column) -> list[str]:
 
 
 def _reaches_row_groups(spark: SparkSession, column: Column) -> bool:
-    """Whether Spark's Parquet reader takes a predicate on the column; one on a partition column never needs it."""
+    """True if Spark's Parquet reader takes a predicate on the column; one on a partition column never needs it."""
     if column.is_partition:
         return True
     if len(column.path) > 1 and not _pushes_nested(spark):
@@ -91,7 +88,7 @@ def _reaches_row_groups(spark: SparkSession, column: Column) -> bool:
 
 
 def _pushes_nested(spark: SparkSession) -> bool:
-    """Whether Spark hands predicates on fields of a column to Parquet files."""
+    """True if Spark hands predicates on fields of a column to Parquet files."""
     sources = str(spark.conf.get(_NESTED_PUSHDOWN, "parquet,orc"))
     return "parquet" in {each.strip().lower() for each in sources.split(",")}
 

@@ -1,8 +1,7 @@
-"""From a table's metadata and the collected keys to a plan.
+"""The plan of a scan from a table's metadata and the collected keys.
 
-What a scan would read by the conditions of its query alone: what pruning is measured against.
-
-Keys of a build side that is not run: what the statistics of its files allow.
+`StaticPruning` gives the containers that the query's own conditions leave, against which pruning is measured.
+`keys_from_statistics()` gives the keys that the files of a build side allow, if the build is not run.
 """
 
 from __future__ import annotations
@@ -215,7 +214,7 @@ def static_columns(
         if at not in relation.output:
             continue
         column = plan_column(table, relation, at)
-        # What is compared in another form than it is stored in says nothing of what is stored.
+        # A comparison in another type than the stored one says nothing of stored values.
         if column.type == domain.type:
             columns[column.name] = column
             wanted[column.name] = domain

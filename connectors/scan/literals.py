@@ -104,7 +104,7 @@ def _range_sql(column: str, ranges: RangeSet, index: int) -> str:
 
 
 def _is_least(low: int | bytes) -> bool:
-    """Whether no value of its type lies below, so that comparing with it says nothing."""
+    """True if no value of its type lies below, so that comparing with it says nothing."""
     return low == b"" if isinstance(low, bytes) else int(low) == LEAST
 
 

@@ -32,7 +32,7 @@ _LITERAL = frozenset({RowFilter.RANGES, RowFilter.IN_LIST})
 
 @dataclass(frozen=True, slots=True)
 class RowKeys:
-    """What the row tests of one filter need: its columns, and its keys as a frame or a bloom filter.
+    """The input of one filter's row tests: its columns, and its keys as a frame or a bloom filter.
 
     `frame` has one column a key column, in order; None where no semi join can be asked for. `bloom` is Spark's
     binary form over the SQL texts `bloom_columns`.
@@ -119,7 +119,7 @@ def _tested(df: DataFrame, decision: FilterDecision, row_keys: RowKeys) -> DataF
 
 
 def _implies(decision: FilterDecision, push: PushedPredicate) -> bool:
-    """Whether storage, asked for what a filter's ranges leave, skips no less than by the wider ones of a push."""
+    """True if storage, asked for what a filter's ranges leave, skips no less than by the wider ones of a push."""
     asked = decision.test is RowFilter.RANGES and decision.is_pushed and decision.filter.columns == (push.column,)
     return asked and push.ranges.contains_all(decision.filter.domains[push.column].ranges)
 

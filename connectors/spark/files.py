@@ -1,7 +1,4 @@
-"""Footers of files, local or wherever Spark's own file systems reach, read beside Spark's scans.
-
-Whether what a caller calls a table is a path or a name in the catalog.
-"""
+"""Files through Spark's own file systems or the local one: footers, existence, and names of tables told from paths."""
 
 from __future__ import annotations
 
@@ -28,7 +25,7 @@ _MOST_REPLIES = 8
 
 
 class Storage(Protocol):
-    """What reads footers."""
+    """A reader of footers."""
 
     def read_footer(self, uri: str, size: int) -> bytes:
         """A Parquet footer with its trailer, the last bytes of the file of `size` bytes at `uri`.
@@ -139,7 +136,7 @@ def whole_length(tail: bytes, size: int) -> int:
 
 
 def storage_of(spark: SparkSession) -> Storage:
-    """What reads files for a session: the JVM's file systems where it has a JVM, else this machine's alone."""
+    """The reader of a session's files: the JVM's file systems where it has a JVM, else this machine's alone."""
     return SparkStorage(spark) if has_jvm(spark) else LocalStorage()
 
 
@@ -171,7 +168,7 @@ def local_path(uri: str) -> Path | None:
 
 
 def java_message(error: Exception) -> str:
-    """What went wrong first, in the JVM or out of it, in one line, without its stack."""
+    """The root cause of an error, in the JVM or out of it, in one line without its stack."""
     if not isinstance(error, Py4JJavaError):
         return str(error).splitlines()[0]
     exception = error.java_exception

@@ -116,7 +116,7 @@ def started_jvm() -> tuple[Any, Any]:
 
 
 class JavaNames:
-    """What a view or a package of py4j has, by the same names.
+    """The members of a view or package of py4j, by the same names.
 
     py4j asks the JVM at each dot whether there is such a class, and Java opens all of Spark's jars in vain for each
     package: with the imports that PySpark adds, `org` alone is looked for in a dozen of them. That was a third of

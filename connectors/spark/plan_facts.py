@@ -1,7 +1,4 @@
-"""Facts about a plan that only the JVM knows: sizes of leaves, leaves that read the same, and nodes of equal rows.
-
-Sides of joins that Spark itself would broadcast.
-"""
+"""Facts about a plan that only the JVM knows: sizes of leaves, equal leaves and nodes, sides that Spark broadcasts."""
 
 from __future__ import annotations
 
@@ -104,7 +101,7 @@ def _alike(plan: SparkPlan) -> Sequence[Node]:
 
 
 def _shape(node: Node, shapes: dict[int, Hashable]) -> Hashable:
-    """What equal nodes have in common, and few others."""
+    """A hash that equal nodes share, and few others."""
     below = tuple(_shape(each, shapes) for each in (*node.children, *node.subqueries))
     own = node.table if isinstance(node, Relation) else node.type if isinstance(node, Join) else ""
     # The shape of a whole subtree is hashed once, not once for each node above it.
@@ -119,14 +116,14 @@ def broadcast_limit(spark: SparkSession) -> int:
 
 
 def has_small_side(plan: SparkPlan, join: Join) -> bool:
-    """Whether Spark takes a side of a join that it may broadcast to be small enough, before anything of it has run."""
+    """True if Spark takes a side of a join that it may broadcast to be small enough, before anything of it has run."""
     limit = broadcast_limit(plan.spark)
     sides = (side for side in join.children if may_be_broadcast(join, side))
     return any(0 <= _size(plan, side) <= limit for side in sides)
 
 
 def is_broadcast_side(plan: SparkPlan, join: Join, side: Node) -> bool:
-    """Whether Spark takes a side of a join to be the one to broadcast: of two that it may, the smaller one."""
+    """True if Spark takes a side of a join to be the one to broadcast: of two that it may, the smaller one."""
     other = join.right if side is join.left else join.left
     size, others = _size(plan, side), _size(plan, other)
     is_few = may_be_broadcast(join, side) and size <= broadcast_limit(plan.spark)

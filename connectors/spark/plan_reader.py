@@ -1,10 +1,7 @@
 """Spark's optimised plan as an engine-free tree, read in a few calls whatever its size (classic sessions only).
 
-One visit of Spark's optimised plan, which numbers its nodes, describes them, and may put others in their places.
-
-Spark's own filters by the other side of a join, which an optimised plan already holds.
-
-A test of a query before it is optimised, by operators and sizes of tables: if pruning can be of any use to it.
+One visitor numbers the nodes, describes them, and puts other nodes in their places. Spark's own join-driven filters are
+removed from the plan first. `is_candidate()` looks at a query before it is optimised.
 """
 
 from __future__ import annotations
@@ -24,7 +21,7 @@ from pruning.query.exchanges import Side
 from pruning.query.plan import Node
 
 _NONE_TOLD: Mapping[int, Side] = MappingProxyType({})
-# What the names of all such expressions begin with.
+# Prefix of the class names of all such expressions.
 _OPEN_FILE = "org.apache.spark.sql.catalyst.expressions.InputFile"
 _REMOTE = (
     "Cannot prune a DataFrame of Spark Connect: found no JVM plan to read; name the keys and use pruned_read(), "
@@ -87,7 +84,7 @@ class SparkPlan:
         Joins at the places of `sides` are told which side to broadcast, unless the query says so itself.
         """
         inside = {at: other for at, other in others.items() if below.first <= at <= below.at}
-        # What another node stands for is gone with all that lies below it.
+        # A replaced node is gone with all nodes below it.
         gone = {at for top in inside for at in range(self._first[top], top)}
         inside = {at: other for at, other in inside.items() if at not in gone}
         left = {at for at in sides if below.first <= at <= below.at} - gone - inside.keys()

@@ -42,7 +42,7 @@ _DIRECTIONS = ("Ascending", "Descending")
 _NULLS = ("NullsFirst", "NullsLast")
 
 
-# What every kind of node is made of.
+# The fields that every kind of node has.
 _Same: TypeAlias = tuple[int, int, str, tuple[int, ...], tuple[Node, ...], tuple[Node, ...], bool]
 
 
@@ -254,7 +254,7 @@ def _groups(grouping: Sequence[Expression], outputs: Sequence[Expression]) -> di
 
 
 def _uncast(expression: Expression) -> Expression:
-    """What is cast: the distinct keys of a join are brought to its type above the aggregate that finds them."""
+    """The expression below casts: Spark casts the distinct keys of a join above the aggregate that finds them."""
     while expression.kind == "Cast":
         expression = expression.children[0]
     return expression
@@ -286,7 +286,7 @@ def _object(value: Any) -> str:
 
 
 def _order(orders: Sequence[Expression]) -> tuple[SortKey, ...]:
-    """What rows are ordered by, in the order in which it counts."""
+    """The sort keys of rows, the most significant first."""
     found = []
     for each in orders:
         direction, _, nulls = each.text.partition(" ")

@@ -1,6 +1,6 @@
-"""A Spark session with Delta Lake on this machine, or one line that says what is missing.
+"""A Spark session with Delta Lake on this machine, or one line about the missing part; and the options in its confs.
 
-The confs of a session that are options of ours. Importing this module loads no engine.
+Importing this module loads no engine.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def spark_session(
 ) -> SparkSession:
     """The running session, or one started for this process; entries of `conf` replace the defaults.
 
-    Packages named in `conf` come beside Delta's. What Spark's Java process prints goes to standard
-    error, or is appended to the file `log`. What only a start can set (memory, packages, log) is
+    Packages named in `conf` come beside Delta's. The output of Spark's Java process goes to standard
+    error, or is appended to the file `log`. A setting that only a start can make (memory, packages, log) is
     without effect where a session runs already. Raises `EnvironmentProblem` if Spark or Delta Lake is
     not installed, if there is no usable Java, or if Spark does not come up.
     """

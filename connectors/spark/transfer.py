@@ -43,7 +43,7 @@ class JvmList:
         return int(self.items.size())
 
     def map(self, *methods: str) -> JvmList:
-        """What the methods return, called one after the other on each element."""
+        """The values that the methods return, called one after the other on each element."""
         return JvmList(self._spark, self._mapped(methods).toList())
 
     def texts(self, *methods: str) -> list[str]:
@@ -137,7 +137,7 @@ def long_text(spark: SparkSession, lines: Any) -> str:
 
 
 def long_bytes(spark: SparkSession, stream: Any) -> bytes:
-    """What was written to a `ByteArrayOutputStream` in the JVM."""
+    """The bytes written to a `ByteArrayOutputStream` in the JVM."""
     return _bytes_of(spark, stream)
 
 

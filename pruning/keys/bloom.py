@@ -1,10 +1,8 @@
 """`BloomFilter`: a set of 64-bit hashes that may claim too much and never too little.
 
-Bit for bit Spark's own `BloomFilter`, so that one filter serves the JVM's `might_contain` and numpy. What
-goes in are `xxhash64` values (see `pruning.keys.xxhash64`), as in Spark's runtime filters; each becomes two
-murmur3 hashes, and those `hash_count` bit positions.
-
-Bit positions of hashes in Spark's bloom filter, a block of hashes at a time, one array per step.
+It is bit for bit Spark's own `BloomFilter`, so that one filter serves the JVM's `might_contain` and numpy. Its items
+are `xxhash64` values (see `pruning.keys.xxhash64`), as in Spark's runtime filters; each becomes two murmur3 hashes,
+and those `hash_count` bit positions.
 
 Both versions start from two murmur3 hashes, read as signed numbers. The position at step `i = 1, 2, ...` is
 `x % bit_count`, or `~x % bit_count` where `x` is negative, with
@@ -152,7 +150,7 @@ class BloomFilter:
         return found
 
     def merge(self, other: BloomFilter) -> BloomFilter:
-        """What is in either; `ValueError` where the two differ in size, hashes, version or seed."""
+        """The union of both; `ValueError` where the two differ in size, hashes, version or seed."""
         if self._shape != other._shape:
             msg = f"Cannot merge bloom filters of different shapes: found {self._shape} and {other._shape}"
             raise ValueError(msg)

@@ -68,7 +68,7 @@ class PruningCache:
         return f"PruningCache({held}, {self.hits:,} hits, {self.misses:,} misses)"
 
     def find(self, owner: Hashable, key: Hashable) -> object | None:
-        """What `owner` keeps under `key`, None where it keeps nothing; counted as a hit or a miss.
+        """The entry of `owner` under `key`, None if there is none; counted as a hit or a miss.
 
         Entries of other owners go: what they hold may have ended with them.
         """

@@ -36,7 +36,7 @@ _BUFFER_BYTES = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class KeyLimits:
-    """What a key set may hold one by one, and the rate its bloom filter is sized for beyond that."""
+    """Keys and bytes that a key set holds one by one, and the false positive rate of its bloom filter beyond them."""
 
     keys: int
     nbytes: int
@@ -56,7 +56,7 @@ class KeySet:
     """Distinct rows of `types`, without NULL, NaN as `NAN_CODE`; not for several threads.
 
     `is_exact` while they are within the limits. Beyond them a set of one column has a `span`, and a set made
-    with a bloom filter has that. Whether the limits are passed depends on the rows alone, not on their order.
+    with a bloom filter has that. The limits are passed or not by the rows alone, in any order.
     """
 
     def __init__(self, types: Sequence[ValueType], limits: KeyLimits, *, with_bloom: bool) -> None:
@@ -93,7 +93,7 @@ class KeySet:
         if not self._buffer:
             return
         added = _concat(self.types, [self._rows, *self._buffer])
-        # What is sorted lies in one array more, so nothing else of it is held meanwhile.
+        # Sorting takes one more array, so nothing else is held meanwhile.
         self._rows = tuple(code.empty(type_) for type_ in self.types)
         self._buffer, self._buffered = [], 0
         if not self.is_exact:

@@ -1,6 +1,6 @@
-"""What is kept of keys that are too many to keep one by one: their bounds, coarse ranges and a bloom filter.
+"""Sketch of keys that are too many to keep one by one: their bounds, coarse ranges and a bloom filter.
 
-Each part depends only on which keys were added, not on their order or grouping, so partial results merge to
+Each part depends only on the keys that were added, not on their order or grouping, so partial results merge to
 the same whole. Each part only widens.
 """
 

@@ -1,8 +1,7 @@
-"""`KeySummary`: what is known of the keys of a build side, once all of them were seen.
+"""`KeySummary`: the keys of a build side in exact or widened form, made once all rows were seen.
 
-Comparisons of a join: what `probe >= build` or `probe <= build` says of the probe, once the build's keys are known.
-
-A row of the probe side matches some key only where it is at least the least of them, or at most the greatest.
+`bounded()` widens it to one side of the keys for a range join: a row with `probe >= build` has a partner only where
+its value is at least the least key, and with `probe <= build` only where it is at most the greatest.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ class KeyRows:
 class KeySummary:
     """The keys of one or several columns, counted to the last row: made by `KeyBuilder.finish` alone.
 
-    What it says of the keys gets wider from step to step, never narrower than the keys themselves:
+    Each step describes the keys more widely, and never more narrowly than the keys themselves:
 
     | keys | domain of each column | rows of several columns | bloom |
     |---|---|---|---|

@@ -35,7 +35,7 @@ _REPEATABLE = frozenset(
         "WindowGroupLimit",
     }
 )
-# What is cached may be lost, and then made again from tables that have changed.
+# Cached rows may be lost, and then made again from tables that have changed.
 _CACHED = "InMemoryRelation"
 
 
@@ -63,7 +63,7 @@ class _Side:
 
 @dataclass(frozen=True, slots=True)
 class BuildSelection:
-    """What is worth it by the sizes of one moment; each plan is looked at once, however many scans its keys reach.
+    """The rules of build selection over the sizes of one moment; each plan is looked at once.
 
     `edges` are those of the query: they tell what keys of a scan do behind it.
     """
@@ -76,7 +76,7 @@ class BuildSelection:
     _free: dict[int, bool] = field(default_factory=dict)
 
     def why_no_filter(self, probe: ProbeColumn) -> Reason | None:
-        """What keeps a scan from any filter that costs a build."""
+        """The reason against any filter of a scan that costs a build; None if there is none."""
         at, name = probe.relation.at, probe.name
         if at in self.sizes.materialized:
             return Reason(ReasonCode.READ_BY_BUILD, name)
@@ -125,7 +125,7 @@ class BuildSelection:
         return is_small or self.bytes_read(build_side) > self._worth(build_side, probe)
 
     def bytes_read(self, build_side: BuildSide) -> int:
-        """What a build of the build side reads."""
+        """Bytes that a run of the build side reads."""
         return self._side(build_side.node).size
 
     def may_skip(self, probe: ProbeColumn) -> bool:
@@ -162,7 +162,7 @@ class BuildSelection:
         scanned, size = self.sizes.scanned[probe.relation.at], self.bytes_read(build_side)
         share = 1 if build_side.condition.bound is None else self.options.limits.bound_share
         most = min(self.options.limits.max_build_scan_bytes, scanned // share)
-        # What could be spared is looked up only where it matters.
+        # Metadata is read only where the answer depends on it.
         if not scanned // self.options.limits.join_share < size <= most or self._may_be_kept(build_side.node):
             return most
         if self._bytes_behind(probe.relation) >= self.options.limits.behind_factor * scanned:
@@ -170,7 +170,7 @@ class BuildSelection:
         return min(most, self._spared(probe))
 
     def _bytes_behind(self, relation: Relation) -> int:
-        """What other scans read that the rows of a scan filter in turn."""
+        """Bytes of the other scans that the rows of a scan filter in turn."""
         if relation.at not in self._behind:
             found = {
                 each.relation.at
@@ -201,7 +201,7 @@ class BuildSelection:
         )
 
     def _has_many_rows(self, probe: ProbeColumn) -> bool:
-        """Whether rows that a scan lets through are worth a filter by themselves, where one may cost nothing."""
+        """True if rows that a scan lets through are worth a filter by themselves, where one may cost nothing."""
         sizes, at = self.sizes, probe.relation.at
         if not sizes.expected:
             return False
@@ -218,7 +218,7 @@ class BuildSelection:
         return self._is_free(build_side) and self._has_many_rows(probe)
 
     def _is_free(self, build_side: BuildSide) -> bool:
-        """Whether the query is expected to take the rows of a build, so that it reads nothing twice.
+        """True if the query is expected to take the rows of a build, so that it reads nothing twice.
 
         Those of several scans may be many, whatever is expected of each.
         """

@@ -1,10 +1,8 @@
-"""What keys may spare a scan before any is known: bytes that are not read, rows that are not sent elsewhere.
+"""Shuffles and broadcasts of a plan: rows that keys spare them, exchanges that Spark reuses, sides to broadcast.
 
-Parts of a plan that Spark runs once for several places: a filter for one of them alone would have them run again.
-
-Which side of which join is broadcast, from the sizes that builds really had.
-
-Build side: Flink's adaptive broadcast join (FLIP-483): sides by join type, the smaller one of an inner join.
+- Keys spare a scan bytes, and a shuffle or a hash table rows, before any key is known.
+- A filter for one place of a reused exchange alone makes Spark run it again for the others.
+- Sides to broadcast follow from the sizes that builds had, as in Flink's adaptive broadcast join (FLIP-483).
 """
 
 from __future__ import annotations
@@ -63,7 +61,7 @@ def unprunable_fraction(column: ColumnStatistics, sizes: IntArray, limits: Limit
 
 
 def crosses_shuffle(build_side: BuildSide, probe: ProbeColumn, is_broadcast: Callable[[Join], bool]) -> bool:
-    """Whether rows of a scan go to other tasks on their way through the join that drops them.
+    """True if rows of a scan go to other tasks on their way through the join that drops them.
 
     Joins one of whose sides is broadcast, and what works row by row, leave them where they are.
     """
@@ -71,7 +69,7 @@ def crosses_shuffle(build_side: BuildSide, probe: ProbeColumn, is_broadcast: Cal
 
 
 def is_hash_build_side(build_side: BuildSide, probe: ProbeColumn, is_broadcast: Callable[[Join, Node], bool]) -> bool:
-    """Whether rows of a scan are of the side that some join broadcasts, up to the one that drops them."""
+    """True if rows of a scan are of the side that some join broadcasts, up to the one that drops them."""
     return any(
         isinstance(node, Join) and is_broadcast(node, child) for node, child in between(build_side.join, probe.relation)
     )
@@ -87,7 +85,7 @@ def between(top: Node, relation: Relation) -> Iterator[tuple[Node, Node]]:
 
 
 def stays_in_place(node: Node) -> bool:
-    """Whether an operator that is no join leaves rows with the tasks that have them."""
+    """True if an operator that is no join leaves rows with the tasks that have them."""
     if isinstance(node, Passthrough):
         return node.kind in {"SubqueryAlias", "ReturnAnswer"}
     return isinstance(node, _IN_PLACE)
@@ -103,7 +101,7 @@ _ReusedRows = tuple[int, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class ExchangeReuse:
-    """What is kept of the rows of a node for whoever makes the same, by `Node.at` of the node; and who does."""
+    """Exchanges that Spark runs once for several places of a plan, by `Node.at`, and the places of each."""
 
     _kept: Mapping[int, tuple[_ReusedRows, Node]]
     _places: Mapping[_ReusedRows, Sequence[Node]]
@@ -189,7 +187,7 @@ class Side(Enum):
 
 
 def broadcast_sides(root: Node, sizes: Mapping[int, int], limit: int, strategy: BroadcastStrategy) -> dict[int, Side]:
-    """What to tell the joins of a plan, by `Join.at`; those that are not in it stay as they are.
+    """The side to broadcast for joins of a plan, by `Join.at`; joins that are not in it stay as they are.
 
     `sizes` are the bytes of nodes whose rows are there, by `Node.at`; larger ones than `limit` are not broadcast.
     """
@@ -207,7 +205,7 @@ def broadcast_sides(root: Node, sizes: Mapping[int, int], limit: int, strategy: 
 
 
 def may_be_broadcast(join: Join, side: Node) -> bool:
-    """Whether a join can be made where one of its sides is whole on every machine."""
+    """True if a join can be made where one of its sides is whole on every machine."""
     return join.type in (_LEFT_MAY if side is join.left else _RIGHT_MAY)
 
 

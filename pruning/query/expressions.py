@@ -1,12 +1,9 @@
-"""Casts that keys can be taken back through: each value keeps a place of its own in the order of the wider type.
+"""Rules about expressions: casts that keys pass, aggregates that do not depend on the order of rows, static domains.
 
-cast(column) = key: what the column must hold is found by `pruning.values.coercion`, from the key to the column's type.
-
-Which results of a group of rows do not depend on the order in which these arrive, which differs from run to run.
-
-What the conditions of a query alone say of a column: a `Domain` for each, from comparisons with literals.
-
-Whatever is not understood says nothing, so a domain holds every value of the rows for which the conditions hold.
+- A cast passes keys back to a column if every value keeps its place in the order of the wider type.
+- Functions whose result does not depend on the order of a group's rows give the same in every run.
+- `static_domains()` gives a `Domain` for each column from comparisons with literals. A condition that is not
+  understood bounds nothing, so a domain holds every value of the rows that fulfil the conditions.
 """
 
 from __future__ import annotations
@@ -155,12 +152,12 @@ _FLIPPED = {
     "GreaterThan": "LessThan",
     "GreaterThanOrEqual": "LessThanOrEqual",
 }
-# What stands in the text of a plan for bytes that are no text.
+# The text of a plan has it for bytes that are no text.
 _LOST = "\ufffd"
 
 
 def static_domains(conditions: Iterable[Expression]) -> dict[int, Domain]:
-    """What each column holds where all conditions do, by the column's id; absent ones may hold anything.
+    """The domain of each column in rows that fulfil all conditions, by column id; absent ones may hold anything.
 
     >>> kind = Expression("AttributeReference", (), 7, "int", "kind")
     >>> wanted = Expression("In", (kind, *(Expression("Literal", (), None, "int", text) for text in "35")))

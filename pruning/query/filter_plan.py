@@ -19,9 +19,9 @@ from pruning.query.plan_statistics import Sizes
 from pruning.query.top_k import TopFilter
 from pruning.reasons import Reason, ReasonCode
 
-# What a build side that may not be run still tells without being run.
+# Build sides that are refused for these reasons still have metadata that bounds their keys.
 _HAVE_METADATA = frozenset({ReasonCode.BUILD_TOO_LARGE, ReasonCode.UNREPEATABLE_KEYS})
-# What keeps some build sides of an edge from a scan, and says nothing of those that have fed it.
+# Reasons against one build side of an edge, which do not concern another one that filters the scan.
 _OF_OTHERS = frozenset({ReasonCode.PROBE_TOO_SMALL, ReasonCode.RUN_ONCE})
 FilterId: TypeAlias = tuple[int, str, int, int, bool]
 
@@ -53,7 +53,7 @@ class RuntimeFilter:
         return *self.build_side.id, self.probe.relation.at, self.probe.column, self.from_metadata
 
     def worded(self, source: str) -> str:
-        """What people call its build side, and how its keys are known if not by running it."""
+        """The name of its build side, and the origin of its keys if the build side is not run."""
         return f"{source} by the statistics of its files" if self.from_metadata else source
 
 
@@ -78,7 +78,7 @@ class FilterPlan:
 
     @staticmethod
     def before_builds(graph: JoinGraph, sizes: Sizes, options: PruningOptions) -> FilterPlan:
-        """What would be tried: every build is taken to leave something out, and no scan shrinks."""
+        """The plan before any build: every build is taken to leave something out, and no scan shrinks."""
         pruned, done = set(sizes.pruned), set[FilterId]()
         levels: list[tuple[RuntimeFilter, ...]] = []
         refusals: dict[Reason, None] = {}
@@ -90,7 +90,7 @@ class FilterPlan:
                 return FilterPlan(graph, tuple(levels), tuple(refusals), unused(graph, last, options))
             levels.append(filters)
             done |= {each.id for each in filters}
-            # Whether metadata leaves out anything is known only when it is looked at.
+            # Filters from metadata may leave out nothing, which is known only when they are planned.
             pruned |= {each.probe.relation.at for each in filters if not each.from_metadata}
 
     def __str__(self) -> str:
@@ -146,7 +146,7 @@ def _would_repeat(runtime_filter: RuntimeFilter, ids: Collection[FilterId], sele
     """True for a filter that would have Spark run anew for each of several places what it runs once for all of them.
 
     That is worth it where it may skip something and each place gets some of `ids`: else one run for all reads no more.
-    What a build has kept is not run for the query.
+    Nodes whose rows a build holds are not run again.
     """
     found = selection.sizes.statistics.shared_places(runtime_filter.build_side, runtime_filter.probe)
     places = [each for each in found if each.at not in selection.sizes.materialized]
@@ -156,7 +156,7 @@ def _would_repeat(runtime_filter: RuntimeFilter, ids: Collection[FilterId], sele
 
 
 def _is_fed(place: Node, runtime_filter: RuntimeFilter, ids: Collection[FilterId]) -> bool:
-    """Whether keys from outside of a place come to it, too, as those of a filter do to another one.
+    """True if keys from outside of a place come to it, too, as those of a filter do to another one.
 
     Metadata, which may leave out nothing, stands in for no keys but those of metadata.
     """
@@ -195,8 +195,8 @@ def unused(
     """Every edge that is refused for a scan that it reaches.
 
     `whole` are the bytes of scans without filters, by `Relation.at`: a scan that other keys have made small is refused
-    for what was wrong before, where something was. What `levels` have filtered by an edge was neither too small for it,
-    nor would it have been run again.
+    for the reason that held before, if there was one. A scan that `levels` have filtered by an edge was neither too
+    small for it, nor would it have been run again.
     """
     fed = {(it.build_side.join.at, it.probe.relation.at, it.probe.column) for filters in levels for it in filters}
     now = BuildSelection(sizes, options, graph.edges)
@@ -220,7 +220,7 @@ def unused(
 
 
 def _first_refused(before: tuple[Reason, ...], now: tuple[Reason, ...]) -> tuple[Reason, ...]:
-    """What was wrong before other keys made scans small, if anything was; what is run once was wanted until the end."""
+    """The reasons before other keys made scans small, if there were any; RUN_ONCE counts at the end."""
     is_run_once = any(each.code is ReasonCode.RUN_ONCE for each in now)
     return now if is_run_once else before or now
 

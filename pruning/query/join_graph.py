@@ -207,7 +207,7 @@ def key_tuple(graph: JoinGraph, build_side: BuildSide, relation: Relation) -> Ke
 
 
 def says_more(keys: KeySummary, options: PruningOptions) -> bool:
-    """Whether the rows of keys leave out, of all combinations of their values, as much as a test of rows has to."""
+    """True if the rows of keys leave out, of all combinations of their values, as much as a test of rows has to."""
     counts = [each.ranges.point_count() for each in keys.domains]
     every = prod(each for each in counts if each is not None)
     return (

@@ -113,7 +113,7 @@ def zone_domain(containers: Containers, name: str, kept: BoolArray, type_: Value
 
 
 def conditions_of(root: Node, relation: Relation) -> tuple[Expression, ...]:
-    """What the filters right above a scan ask of all its rows."""
+    """The conditions of the filters right above a scan, which all its rows have to fulfil."""
     found = filters_above(root).get(relation.at, ())
     return tuple(each.condition for each in found if each.condition is not None)
 

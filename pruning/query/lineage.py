@@ -127,7 +127,7 @@ class _Walk:
             yield from self.down(own, column)
         else:
             yield stop(join, ReasonCode.OUTER_SIDE if join.is_deterministic else ReasonCode.NONDETERMINISTIC)
-        # What must hold one of the keys on this side must do so on the other, where the two are equal.
+        # Of two equal columns each holds one of the keys if the other one does.
         other, needs_match = (join.right, RIGHT_NEEDS_MATCH) if in_left else (join.left, LEFT_NEEDS_MATCH)
         if self.equivalence and join.type in needs_match and join.is_deterministic:
             for partner in _probed_partners(join, column):

@@ -196,7 +196,7 @@ def relations_of(root: Node) -> tuple[Relation, ...]:
 
 
 class PlanNames:
-    """What people call the scans and columns of a plan: a table that is read several times is numbered."""
+    """The names of the scans and columns of a plan for messages: a table that is read several times is numbered."""
 
     def __init__(self, root: Node) -> None:
         leaves = relations_of(root)
@@ -234,7 +234,7 @@ _NAMING = frozenset({"Project", "Aggregate"})
 def columns_by_place(root: Node) -> frozenset[int]:
     """The ids of columns of scans that no projection or aggregate right above names, be it above filters.
 
-    What lies above uses all that it is given: Spark's optimised plans leave out elsewhere what nothing uses.
+    Operators above use all columns that they are given: Spark's optimised plans leave out elsewhere what nothing uses.
     """
     found: set[int] = set()
     waiting = [(root, True)]

@@ -81,13 +81,13 @@ class TopK:
         return Domain(wider.ranges, self.first.nulls_first, wider.nan)
 
     def worded(self, names: PlanNames) -> str:
-        """What people call it."""
+        """Its name for messages."""
         return f"top {self.rows:,} by {names.expression(self.first.key)}{' descending' * self.first.is_descending}"
 
 
 @dataclass(frozen=True, slots=True)
 class TopFilter:
-    """What became of a scan below a `TopK`, if it reaches one: how its filter is known, or why there is none."""
+    """The outcome for a scan below a `TopK`: the origin of its filter, or the reason against one."""
 
     top: TopK
     probe: ProbeColumn | None
@@ -147,7 +147,7 @@ def _sure(node: Node, column: int) -> Iterator[ProbeColumn]:
 
 
 def _is_present(part: Expression, column: int) -> bool:
-    """Whether a condition asks for a value of a column, and nothing else."""
+    """True if a condition asks for a value of a column, and nothing else."""
     return part.kind == "IsNotNull" and part.children[0].column == column
 
 

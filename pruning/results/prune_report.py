@@ -17,7 +17,7 @@ from pruning.scan.key_filter import FIRST_ROWS
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What one finished action read through one scan, by the engine's own counters.
+    """The engine's own counters of one finished action for one scan.
 
     - `files_read`, `rows_scanned`: exact; rows are those that were read, before any test of rows
     - `bytes_scanned`: bytes that the scan's tasks read from storage; None where the counter would be wrong, and
@@ -69,7 +69,7 @@ class PruneReport:
 
     @property
     def measured(self) -> Measured | None:
-        """What was measured of the one table; `ValueError` for a report of several."""
+        """The measurement of the one table; `ValueError` for a report of several."""
         (table,) = self.tables
         return table.measured
 
@@ -87,7 +87,7 @@ class PruneReport:
         return report_html(self)
 
 
-# What a person calls the actions that PySpark runs under names of its own.
+# The public names of actions that PySpark runs under internal ones.
 _ACTIONS = {
     "showString": "show",
     "collectToPython": "collect",
@@ -112,7 +112,7 @@ def report_html(report: PruneReport) -> str:
 
 
 def table_blocks(tables: Sequence[TableExplanation]) -> list[Block]:
-    """What is planned for each table, and what became of each of its filters."""
+    """The plan of each table, and the outcome of each of its filters."""
     return [block for table in tables for block in (_planned_block(table), _filter_block(table))]
 
 

@@ -15,7 +15,7 @@ from pruning.scan.key_filter import FIRST_ROWS
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
-# What refuses a scan as a whole, by whatever keys.
+# Reasons against any filter of a scan.
 _OF_SCANS = {ReasonCode.NOT_FILES, ReasonCode.PROBE_TOO_SMALL, ReasonCode.READ_BY_BUILD}
 
 
@@ -50,7 +50,7 @@ def _builds_block(query: QueryPlan) -> Block:
 
 
 def _kinds_blocks(query: QueryPlan) -> Iterator[Block]:
-    """What each kind of filter keeps by itself: exactly where builds ran, else as far as metadata bounds their keys."""
+    """Containers that each kind of filter keeps by itself: exact if builds ran, else bounded by metadata."""
     lines = [(f"{each.probe} by {each.keys}", each.kinds) for each in query.filters]
     limit, unknown = ", at most", "?: not known before the build runs"
     if query.ran_builds:

@@ -1,6 +1,6 @@
-"""`Explanation`: what a pruned read planned, from metadata alone.
+"""`TableExplanation`: the plan of one scan from metadata alone, and the containers each kind of filter would leave.
 
-What each kind of filter would leave of a scan: nothing but static filters, min-max, ranges, the list of all keys.
+The kinds are: only the query's own conditions, min-max, ranges, and the list of all keys.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class FilterExplanation:
     """One entry of `keys`: what became of it.
 
     `kind` says what is known of its keys; `keys` is the number of distinct ones, None where there were too many to
-    count. `ranges` are those pushed to storage, by column. What is kept and skipped is what this filter alone would;
+    count. `ranges` are those pushed to storage, by column. Counts are of this filter alone;
     row groups are None where footers were not read. `kinds` are other filters that could be made of its keys.
     `row_test` is applied to scanned rows, of which `pass_ratio` is expected to remain.
     """
@@ -56,7 +56,7 @@ class FilterExplanation:
 class TableExplanation:
     """Planned numbers of one table. Row groups are None where footers were not read, all where files were not listed.
 
-    Of a scan in a query, the total is what the conditions of the query itself leave: what it reads without filters.
+    The total of a scan in a query is the part that the query's own conditions leave.
     Bytes are measured by `bytes_basis`, the same for total and kept. `choice` is how the reader was chosen, where
     costs decided.
     """
@@ -90,7 +90,7 @@ class TableExplanation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableStatistics:
-    """What a planned read knows of its table: every file, and the row groups read so far.
+    """The statistics of a planned read's table: every file, and the row groups read so far.
 
     `row_groups` are those of kept files as the plan saw them; `all_row_groups` are those of every file with the same
     statistics, None where there are too many footers to read.
@@ -106,7 +106,7 @@ class TableStatistics:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RemainingContainers:
-    """What other conditions leave of a table: files, row groups of all files, and row groups that the plan looked at.
+    """The files, row groups, and row groups of the plan that other conditions leave of a table.
 
     The latter two are None where footers were not read.
     """
@@ -151,7 +151,7 @@ def explain_table(
     groups = _read_groups(facts, plan)
     kept = plan.files.kept
     is_known = facts.files.is_listed
-    # What nothing is read of is known to be nothing, listed or not.
+    # A scan that reads nothing has known totals, listed or not.
     is_kept_known = is_known or not kept.any()
     return TableExplanation(
         table=facts.name,
@@ -244,7 +244,7 @@ NONE, MIN_MAX, RANGES, LIST = "none", "min-max", "ranges", "list"
 
 @dataclass(frozen=True, slots=True)
 class KindLine:
-    """What a kind of filter keeps by itself: None where that is not known; row groups also where there are too many."""
+    """Containers that a kind of filter keeps by itself; None if not known, and for too many row groups."""
 
     kind: str
     files: int | None
@@ -278,7 +278,7 @@ def kinds_of(filter_: KeyFilter, scanned: Scanned, most_ranges: int) -> tuple[Ki
 
 
 def before_build(lines: tuple[KindLine, ...]) -> tuple[KindLine, ...]:
-    """What is known without running the build: a filter that seems to leave out nothing may do so with its keys."""
+    """The lines that are known before the build: a filter that leaves out nothing by metadata may do so by its keys."""
     whole = lines[0]
     return (
         whole,

@@ -1,12 +1,11 @@
-"""Lossless compaction: the few ranges that skip what the whole key set would.
+"""Lossless compaction: the few ranges that skip the same containers as the whole key set.
 
 Sorted keys leave gaps between them. A container can be skipped iff it lies inside one gap, so only gaps that hold
-a container are worth keeping open, and those that are likely to hold pages of one; every other gap is bridged. Under
-a budget the gaps with most bytes win.
+a container stay open, and those that are likely to hold pages of one; every other gap is bridged. Under a budget the
+gaps with most bytes stay open.
 
-What gaps between keys are worth inside row groups: pages that are skipped where rows lie in the order of a column.
-
-Bounds of pages are not read here, so this is a guess, and what comes of it is a longer predicate at worst.
+Bounds of pages are not read. Gaps that may hold pages are guessed from row groups in the order of the column; a wrong
+guess makes a predicate longer.
 """
 
 from __future__ import annotations

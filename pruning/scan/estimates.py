@@ -1,15 +1,11 @@
-"""How many rows of a scan a key set will let through, guessed from the density of keys in each container.
+"""Estimates for a row filter: the share of rows that pass, the bytes that a predicate opens, the size of its code.
 
-Whether a predicate spares storage more than looking at it costs to read.
-
-For a predicate the reader opens every dictionary and page index of the column, to find row groups and pages without a
-match. Beside large row groups that is little. Beside small ones it pays where few rows match, and for a long IN list,
-which counts only by its span, not where that covers next to all rows.
-
-How long the Java code is that Spark makes of a predicate: the JVM never compiles a method of more than 8,000 bytes.
-
-All that a stage does with a row is one method, so a predicate has to leave room. Rows of a method that is interpreted
-take ten times as long: three million of them 8.5 s where 64 ranges were compared, and 0.8 s where that was compiled.
+- The share of rows follows from the density of keys in each container.
+- For a predicate the reader opens every dictionary and page index of the column. Beside large row groups that is
+  little. Beside small ones it pays where few rows match. A long IN list counts only by its span, so it does not pay
+  where that covers next to all rows.
+- A stage is one Java method for each row, and the JVM never compiles a method of more than 8,000 bytes. Three million
+  rows took 8.5 s where 64 ranges were compared by an interpreted method, and 0.8 s compiled.
 """
 
 from __future__ import annotations
@@ -86,7 +82,7 @@ def _width(lows: IntArray, highs: IntArray) -> FloatArray:
 
 
 def _within(keys: Intervals, least: np.int64, greatest: np.int64) -> Intervals:
-    """What lies between two ends: beside an end that is open, differences of floats would lose the rest."""
+    """The keys between two ends: beside an end that is open, differences of floats would lose the rest."""
     inside = slice(int(np.searchsorted(keys[1], least, "left")), int(np.searchsorted(keys[0], greatest, "right")))
     lows, highs = keys[0][inside], keys[1][inside]
     if keys[0] is keys[1]:
@@ -135,7 +131,7 @@ _LEAST_READ = 2 * 4096
 def list_spans_nearly_all(
     column: ColumnStatistics, containers: Containers, kept: BoolArray, domain: Domain, limits: Limits = LIMITS
 ) -> bool:
-    """Whether an IN list of the values of `domain` is long, and its span covers next to all rows that are kept."""
+    """True if an IN list of the values of `domain` is long, and its span covers next to all rows that are kept."""
     if (domain.ranges.point_count() or 0) <= _LOOKED_UP:
         return False
     return span_ratio(column, containers.rows, kept, domain) >= limits.list_span
@@ -144,7 +140,7 @@ def list_spans_nearly_all(
 def predicate_pays(
     column: ColumnStatistics, containers: Containers, kept: BoolArray, ratio: float, limits: Limits = LIMITS
 ) -> bool:
-    """Whether what a predicate makes the reader open is little, or few rows match: `ratio` is the share expected."""
+    """True if what a predicate makes the reader open is little, or few rows match: `ratio` is the share expected."""
     rows = np.maximum(containers.rows[kept], 1)
     if len(rows) == 0 or ratio * float(rows.mean()) < limits.few_matches:
         return True
@@ -160,7 +156,7 @@ _SWITCHED = frozenset({"tinyint", "smallint", "int", "date"})
 
 
 def fits_codegen_limit(ranges: int, listed: Domain | None = None, limits: Limits = LIMITS) -> bool:
-    """Whether a stage has room for so many ranges, and a list of the values of `listed` beside them."""
+    """True if a stage has room for so many ranges, and a list of the values of `listed` beside them."""
     return ranges * _RANGE + (0 if listed is None else _list(listed)) <= limits.method_bytes
 
 

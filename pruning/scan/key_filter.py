@@ -67,7 +67,7 @@ class KeyFilter:
 
     @property
     def kind(self) -> str:
-        """What is known of the keys, in words."""
+        """The form of the keys, in words."""
         match self:
             case KeyFilter(is_empty=True):
                 return "no keys"
@@ -90,7 +90,7 @@ class KeyFilter:
 
 
 def _hashes_agree(columns: Sequence[FilteredColumn], summary: KeySummary) -> bool:
-    """Whether rows can be asked for in a bloom filter over the keys' own types: equal values must hash alike.
+    """True if rows can be asked for in a bloom filter over the keys' own types: equal values must hash alike.
 
     Integers can be brought to the keys' width first; what does not fit it has no match.
     """

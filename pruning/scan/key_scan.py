@@ -1,4 +1,4 @@
-"""What a scan reads that compares values with the keys themselves, where a predicate has literals of some ranges."""
+"""The plan of a scan that compares values with the keys themselves, instead of with literals of some ranges."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pruning.scan.statistics import Containers
 from pruning.values.domain import Domain
 from pruning.values.ranges import BoolArray
 
-# What a predicate cannot do, and keys can; and what is found out anew of the keys.
+# Reasons that hold for a predicate and not for keys, or that are found anew for keys.
 _OF_PREDICATES = frozenset(
     {
         ReasonCode.NOT_VECTORISED,
@@ -71,13 +71,13 @@ def plan_key_scan(
 
 
 def _alone(filters: Sequence[KeyFilter], *levels: Containers) -> dict[str, Domain]:
-    """What columns must hold, without those that skip something together with others."""
+    """Domains of columns, without those that skip something together with others."""
     together = {name for each in filters if each.points is not None and _skip(each, levels) for name in each.columns}
     return {name: each for name, each in column_domains(filters).items() if name not in together}
 
 
 def _skip(filter_: KeyFilter, levels: Sequence[Containers]) -> bool:
-    """Whether keys of several columns skip what each column for itself keeps."""
+    """True if keys of several columns skip what each column for itself keeps."""
     by_column = (prune(level, filter_.domains).kept_count for level in levels)
     return any(prune_by(level, [filter_]).kept_count < kept for level, kept in zip(levels, by_column, strict=True))
 

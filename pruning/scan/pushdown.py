@@ -32,7 +32,7 @@ class PushedPredicate:
 
     @property
     def domain(self) -> Domain:
-        """What passes, but for NaN."""
+        """The values that pass, without NaN."""
         return Domain(self.ranges, self.null)
 
 
@@ -79,7 +79,7 @@ def _widened(  # noqa: PLR0913, PLR0917 - a column, the containers, and what sto
     abilities: PushdownCapabilities,
     limits: Limits,
 ) -> Domain:
-    """What storage may be asked for in the place of a domain.
+    """A superset of a domain for which storage may be asked.
 
     Widening makes gaps narrower, so those that hold no container are bridged first: keys may be millions, and each end
     of a range is moved.
@@ -111,7 +111,7 @@ def _blind_pushes(
 
 
 def weights(level: Containers) -> IntArray:
-    """What skipping each container is worth; one that is never read anyway is worth nothing."""
+    """Bytes that skipping each container spares; 0 for one that is never read anyway."""
     return np.where(level.rows == 0, 0, np.maximum(level.sizes, 1))
 
 
@@ -186,7 +186,7 @@ def _has_bounds(column: ColumnStatistics) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PushdownCapabilities:
-    """What the scan can do with a decision: each limit is a fact about the format, session or request.
+    """Capabilities of a scan: each is a fact about the format, the session or the request.
 
     - `accepts_file_list`: kept files are named to the reader, so that ranges need not skip them
     - `push_refusal`: why no literal predicate may reach storage statistics, None where one may

@@ -1,7 +1,7 @@
-"""What a scan costs by each reader, from what statistics and keys say of it, and which one is the cheaper.
+"""Costs of a scan by each reader, from statistics and keys, and the choice of the cheaper reader.
 
-predicate: rows of what ranges leave, all columns, a test of rows, the join above
-arrow: key columns of what keys leave, the others where a row is left, and those rows handed over to Spark
+predicate: rows of the row groups that ranges leave, all columns, a test of rows, the join above
+arrow: key columns of the row groups that keys leave, other columns where a row is left, those rows handed to Spark
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NANOSECONDS = 1e9
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What one reader reads, in bytes, and how long that takes a core, in seconds."""
+    """Bytes that one reader reads, and the seconds of a core that this takes."""
 
     bytes: int
     seconds: float
@@ -61,7 +61,7 @@ class RowGroupWork:
     is_remote: bool = False
 
     def byte(self, costs: ScanCosts) -> float:
-        """What reading one byte costs."""
+        """Nanoseconds of a core for reading one byte."""
         return costs.remote_byte if self.is_remote else costs.byte
 
 
@@ -79,7 +79,7 @@ class KeyWork:
     nanoseconds: float | None = None
 
     def value(self, costs: ScanCosts) -> float:
-        """What decoding and testing one value costs: not less than of a number, on however fast a machine."""
+        """Nanoseconds of a core for decoding and testing one value, at least those of a number."""
         least = costs.arrow_value + costs.arrow_test
         if self.nanoseconds is not None:
             return max(least, self.nanoseconds)

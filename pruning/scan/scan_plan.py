@@ -38,7 +38,7 @@ class RowFilter(Enum):
 
 @dataclass(frozen=True, slots=True)
 class FilterDecision:
-    """What becomes of one filter. `ratio` is the share of scanned rows expected to pass it.
+    """The row filter chosen for one filter. `ratio` is the share of scanned rows expected to pass it.
 
     `is_pushed` is False for a test that storage should not see: it would read more for it, and skip nothing.
     """
@@ -168,7 +168,7 @@ def _decide(  # noqa: PLR0913, PLR0917 - a filter, and what is known of the scan
 def _is_pushed(  # noqa: PLR0913, PLR0917 - a filter, and what is known of the scan
     each: KeyFilter, test: RowFilter, ratio: float, containers: Containers, kept: BoolArray, limits: Limits
 ) -> bool:
-    """Whether storage sees a test by literals as a predicate."""
+    """True if storage sees a test by literals as a predicate."""
     ((name, domain),) = each.domains.items()
     column = containers.columns.get(name)
     if column is None or column.is_partition:
@@ -211,7 +211,7 @@ def _choose_test(
 
 @dataclass(frozen=True, slots=True)
 class _Literals:
-    """What rows are compared with before any test of theirs; of `others` ranges there are as many more comparisons."""
+    """Literals that rows are compared with before their row filter; `others` counts those of further ranges."""
 
     pushes: Sequence[PushedPredicate]
     others: int
@@ -222,7 +222,7 @@ class _Literals:
 
 
 def _is_long(test: RowFilter, each: KeyFilter, literals: _Literals, limits: Limits) -> bool:
-    """Whether a test by literals is too long beside the ranges that rows are compared with already."""
+    """True if a test by literals is too long beside the ranges that rows are compared with already."""
     ((name, domain),) = each.domains.items()
     if test is RowFilter.IN_LIST:
         return not fits_codegen_limit(literals.beside(), domain, limits)

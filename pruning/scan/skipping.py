@@ -109,7 +109,7 @@ def _first(known: npt.NDArray[np.int8], found: npt.NDArray[np.int8]) -> npt.NDAr
 
 
 class Keys(Protocol):
-    """What `prune_by` asks of a filter."""
+    """The part of a filter that `prune_by` needs."""
 
     @property
     def domains(self) -> Mapping[str, Domain]: ...  # noqa: D102
@@ -118,7 +118,7 @@ class Keys(Protocol):
 
 
 def column_domains(filters: Sequence[Keys]) -> dict[str, Domain]:
-    """What each column must hold under all filters together."""
+    """The domain of each column under all filters together."""
     domains: dict[str, Domain] = {}
     for each in filters:
         for name, domain in each.domains.items():

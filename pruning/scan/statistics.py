@@ -1,4 +1,4 @@
-"""What storage knows of its containers (files, row groups), one array entry each.
+"""Statistics of containers (files, row groups), one array entry each.
 
 Where byte strings lie beside sorted ranges of them, as integers on one line, without sorting either of them again.
 
@@ -32,7 +32,7 @@ UNKNOWN = -1
 
 
 class ContainerKind(Enum):
-    """What is skipped as one."""
+    """The kind of a unit that is skipped as a whole."""
 
     FILE = "file"
     ROW_GROUP = "row group"
@@ -120,7 +120,7 @@ class ColumnStatistics:
         )
 
     def domain(self, index: int, rows: int = UNKNOWN) -> Domain:
-        """What container `index` of `rows` rows may hold."""
+        """The values that container `index` of `rows` rows may hold."""
         if rows == 0:
             return Domain.none(self.type)
         one = self.take(np.array([index]))

@@ -64,7 +64,7 @@ def plan_tuple_pushes(
     abilities: PushdownCapabilities,
     limits: Limits = LIMITS,
 ) -> tuple[PushedTupleRanges, ...]:
-    """What keys of several columns skip of the containers that are `kept` otherwise, by level.
+    """The ranges by which keys of several columns skip containers that are `kept` otherwise, by level.
 
     Of each filter the two columns, in the order, that skip most: a table lies in the order of a few at the best.
     """
@@ -74,7 +74,7 @@ def plan_tuple_pushes(
 
 
 def kept_under(pushes: Sequence[PushedTupleRanges], level: Containers, found: PruningResult) -> PruningResult:
-    """What is kept under these pushes, too."""
+    """The outcome with these ranges applied, too."""
     for each in pushes:
         found = found.without(each.skips(level))
     return found
@@ -113,12 +113,12 @@ def _push(
 
 
 def _is_partition(level: Containers, name: str) -> bool:
-    """Whether values come from folders: a reader of files gets no condition that names such a column, too."""
+    """True if values come from folders: a reader of files gets no condition that names such a column, too."""
     return name in level.columns and level.columns[name].is_partition
 
 
 def _is_plain(points: KeyPoints, at: int, abilities: PushdownCapabilities) -> bool:
-    """Whether storage compares bounds of a column as the values that they are: else each end would have to be moved."""
+    """True if storage compares bounds of a column as the values that they are: else each end would have to be moved."""
     type_, codes = points.types[at], points.rows.columns[at]
     if not isinstance(codes, np.ndarray) or not (type_.is_integer or type_.name == "date"):
         return False

@@ -43,7 +43,7 @@ class Coerced:
 
 
 def coerce(keys: Domain, column: ValueType, subject: str) -> Coerced | Reason:
-    """What values of a `column` type can equal `keys`; a `Reason` where that is not known soundly.
+    """The values of a `column` type that can equal `keys`; a `Reason` where that is not known soundly.
 
     `InvalidKeysError` where the types are of different kinds: Spark would refuse them, or guess a cast of the
     column that leaves nothing of its statistics. `subject` names the column in messages.

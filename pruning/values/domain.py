@@ -17,7 +17,7 @@ class Domain:
     """A set of values of one type, of NULL and of NaN.
 
     Build keys and container statistics are both Domains, and a container may be skipped iff the two do not
-    overlap. What is unknown is `Domain.all()`, which overlaps everything but `none()`.
+    overlap. Unknown values are `Domain.all()`, which overlaps everything but `none()`.
 
     Three files of a bigint column against the keys {5, 70}:
 
@@ -99,11 +99,11 @@ class Domain:
         return self.null and self.nan is self.type.is_float and self.ranges.is_all
 
     def intersect(self, other: Domain) -> Domain:
-        """What is in both."""
+        """The intersection of both."""
         return Domain(self.ranges.intersect(other.ranges), self.null and other.null, self.nan and other.nan)
 
     def union(self, other: Domain) -> Domain:
-        """What is in either."""
+        """The union of both."""
         return Domain(self.ranges.union(other.ranges), self.null or other.null, self.nan or other.nan)
 
     def overlaps(self, other: Domain) -> bool:
