@@ -275,7 +275,7 @@ def test_nothing_of_a_build_starts_behind_the_deadline_of_all(spark, star, nothi
 
     def late(*arguments):
         assert local_builds.local_rows(*arguments) is not None
-        clock.monotonic.return_value = OPTIONS.all_builds_timeout_seconds + 1
+        clock.monotonic.return_value = OPTIONS.limits.all_builds_timeout_seconds + 1
 
     monkeypatch.setattr(query_builds, "local_rows", late)
     df = spark.sql(QUERY.format(star=star))

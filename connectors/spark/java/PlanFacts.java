@@ -23,10 +23,10 @@ import org.apache.spark.sql.types.StructType;
  * What is known of a plan without any filter of ours, in one text, which text() explains.
  *
  * Leaves are handed in with the filters above each, of which conditions on partitions leave out files. The index of a
- * table with versions has been prepared with all conditions, and knows its size. Spark's own estimate of a table is the one that
- * ANALYZE once counted, or counts every partition of a path, or is scaled by a conf. A query names the same table many
- * times, and metadata tells the same of it each time, so of leaves that read the same files and columns each has the
- * place of the first.
+ * table with versions has been prepared with all conditions, and knows its size. Spark's own estimate of a table is the
+ * one that ANALYZE once counted, or counts every partition of a path, or is scaled by a conf. A query names the same
+ * table many times, and metadata tells the same of it each time, so of leaves that read the same files and columns each
+ * has the place of the first.
  *
  * Spark allows input_file_name() and the like above a plan where rows come from one source of files alone, of which the
  * branches of a union may each have one, and refuses them for any other query. Sources behind cached rows count, and
