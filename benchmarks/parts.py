@@ -119,6 +119,12 @@ def _memory(quick: bool) -> list[dict[str, Any]]:  # noqa: FBT001
     return bench_memory.run(bench_memory.QUICK if quick else bench_memory.FULL)
 
 
+def _tuples(quick: bool) -> list[dict[str, Any]]:  # noqa: FBT001
+    from benchmarks import bench_tuples  # noqa: PLC0415
+
+    return bench_tuples.run(bench_tuples.QUICK if quick else bench_tuples.FULL)
+
+
 def _tpcds_queries(quick: bool) -> list[dict[str, Any]]:  # noqa: FBT001
     from benchmarks import tpcds_queries  # noqa: PLC0415
 
@@ -223,6 +229,12 @@ PARTS = (
             Target("100,000 files, warm, s", {"files": 100_000}, "warm_seconds", "<=", 0.5),
         ),
         (Growth("files", "cold_seconds"), Growth("files", "warm_seconds")),
+    ),
+    Part(
+        "tuples",
+        "Ranges of two columns",
+        _tuples,
+        ("format", "layout", "shops", "pairs", "bytes_with", "bytes_without", "with_to_without"),
     ),
     Part(
         "tpcds_bytes",

@@ -111,7 +111,9 @@ def test_a_name_that_is_not_there_leaves_the_terminal_alone(spark, capfd):
 def test_a_bad_conf_names_field_value_and_range(spark, table):
     spark.conf.set("spark.pruning.limits.max_ranges", "lots")
     try:
-        with pytest.raises(InvalidOptionError, match=r"Cannot set 'spark\.pruning\.limits\.max_ranges' to 'lots': expected a"):
+        with pytest.raises(
+            InvalidOptionError, match=r"Cannot set 'spark\.pruning\.limits\.max_ranges' to 'lots': expected a"
+        ):
             pruned_read(spark, table, keys={"id": [1]})
     finally:
         spark.conf.unset("spark.pruning.limits.max_ranges")
