@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pruning import explain
-from pruning.scan import scan_plan
+from pruning.limits import LIMITS
 from tests.catalogue.facts import FILES, OPTIONS, fact_rows, files, why_not
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("tables")]
@@ -74,11 +74,11 @@ def broad(spark, stored):
     ],
 )
 @pytest.mark.usefixtures("broad")
-def test_the_largest_predicates(spark, agreed, stored, monkeypatch, key, keys, test, kept):
-    # As where nothing else tests rows, however long the code is.
-    monkeypatch.setattr(scan_plan, "fits_codegen_limit", lambda *_: True)
+def test_the_largest_predicates(spark, agreed, stored, key, keys, test, kept):
     stored("sparse", spark.range(0, keys, 1, 1).selectExpr(f"cast({key} AS int) AS k", "id AS n"))
-    options = PLANNED.with_limits(max_ranges=1000, max_in_list=10_000)
+    # However long the code is.
+    limits = LIMITS.without("max_ranges", "max_in_list", "method_bytes")
+    options = replace(PLANNED, limits=limits)
     _, result = agreed("SELECT count(*), sum(b.id) FROM broad b JOIN sparse s ON b.k = s.k WHERE s.n >= 0", options)
     assert {"broad": kept} == files(result)
     ((filter_,),) = (each.filters for each in explain(result).tables)

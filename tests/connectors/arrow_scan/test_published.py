@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from connectors.arrow_scan import relation as published
+from connectors.arrow_scan import scan as published
 from connectors.arrow_scan.scan import TaskPayload
 
 
