@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from benchmarks import driver_chart, phases_chart, queries_table
 from benchmarks.queries_table import PAGE, RESULTS, page, recorded
 from benchmarks.resume import resumed
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture
@@ -125,3 +130,12 @@ def test_time_in_a_phase_within_another_is_counted_once(monkeypatch):
     with watch.phase("outer"), watch.phase("inner"):
         pass
     assert {"inner": 2.0, "outer": 5.0} == watch.seconds
+
+
+def test_every_module_beside_the_packages_can_be_imported():
+    """Benchmarks and the cluster run for an hour, and not for each commit."""
+    paths = (path for folder in ("benchmarks", "tests/cluster") for path in sorted((ROOT / folder).rglob("*.py")))
+    names = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in paths if path.stem != "__main__"]
+    program = f"from importlib import import_module\nfor each in {names}: import_module(each)"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (0, "") == (done.returncode, done.stderr[-500:])

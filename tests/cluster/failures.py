@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.object_store.shape import UNSHAPED, Shape
 from benchmarks.object_store.store import ObjectStore
-from connectors.arrow_scan import relation as published
+from connectors.arrow_scan import scan as published
 from connectors.builds import materialized as local_builds
 from connectors.builds import query_builds
 from connectors.keys import frame as few_keys
