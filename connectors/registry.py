@@ -95,8 +95,8 @@ def open_table(  # noqa: PLR0913 - keywords
     connector = _named(spark, source, format_) if format_ else claiming(spark, source)
     if not connector.has_versions and (version is not None or timestamp is not None):
         versioned = " or ".join(each.name for each in connectors_of(spark) if each.has_versions)
-        found = f"only tables of {versioned} have versions, and this is {connector.name}"
-        msg = f"Cannot read an older version of {source!r}: {found}"
+        expected = f"expected a table with versions ({versioned}), found one of {connector.name}"
+        msg = f"Cannot read an older version of {source!r}: {expected}"
         raise InvalidOptionError(msg)
     return connector.open(spark, source, version=version, timestamp=timestamp, max_footers=max_footers)
 
