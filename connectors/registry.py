@@ -17,8 +17,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from connectors.base import Connector, ScannedVersion, Table
-from connectors.spark.files import is_name, java_message
-from connectors.spark.jvm import analyzed_plan, frame_of, optimized_plan
+from connectors.spark.files import is_name
+from connectors.spark.jvm import analyzed_plan, frame_of, one_line, optimized_plan
 from connectors.spark.plan_reader import fresh_columns
 from connectors.spark.session_state import state_of
 from pruning.errors import InvalidOptionError, SourceNotFoundError
@@ -175,7 +175,7 @@ def table_of(spark: SparkSession, leaf: Any, max_footers: int) -> Table | Reason
             return Reason(ReasonCode.NOT_FILES, name, format_)
         return connector.table_of(spark, name, leaf, max_footers)
     except _TROUBLE as error:
-        return Reason(ReasonCode.STATISTICS_FAILED, name, _one_line(error))
+        return Reason(ReasonCode.STATISTICS_FAILED, name, one_line(error))
 
 
 def scan_of(spark: SparkSession, leaf: Any, table: Table) -> PlanTable | Reason:
@@ -184,7 +184,7 @@ def scan_of(spark: SparkSession, leaf: Any, table: Table) -> PlanTable | Reason:
         fresh = fresh_columns(spark, leaf)
         return PlanTable(table.with_frame(frame_of(spark, fresh.leaf())), fresh, leaf)
     except _TROUBLE as error:
-        return Reason(ReasonCode.STATISTICS_FAILED, table.name, _one_line(error))
+        return Reason(ReasonCode.STATISTICS_FAILED, table.name, one_line(error))
 
 
 def versions_by_format(spark: SparkSession) -> dict[str, bool]:
@@ -202,8 +202,3 @@ def _name(leaf: Any) -> str:
         return str(catalog.get().identifier().unquotedString())
     roots = leaf.relation().location().rootPaths()
     return str(roots.head().getName()) if roots.size() else "files"
-
-
-def _one_line(error: Exception) -> str:
-    text = java_message(error) if isinstance(error, Py4JError) else str(error)
-    return " ".join(text.split())[:200]

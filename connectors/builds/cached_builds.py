@@ -19,9 +19,8 @@ from pyspark.sql import SparkSession
 
 from connectors.builds.materialized import MaterializedRows
 from connectors.builds.query_builds import BuildRequest, BuildResult, QueryBuilds
-from connectors.jobs.progress import one_line
 from connectors.jobs.runner import BuildScheduler
-from connectors.spark.jvm import JavaFile, instance, jvm_session
+from connectors.spark.jvm import JavaFile, instance, jvm_session, one_line
 from connectors.spark.transfer import long_bytes
 from pruning.keys.cache import PruningCache
 from pruning.keys.key_set import KeyLimits

@@ -12,12 +12,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from connectors.builds.materialized import MaterializedBuild, TooMany, local_rows
-from connectors.jobs.progress import one_line
 from connectors.jobs.runner import Build, BuildScheduler
 from connectors.keys import frame as spark_keys
 from connectors.keys.frame import KeyFrame
 from connectors.keys.worker import KeyColumns
-from connectors.spark.jvm import analyzed_plan, column_of, frame_of
+from connectors.spark.jvm import analyzed_plan, column_of, frame_of, one_line
 from pruning.keys.summary import KeySummary
 from pruning.reasons import Reason, ReasonCode
 from pruning.values.types import ValueType

@@ -238,7 +238,7 @@ def _opened(spark: SparkSession, name: str, path: str) -> None:
     from pyspark.errors import PySparkException  # noqa: PLC0415 - the same
 
     from connectors.registry import connectors_of  # noqa: PLC0415 - the same
-    from connectors.spark.files import java_message  # noqa: PLC0415 - the same
+    from connectors.spark.jvm import java_message  # noqa: PLC0415 - the same
 
     try:
         format_ = next(each.name for each in connectors_of(spark) if each.claims_path(spark, path))

@@ -14,8 +14,8 @@ from pyspark.sql import functions as F  # noqa: N812  its usual name
 
 from connectors.columns import quoted, split_name
 from connectors.delta.log import file_index
-from connectors.spark.files import exists, is_name, java_message
-from connectors.spark.jvm import has_jvm
+from connectors.spark.files import exists, is_name
+from connectors.spark.jvm import has_jvm, java_message
 from connectors.spark.session import delta_remedy
 from pruning.errors import (
     EnvironmentProblem,

@@ -40,8 +40,8 @@ from connectors.parquet.row_groups import (
     partition_constants,
     read_row_groups,
 )
-from connectors.spark.files import java_message, storage_of
-from connectors.spark.jvm import frame_of, has_jvm
+from connectors.spark.files import storage_of
+from connectors.spark.jvm import frame_of, has_jvm, java_message
 from connectors.spark.session_state import SessionState, state_of
 from connectors.spark.versions import version_refusal
 from pruning.errors import PruningError

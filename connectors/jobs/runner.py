@@ -25,8 +25,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.util import inheritable_thread_target
 
-from connectors.jobs.progress import Display, Progress, one_line, tasks_of
-from connectors.spark.jvm import has_jvm
+from connectors.jobs.progress import Display, Progress, tasks_of
+from connectors.spark.jvm import has_jvm, one_line
 from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
 

@@ -26,8 +26,8 @@ from connectors.parquet.row_groups import (
     partition_constants,
     read_row_groups,
 )
-from connectors.spark.files import Storage, exists, is_name, java_message, storage_of
-from connectors.spark.jvm import frame_of, has_jvm
+from connectors.spark.files import Storage, exists, is_name, storage_of
+from connectors.spark.jvm import frame_of, has_jvm, java_message
 from connectors.spark.session_state import state_of
 from connectors.spark.versions import version_refusal
 from pruning.errors import SourceNotFoundError

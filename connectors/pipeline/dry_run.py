@@ -10,11 +10,11 @@ from functools import partial
 import numpy as np
 from pyspark.sql import DataFrame
 
-from connectors.jobs.progress import one_line
 from connectors.pipeline.plan_metadata import PlanMetadata
 from connectors.pipeline.top_k import expected
 from connectors.registry import optimized
 from connectors.scan.decision import static_columns
+from connectors.spark.jvm import one_line
 from connectors.spark.plan_reader import SparkPlan, check_has_plan
 from connectors.spark.versions import version_refusal
 from pruning.options import PruningOptions

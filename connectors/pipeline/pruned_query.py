@@ -12,12 +12,11 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from connectors.jobs.progress import one_line
 from connectors.pipeline.query_run import QueryRun
 from connectors.pipeline.records import PrunedScan
 from connectors.pipeline.table_scan import warn
 from connectors.registry import observe, optimized
-from connectors.spark.jvm import analyzed_plan, frame_of, optimized_plan, same_frame
+from connectors.spark.jvm import analyzed_plan, frame_of, one_line, optimized_plan, same_frame
 from connectors.spark.plan_reader import SparkPlan, check_has_plan, is_candidate
 from connectors.spark.versions import version_refusal, warn_of_version
 from pruning.keys.cache import PruningCache

@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from connectors.jobs.progress import one_line
 from connectors.keys.sources import Collected, KeySource, collect_all
 from connectors.pipeline import table_scan
 from connectors.pipeline.plan_metadata import PlanMetadata
@@ -15,6 +14,7 @@ from connectors.pipeline.records import PrunedScan
 from connectors.pipeline.table_scan import Read, case_of
 from connectors.registry import PlanTable
 from connectors.scan.decision import StaticPruning, plan_column
+from connectors.spark.jvm import one_line
 from pruning.keys.summary import KeySummary
 from pruning.options import PREDICATE, PruningOptions
 from pruning.query.key_origins import conditions_of

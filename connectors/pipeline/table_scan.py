@@ -14,14 +14,13 @@ from connectors.arrow_scan.choice import scan_case
 from connectors.arrow_scan.scan import ArrowScan, arrow_scan
 from connectors.base import OpaqueTable, Table
 from connectors.columns import Column, quoted, resolve
-from connectors.jobs.progress import one_line
 from connectors.keys.sources import Collected, KeySource, collect_all, row_keys
 from connectors.pipeline.records import PrunedScan
 from connectors.registry import open_table
 from connectors.scan.capabilities import abilities_of
 from connectors.scan.decision import ScanDecision, StaticPruning, decide
 from connectors.scan.spark_scan import scan
-from connectors.spark.jvm import has_jvm
+from connectors.spark.jvm import has_jvm, one_line
 from connectors.spark.versions import version_refusal, warn_of_version
 from pruning.errors import InvalidKeysError, PruningError
 from pruning.options import AUTO, PREDICATE, PruningOptions

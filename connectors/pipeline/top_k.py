@@ -11,10 +11,10 @@ import numpy as np
 
 from connectors.base import Table
 from connectors.columns import Column
-from connectors.jobs.progress import one_line
 from connectors.keys.sources import Collected, KeySource
 from connectors.pipeline.plan_metadata import PlanMetadata
 from connectors.scan.capabilities import lenient_settings, skipping_switched_off
+from connectors.spark.jvm import one_line
 from pruning.query.build_selection import BuildSelection
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import Node, PlanNames

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import unquote
 
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from connectors.spark.jvm import hadoop_conf, has_jvm, java_names
+from connectors.spark.jvm import hadoop_conf, has_jvm, java_message, java_names
 
 TRAILER = 8
 _TAIL = 64 << 10
@@ -165,16 +165,6 @@ def local_path(uri: str) -> Path | None:
         rest = uri[len(_FILE_SCHEME) :]
         return Path(unquote("/" + rest.lstrip("/")))
     return Path(uri) if uri.startswith("/") else None
-
-
-def java_message(error: Exception) -> str:
-    """The root cause of an error, in the JVM or out of it, in one line without its stack."""
-    if not isinstance(error, Py4JJavaError):
-        return str(error).splitlines()[0]
-    exception = error.java_exception
-    while (cause := exception.getCause()) is not None:
-        exception = cause
-    return str(exception.toString()).splitlines()[0]
 
 
 # The quoted parts of a name may hold anything, as in parquet.`/data/sales`.

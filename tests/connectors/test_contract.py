@@ -177,6 +177,24 @@ def test_pruned_read_skips_files_and_gives_equal_rows(spark, path):
 
 
 @pytest.mark.usefixtures("_only_here")
+def test_an_error_of_a_connector_leaves_the_query_and_names_no_value(spark, tmp_path, monkeypatch):
+    def fails(*_: object) -> None:
+        msg = "secret"
+        raise ValueError(msg)
+
+    format_ = Format(TOY)
+    facts = spark.read.orc(format_.write(spark.sql(ROWS), tmp_path / "facts"))
+    build = spark.read.orc(format_.write(spark.sql("SELECT 60L AS k"), tmp_path / "build")).where("k > 5")
+    monkeypatch.setattr(type(TOY), "table_of", fails)
+    df = facts.join(build, "k")
+    result = prune(df, options=OPTIONS)
+    assert rows_of(df) == rows_of(result)
+    said = str(explain(result))
+    assert "ValueError" in said
+    assert "secret" not in said
+
+
+@pytest.mark.usefixtures("_only_here")
 def test_broken_metadata_is_a_problem_and_no_error(spark, tmp_path):
     """The tests of Delta and Parquet break their logs and footers."""
     path = Format(TOY).write(spark.sql(ROWS), tmp_path / "a table")

@@ -5,7 +5,8 @@ import logging
 
 import pytest
 
-from connectors.jobs.progress import Display, Progress, one_line
+from connectors.jobs.progress import Display, Progress
+from connectors.spark.jvm import one_line
 from pruning.keys.builder import IncompleteBuildError
 
 TRACEBACK = """An exception was thrown from the Python worker: Traceback (most recent call last):
