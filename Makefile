@@ -30,7 +30,7 @@ help: ## list the targets
 setup: $(INSTALLED) ## make .venv with everything the other targets need
 
 demo: java $(INSTALLED) ## the main job on real input: TPC-DS star joins with and without pruning
-	$(VENV_PYTHON) -m connectors.cli demo $(ARGS)
+	$(VENV_PYTHON) -m connectors.cli.main demo $(ARGS)
 
 test: java $(INSTALLED) ## the quick tier: all tests without Spark, and of each Spark test function one case
 	SCANPRUNE_QUERIES=$(QUICK_QUERIES) $(PYTEST) $(SPREAD) --tier quick $(ARGS)

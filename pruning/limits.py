@@ -9,10 +9,11 @@ which an ablation by `Limits().without(name)` can test.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import Field, dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from pruning.errors import InvalidOptionError
+from pruning.settings import check_all, number, parsed, table
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +71,12 @@ def _entry(text: str) -> tuple[str, float]:
         raise ValueError(f"found {text.strip()!r}, expected name=nanoseconds") from None
 
 
-_NEVER, _ALWAYS = 1 << 62, 0
-_COSTS = ScanCosts()
+# Larger than any number of rows, bytes or files.
+_UNBOUNDED = 1 << 62
 
 
-def _limit(default: float, unit: str, why: str, off: float, least: float = 0, most: float = _NEVER) -> Any:  # noqa: PLR0913, PLR0917 - the columns of the table
-    metadata = {"unit": unit, "why": why, "off": off, "least": least, "most": most}
-    return field(default=default, metadata=metadata)
+def _limit(default: float, unit: str, why: str, off: float, least: float = 0, most: float = _UNBOUNDED) -> Any:  # noqa: PLR0913, PLR0917 - the columns of the table
+    return number(default, least, most, unit=unit, why=why, off=off)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class Limits:
         1 << 22,
         "rows",
         "keys of several columns test containers as rows up to here; each takes a sort of all rows",
-        _ALWAYS,
+        0,
     )
 
     # Builds of a query.
@@ -134,13 +134,13 @@ class Limits:
         2,
         "ratio",
         "a filter whose rows filter other scans of twice the bytes is worth what it is to these",
-        _NEVER,
+        _UNBOUNDED,
     )
     join_share: int = _limit(
-        8, "1/share", "a row that a join drops costs about 1/8 of reading it, beside the read", _NEVER, 1
+        8, "1/share", "a row that a join drops costs about 1/8 of reading it, beside the read", _UNBOUNDED, 1
     )
     many_rows: int = _limit(
-        1 << 18, "rows", "fewer rows are joined in less than the 0.15 to 0.25 s of one more level of builds", _NEVER
+        1 << 18, "rows", "fewer rows are joined in less than the 0.15 to 0.25 s of one more level of builds", _UNBOUNDED
     )
     few_ratio: float = _limit(
         0.25,
@@ -154,13 +154,13 @@ class Limits:
         32,
         "ratio",
         "columns of scans of 32 times `min_probe_bytes` and more are hardly ever fewer bytes than that",
-        _ALWAYS,
+        0,
     )
     metadata_share: int = _limit(
         16,
         "1/share",
         "metadata of a fact bounds the keys of another fact, that of a small dimension hardly does",
-        _NEVER,
+        _UNBOUNDED,
         1,
     )
     nearly_all: float = _limit(
@@ -170,7 +170,7 @@ class Limits:
         2.0,
     )
     small_build_bytes: int = _limit(
-        1 << 20, "bytes", "a build that reads less is not worth waiting for the next level", _NEVER
+        1 << 20, "bytes", "a build that reads less is not worth waiting for the next level", _UNBOUNDED
     )
     sampled_files: int = _limit(
         2, "files", "footers of the largest files stand for all, where statistics say nothing", 1, 1
@@ -213,7 +213,7 @@ class Limits:
         1 / 512, "share", "a gap for fewer of a scan's bytes makes each row's test longer for next to nothing", 0.0
     )
     page_comparisons: int = _limit(
-        1 << 20, "pairs", "gaps times row groups compared for pages; of more keys hardly a gap is as wide", _ALWAYS
+        1 << 20, "pairs", "gaps times row groups compared for pages; of more keys hardly a gap is as wide", 0
     )
 
     # Rows of kept containers.
@@ -235,13 +235,13 @@ class Limits:
         2.0,
     )
     few_matches: int = _limit(
-        20, "rows", "with fewer matches a row group, a predicate skips some whatever it opens", _NEVER
+        20, "rows", "with fewer matches a row group, a predicate skips some whatever it opens", _UNBOUNDED
     )
     looked_at_share: float = _limit(
         0.02, "share", "dictionaries and page indexes that a predicate opens, of the bytes to read", 1e9
     )
     method_bytes: int = _limit(
-        5_500, "bytes", "of 8,000 that the JVM compiles; 3 M rows took 8.5 s interpreted and 0.8 s compiled", _NEVER
+        5_500, "bytes", "of 8,000 that the JVM compiles; 3 M rows took 8.5 s interpreted and 0.8 s compiled", _UNBOUNDED
     )
 
     # The reader of a scan.
@@ -251,14 +251,16 @@ class Limits:
         "pyarrow reads where Spark's reader should take so many times as long: estimates err",
         1e9,
     )
-    costs: ScanCosts = field(
-        default=_COSTS,
-        metadata={"unit": "nanoseconds", "why": "measured on one machine by `scanprune calibrate`", "off": _COSTS},
+    costs: ScanCosts = table(  # noqa: RUF009 - a field
+        ScanCosts(),
+        "costs as `scanprune calibrate` prints them, such as 'byte=1,arrow_task=3e7'",
+        unit="nanoseconds",
+        why="measured on one machine by `scanprune calibrate`",
+        off=ScanCosts(),
     )
 
     def __post_init__(self) -> None:
-        for each in fields(self):
-            check_limit(each, getattr(self, each.name), each.name)
+        check_all(self)
 
     def without(self, *names: str) -> Limits:
         """These limits with the rules of `names` off, as an ablation needs it."""
@@ -271,44 +273,7 @@ class Limits:
     def with_texts(self, texts: Mapping[str, tuple[str, str]]) -> Limits:
         """These limits with some parsed from text; by field, the name that the caller used and the text."""
         known = {each.name: each for each in fields(self)}
-        parsed: dict[str, Any] = {name: _parsed(known[name], *named) for name, named in texts.items()}
-        return replace(self, **parsed)
-
-
-def _parsed(known: Field[Any], name: str, text: str) -> object:
-    try:
-        match known.default:
-            case ScanCosts():
-                value: object = ScanCosts.parse(text)
-            case int():
-                value = int(text)
-            case _:
-                value = float(text)
-    except ValueError as error:
-        raise _refused(known, text, name) from error
-    check_limit(known, value, name)
-    return value
-
-
-def check_limit(known: Field[Any], value: Any, name: str) -> None:
-    """Raises `InvalidOptionError` for a value that a limit cannot have; `name` is what the caller called it."""
-    if isinstance(known.default, ScanCosts):
-        is_valid = isinstance(value, ScanCosts)
-    else:
-        numbers = (int, float) if isinstance(known.default, float) else int
-        is_valid = isinstance(value, numbers) and not isinstance(value, bool)
-        is_valid = is_valid and known.metadata["least"] <= value <= known.metadata["most"]
-    if not is_valid:
-        raise _refused(known, value, name)
-
-
-def _refused(known: Field[Any], value: object, name: str) -> InvalidOptionError:
-    expected = (
-        "costs as `scanprune calibrate` prints them, such as 'byte=1,arrow_task=3e7'"
-        if isinstance(known.default, ScanCosts)
-        else f"a number from {known.metadata['least']} to {known.metadata['most']}"
-    )
-    return InvalidOptionError(f"Cannot set {name!r} to {value!r}: expected {expected}")
+        return replace(self, **{name: parsed(known[name], text, said) for name, (said, text) in texts.items()})
 
 
 LIMITS = Limits()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import Field, dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from enum import Enum
 from typing import Any
 
 from pruning.errors import InvalidOptionError
 from pruning.limits import LIMITS, Limits
+from pruning.settings import check_all, number, parsed, table, word
 
 CONF_PREFIX = "spark.pruning."
 PREDICATE, ARROW, AUTO = "PREDICATE", "ARROW", "AUTO"
@@ -21,10 +22,6 @@ class BroadcastStrategy(Enum):
     AUTO = "builds that have run by the size they had, all else as Spark plans it"
     RUNTIME_ONLY = "builds that have run by the size they had, no hash join on an estimate"
     NONE = "as Spark plans it: the query runs each build again"
-
-
-def _ranged(default: float, least: float, most: float) -> Any:
-    return field(default=default, metadata={"least": least, "most": most})
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +48,16 @@ class PruningOptions:
     """
 
     enabled: bool = True
-    max_build_bytes: int = _ranged(150 << 20, 1, 1 << 36)
-    min_probe_bytes: int = _ranged(8 << 20, 0, 1 << 50)
-    build_timeout_seconds: float = _ranged(120.0, 0.001, 86_400.0)
-    scan: str = field(default=PREDICATE, metadata={"names": (PREDICATE, ARROW, AUTO)})
-    broadcast_strategy: str = field(default="AUTO", metadata={"names": tuple(BroadcastStrategy.__members__)})
+    max_build_bytes: int = number(150 << 20, 1, 1 << 36)
+    min_probe_bytes: int = number(8 << 20, 0, 1 << 50)
+    build_timeout_seconds: float = number(120.0, 0.001, 86_400.0)
+    scan: str = word(PREDICATE, PREDICATE, ARROW, AUTO)
+    broadcast_strategy: str = word("AUTO", *BroadcastStrategy.__members__)
     top_k: bool = True
-    limits: Limits = LIMITS
+    limits: Limits = table(LIMITS, "a `Limits`, or one of them by its name after 'limits.'")  # noqa: RUF009 - a field
 
     def __post_init__(self) -> None:
-        for each in fields(self):
-            _check(each, getattr(self, each.name), each.name)
+        check_all(self)
 
     @staticmethod
     def from_confs(confs: Mapping[str, str]) -> PruningOptions:
@@ -87,61 +83,11 @@ def option_names() -> tuple[str, ...]:
 def _with_texts(options: PruningOptions, texts: Mapping[str, str], prefix: str) -> PruningOptions:
     """Errors name a field as the caller did, by its name after the prefix."""
     if unknown := sorted(set(texts) - {prefix + each for each in option_names()}):
-        own = ", ".join(each for each in option_names() if not each.startswith(_LIMITS))
-        names = f"{own}, or {_LIMITS}<name>" + (f" after {prefix!r}" if prefix else "")
+        options_alone = ", ".join(each for each in option_names() if not each.startswith(_LIMITS))
+        names = f"{options_alone}, or {_LIMITS}<name>" + (f" after {prefix!r}" if prefix else "")
         msg = f"Cannot set {', '.join(map(repr, unknown))}: expected one of {names}"
         raise InvalidOptionError(msg)
     known = {prefix + each.name: each for each in fields(options)}
-    parsed: dict[str, Any] = {
-        known[name].name: _parsed(known[name], texts[name], name) for name in texts if name in known
-    }
+    own = {known[name].name: parsed(known[name], texts[name], name) for name in texts if name in known}
     limits = {name.removeprefix(prefix + _LIMITS): (name, text) for name, text in texts.items() if name not in known}
-    return replace(options, limits=options.limits.with_texts(limits), **parsed)
-
-
-def _parsed(known: Field[Any], text: str, name: str) -> object:
-    try:
-        value = _parse(known, text)
-    except (KeyError, ValueError) as error:
-        raise _refused(known, text, name) from error
-    _check(known, value, name)
-    return value
-
-
-def _parse(known: Field[Any], text: str) -> object:
-    match known.default:
-        case bool():
-            return {"true": True, "false": False}[text.strip().lower()]
-        case str():
-            return text.strip().upper()
-        case _:
-            return int(text) if isinstance(known.default, int) else float(text)
-
-
-def _check(known: Field[Any], value: Any, name: str) -> None:
-    match known.default:
-        case bool():
-            valid = isinstance(value, bool)
-        case str():
-            valid = value in known.metadata["names"]
-        case Limits():
-            valid = isinstance(value, Limits)
-        case _:
-            numbers = (int, float) if isinstance(known.default, float) else int
-            valid = isinstance(value, numbers) and not isinstance(value, bool)
-            valid = valid and known.metadata["least"] <= value <= known.metadata["most"]
-    if not valid:
-        raise _refused(known, value, name)
-
-
-def _refused(known: Field[Any], value: object, name: str) -> InvalidOptionError:
-    match known.default:
-        case bool():
-            expected = "true or false"
-        case str():
-            expected = f"one of {', '.join(known.metadata['names'])}"
-        case Limits():
-            expected = "a `Limits`, or one of them by its name after 'limits.'"
-        case _:
-            expected = f"a number from {known.metadata['least']} to {known.metadata['most']}"
-    return InvalidOptionError(f"Cannot set {name!r} to {value!r}: expected {expected}")
+    return replace(options, limits=options.limits.with_texts(limits), **own)

@@ -30,7 +30,7 @@ def invoked(*arguments: str) -> tuple[int, str]:
 
 def in_a_process(*arguments: str, checkout: Path = ROOT, **env: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "connectors.cli", *arguments],
+        [sys.executable, "-m", "connectors.cli.main", *arguments],
         cwd=checkout,
         env={**os.environ, **env},
         capture_output=True,

@@ -177,7 +177,7 @@ def test_interrupted_demo_ends_in_one_line_and_leaves_nothing_behind(spark, made
     said = tmp_path / "said"
     with said.open("w") as stream:
         process = subprocess.Popen(
-            [sys.executable, "-m", "connectors.cli", "demo", "--scale", str(SCALE), "--dir", str(folder)],
+            [sys.executable, "-m", "connectors.cli.main", "demo", "--scale", str(SCALE), "--dir", str(folder)],
             cwd=ROOT,
             stdout=stream,
             stderr=stream,

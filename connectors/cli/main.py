@@ -123,3 +123,7 @@ def _clear(folder: Path) -> None:
 
         for each in folder.glob("*/"):
             remove_unfinished(each)
+
+
+if __name__ == "__main__":
+    main()

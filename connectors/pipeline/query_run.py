@@ -72,8 +72,8 @@ class QueryRun:
 
     def rewritten(self) -> Any:
         """The plan of the query, in the JVM, with every replacement."""
-        planner, limit = self.planner, broadcast_limit(self.plan.spark)
-        sides = broadcast_sides(self.plan.root, planner.row_bytes, limit, planner.strategy)
+        planner = self.planner
+        sides = broadcast_sides(self.plan.root, planner.row_bytes, planner.facts.broadcast_limit, planner.strategy)
         return with_own_columns(self.plan.spark, self.plan.replaced(self.plan.root, self.replacements, sides))
 
     def _answer(self, request: Request) -> Any:

@@ -253,7 +253,9 @@ class QueryPlanner:
     def _prune(self, relation: Relation) -> Generator[Request, Any, PlannedScan | None]:
         """Plans a scan by all its filters; None where they change nothing."""
         keys, tuples = self.keys.get(relation.at, {}), self.tuples.get(relation.at, {})
-        scan: PlannedScan | Reason = yield PruneScan(relation, keys, tuples, self._top_filters.get(relation.at, ()))
+        scan: PlannedScan | Reason = yield PruneScan(
+            relation, keys, tuples, tuple(self._top_filters.get(relation.at, ()))
+        )
         if isinstance(scan, Reason):
             self.reasons[scan] = None
             return None

@@ -1,5 +1,0 @@
-"""`python -m connectors.cli`: the same as the console script `scanprune`."""
-
-from connectors.cli.main import main
-
-main()

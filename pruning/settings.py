@@ -1,0 +1,83 @@
+"""A setting: a field of a frozen dataclass, with the values that it may have, set as a value or as text."""
+
+from __future__ import annotations
+
+from dataclasses import Field, field, fields
+from typing import Any
+
+from pruning.errors import InvalidOptionError
+
+
+def number(default: float, least: float, most: float, **metadata: object) -> Any:
+    """A field that holds a number from `least` to `most`, an integer if `default` is one."""
+    return field(default=default, metadata={"least": least, "most": most, **metadata})
+
+
+def word(default: str, *names: str) -> Any:
+    """A field that holds one of some words in capitals."""
+    return field(default=default, metadata={"names": names})
+
+
+def table(default: object, expected: str, **metadata: object) -> Any:
+    """A field that holds an instance of the class of `default`, whose `parse()` reads one from text, if it has one."""
+    return field(default=default, metadata={"expected": expected, **metadata})
+
+
+def check_all(settings: Any) -> None:
+    """Raises `InvalidOptionError` for the first field with a value that it cannot have."""
+    for each in fields(settings):
+        check(each, getattr(settings, each.name), each.name)
+
+
+def check(setting: Field[Any], value: Any, name: str) -> None:
+    """Raises `InvalidOptionError` for a value that a setting cannot have; `name` is the caller's word for it."""
+    match setting.default:
+        case bool():
+            is_valid = isinstance(value, bool)
+        case str():
+            is_valid = value in setting.metadata["names"]
+        case int() | float():
+            numbers = (int, float) if isinstance(setting.default, float) else int
+            is_valid = isinstance(value, numbers) and not isinstance(value, bool)
+            is_valid = is_valid and setting.metadata["least"] <= value <= setting.metadata["most"]
+        case _:
+            is_valid = isinstance(value, type(setting.default))
+    if not is_valid:
+        raise _refused(setting, value, name)
+
+
+def parsed(setting: Field[Any], text: str, name: str) -> Any:
+    """The value that a text gives a setting; `InvalidOptionError` for another text, with the caller's `name`."""
+    try:
+        value = _parsed(setting.default, text)
+    except (KeyError, ValueError) as error:
+        raise _refused(setting, text, name) from error
+    check(setting, value, name)
+    return value
+
+
+def _parsed(default: Any, text: str) -> object:
+    match default:
+        case bool():
+            return {"true": True, "false": False}[text.strip().lower()]
+        case str():
+            return text.strip().upper()
+        case int():
+            return int(text)
+        case float():
+            return float(text)
+        case _:
+            return default.parse(text)
+
+
+def _refused(setting: Field[Any], value: object, name: str) -> InvalidOptionError:
+    match setting.default:
+        case bool():
+            expected = "true or false"
+        case str():
+            expected = f"one of {', '.join(setting.metadata['names'])}"
+        case int() | float():
+            expected = f"a number from {setting.metadata['least']} to {setting.metadata['most']}"
+        case _:
+            expected = setting.metadata["expected"]
+    return InvalidOptionError(f"Cannot set {name!r} to {value!r}: expected {expected}")
