@@ -1,0 +1,88 @@
+"""Recorded plans are those that the installed Spark makes of the same queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import duckdb
+import pytest
+
+from connectors.spark import plan_reader
+from connectors.spark.plan_reader import SparkPlan
+from sample_data.dsdgen import load_tpcds
+from tests.golden.described import DATABASE, IS_WRITTEN, described, rules
+from tests.golden.recorded import RecordedPlan, record, recorded
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+NUMBERS = range(1, 100)
+
+
+@pytest.fixture(scope="module")
+def tables(spark) -> Iterator[dict[int, str]]:
+    """Empty tables of TPC-DS in a database of their own; the text of each query by its number."""
+    with duckdb.connect() as connection:
+        load_tpcds(connection)
+        connection.execute("CALL dsdgen(sf = 0)")
+        columns = connection.execute(
+            "SELECT table_name, column_name, data_type FROM duckdb_columns() "
+            "WHERE NOT internal ORDER BY table_name, column_index"
+        ).fetchall()
+        queries = dict(connection.execute("SELECT query_nr, query FROM tpcds_queries()").fetchall())
+    spark.sql(f"CREATE DATABASE {DATABASE}")
+    spark.sql(f"USE {DATABASE}")
+    quoted = "spark.sql.ansi.doubleQuotedIdentifiers"
+    spark.conf.set(quoted, "true")
+    try:
+        for table in sorted({name for name, *_ in columns}):
+            fields = ", ".join(f"{column} {_spark(type_)}" for name, column, type_ in columns if name == table)
+            spark.sql(f"CREATE TABLE {table} ({fields}) USING parquet")
+        spark.udf.register("python_function", lambda value: value, "int")
+        yield queries
+    finally:
+        spark.conf.unset(quoted)
+        spark.sql("DROP TEMPORARY FUNCTION IF EXISTS python_function")
+        spark.sql("USE default")
+        spark.sql(f"DROP DATABASE {DATABASE} CASCADE")
+
+
+def _spark(type_: str) -> str:
+    return {"VARCHAR": "STRING", "INTEGER": "INT"}.get(type_, type_)
+
+
+@pytest.fixture
+def read(spark, tables, monkeypatch):
+    """Gives the plan that Spark makes of a query now, and the texts that it was read from."""
+    texts: list[tuple[str, str]] = []
+    plan_tree = plan_reader.plan_tree
+
+    def noted(text: str, lines: str):
+        texts.append((text, lines))
+        return plan_tree(text, lines)
+
+    monkeypatch.setattr(plan_reader, "plan_tree", noted)
+
+    def plan(query: str) -> tuple[str, RecordedPlan]:
+        root = SparkPlan.of(spark.sql(query)).root
+        return described(root), RecordedPlan(query, *texts[-1])
+
+    return plan
+
+
+@pytest.mark.skipif(not IS_WRITTEN, reason="records only if GOLDEN=write")
+@pytest.mark.full
+def test_plans_are_recorded(read, tables):
+    queries = {**{f"q{number}": tables[number] for number in NUMBERS}, **dict(rules())}
+    record({name: read(query)[1] for name, query in queries.items()})
+
+
+@pytest.mark.parametrize("number", NUMBERS, ids="q{}".format)
+def test_tpcds(read, tables, number):
+    plan = recorded()[f"q{number}"]
+    assert plan.query == tables[number]
+    assert described(plan.root) == read(tables[number])[0]
+
+
+@pytest.mark.parametrize(("title", "query"), tuple(rules()), ids=[title for title, _ in rules()])
+def test_rules(read, title, query):
+    assert described(recorded()[title].root) == read(query)[0]
