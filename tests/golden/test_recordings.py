@@ -13,7 +13,7 @@ from sample_data.dsdgen import load_tpcds
 from tests.golden.described import DATABASE, IS_WRITTEN, described, rules
 from tests.golden.recorded import RecordedPlan, record, recorded
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("tables")]
 
 NUMBERS = range(1, 100)
 
@@ -51,7 +51,7 @@ def _spark(type_: str) -> str:
 
 
 @pytest.fixture
-def read(spark, tables, monkeypatch):
+def read(spark, monkeypatch):
     """Gives the plan that Spark makes of a query now, and the texts that it was read from."""
     texts: list[tuple[str, str]] = []
     plan_tree = plan_reader.plan_tree
