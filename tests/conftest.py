@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 hypothesis.settings.register_profile("ci", derandomize=True, deadline=None)
 hypothesis.settings.register_profile("fuzz", max_examples=20_000, deadline=None)
+# Any failure kills a mutant, and a smaller example of it takes time.
+hypothesis.settings.register_profile(
+    "mutants", derandomize=True, deadline=None, phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate]
+)
 hypothesis.settings.load_profile("ci")
 
 # Small heaps on few cores: a tenth of the time less than with Java's default. No query runs so often that Java's second

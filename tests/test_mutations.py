@@ -1,62 +1,14 @@
-"""Break the derivation on purpose: a suite that does not notice would not notice a real bug either.
-
-Each mutant is a copy of the packages in which one line was replaced. Its checks run in their own interpreter.
-"""
+"""Break the derivation on purpose: a suite that does not notice would not notice a real bug either."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
-# Exit code 1 of pytest says that tests failed; any other one that they did not run.
-_TESTS = """
-import sys, pytest
-code = pytest.main(["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not spark", *{paths!r}])
-assert code != 1, "tests failed"
-sys.exit(f"pytest ended with {{code}}" if code else 0)
-"""
-CORE_CHECKS = "from tests.pruning.soundness import check_all; check_all()"
+from tests.mutants import Mutant, run_of
+
 DELTA_CHECKS = "from tests.connectors.stored_bounds import check_stored_bounds; check_stored_bounds()"
-
-
-def run_of(*paths: str) -> str:
-    """The program that runs test files, named below `tests`, on the packages of its working folder."""
-    return _TESTS.format(paths=[f"tests/{each}" for each in paths])
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """A file, a part of it that occurs once, and what is put in its place."""
-
-    file: str
-    part: str
-    replacement: str
-    checks: str = CORE_CHECKS
-
-    def run(self, folder: Path) -> str:
-        """What the checks say of a copy of the packages with this mutation: nothing if they pass."""
-        for package in ("pruning", "connectors", "tests"):
-            shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
-        shutil.copy(ROOT / "pyproject.toml", folder)
-        mutated = folder / self.file
-        source = mutated.read_text()
-        if source.count(self.part) != 1:
-            pytest.fail(f"{self.part!r} is {source.count(self.part)} times in {self.file}: bring the mutant up to date")
-        mutated.write_text(source.replace(self.part, self.replacement))
-        # The working folder comes first on the path of `-c`, so the copies hide the originals.
-        command = [sys.executable, "-B", "-W", "ignore", "-c", self.checks]
-        environment = os.environ | {"PYTHONPATH": str(ROOT)}
-        ran = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-        return ran.stderr
-
 
 MUTANTS = {
     "a-key-is-dropped": Mutant(
@@ -169,7 +121,7 @@ MUTANTS = {
             "bloom.words[:half] | bloom.words[half:]",
             "bloom.words[:half] & bloom.words[half:]",
         ),
-        run_of("pruning/keys"),
+        run_of("pruning/keys/test_summary.py"),
     ),
     "a-hash-differs-from-sparks": Mutant(
         *("pruning/keys/xxhash64.py", "mixed = _rotated(mixed, 27)", "mixed = _rotated(mixed, 26)"),
@@ -346,18 +298,18 @@ INTACT = {
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """What the checks say of every mutant, two at a time."""
-    everything = INTACT | MUTANTS
+    """The output of the checks of every mutant, of two at a time."""
+    everything, folder = INTACT | MUTANTS, tmp_path_factory.mktemp("mutants")
     with ThreadPoolExecutor(2) as pool:
-        found = pool.map(lambda name: everything[name].run(tmp_path_factory.mktemp(name)), everything)
+        found = pool.map(lambda name: everything[name].run(folder / name), everything)
         return dict(zip(everything, found, strict=True))
 
 
 @pytest.mark.parametrize("name", INTACT)
-def test_a_copy_without_a_mutation_passes(name, outcomes):
+def test_checks_pass_without_a_mutation(name, outcomes):
     assert "" == outcomes[name]
 
 
 @pytest.mark.parametrize("name", MUTANTS)
-def test_a_mutant_is_noticed(name, outcomes):
+def test_mutant_fails_its_checks(name, outcomes):
     assert "AssertionError" in outcomes[name], outcomes[name] or "the checks passed"
