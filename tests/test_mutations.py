@@ -45,7 +45,8 @@ class Mutant:
         """What the checks say of a copy of the packages with this mutation: nothing if they pass."""
         for package in ("pruning", "connectors", "tests"):
             shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
-        shutil.copy(ROOT / "pyproject.toml", folder)
+        for file in ("conftest.py", "pyproject.toml"):
+            shutil.copy(ROOT / file, folder)
         mutated = folder / self.file
         source = mutated.read_text()
         if source.count(self.part) != 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -90,7 +91,7 @@ def test_packages_are_hidden_on_hosts_that_are_named(hosts, is_there, tmp_path):
     assert ("there" if is_there else "hidden") == found.stdout.strip()
 
 
-def test_a_case_that_fails_is_told_and_the_next_one_runs():
+def test_a_case_that_fails_is_told_and_the_next_one_runs(tmp_path):
     console = Console(record=True, width=200, quiet=True)
     outcomes = Outcomes(console)
 
@@ -107,6 +108,12 @@ def test_a_case_that_fails_is_told_and_the_next_one_runs():
         name: value
         for name, value in outcomes.all[1].to_row().items()
         if name not in {"seconds", "files", "row_groups", "problem"}
+    }
+    outcomes.write(tmp_path / "folder" / "cluster.json")
+    assert outcomes.all[1].to_row() == {
+        **json.loads((tmp_path / "folder" / "cluster.json").read_text())[1],
+        "files": (2, 8),
+        "row_groups": (3, 40),
     }
     shown = Console(record=True, width=200, file=StringIO())
     shown.print(table(outcomes.all))

@@ -18,8 +18,10 @@ from pruning.query.filter_plan import FilterPlan
 from pruning.query.join_graph import JoinGraph
 from pruning.query.plan import Node
 from pruning.query.plan_statistics import Sizes
+from sample_data.confs import conf
 from sample_data.dsdgen import load_tpcds
 from sample_data.layout import FACTS
+from sample_data.tpcds_queries import QUOTED
 
 pytestmark = pytest.mark.spark
 
@@ -43,16 +45,14 @@ def tables(spark) -> Iterator[dict[int, str]]:
         queries = dict(connection.execute("SELECT query_nr, query FROM tpcds_queries()").fetchall())
     spark.sql(f"CREATE DATABASE {DATABASE}")
     spark.sql(f"USE {DATABASE}")
-    quoted = "spark.sql.ansi.doubleQuotedIdentifiers"
-    spark.conf.set(quoted, "true")
     try:
         for table in sorted({name for name, *_ in columns}):
             fields = ", ".join(f"{column} {_spark(type_)}" for name, column, type_ in columns if name == table)
             spark.sql(f"CREATE TABLE {table} ({fields}) USING parquet")
         spark.udf.register("python_function", lambda value: value, "int")
-        yield queries
+        with conf(spark, {QUOTED: "true"}):
+            yield queries
     finally:
-        spark.conf.unset(quoted)
         spark.sql("DROP TEMPORARY FUNCTION IF EXISTS python_function")
         spark.sql("USE default")
         spark.sql(f"DROP DATABASE {DATABASE} CASCADE")

@@ -23,8 +23,9 @@ from pruning.keys.builder import KeyBuilder
 from pruning.keys.key_set import KeyLimits
 from pruning.reasons import ReasonCode
 from pruning.values.types import ValueType
+from sample_data.confs import conf
 from tests.oracle.answers import Keys
-from tests.oracle.lakes import Lake, Layout, conf, copied, data_files
+from tests.oracle.lakes import Lake, Layout, copied, data_files
 from tests.oracle.oracle import check_rows, reason_codes, skips
 
 pytestmark = pytest.mark.spark

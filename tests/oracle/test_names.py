@@ -12,9 +12,10 @@ from connectors.columns import quoted
 from pruning import explain, pruned_read
 from pruning.errors import ColumnNotFoundError
 from pruning.reasons import ReasonCode
+from sample_data.confs import conf
 from sample_data.nasty import COLUMN_NAMES, PARTITION_VALUES, tables
 from tests.oracle.answers import Keys
-from tests.oracle.lakes import Layout, conf, write
+from tests.oracle.lakes import Layout, write
 from tests.oracle.oracle import skips
 
 pytestmark = pytest.mark.spark

@@ -11,9 +11,10 @@ import pytest
 
 from pruning import pruned_read, report
 from pruning.reasons import ReasonCode
+from sample_data.confs import conf
 from tests.connectors.hand_made import Struct, chunk, edit_footer
 from tests.oracle.answers import Keys
-from tests.oracle.lakes import Lake, Layout, conf, data_files, write
+from tests.oracle.lakes import Lake, Layout, data_files, write
 from tests.oracle.oracle import row_tests, skips
 
 pytestmark = pytest.mark.spark
