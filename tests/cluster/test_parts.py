@@ -137,3 +137,12 @@ def test_queries_parts_and_seeds_are_chosen_by_their_names():
 def test_what_is_not_there_cannot_be_chosen(choose, given):
     with pytest.raises(typer.BadParameter, match=r"expected"):
         choose(given)
+
+
+def test_every_module_can_be_imported():
+    """The cluster runs for many minutes, and not for each commit."""
+    paths = (path.relative_to(ROOT) for path in sorted(Path(__file__).parent.rglob("*.py")))
+    names = [".".join(path.with_suffix("").parts) for path in paths if path.stem != "__main__"]
+    program = f"from importlib import import_module\nfor each in {names}: import_module(each)"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (0, "") == (done.returncode, done.stderr[-500:])
