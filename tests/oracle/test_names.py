@@ -66,7 +66,7 @@ def test_fields_of_structs_and_names_that_look_like_them(oracle, nested, name, t
         name_in_schema = "outer.inner.k"
         answer = oracle.answer(nested, [Keys.of(name_in_schema, pa.array(keys, type_))])
         read = pruned_read(oracle.spark, nested.source, keys={name: keys}, exact=True)
-        assert sum(answer.matching.values()) == read.count() == 1
+        assert len(answer.matching) == read.count() == 1
         assert files == explain(read).tables[0].files_kept
         return
     oracle.check(nested, Keys.of(name, pa.array(keys, type_)), expected=skips((files, 5), (files, 5)))
