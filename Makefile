@@ -7,7 +7,7 @@ INSTALLED := .venv/installed
 PYTEST := $(VENV_PYTHON) -m pytest
 # Files of tests are dealt out to so many processes, each with a Spark of its own; 0 runs all in this one.
 WORKERS ?= 2
-# In the order of tests/conftest.py: left to itself, xdist begins with the files of most tests, which are short ones.
+# In the order of tests/plugin.py: left to itself, xdist begins with the files of most tests, which are short ones.
 SPREAD := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # What `make fuzz` queries: each seed makes a few tables, and so many queries over them.
 FIRST := $(shell date +%s)

@@ -11,10 +11,10 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from benchmarks.delta_session import delta_session
-from benchmarks.tpcds_workload import queries
 from connectors.cli.command import default_folder
 from pruning import PruningCache, explain, prune
 from sample_data.tpcds import generate
+from sample_data.tpcds_queries import queries
 
 FULL, QUICK = 1.0, 0.05
 _QUICK_QUERIES = ("q3", "q7", "q34")

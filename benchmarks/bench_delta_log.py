@@ -21,7 +21,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from benchmarks.process_tree import cpu_seconds, peak_bytes, reset_peaks, resident_bytes
 from connectors.columns import resolve
 from connectors.delta.table import open_delta
 from connectors.spark.session import spark_session
@@ -29,6 +28,7 @@ from connectors.spark.session_state import SessionState
 from pruning.scan.skipping import prune
 from pruning.values.domain import Domain
 from pruning.values.types import ValueType
+from sample_data.process_tree import cpu_seconds, peak_bytes, reset_peaks, resident_bytes
 
 SIZES = (10_000, 100_000, 1_000_000)
 _ROWS = 10_000

@@ -14,10 +14,10 @@ from py4j.finalizer import ThreadSafeFinalizer
 from pyspark.sql import SparkSession
 
 from benchmarks.delta_session import delta_session
-from benchmarks.tpcds_workload import queries
 from connectors.cli.command import default_folder
 from pruning import PruningOptions, prune
 from sample_data.tpcds import generate
+from sample_data.tpcds_queries import queries
 
 SCALE = 0.05
 FULL, QUICK = 1000, 20

@@ -17,7 +17,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.delta_session import delta_session
 from benchmarks.phases_chart import PHASES
-from benchmarks.tpcds_workload import queries
 from connectors.builds.query_builds import QueryBuilds
 from connectors.cli.command import default_folder
 from connectors.pipeline import plan_metadata, pruned_query, table_scan
@@ -30,6 +29,7 @@ from pruning import prune
 from pruning.query import planner
 from pruning.query.join_graph import JoinGraph
 from sample_data.tpcds import generate
+from sample_data.tpcds_queries import queries
 
 FULL, QUICK = 1.0, 0.05
 # Selective ones, in which fixed costs are most of what is left; one large and one small that nothing prunes.

@@ -14,7 +14,6 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from benchmarks.delta_session import delta_session
-from benchmarks.tpcds_workload import queries
 from connectors.cli.command import default_folder
 from connectors.pipeline.dry_run import sizes_before_builds
 from connectors.pipeline.plan_metadata import PlanMetadata
@@ -23,6 +22,7 @@ from pruning import PruningOptions
 from pruning.query.filter_plan import FilterPlan
 from pruning.query.join_graph import JoinGraph
 from sample_data.tpcds import generate
+from sample_data.tpcds_queries import queries
 
 FULL, QUICK = 1.0, 0.05
 _WAYS, _BRANCHES = 20, 50

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from connectors.spark.session import COUNTABLE, spark_session
 from pruning import PruningOptions, pruned_read, report
+from sample_data.rows import Rows
 
 FULL, QUICK = 4_000_000, 400_000
 _FILES, _ROW_GROUP_BYTES = 8, 1 << 20
@@ -60,7 +61,7 @@ def _keys(rows: int, shops: int, pairs: int) -> list[tuple[int, int]]:
 
 def _measured(spark: SparkSession, df: DataFrame, format_: str, keys: list[tuple[int, int]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    answers = set()
+    answers: list[Rows] = []
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder, "orders"))
         df.write.option("parquet.block.size", _ROW_GROUP_BYTES).format(format_).save(path)
@@ -68,10 +69,10 @@ def _measured(spark: SparkSession, df: DataFrame, format_: str, keys: list[tuple
         for name, options in _WAYS.items():
             read = pruned_read(spark, path, keys={("shop", "order_no"): wanted}, options=options)
             joined = read.join(wanted, ["shop", "order_no"]).agg({"price": "sum", "note": "max"})
-            answers.add(tuple(joined.collect()[0]))
+            answers.append(Rows(joined.collect()))
             scan = report(read).measured
             found[f"bytes_{name}"] = None if scan is None else scan.bytes_scanned
-    if len(answers) > 1:
+    if any(each != answers[0] for each in answers):
         raise ValueError(f"Cannot compare bytes: found other rows with ranges of two columns than without: {answers}")
     is_known = bool(found["bytes_without"]) and found["bytes_with"] is not None
     return {**found, "with_to_without": found["bytes_with"] / found["bytes_without"] if is_known else None}

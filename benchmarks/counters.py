@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from benchmarks.process_tree import below, bytes_read, is_accounted
 from connectors.measure import status_store
+from sample_data.process_tree import below, bytes_read, is_accounted
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,11 @@ from types import MappingProxyType
 
 from pyspark.sql import SparkSession
 
-from benchmarks.tpcds_workload import spark_tables
 from connectors.cli.command import default_folder
 from connectors.spark.session import spark_session
 from sample_data.layout import write_delta
 from sample_data.tpcds import TpcdsFiles
+from sample_data.tpcds_queries import spark_tables
 
 
 @contextmanager

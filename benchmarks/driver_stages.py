@@ -21,7 +21,6 @@ from pyspark.sql import SparkSession
 
 from benchmarks import driver_footers
 from benchmarks import driver_inputs as inputs
-from benchmarks.process_tree import peak_bytes, reset_peaks, resident_bytes
 from connectors.arrow_values import coded
 from connectors.columns import Column
 from connectors.delta.bounds import NO_FLAW
@@ -45,6 +44,7 @@ from pruning.scan.scan_plan import RowFilter, ScanPlan, plan_scan
 from pruning.scan.statistics import ContainerKind, Containers
 from pruning.values.ranges import RangeSet
 from pruning.values.types import ValueType
+from sample_data.process_tree import peak_bytes, reset_peaks, resident_bytes
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.tpcds_rounding import ROUNDED_TWICE
+from sample_data.tpcds_answers import ROUNDED_TWICE
 
 RESULTS = Path(__file__).resolve().parent / "results" / "tpcds_queries.json"
 PAGE = RESULTS.with_suffix(".md")

@@ -19,8 +19,6 @@ from pyspark.sql import DataFrame, SparkSession
 from benchmarks.counters import Stretch
 from benchmarks.delta_session import delta_session
 from benchmarks.resume import resumed
-from benchmarks.tpcds_answers import disagreement, disagreement_beyond_ties
-from benchmarks.tpcds_workload import Answer, Query, by_spark, duckdb_tables, queries
 from connectors.cli.command import default_folder
 from connectors.pipeline.dry_run import sizes_before_builds
 from connectors.pipeline.plan_metadata import PlanMetadata
@@ -30,6 +28,8 @@ from pruning import PruningOptions, prune, report
 from pruning.query.filter_plan import FilterPlan
 from pruning.query.join_graph import JoinGraph
 from sample_data.tpcds import generate
+from sample_data.tpcds_answers import disagreement, disagreement_beyond_ties
+from sample_data.tpcds_queries import Answer, Query, by_spark, duckdb_tables, queries
 
 # Spark broadcasts all customer demographics, 450 MB in memory, and both ways of a query are there at once.
 _CONF = {**COUNTABLE, "spark.driver.memory": "4g"}

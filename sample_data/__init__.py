@@ -1,1 +1,1 @@
-"""Deterministic tables for tests, demo and benchmarks: README.md is their catalogue."""
+"""Deterministic tables, and whatever else tests, demo and benchmarks share: README.md is the catalogue."""

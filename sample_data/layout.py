@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name that Spark's users know
 
 from sample_data.cache import Manifest, Progress, cache_folder, made_whole, quiet
+from sample_data.confs import conf
 from sample_data.tpcds import TABLES, TpcdsFiles
 
 ROW_GROUPS_PER_FILE = 4
@@ -143,20 +144,6 @@ def _rows_per_group(days: list[tuple[int | None, int]], file_of_day: list[tuple[
 
 @contextmanager
 def row_groups_of(spark: SparkSession, rows: int) -> Iterator[None]:
-    """Lets the writes inside cut row groups of so many rows."""
-    with conf(spark, _ROWS_PER_GROUP, str(rows)):
+    """Lets the writes inside cut row groups of so many rows; Delta has a conf for it, and no option."""
+    with conf(spark, {_ROWS_PER_GROUP: str(rows)}):
         yield
-
-
-@contextmanager
-def conf(spark: SparkSession, name: str, value: str) -> Iterator[None]:
-    """A setting for the writes inside; Delta takes no options of the Parquet writer."""
-    previous = spark.conf.get(name, None)
-    spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        if previous is None:
-            spark.conf.unset(name)
-        else:
-            spark.conf.set(name, previous)

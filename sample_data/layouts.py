@@ -18,11 +18,11 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name that Spark's users know
 
 from sample_data.cache import Manifest, Progress, is_made, quiet
+from sample_data.confs import conf
 from sample_data.layout import (
     ROW_GROUPS_PER_FILE,
     Clustered,
     WriteFact,
-    conf,
     manifest,
     row_groups_of,
     write,
@@ -82,10 +82,10 @@ def write_zordered(rows: DataFrame, layout: Clustered, table_format: str, folder
     files = layout.files_of(count)
     table = DeltaTable.forPath(spark, str(folder))
     size = table.detail().select("sizeInBytes").first()[0]  # type: ignore[index]
-    with conf(spark, _FILE_SIZE, str(size // files)), row_groups_of(spark, _rows_per_group(count, files)):
+    with conf(spark, {_FILE_SIZE: str(size // files)}), row_groups_of(spark, _rows_per_group(count, files)):
         table.optimize().executeZOrderBy(layout.date, layout.item)
     # By default Delta looks for old files by ten thousand tasks.
-    with conf(spark, _VACUUM_CHECK, "false"), conf(spark, _LISTING_TASKS, str(files)):
+    with conf(spark, {_VACUUM_CHECK: "false", _LISTING_TASKS: str(files)}):
         table.vacuum(0)
 
 

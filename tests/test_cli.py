@@ -13,10 +13,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from benchmarks.demo.run import check
 from connectors.cli.command import default_folder
 from connectors.cli.main import app
-from pruning.errors import EnvironmentProblem
 
 ROOT = Path(__file__).resolve().parents[1]
 LOADED = "import sys, connectors.cli; print(*sorted({'pyspark', 'rich.console', 'duckdb'} & set(sys.modules)))"
@@ -86,21 +84,6 @@ def test_what_the_command_line_does_not_know_is_refused(arguments):
 def test_help_and_version_load_no_engine():
     loaded = subprocess.run([sys.executable, "-c", LOADED], cwd=ROOT, capture_output=True, text=True, check=True)
     assert "" == loaded.stdout.strip()
-
-
-@pytest.mark.parametrize("scale", [0.0, 0.009, -1.0, 1001.0, float("nan"), float("inf")])
-def test_impossible_scale_is_refused_before_anything_is_made(tmp_path, scale):
-    with pytest.raises(ValueError, match=r"it must be a number from 0.01 to 1000"):
-        check(tmp_path / "tables", scale)
-    assert [] == list(tmp_path.iterdir())
-
-
-def test_scale_that_the_disk_cannot_hold_is_refused(tmp_path):
-    if shutil.disk_usage(tmp_path).free > 1_200_000_000_000:
-        pytest.skip("the disk holds the largest scale")
-    with pytest.raises(EnvironmentProblem, match=r"at scale 1000 needs about [\d,]+ MiB; .* a smaller --scale"):
-        check(tmp_path, 1000)
-    assert [] == list(tmp_path.iterdir())
 
 
 def test_trouble_is_one_line_without_a_traceback(tmp_path):

@@ -13,6 +13,7 @@ from connectors.pipeline import dry_run
 from connectors.spark.plan_tree import UnreadablePlanError
 from pruning import PruningOptions, explain, prune
 from pruning.errors import InvalidDataFrameError, InvalidOptionError
+from sample_data.confs import conf
 
 pytestmark = pytest.mark.spark
 
@@ -190,11 +191,8 @@ def test_options_come_from_the_session_where_none_are_given(spark, star, run_bui
     df = star(MARCH)
     assert () == explain(df, run_builds=run_builds).filters
     assert "PROBE_TOO_SMALL" in {it.code.name for it in explain(df, run_builds=run_builds).reasons}
-    spark.conf.set("spark.pruning.min_probe_bytes", "2000")
-    try:
+    with conf(spark, {"spark.pruning.min_probe_bytes": "2000"}):
         assert 1 == len(explain(df, run_builds=run_builds).filters)
-    finally:
-        spark.conf.unset("spark.pruning.min_probe_bytes")
 
 
 @pytest.mark.parametrize("run_builds", [False, True], ids=["dry", "with builds"])

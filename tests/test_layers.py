@@ -133,6 +133,18 @@ def test_imports_are_found_wherever_they_stand():
     assert {"ast", "collections.abc", "collections.abc.Iterator", "pytest"} <= set(imported(source))
 
 
+@pytest.mark.parametrize(
+    ("folder", "other"),
+    [("tests", "benchmarks"), ("benchmarks", "tests"), ("sample_data", "benchmarks"), ("sample_data", "tests")],
+)
+def test_tests_and_benchmarks_share_what_stands_in_sample_data_alone(folder, other):
+    """Tests of the benchmarks, in `benchmarks/tests`, may use helpers of the tests."""
+    paths = [path for path in modules(folder) if ROOT / "benchmarks" / "tests" not in path.parents]
+    assert len(paths) > 10
+    found = {name_of(path) for path in paths for name in imported(path) if name.partition(".")[0] == other}
+    assert set() == found
+
+
 def test_top_level_folders_are_those_of_the_design():
     generated = {"build", "dist"}
     visible = {path.name for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith(".")}

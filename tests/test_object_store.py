@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import fs
 
-from benchmarks import process_tree
-from benchmarks.object_store import gateway
-from benchmarks.object_store.proxy import _REFUSAL, _REFUSAL_HEAD, Proxy
-from benchmarks.object_store.shape import SHAPED, UNSHAPED, Shape, TokenBucket
-from benchmarks.object_store.store import object_store
 from pruning.errors import EnvironmentProblem
+from sample_data import process_tree
+from sample_data.object_store import gateway
+from sample_data.object_store.proxy import _REFUSAL, _REFUSAL_HEAD, Proxy
+from sample_data.object_store.shape import SHAPED, UNSHAPED, Shape, TokenBucket
+from sample_data.object_store.store import object_store
 
 ROOT = Path(__file__).resolve().parents[1]
 KIB = 1 << 10
@@ -214,7 +214,7 @@ def test_without_go_and_without_a_server_one_line_says_what_to_do(tmp_path, monk
     monkeypatch.setattr(gateway, "_USUAL_GO", str(tmp_path / "go"))
     with pytest.raises(EnvironmentProblem, match=r"^An object store needs Go once.*install it from \S+$"):
         gateway.gateway(tmp_path)
-    assert "python -m benchmarks.object_store" in gateway.gateway_problem(tmp_path)
+    assert "python -m sample_data.object_store" in gateway.gateway_problem(tmp_path)
 
 
 def go(tmp_path, monkeypatch, script):
@@ -310,8 +310,8 @@ def test_nothing_of_a_store_is_left_when_its_block_has_ended(how, tmp_path, monk
     ending = {"well": "pass", "by an error": "raise ValueError", "killed": "os.kill(os.getpid(), 9)"}[how]
     code = f"""if True:
         import os
-        from benchmarks import process_tree
-        from benchmarks.object_store.store import object_store
+        from sample_data import process_tree
+        from sample_data.object_store.store import object_store
         with object_store() as store:
             print(*process_tree.below(os.getpid())[1:], flush=True)
             {ending}

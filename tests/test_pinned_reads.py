@@ -12,6 +12,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F  # noqa: N812  its usual name
 
 from pruning import PruningOptions, explain, pruned_read, report
+from sample_data.confs import conf
 
 KEYS = [3, 41, 42, 950]
 
@@ -100,12 +101,9 @@ def test_keys_are_collected_once(spark, delta, tmp_path):
 def test_too_many_keys_for_exactness_are_still_one_set_of_keys(spark, delta, tmp_path):
     dimension = str(tmp_path / "dimension")
     _write(spark, 40, 60, dimension, "overwrite")
-    spark.conf.set("spark.pruning.limits.max_build_keys", "5")
-    try:
+    with conf(spark, {"spark.pruning.limits.max_build_keys": "5"}):
         keys = spark.read.format("delta").load(dimension).select("id")
         read = pruned_read(spark, delta, keys={"id": keys}, exact=True)
-    finally:
-        spark.conf.unset("spark.pruning.limits.max_build_keys")
     _write(spark, 500, 600, dimension, "append")
     assert list(range(40, 60)) == sorted(row.id for row in read.collect())
     assert 1 == explain(read).tables[0].files_kept

@@ -7,6 +7,8 @@ from dataclasses import replace
 import pytest
 
 from pruning import PruningOptions, explain, prune, report
+from sample_data.confs import conf
+from sample_data.rows import Rows
 
 pytestmark = pytest.mark.spark
 
@@ -233,21 +235,17 @@ def test_days_match_their_midnights_by_the_clock_of_the_session(spark, tmp_path,
     facts, moments = str(tmp_path / "facts"), str(tmp_path / "moments")
     stored = spark.range(0, 1600, 1, 8).selectExpr("date_add(DATE '2011-12-01', cast(id div 20 AS int)) AS day", "id")
     stored.write.parquet(facts)
-    before = spark.conf.get("spark.sql.session.timeZone")
-    spark.conf.set("spark.sql.session.timeZone", zone)
-    try:
+    with conf(spark, {"spark.sql.session.timeZone": zone}):
         keys = "(1, TIMESTAMP '2011-12-30 00:00:00'), (1, TIMESTAMP '2011-12-29 12:00:00') AS (id, at)"
         spark.sql(f"SELECT * FROM VALUES {keys}").coalesce(1).write.parquet(moments)
         query = f"SELECT f.* FROM parquet.`{facts}` f JOIN parquet.`{moments}` m ON f.day = m.at WHERE m.id < 2"
         df = spark.sql(query)
         result = prune(df, options=replace(OPTIONS, min_probe_bytes=0))
-        rows = sorted(map(tuple, df.collect()))
-        assert rows == sorted(map(tuple, result.collect()))
+        rows = Rows(df.collect())
+        assert rows == Rows(result.collect())
         assert 20 * days == len(rows)
         # Of ten days each: one ends with 30 December, which is near 31 by the clock of any zone.
         assert [("facts", kept, kept)] == files(result)
-    finally:
-        spark.conf.set("spark.sql.session.timeZone", before)
 
 
 @pytest.mark.parametrize(

@@ -1,35 +1,21 @@
-"""README and its neighbours say what the code and the recorded measurements say."""
+"""README and its neighbours say what the code says."""
 
 from __future__ import annotations
 
 import ast
 import re
-import subprocess
-import sys
 from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from benchmarks.readme_table import benchmarks_readme, readme, recorded, replaced, table
 from pruning.limits import Limits
 from pruning.options import PruningOptions
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-BENCHMARKS = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-
-
-def test_the_tables_are_what_was_measured():
-    assert README == readme(README), "run `make readme`"
-    assert BENCHMARKS == benchmarks_readme(BENCHMARKS), "run `make readme`"
-
-
-def test_a_text_without_the_table_is_refused():
-    with pytest.raises(ValueError, match="expected one in README"):
-        replaced("# scanprune\n", table(recorded()))
 
 
 def test_every_option_has_its_line():
@@ -77,9 +63,3 @@ def test_every_target_named_is_in_the_makefile():
     ]
     for target in {each for text in texts for each in re.findall(r"`make ([a-z-]+)", text)}:
         assert f"\n{target}:" in makefile
-
-
-def test_the_table_needs_no_engine():
-    code = "import sys, benchmarks.readme_table; print('pyspark' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert "False" == done.stdout.strip()

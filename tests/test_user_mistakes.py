@@ -27,6 +27,7 @@ from pruning.errors import (
     SourceNotFoundError,
 )
 from pruning.values.types import ValueType
+from sample_data.confs import conf
 
 HOSTILE = ["it's", 'say "x"', "back`tick", "new\nline", "a.b", "x; DROP TABLE t; --", "UPPER lower"]
 
@@ -109,14 +110,13 @@ def test_a_name_that_is_not_there_leaves_the_terminal_alone(spark, capfd):
 
 
 def test_a_bad_conf_names_field_value_and_range(spark, table):
-    spark.conf.set("spark.pruning.limits.max_ranges", "lots")
-    try:
-        with pytest.raises(
+    with (
+        conf(spark, {"spark.pruning.limits.max_ranges": "lots"}),
+        pytest.raises(
             InvalidOptionError, match=r"Cannot set 'spark\.pruning\.limits\.max_ranges' to 'lots': expected a"
-        ):
-            pruned_read(spark, table, keys={"id": [1]})
-    finally:
-        spark.conf.unset("spark.pruning.limits.max_ranges")
+        ),
+    ):
+        pruned_read(spark, table, keys={"id": [1]})
 
 
 def test_only_the_frame_itself_can_be_reported(spark, table):

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import duckdb
 
 from pruning import PruningOptions, prune
+from sample_data.plain_duckdb import load, plain_duckdb
+from sample_data.rows import Rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-
-@contextmanager
-def plain_duckdb() -> Iterator[duckdb.DuckDBPyConnection]:
-    """A DuckDB that evaluates queries as written, so that it shares no optimisation with what it checks."""
-    with duckdb.connect(config={"threads": 1}) as connection:
-        connection.execute("PRAGMA disable_optimizer")
-        yield connection
 
 
 @dataclass(slots=True)
@@ -39,9 +33,7 @@ class ThreeWays:
 
     def rows(self, name: str, df: DataFrame) -> None:
         """The same for DuckDB alone."""
-        self.duck.register("arriving", df.toArrow())
-        self.duck.execute(f"CREATE OR REPLACE TABLE {name} AS FROM arriving")
-        self.duck.unregister("arriving")
+        load(self.duck, name, df.toArrow())
 
     def stored(self, name: str, df: DataFrame, folder: str, format_: str, *partitions: str) -> None:
         """Writes a DataFrame, and names what is read from there."""
@@ -55,16 +47,11 @@ class ThreeWays:
         df = self.spark.sql(query)
         result = prune(df, options=options)
         assert df.schema == result.schema
-        rows = as_text(df.collect())
-        assert rows == as_text(result.collect())
+        rows = Rows(df.collect())
+        assert rows == Rows(result.collect())
         if by_duck:
-            assert rows == as_text(self.duck.execute(duck or query.replace("`", '"')).fetchall())
+            assert rows == Rows(self.duck.execute(duck or query.replace("`", '"')).fetchall())
         return df, result
-
-
-def as_text(rows: Iterable[Any]) -> list[str]:
-    """Rows in an order of their own; NaN is itself there, and the two zeros differ."""
-    return sorted(repr(tuple(row)) for row in rows)
 
 
 @contextmanager

@@ -13,17 +13,17 @@ from rich.console import Console
 from benchmarks.contest.contest import CONTENDERS, FULL, Settings, run
 from benchmarks.contest.ratios import with_ratios
 from benchmarks.contest.site import LOCAL, PLACES
-from benchmarks.object_store.shape import SHAPED, Shape
 from benchmarks.parts import PARTS
 from benchmarks.record import record, recorded
 from benchmarks.resume import forget
 from benchmarks.run import INTERRUPTED, RESULTS
-from benchmarks.tpcds_workload import SELECTIVE
 from benchmarks.view import measurements
 from connectors.cli.command import default_folder
 from pruning.errors import EnvironmentProblem
 from sample_data.layouts import LAYOUTS
+from sample_data.object_store.shape import SHAPED, Shape
 from sample_data.tpcds import LEAST_SCALE
+from sample_data.tpcds_queries import SELECTIVE
 
 _ALL = "all"
 _QUERIES = {f"q{number}": number for number in range(1, 100)}

@@ -21,17 +21,17 @@ from benchmarks.contest.ratios import with_ratios
 from benchmarks.contest.site import LOCAL, Site, site
 from benchmarks.contest.tables import tables
 from benchmarks.contest.worker import WorkerFailed
-from benchmarks.object_store.shape import SHAPED, Shape
-from benchmarks.object_store.store import Served
-from benchmarks.process_tree import Usage, is_accounted, reset_peaks, usage
 from benchmarks.resume import resumed
-from benchmarks.tpcds_workload import SELECTIVE, Query, queries
 from connectors.cli.command import default_folder
 from connectors.cli.progress import progress_bar
 from pruning.errors import EnvironmentProblem
 from sample_data.cache import Progress, quiet
 from sample_data.layouts import LAYOUTS
+from sample_data.object_store.shape import SHAPED, Shape
+from sample_data.object_store.store import Served
+from sample_data.process_tree import Usage, is_accounted, reset_peaks, usage
 from sample_data.tpcds import TABLES, generate
+from sample_data.tpcds_queries import SELECTIVE, Query, queries
 
 CONTENDERS = tuple(ENGINES)
 _SEPARATOR = " "

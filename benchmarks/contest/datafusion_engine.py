@@ -13,8 +13,8 @@ from datafusion.object_store import AmazonS3
 from benchmarks.contest.place import Table
 from benchmarks.contest.protocol import Unsupported, reason, serve
 from benchmarks.contest.site import S3A
-from benchmarks.object_store.store import Access
-from benchmarks.tpcds_workload import Answer
+from sample_data.object_store.store import Access
+from sample_data.tpcds_queries import Answer
 
 # As many threads as Spark has, and as much memory.
 _PARTITIONS, _MEMORY = 2, 4 << 30

@@ -10,9 +10,9 @@ import duckdb
 from benchmarks.contest.place import Table
 from benchmarks.contest.protocol import serve
 from benchmarks.contest.site import S3A
-from benchmarks.object_store.store import Access
-from benchmarks.tpcds_workload import Answer, by_duckdb
 from sample_data.dsdgen import extension_file, quoted
+from sample_data.object_store.store import Access
+from sample_data.tpcds_queries import Answer, by_duckdb
 
 # As many threads as Spark has, as much memory, and no bytes of files kept between runs.
 _CONFIG = {"threads": 2, "memory_limit": "4GB", "enable_external_file_cache": False, "enable_object_cache": False}

@@ -1,24 +1,34 @@
-"""The right answers to the queries of TPC-DS, by DuckDB from tables of its own."""
+"""The right answers to the queries of TPC-DS, by DuckDB from tables of its own.
+
+Spark's answers are compared with them by the rules of `sample_data/tpcds_answers.py`. Other engines have types of their
+own for averages and quotients. By the `lenient_rule()`, doubles and decimals of different scales are equal where they
+differ by no more than the last digit of the coarser decimal, or by a thousand-millionth of their size; all else is
+equal by value.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
 from benchmarks.contest.protocol import dumped, loaded, of_json, to_json
-from benchmarks.tpcds_answers import difference, difference_beyond_ties, lenient_rule, spark_rule
-from benchmarks.tpcds_workload import OPTIMIZERS, Answer, Query, by_duckdb
 from sample_data.cache import Manifest, cache_folder, made_whole
-from sample_data.dsdgen import quoted
+from sample_data.plain_duckdb import load_file, plain_duckdb, table_names
 from sample_data.tpcds import TpcdsFiles
+from sample_data.tpcds_answers import Same, answers_difference, difference_beyond_ties, spark_rule
+from sample_data.tpcds_queries import Answer, Query, by_duckdb
 
 _DATABASE = "judge.duckdb"
-_CONFIG = {"threads": 1, "memory_limit": "2GB"}
+_MEMORY_LIMIT = "2GB"
 _REVISION = 1
+_LENIENT_ERROR = Decimal("1e-9")
 TIES = "ties"
 
 
@@ -27,6 +37,7 @@ class Judge:
 
     def __init__(self, folder: Path, source: TpcdsFiles) -> None:
         self._folder, self._source = folder, source
+        self._opened = ExitStack()
 
     def verdict(self, query: Query, contender: str, answer: Answer, *, strict: bool) -> str:
         """How an answer is wrong: "" if it is right, `TIES` if only in which rows of a tie a LIMIT lets through.
@@ -34,7 +45,7 @@ class Judge:
         `strict`: by the rule for Spark, else by the lenient one.
         """
         rule = spark_rule(query) if strict else lenient_rule
-        differs = difference(contender, answer, "DuckDB", self._right(query), rule)
+        differs = answers_difference(contender, answer, "DuckDB", self._right(query), rule)
         if not differs or query.limit is None:
             return differs
         whole = by_duckdb(self._connection, query.unlimited)
@@ -49,16 +60,17 @@ class Judge:
 
     @cached_property
     def _connection(self) -> duckdb.DuckDBPyConnection:
-        connection = duckdb.connect(self._folder / _DATABASE, config=_CONFIG)
+        database = plain_duckdb(self._folder / _DATABASE, plans_joins=True, memory_limit=_MEMORY_LIMIT)
+        connection = self._opened.enter_context(database)
+        known = table_names(connection)
         for table, file in self._source.paths.items():
-            connection.execute(f"CREATE TABLE IF NOT EXISTS {table} AS FROM {quoted(file)}")
-        connection.execute(f"SET disabled_optimizers = '{OPTIMIZERS}'")
+            if table not in known:
+                load_file(connection, table, file)
         return connection
 
     def close(self) -> None:
         """Lets go of the tables."""
-        if "_connection" in self.__dict__:
-            self._connection.close()
+        self._opened.close()
 
 
 @contextmanager
@@ -71,3 +83,36 @@ def judge(folder: Path, source: TpcdsFiles) -> Iterator[Judge]:
             yield found
         finally:
             found.close()
+
+
+def lenient_rule(first: str, second: str) -> Same | None:
+    """How values of engines are compared that have types of their own for averages and quotients."""
+    scales = (_scale(first), _scale(second))
+    if None in scales or (scales[0] == scales[1] != math.inf):
+        return None
+    digits = [scale for scale in scales if scale is not None and 0 < scale < math.inf]
+    return _within(Decimal(1).scaleb(-int(min(digits))) if digits else Decimal(0))
+
+
+def _scale(type_: str) -> float | None:
+    """Digits behind the point, of a double endlessly many; None for what is no number."""
+    name, _, parameters = type_.lower().rstrip(")").partition("(")
+    match name:
+        case "decimal":
+            return int(parameters.rpartition(",")[2])
+        case "double" | "float":
+            return math.inf
+        case "tinyint" | "smallint" | "int" | "integer" | "bigint" | "hugeint":
+            return 0
+        case _:
+            return None
+
+
+def _within(digit: Decimal) -> Same:
+    def same(first: Any, second: Any) -> bool:
+        if first is None or second is None:
+            return first is second
+        one, other = Decimal(first), Decimal(second)
+        return abs(one - other) <= max(digit, _LENIENT_ERROR * abs(other))
+
+    return same

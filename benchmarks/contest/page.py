@@ -101,7 +101,7 @@ Made from `contest-*.json` by `make readme`; `benchmarks/README.md` says what is
 - times faster than stock: the geometric mean of stock Spark's seconds by pruned Spark's
 - bytes saved, seconds saved: the share of what stock Spark takes for all queries together that pruned Spark does not
 - slowest: the query with the largest ratio of pruned Spark's seconds to stock Spark's
-- selective: the ten queries of `tpcds_workload.SELECTIVE`
+- selective: the ten queries of `SELECTIVE` in `sample_data/tpcds_queries.py`
 - rows: whether every answer of every run was DuckDB's from tables of its own
 
 ## Targets

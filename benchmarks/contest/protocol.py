@@ -19,7 +19,7 @@ from decimal import Decimal
 from typing import Any, Protocol, TextIO
 
 from benchmarks.contest.place import Table
-from benchmarks.tpcds_workload import Answer
+from sample_data.tpcds_queries import Answer
 
 _STDOUT, _STDERR = 1, 2
 _REASON_AT_MOST = 300

@@ -9,9 +9,9 @@ from pathlib import Path
 from types import MappingProxyType
 
 from benchmarks.contest.place import Place
-from benchmarks.object_store.s3a import s3a_conf
-from benchmarks.object_store.shape import Shape
-from benchmarks.object_store.store import ObjectStore, Served, object_store
+from sample_data.object_store.s3a import s3a_conf
+from sample_data.object_store.shape import Shape
+from sample_data.object_store.store import ObjectStore, Served, object_store
 
 LOCAL, S3 = "local", "s3"
 PLACES = (LOCAL, S3)

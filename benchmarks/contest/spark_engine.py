@@ -19,10 +19,10 @@ from benchmarks.contest.place import Table
 from benchmarks.contest.pool import LIMIT
 from benchmarks.contest.protocol import serve
 from benchmarks.tpcds_bytes import RIVAL
-from benchmarks.tpcds_workload import QUOTED, Answer, by_spark
 from connectors.measure.status_store import finished_executions, last_execution, sql_store, stage_attempt, stages_of
 from connectors.spark.session import spark_session
 from pruning import prune
+from sample_data.tpcds_queries import QUOTED, Answer, by_spark
 
 # Vectored reads and buffers are Spark's own, since the system counts what they read.
 CONF: Mapping[str, str] = MappingProxyType(

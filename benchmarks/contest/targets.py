@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.contest.pool import LIMIT
 from benchmarks.contest.ratios import geometric_mean, saved
-from benchmarks.tpcds_workload import SELECTIVE
+from sample_data.tpcds_queries import SELECTIVE
 
 Row = Mapping[str, Any]
 Rows = Sequence[Row]

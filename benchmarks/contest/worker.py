@@ -17,7 +17,7 @@ from typing import Any
 from benchmarks.contest.place import Table
 from benchmarks.contest.protocol import loaded, of_json
 from benchmarks.resume import ROOT
-from benchmarks.tpcds_workload import Answer
+from sample_data.tpcds_queries import Answer
 
 _SECONDS_TO_START = 300.0
 _SECONDS_TO_END = 20.0

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 
-from benchmarks.demo.star_join import Dimension, Row, StarJoin, in_order
+from benchmarks.demo.star_join import Dimension, StarJoin
 from pruning.errors import EnvironmentProblem
+from sample_data.rows import Rows
 
 if TYPE_CHECKING:
     import duckdb
@@ -22,9 +23,9 @@ class Oracle:
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._connection = connection
 
-    def rows(self, join: StarJoin) -> tuple[Row, ...]:
-        """The rows of the query, in the same order as those of its runs in Spark."""
-        return in_order(self._connection.execute(_unbraced(join.sql)).fetchall())
+    def rows(self, join: StarJoin) -> Rows:
+        """The rows of the query."""
+        return Rows(self._connection.execute(_unbraced(join.sql)).fetchall())
 
     def keys(self, dimension: Dimension) -> list[tuple[int, ...]]:
         """The keys of one dimension, without those that are NULL in part: no `=` matches them."""
@@ -34,22 +35,17 @@ class Oracle:
 
 @contextmanager
 def oracle(sources: Mapping[str, Path], joins: Sequence[StarJoin]) -> Iterator[Oracle]:
-    """An oracle over the Parquet files of `sources`, with the columns that the joins name."""
+    """An oracle over the Parquet files of `sources`, with the tables and columns that the joins name."""
     try:
-        import duckdb  # noqa: PLC0415 - an extra
+        from sample_data.plain_duckdb import load_file, plain_duckdb  # noqa: PLC0415 - an extra
     except ImportError as error:
         msg = "Checking answers needs the package 'duckdb': run `pip install 'scanprune[demo]'`"
         raise EnvironmentProblem(msg) from error
-    with duckdb.connect(config={"threads": 1}) as connection:
-        connection.execute("PRAGMA disable_optimizer")
+    with plain_duckdb() as connection:
         for table, path in sources.items():
-            columns = [name for name in pq.read_schema(path).names if any(join.mentions(name) for join in joins)]
-            if not columns:
-                # No query asks for anything of this table.
-                continue
-            connection.register("rows", pq.read_table(path, columns=columns))
-            connection.execute(f'CREATE TABLE "{table}" AS SELECT * FROM rows')
-            connection.unregister("rows")
+            columns = {name for name in pq.read_schema(path).names if any(join.mentions(name) for join in joins)}
+            if columns:
+                load_file(connection, table, path, columns)
         yield Oracle(connection)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +15,7 @@ from connectors.measure import status_store as scan_identity
 from pruning import explain, pruned_read, report
 from pruning.results.prune_report import Measured
 from pruning.results.table_explanation import TableExplanation
-
-Row = tuple[Any, ...]
+from sample_data.rows import Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +117,12 @@ class Lake:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The rows of one execution in a fixed order, its seconds from opening the table to the last row, its scan.
+    """The rows of one execution, its seconds from opening the table to the last row, its scan.
 
     `planned` is None for a run without pruning.
     """
 
-    rows: tuple[Row, ...]
+    rows: Rows
     seconds: float
     measured: Measured | None
     planned: TableExplanation | None
@@ -141,7 +140,7 @@ def run_stock(spark: SparkSession, lake: Lake, join: StarJoin) -> Run:
     scan, _ = measured.latest(spark, identity)
     if scan is None and not scan_identity.reads(asked, identity):
         scan = Measured("collect", 0, 0, 0, "Spark dropped the scan while it ran", vectorised=True, seconds=seconds)
-    return Run(in_order(rows), seconds, scan, None)
+    return Run(Rows(rows), seconds, scan, None)
 
 
 def run_pruned(spark: SparkSession, lake: Lake, join: StarJoin) -> Run:
@@ -154,12 +153,7 @@ def run_pruned(spark: SparkSession, lake: Lake, join: StarJoin) -> Run:
     fact = pruned_read(spark, source, keys=keys, columns=columns, format=lake.format, exact=join.exact)
     rows = _asked(spark, join.rest_sql, {**frames, join.fact: fact}).collect()
     seconds = time.perf_counter() - began
-    return Run(in_order(rows), seconds, report(fact).measured, explain(fact).tables[0])
-
-
-def in_order(rows: Sequence[Any]) -> tuple[Row, ...]:
-    """Rows as plain tuples in an order that depends on nothing but their values."""
-    return tuple(sorted(map(tuple, rows), key=repr))
+    return Run(Rows(rows), seconds, report(fact).measured, explain(fact).tables[0])
 
 
 def _dimensions(spark: SparkSession, lake: Lake, join: StarJoin) -> dict[str, DataFrame]:

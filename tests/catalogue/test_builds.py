@@ -188,9 +188,9 @@ for name in ("facts", "days"):
     spark.read.parquet(str(folder / name)).createOrReplaceTempView(name)
 df = spark.sql("SELECT f.id FROM facts f JOIN (SELECT key FROM days WHERE pick OR item = 3) d ON f.k = d.key")
 result = prune(df, options=OPTIONS)
-rows = sorted(result.collect())
+rows = Rows(result.collect())
 print(json.dumps({
-    "same": rows == sorted(df.collect()),
+    "same": rows == Rows(df.collect()),
     "rows": len(rows),
     "files": {each.table: each.files_kept for each in explain(result).tables}["facts"],
     "is_built": not {each.code.name for each in explain(result).reasons} & {"BUILD_FAILED", "BUILD_TIMED_OUT"},

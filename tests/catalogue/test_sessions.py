@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pruning import prune
+from sample_data.rows import Rows
 from tests.catalogue.facts import OPTIONS, fact_rows, files, why_not
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("tables")]
@@ -103,9 +104,9 @@ def test_two_sessions_of_one_application(spark, agreed):
     for name in ("facts", "dims"):
         folder = spark.table(name).inputFiles()[0].rpartition("/")[0]
         other.read.format("delta").load(folder).createOrReplaceTempView(name)
-    wanted = sorted(map(tuple, agreed(BY_DUCK)[1].collect()))
+    wanted = Rows(agreed(BY_DUCK)[1].collect())
     for session in (other, spark, other):
         result = prune(session.sql(BY_DUCK), options=OPTIONS)
         assert {"facts": 1} == files(result)
-        assert wanted == sorted(map(tuple, result.collect()))
+        assert wanted == Rows(result.collect())
     assert wanted

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pruning import explain, prune
+from sample_data.rows import Rows
 from tests.catalogue.facts import OPTIONS, fact_rows, files
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("tables")]
@@ -18,8 +19,8 @@ DIM = "(SELECT * FROM dims WHERE grp = 2)"
 MODES = pytest.mark.parametrize("options", [OPTIONS, PLANNED], ids=["rows-are-joined", "builds-run-again"])
 
 
-def rows_of(df) -> list[tuple]:
-    return sorted(map(tuple, df.collect()), key=repr)
+def rows_of(df) -> Rows:
+    return Rows(df.collect())
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""`python -m tests.cluster`: runs all parts, prints what passed, and writes `benchmarks/results/cluster.json`.
+"""`python -m tests.cluster`: runs all parts, prints what passed, and writes `.cache/cluster.json`.
 
 Ends with 1 where anything differed, and leaves no process.
 """
@@ -11,24 +11,24 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from benchmarks.object_store.store import object_store
-from benchmarks.record import record
-from benchmarks.run import INTERRUPTED, QUICK_RESULTS, RESULTS
 from connectors.cli.command import default_folder
 from pruning.errors import EnvironmentProblem
+from sample_data.object_store.store import object_store
 from tests.cluster.outcomes import Found, Outcomes, table
 from tests.cluster.run import PARTS, BuildRequest, Run
 from tests.cluster.sessions import FAULTS
 from tests.cluster.standalone import is_running, standalone
 from tests.cluster.tpcds import NUMBERS
 
-_NAME, _ALL, _LAST = "cluster", "all", range(1, 100)
+_RESULTS = Path(__file__).resolve().parents[2] / ".cache" / "cluster.json"
+_INTERRUPTED = 130
+_ALL, _LAST = "all", range(1, 100)
 _SECONDS_TO_END, _SECONDS_BETWEEN_LOOKS = 10.0, 0.1
 _WIDTH = 140
 
@@ -46,25 +46,22 @@ def main(
     # Where nobody looks, lines are not cut to the width of a small terminal.
     console = Console() if Console().is_terminal else Console(width=_WIDTH)
     outcomes = Outcomes(console)
-    # Parts of it replace no whole one.
-    folder = RESULTS if asked == BuildRequest(PARTS, NUMBERS, (1,), 8) else QUICK_RESULTS
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{_NAME}.json"
     try:
-        record(path, _NAME, partial(_measured, asked, outcomes, logs), quick=folder == QUICK_RESULTS)
+        _run(asked, outcomes, logs)
     except EnvironmentProblem as error:
         typer.echo(error, err=True)
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
-        raise typer.Exit(INTERRUPTED) from None
+        raise typer.Exit(_INTERRUPTED) from None
+    outcomes.write(_RESULTS)
     console.print(table(outcomes.all))
     for each in outcomes.problems:
         console.print(Text(f"{each.part}: {each.case} {each.scan}: {each.problem}", "red"))
-    typer.echo(f"Written to {str(path)!r}", err=True)
+    typer.echo(f"Written to {str(_RESULTS)!r}", err=True)
     raise typer.Exit(1 if outcomes.problems else 0)
 
 
-def _measured(asked: BuildRequest, outcomes: Outcomes, logs: Path | None) -> list[dict[str, Any]]:
+def _run(asked: BuildRequest, outcomes: Outcomes, logs: Path | None) -> None:
     with _folder(logs) as folder:
         (folder / FAULTS).mkdir()
         processes = set[int]()
@@ -74,7 +71,6 @@ def _measured(asked: BuildRequest, outcomes: Outcomes, logs: Path | None) -> lis
             finally:
                 processes |= cluster.everything()
         outcomes.run("processes", "all have ended", "", partial(_all_ended, processes))
-    return [each.to_row() for each in outcomes.all]
 
 
 @contextmanager

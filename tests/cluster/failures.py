@@ -17,8 +17,6 @@ from unittest.mock import patch
 import duckdb
 from pyspark.sql import DataFrame, SparkSession
 
-from benchmarks.object_store.shape import UNSHAPED, Shape
-from benchmarks.object_store.store import ObjectStore
 from connectors.arrow_scan import scan as published
 from connectors.builds import materialized as local_builds
 from connectors.builds import query_builds
@@ -27,6 +25,9 @@ from connectors.spark.jvm import jvm_context
 from pruning import explain, prune, report
 from pruning.results.prune_report import Measured
 from pruning.results.table_explanation import TableExplanation
+from sample_data.object_store.shape import UNSHAPED, Shape
+from sample_data.object_store.store import ObjectStore
+from sample_data.rows import Rows
 from tests.cluster.faults import SLOW_SECONDS, Fault, Faults, Place, rows_then_strike
 from tests.cluster.outcomes import Found, Skipped
 from tests.cluster.sessions import wait_for_executors
@@ -53,7 +54,7 @@ class Failures:
     store: ObjectStore
     cluster: Cluster
     faults: Faults
-    _whole: dict[tuple[str, str], tuple[list[Any], Counts]] = field(default_factory=dict)
+    _whole: dict[tuple[str, str], tuple[Rows, Counts]] = field(default_factory=dict)
 
     def nothing(self, sql: str, scan: str) -> Found:
         """The query when nothing fails."""
@@ -142,12 +143,12 @@ class Failures:
         self._compare(result, found, rows, counts)
         return self._found(found, failed())
 
-    def undisturbed(self, sql: str, scan: str) -> tuple[list[Any], Counts]:
+    def undisturbed(self, sql: str, scan: str) -> tuple[Rows, Counts]:
         """Rows on which Spark, Spark pruned and DuckDB agree, and what the scans read."""
         if (sql, scan) not in self._whole:
             wait_for_executors(self.spark)
-            rows = sorted_rows(self.spark.sql(sql).collect())
-            assert rows == sorted_rows(self.duck.execute(sql).fetchall())
+            rows = Rows(self.spark.sql(sql).collect())
+            assert rows == Rows(self.duck.execute(sql).fetchall())
             result = self._pruned(sql, scan)
             assert rows == self._answer(result)
             assert _of_the_star(scan) == _without_bytes(_counts(result)), _counts(result)
@@ -162,16 +163,16 @@ class Failures:
         return result
 
     @staticmethod
-    def _answer(df: DataFrame) -> list[Any]:
-        return sorted_rows(df.collect())
+    def _answer(df: DataFrame) -> Rows:
+        return Rows(df.collect())
 
     @staticmethod
-    def _compare(result: DataFrame, found: list[Any], rows: list[Any], counts: Counts) -> None:
+    def _compare(result: DataFrame, found: Rows, rows: Rows, counts: Counts) -> None:
         assert rows == found, f"{len(found)} rows instead of {len(rows)}"
         assert counts == _counts(result), f"{_counts(result)} instead of {counts}"
 
     @staticmethod
-    def _found(rows: list[Any], failed: int) -> Found:
+    def _found(rows: Rows, failed: int) -> Found:
         return Found(len(rows), Skipped(1, (FILES_READ, FILES), (GROUPS_READ, GROUPS)), failed)
 
     @contextmanager
@@ -215,11 +216,6 @@ def failed_tasks(spark: SparkSession) -> int:
     """Of all jobs of the session, attempts that failed."""
     jobs = jvm_context(spark).statusStore().jobsList(None)
     return sum(int(jobs.apply(at).numFailedTasks()) for at in range(jobs.size()))
-
-
-def sorted_rows(rows: Any) -> list[Any]:
-    """In an order that does not depend on where they come from."""
-    return sorted(map(tuple, rows), key=repr)
 
 
 def _counts(result: DataFrame) -> Counts:

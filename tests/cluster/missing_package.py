@@ -12,7 +12,7 @@ from connectors.keys import frame as few_keys
 from pruning import explain, prune, report
 from pruning.reasons import ReasonCode
 from pruning.results.table_explanation import TableExplanation
-from tests.cluster.failures import sorted_rows
+from sample_data.rows import Rows
 from tests.cluster.outcomes import Found, Skipped
 from tests.cluster.star import FILES_READ, JOIN, ROWS, options
 from tests.queries.arrow import refusals
@@ -22,8 +22,8 @@ from tests.queries.star import FILES
 def check_scan(spark: SparkSession, duck: duckdb.DuckDBPyConnection, scan: str) -> Found:
     """Spark's reader makes the scan, which skips what it always does."""
     result = prune(spark.sql(JOIN), options=options(scan))
-    rows = sorted_rows(result.collect())
-    assert rows == sorted_rows(duck.execute(JOIN).fetchall())
+    rows = Rows(result.collect())
+    assert rows == Rows(duck.execute(JOIN).fetchall())
     reasons = refusals(result)
     assert len(reasons) == (scan == "ARROW"), reasons
     assert all(each.startswith("the Python workers") for each in reasons), reasons
@@ -41,8 +41,8 @@ def check_build(spark: SparkSession, duck: duckdb.DuckDBPyConnection) -> Found:
     """Where Python workers have to collect keys, there are none, and the query is what it was."""
     with patch.object(few_keys, "_MOST_BYTES_READ", -1), patch.object(local_builds, "_MOST_BYTES_READ", -1):
         result = prune(spark.sql(JOIN), options=options("PREDICATE"))
-    rows = sorted_rows(result.collect())
-    assert rows == sorted_rows(duck.execute(JOIN).fetchall())
+    rows = Rows(result.collect())
+    assert rows == Rows(duck.execute(JOIN).fetchall())
     reasons = [str(each) for each in explain(result).reasons if each.code is ReasonCode.BUILD_FAILED]
     assert reasons, "no build failed"
     return Found(len(rows), note="; ".join(reasons))

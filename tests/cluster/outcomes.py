@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from rich import box
@@ -93,6 +95,11 @@ class Outcomes:
     def problems(self) -> list[Outcome]:
         """Those that did not pass."""
         return [each for each in self.all if each.problem]
+
+    def write(self, path: Path) -> None:
+        """All of them as JSON, one object for each case."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps([each.to_row() for each in self.all], indent=1) + "\n", encoding="utf-8")
 
 
 def table(outcomes: Sequence[Outcome]) -> RenderableType:

@@ -9,14 +9,14 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from benchmarks.object_store.store import ObjectStore
+from sample_data.confs import conf
+from sample_data.object_store.store import ObjectStore
+from sample_data.plain_duckdb import plain_duckdb
 from tests.cluster.outcomes import Found, Skipped
 from tests.oracle.draws import Draws
-from tests.oracle.lakes import conf
 from tests.oracle.random_lakes import Table, opened, put, random_lake
 from tests.oracle.random_queries import random_query
 from tests.oracle.test_random_queries import Engines, check, engines
-from tests.three_ways import plain_duckdb
 
 
 @contextmanager

@@ -11,8 +11,9 @@ from pathlib import Path
 import duckdb
 from pyspark.sql import SparkSession
 
-from benchmarks.object_store.store import ObjectStore
-from benchmarks.tpcds_workload import duckdb_tables
+from sample_data.object_store.store import ObjectStore
+from sample_data.plain_duckdb import plain_duckdb
+from sample_data.tpcds_queries import duckdb_tables
 from tests.cluster import missing_package, sessions, star
 from tests.cluster.failures import MANY_REFUSALS, SOME_REFUSALS, Failures
 from tests.cluster.faults import Fault, Faults, Place
@@ -23,7 +24,6 @@ from tests.cluster.standalone import Cluster
 from tests.cluster.star import GROUPED, JOIN
 from tests.cluster.supervisor import WORKER_HOSTS
 from tests.cluster.tpcds import SCANS, Tpcds, sources_of, views, write
-from tests.three_ways import plain_duckdb
 
 TPCDS, RANDOM, FAILURES, MISSING = PARTS = ("tpcds", "random", "failures", "missing")
 _BOTH = ("PREDICATE", "ARROW")

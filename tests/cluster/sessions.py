@@ -10,9 +10,9 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from benchmarks.object_store.s3a import s3a_conf
-from benchmarks.object_store.store import Access
 from connectors.spark.session import spark_session
+from sample_data.object_store.s3a import s3a_conf
+from sample_data.object_store.store import Access
 from tests.cluster.faults import FOLDER
 
 FAULTS, DRIVER = "faults", "driver"

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.process_tree import below
 from pruning.errors import EnvironmentProblem
+from sample_data.process_tree import below
 
 _ROOT = Path(__file__).resolve().parents[2]
 _EXECUTOR = b"CoarseGrainedExecutorBackend"

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pruning import PruningOptions
 from sample_data.layout import row_groups_of
+from sample_data.plain_duckdb import load
 from tests.queries.star import DAYS_PER_FILE, FILES, ITEMS, OPTIONS, ROWS_PER_DAY
 
 TABLES = ("sales", "days", "items")
@@ -57,6 +58,4 @@ def frames(spark: SparkSession) -> dict[str, DataFrame]:
 def fill(duck: duckdb.DuckDBPyConnection, spark: SparkSession) -> None:
     """The same rows in tables of DuckDB's own."""
     for name, df in frames(spark).items():
-        duck.register("arriving", df.toArrow())
-        duck.execute(f"CREATE TABLE {name} AS FROM arriving")
-        duck.unregister("arriving")
+        load(duck, name, df.toArrow())

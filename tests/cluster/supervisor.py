@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pyspark
 
-from benchmarks.process_tree import below
+from sample_data.process_tree import below
 
 _HOST = "127.0.0.1"
 # One address by two names: Spark repeats a slow task only on a host of another name.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -90,7 +91,7 @@ def test_packages_are_hidden_on_hosts_that_are_named(hosts, is_there, tmp_path):
     assert ("there" if is_there else "hidden") == found.stdout.strip()
 
 
-def test_a_case_that_fails_is_told_and_the_next_one_runs():
+def test_a_case_that_fails_is_told_and_the_next_one_runs(tmp_path):
     console = Console(record=True, width=200, quiet=True)
     outcomes = Outcomes(console)
 
@@ -107,6 +108,12 @@ def test_a_case_that_fails_is_told_and_the_next_one_runs():
         name: value
         for name, value in outcomes.all[1].to_row().items()
         if name not in {"seconds", "files", "row_groups", "problem"}
+    }
+    outcomes.write(tmp_path / "folder" / "cluster.json")
+    assert outcomes.all[1].to_row() == {
+        **json.loads((tmp_path / "folder" / "cluster.json").read_text())[1],
+        "files": (2, 8),
+        "row_groups": (3, 40),
     }
     shown = Console(record=True, width=200, file=StringIO())
     shown.print(table(outcomes.all))
@@ -130,3 +137,12 @@ def test_queries_parts_and_seeds_are_chosen_by_their_names():
 def test_what_is_not_there_cannot_be_chosen(choose, given):
     with pytest.raises(typer.BadParameter, match=r"expected"):
         choose(given)
+
+
+def test_every_module_can_be_imported():
+    """The cluster runs for many minutes, and not for each commit."""
+    paths = (path.relative_to(ROOT) for path in sorted(Path(__file__).parent.rglob("*.py")))
+    names = [".".join(path.with_suffix("").parts) for path in paths if path.stem != "__main__"]
+    program = f"from importlib import import_module\nfor each in {names}: import_module(each)"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (0, "") == (done.returncode, done.stderr[-500:])

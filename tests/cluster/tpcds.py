@@ -9,12 +9,12 @@ from pathlib import Path
 import duckdb
 from pyspark.sql import DataFrame, SparkSession
 
-from benchmarks.object_store.store import ObjectStore
-from benchmarks.tpcds_answers import difference, disagreement, disorder, spark_rule
-from benchmarks.tpcds_workload import QUOTED, SELECTIVE, Answer, Query, by_spark, queries
 from pruning import explain, prune, report
 from sample_data.layout import FACTS, write_clustered
+from sample_data.object_store.store import ObjectStore
 from sample_data.tpcds import TpcdsFiles, generate
+from sample_data.tpcds_answers import answers_difference, disagreement, disorder, spark_rule
+from sample_data.tpcds_queries import QUOTED, SELECTIVE, Answer, Query, by_spark, queries
 from tests.cluster.outcomes import Found, Skipped
 from tests.oracle.test_tpcds import OPTIONS, SCALE, TROUBLE, expected_scans, scan_line, with_days_of_sales
 
@@ -44,7 +44,7 @@ class Tpcds:
         assert df.schema == result.schema
         if is_first:
             assert "" == disagreement(query, self.duck, stock, pruned)
-        assert "" == difference("pruned", pruned, "stock", stock, spark_rule(query))
+        assert "" == answers_difference("pruned", pruned, "stock", stock, spark_rule(query))
         assert "" == disorder(query, df.columns, stock, pruned)
         reasons = explain(result).reasons
         assert set() == TROUBLE & {each.code for each in reasons}, [str(each) for each in reasons]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,6 +12,7 @@ from connectors.columns import Column, resolve
 from connectors.parquet.table import ParquetSource, open_parquet
 from pruning.scan.skipping import PruningResult, prune
 from pruning.values.domain import Domain
+from sample_data.rows import Rows
 
 
 def opened(spark, source: Path | str, **options) -> ParquetSource:
@@ -36,9 +36,9 @@ def pruned(table: ParquetSource, keys: dict[str, Sequence[object]]) -> PruningRe
     return prune(table.files(list(asked.values())), domains)
 
 
-def scanned(df) -> tuple[list[tuple], int, int]:
-    """The rows of a DataFrame that is one scan, sorted, and how many files and rows that scan read."""
-    rows = sorted((tuple(row) for row in df.collect()), key=repr)
+def scanned(df) -> tuple[Rows, int, int]:
+    """The rows of a DataFrame that is one scan, and how many files and rows that scan read."""
+    rows = Rows(df.collect())
     leaves = df._jdf.queryExecution().executedPlan().collectLeaves()
     assert leaves.size() == 1
     metrics = leaves.head().metrics()
@@ -61,13 +61,3 @@ def by_name(table: ParquetSource, *asked: str, **options) -> dict[str, tuple[str
     found = table.files(columns(table, *asked, **options))
     texts = [tuple(map(str, found[index].domains.values())) for index in range(len(found))]
     return dict(sorted(zip((name.rsplit("/", 1)[1] for name in found.names), texts, strict=True)))
-
-
-@contextmanager
-def conf(spark, name: str, value: str) -> Iterator[None]:
-    before = spark.conf.get(name, None)
-    spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        spark.conf.unset(name) if before is None else spark.conf.set(name, before)

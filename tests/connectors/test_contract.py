@@ -21,6 +21,7 @@ from pruning.reasons import Reason, ReasonCode
 from pruning.scan.skipping import prune as prune_containers
 from pruning.scan.statistics import UNKNOWN
 from pruning.values.domain import Domain
+from sample_data.rows import Rows
 from tests.connectors.toy import STATISTICS, TOY, write_statistics
 
 pytestmark = [pytest.mark.spark, pytest.mark.quick(3)]
@@ -84,8 +85,8 @@ def kept(table: Table, *keys: int) -> np.ndarray:
     return prune_containers(table.files([found]), {"k": Domain.of(found.type, *keys)}).kept
 
 
-def rows_of(df) -> list[tuple]:
-    return sorted(map(tuple, df.collect()), key=repr)
+def rows_of(df) -> Rows:
+    return Rows(df.collect())
 
 
 def test_a_connector_claims_its_own_tables(spark, format_, path, tmp_path):

@@ -9,11 +9,13 @@ import pytest
 
 from connectors.spark import plan_reader
 from connectors.spark.plan_reader import SparkPlan
+from sample_data.confs import conf
 from sample_data.dsdgen import load_tpcds
+from sample_data.tpcds_queries import QUOTED
 from tests.golden.described import DATABASE, IS_WRITTEN, described, rules
 from tests.golden.recorded import RecordedPlan, record, recorded
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("tables")]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.full, pytest.mark.usefixtures("tables")]
 
 NUMBERS = range(1, 100)
 
@@ -31,16 +33,14 @@ def tables(spark) -> Iterator[dict[int, str]]:
         queries = dict(connection.execute("SELECT query_nr, query FROM tpcds_queries()").fetchall())
     spark.sql(f"CREATE DATABASE {DATABASE}")
     spark.sql(f"USE {DATABASE}")
-    quoted = "spark.sql.ansi.doubleQuotedIdentifiers"
-    spark.conf.set(quoted, "true")
     try:
         for table in sorted({name for name, *_ in columns}):
             fields = ", ".join(f"{column} {_spark(type_)}" for name, column, type_ in columns if name == table)
             spark.sql(f"CREATE TABLE {table} ({fields}) USING parquet")
         spark.udf.register("python_function", lambda value: value, "int")
-        yield queries
+        with conf(spark, {QUOTED: "true"}):
+            yield queries
     finally:
-        spark.conf.unset(quoted)
         spark.sql("DROP TEMPORARY FUNCTION IF EXISTS python_function")
         spark.sql("USE default")
         spark.sql(f"DROP DATABASE {DATABASE} CASCADE")
@@ -70,7 +70,6 @@ def read(spark, monkeypatch):
 
 
 @pytest.mark.skipif(not IS_WRITTEN, reason="records only if GOLDEN=write")
-@pytest.mark.full
 def test_plans_are_recorded(read, tables):
     queries = {**{f"q{number}": tables[number] for number in NUMBERS}, **dict(rules())}
     record({name: read(query)[1] for name, query in queries.items()})

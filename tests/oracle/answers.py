@@ -1,11 +1,10 @@
 """What a read must return: the semijoin by Spark without pruning, and by DuckDB from plain tables.
 
-Rows are compared as tuples of canonical values, all columns of them: a row with another row's value is a wrong row.
+Rows are compared by all of their columns: a row with another row's value is a wrong row.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -20,10 +19,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  its usual name
 
 from connectors.columns import quoted, split_name
+from sample_data.plain_duckdb import load
+from sample_data.rows import Form, Rows, arrow_rows, exact
 from tests.oracle.lakes import spark_frame
 
 Offset = Callable[[datetime], timedelta]
-Rows = Counter[tuple[Any, ...]]
 
 _SET = "__oracle_set"
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - wall-clock times are converted by hand
@@ -79,20 +79,15 @@ class Keys:
         return self.columns, self.table if self.given is None else self.given
 
 
-def canonical_rows(table: pa.Table) -> Rows:
-    """Every row as a tuple that is equal just where the rows are: NaN, zeros, scales and microseconds tell."""
-    return Counter(canonical_list(table))
-
-
-def canonical_list(table: pa.Table) -> list[tuple[Any, ...]]:
-    """The same, in the order of the table."""
-    return list(zip(*(_canonical(column) for column in table.columns), strict=True))
-
-
 def collected(df: DataFrame) -> pa.Table:
     """All rows of `df`; its columns are called by their position, since names may repeat or be hostile."""
     # Renamed by Spark it would be another query, to be analysed and optimised once more.
     return df.toArrow().rename_columns([f"c{at}" for at in range(len(df.columns))])
+
+
+def rows_of(df: DataFrame, form: Form = exact) -> Rows:
+    """All rows of `df`."""
+    return Rows(arrow_rows(collected(df)), form)
 
 
 def spark_semijoin(df: DataFrame, entry: Keys) -> DataFrame:
@@ -148,16 +143,9 @@ def duckdb_semijoin(
 
 
 def _semijoined(duck: duckdb.DuckDBPyConnection, rows: pa.Table, keys: pa.Table, names: Sequence[str]) -> list[int]:
-    duck.register("rows_arrow", rows)
-    duck.register("keys_arrow", keys)
-    try:
-        # Plain tables, so that no filter reaches Arrow data.
-        duck.execute("CREATE OR REPLACE TEMP TABLE probe AS SELECT * FROM rows_arrow")
-        duck.execute("CREATE OR REPLACE TEMP TABLE build AS SELECT * FROM keys_arrow")
-        found = duck.execute(f"SELECT position FROM probe SEMI JOIN build USING ({', '.join(names)})").fetchall()
-    finally:
-        duck.unregister("rows_arrow")
-        duck.unregister("keys_arrow")
+    load(duck, "probe", rows)
+    load(duck, "build", keys)
+    found = duck.execute(f"SELECT position FROM probe SEMI JOIN build USING ({', '.join(names)})").fetchall()
     return [position for (position,) in found]
 
 
@@ -174,16 +162,6 @@ def probe_of(table: pa.Table, name: str) -> pa.Array:
         values = [None if value is None else value[part] for value in values]
         type_ = type_.field(part).type
     return pa.array(values, type_)
-
-
-def _canonical(column: pa.ChunkedArray) -> list[Any]:
-    if pa.types.is_timestamp(column.type):
-        return column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64()).to_pylist()
-    if pa.types.is_floating(column.type):
-        return [None if value is None else repr(value) for value in column.to_pylist()]
-    if pa.types.is_nested(column.type):
-        return [repr(value) for value in column.to_pylist()]
-    return [str(value) if isinstance(value, Decimal) else value for value in column.to_pylist()]
 
 
 def _comparable(probe: pa.Array, keys: pa.Array, rules: Rules) -> tuple[pa.Array, pa.Array]:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
+from sample_data.plain_duckdb import plain_duckdb
 from tests.oracle.lakes import Lake, Layout, write
 from tests.oracle.oracle import Oracle
-from tests.three_ways import plain_duckdb
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +11,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  its usual name
 from pyspark.sql.pandas.types import from_arrow_schema
+
+from sample_data.confs import conf
 
 _ROWS_PER_GROUP = "parquet.block.row.count.limit"
 _TIMESTAMPS = "spark.sql.parquet.outputTimestampType"
@@ -57,22 +58,6 @@ def spark_frame(spark: SparkSession, rows: pa.Table) -> DataFrame:
     """The rows as a DataFrame; a timestamp without a zone is one without a zone."""
     # In one chunk: Spark loses every row behind an empty one.
     return spark.createDataFrame(rows.combine_chunks(), from_arrow_schema(rows.schema, prefer_timestamp_ntz=True))
-
-
-@contextmanager
-def conf(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Session settings inside the block, what was there before after it."""
-    before = {name: spark.conf.get(name, None) for name in settings}
-    for name, value in settings.items():
-        spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                spark.conf.unset(name)
-            else:
-                spark.conf.set(name, value)
 
 
 def write(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -16,16 +15,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pruning import PruningOptions, explain, pruned_read, report
 from pruning.reasons import ReasonCode
 from pruning.results.table_explanation import TableExplanation
+from sample_data.rows import Rows, arrow_rows, few
 from tests.oracle.answers import (
     Keys,
-    Rows,
     Rules,
-    canonical_list,
-    canonical_rows,
     collected,
     duckdb_semijoin,
     ids_of,
     probe_of,
+    rows_of,
     spark_semijoin,
     spark_semijoins,
 )
@@ -107,8 +105,8 @@ class Oracle:
         shown = table
         if columns is not None:
             shown = pa.table([probe_of(table, name) for name in columns], [f"c{at}" for at in range(len(columns))])
-        rows = canonical_list(shown)
-        return Answer(Counter(rows), Counter(row for row, id_ in zip(rows, ids, strict=True) if id_ in matching))
+        rows = arrow_rows(shown)
+        return Answer(Rows(rows), Rows(row for row, id_ in zip(rows, ids, strict=True) if id_ in matching))
 
     def prepare(self, lake: Lake, sets: Sequence[Keys]) -> None:
         """Answers to many key sets of the same columns and types by one query."""
@@ -171,12 +169,12 @@ class Oracle:
 
 def check_rows(df: DataFrame, answer: Answer, *, exact: bool) -> None:
     """Every matching row is there as often as in the table, no row is invented; with `exact` nothing else is there."""
-    found = canonical_rows(collected(df))
+    found = rows_of(df)
     lost, invented = answer.matching - found, found - answer.table
-    assert not lost, f"lost {sum(lost.values())} of {sum(answer.matching.values())} rows: {_few(lost)}"
-    assert not invented, f"invented {sum(invented.values())} rows: {_few(invented)}"
+    assert not lost, f"lost {len(lost)} of {len(answer.matching)} rows: {few(lost)}"
+    assert not invented, f"invented {len(invented)} rows: {few(invented)}"
     if exact:
-        assert found == answer.matching, f"false positives in an exact read: {_few(found - answer.matching)}"
+        assert found == answer.matching, f"false positives in an exact read: {few(found - answer.matching)}"
 
 
 def check_skips(df: DataFrame, expected: Skips) -> TableExplanation:
@@ -212,8 +210,3 @@ def reason_codes(table: TableExplanation) -> set[ReasonCode]:
 def row_tests(table: TableExplanation) -> tuple[str, ...]:
     """The row test of each filter."""
     return tuple(each.row_test for each in table.filters)
-
-
-def _few(rows: Rows) -> str:
-    shown = ", ".join(repr(row)[:200] for row in list(rows)[:5])
-    return shown + (f" and {len(rows) - 5} more" if len(rows) > 5 else "")

@@ -13,9 +13,11 @@ from pyspark.sql import types as st
 
 from pruning import PruningOptions, explain, pruned_read
 from pruning.reasons import ReasonCode
+from sample_data.confs import conf
 from sample_data.nasty import tables
+from sample_data.rows import Rows
 from tests.oracle.answers import Keys
-from tests.oracle.lakes import Lake, Layout, conf, write
+from tests.oracle.lakes import Lake, Layout, write
 from tests.oracle.oracle import skips
 from tests.oracle.test_nasty_values import CATALOGUE, key_sets
 
@@ -192,7 +194,7 @@ def test_parquet_files_of_several_schemas(spark, tmp_path):  # 129, 131
         rows = spark.table("several").orderBy("id").collect()
         assert [(0, 1, "a"), (1, 2, None), (2, 2, "b"), (3, 3, "c"), (4, 2, None), (5, 3, None)] == rows
         df = pruned_read(spark, lake.source, keys={"k": [2]}, options=ARROW)
-        assert [rows[1], rows[2], rows[4]] == sorted(df.collect())
+        assert [rows[1], rows[2], rows[4]] == Rows(df.collect())
         assert [IN_THE_SCAN] == [each.row_test for each in explain(df).tables[0].filters]
     finally:
         spark.sql("DROP TABLE several")

@@ -23,8 +23,9 @@ from pruning.keys.builder import KeyBuilder
 from pruning.keys.key_set import KeyLimits
 from pruning.reasons import ReasonCode
 from pruning.values.types import ValueType
+from sample_data.confs import conf
 from tests.oracle.answers import Keys
-from tests.oracle.lakes import Lake, Layout, conf, copied, data_files
+from tests.oracle.lakes import Lake, Layout, copied, data_files
 from tests.oracle.oracle import check_rows, reason_codes, skips
 
 pytestmark = pytest.mark.spark
@@ -136,7 +137,7 @@ def test_a_missing_file_fails_only_a_read_that_needs_it(oracle, spark, shared_la
     missing = r"(?i)does not exist|FAILED_READ_FILE"
     read = pruned_read(spark, lake.source, keys={"k": keys()}, exact=True)
     if format_ == "delta":
-        assert sum(answer.matching.values()) == read.count() == 2
+        assert len(answer.matching) == read.count() == 2
         read = pruned_read(spark, lake.source, keys={"k": [390]})
     # Without its footer, what a Parquet file holds is unknown, so that it is needed.
     with pytest.raises((PySparkException, Py4JError), match=missing):

@@ -10,8 +10,9 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pytest
 
+from sample_data.confs import conf
 from tests.oracle.answers import Keys
-from tests.oracle.lakes import Layout, conf
+from tests.oracle.lakes import Layout
 
 pytestmark = pytest.mark.spark
 

@@ -6,7 +6,9 @@ import pyarrow as pa
 import pytest
 
 from pruning import pruned_read, report
-from tests.oracle.lakes import Layout, conf, write
+from sample_data.confs import conf
+from sample_data.plain_duckdb import load
+from tests.oracle.lakes import Layout, write
 
 pytestmark = pytest.mark.spark
 
@@ -49,8 +51,7 @@ CONDITIONS = (
 
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_negated_filters_of_the_query_keep_their_rows(spark, duck, clustered, condition):
-    duck.register("rows_arrow", rows())
-    duck.execute("CREATE TABLE t AS SELECT * FROM rows_arrow")
+    load(duck, "t", rows())
     expected = {id_ for (id_,) in duck.execute(f"SELECT id FROM t WHERE k IN {tuple(KEYS)} AND {condition}").fetchall()}
     settings = {
         "spark.databricks.delta.skipping.partitionLikeFilters.enabled": "true",

@@ -7,8 +7,9 @@ import pytest
 
 from pruning import explain, pruned_read
 from pruning.reasons import ReasonCode
+from sample_data.confs import conf
 from tests.oracle.answers import Keys
-from tests.oracle.lakes import Lake, conf
+from tests.oracle.lakes import Lake
 from tests.oracle.oracle import check_skips, skips
 
 pytestmark = pytest.mark.spark

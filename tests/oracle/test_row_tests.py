@@ -10,8 +10,9 @@ import pytest
 
 from pruning import PruningOptions, pruned_read
 from pruning.reasons import ReasonCode
+from sample_data.confs import conf
 from tests.oracle.answers import Keys
-from tests.oracle.lakes import Layout, conf
+from tests.oracle.lakes import Layout
 from tests.oracle.oracle import (
     Skips,
     reason_codes,

@@ -13,8 +13,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812  its usual name
 
 from pruning import explain, pruned_read, report
-from tests.oracle.answers import Keys, canonical_rows, collected
-from tests.oracle.lakes import Lake, Layout, conf, copied, data_files, write
+from sample_data.confs import conf
+from tests.oracle.answers import Keys, rows_of
+from tests.oracle.lakes import Lake, Layout, copied, data_files, write
 from tests.oracle.oracle import check_rows, check_skips, skips
 
 pytestmark = pytest.mark.spark
@@ -233,9 +234,9 @@ def test_a_cached_read_is_not_taken_for_the_table_nor_for_another_read(shared):
 
 def test_a_read_behaves_like_any_dataframe(spark, shared, tmp_path):
     read = of(shared, 0, 70, 350)
-    expected = canonical_rows(collected(read))
+    expected = rows_of(read)
     read.write.format("delta").save(str(tmp_path / "copy"))
-    assert expected == canonical_rows(collected(spark.read.format("delta").load(str(tmp_path / "copy"))))
+    assert expected == rows_of(spark.read.format("delta").load(str(tmp_path / "copy")))
     read.createOrReplaceTempView("pruned_once")
     try:
         assert [(3, 420)] == [tuple(row) for row in spark.sql("SELECT count(*), sum(k) FROM pruned_once").collect()]

@@ -1,7 +1,7 @@
 """All 99 queries of TPC-DS: pruned = stock Spark = DuckDB, and `tpcds_scans.txt` says which scans skip what.
 
 `GOLDEN=write make test ARGS=tests/oracle/test_tpcds.py` writes the scans that are found; read the difference before you
-commit it. How rows are compared stands in `benchmarks/tpcds_answers.py`.
+commit it. How rows are compared stands in `sample_data/tpcds_answers.py`.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from benchmarks.tpcds_answers import disagreement, disorder
-from benchmarks.tpcds_workload import SELECTIVE, Query, by_spark, duckdb_tables, queries, spark_tables
 from pruning import PruningOptions, explain, prune, report
 from pruning.reasons import ReasonCode
 from pruning.results.prune_report import TableReport
 from sample_data.layout import write_delta
 from sample_data.tpcds import TpcdsFiles, generate
+from sample_data.tpcds_answers import disagreement, disorder
+from sample_data.tpcds_queries import SELECTIVE, Query, by_spark, duckdb_tables, queries, spark_tables
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -8,9 +8,9 @@ from decimal import Decimal
 import duckdb
 import pytest
 
-from benchmarks.tpcds_answers import disagreement, disagreement_beyond_ties, disorder, ordered_by
-from benchmarks.tpcds_workload import Answer, Query, by_duckdb, queries
 from sample_data.dsdgen import load_tpcds
+from sample_data.tpcds_answers import disagreement, disagreement_beyond_ties, disorder, ordered_by
+from sample_data.tpcds_queries import Answer, Query, by_duckdb, queries
 
 SPARK = ("bigint", "decimal(7,2)", "string", "date")
 ROW = (1, Decimal("1.50"), "a", date(2000, 1, 2))

@@ -9,8 +9,9 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pytest
 
+from sample_data.confs import conf
 from tests.oracle.answers import Keys
-from tests.oracle.lakes import Layout, conf
+from tests.oracle.lakes import Layout
 from tests.oracle.oracle import skips
 
 pytestmark = pytest.mark.spark

@@ -17,12 +17,12 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from benchmarks.object_store.s3a import s3a_conf
-from benchmarks.object_store.store import Access
 from connectors.arrow_scan import preflight as arrow_trial
 from connectors.arrow_scan.s3 import S3Access, s3_buckets
 from connectors.spark.session import spark_session
 from pruning import explain, prune, pruned_read, report
+from sample_data.object_store.s3a import s3a_conf
+from sample_data.object_store.store import Access
 from tests.queries.arrow import ARROW, IN_THE_SCAN, refusals
 
 KEYS = {"k": [5, 6, 54, 61], "m": [35, 7]}

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812  its usual name
 
 from pruning import explain, prune
 from pruning.limits import ScanCosts
+from sample_data.rows import Rows
 from tests.oracle.lakes import Layout, write
 from tests.queries.arrow import counts, is_by_arrow, refusals, side_bytes
 from tests.queries.star import OPTIONS
@@ -68,7 +69,7 @@ def test_rows_keep_their_file_where_spark_may_be_asked_for_it_afterwards(ways, q
             df.select(F.input_file_name())
         return
     asked = F.input_file_name(), F.expr("input_file_block_start()"), F.expr("input_file_block_length()")
-    told = [sorted(map(tuple, each.select(*asked).collect())) for each in (df, result)]
+    told = [Rows(each.select(*asked).collect()) for each in (df, result)]
     assert told[0] == told[1]
     assert (answer == "names") is all(name.endswith(".parquet") for name, *_ in told[0])
 
@@ -85,7 +86,7 @@ def test_columns_that_tell_of_files_leave_the_scan_to_spark(spark, numbers):
     known = spark.read.parquet(numbers).select("k", "_metadata.file_name", "_metadata.row_index")
     df = known.join(spark.table("few").where("name = 'a'"), F.expr("k = key"))
     result = prune(df, options=ARROW)
-    assert sorted(map(tuple, df.collect())) == sorted(map(tuple, result.collect()))
+    assert Rows(df.collect()) == Rows(result.collect())
     assert ["_metadata" in each for each in refusals(result)] == [True]
 
 

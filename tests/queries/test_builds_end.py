@@ -20,6 +20,7 @@ from connectors.jobs import runner as builds
 from connectors.jobs import runner as channel
 from connectors.spark.jvm import JavaFile, instance
 from pruning import explain, prune
+from sample_data.rows import Rows
 from tests.queries.star import FILES, OPTIONS, files
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -198,7 +199,7 @@ def test_a_build_that_failed_leaves_the_others_of_its_level_running(
     df = spark.sql(TWO.format(star=star))
     result = prune(df, options=OPTIONS)
     assert [("BUILD_FAILED", "item")] == not_done(result)
-    assert sorted(df.collect()) == sorted(result.collect())
+    assert Rows(df.collect()) == Rows(result.collect())
     assert {"sales": (2, 2, FILES)} == files(result)
     del df, result
     nothing_is_left()
@@ -219,7 +220,7 @@ def test_a_build_that_took_too_long_leaves_the_others_their_filters(
     result = prune(df, options=replace(OPTIONS, build_timeout_seconds=4.0))
     assert (tmp_path / "begun").exists()
     assert [("BUILD_TIMED_OUT", "item")] == not_done(result)
-    assert sorted(df.collect()) == sorted(result.collect())
+    assert Rows(df.collect()) == Rows(result.collect())
     assert {"sales": (2, 2, FILES)} == files(result)
     del df, result
     nothing_is_left()

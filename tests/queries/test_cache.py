@@ -17,8 +17,8 @@ from connectors.builds.query_builds import QueryBuilds
 from connectors.jobs.runner import BuildScheduler
 from pruning import PruningCache, PruningOptions, explain, prune, report
 from pruning.errors import InvalidOptionError
-from tests.same_session import same_session
-from tests.three_ways import as_text
+from sample_data.confs import same_session
+from sample_data.rows import Rows
 
 pytestmark = pytest.mark.spark
 
@@ -100,7 +100,7 @@ def jobs(spark, monkeypatch):
 def agreed(spark, query: str, cache: PruningCache, options: PruningOptions = OPTIONS):
     """The pruned query, whose rows are those of the query."""
     result = prune(spark.sql(query), options=options, cache=cache)
-    assert as_text(spark.sql(query).collect()) == as_text(result.collect())
+    assert Rows(spark.sql(query).collect()) == Rows(result.collect())
     return result
 
 
@@ -184,11 +184,11 @@ def test_a_commit_is_another_version_and_time_travel_goes_back(spark, sales, tmp
 def test_a_query_that_was_planned_before_a_commit_keeps_its_version(spark, sales, tmp_path):
     lake, cache = Lake(spark, sales / "delta" / "sales", tmp_path), PruningCache()
     planned = spark.sql(lake.query())
-    expected = as_text(planned.collect())
+    expected = Rows(planned.collect())
     lake.write_days("7 - day div 10", "overwrite")
     agreed(spark, lake.query(), cache)
     result = prune(planned, options=OPTIONS, cache=cache)
-    assert (expected, [False]) == (as_text(result.collect()), from_cache(result))
+    assert (expected, [False]) == (Rows(result.collect()), from_cache(result))
 
 
 @pytest.mark.full
@@ -284,11 +284,11 @@ def test_confs_that_are_set_during_a_build_are_not_what_was_asked(spark, lake, c
 def test_queries_at_the_same_time_share_a_cache(spark, lake):
     cache = PruningCache(max_entries=2)
     queries = [lake.query(where=f"month = {at % 3}") for at in range(9)]
-    expected = {query: as_text(spark.sql(query).collect()) for query in set(queries)}
+    expected = {query: Rows(spark.sql(query).collect()) for query in set(queries)}
 
     def work(query: str) -> bool:
         result = prune(spark.sql(query), options=OPTIONS, cache=cache)
-        return expected[query] == as_text(result.collect()) and [1] == kept_files(result)
+        return expected[query] == Rows(result.collect()) and [1] == kept_files(result)
 
     with ThreadPoolExecutor(3) as threads:
         assert [True] * 9 == list(threads.map(work, queries))

@@ -21,6 +21,7 @@ from delta import configure_spark_with_delta_pip
 from pyspark.sql import SparkSession
 from pruning import explain, prune, pruned_read, report
 from pruning.errors import PruningError
+from sample_data.rows import Rows
 
 folder = sys.argv[1]
 builder = SparkSession.builder.remote("local[2]").config("spark.databricks.delta.snapshotPartitions", "2")
@@ -46,7 +47,7 @@ for format_, path in sales.items():
     whole = spark.read.format(format_).load(path)
     for name, keys in {"values": list(range(20, 30)), "frame": days.select("day")}.items():
         read = pruned_read(spark, path, keys={"day": keys})
-        rows = [sorted(map(tuple, df.join(days, "day").collect())) for df in (whole, read)]
+        rows = [Rows(df.join(days, "day").collect()) for df in (whole, read)]
         exact = pruned_read(spark, path, keys={"day": keys}, exact=True)
         codes = sorted({reason.code.name for table in explain(read).tables for reason in table.reasons})
         (table,) = explain(read).tables

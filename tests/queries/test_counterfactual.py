@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pruning import explain, prune, report
+from sample_data.rows import Rows
 from tests.queries.star import FILES, OPTIONS, files
 
 pytestmark = pytest.mark.spark
@@ -51,7 +52,7 @@ def test_partitions_that_a_condition_leaves_out_are_no_gain(spark, tmp_path):
             SELECT sum(amount) FROM {format_}.`{folder}_sales` s JOIN {format_}.`{folder}_days` d ON s.day = d.day
             WHERE month = 1 AND s.day <> 7 AND s.day > 2"""
         result = prune(spark.sql(query), options=OPTIONS)
-        assert spark.sql(query).collect() == result.collect()
+        assert Rows(spark.sql(query).collect()) == Rows(result.collect())
         (counts,) = files(result).values()
         # Delta understands `<>` of a partition, which says nothing here of a column of files.
         assert ((3, 3, 4) if format_ == "delta" else (3, 4, 5)) == counts

@@ -9,6 +9,7 @@ import pytest
 
 from connectors.builds import query_builds
 from pruning import explain, prune
+from sample_data.rows import Rows
 from tests.queries.star import FILES, OPTIONS, files
 
 pytestmark = pytest.mark.spark
@@ -104,11 +105,11 @@ def test_metadata_of_the_version_that_the_query_reads_counts(spark, tmp_path):
         SELECT count(*) FROM delta.`{folder}` s JOIN delta.`{folder}` r ON s.day = r.day
         WHERE r.amount BETWEEN 1200 AND 1700"""
     df = spark.sql(query)
-    before = df.collect()
+    before = Rows(df.collect())
     result = prune(spark.sql(query), options=NO_BUILDS)
     spark.range(1300, 1310).selectExpr("cast(150 AS int) AS day", "id AS amount").write.format("delta").mode(
         "append"
     ).save(folder)
-    assert before == result.collect()
-    assert before != spark.sql(query).collect()
+    assert before == Rows(result.collect())
+    assert before != Rows(spark.sql(query).collect())
     assert (2, 2, FILES) in files(result).values()

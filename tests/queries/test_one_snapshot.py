@@ -9,6 +9,7 @@ import pytest
 
 from connectors.builds.query_builds import QueryBuilds
 from pruning import explain, prune
+from sample_data.rows import Rows
 from tests.queries.star import OPTIONS
 
 pytestmark = pytest.mark.spark
@@ -42,8 +43,8 @@ class Lake:
             SELECT s.day, month, count(*), sum(s.id) FROM {self.format}.`{self.sales}` s
             JOIN {self.format}.`{self.days}` d ON s.day = d.day WHERE month = 2 GROUP BY 1, 2"""
 
-    def rows(self, df) -> list[tuple[object, ...]]:
-        return sorted(map(tuple, df.collect()))
+    def rows(self, df) -> Rows:
+        return Rows(df.collect())
 
 
 def appended(lake: Lake) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from pruning import PruningOptions, explain, report
 from pruning.reasons import ReasonCode
-from tests.oracle.lakes import conf
+from sample_data.confs import conf
 from tests.queries.star import FILES, files
 
 pytestmark = pytest.mark.spark

@@ -8,7 +8,7 @@ import pytest
 
 from pruning import explain
 from pruning.reasons import ReasonCode
-from tests.oracle.lakes import conf
+from sample_data.confs import conf
 from tests.queries.star import FILES, OPTIONS, files
 
 pytestmark = pytest.mark.spark

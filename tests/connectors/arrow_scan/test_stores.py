@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from benchmarks.object_store.store import ObjectStore
 from connectors.arrow_scan import files as arrow_files
 from connectors.arrow_scan.files import FilePart, Patience, open_file
 from connectors.arrow_scan.reader import ArrowReader, KeyTest, ReadColumn
@@ -18,6 +17,7 @@ from connectors.arrow_scan.s3 import S3Access
 from pruning.keys.membership import MembershipTest
 from pruning.values.domain import Domain
 from pruning.values.types import ValueType
+from sample_data.object_store.store import ObjectStore
 
 INT, TEXT, ROWS, PER_GROUP = ValueType("int"), ValueType("string"), 1000, 100
 NAME = "a b/p=ä%25/facts #1.parquet"

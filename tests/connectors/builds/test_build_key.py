@@ -7,7 +7,7 @@ from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
 from connectors.builds.cached_builds import BuildKey, build_key, session_key
 from connectors.registry import optimized
-from tests.same_session import same_session
+from sample_data.confs import same_session
 
 pytestmark = pytest.mark.spark
 

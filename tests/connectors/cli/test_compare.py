@@ -10,6 +10,7 @@ from pyspark.sql import Row
 
 from connectors.cli.compare import Outcome, Way, run_query, same_rows
 from pruning.results.prune_report import PruneReport
+from sample_data.confs import conf
 
 WAY = Way((Row(a=1, b=None),), 2048)
 
@@ -59,11 +60,8 @@ def test_both_ways_are_run_and_counted(spark, tmp_path):
     spark.range(0, 400_000, 1, 8).selectExpr("id div 1000 AS day", "id AS amount").write.format("delta").save(facts)
     spark.range(0, 400).selectExpr("id AS day", "id div 100 AS month").write.format("delta").save(days)
     query = f"SELECT sum(amount) FROM delta.`{facts}` f JOIN delta.`{days}` d ON f.day = d.day WHERE month = 1"
-    spark.conf.set("spark.pruning.min_probe_bytes", "0")
-    try:
+    with conf(spark, {"spark.pruning.min_probe_bytes": "0"}):
         outcome = run_query(spark.sql(query), compare=True, runs=1)
-    finally:
-        spark.conf.unset("spark.pruning.min_probe_bytes")
     assert outcome.rows_equal
     assert [(2, 2, 8)] == [
         (it.measured.files_read, it.planned.files_kept, it.planned.files_total) for it in outcome.report.tables

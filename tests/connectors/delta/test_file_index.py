@@ -13,6 +13,7 @@ from connectors.delta.file_index import PRUNED_INDEX, over_files
 from connectors.registry import optimized
 from connectors.spark.jvm import frame_of
 from pruning import PruningOptions, explain, prune, report
+from sample_data.rows import Rows
 
 pytestmark = pytest.mark.spark
 
@@ -66,8 +67,8 @@ def query_of(lake, kind: str, more: str = "") -> str:
     return f"SELECT s.id, s.day, s.part FROM {sales} s JOIN {days} d ON s.day = d.day WHERE d.month = 2 {more}"
 
 
-def rows_of(df) -> list[tuple]:
-    return sorted(map(tuple, df.collect()), key=repr)
+def rows_of(df) -> Rows:
+    return Rows(df.collect())
 
 
 def jobs(spark) -> int:
@@ -103,7 +104,7 @@ def paths_of(index) -> list[str]:
     return [str(files.apply(at).path()) for at in range(files.size())]
 
 
-def unlisted(spark, result) -> list[tuple]:
+def unlisted(spark, result) -> Rows:
     """The rows, from two jobs: the broadcast of what the build gave, and the scan itself."""
     before = jobs(spark)
     found = rows_of(result)

@@ -16,6 +16,7 @@ from pruning.scan.skipping import prune
 from pruning.scan.statistics import UNKNOWN
 from pruning.values.domain import Domain
 from pruning.values.types import ValueType
+from sample_data.confs import conf
 from tests.connectors.delta_logs import (
     column_of,
     files_delta_keeps,
@@ -192,13 +193,8 @@ def test_checkpoints_keep_what_commits_said(spark, tmp_path, kind):
     path = write_log(tmp_path / "t", schema, [*adds, {"stats": None}])
     if properties := CHECKPOINTS.get(kind):
         set_properties(spark, path, properties)
-    part_size = "spark.databricks.delta.checkpoint.partSize"
-    if kind == "two parts":
-        spark.conf.set(part_size, "3")
-    try:
+    with conf(spark, {"spark.databricks.delta.checkpoint.partSize": "3"} if kind == "two parts" else {}):
         spark._jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, path).checkpoint()
-    finally:
-        spark.conf.unset(part_size)
     assert (2 if kind == "two parts" else 1) <= len(list(Path(path, "_delta_log").glob("*.checkpoint.*")))
     for commit in Path(path, "_delta_log").glob("*.json"):
         if ".checkpoint." not in commit.name:
@@ -246,16 +242,13 @@ def test_partitions_computed_from_timestamps_hold_in_every_zone(spark, tmp_path)
     moments = [NOON_UTC + hours * HOURS for hours in (0, 11, 24 * 10)]
     frame = spark.createDataFrame(list(enumerate(moments)), "id bigint, seconds bigint")
     frame.selectExpr("id", "TIMESTAMP_SECONDS(seconds) AS ts").write.format("delta").mode("append").save(str(path))
-    spark.conf.set("spark.sql.session.timeZone", "Australia/Melbourne")
-    try:
+    with conf(spark, {"spark.sql.session.timeZone": "Australia/Melbourne"}):
         table = opened(spark, path)
         domain = Domain.of(ValueType("timestamp"), moments[1] * 1_000_000)
         assert 1 == len(kept_files(table, "ts", domain))
         scan = pushed(table, "ts", domain)
         assert files_delta_keeps(scan) < 3
         assert 1 in ids(scan)
-    finally:
-        spark.conf.set("spark.sql.session.timeZone", "UTC")
 
 
 # 99: '10000-01-01' sorts below '2024-01-01' as text, and above it as a date.

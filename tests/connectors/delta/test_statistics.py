@@ -8,6 +8,7 @@ import pytest
 from pruning.scan.statistics import UNKNOWN
 from pruning.values.domain import Domain
 from pruning.values.types import ValueType
+from sample_data.confs import conf
 from tests.connectors.delta_logs import column_of, opened, schema_of, write_log
 
 pytestmark = pytest.mark.spark
@@ -218,7 +219,7 @@ def test_statistics_that_cannot_be_parsed_are_told(containers, table):
 
 
 @pytest.mark.parametrize(
-    "conf",
+    "confs",
     [
         # 103: the old parser reads six digits of a fraction as milliseconds.
         {"spark.sql.legacy.timeParserPolicy": "LEGACY"},
@@ -228,18 +229,12 @@ def test_statistics_that_cannot_be_parsed_are_told(containers, table):
     ],
     ids=["legacy parser", "time zone", "not ANSI", "case"],
 )
-def test_timestamps_are_parsed_alike_in_every_session(spark, tmp_path, conf):
+def test_timestamps_are_parsed_alike_in_every_session(spark, tmp_path, confs):
     found = stats("ts", "2024-02-29T12:00:00.123456Z", "2024-02-29T12:00:00.123456Z")
     source = write_log(tmp_path / "t", SCHEMA, [{"stats": found}])
-    before = {name: spark.conf.get(name) for name in conf}
-    for name, value in conf.items():
-        spark.conf.set(name, value)
-    try:
+    with conf(spark, confs):
         table = opened(spark, source)
         domain = table.files([column_of(table, "ts")])[0].domains["ts"]
-    finally:
-        for name, value in before.items():
-            spark.conf.set(name, value)
     low = moment("2024-02-29T12:00:00.123456")
     assert between("ts", low, low + 999) == domain
 

@@ -18,6 +18,7 @@ from pruning.scan.skipping import prune
 from pruning.scan.statistics import UNKNOWN
 from pruning.values.domain import Domain
 from pruning.values.types import ValueType
+from sample_data.confs import conf
 from tests.connectors.delta_logs import (
     column_of,
     files_delta_keeps,
@@ -188,12 +189,9 @@ def partitioned(spark, tmp_path_factory):
     path = tmp_path_factory.mktemp("partitioned") / "t"
     values = [None, "a b", "x=y/z:%20", "q'`\"", "", "__HIVE_DEFAULT_PARTITION__", "é\n{[", ".."]
     frame = spark.createDataFrame([(id_, value) for id_, value in enumerate(values)], "id bigint, `p-k` string")
-    spark.conf.set("spark.sql.session.timeZone", "America/St_Johns")
-    try:
+    with conf(spark, {"spark.sql.session.timeZone": "America/St_Johns"}):
         moments = frame.selectExpr("*", f"TIMESTAMP_MICROS({MICROS} + id * 3600000000) AS moment")
         moments.write.format("delta").partitionBy("p-k", "moment").save(str(path))
-    finally:
-        spark.conf.set("spark.sql.session.timeZone", "UTC")
     return opened(spark, path)
 
 

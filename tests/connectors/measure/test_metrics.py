@@ -11,7 +11,8 @@ from connectors.measure import metrics as measured
 from connectors.measure import status_store
 from connectors.measure import status_store as scan_identity
 from pruning import PruningOptions, pruned_read, report
-from tests.connectors.parquet_tables import conf, in_files, numbered
+from sample_data.confs import conf
+from tests.connectors.parquet_tables import in_files, numbered
 
 pytestmark = pytest.mark.spark
 
@@ -160,7 +161,7 @@ def test_keys_that_are_read_with_the_rows_are_not_the_scan(spark, source, other)
 def test_a_count_of_files_is_found_by_their_listing(spark, tmp_path, folder):
     folder = written(spark, tmp_path / folder[:200], "parquet")
     # Without a predicate, a count needs no column.
-    with conf(spark, "spark.sql.parquet.filterPushdown", "false"):
+    with conf(spark, {"spark.sql.parquet.filterPushdown": "false"}):
         whole = pruned_read(spark, folder, keys={"k": list(range(4 * ROWS))})
         read = pruned_read(spark, folder, keys={"k": list(range(2 * ROWS))})
         third = pruned_read(spark, folder, keys={"k": list(range(ROWS))})

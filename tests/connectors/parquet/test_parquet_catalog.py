@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 from pruning.reasons import ReasonCode
-from tests.connectors.parquet_tables import by_name, columns, conf, in_files, opened, pruned, scanned
+from sample_data.confs import conf
+from tests.connectors.parquet_tables import by_name, columns, in_files, opened, pruned, scanned
 
 pytestmark = pytest.mark.spark
 
@@ -87,6 +88,6 @@ def test_case_counts_in_a_session_where_it_does(spark, tmp_path, catalog):  # 12
     other = in_files(tmp_path / "u", pa.table({"ID": [5]}))
     name = catalog(f"(id BIGINT) USING parquet LOCATION '{other.as_uri()}'")
     assert [("{5}",)] == list(by_name(opened(spark, name), "id").values())
-    with conf(spark, "spark.sql.caseSensitive", "true"):
+    with conf(spark, {"spark.sql.caseSensitive": "true"}):
         assert [("{1}",)] == list(by_name(opened(spark, both), "id", case_sensitive=True).values())
         assert [("{} or NULL",)] == list(by_name(opened(spark, name), "id", case_sensitive=True).values())

@@ -11,7 +11,8 @@ from connectors.parquet.table import open_parquet
 from pruning.errors import SourceNotFoundError
 from pruning.reasons import ReasonCode
 from pruning.scan.statistics import UNKNOWN
-from tests.connectors.parquet_tables import columns, conf, in_files, numbered, opened, pruned, scanned
+from sample_data.confs import conf
+from tests.connectors.parquet_tables import columns, in_files, numbered, opened, pruned, scanned
 
 pytestmark = pytest.mark.spark
 
@@ -50,7 +51,7 @@ def test_view_is_read_whole_and_says_so(spark, tmp_path):
 def test_remote_files_are_read_through_spark(spark, tmp_path):
     in_files(tmp_path / "t é", *numbered(0, 100))
     authority = uuid.uuid4().hex
-    with conf(spark, f"fs.viewfs.mounttable.{authority}.link./data", tmp_path.as_uri()):
+    with conf(spark, {f"fs.viewfs.mounttable.{authority}.link./data": tmp_path.as_uri()}):
         table = opened(spark, f"viewfs://{authority}/data/t é")
         kept = pruned(table, {"id": [105]}).kept
         assert ([(id_, "v100") for id_ in range(100, 110)], 1, 10) == scanned(table.read(kept))

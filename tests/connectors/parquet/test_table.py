@@ -15,7 +15,8 @@ from pruning.reasons import ReasonCode
 from pruning.scan.skipping import prune
 from pruning.scan.statistics import UNKNOWN
 from pruning.values.domain import Domain
-from tests.connectors.parquet_tables import by_name, columns, conf, in_files, numbered, opened, pruned, scanned
+from sample_data.confs import conf
+from tests.connectors.parquet_tables import by_name, columns, in_files, numbered, opened, pruned, scanned
 
 pytestmark = pytest.mark.spark
 
@@ -131,7 +132,7 @@ def of_all_types(spark, tmp_path_factory) -> Path:
     """Eight files of one row each, one column of each type, named after it."""
     source = tmp_path_factory.mktemp("types") / "t"
     expressions = [f"{sql} AS `{name}`" for name, (sql, _) in WRITTEN_BY_SPARK.items()]
-    with conf(spark, "spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS"):
+    with conf(spark, {"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS"}):
         spark.range(0, 8, 1, 8).selectExpr("id AS row", *expressions).write.parquet(str(source))
     return source
 
@@ -144,7 +145,7 @@ def test_values_of_every_type_are_found_in_sparks_own_files(spark, of_all_types,
 
 
 def test_decimals_of_old_spark_are_found(spark, tmp_path):  # 81
-    with conf(spark, "spark.sql.parquet.writeLegacyFormat", "true"):
+    with conf(spark, {"spark.sql.parquet.writeLegacyFormat": "true"}):
         df = spark.range(0, 4, 1, 4).selectExpr("CAST(id - 2 AS DECIMAL(7,2)) AS d")
         df.write.parquet(str(tmp_path / "t"))
     table = opened(spark, tmp_path / "t")
@@ -155,7 +156,7 @@ def test_decimals_of_old_spark_are_found(spark, tmp_path):  # 81
 def test_early_dates_are_found_in_either_calendar(spark, tmp_path, mode):  # 97
     days = ["0001-01-01", "1500-03-01", "1582-10-04", "1582-10-15", "1900-01-01", "2024-01-01"]
     rows = ", ".join(f"('{day}', DATE'{day}', TIMESTAMP'{day} 00:00:00')" for day in days)
-    with conf(spark, "spark.sql.parquet.datetimeRebaseModeInWrite", mode):
+    with conf(spark, {"spark.sql.parquet.datetimeRebaseModeInWrite": mode}):
         frame = spark.sql(f"SELECT * FROM VALUES {rows} AS t(name, day, moment)").coalesce(1)
         frame.write.partitionBy("name").parquet(str(tmp_path / "t"))
     table = opened(spark, tmp_path / "t")
@@ -177,7 +178,7 @@ def epoch_day(day: str) -> int:
 
 
 def test_int96_timestamps_keep_their_files(spark, tmp_path):  # 104
-    with conf(spark, "spark.sql.parquet.outputTimestampType", "INT96"):
+    with conf(spark, {"spark.sql.parquet.outputTimestampType": "INT96"}):
         spark.range(0, 2, 1, 2).selectExpr("id", "TIMESTAMP_MICROS(id) AS x").write.parquet(str(tmp_path / "t"))
     table = opened(spark, tmp_path / "t")
     assert [True, True] == pruned(table, {"x": [1]}).kept.tolist()

@@ -14,7 +14,8 @@ from connectors.columns import Column
 from connectors.parquet.table import ParquetSource
 from connectors.scan.capabilities import abilities_of
 from pruning import explain, pruned_read, report
-from tests.connectors.parquet_tables import conf, in_files, numbered, opened
+from sample_data.confs import conf
+from tests.connectors.parquet_tables import in_files, numbered, opened
 
 pytestmark = pytest.mark.spark
 
@@ -58,7 +59,7 @@ def file_only(spark, table) -> set[str]:
 )
 def test_confs_that_keep_a_predicate_from_the_reader(spark, table, name, value, expected):
     assert set() == file_only(spark, table)
-    with conf(spark, name, value):
+    with conf(spark, {name: value}):
         assert expected == file_only(spark, table)
 
 
@@ -88,7 +89,7 @@ def groups(tmp_path_factory) -> str:
 )
 def test_as_many_row_groups_are_read_as_planned(spark, groups, column, key, name, value):
     assert (1, 50, 1) == planned_and_read(spark, groups, column, key)
-    with conf(spark, name, value):
+    with conf(spark, {name: value}):
         assert (8, 400, 1) == planned_and_read(spark, groups, column, key)
 
 

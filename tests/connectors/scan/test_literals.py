@@ -19,6 +19,7 @@ from pruning.values.domain import Domain
 from pruning.values.encoding import GREATEST, LEAST, float_codes
 from pruning.values.ranges import RangeSet
 from pruning.values.types import ValueType
+from sample_data.confs import conf
 
 EPOCH = dt.date(1970, 1, 1).toordinal()
 SHORT, LONG = ValueType("decimal", 18, 4), ValueType("decimal", 38, 10)
@@ -47,16 +48,10 @@ def test_constants_are_read_as_the_codes_they_were_written_from(spark, zone, ans
         for n in (0, -1, Decimal((0, (9,) * type_.precision, -type_.scale)))
     ]
     asked += [(ValueType(name), text) for name in ("string", "binary") for text in TEXTS]
-    before = {name: spark.conf.get(name) for name in ("spark.sql.session.timeZone", "spark.sql.ansi.enabled")}
-    spark.conf.set("spark.sql.session.timeZone", zone)
-    spark.conf.set("spark.sql.ansi.enabled", ansi)
-    try:
+    with conf(spark, {"spark.sql.session.timeZone": zone, "spark.sql.ansi.enabled": ansi}):
         frame = spark.sql("SELECT " + ", ".join(f"{literal_sql(*each)} AS c{at}" for at, each in enumerate(asked)))
         types = [field.dataType.simpleString() for field in frame.schema.fields]
         table = frame.toArrow()
-    finally:
-        for name, value in before.items():
-            spark.conf.set(name, value)
     assert types == [str(type_) for type_, _ in asked]
     assert [coded(table.column(at), type_).codes[0] for at, (type_, _) in enumerate(asked)] == [v for _, v in asked]
 

@@ -11,6 +11,7 @@ from pruning.errors import UnsupportedSessionError
 from pruning.keys.bloom import BloomFilter
 from pruning.keys.key_set import row_hashes
 from pruning.values.types import ValueType
+from sample_data.confs import conf
 from tests.connectors.nasty_values import VALUES, key_rows
 
 pytestmark = pytest.mark.spark
@@ -89,13 +90,8 @@ def test_interpreted_evaluation_agrees(spark):
     df = spark.createDataFrame(pa.table({"row": np.arange(100)}))
     made = bloom(hashes_of("bigint", pa.array(range(50), pa.int64())), 0.3)
     expected = kept(df, ("row",), made)
-    spark.conf.set("spark.sql.codegen.wholeStage", "false")
-    spark.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-    try:
+    with conf(spark, {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}):
         assert expected == kept(df, ("row",), made)
-    finally:
-        spark.conf.unset("spark.sql.codegen.wholeStage")
-        spark.conf.unset("spark.sql.codegen.factoryMode")
 
 
 @pytest.mark.parametrize("format_", ["delta", "parquet"])

@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from connectors.spark.files import LocalStorage, SparkStorage, exists, local_path, storage_of, whole_length
+from sample_data.confs import conf
 
 NAMES = ["plain", "a b", "100%", "a%20b", "é\U0001f600", "q'\"`", "a+b&c=d", "#?;:@!$,", "[x]{y}*", "new\nline", "..."]
 
@@ -82,11 +83,9 @@ def test_what_is_no_footer_says_so(tail, message):
 def mounted(spark, tmp_path):
     """A directory under a scheme that only the JVM's file systems know, which keep each authority's mounts."""
     authority = uuid.uuid4().hex
-    conf = f"fs.viewfs.mounttable.{authority}.link./data"
-    spark.conf.set(conf, (tmp_path / "files").as_uri())
     (tmp_path / "files").mkdir()
-    yield tmp_path / "files", f"viewfs://{authority}/data"
-    spark.conf.unset(conf)
+    with conf(spark, {f"fs.viewfs.mounttable.{authority}.link./data": (tmp_path / "files").as_uri()}):
+        yield tmp_path / "files", f"viewfs://{authority}/data"
 
 
 @pytest.mark.parametrize("make", [small, middling, wide])

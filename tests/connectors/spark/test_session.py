@@ -9,6 +9,7 @@ import pytest
 
 from connectors.spark.session import spark_session
 from pruning.errors import EnvironmentProblem
+from sample_data.confs import conf
 
 pytestmark = pytest.mark.spark
 
@@ -35,12 +36,9 @@ def test_workers_run_this_python_and_find_the_project(spark):
 
 def test_running_session_is_given_back_with_the_conf_asked_for(spark):
     name = "spark.sql.files.maxPartitionBytes"
-    before = spark.conf.get(name)
-    try:
+    with conf(spark, {name: spark.conf.get(name)}):
         assert spark is spark_session("again", conf={name: "1234567b"})
         assert "1234567b" == spark.conf.get(name)
-    finally:
-        spark.conf.set(name, before)
 
 
 def test_no_listener_is_open_to_other_machines(spark):

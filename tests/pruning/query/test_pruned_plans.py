@@ -5,7 +5,6 @@ Plans are random, and executed by an interpreter that knows no pruning.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 from random import Random
@@ -25,6 +24,7 @@ from pruning.query.key_origins import origins_of
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import Node
 from pruning.query.plan_statistics import Sizes
+from sample_data.rows import Rows
 from tests.pruning.plan_interpreter import Lake, Row, rows_of, value
 from tests.pruning.random_plans import RandomPlans
 
@@ -89,7 +89,7 @@ class Case:
     root: Node
     graph: JoinGraph
     lake: Lake
-    expected: Counter[Row]
+    expected: Rows
 
     @staticmethod
     def of(seed: int, *, sure: bool) -> Case:
@@ -106,10 +106,10 @@ class Case:
         rows = rows_of(root, lake)
         assume(len(rows) < 500)
         note(f"{root}\n{lake.tables}")
-        return Case(random, root, graph, lake, Counter(rows))
+        return Case(random, root, graph, lake, Rows(rows))
 
-    def result(self) -> Counter[Row]:
-        return Counter(rows_of(self.root, self.lake))
+    def result(self) -> Rows:
+        return Rows(rows_of(self.root, self.lake))
 
 
 @LAW

@@ -21,6 +21,7 @@ from pruning.scan.skipping import prune
 from pruning.scan.statistics import UNKNOWN, ColumnStatistics, ContainerKind, Containers
 from pruning.values.domain import Domain
 from pruning.values.types import ValueType
+from sample_data.rows import Rows
 from tests.pruning.plan_interpreter import Lake, Row, rows_of
 from tests.pruning.plans import Plans, at_least, call, column, equal
 from tests.pruning.random_plans import RandomPlans
@@ -293,12 +294,12 @@ def test_rows_that_come_later_are_not_needed_by_those_that_come_first(seed):
     bound = random.choice((0, 1, 2, None))
     note(f"{root}\n{lake.tables}\n{first} up to {bound}")
     place = root.output.index(at)
-    expected = Counter(row for row in rows if _as_good(row[place], bound, first))
+    expected = Rows(row for row in rows if _as_good(row[place], bound, first))
     for each in found.probes:
         if random.random() < 0.8:
             test = partial(_passes, place=each.relation.output.index(each.column), bound=bound, first=first)
             lake.tests.setdefault(each.relation.at, []).append(test)
-    assert expected == Counter(row for row in rows_of(root, lake) if _as_good(row[place], bound, first))
+    assert expected == Rows(row for row in rows_of(root, lake) if _as_good(row[place], bound, first))
 
 
 @LAW

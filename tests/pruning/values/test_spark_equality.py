@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from decimal import Decimal
 from itertools import permutations
 
 import pytest
-from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from pruning.values.types import ValueType
+from sample_data.confs import conf
 from tests.pruning.samples import Spec, decimal, nasty
 from tests.pruning.spark_equality import DAY, HOUR, as_single, modes, near, some_key_equals
 
@@ -22,16 +20,6 @@ PAIRS = (
     *(("decimal(18,4)", "decimal(5,2)"), ("bigint", "tinyint")),
 )
 _TIES = {"bigint": ((1 << 60) + (1 << 36) + 1, (1 << 53) + 1), "int": ((1 << 24) + 1,)}
-
-
-@contextmanager
-def _conf(spark: SparkSession, name: str, value: str) -> Iterator[None]:
-    before = spark.conf.get(name)
-    spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        spark.conf.set(name, before)
 
 
 def _of(type_: ValueType, value: object) -> object:
@@ -51,7 +39,7 @@ def test_numbers_are_equal_where_spark_finds_them_equal(spark, pair, ansi):
     )
     rows = [(spec, value) for spec in specs for value in dict.fromkeys(near(spec, column))]
     schema = StructType.fromDDL(f"k {source}, v {column}")
-    with _conf(spark, "spark.sql.ansi.enabled", ansi):
+    with conf(spark, {"spark.sql.ansi.enabled": ansi}):
         frame = spark.createDataFrame(
             [(_of(source, spec.pairs[0][0]), _of(column, value)) for spec, value in rows], schema
         )
@@ -77,7 +65,7 @@ def test_moments_are_equal_where_spark_finds_them_equal(spark, zone, offset):
         for key, left in literals[source].items()
         for value, right in literals[column].items()
     ]
-    with _conf(spark, "spark.sql.session.timeZone", zone):
+    with conf(spark, {"spark.sql.session.timeZone": zone}):
         found = spark.range(1).selectExpr(f"array({', '.join(case[-1] for case in cases)})").first()[0]
     assert [some_key_equals(keys, column, value, offset) for keys, column, value, _ in cases] == found
 

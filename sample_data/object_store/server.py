@@ -18,8 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks.object_store.proxy import Proxy
-from benchmarks.object_store.shape import Shape
+from sample_data.object_store.proxy import Proxy
+from sample_data.object_store.shape import Shape
 
 _HOST = "127.0.0.1"
 _SECONDS_TO_START, _SECONDS_TO_END = 20.0, 5.0

@@ -20,9 +20,9 @@ from urllib.parse import urlsplit
 
 from pyarrow import fs
 
-from benchmarks.object_store.gateway import gateway
-from benchmarks.object_store.shape import UNSHAPED, Shape
 from pruning.errors import EnvironmentProblem
+from sample_data.object_store.gateway import gateway
+from sample_data.object_store.shape import UNSHAPED, Shape
 
 BUCKET, REGION = "scanprune", "us-east-1"
 _ROOT = Path(__file__).resolve().parents[2]
@@ -167,7 +167,7 @@ def object_store(shape: Shape = UNSHAPED, folder: Path | None = None) -> Iterato
 def _running(program: Path, keys: Mapping[str, str], log: IO[bytes]) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """The process of a store and the port it listens on."""
     process = subprocess.Popen(  # noqa: S603 - our own module
-        [sys.executable, "-m", "benchmarks.object_store.server", str(program)],
+        [sys.executable, "-m", "sample_data.object_store.server", str(program)],
         cwd=_ROOT,
         env={**os.environ, **keys},
         stdin=subprocess.PIPE,

@@ -9,24 +9,22 @@ their columns:
   They differ by at most half of the last digit (by more where `ROUNDED_TWICE` says why), beside the double's own error
 - two doubles: equal but for the double's own error, since sums of doubles depend on the order of their rows
 
-Other engines have types of their own for averages and quotients. By the `lenient_rule()`, doubles and decimals of
-different scales are equal where they differ by no more than the last digit of the coarser decimal, or by a
-thousand-millionth of their size; all else is equal by `==`.
+`rows.py` compares them: columns of the first kind by `by_value`, the others as `near`. NaN is near to nothing.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any
 
 import duckdb
 
-from benchmarks.tpcds_rounding import ROUNDED_TWICE
-from benchmarks.tpcds_workload import Answer, Query, by_duckdb
+from sample_data.rows import Near, by_value, difference, few, ordered, unmatched
+from sample_data.tpcds_queries import Answer, Query, by_duckdb
 
 _INTEGERS = {"tinyint", "smallint", "int", "bigint"}
 _DUCKDB_INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"}
@@ -36,17 +34,23 @@ _ORDER_BY = re.compile(r"\bORDER\s+BY\b", re.IGNORECASE)
 # What may stand around the name of a column, or its number.
 _PLAIN_ITEM = re.compile(r"(?:\w+\.)?(\w+)(?:\s+(?:ASC|DESC))?(?:\s+NULLS\s+(?:FIRST|LAST))?", re.IGNORECASE)
 
-Row = tuple[Any, ...]
+# The last digits by which Spark's decimals may be away from the exact result, where half a digit is not enough.
+ROUNDED_TWICE: Mapping[int, tuple[Decimal, str]] = MappingProxyType(
+    {
+        58: (Decimal(10**6), "it divides by an average that Spark has rounded to six digits, and multiplies by 100"),
+        66: (Decimal(1), "it adds two quotients, each of which Spark has rounded"),
+    }
+)
+
 Same = Callable[[Any, Any], bool]
-# How values of two types are compared; None for by `==`.
+# How values of two types are compared; None for by value.
 Rule = Callable[[str, str], "Same | None"]
-_LENIENT_ERROR = Decimal("1e-9")
 
 
 def disagreement(query: Query, duck: duckdb.DuckDBPyConnection, stock: Answer, pruned: Answer) -> str:
     """How the three answers to a query differ; empty where they do not."""
     rule = spark_rule(query)
-    return difference("pruned", pruned, "stock", stock, rule) or difference(
+    return answers_difference("pruned", pruned, "stock", stock, rule) or answers_difference(
         "stock", stock, "DuckDB", by_duckdb(duck, query.text), rule
     )
 
@@ -65,9 +69,10 @@ def disorder(query: Query, columns: Sequence[str], stock: Answer, pruned: Answer
     `columns` are the names of the result. Rows that are equal in these columns may be in any order.
     """
     places = ordered_by(query, columns, stock.types)
-    for number, (row, other) in enumerate(zip(pruned.rows, stock.rows, strict=False), start=1):
-        if _part(row, places) != _part(other, places):
-            return f"row {number}: {_part(row, places)} of pruned, {_part(other, places)} of stock"
+    mine, others = (ordered(([row[at] for at in places] for row in each.rows), by_value) for each in (pruned, stock))
+    for number, (row, other) in enumerate(zip(mine, others, strict=False), start=1):
+        if row != other:
+            return f"row {number}: {row} of pruned, {other} of stock"
     return ""
 
 
@@ -105,12 +110,9 @@ def _order_items(text: str) -> list[str]:
     return [each.strip() for each in items] if _ORDER_BY.search(text) else []
 
 
-def difference(name: str, answer: Answer, other_name: str, other: Answer, rule: Rule) -> str:
-    """How two answers differ; empty where they do not."""
-    left, unmatched = _unmatched(answer, other, rule)
-    if not left and not unmatched:
-        return ""
-    return f"{len(left)} rows of {name} alone: {_few(left)}; {len(unmatched)} of {other_name} alone: {_few(unmatched)}"
+def answers_difference(name: str, answer: Answer, other_name: str, other: Answer, rule: Rule) -> str:
+    """The rows that only one of two answers has, as a sentence; empty where the answers are equal."""
+    return difference({name: answer.rows, other_name: other.rows}, by_value, _near(answer, other, rule))
 
 
 def difference_beyond_ties(name: str, answer: Answer, whole: Answer, limit: int | None, rule: Rule) -> str:
@@ -118,8 +120,13 @@ def difference_beyond_ties(name: str, answer: Answer, whole: Answer, limit: int 
     expected = len(whole.rows) if limit is None else min(limit, len(whole.rows))
     if len(answer.rows) != expected:
         return f"{name}: {len(answer.rows)} rows, expected {expected}"
-    left, _ = _unmatched(answer, whole, rule)
-    return f"{name}: {len(left)} rows that the whole answer has not: {_few(left)}" if left else ""
+    left, _ = unmatched(answer.rows, whole.rows, by_value, _near(answer, whole, rule))
+    return f"{name}: {len(left)} rows that the whole answer has not: {few(left)}" if left else ""
+
+
+def _near(answer: Answer, other: Answer, rule: Rule) -> Near:
+    rules = (rule(*pair) for pair in zip(answer.types, other.types, strict=True))
+    return {at: same for at, same in enumerate(rules) if same is not None}
 
 
 def spark_rule(query: Query) -> Rule:
@@ -128,50 +135,8 @@ def spark_rule(query: Query) -> Rule:
     return lambda spark, other: _rule(spark, other, digits)
 
 
-def lenient_rule(first: str, second: str) -> Same | None:
-    """How values of engines are compared that have types of their own for averages and quotients."""
-    scales = (_scale(first), _scale(second))
-    if None in scales or (scales[0] == scales[1] != math.inf):
-        return None
-    digits = [scale for scale in scales if scale is not None and 0 < scale < math.inf]
-    return _within(Decimal(1).scaleb(-int(min(digits))) if digits else Decimal(0))
-
-
-def _scale(type_: str) -> float | None:
-    """Digits behind the point, of a double endlessly many; None for what is no number."""
-    name, _, parameters = type_.lower().rstrip(")").partition("(")
-    match name:
-        case "decimal":
-            return int(parameters.rpartition(",")[2])
-        case "double" | "float":
-            return math.inf
-        case "tinyint" | "smallint" | "int" | "integer" | "bigint" | "hugeint":
-            return 0
-        case _:
-            return None
-
-
-def _unmatched(answer: Answer, other: Answer, rule: Rule) -> tuple[list[Row], list[Row]]:
-    """The rows of each answer that have no partner in the other."""
-    rules = [rule(*pair) for pair in zip(answer.types, other.types, strict=True)]
-    exact = [at for at, same in enumerate(rules) if same is None]
-    near = [(at, same) for at, same in enumerate(rules) if same is not None]
-    waiting: defaultdict[Row, list[Row]] = defaultdict(list)
-    for row in _sorted(other.rows):
-        waiting[_part(row, exact)].append(row)
-    left = []
-    for row in _sorted(answer.rows):
-        candidates = waiting[_part(row, exact)]
-        partner = next((each for each in candidates if _is_near(row, each, near)), None)
-        if partner is None:
-            left.append(row)
-        else:
-            candidates.remove(partner)
-    return left, [row for rows in waiting.values() for row in rows]
-
-
 def _rule(spark: str, other: str, digits: Decimal) -> Same | None:
-    """How two values of these types are compared; None for by `==`. `ValueError` for types that are never alike."""
+    """How two values of these types are compared; None for by value. `ValueError` for types that are never alike."""
     if spark == other == "double" or (spark, other) == ("double", "DOUBLE"):
         return _same_double
     if spark.startswith("decimal") and other == "DOUBLE":
@@ -201,30 +166,3 @@ def _rounded_to(most: Decimal) -> Same:
         return abs(rounded - Decimal(exact)) <= most + abs(Decimal(exact)) * Decimal(_DOUBLE_ERROR)
 
     return same
-
-
-def _within(digit: Decimal) -> Same:
-    def same(first: Any, second: Any) -> bool:
-        if first is None or second is None:
-            return first is second
-        one, other = Decimal(first), Decimal(second)
-        return abs(one - other) <= max(digit, _LENIENT_ERROR * abs(other))
-
-    return same
-
-
-def _is_near(row: Row, other: Row, near: Sequence[tuple[int, Same]]) -> bool:
-    return all(same(row[at], other[at]) for at, same in near)
-
-
-def _part(row: Row, columns: Iterable[int]) -> Row:
-    return tuple(row[at] for at in columns)
-
-
-def _sorted(rows: Iterable[Row]) -> list[Row]:
-    """In an order that puts partners in the same places wherever several are near to each other."""
-    return sorted(rows, key=lambda row: [(value is not None, value if value is not None else 0) for value in row])
-
-
-def _few(rows: Sequence[Row]) -> str:
-    return ", ".join(repr(each)[:300] for each in rows[:3])

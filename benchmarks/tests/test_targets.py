@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.contest.ratios import saved, with_ratios
 from benchmarks.contest.targets import lines
-from benchmarks.tpcds_workload import SELECTIVE
+from sample_data.tpcds_queries import SELECTIVE
 
 TEN = [f"q{number}" for number in SELECTIVE]
 ALL = [f"q{number}" for number in range(1, 100)]

@@ -1,10 +1,14 @@
-"""The one Spark session, a DuckDB to compare with, and how property tests run."""
+"""The pytest plugin of all test folders: the one Spark session, a DuckDB to compare with, tiers, and how laws run.
+
+`conftest.py` at the root loads it.
+"""
 
 from __future__ import annotations
 
 import fcntl
 import os
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -12,13 +16,16 @@ import hypothesis
 import pytest
 
 from connectors.spark.java_check import java_problem
+from sample_data import confs
+from sample_data.plain_duckdb import plain_duckdb
+from sample_data.rows import Rows, difference
 from tests import tiers
-from tests.three_ways import ThreeWays, plain_duckdb, three_ways
+from tests.three_ways import ThreeWays, three_ways
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from benchmarks.object_store.store import ObjectStore
+    from sample_data.object_store.store import ObjectStore
 
 hypothesis.settings.register_profile("ci", derandomize=True, deadline=None)
 hypothesis.settings.register_profile("fuzz", max_examples=20_000, deadline=None)
@@ -64,12 +71,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: item.path not in long)
 
 
+def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str] | None:
+    """The rows that only one side of `==` has."""
+    match op, left, right:
+        case ("==", Rows(form=form), Rows() | list()) | ("==", list(), Rows(form=form)):
+            return [f"{len(left)} rows == {len(right)} rows", difference({"left": left, "right": right}, form)]
+        case _:
+            return None
+
+
 @pytest.fixture(scope="session")
 def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The session that all tests share: leave its confs, catalog and cache as they were found."""
     from connectors.spark.session import spark_session  # noqa: PLC0415  tests without Spark start in seconds
 
-    confs = {
+    settings = {
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": tmp_path_factory.mktemp("warehouse").as_uri(),
@@ -84,11 +100,11 @@ def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     }
     if request.config.getoption("--tier") == tiers.Tier.QUICK.value:
         # Java compiles more code than it runs where tables have a hundred rows: half of the time without.
-        confs |= {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+        settings |= {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
     with (tmp_path_factory.getbasetemp().parent / "spark.lock").open("w") as lock:
         # Processes of one test run share the folder that jars are fetched to on the first start.
         fcntl.flock(lock, fcntl.LOCK_EX)
-        session = spark_session("scanprune tests", conf=confs)
+        session = spark_session("scanprune tests", conf=settings)
     yield session
     session.stop()
 
@@ -96,18 +112,8 @@ def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 @pytest.fixture
 def conf(spark: SparkSession) -> Iterator[Callable[[str, str], None]]:
     """Sets confs of the session for one test."""
-    before: dict[str, str | None] = {}
-
-    def put(name: str, value: str) -> None:
-        before.setdefault(name, spark.conf.get(name, None))
-        spark.conf.set(name, value)
-
-    yield put
-    for name, value in before.items():
-        if value is None:
-            spark.conf.unset(name)
-        else:
-            spark.conf.set(name, value)
+    with ExitStack() as former:
+        yield lambda name, value: former.enter_context(confs.conf(spark, {name: value}))
 
 
 @pytest.fixture
@@ -147,8 +153,8 @@ def duck() -> Iterator[duckdb.DuckDBPyConnection]:
 @pytest.fixture(scope="session")
 def store() -> Iterator[ObjectStore]:
     """An object store that tests share, each under keys of its own; skips where its server was not built."""
-    from benchmarks.object_store.gateway import gateway_problem  # noqa: PLC0415  most tests need none
-    from benchmarks.object_store.store import object_store  # noqa: PLC0415  the same
+    from sample_data.object_store.gateway import gateway_problem  # noqa: PLC0415  most tests need none
+    from sample_data.object_store.store import object_store  # noqa: PLC0415  the same
 
     if problem := gateway_problem():
         pytest.skip(problem)

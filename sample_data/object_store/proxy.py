@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
-from benchmarks.object_store.shape import UNSHAPED, Shape, TokenBucket
+from sample_data.object_store.shape import UNSHAPED, Shape, TokenBucket
 
 _PIECE = 64 << 10
 _END_OF_HEAD = b"\r\n\r\n"

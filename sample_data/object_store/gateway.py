@@ -47,7 +47,7 @@ def gateway_problem(folder: Path | None = None) -> str | None:
     built = _program((folder or default_folder()) / _NAME)
     if built.exists():
         return None
-    return f"no object store at {str(built)!r}: build it with python -m benchmarks.object_store, which needs Go"
+    return f"no object store at {str(built)!r}: build it with python -m sample_data.object_store, which needs Go"
 
 
 def _program(home: Path) -> Path:

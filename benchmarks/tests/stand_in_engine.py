@@ -9,8 +9,8 @@ from datetime import date
 from decimal import Decimal
 
 from benchmarks.contest.protocol import Unsupported, serve
-from benchmarks.object_store.store import Access
-from benchmarks.tpcds_workload import Answer
+from sample_data.object_store.store import Access
+from sample_data.tpcds_queries import Answer
 
 ROW = (1, Decimal("1.50"), date(2000, 1, 2), "é", None, 0.1)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from benchmarks.object_store.store import Access
+from sample_data.object_store.store import Access
 
 # Those of Spark's own Hadoop. The bundle of all of Amazon's services has 600 MB, of which these are what S3A uses.
 _SDK = "software.amazon.awssdk"

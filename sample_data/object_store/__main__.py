@@ -1,14 +1,14 @@
-"""`python -m benchmarks.object_store`: builds the server where it is missing, and says where it is."""
+"""`python -m sample_data.object_store`: builds the server where it is missing, and says where it is."""
 
 from __future__ import annotations
 
 import sys
 
-from benchmarks.object_store.gateway import gateway
 from pruning.errors import EnvironmentProblem
+from sample_data.object_store.gateway import gateway
 
 if __name__ == "__main__":
     try:
-        print(gateway())
+        sys.stdout.write(f"{gateway()}\n")
     except EnvironmentProblem as error:
         sys.exit(str(error))

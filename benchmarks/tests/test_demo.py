@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 SCALE = 0.01
 LINE = "scanprune: Interrupted; run the same command again to go on from what was made"
 SECONDS_AT_MOST = 120

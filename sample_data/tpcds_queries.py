@@ -1,4 +1,4 @@
-"""The 99 queries of TPC-DS, and the same tables for Spark and for DuckDB."""
+"""The 99 queries of TPC-DS, the same tables for Spark and for DuckDB, and the answers of both."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
-import pyarrow.parquet as pq
 
+from sample_data.confs import conf
 from sample_data.dsdgen import load_tpcds
+from sample_data.plain_duckdb import load_file, plain_duckdb
 
 if TYPE_CHECKING:
     # Other engines answer these queries in processes of their own, without Spark's memory.
@@ -24,9 +25,6 @@ SELECTIVE = (10, 20, 31, 32, 34, 69, 71, 77, 96, 98)
 _LIMIT = re.compile(r"\bLIMIT\s+(\d+)\s*;?\s*$", re.IGNORECASE)
 # The queries name columns in double quotes.
 QUOTED = "spark.sql.ansi.doubleQuotedIdentifiers"
-# DuckDB must plan joins, as without that the commas of these queries are cross products. What it derives from minima,
-# maxima and the keys of a join is switched off: the oracle shares no idea with what it judges.
-OPTIMIZERS = "join_filter_pushdown,statistics_propagation,late_materialization"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +74,9 @@ def queries() -> tuple[Query, ...]:
 @contextmanager
 def duckdb_tables(sources: Mapping[str, Path]) -> Iterator[duckdb.DuckDBPyConnection]:
     """DuckDB with the rows of Parquet files in tables of its own, so that no filter reaches a file."""
-    with duckdb.connect(config={"threads": 1}) as connection:
-        connection.execute(f"SET disabled_optimizers = '{OPTIMIZERS}'")
+    with plain_duckdb(plans_joins=True) as connection:
         for table, path in sources.items():
-            connection.register("arriving", pq.read_table(path))
-            connection.execute(f"CREATE TABLE {table} AS FROM arriving")
-            connection.unregister("arriving")
+            load_file(connection, table, path)
         yield connection
 
 
@@ -90,11 +85,10 @@ def spark_tables(spark: SparkSession, folders: Mapping[str, Path], table_format:
     """Views by the names of the tables, in a session that reads the queries' quotes as they are meant."""
     for table, folder in folders.items():
         spark.read.format(table_format).load(str(folder)).createOrReplaceTempView(table)
-    spark.conf.set(QUOTED, "true")
     try:
-        yield
+        with conf(spark, {QUOTED: "true"}):
+            yield
     finally:
-        spark.conf.unset(QUOTED)
         for table in folders:
             spark.catalog.dropTempView(table)
 

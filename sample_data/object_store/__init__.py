@@ -6,6 +6,6 @@
         ...
         served = store.counts()
 
-`store.py` has that block, `s3a.py` what Spark needs to reach it. `python -m benchmarks.object_store` builds its server,
-once.
+`store.py` has that block, `s3a.py` what Spark needs to reach it. `python -m sample_data.object_store` builds its
+server, once.
 """

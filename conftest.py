@@ -1,0 +1,3 @@
+"""Gives all test folders the fixtures, marks and options of `tests/plugin.py`."""
+
+pytest_plugins = ["tests.plugin"]

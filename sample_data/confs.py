@@ -1,0 +1,35 @@
+"""Confs of a Spark session that are set for a block, and sessions with the same confs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@contextmanager
+def conf(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Session confs inside the block; afterwards each has its former value, or none."""
+    before = {name: spark.conf.get(name, None) for name in settings}
+    try:
+        for name, value in settings.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, former in before.items():
+            if former is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, former)
+
+
+def same_session(spark: SparkSession) -> SparkSession:
+    """Another session of the application with the same confs; Delta sets some when a table is first read."""
+    other = spark.newSession()
+    for name, value in spark.conf.getAll.items():
+        if other.conf.get(name, None) != value:
+            other.conf.set(name, value)
+    return other
