@@ -25,51 +25,54 @@ def plain_duckdb() -> Iterator[duckdb.DuckDBPyConnection]:
 
 @dataclass(slots=True)
 class ThreeWays:
-    """Tables that both engines know by the same names."""
+    """Tables that Spark and DuckDB know by the same names."""
 
     spark: SparkSession
     duck: duckdb.DuckDBPyConnection
     names: dict[str, None] = field(default_factory=dict)
 
     def view(self, name: str, df: DataFrame) -> None:
-        """Names a DataFrame for Spark, and gives DuckDB a table with its rows of this moment."""
+        """Registers a DataFrame as a view of Spark and copies its current rows to a DuckDB table."""
         df.createOrReplaceTempView(name)
         self.names[name] = None
         self.rows(name, df)
 
     def rows(self, name: str, df: DataFrame) -> None:
-        """The same for DuckDB alone."""
+        """Copies the current rows of a DataFrame to a DuckDB table."""
         self.duck.register("arriving", df.toArrow())
         self.duck.execute(f"CREATE OR REPLACE TABLE {name} AS FROM arriving")
         self.duck.unregister("arriving")
 
     def stored(self, name: str, df: DataFrame, folder: str, format_: str, *partitions: str) -> None:
-        """Writes a DataFrame, and names what is read from there."""
+        """Writes a DataFrame and registers the stored table."""
         df.write.format(format_).partitionBy(*partitions).save(folder)
         self.view(name, self.spark.read.format(format_).load(folder))
 
     def agreed(
         self, query: str, options: PruningOptions, *, duck: str | None = None, by_duck: bool = True
     ) -> tuple[DataFrame, DataFrame]:
-        """The query as it is and pruned, of the same schema and rows in all ways; `duck` is in DuckDB's own words."""
+        """The unpruned and the pruned DataFrame of a query, after both and DuckDB returned equal rows.
+
+        `duck` is the query in DuckDB's dialect, if it differs.
+        """
         df = self.spark.sql(query)
         result = prune(df, options=options)
         assert df.schema == result.schema
-        rows = as_text(df.collect())
-        assert rows == as_text(result.collect())
+        rows = sorted_texts(df.collect())
+        assert rows == sorted_texts(result.collect())
         if by_duck:
-            assert rows == as_text(self.duck.execute(duck or query.replace("`", '"')).fetchall())
+            assert rows == sorted_texts(self.duck.execute(duck or query.replace("`", '"')).fetchall())
         return df, result
 
 
-def as_text(rows: Iterable[Any]) -> list[str]:
-    """Rows in an order of their own; NaN is itself there, and the two zeros differ."""
+def sorted_texts(rows: Iterable[Any]) -> list[str]:
+    """Sorted texts of rows. NaN equals NaN there, and the two zeros differ."""
     return sorted(repr(tuple(row)) for row in rows)
 
 
 @contextmanager
 def three_ways(spark: SparkSession) -> Iterator[ThreeWays]:
-    """None of the views is left."""
+    """A Spark session and a DuckDB with the same tables; the views are dropped at the end."""
     with plain_duckdb() as connection:
         ways = ThreeWays(spark, connection)
         try:
