@@ -1,6 +1,6 @@
-"""What a read must return: the semijoin by Spark without pruning, and by DuckDB from plain tables.
+"""Expected results of a read: the semijoin by Spark without pruning, and by DuckDB from plain tables.
 
-Rows are compared as tuples of canonical values, all columns of them: a row with another row's value is a wrong row.
+Rows are compared as tuples of canonical values of all columns, so that a row with a value of another row is wrong.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ Offset = Callable[[datetime], timedelta]
 Rows = Counter[tuple[Any, ...]]
 
 _SET = "__oracle_set"
-_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - wall-clock times are converted by hand
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - wall-clock times are converted explicitly
 _MICROSECOND = timedelta(microseconds=1)
 _EXACT = Context(prec=80)
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a session's settings change about `=`.
+    """Session settings that change the meaning of `=`.
 
-    - `offset`: its zone's distance from UTC at a wall-clock time
-    - `ansi`: an integer beside a single-precision float becomes a double, else a float
+    - `offset`: the distance of the session's time zone from UTC at a wall-clock time
+    - `ansi`: an integer compared with a single-precision float becomes a double, else a float
     """
 
     offset: Offset
@@ -45,9 +45,9 @@ class Rules:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Keys:
-    """The keys of one probe column, or of a tuple of them: typed, so that every engine gets the same ones.
+    """Typed keys of one probe column or of a tuple of probe columns, equal for every engine.
 
-    `given` is what `pruned_read()` gets; the Arrow data itself if None.
+    `given` is the argument of `pruned_read()`; None stands for the Arrow data itself.
     """
 
     columns: tuple[str, ...]
@@ -56,7 +56,7 @@ class Keys:
 
     @staticmethod
     def of(columns: str | tuple[str, ...], *arrays: pa.Array, given: Any = None) -> Keys:
-        """Keys of as many arrays as there are columns."""
+        """Keys of one array per column."""
         names = (columns,) if isinstance(columns, str) else columns
         return Keys(names, pa.table({f"k{at}": array for at, array in enumerate(arrays)}), given)
 
@@ -65,7 +65,7 @@ class Keys:
 
     @property
     def identity(self) -> Hashable:
-        """Equal just where columns and keys are."""
+        """Equal iff columns and keys are equal."""
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, self.table.schema) as writer:
             writer.write_table(self.table)
@@ -80,18 +80,18 @@ class Keys:
 
 
 def canonical_rows(table: pa.Table) -> Rows:
-    """Every row as a tuple that is equal just where the rows are: NaN, zeros, scales and microseconds tell."""
+    """Rows as tuples that are equal iff the rows are; NaN, zeros, scales and microseconds are distinguished."""
     return Counter(canonical_list(table))
 
 
 def canonical_list(table: pa.Table) -> list[tuple[Any, ...]]:
-    """The same, in the order of the table."""
+    """Canonical rows in the order of the table."""
     return list(zip(*(_canonical(column) for column in table.columns), strict=True))
 
 
 def collected(df: DataFrame) -> pa.Table:
-    """All rows of `df`; its columns are called by their position, since names may repeat or be hostile."""
-    # Renamed by Spark it would be another query, to be analysed and optimised once more.
+    """All rows of `df`. Columns are named by position, because names may repeat or be hostile."""
+    # A rename by Spark would be another query, to be analyzed and optimized again.
     return df.toArrow().rename_columns([f"c{at}" for at in range(len(df.columns))])
 
 
@@ -102,7 +102,7 @@ def spark_semijoin(df: DataFrame, entry: Keys) -> DataFrame:
 
 
 def spark_semijoins(df: DataFrame, sets: Sequence[Keys]) -> list[set[int]]:
-    """The ids that match each of several key sets of the same columns and types, by one join."""
+    """The ids that match each of several key sets of the same columns and types, found by one join."""
     if not sets:
         return []
     numbered = [
@@ -137,7 +137,7 @@ def _pairs(entry: Keys) -> list[SparkColumn]:
 def duckdb_semijoin(
     duck: duckdb.DuckDBPyConnection, probes: Sequence[pa.Array], entry: Keys, rules: Rules
 ) -> list[int]:
-    """The positions of the rows that match a key; `probes` are the probe columns."""
+    """The positions of the rows that match a key, given the probe columns."""
     names = [f"k{at}" for at in range(len(probes))]
     pairs = [
         _comparable(probe, keys.combine_chunks(), rules)
@@ -151,7 +151,7 @@ def _semijoined(duck: duckdb.DuckDBPyConnection, rows: pa.Table, keys: pa.Table,
     duck.register("rows_arrow", rows)
     duck.register("keys_arrow", keys)
     try:
-        # Plain tables, so that no filter reaches Arrow data.
+        # Plain tables, so that DuckDB pushes no filter into Arrow data.
         duck.execute("CREATE OR REPLACE TEMP TABLE probe AS SELECT * FROM rows_arrow")
         duck.execute("CREATE OR REPLACE TEMP TABLE build AS SELECT * FROM keys_arrow")
         found = duck.execute(f"SELECT position FROM probe SEMI JOIN build USING ({', '.join(names)})").fetchall()
@@ -162,7 +162,7 @@ def _semijoined(duck: duckdb.DuckDBPyConnection, rows: pa.Table, keys: pa.Table,
 
 
 def probe_of(table: pa.Table, name: str) -> pa.Array:
-    """The values under a column name as a caller writes it, through structs where it is nested."""
+    """The values of a column or of a nested field, by the name that a caller writes."""
     first, *rest = split_name(name)
     names = table.column_names
     at = names.index(first) if first in names else [each.lower() for each in names].index(first.lower())
@@ -187,7 +187,7 @@ def _canonical(column: pa.ChunkedArray) -> list[Any]:
 
 
 def _comparable(probe: pa.Array, keys: pa.Array, rules: Rules) -> tuple[pa.Array, pa.Array]:
-    """Both sides in one type, in which DuckDB's `=` means what Spark's means for the two."""
+    """Both sides in one type, in which DuckDB's `=` has the meaning of Spark's for the two types."""
     types = (probe.type, keys.type)
     if any(map(pa.types.is_floating, types)):
         single = not rules.ansi and pa.float32() in types and any(map(pa.types.is_integer, types))
@@ -204,7 +204,9 @@ def _comparable(probe: pa.Array, keys: pa.Array, rules: Rules) -> tuple[pa.Array
 
 
 def _floats(array: pa.Array, *, single: bool) -> pa.Array:
-    """Numbers rounded once, to single precision where an integer beside a float is; adding zero makes -0.0 positive."""
+    """Numbers rounded once: to single precision for an integer compared with a float. Adding zero makes -0.0
+    positive.
+    """
     values = array.to_pylist()
     if single and pa.types.is_integer(array.type):
         values = [None if value is None else np.float32(value) for value in values]
@@ -218,7 +220,7 @@ def _digits(array: pa.Array) -> pa.Array:
 
 
 def _instants(array: pa.Array, offset: Offset) -> pa.Array:
-    """Dates, wall-clock times and instants as microseconds since 1970 in UTC, what `offset` makes of the former two."""
+    """Dates, wall-clock times and instants as microseconds since 1970 in UTC; `offset` converts the former two."""
     if pa.types.is_timestamp(array.type) and array.type.tz is not None:
         return array.cast(pa.timestamp("us", array.type.tz)).cast(pa.int64())
     return pa.array([None if value is None else _instant(value, offset) for value in array.to_pylist()], pa.int64())
