@@ -1,10 +1,10 @@
-"""Another session of the application, with the same confs."""
+"""A second session of the application with equal confs."""
 
 from __future__ import annotations
 
 
 def same_session(spark):
-    """Another session with the same confs; Delta sets some when a table is first read."""
+    """A second session with equal confs; Delta sets some confs when it first reads a table."""
     other = spark.newSession()
     for name, value in spark.conf.getAll.items():
         if other.conf.get(name, None) != value:

@@ -1,6 +1,6 @@
-"""Break the derivation on purpose: a suite that does not notice would not notice a real bug either.
+"""Mutation tests: each mutant breaks one line of the derivation, and its checks must fail.
 
-Each mutant is a copy of the packages in which one line was replaced. Its checks run in their own interpreter.
+A mutant is a copy of the packages in which one line was replaced. Its checks run in a separate interpreter.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-# Exit code 1 of pytest says that tests failed; any other one that they did not run.
+# Exit code 1 of pytest means failed tests; any other code means that they did not run.
 _TESTS = """
 import sys, pytest
 code = pytest.main(["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not spark", *{paths!r}])
@@ -28,13 +28,13 @@ DELTA_CHECKS = "from tests.connectors.stored_bounds import check_stored_bounds; 
 
 
 def run_of(*paths: str) -> str:
-    """The program that runs test files, named below `tests`, on the packages of its working folder."""
+    """A program that runs test files, named below `tests`, on the packages of its working folder."""
     return _TESTS.format(paths=[f"tests/{each}" for each in paths])
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """A file, a part of it that occurs once, and what is put in its place."""
+    """A file, a part that occurs in it once, and the replacement of the part."""
 
     file: str
     part: str
@@ -42,7 +42,7 @@ class Mutant:
     checks: str = CORE_CHECKS
 
     def run(self, folder: Path) -> str:
-        """What the checks say of a copy of the packages with this mutation: nothing if they pass."""
+        """The errors of the checks on a mutated copy of the packages: an empty text if they pass."""
         for package in ("pruning", "connectors", "tests"):
             shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(ROOT / "pyproject.toml", folder)
@@ -51,7 +51,7 @@ class Mutant:
         if source.count(self.part) != 1:
             pytest.fail(f"{self.part!r} is {source.count(self.part)} times in {self.file}: bring the mutant up to date")
         mutated.write_text(source.replace(self.part, self.replacement))
-        # The working folder comes first on the path of `-c`, so the copies hide the originals.
+        # The working folder comes first on the import path of `-c`, so the copies hide the originals.
         command = [sys.executable, "-B", "-W", "ignore", "-c", self.checks]
         environment = os.environ | {"PYTHONPATH": str(ROOT)}
         ran = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
@@ -346,7 +346,7 @@ INTACT = {
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """What the checks say of every mutant, two at a time."""
+    """The errors of the checks of every mutant; two mutants run at a time."""
     everything = INTACT | MUTANTS
     with ThreadPoolExecutor(2) as pool:
         found = pool.map(lambda name: everything[name].run(tmp_path_factory.mktemp(name)), everything)
@@ -354,10 +354,10 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", INTACT)
-def test_a_copy_without_a_mutation_passes(name, outcomes):
+def test_checks_pass_without_a_mutation(name, outcomes):
     assert "" == outcomes[name]
 
 
 @pytest.mark.parametrize("name", MUTANTS)
-def test_a_mutant_is_noticed(name, outcomes):
+def test_mutant_is_detected(name, outcomes):
     assert "AssertionError" in outcomes[name], outcomes[name] or "the checks passed"
