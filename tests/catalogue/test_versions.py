@@ -218,7 +218,7 @@ def test_threads_read_the_same_rows(spark):
         of_one = list(pool.map(lambda _: rows_of(result), range(4)))
         of_many = list(pool.map(lambda _: rows_of(prune(df, options=OPTIONS)), range(3)))
     assert [expected] * 7 == of_one + of_many
-    # Of several concurrent actions, the measurement is that of one.
+    # One of the concurrent actions gives the measurement.
     assert {"facts": 1, "plain": 1} == {each.table: each.files_kept for each in explain(result).tables}
 
 

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.spark
 
 ROWS, GROUP = 240, 60
 LAYOUT = Layout(file_rows=ROWS, group_rows=GROUP)
-# Pages of a few values. Their number depends on the size of values, so pages of two columns end at different rows.
+# Pages of a few values. The number of values depends on their size, so pages of two columns end at different rows.
 SMALL_PAGES = {
     "parquet.page.size": "64",
     "parquet.page.size.row.check.min": "1",

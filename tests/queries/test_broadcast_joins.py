@@ -132,7 +132,7 @@ def test_strategy_none_keeps_joins_and_filters(pruned):
 
 
 def test_unselective_build_is_still_materialized(spark, pruned):
-    """Its keys lie in every file and most rows match, so the scan stays unchanged."""
+    """The keys lie in every file and most rows match, so the scan stays unchanged."""
     query = "SELECT s.*, name FROM {sales} s JOIN {items} i ON s.item = i.item WHERE name <> 'n7'"
     df, result = pruned(query)
     assert ((), 1) == (explain(result).tables, leaves(result).count("LocalRelation"))
