@@ -35,30 +35,30 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("ci")
 
-# Small heaps on few cores: a tenth of the time less than with Java's default. No query runs so often that Java's second
-# compiler gains what it costs: a quarter of the time less without it. By the environment these also reach the Spark of
-# each process that a test starts, where next to all time is the start.
+# A small heap with the serial collector on few cores takes a tenth of the time off. Java's second compiler costs more
+# than it gains in short queries: a quarter of the time. Environment variables also reach the Spark of each process that
+# a test starts, where startup takes nearly all of the time.
 _JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 os.environ["SPARK_SUBMIT_OPTS"] = f"{_JAVA_OPTIONS} {os.environ.get('SPARK_SUBMIT_OPTS', '')}"
-# Java runs once more to put together the command of the other one.
+# The launcher is another Java process, which builds the command line of Spark's.
 os.environ["SPARK_LAUNCHER_OPTS"] = f"{_JAVA_OPTIONS} {os.environ.get('SPARK_LAUNCHER_OPTS', '')}"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Adds the options that name a tier of tests."""
+    """Adds the options of the test tiers."""
     tiers.add_options(parser)
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    """The tier that runs, and how to run it again."""
+    """The tier that runs, and the options that repeat it."""
     return tiers.header(config)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Marks tests that ask for `spark`, skips them where Spark cannot start, takes a tier, and orders files.
+    """Marks tests that use `spark`, skips them where Spark cannot start, selects a tier, and orders files.
 
-    Those with tests that take long come first: processes that are dealt out files end at about the same time.
+    Files with slow tests come first, so that parallel workers end at about the same time.
     """
     problem = java_problem()
     for item in items:
@@ -82,27 +82,28 @@ def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str]
 
 @pytest.fixture(scope="session")
 def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """The session that all tests share: leave its confs, catalog and cache as they were found."""
+    """The session that all tests share: a test leaves its confs, catalog and cache unchanged."""
     from connectors.spark.session import spark_session  # noqa: PLC0415  tests without Spark start in seconds
 
     settings = {
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": tmp_path_factory.mktemp("warehouse").as_uri(),
-        # By default a hash table of a few rows takes 32 MiB, and Java's time goes into collecting these.
+        # The default allocates 32 MiB for a hash table of a few rows, and garbage collection takes the time.
         "spark.buffer.pageSize": "1m",
-        # A table that was just written has its state made by a query with a shuffle: a fifth less than with two parts.
+        # Delta computes the state of a new table by a query with a shuffle: one partition takes a fifth less time than
+        # two.
         "spark.databricks.delta.snapshotPartitions": "1",
-        # Ten thousand by default, which Delta takes for the number of tasks of a VACUUM.
+        # Delta runs a VACUUM with this many tasks; the default is 10,000.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
-        # Task metrics count every byte read only without vectored IO.
+        # Task metrics count every byte that a scan reads only without vectored IO.
         "spark.hadoop.parquet.hadoop.vectored.io.enabled": "false",
     }
     if request.config.getoption("--tier") == tiers.Tier.QUICK.value:
-        # Java compiles more code than it runs where tables have a hundred rows: half of the time without.
+        # Compiling generated code takes half of the time where tables have a hundred rows.
         settings |= {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
     with (tmp_path_factory.getbasetemp().parent / "spark.lock").open("w") as lock:
-        # Processes of one test run share the folder that jars are fetched to on the first start.
+        # Parallel test processes share the folder where the first session start puts its jars.
         fcntl.flock(lock, fcntl.LOCK_EX)
         session = spark_session("scanprune tests", conf=settings)
     yield session
@@ -118,12 +119,12 @@ def conf(spark: SparkSession) -> Iterator[Callable[[str, str], None]]:
 
 @pytest.fixture
 def bridge_calls(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], int]:
-    """How many calls over the bridge to the JVM something makes; what the collection of garbage sends is left out."""
+    """The number of py4j calls that an action makes to the JVM, without those of garbage collection."""
     client = spark.sparkContext._gateway._gateway_client
     send, count = client.send_command, [0]
 
-    def counted(command: str, *arguments: object, **named: object) -> object:
-        # The command by which py4j lets an object of the JVM go.
+    def counting(command: str, *arguments: object, **named: object) -> object:
+        # The py4j command that releases an object of the JVM.
         count[0] += not command.startswith("m\n")
         return send(command, *arguments, **named)
 
@@ -132,29 +133,29 @@ def bridge_calls(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Callab
         action()
         return count[0] - before
 
-    monkeypatch.setattr(client, "send_command", counted)
+    monkeypatch.setattr(client, "send_command", counting)
     return calls
 
 
 @pytest.fixture(scope="module")
 def ways(spark: SparkSession) -> Iterator[ThreeWays]:
-    """Knows tables by name, and answers queries over them in three ways."""
+    """Tables registered by name, and queries over them answered in three ways."""
     with three_ways(spark) as found:
         yield found
 
 
 @pytest.fixture
 def duck() -> Iterator[duckdb.DuckDBPyConnection]:
-    """A DuckDB to compare with."""
+    """A DuckDB to compare results with."""
     with plain_duckdb() as connection:
         yield connection
 
 
 @pytest.fixture(scope="session")
 def store() -> Iterator[ObjectStore]:
-    """An object store that tests share, each under keys of its own; skips where its server was not built."""
+    """An object store that tests share, each with its own key prefix; skips where the server is not built."""
     from sample_data.object_store.gateway import gateway_problem  # noqa: PLC0415  most tests need none
-    from sample_data.object_store.store import object_store  # noqa: PLC0415  the same
+    from sample_data.object_store.store import object_store  # noqa: PLC0415  most tests need none
 
     if problem := gateway_problem():
         pytest.skip(problem)

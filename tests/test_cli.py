@@ -1,4 +1,4 @@
-"""The command line answers at once, and trouble is one line and an exit code."""
+"""The command line without Spark: help, exit codes, and one-line error messages."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ LOADED = "import sys, connectors.cli; print(*sorted({'pyspark', 'rich.console', 
 
 
 def invoked(*arguments: str) -> tuple[int, str]:
-    """Without colours and boxes of a terminal; nothing of this reaches the demo itself."""
+    """The exit code and the output of a command, without terminal colours and boxes."""
     result = CliRunner().invoke(app, arguments, env={"TERM": "dumb", "NO_COLOR": "1", "COLUMNS": "200"})
     return result.exit_code, result.output
 
 
-def in_a_process(*arguments: str, checkout: Path = ROOT, **env: str) -> subprocess.CompletedProcess[str]:
+def run_in_process(*arguments: str, checkout: Path = ROOT, **env: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "connectors.cli.main", *arguments],
         cwd=checkout,
@@ -38,12 +38,12 @@ def in_a_process(*arguments: str, checkout: Path = ROOT, **env: str) -> subproce
     )
 
 
-def assert_one_line(run: subprocess.CompletedProcess[str], said: str) -> None:
+def assert_one_line(run: subprocess.CompletedProcess[str], message: str) -> None:
     assert 1 == run.returncode
     assert "" == run.stdout
     assert 1 == len(run.stderr.splitlines()), run.stderr
     assert run.stderr.startswith("scanprune: ")
-    assert said in run.stderr
+    assert message in run.stderr
 
 
 def test_help_names_the_command():
@@ -53,7 +53,7 @@ def test_help_names_the_command():
     assert "<bool>" not in output
 
 
-def test_help_of_the_demo_says_what_each_option_does():
+def test_demo_help_describes_each_option():
     code, output = invoked("demo", "--help")
     assert 0 == code
     words = " ".join(output.split())
@@ -61,11 +61,11 @@ def test_help_of_the_demo_says_what_each_option_does():
         assert each in words
 
 
-def test_no_command_shows_the_help():
+def test_no_command_shows_help():
     assert "demo" in invoked()[1]
 
 
-def test_version_is_that_of_the_package():
+def test_version_is_the_package_version():
     assert (0, f"scanprune {version('scanprune')}\n") == invoked("--version")
 
 
@@ -74,7 +74,7 @@ def test_version_is_that_of_the_package():
     [("demonstrate",), ("demo", "--speed", "9"), ("demo", "--scale", "large"), ("demo", "--runs", "0"), ("demo", "x")],
     ids=["command", "option", "no number", "no run", "argument"],
 )
-def test_what_the_command_line_does_not_know_is_refused(arguments):
+def test_unknown_arguments_are_refused(arguments):
     code, output = invoked(*arguments)
     assert 2 == code
     assert arguments[-1] in output or arguments[-2] in output
@@ -86,41 +86,43 @@ def test_help_and_version_load_no_engine():
     assert "" == loaded.stdout.strip()
 
 
-def test_trouble_is_one_line_without_a_traceback(tmp_path):
-    assert_one_line(in_a_process("demo", "--scale", "0", "--dir", str(tmp_path)), "at scale 0: it must be a number")
+def test_error_is_one_line_without_traceback(tmp_path):
+    assert_one_line(run_in_process("demo", "--scale", "0", "--dir", str(tmp_path)), "at scale 0: it must be a number")
 
 
-def test_folder_that_cannot_be_made_is_one_line(tmp_path):
+def test_invalid_folder_is_a_one_line_error(tmp_path):
     file = tmp_path / "file"
     file.touch()
-    run = in_a_process("demo", "--dir", str(file / "tables"))
+    run = run_in_process("demo", "--dir", str(file / "tables"))
     assert_one_line(run, "Not a directory; name another folder with --dir")
 
 
-def test_missing_java_is_one_line_with_the_remedy(tmp_path):
-    run = in_a_process("demo", "--dir", str(tmp_path / "tables"), "--scale", "0.01", JAVA_HOME=str(tmp_path))
+def test_missing_java_is_a_one_line_error_with_remedy(tmp_path):
+    run = run_in_process("demo", "--dir", str(tmp_path / "tables"), "--scale", "0.01", JAVA_HOME=str(tmp_path))
     assert_one_line(run, "which has no bin/java: install a JDK")
 
 
-def test_demo_without_a_checkout_says_where_to_find_it(tmp_path):
+def test_demo_without_a_checkout_says_to_clone(tmp_path):
     for package in ("connectors", "pruning"):
         shutil.copytree(ROOT / package, tmp_path / package)
-    assert_one_line(in_a_process("demo", "--dir", str(tmp_path / "tables"), checkout=tmp_path), "clone the repository")
+    assert_one_line(
+        run_in_process("demo", "--dir", str(tmp_path / "tables"), checkout=tmp_path), "clone the repository"
+    )
 
 
 @pytest.mark.parametrize("named", ["", "relative/cache"])
-def test_tables_are_kept_below_the_home_where_no_absolute_cache_is_named(monkeypatch, named):
+def test_default_folder_is_below_the_home_cache(monkeypatch, named):
     monkeypatch.setenv("XDG_CACHE_HOME", named)
     assert Path.home() / ".cache" / "scanprune" == default_folder()
 
 
-def test_tables_are_kept_below_the_cache_that_is_named(monkeypatch, tmp_path):
+def test_default_folder_is_below_xdg_cache_home(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert tmp_path / "scanprune" == default_folder()
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("explain", "SELECT 1", "--table", "a=/no/such"), "No table 'a' at '/no/such': there is no such path"),
         (("run", "SELECT 1", "--table", "1a=/tmp"), "Cannot call a table '1a': expected a name of letters"),
@@ -133,17 +135,17 @@ def test_tables_are_kept_below_the_cache_that_is_named(monkeypatch, tmp_path):
     ],
     ids=["path", "name", "file", "no query", "option"],
 )
-def test_a_query_that_cannot_be_asked_is_one_line(tmp_path, arguments, said):
-    assert_one_line(in_a_process(*arguments, XDG_CACHE_HOME=str(tmp_path)), said)
+def test_invalid_query_arguments_are_a_one_line_error(tmp_path, arguments, message):
+    assert_one_line(run_in_process(*arguments, XDG_CACHE_HOME=str(tmp_path)), message)
     assert [] == list(tmp_path.iterdir())
 
 
-def test_a_query_without_java_is_one_line_with_the_remedy(tmp_path):
+def test_query_without_java_is_a_one_line_error(tmp_path):
     env = {"JAVA_HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
-    assert_one_line(in_a_process("explain", "SELECT 1", **env), "which has no bin/java: install a JDK")
+    assert_one_line(run_in_process("explain", "SELECT 1", **env), "which has no bin/java: install a JDK")
 
 
-def test_help_of_queries_says_what_each_option_does():
+def test_query_help_describes_each_option():
     for command, options in (
         ("explain", ("--run-builds", "--json")),
         ("run", ("--limit", "--compare", "--runs")),
@@ -158,7 +160,7 @@ def test_help_of_queries_says_what_each_option_does():
 @pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.slow
-def test_a_query_is_explained_and_run_from_a_shell(spark, tmp_path):
+def test_query_is_explained_and_run_from_a_shell(spark, tmp_path):
     facts, days = (str(tmp_path / name) for name in ("facts", "days"))
     spark.range(0, 400_000, 1, 8).selectExpr("id div 1000 AS day", "id AS amount").write.format("delta").save(facts)
     spark.range(0, 400).selectExpr("id AS day", "id div 100 AS month").write.parquet(days)
@@ -167,15 +169,15 @@ def test_a_query_is_explained_and_run_from_a_shell(spark, tmp_path):
     given = ("--table", f"facts={facts}", "--table", f"days={days}", "--conf", "min_probe_bytes=0")
     env = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
 
-    explained = in_a_process("explain", f"@{query}", *given, "--run-builds", "--json", **env)
+    explained = run_in_process("explain", f"@{query}", *given, "--run-builds", "--json", **env)
     assert (0, "") == (explained.returncode, explained.stderr)
     (table,) = json.loads(explained.stdout)["tables"]
     assert ("facts", 2, 8) == (table["table"], table["files_kept"], table["files_total"])
 
-    ran = in_a_process("run", "-f", str(query), *given, "--compare", **env)
+    ran = run_in_process("run", "-f", str(query), *given, "--compare", **env)
     assert (0, "") == (ran.returncode, ran.stderr)
     for each in ("14999950000", "│ files   │ 2 ", "Rows equal: 1 row; read "):
         assert each in ran.stdout
 
-    bad = in_a_process("run", "SELECT nothing FROM facts", *given, **env)
+    bad = run_in_process("run", "SELECT nothing FROM facts", *given, **env)
     assert_one_line(bad, "Cannot understand the query: [UNRESOLVED_COLUMN")

@@ -1,4 +1,4 @@
-"""`explain()` of any query: what `prune()` would do with it, before any build ran and after."""
+"""`explain()` of a query: the filters that `prune()` would add, before and after its builds run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sample_data.confs import conf
 pytestmark = pytest.mark.spark
 
 FILES, DAYS_PER_FILE, ROWS_PER_DAY, ITEMS = 8, 20, 25, 50
-# Tables of tests are small.
+# Test tables are smaller than the default minimum of a probe side.
 OPTIONS = PruningOptions(min_probe_bytes=2000)
 MARCH = """
     SELECT name, sum(amount) FROM {sales} s JOIN {days} d ON s.day = d.day JOIN {items} i ON s.item = i.item
@@ -27,7 +27,7 @@ MARCH = """
 
 @pytest.fixture(scope="module", params=["delta", "parquet"])
 def star(spark, request, tmp_path_factory):
-    """Makes a query over sales of days, clustered by day, and the dimensions `days` and `items`."""
+    """Returns a query over sales clustered by day and the dimensions `days` and `items`."""
     folder, format_ = tmp_path_factory.mktemp(request.param), request.param
     days = FILES * DAYS_PER_FILE
     tables = {
@@ -35,7 +35,7 @@ def star(spark, request, tmp_path_factory):
             f"cast(id div {ROWS_PER_DAY} AS int) AS day", f"cast(id % {ITEMS} AS int) AS item", "id AS amount"
         ),
         "days": spark.range(0, days, 1, 1).selectExpr("cast(id AS int) AS day", "cast(id div 30 AS int) AS month"),
-        # The same days in four files.
+        # A copy of `days` in four files.
         "calendar": spark.range(0, days, 1, 4).selectExpr("cast(id AS int) AS day", "cast(id div 30 AS int) AS month"),
         "items": spark.range(0, ITEMS, 1, 1).selectExpr("cast(id AS int) AS item", "concat('n', id) AS name"),
     }
@@ -50,7 +50,7 @@ def star(spark, request, tmp_path_factory):
 
 @pytest.fixture
 def jobs(spark):
-    """How many jobs a call ran."""
+    """The result of a call, and the number of Spark jobs that it ran."""
     tracker = spark.sparkContext.statusTracker()
 
     def count(call):
@@ -63,9 +63,11 @@ def jobs(spark):
 
 @pytest.fixture
 def no_builds(spark, monkeypatch):
-    """Fails where a call runs a build, or reads a data file; Delta reads its log by jobs, too."""
+    """Fails where a call runs a build or reads a data file; jobs alone prove neither, since Delta reads its log
+    by jobs.
+    """
 
-    def no_build(_self, _asked) -> None:
+    def no_build(_self, _builds) -> None:
         pytest.fail("a build was run")
 
     monkeypatch.setattr(query_builds.QueryBuilds, "run", no_build)
@@ -76,7 +78,7 @@ def no_builds(spark, monkeypatch):
 
 
 @pytest.mark.usefixtures("no_builds")
-def test_a_dry_run_says_what_would_be_tried_and_runs_nothing(star):
+def test_dry_run_lists_planned_filters_and_runs_nothing(star):
     found = explain(star(MARCH), options=OPTIONS)
     assert (False, ()) == (found.ran_builds, found.tables)
     assert [(1, "days.day", "sales.day")] == [(it.level, it.keys, it.probe) for it in found.filters]
@@ -93,7 +95,7 @@ def test_a_dry_run_says_what_would_be_tried_and_runs_nothing(star):
         assert "day by days.day (build 1)" in text
 
 
-def test_with_builds_run_numbers_are_those_of_the_pruned_query(star):
+def test_explain_with_builds_equals_the_pruned_query(star):
     df = star(MARCH)
     found = explain(df, run_builds=True, options=OPTIONS)
     assert found == explain(prune(df, options=OPTIONS))
@@ -105,7 +107,7 @@ def test_with_builds_run_numbers_are_those_of_the_pruned_query(star):
     assert "sales: 2 of 8 files, " in str(found)
 
 
-def test_with_builds_run_nothing_of_the_scans_they_filter_is_read(spark, star):
+def test_explain_with_builds_does_not_read_probe_tables(spark, star):
     df, after = star(MARCH), last_execution(spark)
     explain(df, run_builds=True, options=OPTIONS)
     plans = "".join(each.physicalPlanDescription() for each in finished_executions(spark, after))
@@ -117,7 +119,7 @@ SEASONS = "SELECT sum(amount) FROM {sales} s JOIN {calendar} d ON s.day = d.day 
 
 
 def of_sales(found):
-    """The one filter of the scan of sales."""
+    """The only filter of the scan of sales."""
     (runtime_filter,) = (each for each in found.filters if each.scan == "sales")
     return runtime_filter
 
@@ -127,7 +129,7 @@ def kinds(lines) -> list[tuple[str, int | None]]:
 
 
 @pytest.mark.usefixtures("no_builds")
-def test_a_dry_run_says_what_each_kind_of_filter_would_keep_by_the_files_of_the_build(star):
+def test_dry_run_estimates_filter_kinds_by_build_files(star):
     runtime_filter = of_sales(explain(star(SEASONS), options=OPTIONS))
     # The months lie in the first and the last file of the calendar: days 0 to 39 and 120 to 159.
     assert [("none", FILES), ("min-max", None), ("ranges", 4), ("list", None)] == kinds(runtime_filter.kinds)
@@ -139,19 +141,19 @@ def test_a_dry_run_says_what_each_kind_of_filter_would_keep_by_the_files_of_the_
 
 
 @pytest.mark.usefixtures("no_builds")
-def test_static_filters_of_the_scan_are_part_of_every_kind(star):
+def test_every_filter_kind_includes_static_filters(star):
     df = star(SEASONS.replace("WHERE", "WHERE amount < 999 AND"))
     runtime_filter = of_sales(explain(df, options=OPTIONS))
     assert [("none", 2), ("min-max", None), ("ranges", None), ("list", None)] == kinds(runtime_filter.kinds)
 
 
 @pytest.mark.usefixtures("no_builds")
-def test_a_build_of_one_file_says_nothing_before_it_runs(star):
+def test_build_of_one_file_has_no_estimate(star):
     runtime_filter = of_sales(explain(star(MARCH), options=OPTIONS))
     assert [("none", FILES), ("min-max", None), ("ranges", None), ("list", None)] == kinds(runtime_filter.kinds)
 
 
-def test_with_builds_run_each_kind_is_exact(star):
+def test_explain_with_builds_has_exact_filter_kinds(star):
     found = explain(star(SEASONS), run_builds=True, options=OPTIONS)
     (table,) = (each for each in found.tables if each.table == "sales")
     (filter_,) = table.filters
@@ -159,8 +161,8 @@ def test_with_builds_run_each_kind_is_exact(star):
     assert "sales.day by 40 keys" in found._repr_html_()
 
 
-def test_two_months_in_the_middle_tell_each_kind_from_the_others(star):
-    """Days 30 to 59 and 90 to 119 lie in the second and third file and the fifth and sixth, one row group each."""
+def test_filter_kinds_keep_different_files(star):
+    """Days 30 to 59 and 90 to 119 lie in files two, three, five and six, with one row group each."""
     df = star("SELECT sum(amount) FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month IN (1, 3)")
     found = explain(df, run_builds=True, options=OPTIONS)
     (table,) = found.tables
@@ -169,25 +171,25 @@ def test_two_months_in_the_middle_tell_each_kind_from_the_others(star):
     assert [FILES, 5, 4, 4] == [each.row_groups for each in filter_.kinds]
     none, span, ranges, listed = (each.bytes for each in filter_.kinds)
     assert none > span > ranges == listed > 0
-    # All files are of nearly one size.
+    # All files have nearly the same size.
     assert [5, 4] == [round(FILES * each / none) for each in (span, ranges)]
     assert (4, 4) == (table.files_kept, table.row_groups_kept)
 
 
-def test_running_builds_leaves_the_dataframe_as_it_is(star):
+def test_running_builds_does_not_change_the_dataframe(star):
     df = star(MARCH)
     explain(df, run_builds=True, options=OPTIONS)
     assert not explain(df, options=OPTIONS).ran_builds
 
 
-def test_the_builds_of_a_pruned_query_do_not_run_again(star, jobs):
+def test_builds_of_a_pruned_query_do_not_run_again(star, jobs):
     pruned = prune(star(MARCH), options=OPTIONS)
     plain, again = explain(pruned), jobs(lambda: explain(pruned, run_builds=True))
     assert (plain, 0) == again
 
 
 @pytest.mark.parametrize("run_builds", [False, True], ids=["dry", "with builds"])
-def test_options_come_from_the_session_where_none_are_given(spark, star, run_builds):
+def test_options_default_to_session_confs(spark, star, run_builds):
     df = star(MARCH)
     assert () == explain(df, run_builds=run_builds).filters
     assert "PROBE_TOO_SMALL" in {it.code.name for it in explain(df, run_builds=run_builds).reasons}
@@ -196,12 +198,12 @@ def test_options_come_from_the_session_where_none_are_given(spark, star, run_bui
 
 
 @pytest.mark.parametrize("run_builds", [False, True], ids=["dry", "with builds"])
-def test_switched_off_nothing_would_be_done(star, run_builds):
+def test_disabled_pruning_plans_no_filter(star, run_builds):
     found = explain(star(MARCH), run_builds=run_builds, options=PruningOptions(enabled=False, min_probe_bytes=0))
     assert ((), (), ["SWITCHED_OFF"]) == (found.filters, found.tables, [it.code.name for it in found.reasons])
 
 
-def test_trouble_is_a_reason(star, monkeypatch):
+def test_failure_is_a_reason(star, monkeypatch):
     def fails(*_: object) -> None:
         raise UnreadablePlanError
 
@@ -211,18 +213,18 @@ def test_trouble_is_a_reason(star, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error", "said"),
+    ("arguments", "error", "message"),
     [
         ({"run_builds": "yes"}, InvalidOptionError, "Cannot set 'run_builds' to 'yes': expected True or False"),
         ({"options": {"enabled": True}}, InvalidOptionError, "expected a PruningOptions, found a dict"),
     ],
     ids=["switch", "options"],
 )
-def test_arguments_of_other_types_are_refused(spark, arguments, error, said):
-    with pytest.raises(error, match=said):
+def test_arguments_of_wrong_types_are_refused(spark, arguments, error, message):
+    with pytest.raises(error, match=message):
         explain(spark.range(3), **arguments)
 
 
-def test_only_a_dataframe_is_explained():
+def test_explain_refuses_objects_other_than_dataframes():
     with pytest.raises(InvalidDataFrameError, match="Cannot explain 'SELECT 1': expected a DataFrame, found str"):
         explain("SELECT 1", run_builds=True)

@@ -1,6 +1,6 @@
-"""Wheel and sdist: their files, what they ask for, and README's examples where nothing else of the project is.
+"""Wheel and sdist: their files, their requirements, and README's examples in an environment of the wheel alone.
 
-Environments hold just the packages that the wheel asks for, as links to those of this environment: no network is used.
+Environments hold only the packages that the wheel requires, as links to those of this environment: no network is used.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[1]
 CODE = ("connectors/", "pruning/")
 INSTALL = "pip install 'scanprune[spark]'"
-# Where Java sources lie, beside a package and in a folder of it.
+# Java sources lie in a package or in its folder `java`.
 JAVA = ("connectors/spark/java/Added.java", "connectors/delta/Added.java")
 
 
@@ -38,7 +38,7 @@ def run(*command: str | os.PathLike[str], cwd: Path, **env: str) -> subprocess.C
 
 
 def tracked() -> list[str]:
-    """The files of the checkout that a commit would hold; what an earlier build left is not among them."""
+    """The files of the checkout that git tracks, without the output of an earlier build."""
     if not (ROOT / ".git").exists():
         pytest.skip("not a git checkout: nothing tells its own files from others")
     names = run("git", "ls-files", "-z", cwd=ROOT).stdout.split("\0")
@@ -47,7 +47,7 @@ def tracked() -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """The checkout as it was copied, what was built from it, and the wheel that was built from the sdist."""
+    """The copied checkout, the wheel and the sdist built from it, and the wheel built from the sdist."""
 
     source: Path
     wheel: Path
@@ -66,7 +66,8 @@ def built(tmp_path_factory) -> Built:
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         (source / name).write_text("public class Added {}\n")
     build = (sys.executable, "-m", "build", "--no-isolation")
-    # Without a choice, the wheel is built from the sdist. A build leaves files in the tree, so it comes last.
+    # The first build makes the sdist, and the wheel from the sdist. A build from the tree leaves files in it, so it
+    # comes last.
     run(*build, "--outdir", folder / "both", source, cwd=folder)
     run(*build, "--wheel", "--outdir", folder / "alone", source, cwd=folder)
     (wheel,), (sdist,) = (folder / "alone").glob("*.whl"), (folder / "both").glob("*.tar.gz")
@@ -84,7 +85,7 @@ def metadata(wheel: Path):
     return message_from_bytes(text)
 
 
-def test_the_wheel_holds_every_file_of_the_packages_and_nothing_else(built):
+def test_wheel_holds_exactly_the_package_files(built):
     shipped = {name for name in tracked() if name.startswith(CODE) and not name.endswith(".md")}
     expected = {*shipped, *JAVA, "scanprune.py"}
     assert {"pruning/py.typed", "connectors/py.typed"} < expected
@@ -93,7 +94,7 @@ def test_the_wheel_holds_every_file_of_the_packages_and_nothing_else(built):
     assert [] == [name for name in expected if found[name] != (built.source / name).read_bytes()]
 
 
-def test_the_sdist_builds_the_same_wheel(built):
+def test_sdist_builds_the_same_wheel(built):
     assert built.wheel.name == built.wheel_of_sdist.name
     assert contents(built.wheel) == contents(built.wheel_of_sdist)
     with tarfile.open(built.sdist) as archive:
@@ -101,18 +102,18 @@ def test_the_sdist_builds_the_same_wheel(built):
     assert {"LICENSE", "README.md", "pyproject.toml", "scanprune.py", *JAVA} <= names
 
 
-def asked_for(wheel: Path, *extras: str) -> list[Requirement]:
-    """What the wheel asks for with these extras, those that they include among them."""
+def requirements(wheel: Path, *extras: str) -> list[Requirement]:
+    """The requirements of the wheel with these extras, including the extras that they name."""
     every = [Requirement(each) for each in metadata(wheel).get_all("Requires-Dist")]
-    return list(_asked_for(every, extras))
+    return list(_requirements(every, extras))
 
 
-def _asked_for(every: list[Requirement], extras: Iterable[str]) -> Iterator[Requirement]:
+def _requirements(every: list[Requirement], extras: Iterable[str]) -> Iterator[Requirement]:
     for each in every:
         if not _applies(each, extras):
             continue
         if each.name == "scanprune":
-            yield from _asked_for([other for other in every if other.marker], each.extras)
+            yield from _requirements([other for other in every if other.marker], each.extras)
         else:
             yield each
 
@@ -122,26 +123,26 @@ def _applies(requirement: Requirement, extras: Iterable[str]) -> bool:
     return marker is None or any(marker.evaluate({"extra": extra}) for extra in (*extras, ""))
 
 
-def test_spark_comes_with_the_extra_alone(built):
-    without = {each.name for each in asked_for(built.wheel)}
+def test_spark_is_required_only_by_the_extra(built):
+    without = {each.name for each in requirements(built.wheel)}
     assert {"numpy", "pyarrow", "rich", "typer"} == without
-    assert {*without, "pyspark", "delta-spark", "pandas"} == {each.name for each in asked_for(built.wheel, "spark")}
+    assert {*without, "pyspark", "delta-spark", "pandas"} == {each.name for each in requirements(built.wheel, "spark")}
 
 
 @pytest.mark.parametrize("extra", ["demo", "bench", "dev"])
-def test_every_other_extra_brings_spark(built, extra):
-    assert {"pyspark", "delta-spark", "pandas"} <= {each.name for each in asked_for(built.wheel, extra)}
+def test_every_other_extra_requires_spark(built, extra):
+    assert {"pyspark", "delta-spark", "pandas"} <= {each.name for each in requirements(built.wheel, extra)}
 
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """A virtual environment with the wheel and what it asks for; `site` is where the wheel was installed."""
+    """A virtual environment with the wheel and its requirements; `site` is the site-packages folder."""
 
     folder: Path
     site: Path
 
     def run(self, program: str, *arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
-        """What an executable of the environment does where nothing but the environment is known."""
+        """The result of an executable of the environment, which sees no other packages."""
         path = f"{self.folder / 'bin'}:{os.environ['PATH']}"
         kept = {name: os.environ[name] for name in ("JAVA_HOME", "SPARK_SUBMIT_OPTS") if name in os.environ}
         command = self.folder / "bin" / program
@@ -164,17 +165,17 @@ def environment(folder: Path, wheel: Path, *extras: str) -> Environment:
     (site,) = (folder / "venv" / "lib").glob("python*/site-packages")
     linked = folder / "packages"
     linked.mkdir()
-    for each in distributions(asked_for(wheel, *extras)):
+    for each in distributions(requirements(wheel, *extras)):
         for name in {file.parts[0] for file in each.files or ()} - {"..", "__pycache__"}:
             (linked / name).symlink_to(Path(str(each.locate_file(name))))
     (site / "packages.pth").write_text(f"{linked}\n")
     return Environment(folder / "venv", site)
 
 
-def distributions(asked: Iterable[Requirement]) -> list[importlib.metadata.Distribution]:
-    """Those that are asked for, and those that these ask for in turn, each once."""
+def distributions(required: Iterable[Requirement]) -> list[importlib.metadata.Distribution]:
+    """The distributions of the requirements and of their requirements in turn, each once."""
     found: dict[str, importlib.metadata.Distribution] = {}
-    waiting = list(asked)
+    waiting = list(required)
     while waiting:
         requirement = waiting.pop()
         each = importlib.metadata.distribution(requirement.name)
@@ -186,7 +187,7 @@ def distributions(asked: Iterable[Requirement]) -> list[importlib.metadata.Distr
 
 @pytest.fixture(scope="module")
 def bare(built, tmp_path_factory) -> Environment:
-    """Where the wheel was installed without an extra."""
+    """An environment with the wheel installed without an extra."""
     return environment(tmp_path_factory.mktemp("bare"), built.wheel)
 
 
@@ -202,7 +203,7 @@ except EnvironmentProblem as error:
 """
 
 
-def test_without_an_extra_it_is_imported_and_names_the_extra(bare, tmp_path):
+def test_import_without_extra_names_the_extra(bare, tmp_path):
     done = bare.run("python", "-c", WITHOUT_SPARK, home=tmp_path)
     assert "" == done.stderr
     *files, message = done.stdout.splitlines()
@@ -211,19 +212,20 @@ def test_without_an_extra_it_is_imported_and_names_the_extra(bare, tmp_path):
     assert INSTALL in message
 
 
-def test_the_command_is_installed_and_names_the_extra(bare, tmp_path):
+def test_command_without_extra_names_the_extra(bare, tmp_path):
     version = bare.run("scanprune", "--version", home=tmp_path)
     assert (f"scanprune {importlib.metadata.version('scanprune')}\n", "") == (version.stdout, version.stderr)
-    asked = bare.run("scanprune", "run", "SELECT 1", home=tmp_path)
-    assert (1, "") == (asked.returncode, asked.stdout)
-    (line,) = asked.stderr.splitlines()
+    done = bare.run("scanprune", "run", "SELECT 1", home=tmp_path)
+    assert (1, "") == (done.returncode, done.stdout)
+    (line,) = done.stderr.splitlines()
     assert line.startswith("scanprune: Cannot run without Spark: ")
     assert INSTALL in line
 
 
 EXAMPLES = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
-# A session as its owner makes it, the examples, where driver and tasks find the modules, and keys that tasks summarise.
-THEIR_SESSION = """
+# A program of a user: it starts a session, runs the examples, prints the module files that the driver and the workers
+# import, and prunes by keys that tasks summarize.
+USER_PROGRAM = """
 import sys
 from pathlib import Path
 
@@ -246,7 +248,7 @@ for name, value in {
     builder = builder.config(name, value)
 spark = configure_spark_with_delta_pip(builder).getOrCreate()
 
-# README says that they go on from one another.
+# Each example of README continues the previous one.
 names = {"__name__": "__main__", "spark": spark}
 for path in sys.argv[1:]:
     print("example", path)
@@ -280,19 +282,21 @@ print("files", table.files_kept, table.files_total)
 
 
 @pytest.mark.spark
-def test_the_examples_run_on_a_session_of_the_user_where_the_wheel_is_installed(built, tmp_path):
-    there = environment(tmp_path, built.wheel, "spark")
+def test_readme_examples_run_with_the_installed_wheel(built, tmp_path):
+    installed = environment(tmp_path, built.wheel, "spark")
     assert EXAMPLES
     paths = [tmp_path / f"example_{at}.py" for at in range(len(EXAMPLES))]
     for path, example in zip(paths, EXAMPLES, strict=True):
         path.write_text(example, encoding="utf-8")
-    done = there.run("python", "-c", THEIR_SESSION, *map(str, paths), home=tmp_path)
+    done = installed.run("python", "-c", USER_PROGRAM, *map(str, paths), home=tmp_path)
     assert 0 == done.returncode, done.stderr[-4000:]
-    told = [line.split(" ", 1) for line in done.stdout.splitlines() if " " in line]
-    assert [["example", str(path)] for path in paths] == [each for each in told if each[0] == "example"]
-    assert [["application", "theirs"]] == [each for each in told if each[0] == "application"]
-    expected = [str(there.site / name) for name in ("connectors/__init__.py", "pruning/__init__.py", "scanprune.py")]
+    printed = [line.split(" ", 1) for line in done.stdout.splitlines() if " " in line]
+    assert [["example", str(path)] for path in paths] == [each for each in printed if each[0] == "example"]
+    assert [["application", "theirs"]] == [each for each in printed if each[0] == "application"]
+    expected = [
+        str(installed.site / name) for name in ("connectors/__init__.py", "pruning/__init__.py", "scanprune.py")
+    ]
     for place in ("driver", "worker"):
-        assert expected == [file for where, file in told if where == place]
-    # Of twelve files of a hundred rows each, the first eight hold rows before the first key alone.
-    assert [["files", "4 12"]] == [each for each in told if each[0] == "files"]
+        assert expected == [file for where, file in printed if where == place]
+    # Eight of twelve files, with a hundred rows each, lie wholly below the first key.
+    assert [["files", "4 12"]] == [each for each in printed if each[0] == "files"]

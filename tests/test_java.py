@@ -1,6 +1,6 @@
-"""The files of Java compile by javac against the installed jars of Spark and Delta; no Spark session is needed.
+"""Java files compile by javac against the installed jars of Spark and Delta, without a Spark session.
 
-Janino compiles them when they run. It knows less of Java, no lambdas for one: the tests that need Spark show that.
+Janino compiles them at run time and supports less of Java, for example no lambdas; tests with Spark cover that.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SPARK_JARS = Path(pyspark.__file__).parent / "jars"
 JAVA = sorted(path for package in ("connectors", "tests") for path in (ROOT / package).rglob("java/*.java"))
 WITH_DELTA = [path for path in JAVA if "import org.apache.spark.sql.delta." in path.read_text(encoding="utf-8")]
 MOST_COLUMNS = 120
-# For a program of seconds, that which optimises what runs long costs more than it gives.
+# The optimizing compiler costs more than it gains in a program that runs for seconds.
 QUICK_START = ("-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC")
 
 
@@ -35,7 +35,7 @@ def javac() -> str:
 
 
 def delta_jars() -> list[Path]:
-    """The jars of the newest Delta that Spark's resolver has fetched, from Ivy's folder of any version."""
+    """The jars of the newest Delta that Spark's resolver has fetched, from any version of Ivy's folder."""
     found = sorted(Path.home().glob(".ivy2*/jars/io.delta_*.jar"))
     if not any(jar.name.startswith("io.delta_delta-spark") for jar in found):
         pytest.skip("the jars of Delta are not in ~/.ivy2*/jars: the first Spark session fetches them")
@@ -43,7 +43,7 @@ def delta_jars() -> list[Path]:
 
 
 def errors(files: list[Path], folder: Path, jars: list[Path]) -> str:
-    """The messages of javac, each with file and line; empty where all compile."""
+    """The messages of javac, each with file and line; an empty text where all files compile."""
     path = os.pathsep.join(map(str, jars))
     command = [javac(), *QUICK_START, "-proc:none", "-nowarn", "-cp", path, "-d", str(folder / "classes")]
     done = subprocess.run([*command, *map(str, files)], capture_output=True, text=True, check=False)
@@ -63,38 +63,38 @@ def wrong(tmp_path):
     return found
 
 
-def test_files_compile_against_the_jars_of_spark(tmp_path):
+def test_files_compile_against_spark_jars(tmp_path):
     assert not errors([path for path in JAVA if path not in WITH_DELTA], tmp_path, [SPARK_JARS / "*"])
 
 
-def test_files_compile_against_the_jars_of_delta(tmp_path):
+def test_files_compile_against_delta_jars(tmp_path):
     assert WITH_DELTA
     assert not errors(WITH_DELTA, tmp_path, [SPARK_JARS / "*", *delta_jars()])
 
 
-def test_a_wrong_call_is_reported_by_file_and_line(tmp_path, wrong):
+def test_javac_error_has_file_and_line(tmp_path, wrong):
     jars = [path for name in ("spark-*.jar", "scala-library-*.jar") for path in SPARK_JARS.glob(name)]
     assert f"{wrong}:5: error: cannot find symbol" in errors([wrong], tmp_path, jars)
 
 
-def test_names_of_classes_are_those_of_files_and_unique():
+def test_class_names_are_file_names_and_unique():
     names = [path.stem for path in JAVA]
     assert sorted(set(names)) == sorted(names)
     assert [] == [path for path in JAVA if f"public class {path.stem} " not in path.read_text(encoding="utf-8")]
 
 
-def test_files_lie_where_they_are_data_of_a_package():
+def test_java_files_are_package_data():
     package = ROOT / "connectors"
     assert sorted(package.rglob("*.java")) == [path for path in JAVA if package in path.parents]
     assert [] == [path for path in JAVA if not (path.parents[1] / "__init__.py").exists()]
 
 
-def test_lines_of_java_are_as_long_as_those_of_python_at_most():
+def test_java_lines_are_at_most_120_columns():
     lines = [(path, at, line) for path in JAVA for at, line in enumerate(path.read_text(encoding="utf-8").splitlines())]
     assert [] == [(path, at + 1) for path, at, line in lines if len(line) > MOST_COLUMNS or line != line.rstrip()]
 
 
-def test_classes_that_are_compiled_together_are_one_unit():
+def test_classes_compiled_together_are_one_unit():
     one, other = JavaFile("connectors.delta", "VersionPinning"), JavaFile("connectors.delta", "ListedScans")
     lines = JavaFile(one.package, one.name, (other.name,)).source().splitlines()
     imports = [line for line in lines if line.startswith("import ")]

@@ -1,4 +1,4 @@
-"""A pruned read gives the rows of one version, whatever happens to the table afterwards."""
+"""A pruned read returns the rows of one version of a table, also after later commits."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ CHANGES = [_append, _overwrite, _optimize, _delete, _delete_by_vector, _add_colu
 @pytest.mark.full
 @pytest.mark.parametrize("exact", [False, True], ids=["superset", "exact"])
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__.strip("_"))
-def test_rows_are_those_of_the_version_that_was_opened(spark, delta, change, exact):
+def test_read_is_pinned_to_the_opened_version(spark, delta, change, exact):
     read = pruned_read(spark, delta, keys={"id": KEYS}, exact=exact)
     change(spark, delta)
     first = sorted(row.id for row in read.where(F.col("id").isin(KEYS)).collect())
@@ -77,7 +77,7 @@ def test_rows_are_those_of_the_version_that_was_opened(spark, delta, change, exa
 
 
 @pytest.mark.full
-def test_an_older_version_and_its_timestamp_are_read_as_asked(spark, delta):
+def test_time_travel_by_version_and_timestamp(spark, delta):
     _overwrite(spark, delta)
     by_version = pruned_read(spark, delta, keys={"id": [3, 950]}, version=0, exact=True)
     history = spark.sql(f"DESCRIBE HISTORY delta.`{delta}`").where("version = 0").first()
@@ -98,7 +98,7 @@ def test_keys_are_collected_once(spark, delta, tmp_path):
 
 
 @pytest.mark.full
-def test_too_many_keys_for_exactness_are_still_one_set_of_keys(spark, delta, tmp_path):
+def test_keys_over_the_limit_are_collected_once(spark, delta, tmp_path):
     dimension = str(tmp_path / "dimension")
     _write(spark, 40, 60, dimension, "overwrite")
     with conf(spark, {"spark.pruning.limits.max_build_keys": "5"}):
@@ -110,7 +110,7 @@ def test_too_many_keys_for_exactness_are_still_one_set_of_keys(spark, delta, tmp
 
 
 @pytest.mark.full
-def test_keys_that_prune_nothing_are_still_those_of_the_moment(spark, delta, tmp_path):
+def test_keys_of_a_disabled_exact_read_are_pinned(spark, delta, tmp_path):
     dimension = str(tmp_path / "dimension")
     _write(spark, 41, 43, dimension, "overwrite")
     keys = spark.read.format("delta").load(dimension).select("id")
@@ -120,15 +120,15 @@ def test_keys_that_prune_nothing_are_still_those_of_the_moment(spark, delta, tmp
     assert [["SWITCHED_OFF"]] == [[reason.code.name for reason in each.reasons] for each in _filters(read)]
 
 
-def _slowly(batches):
+def _slow(batches):
     time.sleep(1)
     yield from batches
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("how", ["limit", "sample", "random"])
-def test_keys_that_a_join_may_not_see_again_prune_nothing(spark, delta, how, caplog):
-    """A join runs the query of its keys once more, and then needs the rows of other keys."""
+def test_unrepeatable_keys_do_not_prune(spark, delta, how, caplog):
+    """A later join runs the query of the keys again, and may need the rows of other keys."""
     every = spark.range(0, 50, 1, 2).toDF("k")
     keys = {"limit": every.limit(5), "sample": every.sample(0.2, seed=3), "random": every.where("rand() < 0.2")}[how]
     read = pruned_read(spark, delta, keys={"id": keys})
@@ -150,11 +150,11 @@ def test_keys_that_a_join_may_not_see_again_prune_nothing(spark, delta, how, cap
 
 
 @pytest.mark.full
-def test_who_waited_for_keys_in_vain_does_not_wait_again_and_is_told(spark, delta):
+def test_build_timeout_leaves_keys_unpinned(spark, delta):
     read = pruned_read(
         spark,
         delta,
-        keys={"id": spark.range(41, 43).mapInArrow(_slowly, "id bigint")},
+        keys={"id": spark.range(41, 43).mapInArrow(_slow, "id bigint")},
         exact=True,
         options=PruningOptions(build_timeout_seconds=0.001),
     )
@@ -163,7 +163,7 @@ def test_who_waited_for_keys_in_vain_does_not_wait_again_and_is_told(spark, delt
     assert ["BUILD_TIMED_OUT", "UNPINNED_KEYS"] == reasons
 
 
-def test_switched_off_it_looks_at_no_file(spark, delta):
+def test_disabled_read_lists_no_file(spark, delta):
     read = pruned_read(spark, delta, keys={"id": KEYS}, options=PruningOptions(enabled=False))
     (planned,) = explain(read).tables
     assert (None, None, None, ()) == (planned.files_total, planned.files_kept, planned.bytes_total, planned.reasons)
@@ -175,7 +175,7 @@ def _filters(read):
     return explain(read).tables[0].filters
 
 
-def test_a_parquet_directory_is_read_as_it_was_listed(spark, tmp_path):
+def test_parquet_directory_is_pinned_to_its_listing(spark, tmp_path):
     path = str(tmp_path / "plain")
     _write(spark, 0, 1000, path, "overwrite", "parquet")
     read = pruned_read(spark, path, keys={"id": KEYS}, exact=True)
@@ -199,7 +199,7 @@ def _insert(spark, name, rows, into="INTO"):
 
 
 def _ids(read):
-    """Planned anew: a DataFrame that was collected once keeps its plan, and with it the files."""
+    """The sorted ids of a new plan: a collected DataFrame keeps its plan and its files."""
     return sorted(row.id for row in read.select("id").collect())
 
 
@@ -213,7 +213,7 @@ READS = [
 
 @pytest.mark.parametrize("cached", [False, True], ids=["", "cached"])
 @pytest.mark.parametrize(("keys", "how", "expected", "kept"), READS)
-def test_a_catalog_table_is_read_as_it_was_listed(spark, table, keys, how, expected, kept, cached):
+def test_catalog_table_is_pinned_to_its_listing(spark, table, keys, how, expected, kept, cached):
     read = pruned_read(spark, table, keys={"id": keys}, **how)
     assert kept == explain(read).tables[0].files_kept
     read = read.cache() if cached else read
@@ -230,7 +230,7 @@ def test_a_catalog_table_is_read_as_it_was_listed(spark, table, keys, how, expec
 
 
 @pytest.mark.parametrize(("keys", "how", "expected", "kept"), READS)
-def test_overwritten_files_are_missed_aloud(spark, table, keys, how, expected, kept):
+def test_overwritten_files_raise_an_error(spark, table, keys, how, expected, kept):
     read = pruned_read(spark, table, keys={"id": keys}, **how)
     assert (kept, expected) == (explain(read).tables[0].files_kept, _ids(read))
     _insert(spark, table, "VALUES (5, 8)", "OVERWRITE")
@@ -240,8 +240,8 @@ def test_overwritten_files_are_missed_aloud(spark, table, keys, how, expected, k
 
 
 @pytest.mark.parametrize(("keys", "how", "expected", "kept"), READS)
-def test_a_table_is_not_overwritten_by_a_read_of_itself(spark, table, keys, how, expected, kept):
-    """Spark empties the table first, so it must still see what the rows are read from."""
+def test_overwrite_of_the_table_being_read_is_refused(spark, table, keys, how, expected, kept):
+    """Spark empties a table before it writes, so the plan of the read must still name the table."""
     read = pruned_read(spark, table, keys={"id": keys}, **how)
     with pytest.raises(AnalysisException, match="UNSUPPORTED_OVERWRITE"):
         read.write.insertInto(table, overwrite=True)
@@ -251,7 +251,7 @@ def test_a_table_is_not_overwritten_by_a_read_of_itself(spark, table, keys, how,
 
 @pytest.mark.parametrize("partitions", [[], ["p"]], ids=["plain", "partitioned"])
 @pytest.mark.parametrize(("keys", "how", "expected", "kept"), READS)
-def test_a_cached_directory_is_read_as_it_was_listed(spark, tmp_path, keys, how, expected, kept, partitions):
+def test_cached_directory_is_pinned_to_its_listing(spark, tmp_path, keys, how, expected, kept, partitions):
     path = str(tmp_path / "directory")
 
     def append(rows):
@@ -275,7 +275,7 @@ def test_a_cached_directory_is_read_as_it_was_listed(spark, tmp_path, keys, how,
 
 
 @pytest.mark.parametrize("partitioned", ["", "PARTITIONED BY (p)"], ids=["plain", "partitioned"])
-def test_an_empty_catalog_table_gives_no_warning(spark, partitioned, caplog):
+def test_empty_catalog_table_gives_no_warning(spark, partitioned, caplog):
     name = f"t_{uuid.uuid4().hex}"
     spark.sql(f"CREATE TABLE {name} (id BIGINT, p INT) USING parquet {partitioned}")
     try:
@@ -288,7 +288,7 @@ def test_an_empty_catalog_table_gives_no_warning(spark, partitioned, caplog):
 
 
 def test_explain_needs_no_data_file(spark, delta):
-    """Footers are metadata and lie in the data files; the log's statistics do for the rest."""
+    """The statistics of the Delta log suffice; footers lie in the data files."""
     read = pruned_read(spark, delta, keys={"id": KEYS})
     for file in Path(delta).glob("*.parquet"):
         file.unlink()
@@ -297,7 +297,7 @@ def test_explain_needs_no_data_file(spark, delta):
 
 
 @pytest.mark.full
-def test_results_join_cache_union_and_write_like_any_dataframe(spark, delta, tmp_path):
+def test_read_supports_join_cache_union_and_write(spark, delta, tmp_path):
     read = pruned_read(spark, delta, keys={"id": KEYS}, exact=True)
     other = pruned_read(spark, delta, keys={"id": [42, 43]}, exact=True)
     assert [42] == [row.id for row in read.join(other, "id").collect()]
@@ -314,7 +314,7 @@ def test_results_join_cache_union_and_write_like_any_dataframe(spark, delta, tmp
     assert KEYS == sorted(row.id for row in spark.read.parquet(out).collect())
 
 
-def test_a_table_that_disappears_is_no_wrong_answer(spark, delta):
+def test_deleted_table_raises_an_error(spark, delta):
     read = pruned_read(spark, delta, keys={"id": KEYS})
     shutil.rmtree(delta)
     with pytest.raises(Exception, match=r"(?i)not exist|not found|missing|FAILED_READ_FILE"):

@@ -1,4 +1,4 @@
-"""`prune()` where joins compare by order or across types: the same rows, without files that cannot match."""
+"""`prune()` of joins that compare by order or across types: equal rows, fewer files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.spark
 
 FILES, DAYS_PER_FILE, ROWS_PER_DAY = 8, 20, 100
 OPTIONS = PruningOptions(min_probe_bytes=2000)
-# Clustered by day in every column. Of `weight`, NaN lies in the first file alone, and day 60 has the lesser zero.
+# Every column is clustered by day. NaN of `weight` lies only in the first file, and day 60 has the negative zero.
 FACTS = (
     "cast(n AS int) AS day",
     "n AS big",
@@ -29,7 +29,7 @@ FACTS = (
 
 @pytest.fixture(scope="module", params=["delta", "parquet"])
 def tables(spark, ways, request, tmp_path_factory) -> str:
-    """The facts, a small table of spans of days, and one of single values; the prefix of their views."""
+    """The facts, a small table of spans of days, and one of single values; returns the prefix of their views."""
     folder, format_ = tmp_path_factory.mktemp(request.param), request.param
     days = FILES * DAYS_PER_FILE
     facts = spark.range(0, days * ROWS_PER_DAY, 1, FILES).selectExpr("*", f"id div {ROWS_PER_DAY} AS n")
@@ -53,7 +53,7 @@ def tables(spark, ways, request, tmp_path_factory) -> str:
 
 @pytest.fixture
 def pruned(ways, tables):
-    """The query as it is and pruned, after all three ways of answering it agreed."""
+    """The query unpruned and pruned, after all three ways of answering it agree."""
 
     def run(query: str, options: PruningOptions = OPTIONS):
         names = {name: f"{tables}{name}" for name in ("facts", "spans", "values")}
@@ -63,7 +63,7 @@ def pruned(ways, tables):
 
 
 def files(df) -> list[tuple[str, int, int]]:
-    """For each pruned scan the files it read and those it was planned to read."""
+    """For each pruned scan, the number of files read and the number planned to be read."""
     return [
         (each.planned.table.rpartition("_")[2], each.measured.files_read, each.planned.files_kept)
         for each in report(df).tables
@@ -81,7 +81,7 @@ COUNTED = "SELECT count(*), sum(f.amount), min(f.day), max(f.day) FROM {facts} f
         pytest.param("{spans} s ON f.day < low WHERE kind IN ('a', 'b')", 3, id="less"),
         pytest.param("{spans} s ON low > f.day WHERE kind IN ('a', 'b')", 3, id="less-written-the-other-way"),
         pytest.param("{spans} s ON f.day >= low WHERE kind IN ('d', 'f')", 5, id="at-least"),
-        # 20 itself lies in the second file, and only a strict end would leave that out.
+        # Day 20 lies in the second file, which only a strict bound would skip.
         pytest.param("{spans} s ON f.day < high WHERE kind = 'c'", 2, id="a-strict-end-is-taken-as-closed"),
         pytest.param("{spans} s ON f.day > low - 5 WHERE kind = 'd'", 5, id="computed-on-the-build-side"),
         pytest.param("{spans} s ON f.day > low AND f.day < high WHERE kind = 'f'", 0, id="ends-that-cross"),
@@ -104,12 +104,12 @@ COUNTED = "SELECT count(*), sum(f.amount), min(f.day), max(f.day) FROM {facts} f
         pytest.param("{values} v ON f.weight < v.real WHERE kind = 'zero'", 4, id="doubles-below-the-lesser-zero"),
     ],
 )
-def test_a_comparison_skips_files_beyond_the_ends_of_the_keys(pruned, query, kept):
+def test_comparison_skips_files_outside_the_key_bounds(pruned, query, kept):
     _, result = pruned(COUNTED + query)
     assert [("facts", kept, kept)] == files(result)
 
 
-# NaN is above all numbers: under it lies every file, and what is at least a number may be NaN, which bounds leave out.
+# NaN is greater than all numbers: a NaN key bounds no file, and a lower bound alone must keep NaN, which bounds omit.
 @pytest.mark.parametrize(
     ("query", "code"),
     [
@@ -117,8 +117,8 @@ def test_a_comparison_skips_files_beyond_the_ends_of_the_keys(pruned, query, kep
         pytest.param("f.weight >= v.real WHERE kind = 'two'", "NAN_KEYS", id="nan-is-at-least-every-key"),
     ],
 )
-def test_a_comparison_with_doubles_skips_nothing_where_nan_comes_in(pruned, query, code):
-    # Its rows would take the place of the build.
+def test_comparison_with_nan_skips_no_file(pruned, query, code):
+    # By default, the materialized rows of the build replace it in the plan.
     options = replace(OPTIONS, broadcast_strategy="NONE")
     df, result = pruned(f"SELECT count(*), sum(f.amount) FROM {{facts}} f JOIN {{values}} v ON {query}", options)
     assert df._jdf is result._jdf
@@ -126,7 +126,7 @@ def test_a_comparison_with_doubles_skips_nothing_where_nan_comes_in(pruned, quer
 
 
 def reasons(df, *, run_builds: bool = True) -> set[str]:
-    """The codes of why a query has no more filters."""
+    """The codes of the reasons that a query has no more filters."""
     return {each.code.name for each in explain(df, options=OPTIONS, run_builds=run_builds).reasons}
 
 
@@ -139,12 +139,12 @@ def reasons(df, *, run_builds: bool = True) -> set[str]:
         pytest.param("{facts} f RIGHT JOIN {spans} s ON f.day >= low AND f.day <= high AND kind = 'a'", 4, id="right"),
     ],
 )
-def test_a_comparison_of_other_joins_bounds_the_side_that_needs_a_match(pruned, query, kept):
+def test_comparison_bounds_the_side_that_needs_a_match(pruned, query, kept):
     _, result = pruned(f"SELECT count(*), count(f.day), sum(f.amount) FROM {query}")
     assert [("facts", kept, kept)] == files(result)
 
 
-def test_an_anti_join_bounds_its_right_side(pruned):
+def test_anti_join_bounds_its_right_side(pruned):
     _, result = pruned(
         """SELECT kind FROM {spans} s WHERE kind IN ('a', 'd')
         AND NOT EXISTS (SELECT 1 FROM {facts} f WHERE f.day >= s.low AND f.amount % 1000 = 999)"""
@@ -153,18 +153,18 @@ def test_an_anti_join_bounds_its_right_side(pruned):
 
 
 @pytest.mark.parametrize("type_", ["LEFT", "FULL", "ANTI"])
-def test_the_side_that_a_join_keeps_is_not_bounded(pruned, type_):
-    """DuckDB knows no full join by a comparison alone."""
+def test_preserved_side_of_a_join_is_not_bounded(pruned, type_):
+    """DuckDB has no full join by a comparison alone, so the joins also have an equality."""
     df, result = pruned(
         f"SELECT count(*), sum(f.amount) FROM {{facts}} f {type_} JOIN {{spans}} s ON f.day > s.low AND f.day = s.high"
     )
     assert df._jdf is result._jdf
-    # Of another DataFrame than the one that was pruned, since that has the record of its own pruning.
+    # A derived DataFrame is explained, since the DataFrame itself has the record of its pruning.
     assert "OUTER_SIDE" in reasons(df.where("true"), run_builds=False)
 
 
-def test_a_bound_goes_on_to_columns_that_are_equal(pruned):
-    # Once pruned, a side of the self-join would be small enough to be a build for the other.
+def test_bound_is_propagated_to_equal_columns(pruned):
+    # After pruning, one side of the self-join would be small enough to be a build for the other.
     _, result = pruned(
         """SELECT count(*), sum(f.amount) FROM {facts} f JOIN {facts} g ON f.amount = g.amount AND f.day = g.day
         JOIN {spans} s ON f.day < s.high WHERE kind = 'c'""",
@@ -190,7 +190,7 @@ def test_a_bound_goes_on_to_columns_that_are_equal(pruned):
         pytest.param("{values} v ON f.date >= v.moment WHERE kind = 'two'", 6, id="date-at-least-a-timestamp"),
     ],
 )
-def test_keys_are_brought_back_through_casts_that_only_make_wider(pruned, query, kept):
+def test_keys_are_narrowed_through_lossless_casts(pruned, query, kept):
     _, result = pruned(COUNTED + query, replace(OPTIONS, broadcast_strategy="NONE"))
     found = [each for each in files(result) if each[0] == "facts"]
     assert ([("facts", kept, kept)] if kept < FILES else []) == found
@@ -212,13 +212,13 @@ def test_keys_are_brought_back_through_casts_that_only_make_wider(pruned, query,
         ),
     ],
 )
-def test_keys_go_down_through_casts_that_only_make_wider(pruned, facts, kept):
+def test_keys_pass_lossless_casts_below_a_join(pruned, facts, kept):
     query = f"SELECT count(*), sum(amount) FROM {facts} f JOIN {{values}} v ON f.k = v.whole WHERE kind = 'two'"
     _, result = pruned(query, replace(OPTIONS, broadcast_strategy="NONE"))
     assert kept == [each for each in files(result) if each[0] != "values"]
 
 
-def test_a_cast_that_may_take_two_values_for_one_stops_keys(pruned):
+def test_lossy_cast_stops_keys(pruned):
     query = "SELECT count(*), sum(amount) FROM {facts} f JOIN {values} v ON f.big = v.real WHERE kind = 'two'"
     df, result = pruned(query, replace(OPTIONS, broadcast_strategy="NONE"))
     assert df._jdf is result._jdf
@@ -226,12 +226,12 @@ def test_a_cast_that_may_take_two_values_for_one_stops_keys(pruned):
     assert ["Inner join: the key is computed, not a column of a scan (Cast(big))"] == stops
 
 
-# 96, 98: what midnight is depends on the zone, and Samoa had no 30 December 2011.
+# Failure catalogue 96, 98: midnight depends on the time zone, and Samoa had no 30 December 2011.
 @pytest.mark.parametrize(
     ("zone", "days", "kept"),
     [("UTC", 1, 1), ("America/Los_Angeles", 1, 2), ("Pacific/Kiritimati", 1, 1), ("Pacific/Apia", 2, 2)],
 )
-def test_days_match_their_midnights_by_the_clock_of_the_session(spark, tmp_path, zone, days, kept):
+def test_date_timestamp_join_uses_the_session_time_zone(spark, tmp_path, zone, days, kept):
     facts, moments = str(tmp_path / "facts"), str(tmp_path / "moments")
     stored = spark.range(0, 1600, 1, 8).selectExpr("date_add(DATE '2011-12-01', cast(id div 20 AS int)) AS day", "id")
     stored.write.parquet(facts)
@@ -244,7 +244,7 @@ def test_days_match_their_midnights_by_the_clock_of_the_session(spark, tmp_path,
         rows = Rows(df.collect())
         assert rows == Rows(result.collect())
         assert 20 * days == len(rows)
-        # Of ten days each: one ends with 30 December, which is near 31 by the clock of any zone.
+        # Each file has ten days. One file ends with 30 December, whose midnight is near 31 December in every zone.
         assert [("facts", kept, kept)] == files(result)
 
 
@@ -265,7 +265,7 @@ def test_days_match_their_midnights_by_the_clock_of_the_session(spark, tmp_path,
     ],
 )
 @pytest.mark.parametrize("strategy", ["AUTO", "NONE"])
-def test_the_value_of_a_subquery_skips_files(pruned, condition, kept, strategy):
+def test_scalar_subquery_skips_files(pruned, condition, kept, strategy):
     query = f"SELECT count(*), sum(amount), min(day), max(day) FROM {{facts}} f WHERE {condition}"
     _, result = pruned(query, replace(OPTIONS, broadcast_strategy=strategy))
     assert [("facts", kept, kept)] == files(result)
@@ -280,13 +280,13 @@ def test_the_value_of_a_subquery_skips_files(pruned, condition, kept, strategy):
         pytest.param("f.big < (SELECT max(low) FROM {spans})", id="made-wider-to-be-compared"),
     ],
 )
-def test_the_value_of_a_subquery_skips_nothing_where_it_is_no_key_of_a_column(pruned, condition):
+def test_scalar_subquery_that_is_no_key_skips_no_file(pruned, condition):
     query = f"SELECT count(*), sum(amount) FROM {{facts}} f WHERE {condition}"
     df, result = pruned(query, replace(OPTIONS, broadcast_strategy="NONE"))
     assert df._jdf is result._jdf
 
 
-# Seen red: explain() failed where no file holds the values of a key.
+# Regression: explain() failed where no file holds the values of a key.
 @pytest.mark.parametrize(
     "query",
     [
@@ -297,6 +297,6 @@ def test_the_value_of_a_subquery_skips_nothing_where_it_is_no_key_of_a_column(pr
     ],
     ids=["computed", "aggregated", "subquery", "wider"],
 )
-def test_a_dry_run_plans_keys_that_no_file_holds(spark, tables, query):
+def test_dry_run_plans_keys_outside_every_file(spark, tables, query):
     text = query.format(**{name: f"{tables}{name}" for name in ("facts", "spans")})
     assert ["facts"] == [each.scan for each in explain(spark.sql(text), options=OPTIONS).filters]

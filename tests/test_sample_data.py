@@ -1,4 +1,4 @@
-"""Generated tables are the same on each run, whole or absent, and laid out as the catalogue says."""
+"""Generated tables: repeatable, complete or absent, and laid out as the catalogue says."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SCALE = 0.01
 
 
-# Takes a fraction of the real generator's time; what a cache does is the same for both.
+# A generator that takes a fraction of the time of the real one; the cache treats both alike.
 STAND_IN = """
 import sys
 import duckdb
@@ -43,7 +43,7 @@ class Generated:
 def generated(tmp_path_factory: pytest.TempPathFactory) -> Generated:
     shares: list[float] = []
     target = tmp_path_factory.mktemp("it's a cache")
-    return Generated(generate(SCALE, target, None, lambda _what, share: shares.append(share)), shares)
+    return Generated(generate(SCALE, target, None, lambda _step, share: shares.append(share)), shares)
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tpcds, "_GENERATOR", generator)
 
 
-def test_every_table_has_the_types_of_the_standard(files):
+def test_tables_have_the_types_of_the_tpcds_standard(files):
     schemas = {table: pq.read_schema(path) for table, path in files.paths.items()}
     assert set(tpcds.TABLES) == set(schemas)
     allowed = {pa.int32(), pa.int64(), pa.string(), pa.date32(), *(pa.decimal128(p, 2) for p in (5, 7, 15))}
@@ -83,7 +83,7 @@ def test_two_runs_make_equal_tables(files, tmp_path):
 
 
 @pytest.mark.usefixtures("stand_in")
-def test_what_exists_is_reused_and_what_is_missing_is_made(tmp_path):
+def test_existing_tables_are_reused(tmp_path):
     first = generate(SCALE, tmp_path, ["item", "store"])
     before = {table: path.stat().st_mtime_ns for table, path in first.paths.items()}
     second = generate(SCALE, tmp_path, ["item", "reason", "store"])
@@ -106,8 +106,8 @@ def test_tables_of_another_version_are_made_again(tmp_path):
 
 
 @pytest.mark.usefixtures("stand_in")
-def test_interrupted_generator_leaves_nothing_behind_and_can_be_repeated(tmp_path):
-    def interrupt(_what: str, _share: float) -> None:
+def test_interrupted_generator_leaves_no_file(tmp_path):
+    def interrupt(_step: str, _share: float) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -116,13 +116,13 @@ def test_interrupted_generator_leaves_nothing_behind_and_can_be_repeated(tmp_pat
     assert 180 == pq.read_metadata(generate(SCALE, tmp_path, ["item"]).paths["item"]).num_rows
 
 
-def test_progress_never_goes_back_and_ends_at_one(generated):
+def test_progress_is_monotonic_and_ends_at_one(generated):
     assert sorted(generated.shares) == generated.shares
     assert 1.0 == generated.shares[-1]
 
 
 @pytest.mark.parametrize("scale", [0.0, 0.009, -1.0, float("nan"), float("inf")])
-def test_impossible_scale_is_refused(tmp_path, scale):
+def test_invalid_scale_is_refused(tmp_path, scale):
     with pytest.raises(ValueError, match=re.escape(f"scale {scale!r}: it must be a number from 0.01 on")):
         generate(scale, tmp_path)
 
@@ -132,7 +132,7 @@ def test_unknown_table_is_refused(tmp_path):
         generate(SCALE, tmp_path, ["items"])
 
 
-def test_failing_generator_tells_its_last_line(tmp_path, monkeypatch):
+def test_generator_failure_reports_its_last_line(tmp_path, monkeypatch):
     failing = tmp_path / "failing.py"
     failing.write_text("raise OSError('No space left on device')")
     monkeypatch.setattr(tpcds, "_GENERATOR", failing)
@@ -147,7 +147,7 @@ def test_folder_with_other_files_is_refused_and_kept(tmp_path):
     assert "years of work" == (tmp_path / "thesis.txt").read_text()
 
 
-def test_unfinished_tables_are_removed_unless_another_process_makes_them(tmp_path):
+def test_unfinished_tables_are_removed_unless_locked(tmp_path):
     with cache_folder(tmp_path, {}, []):
         unfinished = tmp_path / "item.part"
         unfinished.mkdir()
@@ -157,13 +157,13 @@ def test_unfinished_tables_are_removed_unless_another_process_makes_them(tmp_pat
     assert not unfinished.exists()
 
 
-def test_folder_that_holds_no_tables_is_left_alone(tmp_path):
+def test_folder_without_tables_is_not_cleaned(tmp_path):
     (tmp_path / "thesis.part").write_text("years of work")
     remove_unfinished(tmp_path)
     assert "years of work" == (tmp_path / "thesis.part").read_text()
 
 
-def test_failed_write_is_removed_and_keeps_what_was_there(tmp_path):
+def test_failed_write_leaves_no_file(tmp_path):
     def fail(unfinished: Path) -> None:
         (unfinished / "half").mkdir(parents=True)
         raise OSError(28)
@@ -173,9 +173,9 @@ def test_failed_write_is_removed_and_keeps_what_was_there(tmp_path):
     assert [] == list(tmp_path.iterdir())
 
 
-def test_nasty_tables_are_equal_on_each_call_and_number_their_rows():
+def test_nasty_tables_are_repeatable_and_number_their_rows():
     first, second = nasty.tables(), nasty.tables()
-    # Arrow calls no NaN equal to itself, so their bytes are compared.
+    # Arrow compares NaN as unequal to itself, so the serialized bytes are compared.
     assert [serialized(table) for table in first.values()] == [serialized(table) for table in second.values()]
     for table in first.values():
         assert list(range(table.num_rows)) == table["id"].to_pylist()
@@ -225,7 +225,7 @@ FORMATS = pytest.mark.parametrize("table_format", ["delta", "parquet"])
 @pytest.mark.spark
 @FORMATS
 @pytest.mark.parametrize(("table", "files_expected"), [("store_sales", 24), ("inventory", 12), ("item", 1)])
-def test_layout_has_the_files_and_row_groups_of_the_catalogue(tables, table_format, table, files_expected):
+def test_layout_has_the_cataloged_files_and_row_groups(tables, table_format, table, files_expected):
     found = footers(tables[table_format][table])
     assert files_expected == len(found)
     groups = 1 if table == "item" else 4
@@ -234,7 +234,7 @@ def test_layout_has_the_files_and_row_groups_of_the_catalogue(tables, table_form
 
 @pytest.mark.spark
 @FORMATS
-def test_days_are_disjoint_between_files_and_rows_without_day_come_first(tables, table_format):
+def test_days_of_files_are_disjoint_and_null_comes_first(tables, table_format):
     days = [
         pq.read_table(path, columns=["ss_sold_date_sk"])["ss_sold_date_sk"].to_pylist()
         for path in sorted(tables[table_format]["store_sales"].glob("*.parquet"))
@@ -256,7 +256,7 @@ def test_layout_keeps_every_row(spark, files, tables, table_format, table):
 
 
 @pytest.mark.spark
-def test_written_tables_are_reused_and_the_session_is_left_as_it_was(spark, files, tmp_path):
+def test_written_tables_are_reused_without_conf_changes(spark, files, tmp_path):
     from sample_data.layout import write_parquet  # noqa: PLC0415  loads Spark
 
     source = TpcdsFiles(files.scale, files.manifest, {"web_returns": files.paths["web_returns"]})
@@ -278,7 +278,10 @@ def test_spark_reads_nasty_tables_as_arrow_wrote_them(spark, tmp_path, name):
 
 @pytest.fixture(scope="module")
 def laid_out(spark, files, tmp_path_factory: pytest.TempPathFactory):
-    """A fact in a layout, as a folder; a day of stock has rows enough for a partition, a day of returns has not."""
+    """Writes a fact table in a layout and returns its folder.
+
+    A day of `inventory` has enough rows for a partition, a day of `store_returns` has not.
+    """
     from sample_data import layouts  # noqa: PLC0415  loads Spark
 
     target = tmp_path_factory.mktemp("layouts")
@@ -316,13 +319,13 @@ def test_other_layouts_keep_every_row_in_files_of_one_version(spark, files, laid
 
 
 def spread(folder: Path, column: str) -> list[float]:
-    """By how much values of a column differ within each file: a few strays at its ends say little."""
+    """The standard deviation of a column within each file, which a few strays hardly change."""
     values = [pq.read_table(path, columns=[column])[column].drop_null().to_numpy() for path in data_files(folder)]
     return [float(np.std(each)) for each in values]
 
 
 @pytest.mark.spark
-def test_a_random_order_spreads_days_over_all_files_and_z_order_gathers_them(spark, laid_out):
+def test_z_order_clusters_days_and_random_order_does_not(spark, laid_out):
     from delta.tables import DeltaTable  # noqa: PLC0415  loads Spark
 
     zordered = laid_out("zordered", "store_returns")
@@ -331,14 +334,14 @@ def test_a_random_order_spreads_days_over_all_files_and_z_order_gathers_them(spa
     assert (8, 8) == (len(random), len(gathered))
     assert max(random) < 1.2 * min(random)
     assert sum(gathered) < 0.9 * sum(random)
-    # So few items at this scale decide on no file; that they have a say is in the log.
+    # Items are too few at this scale to change a file; the log shows that they are part of the order.
     history = DeltaTable.forPath(spark, str(zordered)).history().select("operationParameters.zOrderBy").toArrow()
     assert '["sr_returned_date_sk","sr_item_sk"]' in history["zOrderBy"].to_pylist()
 
 
 @pytest.mark.full
 @pytest.mark.spark
-def test_a_fact_is_partitioned_by_its_date_where_days_have_rows_enough(laid_out):
+def test_fact_is_partitioned_by_date_if_days_are_large(laid_out):
     stock, returns = (data_files(laid_out("partitioned", table)) for table in ("inventory", "store_returns"))
     days = [path.parent.name for path in stock]
     assert len(days) == len({*days}) == len([day for day in days if day.startswith("inv_date_sk=")])

@@ -1,4 +1,4 @@
-"""A user's mistake raises at once and says what was asked, what was found and what to do; trouble keeps every row."""
+"""User mistakes raise an error that names the input and the remedy; failures inside pruning keep every row."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def table(spark, tmp_path_factory):
         ({"keys": {(): [1]}}, InvalidKeysError, "column name"),
     ],
 )
-def test_mistakes_raise_what_was_asked_found_and_expected(spark, table, arguments, error, message):
+def test_mistakes_raise_their_error_without_java_traces(spark, table, arguments, error, message):
     call = {"source": table, "keys": {"id": [1]}, **arguments}
     with pytest.raises(error, match=message) as caught:
         pruned_read(spark, **call)
@@ -74,27 +74,27 @@ def test_mistakes_raise_what_was_asked_found_and_expected(spark, table, argument
     assert "\tat " not in str(caught.value)
 
 
-def test_a_frame_of_other_columns_than_asked_is_refused(spark, table):
+def test_key_frame_with_wrong_column_count_is_refused(spark, table):
     with pytest.raises(InvalidKeysError, match="found 2 columns, expected 1"):
         pruned_read(spark, table, keys={"id": spark.range(3).selectExpr("id", "id AS other")})
 
 
-def test_a_version_of_parquet_is_refused(spark, tmp_path):
+def test_version_of_a_parquet_table_is_refused(spark, tmp_path):
     spark.range(3).write.parquet(str(tmp_path / "p"))
     with pytest.raises(InvalidOptionError, match=r"expected a table with versions \(delta\), found one of parquet"):
         pruned_read(spark, str(tmp_path / "p"), keys={"id": [1]}, version=1)
 
 
-def test_a_format_may_be_written_in_any_case(spark, table):
+def test_format_is_case_insensitive(spark, table):
     assert 1 == pruned_read(spark, table, keys={"id": [1]}, format="Delta", exact=True).count()
 
 
-def test_a_delta_table_is_not_read_as_parquet(spark, table):
+def test_delta_table_is_not_read_as_parquet(spark, table):
     with pytest.raises(InvalidOptionError, match="as 'parquet': it is a table of delta, leave `format` out"):
         pruned_read(spark, table, keys={"id": [1]}, format="parquet")
 
 
-def test_a_view_is_called_one(spark):
+def test_view_is_refused(spark):
     spark.range(3).createOrReplaceTempView("seen")
     try:
         with pytest.raises(InvalidOptionError, match="Cannot prune 'seen': found a view, expected a table of delta or"):
@@ -103,7 +103,7 @@ def test_a_view_is_called_one(spark):
         spark.catalog.dropTempView("seen")
 
 
-def test_a_name_that_is_not_there_leaves_the_terminal_alone(spark, capfd):
+def test_unknown_name_prints_nothing(spark, capfd):
     with pytest.raises(SourceNotFoundError):
         pruned_read(spark, "no_such_name", keys={"id": [1]})
     assert ("", "") == capfd.readouterr()
@@ -119,24 +119,24 @@ def test_a_bad_conf_names_field_value_and_range(spark, table):
         pruned_read(spark, table, keys={"id": [1]})
 
 
-def test_only_the_frame_itself_can_be_reported(spark, table):
+def test_report_refuses_a_derived_dataframe(spark, table):
     read = pruned_read(spark, table, keys={"id": [1]})
     with pytest.raises(NotPrunedReadError, match="pass the very one it returned"):
         report(read.where("id = 1"))
 
 
-@pytest.mark.parametrize("nothing", [None, "text", 5])
-def test_what_is_no_dataframe_is_said_to_be_none(nothing):
+@pytest.mark.parametrize("value", [None, "text", 5])
+def test_objects_other_than_dataframes_are_refused(value):
     with pytest.raises(NotPrunedReadError):
-        report(nothing)
-    for ask in (explain, prune):
-        with pytest.raises(InvalidDataFrameError, match=f"expected a DataFrame, found {type(nothing).__name__}"):
-            ask(nothing)
+        report(value)
+    for call in (explain, prune):
+        with pytest.raises(InvalidDataFrameError, match=f"expected a DataFrame, found {type(value).__name__}"):
+            call(value)
 
 
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.parametrize("format_", ["delta", "parquet"])
-def test_hostile_column_names_and_paths_are_only_names(spark, tmp_path, name, format_):
+def test_hostile_column_names_and_paths(spark, tmp_path, name, format_):
     path = str(tmp_path / name.replace("/", "_"))
     quoted = "`" + name.replace("`", "``") + "`"
     frame = spark.range(0, 100, 1, 4).selectExpr(f"id AS {quoted}", "id AS plain")
@@ -151,7 +151,7 @@ def test_hostile_column_names_and_paths_are_only_names(spark, tmp_path, name, fo
     assert "<script>" not in explain(read)._repr_html_()
 
 
-def test_keys_that_match_nothing_read_nothing(spark, table):
+def test_empty_and_null_keys_read_no_file(spark, table):
     for keys in ([], [None], [None, None], (), spark.range(0), spark.sql("SELECT CAST(NULL AS BIGINT)")):
         read = pruned_read(spark, table, keys={"id": keys})
         assert [] == read.collect()
@@ -160,7 +160,7 @@ def test_keys_that_match_nothing_read_nothing(spark, table):
 
 
 @pytest.mark.parametrize("exact", [False, True])
-def test_a_type_that_cannot_be_pruned_by_is_read_whole_for_a_reason(spark, table, exact, caplog):
+def test_unsupported_type_reads_the_whole_table(spark, table, exact, caplog):
     keys = spark.sql("SELECT array(5L) AS list")
     with caplog.at_level(logging.WARNING, "scanprune"):
         read = pruned_read(spark, table, keys={"list": keys}, exact=exact)
@@ -170,7 +170,7 @@ def test_a_type_that_cannot_be_pruned_by_is_read_whole_for_a_reason(spark, table
     assert 1 == len(caplog.records)
 
 
-def test_a_build_that_fails_is_dropped_for_a_reason(spark, table, caplog):
+def test_failed_build_reads_the_whole_table(spark, table, caplog):
     fails = spark.sql("SELECT CAST(raise_error('no keys today') AS BIGINT) AS id")
     with caplog.at_level(logging.WARNING, "scanprune"):
         read = pruned_read(spark, table, keys={"id": fails})
@@ -180,7 +180,7 @@ def test_a_build_that_fails_is_dropped_for_a_reason(spark, table, caplog):
     assert 1 == len(caplog.records)
 
 
-def test_switched_off_it_reads_everything_and_still_keeps_its_word(spark, table):
+def test_disabled_pruning_is_still_exact(spark, table):
     off = PruningOptions(enabled=False)
     read = pruned_read(spark, table, keys={"id": [5]}, options=off)
     assert (100, ["SWITCHED_OFF"]) == (
@@ -197,10 +197,10 @@ def test_key_values_stay_out_of_the_log(spark, table, caplog):
     assert "secret-4711" not in caplog.text
 
 
-def test_a_corrupt_footer_is_no_reason_to_skip(spark, tmp_path):
+def test_corrupt_footer_keeps_its_file(spark, tmp_path):
     path = tmp_path / "p"
     spark.range(0, 100, 1, 4).write.parquet(str(path))
-    victim = max(path.glob("*.parquet"))  # Spark takes the schema from the first
+    victim = max(path.glob("*.parquet"))  # Spark takes the schema from the first file
     whole = victim.read_bytes()
     victim.write_bytes(whole[:-6] + b"\xff\xff\xff\x7fPAR1"[-6:])
     read = pruned_read(spark, str(path), keys={"id": [7]})
@@ -210,7 +210,7 @@ def test_a_corrupt_footer_is_no_reason_to_skip(spark, tmp_path):
 
 
 @pytest.mark.full
-def test_a_table_of_ten_thousand_columns_is_planned(spark, tmp_path):
+def test_table_of_ten_thousand_columns_is_planned(spark, tmp_path):
     path = str(tmp_path / "wide")
     spark.range(0, 2, 1, 2).selectExpr(*(f"id AS c{at}" for at in range(10_000))).write.parquet(path)
     read = pruned_read(spark, path, keys={"c9999": [1]}, columns=["c0"], exact=True)
@@ -218,13 +218,13 @@ def test_a_table_of_ten_thousand_columns_is_planned(spark, tmp_path):
     assert (2, 1) == (explain(read).tables[0].files_total, explain(read).tables[0].files_kept)
 
 
-def test_ten_million_keys_are_kept_within_the_limits(spark, table):
+def test_ten_million_keys_stay_within_the_limits(spark, table):
     read = pruned_read(spark, table, keys={"id": np.arange(50, 10_000_050)}, exact=True)
     assert list(range(50, 100)) == sorted(row.id for row in read.collect())
     assert 2 == report(read).measured.files_read
 
 
-def test_paths_may_hold_anything(spark, tmp_path):
+def test_paths_with_special_characters(spark, tmp_path):
     path = tmp_path / "a b%20c" / "ü'#?"
     path.parent.mkdir()
     spark.range(0, 100, 1, 4).write.parquet(str(path))
@@ -245,7 +245,7 @@ def test_paths_may_hold_anything(spark, tmp_path):
 @pytest.mark.parametrize(
     "options", [PruningOptions().with_limits(max_build_keys=1), PruningOptions(enabled=False)], ids=["over", "off"]
 )
-def test_local_keys_over_the_limit_are_read_once_and_still_exact(spark, table, make, options):
+def test_local_keys_over_the_limit_are_exact(spark, table, make, options):
     read = pruned_read(spark, table, keys={"id": make([5, 77, 1000])}, options=options, exact=True)
     assert [5, 77] == sorted(row.id for row in read.collect())
 
@@ -253,13 +253,13 @@ def test_local_keys_over_the_limit_are_read_once_and_still_exact(spark, table, m
 @pytest.mark.parametrize(
     "options", [PruningOptions().with_limits(max_build_keys=1), PruningOptions(enabled=False)], ids=["over", "off"]
 )
-def test_local_pairs_over_the_limit_are_still_exact(spark, table, options):
+def test_local_pairs_over_the_limit_are_exact(spark, table, options):
     pairs = {("id", "n"): [(5, 5), (77, 5), (6, 6), (7, None)]}
     read = pruned_read(spark, table, keys=pairs, options=options, exact=True)
     assert [5, 6] == sorted(row.id for row in read.collect())
 
 
-def test_a_summary_that_lost_keys_cannot_be_read_exactly(spark, table):
+def test_approximate_summary_is_refused_for_exact_reads(spark, table):
     summary = summary_of([1, 2, 3], [ValueType("bigint")], PruningOptions().with_limits(max_build_keys=1), "id")
     with pytest.raises(InvalidKeysError, match="the summary does not hold each of them"):
         pruned_read(spark, table, keys={"id": summary}, exact=True)
@@ -267,7 +267,7 @@ def test_a_summary_that_lost_keys_cannot_be_read_exactly(spark, table):
 
 
 @pytest.mark.parametrize("exact", [False, True])
-def test_trouble_inside_pruning_gives_the_unpruned_answer_and_one_warning(spark, table, exact, monkeypatch, caplog):
+def test_failure_in_pruning_keeps_rows_and_warns_once(spark, table, exact, monkeypatch, caplog):
     attempts = []
 
     def failing_once(*arguments):
@@ -285,19 +285,19 @@ def test_trouble_inside_pruning_gives_the_unpruned_answer_and_one_warning(spark,
     assert 1 == len(caplog.records)
 
 
-def test_a_char_inside_a_struct_is_not_pruned_by():
+def test_char_inside_a_struct_is_refused():
     nested = StructType([StructField("c", StringType())])
     schema = StructType([StructField("s", nested, metadata={"__CHAR_VARCHAR_TYPE_STRING": "struct<c:char(5)>"})])
     assert "CHAR_PADDED" == resolve(schema, "s.c", table="t", case_sensitive=False).refusal.code.name
 
 
-def test_entries_that_share_no_key_read_nothing(spark, table):
+def test_entries_without_a_common_key_read_no_file(spark, table):
     read = pruned_read(spark, table, keys={"id": [1], ("id", "n"): [(2, 2)]})
     assert [] == read.collect()
     assert 0 == explain(read).tables[0].files_kept
 
 
 @pytest.mark.parametrize("keys", [pa.table({"c": ["ab"]}), pd.DataFrame({"c": ["ab"]})], ids=["arrow", "pandas"])
-def test_tables_of_keys_for_a_column_without_order_are_refused_rather_than_misread(spark, table, keys):
+def test_key_tables_of_unordered_columns_are_refused(spark, table, keys):
     with pytest.raises(InvalidKeysError, match="pass them as a DataFrame"):
         pruned_read(spark, table, keys={"list": keys}, exact=True)

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class ThreeWays:
-    """Tables that both engines know by the same names."""
+    """Tables that Spark and DuckDB know by the same names."""
 
     spark: SparkSession
     duck: duckdb.DuckDBPyConnection
     names: dict[str, None] = field(default_factory=dict)
 
     def view(self, name: str, df: DataFrame) -> None:
-        """Names a DataFrame for Spark, and gives DuckDB a table with its rows of this moment."""
+        """Registers a DataFrame as a view of Spark and copies its current rows to a DuckDB table."""
         df.createOrReplaceTempView(name)
         self.names[name] = None
         self.rows(name, df)
@@ -36,14 +36,17 @@ class ThreeWays:
         load(self.duck, name, df.toArrow())
 
     def stored(self, name: str, df: DataFrame, folder: str, format_: str, *partitions: str) -> None:
-        """Writes a DataFrame, and names what is read from there."""
+        """Writes a DataFrame and registers the stored table."""
         df.write.format(format_).partitionBy(*partitions).save(folder)
         self.view(name, self.spark.read.format(format_).load(folder))
 
     def agreed(
         self, query: str, options: PruningOptions, *, duck: str | None = None, by_duck: bool = True
     ) -> tuple[DataFrame, DataFrame]:
-        """The query as it is and pruned, of the same schema and rows in all ways; `duck` is in DuckDB's own words."""
+        """The unpruned and the pruned DataFrame of a query, after both and DuckDB returned equal rows.
+
+        `duck` is the query in DuckDB's dialect, if it differs.
+        """
         df = self.spark.sql(query)
         result = prune(df, options=options)
         assert df.schema == result.schema
@@ -56,7 +59,7 @@ class ThreeWays:
 
 @contextmanager
 def three_ways(spark: SparkSession) -> Iterator[ThreeWays]:
-    """None of the views is left."""
+    """A Spark session and a DuckDB with the same tables; the views are dropped at the end."""
     with plain_duckdb() as connection:
         ways = ThreeWays(spark, connection)
         try:

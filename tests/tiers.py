@@ -1,9 +1,9 @@
 """Tiers of the test suite: the part of all tests that one run takes.
 
 - `all`: every test; the default, so that a file named on the command line runs whole
-- `quick`: every test without Spark, and of each Spark test function one case, or as many as its mark `quick` says; no
+- `quick`: every test without Spark, and one case of each Spark test function, or as many as its mark `quick` says; no
   test marked `full`
-- `rest`: a share of the tests that `quick` leaves out, drawn by a key such as a commit, so that it differs each time
+- `rest`: a share of the tests that `quick` leaves out, drawn by a key such as a commit, so that runs differ
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Tier(Enum):
-    """The part of all tests that is run."""
+    """The part of all tests that runs."""
 
     ALL = "all"
     QUICK = "quick"
@@ -29,9 +29,9 @@ class Tier(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One test as a tier sees it: its id, its function, and how many cases of that function the quick tier takes.
+    """The id of a test, its function, and the number of cases of that function in the quick tier.
 
-    `quick` is None where it takes all of them.
+    `quick` is None where the tier takes all of them.
     """
 
     id: str
@@ -47,8 +47,8 @@ class Case:
 def quick_cases(cases: Iterable[Case]) -> frozenset[str]:
     """The ids of the quick tier.
 
-    A digest of their ids decides which cases of a function these are. So the functions of a folder together meet every
-    kind of parameter, and a run can be repeated.
+    A digest of the ids chooses the cases of a function. The functions of a folder together thus cover every kind of
+    parameter, and a run can be repeated.
     """
     by_function: defaultdict[str, list[Case]] = defaultdict(list)
     for case in cases:
@@ -61,9 +61,9 @@ def quick_cases(cases: Iterable[Case]) -> frozenset[str]:
 
 
 def drawn_cases(cases: Sequence[Case], share: float, key: str) -> frozenset[str]:
-    """The ids of about a `share`, from 0 to 1, of the cases that the quick tier leaves out, drawn by `key`.
+    """The ids of about a `share`, from 0 to 1, of the cases outside the quick tier, drawn by `key`.
 
-    Whole files are drawn, since the tables of a file are made for all of its tests together.
+    Whole files are drawn, since the tests of a file share their tables.
     """
     quick = quick_cases(cases)
     by_file: defaultdict[str, list[str]] = defaultdict(list)
@@ -84,7 +84,7 @@ def _digest(text: str) -> str:
 
 
 def case_of(item: pytest.Item) -> Case:
-    """The case of a collected test; `spark` marks must have been set."""
+    """The case of a collected test, whose `spark` mark must be set already."""
     function = item.nodeid.partition("[")[0]
     if item.get_closest_marker("full") is not None:
         return Case(item.nodeid, function, 0)
@@ -95,7 +95,7 @@ def case_of(item: pytest.Item) -> Case:
 
 
 def deselect(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves the tests of the tier that the command line names in `items`."""
+    """Removes from `items` the tests outside the tier of the command line."""
     tier = Tier(config.getoption("--tier"))
     if tier is Tier.ALL:
         return
@@ -109,7 +109,7 @@ def deselect(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 
 def add_options(parser: pytest.Parser) -> None:
-    """The options by which a command names its tier."""
+    """Adds the options by which a command line selects its tier."""
     group = parser.getgroup("tiers")
     group.addoption("--tier", choices=[each.value for each in Tier], default=Tier.ALL.value, help="tests to run")
     group.addoption("--share", type=float, default=0.1, help="share of the tests of `--tier rest`, from 0 to 1")
@@ -117,7 +117,7 @@ def add_options(parser: pytest.Parser) -> None:
 
 
 def header(config: pytest.Config) -> str:
-    """The line that tells how to repeat the run."""
+    """The line of the report header that says how to repeat the run."""
     tier = config.getoption("--tier")
     drawn = f" --share {config.getoption('--share'):g} --draw {config.getoption('--draw')}" if tier == "rest" else ""
     return f"tier: {tier}{drawn}"

@@ -1,4 +1,4 @@
-"""Tables whose columns have the same names, and queries that are answered in three ways."""
+"""Tables whose columns have the same names, and queries that run in three ways."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ DIMS = ("cast(id AS int) AS k", "id", "cast(id % 10 AS int) AS item", f"cast(id 
 
 @pytest.fixture(scope="package")
 def ways(spark):
-    """Knows tables by name, and answers queries over them in three ways."""
+    """Tables that Spark and DuckDB know by the same names, and a check that both and the pruned query agree."""
     with three_ways(spark) as found:
         yield found
 
 
 @pytest.fixture(scope="package")
 def stored(ways, tmp_path_factory):
-    """Stores a DataFrame, names it, and gives the folder."""
+    """A function that stores a DataFrame as a named table and returns its folder."""
 
     def store(name: str, df, format_: str = "delta", *partitions: str) -> str:
         folder = str(tmp_path_factory.mktemp("catalogue") / name)
@@ -32,7 +32,9 @@ def stored(ways, tmp_path_factory):
 
 @pytest.fixture(scope="package")
 def tables(spark, stored, ways):
-    """`facts` of Delta and the same as `plain` of Parquet, clustered by `k`; the dimension `dims`; single `keys`."""
+    """The tables `facts` (Delta) and `plain` (its copy in Parquet), clustered by `k`; the dimension `dims`; and
+    `keys`.
+    """
     facts = fact_rows(spark)
     stored("facts", facts)
     stored("plain", facts, "parquet")
@@ -46,7 +48,7 @@ def tables(spark, stored, ways):
 
 @pytest.fixture
 def agreed(tables):
-    """The query as it is and pruned, after both and DuckDB gave the same rows; of other words for DuckDB, if given."""
+    """The unpruned and the pruned DataFrame of a query, after both and DuckDB gave equal rows."""
 
     def run(query: str, options: PruningOptions = OPTIONS, *, duck: str | None = None, by_duck: bool = True):
         return tables.agreed(query, options, duck=duck, by_duck=by_duck)

@@ -1,4 +1,4 @@
-"""What the catalogue's tests ask of a pruned query."""
+"""The facts of the catalogue's tests, and helpers that read the files and reasons of a pruned query."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pruning import PruningOptions, explain, report
 from pruning.reasons import ReasonCode
 
 FILES, KEYS_PER_FILE = 8, 20
-# The facts are over this, the dimensions under it.
+# The facts are larger than this, the dimensions smaller.
 OPTIONS = PruningOptions(min_probe_bytes=6000)
-# With these builds are run however little their keys may spare a scan.
-WHATEVER = replace(OPTIONS, min_probe_bytes=0)
-# A filter that went to a column of the same name on the other side would leave no row: no `id` is in both tables.
+# Options with which builds run even if their keys save little.
+ALWAYS_BUILD = replace(OPTIONS, min_probe_bytes=0)
+# No `id` is in both tables: a filter on the column of the same name on the other side would leave no row.
 FACTS = (
     "cast(id div 2 AS int) AS k",
     "id + 10000 AS id",
@@ -23,21 +23,21 @@ FACTS = (
 
 
 def fact_rows(spark):
-    """Two rows for each key, clustered by key in partitions of the size of a file."""
+    """Two rows for each key, clustered by key, one partition per file."""
     return spark.range(0, FILES * KEYS_PER_FILE * 2, 1, FILES).selectExpr(*FACTS)
 
 
 def files(df) -> dict[str, int]:
-    """For each pruned scan the files that it read, which are those it was planned to read."""
+    """The files that each pruned scan read, after a check that they are the planned ones."""
     tables = report(df).tables
     for each in tables:
-        # A scan that gave no row is taken out of the plan while it runs, where the join needs nothing of it.
+        # While a plan runs, Spark may remove a scan without rows if the join does not need it.
         assert each.measured is None or each.measured.files_read == each.planned.files_kept, each
     return {each.planned.table: each.planned.files_kept for each in tables}
 
 
-def why_not(df, result) -> set[str]:
-    """The codes of everything that keeps a query from more filters: before builds, in walks to scans, after builds."""
+def refusal_codes(df, result) -> set[str]:
+    """The reason codes against further filters: before builds, in walks to scans, and after builds."""
     explained = [explain(result), explain(df.where("true"), options=OPTIONS)]
     stops = " ".join(stop for each in explained for edge in each.edges for stop in edge.stops)
     codes = {reason.code.name for each in explained for reason in each.reasons}

@@ -1,4 +1,4 @@
-"""Keys are all those that the join will see, or there is no filter."""
+"""Filters have all keys that the join will see, or there is no filter."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from pathlib import Path
 import pytest
 
 from pruning import explain, prune
-from tests.catalogue.facts import FILES, KEYS_PER_FILE, OPTIONS, fact_rows, files, why_not
+from tests.catalogue.facts import FILES, KEYS_PER_FILE, OPTIONS, fact_rows, files, refusal_codes
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("tables")]
 
 PLANNED = replace(OPTIONS, broadcast_strategy="NONE")
-# The facts of two files: 41 and 101 lie in the third and the sixth of eight.
+# The facts in two files: 41 and 101 lie in the third and the sixth of eight files.
 TWO_FILES = {"facts": 2}
 DIM = "(SELECT * FROM dims WHERE grp = 2)"
 
 
 @pytest.fixture(scope="module")
 def many(spark, stored):
-    """A dimension in eight files, whose keys of `pick` lie in two of them, beside NULL and rows without a key."""
+    """A dimension in eight files. Its keys with `pick` lie in two files, beside NULL keys."""
     rows = fact_rows(spark).selectExpr(
         "k", "CASE WHEN k IN (41, 101) THEN k END AS key", "k IN (41, 101) AS pick", "item"
     )
     stored("many", rows)
 
 
-# 31, 33 - 36, 163: parts of a build, some of them over a limit, make one filter of all of its keys.
+# Failure catalogue 31, 33 - 36, 163: partitions of a build, some of them over a limit, make one filter with all keys.
 @pytest.mark.parametrize(
     "limits",
     [
@@ -43,11 +43,11 @@ def many(spark, stored):
 )
 @pytest.mark.usefixtures("many")
 @pytest.mark.parametrize("max_build_bytes", [150 << 20, 8], ids=["", "eight-bytes"])
-def test_keys_of_all_partitions_count(agreed, limits, max_build_bytes):
+def test_filter_has_keys_of_all_partitions(agreed, limits, max_build_bytes):
     options = replace(PLANNED, max_build_bytes=max_build_bytes).with_limits(**limits)
-    # 38: NULL is among the keys.
+    # Failure catalogue 38: NULL is among the keys.
     _, result = agreed("SELECT f.id FROM facts f JOIN many m ON f.k = m.key WHERE m.pick OR m.item = 3", options)
-    # From the first of the keys to the last, where one range is all there may be.
+    # If only one range is allowed, it spans from the first key to the last.
     assert {"facts": 4 if limits.get("max_ranges") == 1 else 2} == files(result)
     _, result = agreed(
         "SELECT f.id FROM facts f WHERE f.k IN (SELECT key FROM many WHERE item >= 0 AND k > 50)", options
@@ -55,8 +55,8 @@ def test_keys_of_all_partitions_count(agreed, limits, max_build_bytes):
     assert 1 == files(result)["facts"]
 
 
-# 31, 35: the summary of a build that is too large for the driver is made where its rows are.
-def test_keys_beyond_what_comes_to_the_driver(agreed, monkeypatch):
+# Failure catalogue 31, 35: a build that is too large for the driver is summarized in Python workers.
+def test_keys_are_summarized_in_workers(agreed, monkeypatch):
     from connectors.builds import materialized as local_builds  # noqa: PLC0415 - modules of Spark
     from connectors.keys import frame as few_keys  # noqa: PLC0415 - modules of Spark
 
@@ -69,25 +69,25 @@ def test_keys_beyond_what_comes_to_the_driver(agreed, monkeypatch):
 
 @pytest.fixture(scope="module")
 def large(spark, stored):
-    """Facts so large that a build may read another table for one end of them; 20 keys a file, as others have them."""
+    """Facts large enough that a build may read another table for one bound; 20 keys per file, as in other tables."""
     rows = FILES * KEYS_PER_FILE * 300
     stored(
         "large", spark.range(0, rows, 1, FILES).selectExpr("cast(id div 300 AS int) AS k", "id", "xxhash64(id) AS x")
     )
 
 
-# 37: older files lack the column, and so have NULL for it, which is no bound.
+# Failure catalogue 37: older files lack the column, so that it is NULL there, which is no bound.
 @pytest.mark.full
 @pytest.mark.parametrize("format_", ["delta", "parquet"])
 @pytest.mark.usefixtures("large")
-def test_columns_that_older_files_lack(spark, agreed, stored, ways, format_):
+def test_columns_missing_in_older_files(spark, agreed, stored, ways, format_):
     grown = f"grown_{format_}"
     folder = stored(grown, fact_rows(spark).selectExpr("k", "id"), format_)
     late = spark.createDataFrame([(7, 1, 41), (8, 2, 3), (9, 3, None)], "k int, id long, late int")
     late.coalesce(1).write.format(format_).mode("append").option("mergeSchema", "true").save(folder)
     ways.view(grown, spark.read.format(format_).option("mergeSchema", "true").load(folder))
     _, result = agreed(f"SELECT g.id, d.item FROM {grown} g JOIN dims d ON g.late = d.k WHERE d.grp = 2")
-    # A column that a file lacks has no statistics in the log, so that no file is known to have no key.
+    # A column that a file lacks has no statistics in the Delta log, so no file is known to have no key.
     assert ({} if format_ == "delta" else {grown: 1}) == files(result)
     _, result = agreed(f"SELECT f.id, g.id FROM {grown} g JOIN facts f ON g.late = f.k WHERE g.id < 10")
     assert {"facts": 2} == files(result)
@@ -95,7 +95,7 @@ def test_columns_that_older_files_lack(spark, agreed, stored, ways, format_):
         assert {"large": kept} == files(agreed("SELECT f.id FROM large f WHERE " + query.format(grown))[1])
 
 
-# 41, 42, 44 - 46: what a second run may give otherwise is no key of a join that runs it again.
+# Failure catalogue 41, 42, 44 - 46: rows that differ between two runs are no keys for a join that runs the build again.
 @pytest.mark.parametrize(
     "build",
     [
@@ -114,26 +114,26 @@ def test_columns_that_older_files_lack(spark, agreed, stored, ways, format_):
         pytest.param("SELECT k FROM dims WHERE grp < 3 DISTRIBUTE BY rand()", id="random-partitions"),
     ],
 )
-def test_builds_that_may_give_other_rows(spark, build):
+def test_unrepeatable_build_gives_no_keys(spark, build):
     df = spark.sql(f"SELECT f.id FROM facts f JOIN ({build}) b ON f.k = b.k")
     result = prune(df, options=PLANNED)
-    assert "UNREPEATABLE_KEYS" in why_not(df, result)
-    # Metadata may still bound what they can be.
+    assert "UNREPEATABLE_KEYS" in refusal_codes(df, result)
+    # Metadata may still bound the keys.
     assert {"by the statistics" in each.keys for each in explain(result).filters} <= {True}
 
 
-# 41: a sum of wide decimals is NULL if it overflows on the way, unless that is an error.
+# Failure catalogue 41: a sum of wide decimals is NULL if it overflows on the way, unless ANSI mode makes that an error.
 @pytest.mark.parametrize(
     ("ansi", "digits", "is_built"), [("false", 38, False), ("false", 28, True), ("true", 38, True)]
 )
-def test_sums_that_are_null_where_they_overflow(spark, conf, ansi, digits, is_built):
+def test_overflowing_decimal_sum_gives_no_keys(spark, conf, ansi, digits, is_built):
     conf("spark.sql.ansi.enabled", ansi)
     build = f"SELECT CAST(sum(CAST(k AS decimal({digits}, 0))) AS int) AS k FROM dims WHERE item = 3"
     df = spark.sql(f"SELECT f.id FROM facts f JOIN ({build}) b ON f.k = b.k")
-    assert is_built is ("UNREPEATABLE_KEYS" not in why_not(df, prune(df, options=PLANNED)))
+    assert is_built is ("UNREPEATABLE_KEYS" not in refusal_codes(df, prune(df, options=PLANNED)))
 
 
-# 41: which of several texts that are equal to a group stands for it, is a matter of their order.
+# Failure catalogue 41: the order of rows decides which of several equal strings represents a group.
 @pytest.mark.parametrize(
     ("text", "is_built"),
     [
@@ -144,16 +144,17 @@ def test_sums_that_are_null_where_they_overflow(spark, conf, ansi, digits, is_bu
         ("SELECT CAST(max(k) AS STRING) AS t FROM named WHERE k > 5", True),
     ],
 )
-def test_groups_of_texts_that_are_equal_but_not_the_same(spark, stored, text, is_built):
+def test_groups_of_collated_strings_give_no_keys(spark, stored, text, is_built):
     rows = fact_rows(spark).selectExpr("k", "IF(k % 2 = 0, 'A', 'a') COLLATE UTF8_LCASE AS name", "-0.0D * k AS zero")
     stored("named", rows, "parquet")
     stored("texts", fact_rows(spark).selectExpr("CAST(k AS STRING) AS t"), "parquet")
     df = spark.sql(f"SELECT x.t FROM texts x JOIN ({text}) n ON x.t = n.t")
     result = prune(df, options=replace(PLANNED, min_probe_bytes=0))
-    assert is_built is ("UNREPEATABLE_KEYS" not in why_not(df, result))
+    assert is_built is ("UNREPEATABLE_KEYS" not in refusal_codes(df, result))
 
 
-# Tasks are tried again by the master of a session alone, and each first try fails here when all of its rows went by.
+# Spark retries tasks only if its master allows it, so this is a session of its own. Each first attempt fails after its
+# last row.
 RETRIED = """
 import json, sys
 from pathlib import Path
@@ -199,10 +200,10 @@ print(json.dumps({
 """
 
 
-# 45: a task that is run again takes the place of the one that failed, in keys as in rows.
+# Failure catalogue 45: a retried task replaces the failed one, in keys as in rows.
 @pytest.mark.full
 @pytest.mark.slow
-def test_tasks_of_a_build_that_are_run_again(spark, tmp_path):
+def test_retried_tasks_of_a_build(spark, tmp_path):
     rows = fact_rows(spark)
     rows.write.parquet(f"{tmp_path}/facts")
     keys = rows.selectExpr("CASE WHEN k IN (41, 101) THEN k END AS key", "k IN (41, 101) AS pick", "item")
@@ -217,30 +218,30 @@ def test_tasks_of_a_build_that_are_run_again(spark, tmp_path):
     assert {"same": True, "rows": 8, "files": 2, "is_built": True} == found
 
 
-# 41: a subquery in the key itself runs again with the join, whatever rows the query takes from the build.
+# Failure catalogue 41: a subquery in the key itself runs again with the join, even if the build is materialized.
 @pytest.mark.parametrize("options", [OPTIONS, PLANNED], ids=["rows-are-joined", "builds-run-again"])
-def test_subqueries_inside_of_keys(spark, agreed, conf, ways, options):
-    # Spark itself fails to broadcast by a key with a subquery.
+def test_subqueries_in_keys(spark, agreed, conf, ways, options):
+    # Spark itself fails to broadcast a side whose key has a subquery.
     conf("spark.sql.autoBroadcastJoinThreshold", "-1")
     query = f"SELECT f.id FROM facts f JOIN {DIM} d ON f.k = d.k + (SELECT {{}})"
     _, result = agreed(query.format("max(k) - 139 FROM dims"), options)
-    # From 60 to 79.
+    # Keys from 60 to 79.
     assert {"facts": 1} == files(result)
     limited = "(SELECT k FROM dims WHERE item = 3 LIMIT 4)"
     for subquery in (f"max(k) - 139 FROM {limited}", "CAST(sum(weight) AS int) FROM facts WHERE id = 10040"):
         df = spark.sql(query.format(subquery))
         assert df._jdf is prune(df, options=options)._jdf
-        assert "UNREPEATABLE_KEYS" in why_not(df, df)
+        assert "UNREPEATABLE_KEYS" in refusal_codes(df, df)
     ways.view("kept", spark.table("dims").where("k < 21").cache())
     try:
         df, result = agreed(query.format("max(k) FROM kept"), options)
         assert df._jdf is result._jdf
-        assert "UNREPEATABLE_KEYS" in why_not(df, result)
+        assert "UNREPEATABLE_KEYS" in refusal_codes(df, result)
     finally:
         spark.table("kept").unpersist(blocking=True)
 
 
-# 41: how often an outer generator gives a row changes no key; NULL of what it has nothing of is none.
+# Failure catalogue 41: the repeated rows of an outer generator add no key; its NULL for an empty array is none.
 def test_keys_of_an_outer_generator(agreed):
     of_some = "explode(CASE WHEN item > 3 THEN array(k, k, k + 100) WHEN item > 1 THEN array() END)"
     _, result = agreed(
@@ -254,15 +255,15 @@ def test_keys_of_an_outer_generator(agreed):
     assert TWO_FILES == files(result)
 
 
-# 41: rows that an RDD may make in another way each time, and lists.
-def test_builds_of_odd_origin(spark, agreed, ways):
+# Failure catalogue 41: an RDD may compute other rows each time; a literal list does not.
+def test_builds_from_rdds_and_literal_lists(spark, agreed, ways):
     ways.view("fixed", spark.createDataFrame([(41,), (101,), (None,)], "k int"))
     ways.view("listed", spark.sql("SELECT * FROM VALUES (41), (101), (NULL) AS (k)"))
     _, result = agreed("SELECT f.id FROM facts f JOIN listed l ON f.k = l.k")
     assert TWO_FILES == files(result)
     df, result = agreed("SELECT f.id FROM facts f JOIN fixed l ON f.k = l.k", PLANNED)
     assert {} == files(result)
-    assert "UNREPEATABLE_KEYS" in why_not(df, result)
+    assert "UNREPEATABLE_KEYS" in refusal_codes(df, result)
     _, result = agreed(
         "SELECT f.id FROM facts f JOIN (SELECT explode(array(41, 101, NULL)) AS k) l ON f.k = l.k",
         duck="SELECT f.id FROM facts f WHERE k IN (41, 101)",
@@ -270,14 +271,14 @@ def test_builds_of_odd_origin(spark, agreed, ways):
     assert {} == files(result)
 
 
-# 42, 43: the filter of a query that is random above its scan.
-def test_what_is_random_on_the_other_side(spark):
+# Failure catalogue 42, 43: the probe side has a nondeterministic filter above its scan.
+def test_nondeterministic_probe_side_is_not_filtered(spark):
     for condition in ("rand() < 0.25", "noise(f.item) >= 0"):
         spark.udf.register("noise", spark_udf())
         df = spark.sql(f"SELECT f.id FROM (SELECT * FROM facts f WHERE {condition}) f JOIN {DIM} d ON f.k = d.k")
         result = prune(df, options=PLANNED)
         assert df._jdf is result._jdf
-        assert {"NONDETERMINISTIC", "OPAQUE"} & why_not(df, result)
+        assert {"NONDETERMINISTIC", "OPAQUE"} & refusal_codes(df, result)
     spark.sql("DROP TEMPORARY FUNCTION noise")
 
 
@@ -287,13 +288,13 @@ def spark_udf():
     return udf(lambda value: value, "int").asNondeterministic()
 
 
-# 24: what a build meets is the query's own error, told by its action.
-def test_an_error_on_the_build_side_is_the_querys_own(spark, conf):
+# Failure catalogue 24: an error in a build is an error of the query, raised by its action.
+def test_error_on_the_build_side_is_raised_by_the_action(spark, conf):
     conf("spark.sql.ansi.enabled", "true")
     bad = "(SELECT k FROM dims WHERE 100 / (k - 41) > 0)"
     df = spark.sql(f"SELECT f.id FROM facts f JOIN {bad} d ON f.k = d.k")
     result = prune(df, options=OPTIONS)
     assert df._jdf is result._jdf
-    assert "BUILD_FAILED" in why_not(df, result)
+    assert "BUILD_FAILED" in refusal_codes(df, result)
     with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
         result.collect()

@@ -1,22 +1,22 @@
-"""Columns go by their ids: whatever they are called, keys reach the one that is compared."""
+"""Columns are identified by id: keys reach the compared column, whatever its name."""
 
 from __future__ import annotations
 
 import pytest
 
 from pruning import explain
-from tests.catalogue.facts import WHATEVER, fact_rows, files, why_not
+from tests.catalogue.facts import ALWAYS_BUILD, fact_rows, files, refusal_codes
 
 pytestmark = pytest.mark.spark
 
 DIM = "(SELECT * FROM dims WHERE grp = 2)"
 
 
-# Both sides have `k`, `id` and `item`; keys of an `id` on the other's would leave nothing.
+# Both sides have `k`, `id` and `item`; keys of one `id` on the other would leave no row.
 @pytest.mark.parametrize(
     ("query", "kept"),
     [
-        # 3
+        # Failure catalogue 3.
         pytest.param("SELECT f.id, d.id FROM facts f JOIN {dim} d ON f.k = d.id", {"facts": 1}, id="crossed"),
         pytest.param("SELECT f.id, k FROM facts f JOIN {dim} d USING (k)", {"facts": 1}, id="using"),
         pytest.param(
@@ -24,14 +24,14 @@ DIM = "(SELECT * FROM dims WHERE grp = 2)"
             *({"plain": 1},),
             id="natural",
         ),
-        # 4: three columns of one name along a chain.
+        # Failure catalogue 4: a chain with three columns of one name.
         pytest.param(
             """SELECT a.id, b.id, c.id FROM facts a JOIN (dims b
                JOIN (SELECT id + 300 AS id, k FROM {dim}) c ON b.k = c.k) ON a.k = b.id""",
             *({"facts": 1},),
             id="nested",
         ),
-        # 5: names that change places in projections.
+        # Failure catalogue 5: projections that swap names.
         pytest.param(
             """SELECT f.id FROM (SELECT id AS k, k AS id, item FROM (SELECT id AS k, k AS id, item FROM facts)
                WHERE item > 2 AND k > 10000) f JOIN {dim} d ON f.k = d.k""",
@@ -49,16 +49,16 @@ DIM = "(SELECT * FROM dims WHERE grp = 2)"
             *({"facts": 1},),
             id="one-column-under-two-names",
         ),
-        # 6: the side on which keys are is not that of the text.
+        # Failure catalogue 6: the operand order of the text is not the side of the keys.
         pytest.param("SELECT f.id FROM {dim} d JOIN facts f ON d.k = f.k", {"facts": 1}, id="build-first"),
-        # 8: each comparison has its own key.
+        # Failure catalogue 8: each comparison has a key of its own.
         pytest.param(
             """SELECT f.id FROM plain f JOIN {dim} d ON f.item <= d.item AND f.id >= d.id + 10000 AND f.maybe <= d.k
                AND f.k = d.k""",
             *({"plain": 1},),
             id="comparisons-in-any-order",
         ),
-        # 51
+        # Failure catalogue 51.
         pytest.param(
             "SELECT a.id, b.id FROM facts a JOIN facts b ON a.k = b.k + 20 JOIN {dim} d ON d.k = a.k WHERE b.item = 3",
             {"facts#1": 1},
@@ -80,8 +80,8 @@ def test_columns_of_one_name(agreed, query, kept):
 NAMES = ("a.b", "x y", "`q`", "GROUP", "Ünï", "k#1", "select")
 
 
-# 3, 128: names that mean something to somebody.
-def test_names_that_have_to_be_quoted(spark, agreed, stored):
+# Failure catalogue 3, 128: names with characters or words that have a meaning.
+def test_names_that_need_quotes(spark, agreed, stored):
     facts = fact_rows(spark).selectExpr("id", *(f"k + {at} AS `{n.replace('`', '``')}`" for at, n in enumerate(NAMES)))
     stored("quoted", facts.selectExpr("*", "named_struct('b', 999, 'x y', 999) AS a"), "parquet")
     for name in NAMES:
@@ -92,7 +92,7 @@ def test_names_that_have_to_be_quoted(spark, agreed, stored):
         assert (1 if name == NAMES[0] else 2) == table.files_kept == files(result)["quoted"]
 
 
-def test_fields_of_structs(spark, agreed, stored):
+def test_struct_fields_are_computed_keys(spark, agreed, stored):
     facts = fact_rows(spark).selectExpr("id", "named_struct('k', item, 'in', named_struct('k', k, 'id', id)) AS s")
     stored("nested", facts, "parquet")
     for query in (
@@ -101,11 +101,11 @@ def test_fields_of_structs(spark, agreed, stored):
     ):
         df, result = agreed(query, duck=query.replace("s.in", "s['in']").replace("s['in'].k", "s['in']['k']"))
         assert {} == files(result)
-        assert "COMPUTED" in why_not(df, result)
+        assert "COMPUTED" in refusal_codes(df, result)
 
 
-# 129: `K` is the key of the dimension, `k` another column, whose values lie in all files.
-def test_names_that_differ_in_case(spark, agreed, conf, tmp_path):
+# Failure catalogue 129: `K` is the join key, and `k` is another column, whose values lie in all files.
+def test_names_that_differ_only_by_case(spark, agreed, conf, tmp_path):
     conf("spark.sql.caseSensitive", "true")
     fact_rows(spark).selectExpr("k AS K", "item + 40 AS k", "id AS n").write.parquet(str(tmp_path / "cased"))
     for name, same, kept in (("K", "k", {"cased": 1}), ("k", "item + 40", {})):
@@ -116,15 +116,15 @@ def test_names_that_differ_in_case(spark, agreed, conf, tmp_path):
         assert kept == files(result)
 
 
-# 129: one column, however it is written.
-def test_names_in_another_case_than_the_tables(agreed):
+# Failure catalogue 129: one column in any case.
+def test_names_in_another_case_than_in_the_table(agreed):
     _, result = agreed(f"SELECT F.ID FROM FACTS F JOIN (SELECT K AS Key FROM {DIM}) D ON F.K = D.kEY")
     assert {"facts": 1} == files(result)
 
 
-# 126, 127: a name that was another column's, whose files still have it.
+# Failure catalogue 126, 127: a name that belonged to another column, under which older files still have it.
 @pytest.mark.full
-def test_names_that_were_those_of_other_columns(spark, agreed, stored, ways):
+def test_reused_names_of_renamed_columns(spark, agreed, stored, ways):
     folder = stored("renamed", fact_rows(spark).selectExpr("k", "id", "item"))
     table = f"delta.`{folder}`"
     spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
@@ -133,12 +133,12 @@ def test_names_that_were_those_of_other_columns(spark, agreed, stored, ways):
     ways.view("renamed", spark.read.format("delta").load(folder))
     _, result = agreed(f"SELECT r.id, r.k FROM renamed r JOIN {DIM} d ON r.item = d.k")
     assert {"renamed": 1} == files(result)
-    # Every file has every one of these, and none has keys from 40 on.
-    _, result = agreed(f"SELECT r.id, r.item FROM renamed r JOIN {DIM} d ON r.k = d.k", WHATEVER)
+    # Every file has all items, and no item is a key, since keys begin with 40.
+    _, result = agreed(f"SELECT r.id, r.item FROM renamed r JOIN {DIM} d ON r.k = d.k", ALWAYS_BUILD)
     assert {"renamed": 0} == files(result)
-    _, result = agreed("SELECT r.id, r.item FROM renamed r JOIN dims d ON r.k = d.k WHERE d.k < 3", WHATEVER)
+    _, result = agreed("SELECT r.id, r.item FROM renamed r JOIN dims d ON r.k = d.k WHERE d.k < 3", ALWAYS_BUILD)
     assert {"renamed": 8} == files(result)
-    # Both of them, in files of before and after.
+    # Both columns, in files from before and after the renaming.
     spark.sql(f"INSERT INTO {table} (k, id, item) VALUES (41, 7, 3), (3, 8, 41)")
     ways.view("renamed", spark.read.format("delta").load(folder))
     _, result = agreed(f"SELECT r.id, r.k FROM renamed r JOIN {DIM} d ON r.item = d.k JOIN dims e ON r.k = e.item")

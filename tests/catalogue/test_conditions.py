@@ -1,4 +1,4 @@
-"""Conditions beside a filter are kept as they are, and a filter stays small whatever its keys are."""
+"""Conditions beside a filter are unchanged, and a filter stays small for any number of keys."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from pruning import explain
 from pruning.limits import LIMITS
-from tests.catalogue.facts import FILES, OPTIONS, fact_rows, files, why_not
+from tests.catalogue.facts import FILES, OPTIONS, fact_rows, files, refusal_codes
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("tables")]
 
@@ -17,36 +17,36 @@ DIM = "(SELECT * FROM dims WHERE grp = 2)"
 MANY = ", ".join(map(str, range(0, 160, 3)))
 
 
-# What is negated is the query's own: nothing of ours is below a NOT, and each condition still holds.
+# Negations belong to the query: no filter of pruning is below a NOT, and each condition still holds.
 @pytest.mark.parametrize(
     "condition",
     [
-        # 152
+        # Failure catalogue 152.
         pytest.param("NOT (f.k = 41 AND f.id % 3 = f.item % 2)", id="not-and"),
         pytest.param("NOT (f.maybe > 65 OR f.item IN (3, 4) OR f.id % 7 = 1)", id="not-or"),
-        # 153
+        # Failure catalogue 153.
         pytest.param(f"f.k NOT IN ({MANY})", id="not-in-many"),
         pytest.param(f"f.maybe NOT IN ({MANY}, NULL) OR f.item = 2", id="not-in-many-and-null"),
-        # 154
+        # Failure catalogue 154.
         pytest.param("NOT (f.maybe IS NOT DISTINCT FROM 41)", id="not-null-safe"),
         pytest.param("f.maybe IS DISTINCT FROM d.k - 1", id="distinct-from-the-other-side"),
-        # 156
+        # Failure catalogue 156.
         pytest.param("NOT (f.k BETWEEN 45 AND 50) AND f.k <> d.item + 40", id="not-between"),
         pytest.param("f.k NOT IN (SELECT k FROM dims WHERE item = 5)", id="not-in-a-subquery"),
-        # 159
+        # Failure catalogue 159.
         pytest.param(
             "((f.maybe > 45 AND f.item > 2) OR (f.maybe < 43 AND (f.item < 9 OR f.id > 3))) IS NOT NULL",
             id="is-not-null",
         ),
     ],
 )
-def test_conditions_stay(agreed, condition):
+def test_conditions_of_the_query_are_kept(agreed, condition):
     _, result = agreed(f"SELECT f.id, f.maybe FROM facts f JOIN {DIM} d ON f.k = d.k WHERE {condition}")
     assert {"facts": 1} == files(result)
 
 
-# 157, 158, 163: many keys are a few ranges, whatever their number.
-def test_predicates_stay_small(spark, agreed, stored):
+# Failure catalogue 157, 158, 163: many keys become a few ranges, whatever their number.
+def test_predicate_of_many_keys_stays_small(spark, agreed, stored):
     key = "CASE WHEN id < 10 THEN 40 + 2 * id WHEN id < 20 THEN 80 + 2 * id ELSE 1000 + 7 * id END"
     stored("scattered", spark.range(0, 1000, 1, 1).selectExpr(f"cast({key} AS int) AS k", "id AS n"))
     options = PLANNED.with_limits(max_in_list=100, max_ranges=8)
@@ -58,25 +58,25 @@ def test_predicates_stay_small(spark, agreed, stored):
 
 @pytest.fixture(scope="module")
 def broad(spark, stored):
-    """Ten thousand keys in each file."""
+    """A table with ten thousand keys in each file."""
     stored("broad", spark.range(0, 80_000, 1, FILES).selectExpr("cast(id AS int) AS k", "id"))
 
 
-# 157, 158: as many ranges and keys as options allow.
+# Failure catalogue 157, 158: as many ranges and keys as the options allow.
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("key", "keys", "test", "kept"),
     [
-        # Five keys out of twenty, in the first quarter.
+        # Five keys of every twenty, in the first quarter of the table.
         pytest.param("20 * (id div 5) + id % 5", 5000, "ranges", 2, id="a-thousand-ranges"),
         pytest.param("7 * id", 10_000, "IN list", 7, id="ten-thousand-keys"),
         pytest.param("CASE WHEN id = 0 THEN 69999 ELSE 7 * id END", 10_001, "bloom filter", 8, id="one-key-more"),
     ],
 )
 @pytest.mark.usefixtures("broad")
-def test_the_largest_predicates(spark, agreed, stored, key, keys, test, kept):
+def test_largest_predicates(spark, agreed, stored, key, keys, test, kept):
     stored("sparse", spark.range(0, keys, 1, 1).selectExpr(f"cast({key} AS int) AS k", "id AS n"))
-    # However long the code is.
+    # No limit on the size of the generated code.
     limits = LIMITS.without("max_ranges", "max_in_list", "method_bytes")
     options = replace(PLANNED, limits=limits)
     _, result = agreed("SELECT count(*), sum(b.id) FROM broad b JOIN sparse s ON b.k = s.k WHERE s.n >= 0", options)
@@ -85,9 +85,9 @@ def test_the_largest_predicates(spark, agreed, stored, key, keys, test, kept):
     assert test == filter_.row_test
 
 
-# 161: an end without waiting, on whatever side there is nothing.
+# Failure catalogue 161: a query with an empty side ends without waiting.
 @pytest.mark.parametrize("adaptive", ["true", "false"])
-def test_nothing_on_either_side_ends(agreed, conf, stored, spark, adaptive):
+def test_empty_side_of_a_join(agreed, conf, stored, spark, adaptive):
     conf("spark.sql.adaptive.enabled", adaptive)
     stored("nothing", spark.table("dims").where("false"))
     _, result = agreed("SELECT f.id FROM facts f JOIN dims d ON f.k = d.k WHERE d.grp = 77")
@@ -98,10 +98,10 @@ def test_nothing_on_either_side_ends(agreed, conf, stored, spark, adaptive):
     agreed("SELECT count(*), sum(f.id) FROM facts f WHERE f.k > (SELECT max(k) FROM nothing)")
 
 
-# 160: with and without what Spark itself filters by, and by each kind of join.
+# Failure catalogue 160: with and without dynamic partition pruning, for each kind of join.
 @pytest.mark.parametrize("threshold", ["10485760", "-1"])
 @pytest.mark.parametrize("dynamic", ["true", "false"])
-def test_beside_the_filters_of_spark(spark, agreed, conf, stored, threshold, dynamic):
+def test_pruning_beside_dynamic_partition_pruning(spark, agreed, conf, stored, threshold, dynamic):
     conf("spark.sql.autoBroadcastJoinThreshold", threshold)
     conf("spark.sql.optimizer.dynamicPartitionPruning.enabled", dynamic)
     conf("spark.sql.optimizer.dynamicPartitionPruning.reuseBroadcastOnly", "false")
@@ -111,8 +111,8 @@ def test_beside_the_filters_of_spark(spark, agreed, conf, stored, threshold, dyn
         assert {"sliced": 1} == files(agreed(query, options)[1])
 
 
-# 164: several filters for one column.
-def test_keys_of_several_builds_for_one_column(agreed):
+# Failure catalogue 164: several filters on one column.
+def test_several_builds_filter_one_column(agreed):
     _, result = agreed(
         f"""SELECT f.id FROM facts f JOIN {DIM} d ON f.k = d.k JOIN (SELECT k FROM dims WHERE item = 3) e ON f.k = e.k
             JOIN (SELECT k FROM dims WHERE item IN (3, 4)) g ON f.k = g.k
@@ -121,11 +121,11 @@ def test_keys_of_several_builds_for_one_column(agreed):
     assert {"facts": 1} == files(result)
 
 
-# 165: types that nothing is known of.
+# Failure catalogue 165: unsupported types.
 @pytest.mark.parametrize(
     "key", ["array(k)", "map_values(map(k, k))", "named_struct('a', k)", "CAST(k AS INTERVAL DAY)"]
 )
-def test_keys_of_other_types(spark, agreed, tmp_path, key):
+def test_keys_of_unsupported_types_give_no_filter(spark, agreed, tmp_path, key):
     fact_rows(spark).selectExpr(f"{key} AS k", "id").write.parquet(f"{tmp_path}/odd")
     spark.table("dims").selectExpr(f"{key} AS k", "grp").write.parquet(f"{tmp_path}/odd_dims")
     query = (
@@ -135,4 +135,4 @@ def test_keys_of_other_types(spark, agreed, tmp_path, key):
         query, replace(PLANNED, min_probe_bytes=4000), duck=f"SELECT f.id FROM facts f JOIN {DIM} d ON f.k = d.k"
     )
     assert {} == files(result)
-    assert {"UNSUPPORTED_TYPE", "COMPUTED", "UNREPEATABLE_KEYS", "BUILD_FAILED"} & why_not(df, result)
+    assert {"UNSUPPORTED_TYPE", "COMPUTED", "UNREPEATABLE_KEYS", "BUILD_FAILED"} & refusal_codes(df, result)

@@ -1,4 +1,4 @@
-"""Operators between a join and its scans: what keys pass, what they must not."""
+"""Operators between a join and its scans: those that pass keys, and those that stop them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pruning import prune
-from tests.catalogue.facts import KEYS_PER_FILE, OPTIONS, WHATEVER, fact_rows, files, why_not
+from tests.catalogue.facts import ALWAYS_BUILD, KEYS_PER_FILE, OPTIONS, fact_rows, files, refusal_codes
 
 KEYS_ONLY = replace(OPTIONS, top_k=False)
 
@@ -28,7 +28,7 @@ def case(name: str, query: str, *expected):
             "SELECT f.id, d.item FROM facts f JOIN {dim} d ON f.k = d.k ORDER BY f.id DESC LIMIT 7 OFFSET 2",
             {"facts": 1},
         ),
-        # 7: the greatest value of one column is no key of another one.
+        # Failure catalogue 7: the greatest value of one column is no key of another one.
         case(
             "aggregates-above",
             """SELECT d.item, max(f.id), min(f.maybe), count(DISTINCT f.item) FROM facts f JOIN {dim} d ON f.k = d.k
@@ -41,12 +41,12 @@ def case(name: str, query: str, *expected):
                GROUP BY CUBE (f.k, f.item)""",
             {"facts": 1},
         ),
-        # 2
+        # Failure catalogue 2.
         case(
             "distinct-of-a-cte-that-is-read-twice",
             """WITH c AS (SELECT DISTINCT k, maybe FROM facts)
                SELECT a.k, b.maybe FROM c a JOIN {dim} d ON a.k = d.k LEFT JOIN c b ON b.k = a.k + 20""",
-            # What the first scan left was run as the keys of the second, and is joined as it is.
+            # The first pruned scan was the build of the second, and is joined as materialized rows.
             {"facts#2": 1},
         ),
         case(
@@ -68,7 +68,7 @@ def case(name: str, query: str, *expected):
                ) f JOIN {dim} d ON f.k = d.k""",
             {"plain": 1},
         ),
-        # 9: one key of two is a constant of its branch.
+        # Failure catalogue 9: one of two keys is a constant in its branch.
         case(
             "a-union-with-constants",
             """SELECT u.label, u.id FROM (
@@ -83,7 +83,7 @@ def case(name: str, query: str, *expected):
                ) u JOIN {dim} d ON u.k = d.k""",
             {"facts": 1, "plain": 1},
         ),
-        # 27: partitions of an outer join's side.
+        # Failure catalogue 27: partitions on a side of an outer join.
         case(
             "repartitioned",
             """SELECT d.k, f.id FROM {dim} d LEFT JOIN (SELECT /*+ REPARTITION(3, k) */ * FROM facts) f ON f.k = d.k
@@ -92,16 +92,16 @@ def case(name: str, query: str, *expected):
         ),
     ],
 )
-def test_keys_pass(agreed, query, kept):
+def test_operators_that_pass_keys(agreed, query, kept):
     _, result = agreed(query)
     assert kept == files(result)
 
 
-def test_keys_pass_a_union_of_swapped_columns(agreed):
+def test_union_of_swapped_columns_passes_keys_by_position(agreed):
     query = f"""SELECT u.a, u.b FROM (
         SELECT k AS a, item AS b FROM facts UNION ALL SELECT item AS b, k AS a FROM plain
         ) u JOIN {DIM} d ON u.a = d.k"""
-    _, result = agreed(query, WHATEVER)
+    _, result = agreed(query, ALWAYS_BUILD)
     # No file has such an item.
     assert {"facts": 1, "plain": 0} == files(result)
 
@@ -109,7 +109,7 @@ def test_keys_pass_a_union_of_swapped_columns(agreed):
 @pytest.mark.parametrize(
     ("query", "code"),
     [
-        # 1
+        # Failure catalogue 1.
         case(
             "limit-below",
             "SELECT f.id FROM (SELECT * FROM facts ORDER BY id LIMIT 50) f JOIN {dim} d ON f.k = d.k",
@@ -150,7 +150,7 @@ def test_keys_pass_a_union_of_swapped_columns(agreed):
             "SELECT f.k, f.item FROM (SELECT item, max(k) AS k FROM facts GROUP BY item) f JOIN dims d ON f.k = d.k",
             "NOT_GROUPED",
         ),
-        # 20: nothing of a table is in a constant.
+        # Failure catalogue 20: a constant comes from no table.
         case(
             "constants-of-a-union",
             """SELECT u.id FROM (SELECT 41 AS key, id FROM facts WHERE item = 3 UNION ALL SELECT 7, id FROM plain) u
@@ -159,53 +159,54 @@ def test_keys_pass_a_union_of_swapped_columns(agreed):
         ),
     ],
 )
-def test_keys_stop(agreed, query, code):
-    # Without first rows, which skip files where no key can.
+def test_operators_that_stop_keys(agreed, query, code):
+    # Without top-k filters, which would skip files that keys cannot.
     df, result = agreed(query, KEYS_ONLY)
     assert {} == files(result)
-    assert code in why_not(df, result)
+    assert code in refusal_codes(df, result)
 
 
 @pytest.fixture(scope="module")
 def sliced(spark, stored):
-    """The facts in partitions, one for each `grp` of their keys: `sliced` of Delta, `sliced_plain` of Parquet."""
+    """The facts partitioned by the `grp` of their keys: `sliced` in Delta, `sliced_plain` in Parquet."""
     rows = fact_rows(spark).selectExpr(f"cast(k div {KEYS_PER_FILE} AS int) AS part", "*")
     for name, format_ in (("sliced", "delta"), ("sliced_plain", "parquet")):
         stored(name, rows, format_, "part")
 
 
-# What an optimiser may take for conditions on partitions needs a table that has some.
+# Tables with partitions, because an optimizer could mistake the conditions below for partition filters.
 PROBES = pytest.mark.parametrize(
     ("table", "key", "of"), [("facts", "k", "k"), ("sliced", "part", "grp"), ("sliced_plain", "part", "grp")]
 )
 
 
-# 20: the branch with a constant is not one of partitions, and the others are filtered. Spark knows no key beforehand.
+# Failure catalogue 20: the branch with a constant has no partition column, and the other branch is filtered by it.
+# Spark does not know the key before the build.
 @pytest.mark.parametrize("table", ["sliced", "sliced_plain"])
 @pytest.mark.usefixtures("sliced")
-def test_a_constant_in_the_place_of_a_partition(agreed, table):
+def test_union_of_a_constant_and_a_partition_column(agreed, table):
     df, result = agreed(f"""
         SELECT u.part, u.id, d.item FROM (
             SELECT 2 AS part, id FROM facts UNION ALL SELECT part, id FROM {table}
         ) u JOIN (SELECT * FROM dims WHERE id BETWEEN 40 AND 59) d ON u.part = d.grp""")
     assert {table: 1} == files(result)
-    assert "COMPUTED" in why_not(df, result)
+    assert "COMPUTED" in refusal_codes(df, result)
 
 
-# 21: keys of more than one value.
+# Failure catalogue 21: keys of more than one value.
 @PROBES
 @pytest.mark.usefixtures("sliced")
-def test_keys_in_structs(agreed, table, key, of):
+def test_struct_keys_stop(agreed, table, key, of):
     query = f"SELECT f.id FROM {table} f JOIN {DIM} d ON "
     df, result = agreed(
         f"{query} named_struct('key', f.{key}) = named_struct('key', d.{of})", duck=f"{query} f.{key} = d.{of}"
     )
     assert {} == files(result)
-    assert "COMPUTED" in why_not(df, result)
+    assert "COMPUTED" in refusal_codes(df, result)
 
 
-# 21: and keys of which a row has several.
-def test_keys_in_arrays(agreed):
+# Failure catalogue 21: several keys in one row.
+def test_exploded_keys_stop(agreed):
     exploded = "SELECT f.id, e FROM facts f LATERAL VIEW explode(array(f.k, f.item)) AS e"
     df, result = agreed(
         f"SELECT f.id, f.e FROM ({exploded}) f JOIN {DIM} d ON f.e = d.k",
@@ -213,10 +214,10 @@ def test_keys_in_arrays(agreed):
                 JOIN dims d ON f.e = d.k WHERE d.grp = 2""",
     )
     assert {} == files(result)
-    assert "COMPUTED" in why_not(df, result)
+    assert "COMPUTED" in refusal_codes(df, result)
 
 
-def test_what_is_generated_beside_the_key_lets_it_pass(agreed):
+def test_generator_passes_keys_of_other_columns(agreed):
     _, result = agreed(
         f"""SELECT f.id, f.e FROM (SELECT k, id, e FROM facts LATERAL VIEW OUTER explode(array(item, id)) AS e) f
             JOIN {DIM} d ON f.k = d.k""",
@@ -227,22 +228,23 @@ def test_what_is_generated_beside_the_key_lets_it_pass(agreed):
     assert {"facts": 1} == files(result)
 
 
-# 19: a sample of fewer rows is another one.
-def test_a_sample_is_drawn_from_all_rows(agreed):
+# Failure catalogue 19: a sample of fewer rows is another sample.
+def test_sample_stops_keys(agreed):
     df, result = agreed(
         f"""SELECT f.id FROM (SELECT * FROM facts TABLESAMPLE (40 PERCENT) REPEATABLE (5)) f
             JOIN {DIM} d ON f.k = d.k""",
         by_duck=False,
     )
     assert {} == files(result)
-    assert "SAMPLED" in why_not(df, result)
+    assert "SAMPLED" in refusal_codes(df, result)
 
 
-# 22, 43: a predicate of no column, which an optimiser may take for one of partitions, and one that it knows nothing of.
+# Failure catalogue 22, 43: a Python predicate without a column, which an optimizer may take for a partition filter, and
+# an opaque one.
 @PROBES
 @pytest.mark.usefixtures("sliced")
-def test_functions_of_python_above_a_scan(spark, agreed, conf, table, key, of):
-    # Spark's own filter of partitions would make it wait for ever where a function of Python is above the scan.
+def test_python_functions_stop_keys(spark, agreed, conf, table, key, of):
+    # Dynamic partition pruning would wait forever where a Python function is above the scan.
     conf("spark.sql.optimizer.dynamicPartitionPruning.enabled", "false")
     spark.udf.register("is_one", lambda value: value == 1, "boolean")
     spark.udf.register("is_two", lambda value: value in {2, 41}, "boolean")
@@ -256,24 +258,24 @@ def test_functions_of_python_above_a_scan(spark, agreed, conf, table, key, of):
         ):
             df, result = agreed(query % condition, duck=query % plain)
             assert {} == files(result)
-            assert "OPAQUE" in why_not(df, result)
+            assert "OPAQUE" in refusal_codes(df, result)
         df, result = agreed((query % "true").replace(f"f.{key} =", f"same(f.{key}) ="), duck=query % "true")
         assert {} == files(result)
-        assert "OPAQUE" in why_not(df, result)
+        assert "OPAQUE" in refusal_codes(df, result)
     finally:
         for name in ("is_one", "is_two", "same"):
             spark.sql(f"DROP TEMPORARY FUNCTION {name}")
 
 
-# 27: buckets are read as buckets.
-def test_tables_in_buckets(spark, agreed, ways):
+# Failure catalogue 27: buckets are still read as buckets.
+def test_bucketed_tables(spark, agreed, ways):
     rows = spark.table("facts").repartition(4, "k")
     rows.write.bucketBy(4, "k").sortBy("k").format("parquet").saveAsTable("bucketed")
     try:
         ways.view("bucketed_rows", spark.table("bucketed"))
         for join in ("RIGHT JOIN", "JOIN"):
             query = f"SELECT d.k, f.id FROM bucketed f {join} {DIM} d ON f.k = d.k"
-            _, result = agreed(query, WHATEVER, duck=query.replace("bucketed f", "bucketed_rows f"))
+            _, result = agreed(query, ALWAYS_BUILD, duck=query.replace("bucketed f", "bucketed_rows f"))
             assert {"bucketed": 4} == files(result)
         assert prune(spark.table("bucketed"), options=OPTIONS).schema == spark.table("bucketed").schema
     finally:

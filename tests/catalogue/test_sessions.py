@@ -1,4 +1,4 @@
-"""The same query over other formats, types and confs of a session."""
+"""One query over other formats, types, and confs of a session."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from pruning import prune
 from sample_data.rows import Rows
-from tests.catalogue.facts import OPTIONS, fact_rows, files, why_not
+from tests.catalogue.facts import OPTIONS, fact_rows, files, refusal_codes
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("tables")]
 
@@ -16,10 +16,10 @@ DIM = "(SELECT * FROM dims WHERE grp = 2)"
 BY_DUCK = f"SELECT f.id FROM facts f JOIN {DIM} d ON f.k = d.k"
 
 
-# Whichever way Spark joins, and whether or not it plans again while it runs.
+# All join strategies of Spark, with and without adaptive execution.
 @pytest.mark.parametrize("threshold", ["10485760", "-1"])
 @pytest.mark.parametrize("adaptive", ["true", "false"])
-def test_kinds_of_joins(agreed, conf, adaptive, threshold):
+def test_join_strategies(agreed, conf, adaptive, threshold):
     conf("spark.sql.adaptive.enabled", adaptive)
     conf("spark.sql.autoBroadcastJoinThreshold", threshold)
     for strategy in ("AUTO", "RUNTIME_ONLY", "NONE"):
@@ -27,28 +27,28 @@ def test_kinds_of_joins(agreed, conf, adaptive, threshold):
         assert {"facts": 1} == files(agreed(BY_DUCK, options)[1])
 
 
-# 6, 25: hints that turn the sides.
+# Failure catalogue 6, 25: hints that swap the sides.
 @pytest.mark.parametrize("hint", ["BROADCAST(f)", "BROADCAST(d)", "MERGE(f)", "SHUFFLE_HASH(f)", "SHUFFLE_HASH(d)"])
-def test_either_side_may_be_hashed(agreed, hint):
+def test_either_side_may_be_the_hash_build_side(agreed, hint):
     assert {"facts": 1} == files(agreed(BY_DUCK.replace("SELECT", f"SELECT /*+ {hint} */"), duck=BY_DUCK)[1])
 
 
 @pytest.mark.parametrize("format_", ["csv", "json"])
-def test_keys_in_text_files_are_no_filter(spark, agreed, tmp_path, format_):
+def test_text_files_give_no_keys(spark, agreed, tmp_path, format_):
     spark.table("dims").where("grp = 2").write.format(format_).save(f"{tmp_path}/text")
     schema = "k int, id long, item int, grp int"
     spark.read.schema(schema).format(format_).load(f"{tmp_path}/text").createOrReplaceTempView("text_dims")
     try:
         df, result = agreed("SELECT f.id FROM facts f JOIN text_dims d ON f.k = d.k WHERE grp = 2", duck=BY_DUCK)
         assert {} == files(result)
-        assert "UNREPEATABLE_KEYS" in why_not(df, result)
+        assert "UNREPEATABLE_KEYS" in refusal_codes(df, result)
     finally:
         spark.catalog.dropTempView("text_dims")
 
 
-# 96: moments are the same, whatever the clock of the session shows.
+# Failure catalogue 96: timestamps are equal in any session time zone.
 @pytest.mark.parametrize("zone", ["Asia/Kathmandu", "America/St_Johns"])
-def test_moments_in_other_zones(spark, agreed, conf, tmp_path, zone):
+def test_timestamps_in_other_time_zones(spark, agreed, conf, tmp_path, zone):
     conf("spark.sql.session.timeZone", zone)
     moment = "timestamp_seconds(1700000000 + 1801 * k) AS t"
     fact_rows(spark).selectExpr(moment, "id").write.format("delta").save(f"{tmp_path}/moments")
@@ -59,9 +59,9 @@ def test_moments_in_other_zones(spark, agreed, conf, tmp_path, zone):
     assert {"moments": 1} == files(result)
 
 
-# What is pruned is known by its plan, however it is named.
+# Tables are recognized by their plans, whatever their names.
 @pytest.mark.full
-def test_tables_of_the_catalog_and_permanent_views(spark, agreed, tmp_path):
+def test_catalog_tables_and_permanent_views(spark, agreed, tmp_path):
     spark.sql("CREATE DATABASE named")
     try:
         fact_rows(spark).write.format("delta").saveAsTable("named.managed")
@@ -81,7 +81,7 @@ def test_tables_of_the_catalog_and_permanent_views(spark, agreed, tmp_path):
 
 
 @pytest.mark.parametrize("format_", ["orc", "csv"])
-def test_other_formats_are_left_alone_with_a_reason(spark, agreed, tmp_path, format_):
+def test_other_formats_are_not_filtered_with_a_reason(spark, agreed, tmp_path, format_):
     facts = fact_rows(spark).selectExpr("k", "id")
     facts.write.format(format_).save(f"{tmp_path}/other")
     spark.read.schema(facts.schema).format(format_).load(f"{tmp_path}/other").createOrReplaceTempView("other_facts")
@@ -89,8 +89,8 @@ def test_other_formats_are_left_alone_with_a_reason(spark, agreed, tmp_path, for
         query = f"SELECT f.id FROM other_facts f JOIN {DIM} d ON f.k = d.k"
         df, result = agreed(query, replace(OPTIONS, min_probe_bytes=1), duck=BY_DUCK)
         assert df._jdf is result._jdf
-        assert "NOT_FILES" in why_not(df, result)
-        # Others of the same query are not.
+        assert "NOT_FILES" in refusal_codes(df, result)
+        # Other tables of the query are filtered.
         query += " JOIN facts g ON g.k = f.k AND g.id = f.id"
         df, result = agreed(query, duck=BY_DUCK)
         assert {"facts": 1} == files(result)
@@ -99,7 +99,7 @@ def test_other_formats_are_left_alone_with_a_reason(spark, agreed, tmp_path, for
 
 
 def test_two_sessions_of_one_application(spark, agreed):
-    """Each with confs and views of its own, by turns."""
+    """Each session has its own confs and views; queries alternate between them."""
     other = spark.newSession()
     for name in ("facts", "dims"):
         folder = spark.table(name).inputFiles()[0].rpartition("/")[0]

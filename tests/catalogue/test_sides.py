@@ -1,10 +1,10 @@
-"""Joins of each type, with and without NULL: the side whose rows need a match is filtered, the other one never."""
+"""Joins of each type, with and without NULL: only a side whose rows need a match is filtered."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.catalogue.facts import files, why_not
+from tests.catalogue.facts import files, refusal_codes
 
 pytestmark = pytest.mark.spark
 
@@ -18,7 +18,7 @@ def case(name: str, query: str, *expected):
 @pytest.mark.parametrize(
     ("query", "kept"),
     [
-        # 15, 23: the join is still there, with the rest of its condition.
+        # Failure catalogue 15, 23: the join remains, with the rest of its condition.
         case(
             "semi-join-with-a-residual",
             """SELECT f.id FROM facts f WHERE EXISTS (
@@ -33,10 +33,10 @@ def case(name: str, query: str, *expected):
             """,
             1,
         ),
-        # 14: the side without a match of its own.
+        # Failure catalogue 14: the side without a match of its own.
         case("left", "SELECT d.k, f.id, f.maybe FROM {dim} d LEFT JOIN facts f ON f.k = d.k AND f.item > 2", 1),
         case("right", "SELECT d.k, f.id, f.maybe FROM plain f RIGHT JOIN {dim} d ON f.k = d.k AND f.item > 2", 1),
-        # 14: conditions above that make an outer join an inner one.
+        # Failure catalogue 14: conditions above that make an outer join an inner one.
         case("left-made-inner", "SELECT f.id FROM facts f LEFT JOIN dims d ON f.k = d.k WHERE d.grp = 2", 1),
         case(
             "full-made-inner",
@@ -52,13 +52,13 @@ def case(name: str, query: str, *expected):
             "SELECT k FROM {dim} d WHERE item = 1 OR EXISTS (SELECT 1 FROM facts f WHERE f.k = d.k AND f.item = 4)",
             1,
         ),
-        # 13
+        # Failure catalogue 13.
         case(
             "in-in-an-or",
             "SELECT kind FROM keys x WHERE kind = 'one' AND (x.k IN (SELECT maybe FROM facts) OR x < 0)",
             1,
         ),
-        # 11: correlated, the subquery of each row is filtered by its own key, which is no NULL.
+        # Failure catalogue 11: the correlated subquery of each row is filtered by its own key, which is not NULL.
         case(
             "not-in-of-a-correlated-subquery",
             "SELECT d.k FROM {dim} d WHERE d.k NOT IN (SELECT maybe FROM facts f WHERE f.k = d.k)",
@@ -74,13 +74,13 @@ def case(name: str, query: str, *expected):
             "SELECT d.k FROM {dim} d WHERE (SELECT count(*) FROM facts f WHERE f.k = d.k AND f.item = 3) = 0",
             1,
         ),
-        # 10: where no key is NULL.
+        # Failure catalogue 10: no key is NULL.
         case(
             "null-safe-without-null",
             "SELECT f.id FROM facts f JOIN keys x ON f.maybe IS NOT DISTINCT FROM x.k WHERE kind = 'one'",
             1,
         ),
-        # 26, 38: NULL equals nothing.
+        # Failure catalogue 26, 38: NULL equals nothing.
         case("null-on-both-sides", "SELECT f.id FROM facts f JOIN keys x ON f.maybe = x.k WHERE kind = 'both'", 1),
         case("null-alone", "SELECT f.id FROM plain f JOIN keys x ON f.maybe = x.k WHERE kind = 'null'", 0),
         case(
@@ -88,18 +88,18 @@ def case(name: str, query: str, *expected):
             "SELECT f.id FROM facts f RIGHT JOIN (SELECT * FROM keys WHERE kind = 'gone') x ON f.k = x.k",
             0,
         ),
-        # 66, 67
+        # Failure catalogue 66, 67.
         case("the-zeros-are-one", "SELECT f.id FROM facts f JOIN keys x ON f.weight = x.x WHERE kind = 'zero'", 1),
         case(
             "the-zeros-are-one-either-way",
             "SELECT f.id FROM facts f JOIN keys x ON f.weight = x.x WHERE kind = 'minus'",
             1,
         ),
-        # 60, 61: NaN equals NaN, and no bound tells where it is; rows are tested.
+        # Failure catalogue 60, 61: NaN equals NaN, and no bound tells which file has it; the row filter finds it.
         case("nan", "SELECT f.id FROM facts f JOIN keys x ON f.weight = x.x WHERE kind = 'nan'", 8),
     ],
 )
-def test_rows_that_need_a_match_are_filtered(agreed, query, kept):
+def test_side_that_needs_a_match_is_filtered(agreed, query, kept):
     _, result = agreed(query)
     assert [kept] == list(files(result).values())
 
@@ -130,27 +130,27 @@ def test_rows_that_need_a_match_are_filtered(agreed, query, kept):
             "SELECT f.id FROM facts f WHERE f.item = 1 OR EXISTS (SELECT 1 FROM dims d WHERE d.k = f.k AND grp = 2)",
             "OUTER_SIDE",
         ),
-        # 13
+        # Failure catalogue 13.
         case(
             "in-in-an-or-of-what-may-be-null",
             "SELECT f.id FROM facts f WHERE f.item = 1 OR f.maybe IN (SELECT k FROM keys WHERE kind = 'both')",
             "OUTER_SIDE",
         ),
-        # 10: NULL equals NULL.
+        # Failure catalogue 10: NULL equals NULL.
         case(
             "null-safe-with-null",
             "SELECT f.id FROM facts f JOIN keys x ON f.maybe IS NOT DISTINCT FROM x.k WHERE kind = 'both'",
             "NULL_SAFE",
         ),
         case("intersect", "SELECT maybe FROM facts INTERSECT SELECT k FROM keys WHERE kind = 'both'", "NULL_SAFE"),
-        # 30
+        # Failure catalogue 30.
         case(
             "null-safe-above-an-outer-join",
             """SELECT d.k, f.id FROM facts f LEFT JOIN (SELECT k, CASE WHEN item > 0 THEN k END AS m FROM {dim}) d
                ON f.k = d.k WHERE f.maybe IS NOT DISTINCT FROM d.m""",
             "OUTER_SIDE",
         ),
-        # 16, 17: what stands for the missing row of an outer join.
+        # Failure catalogue 16, 17: a value in the place of the missing row of an outer join.
         case(
             "coalesce-above-an-outer-join",
             """SELECT c.item, p.k, p.id FROM (SELECT * FROM dims WHERE grp = 0) c JOIN (
@@ -167,13 +167,14 @@ def test_rows_that_need_a_match_are_filtered(agreed, query, kept):
         ),
     ],
 )
-def test_rows_that_reach_the_result_without_a_match_are_not_filtered(agreed, query, code):
+def test_side_that_needs_no_match_is_not_filtered(agreed, query, code):
     df, result = agreed(query)
     assert {} == files(result)
-    assert code in why_not(df, result)
+    assert code in refusal_codes(df, result)
 
 
-# 11, 12: one NULL on either side changes what NOT IN says of all the others, an empty side what it says of NULL.
+# Failure catalogue 11, 12: one NULL on either side changes the result of NOT IN for all rows; an empty side changes it
+# for NULL.
 @pytest.mark.parametrize(
     "query",
     [
@@ -191,13 +192,13 @@ def test_not_in_filters_neither_side(agreed, query):
     df, result = agreed(query)
     assert df._jdf is result._jdf
     assert {} == files(result)
-    assert "NULL_AWARE" in why_not(df, result)
+    assert "NULL_AWARE" in refusal_codes(df, result)
 
 
-# 10, 12: a subquery without a row is NULL, too, which such an equality matches.
+# Failure catalogue 10, 12: a subquery without a row is NULL, which a null-safe equality matches.
 @pytest.mark.parametrize("kind", ["one", "null", "absent"])
-def test_an_equality_with_a_subquery_that_matches_null_filters_nothing(agreed, kind):
+def test_null_safe_equality_with_a_subquery_filters_nothing(agreed, kind):
     subquery = f"(SELECT min(k) FROM keys WHERE kind = '{kind}')"
     df, result = agreed(f"SELECT f.id FROM facts f WHERE f.maybe IS NOT DISTINCT FROM {subquery}")
     assert {} == files(result)
-    assert "NULL_AWARE" in why_not(df, result)
+    assert "NULL_AWARE" in refusal_codes(df, result)

@@ -1,4 +1,4 @@
-"""One query, one version of each table; other versions, copies and filters of it are never taken for each other."""
+"""A query reads one version of each table. Other versions, copies and filters of a table are distinguished."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def rows_of(df) -> Rows:
 
 @pytest.fixture(scope="module")
 def versions(spark, stored, ways):
-    """A table of keys whose version 0 has 41 and 42, and version 1 has 101; a copy of it, and one of Parquet."""
+    """The folder of a table of keys: version 0 has 41 and 42, version 1 has 101; both are views."""
     first = spark.createDataFrame([(41, 1), (42, 2)], "k int, n int").coalesce(1)
     folder = stored("versioned", first)
     spark.createDataFrame([(101, 1)], "k int, n int").write.format("delta").mode("overwrite").save(folder)
@@ -34,7 +34,7 @@ def versions(spark, stored, ways):
     return folder
 
 
-# 47 - 49
+# Failure catalogue 47 - 49.
 @MODES
 @pytest.mark.usefixtures("versions")
 def test_versions_of_one_table_in_one_query(agreed, options):
@@ -44,7 +44,7 @@ def test_versions_of_one_table_in_one_query(agreed, options):
         UNION ALL SELECT f.id, 1 FROM facts f JOIN {of.format(1)} a ON f.k = a.k"""
     _, result = agreed(query, options)
     assert {"facts#1": 1, "facts#2": 1} == files(result)
-    # Keys of one version for the other: 41 and 101 in one row each.
+    # Keys of one version for the other version: 41 and 101 in one row.
     _, result = agreed(
         f"SELECT f.id, g.id FROM facts f JOIN {of.format(0)} a ON f.k = a.k JOIN facts g ON g.item = f.item"
         f" JOIN {of.format(1)} b ON g.k = b.k",
@@ -53,9 +53,9 @@ def test_versions_of_one_table_in_one_query(agreed, options):
     assert {"facts#1": 1, "facts#2": 1} == files(result)
 
 
-# 53: a copy has the id, the version and the predicates of its original.
+# Failure catalogue 53: a copy of a table has the id, the version and the predicates of the original.
 @MODES
-def test_copies_of_a_table_are_other_tables(spark, agreed, versions, ways, options, tmp_path):
+def test_copy_of_a_table_is_another_table(spark, agreed, versions, ways, options, tmp_path):
     import shutil  # noqa: PLC0415
 
     copy = str(tmp_path / "versioned")
@@ -71,7 +71,8 @@ def test_copies_of_a_table_are_other_tables(spark, agreed, versions, ways, optio
     assert {"facts#1": 1, "facts#2": 1} == files(result)
 
 
-# 47, 56: a commit after pruning changes nothing of that query, and a query that is asked afterwards sees it.
+# Failure catalogue 47, 56: a commit after pruning does not change the pruned query; a query pruned later sees the
+# commit.
 @pytest.mark.full
 @MODES
 @pytest.mark.parametrize(
@@ -82,7 +83,7 @@ def test_copies_of_a_table_are_other_tables(spark, agreed, versions, ways, optio
         pytest.param("OPTIMIZE {0}", [(1, 1)], id="optimize"),
     ],
 )
-def test_commits_after_pruning(spark, tmp_path, options, change, kept):
+def test_commit_after_pruning_changes_no_row(spark, tmp_path, options, change, kept):
     facts, keys = (f"delta.`{tmp_path}/{name}`" for name in ("facts", "keys"))
     fact_rows(spark).selectExpr("k", "id").write.format("delta").save(f"{tmp_path}/facts")
     spark.createDataFrame([(41, 1), (42, 2)], "k int, id long").write.format("delta").save(f"{tmp_path}/keys")
@@ -100,11 +101,11 @@ def test_commits_after_pruning(spark, tmp_path, options, change, kept):
     assert kept == [(it.files_kept, it.files_total) for it in explain(later).tables if it.table == "facts"]
 
 
-# 49: which version a DataFrame reads that was analysed before a commit is for Spark to say.
+# Failure catalogue 49: Spark decides which version a DataFrame reads that was analyzed before a commit.
 @pytest.mark.full
 @MODES
 @pytest.mark.parametrize("older", ["keys", "facts"])
-def test_a_dataframe_older_than_a_commit_beside_a_read_after_it(spark, tmp_path, options, older):
+def test_dataframes_from_before_and_after_a_commit(spark, tmp_path, options, older):
     folders = {name: f"{tmp_path}/{name}" for name in ("keys", "facts")}
 
     def read(name):
@@ -125,14 +126,14 @@ def test_a_dataframe_older_than_a_commit_beside_a_read_after_it(spark, tmp_path,
     expected = rows_of(joined)
     result = prune(joined, options=replace(options, min_probe_bytes=4000))
     assert expected == rows_of(result)
-    # The row that was added to the facts lies in a file of its own, and is read.
+    # The row that was appended to the facts lies in a file of its own and is read.
     assert 5 in {row[-1] for row in expected}
     kept = (3, 9) if older == "keys" else (2, 6)
     assert {kept} == {(each.files_kept, each.files_total) for each in explain(result).tables}
 
 
-# 50: a query that writes into the table that it reads.
-def test_pruned_rows_written_into_their_own_table(spark, tmp_path):
+# Failure catalogue 50: a query that writes to the table that it reads.
+def test_pruned_rows_appended_to_their_own_table(spark, tmp_path):
     folder = f"{tmp_path}/own"
     fact_rows(spark).selectExpr("k", "id").write.format("delta").save(folder)
     query = f"SELECT f.k, f.id FROM delta.`{folder}` f JOIN {DIM} d ON f.k = d.k"
@@ -142,7 +143,7 @@ def test_pruned_rows_written_into_their_own_table(spark, tmp_path):
     assert (360, 80) == (spark.read.format("delta").load(folder).count(), spark.sql(query).count())
 
 
-# 18: what a MERGE does with rows that have no match is not for keys to decide.
+# Failure catalogue 18: keys must not drop rows that MERGE needs without a match.
 @pytest.mark.full
 def test_pruned_rows_as_the_source_of_a_merge(spark, tmp_path):
     source = f"SELECT f.k, f.id FROM facts f JOIN {DIM} d ON f.k = d.k AND f.item < 5"
@@ -163,10 +164,10 @@ def test_pruned_rows_as_the_source_of_a_merge(spark, tmp_path):
     assert {0, 1} <= {row[1] for row in found[0]}
 
 
-# 52: equal subplans but for the filters.
+# Failure catalogue 52: subplans that are equal except for their filters.
 @pytest.mark.parametrize("adaptive", ["true", "false"])
 @MODES
-def test_exchanges_are_reused_where_filters_are_equal_alone(agreed, conf, options, adaptive):
+def test_exchanges_are_reused_only_with_equal_filters(agreed, conf, options, adaptive):
     conf("spark.sql.adaptive.enabled", adaptive)
     conf("spark.sql.autoBroadcastJoinThreshold", "-1")
     one = """(SELECT f.item, count(*) AS n, min(f.k) AS low FROM plain f
@@ -186,9 +187,9 @@ def test_exchanges_are_reused_where_filters_are_equal_alone(agreed, conf, option
     assert {1} == set(files(result).values())
 
 
-# 51: partition values of two scans of one table.
+# Failure catalogue 51: partition values of two scans of one table.
 @pytest.mark.full
-def test_a_partitioned_table_with_itself(spark, agreed, stored):
+def test_self_join_of_a_partitioned_table(spark, agreed, stored):
     rows = fact_rows(spark).selectExpr("k div 20 AS part", "k", "id", "item")
     stored("parted", rows, "delta", "part")
     stored("parted_plain", rows, "parquet", "part")
@@ -196,10 +197,10 @@ def test_a_partitioned_table_with_itself(spark, agreed, stored):
         query = f"""
             SELECT a.part, b.part, a.id, b.id FROM {name} a JOIN {name} b ON a.item = b.item AND a.part = b.part - 3
             JOIN (SELECT DISTINCT grp FROM dims WHERE k BETWEEN 40 AND 59) d ON a.part = d.grp WHERE a.item = 1"""
-        # With rows of builds in the plan the smaller side is read by a build for the larger one.
+        # If builds were materialized, a build for the larger side would read the smaller side.
         _, result = agreed(query, PLANNED)
         assert 1 == files(result)[f"{name}#1"]
-        # 155: OR of a partition column and another one.
+        # Failure catalogue 155: OR of a partition column and another column.
         query = f"""
             SELECT a.id FROM {name} a JOIN {DIM} d ON a.k = d.k
             WHERE (a.part = 2 AND a.item > 3) OR (a.part = 7 AND a.item < 5) OR a.k = 44"""
@@ -209,7 +210,7 @@ def test_a_partitioned_table_with_itself(spark, agreed, stored):
         assert {} == files(agreed(query)[1])
 
 
-# 54, 55: threads that act on one result, and on two of one DataFrame.
+# Failure catalogue 54, 55: concurrent actions on one result, and on several results of one DataFrame.
 def test_threads_read_the_same_rows(spark):
     df = spark.sql(f"SELECT f.id, p.item FROM facts f JOIN {DIM} d ON f.k = d.k JOIN plain p ON p.id = f.id")
     expected = rows_of(df)
@@ -218,12 +219,12 @@ def test_threads_read_the_same_rows(spark):
         of_one = list(pool.map(lambda _: rows_of(result), range(4)))
         of_many = list(pool.map(lambda _: rows_of(prune(df, options=OPTIONS)), range(3)))
     assert [expected] * 7 == of_one + of_many
-    # What was measured is that of one action among several at the same time.
+    # One of the concurrent actions gives the measurement.
     assert {"facts": 1, "plain": 1} == {each.table: each.files_kept for each in explain(result).tables}
 
 
-# 58: a file that is gone is an error.
-def test_a_file_that_goes_after_pruning_is_an_error(spark, tmp_path):
+# Failure catalogue 58: a missing file is an error.
+def test_file_deleted_after_pruning_fails_the_query(spark, tmp_path):
     fact_rows(spark).selectExpr("k", "id").write.parquet(f"{tmp_path}/gone")
     result = prune(
         spark.sql(f"SELECT f.id FROM parquet.`{tmp_path}/gone` f JOIN {DIM} d ON f.k = d.k"),
@@ -236,8 +237,8 @@ def test_a_file_that_goes_after_pruning_is_an_error(spark, tmp_path):
         result.collect()
 
 
-# 59: what was cached is dropped, and its table has other rows.
-def test_a_cache_that_goes_after_pruning(spark, tmp_path):
+# Failure catalogue 59: the cached table is evicted, and its files have other rows.
+def test_cache_evicted_after_pruning_changes_no_row(spark, tmp_path):
     folder = f"{tmp_path}/keys"
     spark.createDataFrame([(41,)], "k int").write.parquet(folder)
     kept = spark.read.parquet(folder).where("k < 100").cache()

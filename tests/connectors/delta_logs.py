@@ -1,4 +1,4 @@
-"""Delta logs by hand, and what Delta itself makes of a scan."""
+"""Handwritten Delta logs, and the files that Delta itself keeps."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Types = Mapping[str, "str | Types"]
 
 
 def schema_of(types: Types) -> StructType:
-    """Nullable fields of these types, a mapping for a struct."""
+    """A schema with nullable fields of the given types; a mapping stands for a struct."""
     return StructType.fromJson(_struct(types))
 
 
@@ -48,7 +48,7 @@ def write_log(
     configuration: Mapping[str, str] | None = None,
     table_id: str = "11111111-2222-3333-4444-555555555555",
 ) -> str:
-    """One commit with these add actions, of which only what matters need be given; there are no data files."""
+    """A log of one commit with the given add actions, completed by defaults; there are no data files."""
     log = directory / "_delta_log"
     log.mkdir(parents=True)
     metadata = {
@@ -72,9 +72,9 @@ def _add(index: int, given: Mapping[str, Any]) -> dict[str, Any]:
     return {**defaults, "dataChange": True, **given, "stats": text}
 
 
-def opened(spark: SparkSession, source: object, **asked: Any) -> Table:
-    """The table, with nothing cached."""
-    return open_delta(spark, str(source), cache=SessionState(), **asked)
+def opened(spark: SparkSession, source: object, **options: Any) -> Table:
+    """The table, opened with an empty cache."""
+    return open_delta(spark, str(source), cache=SessionState(), **options)
 
 
 def column_of(table: Table, name: str) -> Column:
@@ -82,7 +82,7 @@ def column_of(table: Table, name: str) -> Column:
 
 
 def kept_files(table: Table, name: str, domain: Domain) -> set[int]:
-    """Indexes of the files that may hold a row whose column lies in `domain`."""
+    """The indexes of the files that may have a row whose column lies in `domain`."""
     column = column_of(table, name)
     pruned = prune(table.files([column]), {column.name: domain})
     return set(np.flatnonzero(pruned.kept).tolist())
@@ -96,11 +96,11 @@ def pushed(table: Table, name: str, domain: Domain) -> DataFrame:
 
 
 def ids(df: DataFrame) -> list[int]:
-    """What the DataFrame, planned once however often it is asked, returns of its one column."""
+    """The sorted values of a DataFrame with one column."""
     return sorted(row[0] for row in df.collect())
 
 
 def files_delta_keeps(df: DataFrame) -> int:
-    """How many files Delta plans to read for a query over one table."""
+    """The number of files that Delta plans to read for a query over one table."""
     leaf = df._jdf.queryExecution().optimizedPlan().collectLeaves().apply(0)
     return leaf.relation().location().preparedScan().files().size()

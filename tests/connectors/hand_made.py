@@ -1,4 +1,4 @@
-"""Parquet footers by hand: what today's writers do not write any more, or should never have written."""
+"""Edited Parquet footers: forms that current writers no longer write, or should never have written."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def statistics(metadata: Struct, column: int, group: int = 0) -> Struct:
 
 
 def set_bounds(found: Struct, low: bytes | None, high: bytes | None) -> None:
-    """Puts `min_value` and `max_value`, and leaves no deprecated `min` and `max`."""
+    """Sets `min_value` and `max_value`, and removes the deprecated `min` and `max`."""
     for id_, value in ((5, high), (6, low)):
         found.pop(id_, None)
         if value is not None:
@@ -144,7 +144,7 @@ def set_bounds(found: Struct, low: bytes | None, high: bytes | None) -> None:
 
 
 def make_deprecated(metadata: Struct) -> None:
-    """As files were before the format had column orders: only `min` and `max`, in an order nobody stated."""
+    """Converts statistics to the older form without column orders: only `min` and `max`, of unknown order."""
     metadata.pop(7, None)
     for group in range(len(metadata[4][1][1])):
         for column in range(len(metadata[4][1][1][group][1][1][1])):

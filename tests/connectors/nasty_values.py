@@ -1,4 +1,4 @@
-"""Values of each key type that a hash or a conversion could get wrong."""
+"""Edge-case values of each key type, which a hash or a conversion could get wrong."""
 
 from __future__ import annotations
 
@@ -41,6 +41,6 @@ VALUES = {
 
 
 def key_rows(table: pa.Table, types: Sequence[ValueType]) -> tuple[Codes, ...]:
-    """The codes of rows without NULL as a key set holds them."""
+    """The codes of rows without NULL, in the form of a key set."""
     columns = [coded(column, type_) for column, type_ in zip(table.columns, types, strict=True)]
     return tuple(np.where(each.nan, NAN_CODE, each.codes) if each.nan.any() else each.codes for each in columns)

@@ -1,4 +1,4 @@
-"""Small Parquet files for tests, and what their footers are read as."""
+"""Small Parquet files for tests, and the statistics that are read from their footers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.connectors.hand_made import Struct, edit_footer
 def written(
     path: Path, table: pa.Table, *, rows: int = 2, edit: Callable[[Struct], None] | None = None, **options
 ) -> FileRef:
-    """A file in row groups of `rows` rows, its footer then changed by `edit`."""
+    """A file with row groups of `rows` rows, whose footer `edit` then changes."""
     pq.write_table(table, path, row_group_size=rows, **options)
     if edit is not None:
         edit_footer(path, edit)
@@ -34,7 +34,7 @@ def ref(path: Path) -> FileRef:
 
 
 def column(text: str, *path: str, **options) -> FooterColumn:
-    """A column of the Spark type `text`; called `x` in the file if no path is given."""
+    """A column of the Spark type `text`, named `x` in the file unless a path is given."""
     return FooterColumn("x", path or ("x",), ValueType.parse(text), **options)
 
 
@@ -44,20 +44,20 @@ def read(files: FileRef | Sequence[FileRef], *columns: FooterColumn, **options) 
     return read_row_groups(listed, columns, None, LocalStorage(), FooterCache(), **options)
 
 
-def domains(file: FileRef, asked: FooterColumn, **options) -> list[str]:
-    """What each row group may hold, as text."""
-    containers = read(file, asked, **options).containers
+def domains(file: FileRef, wanted: FooterColumn, **options) -> list[str]:
+    """The domain of each row group, as text."""
+    containers = read(file, wanted, **options).containers
     return [str(containers[index].domains["x"]) for index in range(len(containers))]
 
 
-def kept(file: FileRef, asked: FooterColumn, *keys: object) -> list[bool]:
-    """The row groups that may hold one of the keys."""
-    return prune(read(file, asked).containers, {"x": Domain.of(asked.type, *keys)}).kept.tolist()
+def kept(file: FileRef, wanted: FooterColumn, *keys: object) -> list[bool]:
+    """A flag for each row group that may have one of the keys."""
+    return prune(read(file, wanted).containers, {"x": Domain.of(wanted.type, *keys)}).kept.tolist()
 
 
-def ends(file: FileRef, asked: FooterColumn) -> tuple[object, object]:
-    """The bounds of the first row group, None where they are unknown."""
-    found = read(file, asked).containers.columns["x"]
-    low = code.decode(asked.type, found.lows)[0] if found.has_low[0] else None
-    high = code.decode(asked.type, found.highs)[0] if found.has_high[0] else None
+def ends(file: FileRef, wanted: FooterColumn) -> tuple[object, object]:
+    """The bounds of the first row group, None where unknown."""
+    found = read(file, wanted).containers.columns["x"]
+    low = code.decode(wanted.type, found.lows)[0] if found.has_low[0] else None
+    high = code.decode(wanted.type, found.highs)[0] if found.has_high[0] else None
     return low, high

@@ -1,4 +1,4 @@
-"""Parquet tables as tests open, prune and read them."""
+"""Helpers that open, prune and read Parquet tables."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def columns(table: ParquetSource, *names: str, case_sensitive: bool = False) -> 
 
 
 def pruned(table: ParquetSource, keys: dict[str, Sequence[object]]) -> PruningResult:
-    """The files that may hold a row of these keys in every column."""
-    asked = dict(zip(keys, columns(table, *keys), strict=True))
-    domains = {asked[name].name: Domain.of(asked[name].type, *values) for name, values in keys.items()}
-    return prune(table.files(list(asked.values())), domains)
+    """The files that may have a row with these keys in every column."""
+    wanted = dict(zip(keys, columns(table, *keys), strict=True))
+    domains = {wanted[name].name: Domain.of(wanted[name].type, *values) for name, values in keys.items()}
+    return prune(table.files(list(wanted.values())), domains)
 
 
 def scanned(df) -> tuple[Rows, int, int]:
@@ -56,8 +56,8 @@ def numbered(*starts: int, count: int = 10) -> list[pa.Table]:
     return [pa.table({"id": range(start, start + count), "v": [f"v{start}"] * count}) for start in starts]
 
 
-def by_name(table: ParquetSource, *asked: str, **options) -> dict[str, tuple[str, ...]]:
-    """What each file may hold of some columns, by the file's name."""
-    found = table.files(columns(table, *asked, **options))
+def by_name(table: ParquetSource, *wanted: str, **options) -> dict[str, tuple[str, ...]]:
+    """The domains of some columns of each file, by the file's name."""
+    found = table.files(columns(table, *wanted, **options))
     texts = [tuple(map(str, found[index].domains.values())) for index in range(len(found))]
     return dict(sorted(zip((name.rsplit("/", 1)[1] for name in found.names), texts, strict=True)))

@@ -1,4 +1,4 @@
-"""Bounds that storage keeps cut, against the values that they were cut from; needs no test framework."""
+"""Checks of truncated stored bounds against the original values, without a test framework."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _assert_above(type_: ValueType, values: list, stored: pa.Array) -> None:
 
 
 def _assert_reached(key: bytes, stored: pa.ChunkedArray) -> None:
-    """Delta compares what is pushed for a key with a bound that stands for bytes around it."""
+    """A pushed predicate reaches a stored bound whose bytes were replaced."""
     pushed = StoredBounds(ValueType("string")).comparable(
         Domain.of(ValueType("string"), key).ranges, Flaws.of(stored, stored, ValueType("string"))
     )

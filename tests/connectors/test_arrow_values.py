@@ -36,7 +36,7 @@ def present(values: CodedArray) -> Codes:
 
 @pytest.mark.parametrize(("arrow_type", "values", "expected"), CASES, ids=[str(case[0]) for case in CASES])
 @pytest.mark.parametrize("offset", [0, 2], ids=["whole", "sliced"])
-def test_values_survive_the_way_into_codes_and_back(arrow_type, values, expected, offset):
+def test_arrow_values_round_trip_through_codes(arrow_type, values, expected, offset):
     array = pa.array([*([values[0]] * offset), values[0], None, values[1]], arrow_type)[offset:]
     type_ = value_type_of(arrow_type)
     result = coded(array, type_)
@@ -49,7 +49,7 @@ def test_values_survive_the_way_into_codes_and_back(arrow_type, values, expected
 
 
 @pytest.mark.parametrize(("unit", "factor"), [("s", 10**6), ("ms", 1000)])
-def test_moments_too_far_away_to_be_counted_are_no_values(unit, factor):
+def test_timestamps_out_of_range_are_not_valid(unit, factor):
     most = (2**63 - 1) // factor
     array = pa.array([most, most + 1, -most, -most - 1, 2**64 // factor + 1, None], pa.timestamp(unit))
     result = coded(array, ValueType("timestamp_ntz"))

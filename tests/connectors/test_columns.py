@@ -24,7 +24,7 @@ def found(name, *, case_sensitive=False):
 
 
 @pytest.mark.parametrize(
-    ("asked", "path", "sql"),
+    ("wanted", "path", "sql"),
     [
         ("id", ("Id",), "`Id`"),
         ("`a.b`", ("a.b",), "`a.b`"),
@@ -34,14 +34,14 @@ def found(name, *, case_sensitive=False):
     ],
     ids=["case", "dotted name", "backtick", "nested", "nested dotted name"],
 )
-def test_names_resolve_to_the_schemas_own_spelling(asked, path, sql):
-    column = found(asked)
+def test_names_resolve_to_the_spelling_of_the_schema(wanted, path, sql):
+    column = found(wanted)
     assert (path, sql) == (column.path, column.sql)
     assert column == found(column.name)
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("wanted", "message"),
     [
         ("a.b", "goes in backticks, such as `a.b`"),
         ("idd", "did you mean 'Id'"),
@@ -53,12 +53,12 @@ def test_names_resolve_to_the_schemas_own_spelling(asked, path, sql):
         ("x'; DROP TABLE t; --\n", "No column"),
     ],
 )
-def test_missing_columns_are_named_with_a_hint(asked, message):
+def test_missing_columns_are_named_with_a_hint(wanted, message):
     with pytest.raises(ColumnNotFoundError, match=message):
-        found(asked)
+        found(wanted)
 
 
-def test_case_decides_only_in_case_sensitive_sessions():
+def test_case_matters_only_in_case_sensitive_sessions():
     with pytest.raises(ColumnNotFoundError):
         found("id", case_sensitive=True)
     both = StructType([StructField("k", LongType()), StructField("K", LongType())])
@@ -71,11 +71,11 @@ def test_case_decides_only_in_case_sensitive_sessions():
     ("name", "code"),
     [("code", "CHAR_PADDED"), ("word", "COLLATED"), ("list", "UNSUPPORTED_TYPE"), ("s", "UNSUPPORTED_TYPE")],
 )
-def test_columns_that_statistics_cannot_serve_carry_the_reason(name, code):
+def test_columns_without_usable_statistics_have_a_reason(name, code):
     column = found(name)
     assert column.type is None
     assert code == column.refusal.code.name
 
 
-def test_split_keeps_newlines_and_quotes_as_they_are():
+def test_split_keeps_newlines_and_quotes():
     assert ("a'b\nc", '"') == split_name("`a'b\nc`.`\"`")

@@ -1,4 +1,4 @@
-"""The contract of a connector, run for each: Delta, Parquet, and the toy of `tests/connectors/toy.py`."""
+"""The contract of a connector, run for Delta, for Parquet, and for the toy of `tests/connectors/toy.py`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.quick(3)]
 
 FILES, PER_FILE = 8, 50
 OPTIONS = PruningOptions(min_probe_bytes=0, scan="PREDICATE")
-# k is in the order of files, with a NULL in each; the extremes of a type are in the last file.
+# Files are sorted by k, and each has a NULL; the extreme values of the type are in the last file.
 GREATEST = 9223372036854775807
 ROWS = f"""
     SELECT CASE WHEN id % {PER_FILE} = 7 THEN NULL WHEN id = {FILES * PER_FILE - 1} THEN {GREATEST} ELSE id END AS k,
@@ -54,7 +54,7 @@ class Format:
 
 
 @pytest.fixture
-def _only_here(spark):
+def _toy_connector(spark):
     """The toy is a connector of the session until the test ends."""
     registered = state_of(spark).slot(_Registered)
     before, registered.connectors = registered.connectors, [TOY]
@@ -63,7 +63,7 @@ def _only_here(spark):
 
 
 @pytest.fixture(params=[DELTA, PARQUET, TOY], ids=lambda each: each.name)
-def format_(request, _only_here) -> Format:
+def format_(request, _toy_connector) -> Format:
     return Format(request.param)
 
 
@@ -89,7 +89,7 @@ def rows_of(df) -> Rows:
     return Rows(df.collect())
 
 
-def test_a_connector_claims_its_own_tables(spark, format_, path, tmp_path):
+def test_connector_claims_its_own_tables(spark, format_, path, tmp_path):
     assert format_.connector is claiming(spark, path)
     others = [each for each in (DELTA, TOY) if each is not format_.connector]
     assert not any(each.claims_path(spark, path) for each in others)
@@ -97,7 +97,7 @@ def test_a_connector_claims_its_own_tables(spark, format_, path, tmp_path):
         opened(spark, str(tmp_path / "nothing"))
 
 
-def test_a_leaf_of_a_plan_is_the_table_at_its_path(spark, format_, path):
+def test_leaf_of_a_plan_is_the_table_at_its_path(spark, format_, path):
     df = spark.read.format(format_.writer).load(path)
     leaf = df._jdf.queryExecution().optimizedPlan().collectLeaves().head()
     table = table_of(spark, leaf, 100)
@@ -106,7 +106,7 @@ def test_a_leaf_of_a_plan_is_the_table_at_its_path(spark, format_, path):
     assert rows_of(df) == rows_of(table.read(None))
 
 
-def test_statistics_hold_every_value(spark, path):
+def test_statistics_contain_every_value(spark, path):
     table = opened(spark, path)
     files = table.files([column(table, "k")])
     statistics = files.columns["k"]
@@ -121,7 +121,7 @@ def test_statistics_hold_every_value(spark, path):
         assert files.sizes[at] > 0
 
 
-def test_row_groups_belong_to_the_files_that_were_asked_for(spark, path):
+def test_row_groups_belong_to_the_selected_files(spark, path):
     table = opened(spark, path)
     groups = table.row_groups(np.array([1, 3]), [column(table, "k")], ["k"])
     assert {1, 3} == set(groups.parents.tolist())
@@ -139,7 +139,7 @@ def test_kept_files_give_exactly_the_rows_of_the_keys(spark, path, keys):
     ) == (mask.sum())
 
 
-def test_a_table_stays_as_it_was_opened_and_its_identity_changes_with_a_file(spark, format_, path):
+def test_opened_table_is_a_snapshot_with_an_identity(spark, format_, path):
     first, again = opened(spark, path), opened(spark, path)
     assert first.identity == again.identity == first.with_frame(first.read(None)).identity
     before = rows_of(first.read(None))
@@ -150,7 +150,7 @@ def test_a_table_stays_as_it_was_opened_and_its_identity_changes_with_a_file(spa
     assert 401 == opened(spark, path).read(None).count()
 
 
-def test_an_empty_table(spark, format_, tmp_path):
+def test_empty_table(spark, format_, tmp_path):
     path = format_.write(spark.sql(ROWS).where("false"), tmp_path / "empty")
     table = opened(spark, path)
     assert 0 == table.files([column(table, "k")]).rows.sum() == table.read(None).count()
@@ -177,8 +177,8 @@ def test_pruned_read_skips_files_and_gives_equal_rows(spark, path):
     assert (2, FILES) == (table.files_kept, table.files_total)
 
 
-@pytest.mark.usefixtures("_only_here")
-def test_an_error_of_a_connector_leaves_the_query_and_names_no_value(spark, tmp_path, monkeypatch):
+@pytest.mark.usefixtures("_toy_connector")
+def test_failed_connector_leaves_the_query_unchanged(spark, tmp_path, monkeypatch):
     def fails(*_: object) -> None:
         msg = "secret"
         raise ValueError(msg)
@@ -190,14 +190,14 @@ def test_an_error_of_a_connector_leaves_the_query_and_names_no_value(spark, tmp_
     df = facts.join(build, "k")
     result = prune(df, options=OPTIONS)
     assert rows_of(df) == rows_of(result)
-    said = str(explain(result))
-    assert "ValueError" in said
-    assert "secret" not in said
+    text = str(explain(result))
+    assert "ValueError" in text
+    assert "secret" not in text
 
 
-@pytest.mark.usefixtures("_only_here")
+@pytest.mark.usefixtures("_toy_connector")
 def test_broken_metadata_is_a_problem_and_no_error(spark, tmp_path):
-    """The tests of Delta and Parquet break their logs and footers."""
+    """Only the toy; the tests of Delta and Parquet break their own logs and footers."""
     path = Format(TOY).write(spark.sql(ROWS), tmp_path / "a table")
     Path(path, STATISTICS).write_text("{")
     table = opened(spark, path)
@@ -205,7 +205,7 @@ def test_broken_metadata_is_a_problem_and_no_error(spark, tmp_path):
     assert (400, True) == (table.read(None).count(), kept(table, 60).all())
 
 
-def test_a_connector_of_a_session_is_asked_first_and_in_that_session_alone(spark):
+def test_registered_connector_comes_first_in_its_session_only(spark):
     session = spark.newSession()
     for _ in range(2):
         register(session, TOY)

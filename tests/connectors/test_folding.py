@@ -30,7 +30,7 @@ CASES = {
     "wide decimals": ("decimal(38,0)", [(-5, 1, 0), (10**30, 10**31, 0)], [f"{{[-5, {10**31}]}}"]),
     "nulls add up": ("bigint", [(5, 9, 1), (1, 3, 0)], ["{[1, 9]} or NULL"]),
     "unknown nulls stay unknown": ("bigint", [(5, 9, None), (1, 3, 0)], ["{[1, 9]} or NULL"]),
-    # 19052 of trino: bounds of the other groups say nothing of the group without.
+    # trinodb/trino#19052: bounds of other row groups do not cover a row group without bounds.
     "one group without bounds": ("bigint", [(5, 9, 0), (None, None, 0)], [EVERYTHING]),
     "null alone takes no bound away": ("bigint", [(5, 9, 0), (None, None, 2)], ["{[5, 9]} or NULL"]),
     "null alone everywhere": ("bigint", [(None, None, 2), (None, None, 2)], ["{} or NULL"]),
@@ -41,32 +41,32 @@ CASES = {
 
 
 @pytest.mark.parametrize(("type_", "stats", "expected"), CASES.values(), ids=CASES.keys())
-def test_file_holds_what_its_row_groups_hold(type_, stats, expected):
+def test_statistics_of_row_groups_are_merged_per_file(type_, stats, expected):
     assert expected == folded(type_, stats, parents=[0, 0], rows=[2, 2], files=1)
 
 
-def test_files_are_told_apart():
+def test_row_groups_are_merged_by_file():
     stats = [(5, 6, 0), (1, 2, 1), (7, 8, 0), (3, 4, 0)]
     found = folded("bigint", stats, parents=[2, 0, 2, 3], rows=[2, 2, 2, 2], files=4)
     assert ["{[1, 2]} or NULL", "{}", "{[5, 8]}", "{[3, 4]}"] == found
 
 
-def test_group_without_rows_takes_no_bound_away():
+def test_row_group_without_rows_keeps_bounds():
     assert ["{[5, 9]}"] == folded("bigint", [(5, 9, 0), (None, None, 0)], parents=[0, 0], rows=[2, 0], files=1)
 
 
-def test_group_of_unknown_rows_makes_its_file_unknown():
+def test_row_group_of_unknown_rows_makes_its_file_unknown():
     stats = [(5, 9, 0), (None, None, None), (1, 2, 0)]
     found = folded("bigint", stats, parents=[0, 0, 1], rows=[2, UNKNOWN, 2], files=2)
     assert ["all", "{[1, 2]}"] == found
     assert [UNKNOWN, 2] == fold_rows(groups([0, 0, 1], [2, UNKNOWN, 2]), 2).tolist()
 
 
-def test_no_row_group_at_all_leaves_files_without_rows():
+def test_files_without_row_groups_have_no_rows():
     assert ["{}", "{}"] == folded("string", [], parents=[], rows=[], files=2)
 
 
-def test_containers_that_are_files_have_no_parents():
+def test_files_have_no_parents():
     files = Containers(ContainerKind.FILE, ["a"], np.ones(1, np.int64), np.ones(1, np.int64))
     with pytest.raises(ValueError, match="Cannot tell the files of 1 containers: they are files"):
         parents_of(files)

@@ -1,4 +1,4 @@
-"""A connector in one file: ORC files, and their statistics in `_statistics.json` beside them."""
+"""A connector in one file: ORC files, with statistics in `_statistics.json` beside them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STATISTICS = "_statistics.json"
 
 
 class ToyConnector(Connector):
-    """Claims directories with a side file, by path and as leaves of a plan that read ORC."""
+    """A connector for directories with a statistics file, by path and as leaves of a plan that read ORC."""
 
     name = "toy"
     file_formats = ("OrcFileFormat",)
@@ -36,7 +36,7 @@ class ToyConnector(Connector):
     def claims_path(self, spark: SparkSession, path: str) -> bool:  # noqa: ARG002 - a local path
         return Path(path.removeprefix("file:"), STATISTICS).is_file()
 
-    def open(self, spark: SparkSession, source: str, **asked: Any) -> Table:  # noqa: ARG002 - it has no versions
+    def open(self, spark: SparkSession, source: str, **options: Any) -> Table:  # noqa: ARG002 - it has no versions
         if not self.claims_path(spark, source):
             msg = f"No toy table at {source!r}: expected a directory that holds {STATISTICS}"
             raise SourceNotFoundError(msg)
@@ -54,7 +54,7 @@ TOY = ToyConnector()
 
 @dataclass(frozen=True)
 class ToyTable:
-    """The files that the side file named when the table was opened."""
+    """The files that the statistics file named when the table was opened."""
 
     name: str
     df: DataFrame
@@ -87,7 +87,7 @@ class ToyTable:
         return self._containers(ContainerKind.FILE, np.arange(len(self.listed)), columns)
 
     def row_groups(self, files: IntArray, columns: Sequence[Column], projected: Sequence[str] | None) -> Containers:  # noqa: ARG002
-        """A file is one row group."""
+        """The files as row groups, one row group per file."""
         return replace(self._containers(ContainerKind.ROW_GROUP, files, columns), parents=np.asarray(files))
 
     def _containers(self, kind: ContainerKind, files: IntArray, columns: Sequence[Column]) -> Containers:
@@ -110,14 +110,16 @@ class ToyTable:
         return ranges
 
     def expect(self, columns: Iterable[Column]) -> None:
-        """All statistics are there."""
+        """Nothing to fetch; all statistics are in memory."""
 
     def with_frame(self, df: DataFrame) -> ToyTable:
         return replace(self, df=df)
 
 
 def write_statistics(folder: Path) -> None:
-    """The side file of the ORC files in a folder: rows, bytes, and least, greatest and NULLs of whole numbers."""
+    """Writes the statistics file of a folder of ORC files: rows, bytes, and the least, greatest and NULL count
+    of integers.
+    """
     found = {}
     for file in sorted(folder.glob("*.orc")):
         table = orc.read_table(file)

@@ -1,4 +1,4 @@
-"""Golden texts: a query, and the join graph and filter plan that are made of its plan."""
+"""Golden texts: a query, with the join graph and the filter plan made of its logical plan."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ HERE = Path(__file__).parent
 RULES = HERE / "rules.txt"
 DATABASE = "golden"
 IS_WRITTEN = os.environ.get("GOLDEN") == "write"
-# As large as tables of a warehouse, so that every rule lets pass what the shape of the query allows.
+# Sizes of warehouse tables, so that every cost rule passes and only the shape of the query decides.
 FACT_BYTES, DIMENSION_BYTES = 10 << 30, 10 << 20
 
 
 def described(root: Node) -> str:
-    """The join graph and the filter plan of a query, without what differs from run to run."""
+    """The join graph and the filter plan of a query, with sizes that do not change between runs."""
     graph = JoinGraph.of(root)
     sizes = {each.at: _bytes(each.table) for each in graph.relations}
     options = PruningOptions().with_limits(max_build_scan_bytes=1 << 30)
@@ -35,7 +35,7 @@ def _bytes(table: str) -> int:
 
 
 def tpcds_text(number: int) -> Path:
-    """The file with the golden text of a query of TPC-DS."""
+    """The file with the golden text of a TPC-DS query."""
     return HERE / f"tpcds_q{number:02}.txt"
 
 

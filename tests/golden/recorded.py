@@ -1,7 +1,7 @@
-"""Optimised plans of Spark, recorded once, so that tests of decisions replay them without Java.
+"""Optimized logical plans of Spark, recorded once, so that planner tests replay them without Java.
 
 A recording holds the two texts from which `plan_tree()` reads a plan. `GOLDEN=write make test-all ARGS=tests/golden`
-records all plans anew; `test_recordings.py` compares the recorded plans with those of the installed Spark.
+records all plans again; `test_recordings.py` compares the recorded plans with those of the installed Spark.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ RECORDINGS = Path(__file__).with_name("plans.json.xz")
 
 @dataclass(frozen=True, slots=True)
 class RecordedPlan:
-    """The plan of one query: Spark's JSON of it, and a line of the plan visitor for each node."""
+    """The plan of one query: Spark's JSON, and the line of the plan visitor for each node."""
 
     query: str
     text: str
@@ -33,12 +33,14 @@ class RecordedPlan:
 
 
 def recorded() -> Mapping[str, RecordedPlan]:
-    """All recorded plans, by the name of the query: `q1` to `q99` of TPC-DS, and the titles of `rules.txt`."""
-    held = json.loads(lzma.decompress(RECORDINGS.read_bytes()))
-    return {name: RecordedPlan(**fields) for name, fields in held.items()}
+    """All recorded plans by query name: `q1` to `q99` of TPC-DS, and the titles of `rules.txt`."""
+    plans = json.loads(lzma.decompress(RECORDINGS.read_bytes()))
+    return {name: RecordedPlan(**fields) for name, fields in plans.items()}
 
 
 def record(plans: Mapping[str, RecordedPlan]) -> None:
     """Replaces the recordings."""
-    held = {name: {"query": each.query, "text": each.text, "described": each.described} for name, each in plans.items()}
-    RECORDINGS.write_bytes(lzma.compress(json.dumps(held).encode(), preset=9))
+    fields = {
+        name: {"query": each.query, "text": each.text, "described": each.described} for name, each in plans.items()
+    }
+    RECORDINGS.write_bytes(lzma.compress(json.dumps(fields).encode(), preset=9))

@@ -1,6 +1,6 @@
-"""The join graph and filter plan of each recorded plan are those of its golden file.
+"""Join graphs and filter plans of recorded plans, compared with their golden files.
 
-`GOLDEN=write make test-fast ARGS=tests/golden` writes what is found; read the difference before you commit it.
+`GOLDEN=write make test-fast ARGS=tests/golden` writes the golden files; review the difference before you commit it.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ def test_rules(plans):
     compare(RULES, "\n\n".join(rule_text(title, query, described(plans[title].root)) for title, query in rules()))
 
 
-def test_recordings_are_of_the_queries_that_stand_in_the_rules(plans):
+def test_recordings_match_the_queries_in_rules_txt(plans):
     assert dict(rules()) == {name: each.query for name, each in plans.items() if name in dict(rules())}
 
 
-def test_every_operator_of_tpcds_but_two_is_known(plans):
+def test_all_tpcds_operators_except_two_are_supported(plans):
     roots = [plans[f"q{number}"].root for number in NUMBERS]
-    # The walk from a join to a scan stops at these.
+    # Tracing a key from a join to a scan stops at these two operators.
     assert {"Expand", "OneRowRelation"} == {node.kind for root in roots for node in root.walk() if type(node) is Node}

@@ -1,4 +1,4 @@
-"""Recorded plans are those that the installed Spark makes of the same queries."""
+"""Recorded plans, compared with the plans that the installed Spark makes of the same queries."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NUMBERS = range(1, 100)
 
 @pytest.fixture(scope="module")
 def tables(spark) -> Iterator[dict[int, str]]:
-    """Empty tables of TPC-DS in a database of their own; the text of each query by its number."""
+    """Empty TPC-DS tables in their own database; yields the text of each query by its number."""
     with duckdb.connect() as connection:
         load_tpcds(connection)
         connection.execute("CALL dsdgen(sf = 0)")
@@ -52,15 +52,15 @@ def _spark(type_: str) -> str:
 
 @pytest.fixture
 def read(spark, monkeypatch):
-    """Gives the plan that Spark makes of a query now, and the texts that it was read from."""
+    """Returns the described plan that Spark makes of a query now, and the recording of it."""
     texts: list[tuple[str, str]] = []
     plan_tree = plan_reader.plan_tree
 
-    def noted(text: str, lines: str):
+    def recording(text: str, lines: str):
         texts.append((text, lines))
         return plan_tree(text, lines)
 
-    monkeypatch.setattr(plan_reader, "plan_tree", noted)
+    monkeypatch.setattr(plan_reader, "plan_tree", recording)
 
     def plan(query: str) -> tuple[str, RecordedPlan]:
         root = SparkPlan.of(spark.sql(query)).root

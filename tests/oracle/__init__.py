@@ -1,4 +1,4 @@
-"""Answers from Spark without pruning and from DuckDB, and the checks that hold pruned reads to them."""
+"""Oracles for pruned reads and queries: Spark without pruning, and DuckDB."""
 
 from __future__ import annotations
 

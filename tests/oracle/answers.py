@@ -1,4 +1,4 @@
-"""What a read must return: the semijoin by Spark without pruning, and by DuckDB from plain tables.
+"""Expected results of a read: the semijoin by Spark without pruning, and by DuckDB from plain tables.
 
 Rows are compared by all of their columns: a row with another row's value is a wrong row.
 """
@@ -26,17 +26,17 @@ from tests.oracle.lakes import spark_frame
 Offset = Callable[[datetime], timedelta]
 
 _SET = "__oracle_set"
-_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - wall-clock times are converted by hand
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - wall-clock times are converted explicitly
 _MICROSECOND = timedelta(microseconds=1)
 _EXACT = Context(prec=80)
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a session's settings change about `=`.
+    """Session settings that change the meaning of `=`.
 
-    - `offset`: its zone's distance from UTC at a wall-clock time
-    - `ansi`: an integer beside a single-precision float becomes a double, else a float
+    - `offset`: the distance of the session's time zone from UTC at a wall-clock time
+    - `ansi`: an integer compared with a single-precision float becomes a double, else a float
     """
 
     offset: Offset
@@ -45,9 +45,9 @@ class Rules:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Keys:
-    """The keys of one probe column, or of a tuple of them: typed, so that every engine gets the same ones.
+    """Typed keys of one probe column or of a tuple of probe columns, equal for every engine.
 
-    `given` is what `pruned_read()` gets; the Arrow data itself if None.
+    `given` is the argument of `pruned_read()`; None stands for the Arrow data itself.
     """
 
     columns: tuple[str, ...]
@@ -56,7 +56,7 @@ class Keys:
 
     @staticmethod
     def of(columns: str | tuple[str, ...], *arrays: pa.Array, given: Any = None) -> Keys:
-        """Keys of as many arrays as there are columns."""
+        """Keys of one array per column."""
         names = (columns,) if isinstance(columns, str) else columns
         return Keys(names, pa.table({f"k{at}": array for at, array in enumerate(arrays)}), given)
 
@@ -65,7 +65,7 @@ class Keys:
 
     @property
     def identity(self) -> Hashable:
-        """Equal just where columns and keys are."""
+        """Equal iff columns and keys are equal."""
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, self.table.schema) as writer:
             writer.write_table(self.table)
@@ -80,8 +80,8 @@ class Keys:
 
 
 def collected(df: DataFrame) -> pa.Table:
-    """All rows of `df`; its columns are called by their position, since names may repeat or be hostile."""
-    # Renamed by Spark it would be another query, to be analysed and optimised once more.
+    """All rows of `df`. Columns are named by position, because names may repeat or be hostile."""
+    # A rename by Spark would be another query, to be analyzed and optimized again.
     return df.toArrow().rename_columns([f"c{at}" for at in range(len(df.columns))])
 
 
@@ -97,7 +97,7 @@ def spark_semijoin(df: DataFrame, entry: Keys) -> DataFrame:
 
 
 def spark_semijoins(df: DataFrame, sets: Sequence[Keys]) -> list[set[int]]:
-    """The ids that match each of several key sets of the same columns and types, by one join."""
+    """The ids that match each of several key sets of the same columns and types, found by one join."""
     if not sets:
         return []
     numbered = [
@@ -132,7 +132,7 @@ def _pairs(entry: Keys) -> list[SparkColumn]:
 def duckdb_semijoin(
     duck: duckdb.DuckDBPyConnection, probes: Sequence[pa.Array], entry: Keys, rules: Rules
 ) -> list[int]:
-    """The positions of the rows that match a key; `probes` are the probe columns."""
+    """The positions of the rows that match a key, given the probe columns."""
     names = [f"k{at}" for at in range(len(probes))]
     pairs = [
         _comparable(probe, keys.combine_chunks(), rules)
@@ -150,7 +150,7 @@ def _semijoined(duck: duckdb.DuckDBPyConnection, rows: pa.Table, keys: pa.Table,
 
 
 def probe_of(table: pa.Table, name: str) -> pa.Array:
-    """The values under a column name as a caller writes it, through structs where it is nested."""
+    """The values of a column or of a nested field, by the name that a caller writes."""
     first, *rest = split_name(name)
     names = table.column_names
     at = names.index(first) if first in names else [each.lower() for each in names].index(first.lower())
@@ -165,7 +165,7 @@ def probe_of(table: pa.Table, name: str) -> pa.Array:
 
 
 def _comparable(probe: pa.Array, keys: pa.Array, rules: Rules) -> tuple[pa.Array, pa.Array]:
-    """Both sides in one type, in which DuckDB's `=` means what Spark's means for the two."""
+    """Both sides in one type, in which DuckDB's `=` has the meaning of Spark's for the two types."""
     types = (probe.type, keys.type)
     if any(map(pa.types.is_floating, types)):
         single = not rules.ansi and pa.float32() in types and any(map(pa.types.is_integer, types))
@@ -182,7 +182,9 @@ def _comparable(probe: pa.Array, keys: pa.Array, rules: Rules) -> tuple[pa.Array
 
 
 def _floats(array: pa.Array, *, single: bool) -> pa.Array:
-    """Numbers rounded once, to single precision where an integer beside a float is; adding zero makes -0.0 positive."""
+    """Numbers rounded once: to single precision for an integer compared with a float. Adding zero makes -0.0
+    positive.
+    """
     values = array.to_pylist()
     if single and pa.types.is_integer(array.type):
         values = [None if value is None else np.float32(value) for value in values]
@@ -196,7 +198,7 @@ def _digits(array: pa.Array) -> pa.Array:
 
 
 def _instants(array: pa.Array, offset: Offset) -> pa.Array:
-    """Dates, wall-clock times and instants as microseconds since 1970 in UTC, what `offset` makes of the former two."""
+    """Dates, wall-clock times and instants as microseconds since 1970 in UTC; `offset` converts the former two."""
     if pa.types.is_timestamp(array.type) and array.type.tz is not None:
         return array.cast(pa.timestamp("us", array.type.tz)).cast(pa.int64())
     return pa.array([None if value is None else _instant(value, offset) for value in array.to_pylist()], pa.int64())

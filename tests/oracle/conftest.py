@@ -19,7 +19,7 @@ Made = Callable[..., Lake]
 
 @pytest.fixture(scope="session")
 def oracle(spark: SparkSession) -> Iterator[Oracle]:
-    """Compares pruned reads with Spark's unpruned answer and with DuckDB's."""
+    """The checks that compare pruned reads with Spark's unpruned result and with DuckDB's."""
     with plain_duckdb() as connection:
         yield Oracle(spark, connection)
 

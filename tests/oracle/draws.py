@@ -1,4 +1,4 @@
-"""Choices that make a random case, kept so that a failing case can be made again from simpler ones."""
+"""Recorded random choices, from which a failing case is reproduced and simplified."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Draws:
-    """Random choices of a seed, or those of `given` and then always the first option, which is the simplest one."""
+    """Random choices of a seed, or those of `given`; after these always the first option, which is the simplest one."""
 
     seed: str = ""
     given: Sequence[int] | None = None
@@ -33,25 +33,25 @@ class Draws:
         return number
 
     def choice(self, options: Sequence[T]) -> T:
-        """One of several."""
+        """One of several options."""
         return options[self.below(len(options))]
 
     def sample(self, options: Sequence[T], count: int) -> list[T]:
-        """So many of them, or all, in their order."""
+        """At most `count` of the options, in their order."""
         left = list(range(len(options)))
         picked = [left.pop(self.below(len(left))) for _ in range(min(count, len(left)))]
         return [options[at] for at in sorted(picked)]
 
     def chance(self, percent: int) -> bool:
-        """True so often; False is the simpler one."""
+        """True in `percent` of cases; False is the simpler choice."""
         return self.below(100) >= 100 - percent
 
 
 def simplest(taken: Sequence[int], fails: Callable[[Sequence[int]], Sequence[int] | None], tries: int) -> list[int]:
-    """Simpler choices that still fail: `fails` gives those that it took, or None where all is well."""
+    """Simpler choices that still fail; `fails` returns the choices that it took, or None if the case passes."""
     best = list(taken)
     for count in (len(best) // 8, len(best) // 4, len(best) // 2):
-        # What goes wrong at the beginning needs nothing of the rest.
+        # A failure near the beginning does not need the rest.
         tries -= 1
         found = fails(best[:count])
         if found is not None and len(found) < len(best):

@@ -1,4 +1,4 @@
-"""Tables on disk whose files and row groups hold just the rows that a test says."""
+"""Tables on disk with a given assignment of rows to files and row groups."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _FILE = "__file__"
 
 @dataclass(frozen=True, slots=True)
 class Lake:
-    """One table: where it lies and how to read all of it.
+    """One table: its location, and how to read all of it.
 
-    `shared_as`: the name of rows that never change, the same in each format; empty for a table that may.
+    `shared_as` names rows that never change and are the same in each format; it is empty for a table that may change.
     """
 
     spark: SparkSession
@@ -37,14 +37,14 @@ class Lake:
         if version is not None:
             reader = reader.option("versionAsOf", version)
         if self.format == "parquet":
-            # The folder is named by its own name, whatever a pattern would make of it.
+            # Glob characters in the name of the folder have no meaning.
             reader = reader.option("__globPaths__", "false")
         return reader.load(self.source)
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How rows are cut: in the order of the Arrow table, into files of `file_rows`, these into row groups.
+    """The division of rows, in the order of the Arrow table, into files of `file_rows`, and of files into row groups.
 
     `partition_by` are columns of the table; each value then has its own files.
     """
@@ -55,8 +55,8 @@ class Layout:
 
 
 def spark_frame(spark: SparkSession, rows: pa.Table) -> DataFrame:
-    """The rows as a DataFrame; a timestamp without a zone is one without a zone."""
-    # In one chunk: Spark loses every row behind an empty one.
+    """The rows as a DataFrame; a timestamp without a time zone stays one."""
+    # One chunk, because Spark loses every row after an empty chunk.
     return spark.createDataFrame(rows.combine_chunks(), from_arrow_schema(rows.schema, prefer_timestamp_ntz=True))
 
 
@@ -71,14 +71,14 @@ def write(
     confs: Mapping[str, str] | None = None,
     mode: str = "error",
 ) -> Lake:
-    """The table `rows` in `folder`, laid out as asked; the same files on each run."""
+    """The table `rows` in `folder` with the given layout, in the same files on each run."""
     files = max(1, -(-len(rows) // layout.file_rows))
     order = pa.array([at // layout.file_rows for at in range(len(rows))], pa.int32())
     names = [f"c{at}" for at in range(rows.num_columns)]
-    # Written under plain names first: hostile ones would have to be quoted in each step.
+    # Written under plain names first, because hostile names would need quotes in each step.
     numbered = rows.rename_columns(names).append_column(_FILE, order)
     df = spark_frame(spark, numbered).repartitionById(files, F.col(_FILE)).drop(_FILE)
-    # INT96 timestamps, which Spark writes by default, have no statistics.
+    # INT96 timestamps, Spark's default, have no statistics.
     settings = {_ROWS_PER_GROUP: str(layout.group_rows), _TIMESTAMPS: "TIMESTAMP_MICROS"}
     with conf(spark, {**settings, **(confs or {})}):
         writer = df.toDF(*rows.column_names).write.format(format_).options(**(options or {})).mode(mode)
@@ -87,7 +87,7 @@ def write(
 
 
 def copied(lake: Lake, folder: Path) -> Lake:
-    """The same table in a folder of its own, which a test may change."""
+    """A copy of the table in a folder of its own, which a test may change."""
     shutil.copytree(lake.source, folder)
     return Lake(lake.spark, str(folder), lake.format)
 

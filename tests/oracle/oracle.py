@@ -1,4 +1,4 @@
-"""One check for a pruned read: its rows, what it skipped, and why it skipped nothing."""
+"""The check of a pruned read: its rows, its skipped files and row groups, and the reasons where nothing is skipped."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from tests.oracle.answers import (
 )
 from tests.oracle.lakes import Lake
 
-# Said of a row test; whether one pays is not what a case about skipping is about.
+# Reasons of row filters, which cases about skipping ignore.
 _OF_ROW_TESTS = {ReasonCode.UNSELECTIVE, ReasonCode.NO_JVM}
 
 
 @dataclass(frozen=True, slots=True)
 class Skips:
-    """What a case must skip: `(kept, total)`, and the codes of all reasons given; None leaves open.
+    """Expected skips as `(kept, total)`, and the codes of all reasons; None is not checked.
 
-    `pages` says that the reader may skip more than the plan counts: a page, or by a dictionary.
+    `pages`: the reader may skip more than the plan counts, by pages or dictionaries.
     """
 
     files: tuple[int, int] | None = None
@@ -52,13 +52,13 @@ def skips(
     *reasons: ReasonCode,
     pages: bool = False,
 ) -> Skips:
-    """`Skips` as a table of cases writes it."""
+    """`Skips` in the short form of tables of cases."""
     return Skips(files, row_groups, frozenset(reasons), pages)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
-    """The rows of a table and those of its semijoin, on which Spark and DuckDB agreed."""
+    """The rows of a table and those of its semijoin, on which Spark and DuckDB agree."""
 
     table: Rows
     matching: Rows
@@ -69,9 +69,9 @@ _ZONE, _ANSI = "spark.sql.session.timeZone", "spark.sql.ansi.enabled"
 
 @dataclass(slots=True, eq=False)
 class Oracle:
-    """Answers of Spark without pruning and of DuckDB, each computed once for tables that never change.
+    """Results of Spark without pruning and of DuckDB, computed once for tables that never change.
 
-    Tables have a column `id`; rows of the same id are equal.
+    Tables have a column `id`; rows with equal ids are equal.
     """
 
     spark: SparkSession
@@ -92,7 +92,7 @@ class Oracle:
     def answer(
         self, lake: Lake, entries: Sequence[Keys], *, columns: Sequence[str] | None = None, version: int | None = None
     ) -> Answer:
-        """What the read must return at this moment, or at `version`; the two engines must agree on it."""
+        """The expected rows of the read now, or at `version`; the two engines must agree on them."""
         table = self.table(lake, version)
         ids = table.column("id").to_pylist()
         matching = set(ids)
@@ -109,7 +109,7 @@ class Oracle:
         return Answer(Rows(rows), Rows(row for row, id_ in zip(rows, ids, strict=True) if id_ in matching))
 
     def prepare(self, lake: Lake, sets: Sequence[Keys]) -> None:
-        """Answers to many key sets of the same columns and types by one query."""
+        """Computes the results for many key sets of the same columns and types by one query."""
         table = self.table(lake)
         missing = {self._question(lake, each): each for each in sets}
         missing = {question: each for question, each in missing.items() if question not in self._answers}
@@ -129,7 +129,9 @@ class Oracle:
         return by_spark
 
     def _offset(self, local: datetime) -> timedelta:
-        """The session zone's distance from UTC at a wall-clock time, by the JVM's own rules, as Python's may differ."""
+        """The distance of the session's time zone from UTC at a wall-clock time, by the JVM's rules, which may
+        differ from Python's.
+        """
         time = self.spark._jvm.java.time
         moment = time.LocalDateTime.of(local.year, local.month, local.day, local.hour, local.minute, local.second)
         rules = time.ZoneId.of(self.spark.conf.get(_ZONE)).getRules()
@@ -146,7 +148,7 @@ class Oracle:
         version: int | None = None,
         **more: Any,
     ) -> TableExplanation:
-        """Reads pruned, with false positives allowed and without; all three claims must hold. The last plan."""
+        """Checks rows, skips and reasons of pruned reads, inexact and exact; returns the last plan."""
         answer = self.answer(lake, entries, columns=columns, version=version)
         plan: TableExplanation | None = None
         for each in exact:
@@ -178,7 +180,7 @@ def check_rows(df: DataFrame, answer: Answer, *, exact: bool) -> None:
 
 
 def check_skips(df: DataFrame, expected: Skips) -> TableExplanation:
-    """What was planned is what the case says, what the scan read is what was planned, and refusals have reasons."""
+    """Planned skips are as expected, the scan reads what is planned, and refusals have reasons."""
     (table,) = explain(df).tables
     if expected.files is not None:
         assert expected.files == (table.files_kept, table.files_total)
@@ -191,7 +193,7 @@ def check_skips(df: DataFrame, expected: Skips) -> TableExplanation:
     assert codes or not nothing_skipped or not table.files_total, "nothing was skipped, and no reason says why"
     measured = report(df).measured
     if table.files_total is None:
-        # Of what nobody listed there is nothing to compare.
+        # An unlisted table has no counts to compare.
         return table
     assert measured is not None
     assert table.files_kept == measured.files_read
@@ -203,10 +205,10 @@ def check_skips(df: DataFrame, expected: Skips) -> TableExplanation:
 
 
 def reason_codes(table: TableExplanation) -> set[ReasonCode]:
-    """The codes of all reasons, of the table and of its filters."""
+    """The codes of all reasons of the table and of its filters."""
     return {each.code for each in (*table.reasons, *(reason for one in table.filters for reason in one.reasons))}
 
 
 def row_tests(table: TableExplanation) -> tuple[str, ...]:
-    """The row test of each filter."""
+    """The row filter of each key filter."""
     return tuple(each.row_test for each in table.filters)

@@ -19,7 +19,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _ALPHABET = "az~\u00df\u007f\u0080\u07ff\uffff\U00010000\U0010ffff\x00 %_'"
 _NAN = float("nan")
 
-# Each draws one value; tables and keys draw from the same few hundred, so that keys hit and miss.
+# Generators of one value each. Tables and keys draw from the same few hundred values, so that keys hit and miss.
 DRAW: Mapping[str, tuple[pa.DataType, Callable[[random.Random], Any]]] = {
     "small": (pa.int8(), lambda rng: rng.randint(-128, 127)),
     "int": (pa.int32(), lambda rng: rng.choice([rng.randint(-50, 250), rng.choice([-(2**31), 2**31 - 1])])),
@@ -39,7 +39,7 @@ DRAW: Mapping[str, tuple[pa.DataType, Callable[[random.Random], Any]]] = {
     "flag": (pa.bool_(), lambda rng: rng.random() < 0.5),
 }
 
-# Types that Spark compares with a column of each, beside its own.
+# Types that Spark compares with a column of each type, besides its own.
 OTHERS: Mapping[str, Sequence[str]] = {
     "small": ("int", "long", "money", "real"),
     "int": ("small", "long", "money", "wide", "real"),
@@ -58,7 +58,7 @@ ROWS = 120
 
 
 def random_table(seed: int) -> pa.Table:
-    """Every type, one or two columns of it clustered, with NULL here and there."""
+    """A table with every type, one or two columns of it clustered, with some NULL."""
     rng = random.Random(f"table {seed}")  # noqa: S311 - a test that can be repeated
     clustered = rng.choice(list(DRAW))
     columns = {}
@@ -92,7 +92,7 @@ class Case:
 
 
 def random_cases(seed: int, count: int) -> list[Case]:
-    """So many cases for `random_table(seed)`, the same ones for the same seed."""
+    """`count` cases for `random_table(seed)`, the same for the same seed."""
     rng = random.Random(f"cases {seed}")  # noqa: S311
     return [_case(rng, random_table(seed)) for _ in range(count)]
 

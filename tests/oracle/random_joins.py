@@ -1,4 +1,4 @@
-"""Joins of a random query: every type, by equality or not, as joins or as subqueries."""
+"""Joins of a random query: every join type, by equality or another condition, as joins or as subqueries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.oracle.random_values import comparable, is_probed, literal
 JOINS = ("JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "SEMI JOIN", "ANTI JOIN")
 SUBQUERIES = ("EXISTS", "NOT EXISTS", "IN", "NOT IN", "OR EXISTS", "SCALAR", "LOOKUP")
 MOST_ROWS = 4000
-# Joins after which a row of a side is gone where it matches none of the other one, and those that keep such rows.
+# Joins that drop unmatched rows of a side, and joins that keep them.
 LEFT_PROBED = {"JOIN", "RIGHT JOIN", "SEMI JOIN", "EXISTS", "IN"}
 RIGHT_PROBED = {"JOIN", "LEFT JOIN", "SEMI JOIN", "ANTI JOIN", "EXISTS", "IN", "NOT EXISTS"}
 LEFT_STOPS, RIGHT_STOPS = {"RIGHT JOIN", "FULL JOIN"}, {"LEFT JOIN", "FULL JOIN"}
@@ -22,7 +22,7 @@ LEFT_STOPS, RIGHT_STOPS = {"RIGHT JOIN", "FULL JOIN"}, {"LEFT JOIN", "FULL JOIN"
 
 @dataclass(frozen=True, slots=True)
 class On:
-    """A condition, and the two columns that are equal in every pair for which it holds, if there are such."""
+    """A join condition, and the two columns that are equal in every matching pair, if there are such."""
 
     text: str
     equal: tuple[Column, Column] | None = None
@@ -30,9 +30,9 @@ class On:
 
 @dataclass(slots=True)
 class Joins:
-    """Makes a relation from two others; `musts` are the filters that what it has made has to show.
+    """A factory of relations from two others; `musts` are the filters that the plan must have.
 
-    `compares`: one of its joins has an equality by which one side may filter the other.
+    `compares`: some join has an equality by which one side may filter the other.
     """
 
     lake: RandomLake
@@ -42,7 +42,7 @@ class Joins:
     compares: bool = False
 
     def joined(self, left: Relation, right: Relation) -> Relation:
-        """The two, joined by one of their columns each where any can be compared."""
+        """A join of the two relations by one column each, if any two can be compared."""
         pairs = comparable_pairs(left, right)
         if not pairs or (left.rows * right.rows < MOST_ROWS and self.draws.chance(6)):
             return self._without_equality(left, right)
@@ -51,18 +51,18 @@ class Joins:
         return self.joined_by(left, right, *self._pair(pairs))
 
     def joined_by(self, left: Relation, right: Relation, one: Column, other: Column) -> Relation:
-        """The two, joined by a column of each."""
+        """A join of the two relations by the given columns."""
         if self.draws.chance(70):
             return self._joined(left, right, self._condition(left, right, one, other))
         return self._by_subquery(left, right, one, other)
 
     def _pair(self, pairs: Sequence[tuple[Column, Column]]) -> tuple[Column, Column]:
-        """Two columns to compare, mostly such as can filter each other."""
+        """Two columns to compare, mostly columns that can filter each other."""
         near = [(one, other) for one, other in pairs if is_probed(one.kind, other.kind)]
         return self.draws.choice(near if near and not self.draws.chance(15) else pairs)
 
     def joined_as(self, kind: str, left: Relation, right: Relation, on: On, *, is_sure: bool = False) -> Relation:
-        """The two, by a join of one kind."""
+        """A join of the given type."""
         both = kind not in ("SEMI JOIN", "ANTI JOIN")
         columns = stopped(left.columns) if kind in LEFT_STOPS else left.columns
         if both:
@@ -76,13 +76,13 @@ class Joins:
         return self.joined_as(self.draws.choice(JOINS), left, right, on)
 
     def _expect(self, kind: str, left: Relation, right: Relation, on: On, *, is_sure: bool = False) -> None:
-        """Notes the scans that keys of the one side may filter on the other."""
+        """Records the scans that keys of one side may filter on the other."""
         if on.equal is None or not is_probed(*(each.kind for each in on.equal)):
             return
         one, other = on.equal
         self.compares |= kind in LEFT_PROBED | RIGHT_PROBED
         if one.kind != other.kind:
-            # A cast may stop keys at an operator that they pass else.
+            # A cast may stop keys at an operator that would otherwise pass them.
             return
         if kind in LEFT_PROBED and one.clustered is not None:
             self.musts.append(Must(one.clustered, distinct_values(right, other), is_sure))
@@ -142,7 +142,7 @@ class Joins:
         return f"{self._computed(one)} = {other.name}"
 
     def _computed(self, column: Column) -> str:
-        """A value made from a column, of which nothing overflows."""
+        """A value computed from a column without overflow."""
         match column.kind:
             case "small" | "int":
                 text = self.draws.choice(("CAST({} AS BIGINT)", "{} % 7", "CAST({} AS DECIMAL(12, 2))"))
@@ -188,15 +188,15 @@ class Joins:
 
 
 def equalities(one: Column, other: Column) -> tuple[str, str]:
-    """The two ways to write that two columns are equal."""
+    """The two ways to write an equality of two columns."""
     return f"{one.name} = {other.name}", f"{other.name} = {one.name}"
 
 
 def distinct_values(relation: Relation, column: Column) -> str:
-    """The SQL of all values of a column."""
+    """The SQL that selects all values of a column."""
     return f"SELECT DISTINCT {column.name} FROM ({relation.sql}) AS keys"
 
 
 def comparable_pairs(left: Relation, right: Relation) -> list[tuple[Column, Column]]:
-    """The columns of the two that can be compared."""
+    """The pairs of columns of two relations that can be compared."""
     return [(one, other) for one in left.columns for other in right.columns if comparable(one.kind, other.kind)]

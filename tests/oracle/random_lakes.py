@@ -21,17 +21,17 @@ from tests.oracle.draws import Draws
 from tests.oracle.lakes import Layout, write
 from tests.oracle.random_cases import DRAW
 
-# What a column holds, and what its values are called below.
+# The type of each kind of column.
 TYPES: Mapping[str, pa.DataType] = {kind: type_ for kind, (type_, _) in DRAW.items()}
 INTEGERS, EXACT = ("small", "int", "long"), ("small", "int", "long", "money")
 TEMPORAL = ("day", "at", "wall")
 FAMILIES = (("int", "int", "long", "int", "small", "money", "real"), TEMPORAL, ("text",), ("raw",))
-# Kinds of which the files that hold a key are known from their values: no bound is wider than these.
+# Kinds whose files with a key are known from the values, because bounds are not wider than the values.
 SURE = ("int", "int", "long", "small", "money", "day")
 
 _PLAIN = ("k", "m", "x", "y", "z", "w", "v")
 _HOSTILE = ("a.b", "UPPER", "tick`tick", "select", "\u00e4\U0001f600", "it's", "a")
-# Delta takes these only where it maps columns.
+# Delta allows these names only with column mapping.
 _SPACED = ("b c", 'say "x"', "x=1", "(paren)", "comma,", "semi;colon", "new\nline")
 _FORBIDDEN = frozenset(" ,;{}()\n\t=")
 _EPOCH = date(1970, 1, 1)
@@ -39,10 +39,10 @@ _EPOCH = date(1970, 1, 1)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """One table: `kinds` of its columns by name, its rows, and how they lie.
+    """One table: `kinds` of its columns by name, its rows, and their layout.
 
-    - `sorted_by`: the column whose values files hold one after the other; empty where none is
-    - `writer`: `parquet`, `delta` (as Spark writes it), `delta-rs`, or `deleted`: Delta with deletion vectors
+    - `sorted_by`: the column by which rows are sorted into files; empty if there is none
+    - `writer`: `parquet`, `delta` (written by Spark), `delta-rs`, or `deleted`: Delta with deletion vectors
     """
 
     name: str
@@ -56,7 +56,7 @@ class Table:
 
     @property
     def written(self) -> pa.Table:
-        """The rows that are written at first: those that a deletion vector hides stay in the files and statistics."""
+        """The rows that are written first: rows in a deletion vector stay in the files and in the statistics."""
         if self.writer != "deleted":
             return self.rows
         gone = self.rows.slice(0, 3)
@@ -72,7 +72,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RandomLake:
-    """Tables, and for each kind of column the few values that all draw from, so that keys hit and miss."""
+    """Tables, and for each kind of column the few values that all columns draw from, so that keys hit and miss."""
 
     tables: tuple[Table, ...]
     pools: Mapping[str, Sequence[Any]]
@@ -81,7 +81,7 @@ class RandomLake:
 def random_lake(seed: int) -> RandomLake:
     """The tables of a seed: one or two larger ones that are clustered by a key, and some smaller ones.
 
-    The first is clustered by a key whose files are known from its values, and the last has some of these keys.
+    The files of the first table with a given key are known from its values, and the last table has some of these keys.
     """
     draws = Draws(f"lake {seed}")
     pools = _pools(draws)
@@ -96,7 +96,7 @@ def random_lake(seed: int) -> RandomLake:
 
 
 def _half_as(table: Table, pools: Mapping[str, Sequence[Any]]) -> Mapping[str, Sequence[Any]]:
-    """Pools with half of the clustered values of a table, and a few that it has not."""
+    """Pools with half of the clustered values of a table, and a few that it lacks."""
     kind = table.kinds[table.sorted_by]
     own = table.rows.column(table.sorted_by).unique().drop_null().to_pylist()
     others = [each for each in pools[kind] if each not in own]
@@ -153,7 +153,7 @@ def _table(
     arrays = [pa.array(range(count), pa.int32())]
     arrays += [pa.array([values[each][at] for at in order], TYPES[columns[each]]) for each in names]
     file_rows = draws.choice((8, 15, 30)) if is_fact else draws.choice((1000, 1000, 1000 if is_sure else 10))
-    # Of other names a folder's differs.
+    # Folders escape other names.
     partitions = [each for each in names if columns[each] in ("int", "small", "day") and each.isidentifier()]
     partition_by = draws.choice(partitions) if partitions and draws.chance(20) and writer != "deleted" else ""
     rows = pa.table(arrays, list(columns))
@@ -168,19 +168,19 @@ def _names(draws: Draws, count: int, *, is_delta_rs: bool) -> list[str]:
 
 def _values(draws: Draws, pool: Sequence[Any], count: int, kind: str) -> list[Any]:
     nulls = draws.choice((0, 10, 40)) if count else 0
-    # Few of the values, so that some of the other tables' keys are missing here.
+    # A part of the values, so that some keys of other tables are missing.
     own = draws.sample(pool, len(pool) if kind == "flag" else max(3, len(pool) * 2 // 3))
     return [None if draws.chance(nulls) else draws.choice(own) for _ in range(count)]
 
 
 def _keys(draws: Draws, pool: Sequence[Any], count: int) -> list[Any]:
-    """Values of which tables share some, and NULL, which a NULL-safe equality matches beside these."""
+    """Values that tables partly share, and NULL, which a null-safe equality matches."""
     own = draws.sample(pool, max(8, len(pool) * 2 // 3))
     return [None if at % 5 == 0 else draws.choice(own) for at in range(count)]
 
 
 def sort_key(value: Any) -> Any:
-    """NULL first, then as Spark orders values."""
+    """A sort key with NULL first, then Spark's order of values."""
     if value is None:
         return (0,)
     if isinstance(value, float):
@@ -189,20 +189,20 @@ def sort_key(value: Any) -> Any:
 
 
 def stored(spark: SparkSession, folder: Path, table: Table) -> DataFrame:
-    """The table, written below `folder`, as Spark reads it."""
+    """Writes a table below `folder`, and returns it as Spark reads it."""
     put(spark, folder, table)
     return opened(spark, str(folder / table.name), table)
 
 
 def opened(spark: SparkSession, source: str, table: Table) -> DataFrame:
-    """The table as Spark reads it from where its files are."""
+    """A table as Spark reads it from `source`."""
     if table.writer != "parquet":
         return spark.read.format("delta").load(source)
     return spark.read.schema(from_arrow_schema(table.rows.schema, prefer_timestamp_ntz=True)).parquet(source)
 
 
 def put(spark: SparkSession, folder: Path, table: Table) -> None:
-    """Writes the table to a folder of its name below `folder`."""
+    """Writes a table to a folder of its name below `folder`."""
     path = folder / table.name
     match table.writer:
         case "parquet":

@@ -1,6 +1,6 @@
-"""Random queries over a random lake: SQL that Spark and DuckDB read alike, whose rows no choice of theirs changes.
+"""Random queries over a random lake, in SQL with one meaning for Spark and DuckDB and with deterministic rows.
 
-Every relation is a whole SELECT, whose columns have names of their own. Names are quoted as in standard SQL.
+Every relation is a whole SELECT, whose columns have unique names. Names are quoted as in standard SQL.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ FEW_SHARED = 3
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One case: its text, what it is pruned with, and how Spark runs it.
+    """One case: its SQL, its pruning options, and the confs of Spark.
 
-    - `musts`: the filters that its plan has to show
-    - `compares`: some join could be filtered on one of its sides by a column of the other
+    - `musts`: the filters that its plan must have
+    - `compares`: a column of one side of some join could filter the other side
     """
 
     sql: str
@@ -38,7 +38,7 @@ class Query:
 
 
 def random_query(lake: RandomLake, draws: Draws) -> Query:
-    """The query that the draws lead to."""
+    """The query that the draws choose."""
     confs, shape = _confs(draws), draws.choice(("tree", "aimed", "over", "over", "plain"))
     options = _plain_options(draws) if shape in ("over", "plain") else _options(draws)
     ops = Operators(lake, draws)
@@ -55,7 +55,7 @@ def random_query(lake: RandomLake, draws: Draws) -> Query:
 
 
 def _prunable(lake: RandomLake) -> list[tuple[Table, Table, str]]:
-    """Clustered tables of several files, each with a smaller one and a column of it that has some of the values."""
+    """Clustered tables of several files, each with a smaller table and its column that shares some values."""
     return [
         (fact, dim, key)
         for fact in lake.tables
@@ -68,7 +68,7 @@ def _prunable(lake: RandomLake) -> list[tuple[Table, Table, str]]:
 
 
 def _share_some(fact: Table, dim: Table, key: str) -> bool:
-    """True where rows of both find partners, and others of the clustered table none."""
+    """True if both tables have matching rows, and the clustered table also has others."""
     values, keys = (
         set(table.rows.column(name).to_pylist()) - {None} for table, name in ((fact, fact.sorted_by), (dim, key))
     )
@@ -76,7 +76,7 @@ def _share_some(fact: Table, dim: Table, key: str) -> bool:
 
 
 def _is_sure(dim: Table, key: str) -> bool:
-    """True for keys of which the files that hold one are known beforehand, and a table that surely reads less."""
+    """True if the files with a key are known beforehand, and the table surely reads fewer bytes."""
     return dim.kinds[key] in (*EXACT, "day") and len(dim.rows) <= dim.file_rows
 
 
@@ -87,7 +87,7 @@ def _confs(draws: Draws) -> dict[str, str]:
     if draws.chance(10):
         confs["spark.sql.optimizer.dynamicPartitionPruning.enabled"] = "false"
     if draws.chance(10):
-        # Spark's own filter of rows beside ours.
+        # Spark's own runtime bloom filter beside a pruned scan.
         confs["spark.sql.optimizer.runtime.bloomFilter.applicationSideScanSizeThreshold"] = "0"
         confs[SPARKS_BLOOM] = "1g"
         confs["spark.sql.autoBroadcastJoinThreshold"] = "-1"
@@ -127,7 +127,9 @@ class _Queries:
     _shared: list[tuple[str, Relation]] = field(default_factory=list)
 
     def query(self, aim: tuple[Table, Table, str] | None) -> str:
-        """A tree of joins, with what may lie around it; with an `aim`, keys of the one for the other at its top."""
+        """A tree of joins below random operators; with `aim`, its topmost join filters one table by keys of the
+        other.
+        """
         depth = self.draws.choice((1, 1, 1, 2, 2, 3))
         if self.draws.chance(20):
             self._shared.append((self.ops.name("s"), self._relation(depth - 1)))
@@ -142,12 +144,12 @@ class _Queries:
         return self._with_shared(made.sql)
 
     def _with_shared(self, sql: str) -> str:
-        """A text after the relations that it names."""
+        """A query with the definitions of the CTEs that it names."""
         parts = [f"{name} AS ({each.sql})" for name, each in self._shared if re.search(rf"\b{name}\b", sql)]
         return f"WITH {', '.join(parts)} {sql}" if parts else sql
 
     def _aimed(self, fact: Table, dim: Table, key: str) -> Relation:
-        """A clustered table below anything, joined in any way with a smaller one that is filtered."""
+        """A clustered table below random operators, joined with a filtered smaller table."""
         left = self._of_table(fact, list(fact.kinds))
         one = left.columns[list(fact.kinds).index(fact.sorted_by)]
         right = self._of_table(dim, list(dim.kinds))
@@ -163,11 +165,13 @@ class _Queries:
         return self.joins.joined_by(left, right, one, other)
 
     def over(self, fact: Table, dim: Table, key: str) -> str:
-        """One operator over a clustered table, joined with a filtered smaller one: keys pass it or do not."""
-        # What an operator does with rows without a key shows only where such rows come to it.
+        """One operator above a clustered table, joined with a filtered smaller table: the operator passes keys
+        or stops them.
+        """
+        # Unmatched rows must reach the operator, or its effect on them does not show.
         left, right = self._of_table(fact, list(fact.kinds), filtered=15), self._of_table(dim, list(dim.kinds))
         one, other = left.columns[list(fact.kinds).index(fact.sorted_by)], right.columns[list(dim.kinds).index(key)]
-        # Fewer files than all of them may be smaller than the other table.
+        # A statically pruned fact may be smaller than the other table.
         is_sure = " WHERE " not in left.sql and _is_sure(dim, key)
         is_null_safe = self.draws.chance(30)
         if self.draws.chance(70):
@@ -190,7 +194,7 @@ class _Queries:
         return self.joins.joined_as(kind, left, right, on, is_sure=is_sure).sql
 
     def plain(self, fact: Table, dim: Table, key: str) -> str:
-        """A clustered table joined with a filtered smaller one."""
+        """A clustered table joined with a filtered smaller table."""
         name, key = key, quoted(key)
         facts = [Column(f"f.{quoted(name)}", kind) for name, kind in fact.kinds.items()]
         dims = [Column(f"d.{quoted(name)}", kind) for name, kind in dim.kinds.items()]
@@ -215,13 +219,13 @@ class _Queries:
                 sql += f" ON {on} WHERE {where} GROUP BY {group}"
         keys = f"SELECT DISTINCT d.{key} FROM {dim.name} d WHERE {where}"
         self.joins.compares = True
-        # What is asked of a key Spark asks of its equal, too, which may leave nothing for a filter to skip.
+        # Spark applies a condition on a key to its equal column, too, which may leave nothing for a filter to skip.
         self.joins.musts.append(Must(fact, keys, is_sure=tested != name, is_exact=tested != name))
         return sql
 
     def _some_of(self, table: Table, columns: Sequence[Column], but: str = "") -> tuple[str, str]:
-        """The name of one of a table's columns, but for one, and a comparison of it with values that it has."""
-        # Of the other kinds Spark may know that a test leaves out nothing.
+        """The name of a column of the table, except `but`, and a comparison of it with values that it has."""
+        # For other kinds, Spark may know that a condition is always true.
         tested = [
             (name, each)
             for name, each in zip(table.kinds, columns, strict=True)
@@ -245,7 +249,7 @@ class _Queries:
         return self.joins.joined(right, left) if self.draws.chance(25) else self.joins.joined(left, right)
 
     def _base(self) -> Relation:
-        """A table or what is named above, filtered as often as not."""
+        """A table, or a relation that has a name, filtered as often as not."""
         if self._shared and self.draws.chance(50):
             name, shared = self.draws.choice(self._shared)
             return self._selected(name, shared.columns, shared.rows)
@@ -295,7 +299,7 @@ class _Queries:
         return self.draws.choice(kinds)(relation)
 
     def _combine(self, relation: Relation) -> Relation:
-        """With the rows of another one, in columns of like kind."""
+        """A set operation with another relation, in columns of the same kinds."""
         other = self._relation(self.draws.choice((0, 0, 1)))
         left: list[Column] = []
         right: list[Column] = []

@@ -1,4 +1,4 @@
-"""Relations of a random query, and what a query does with one of them: filters, groups, windows, limits."""
+"""Relations of a random query, and operators on one relation: filters, groups, windows, limits."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tests.oracle.random_values import literal, predicate
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a relation, as SQL names it, and what it holds.
+    """A column of a relation: its name in SQL and its kind.
 
-    `clustered`: the table whose clustered column it is, where keys may pass from here down to the scan of it.
+    `clustered`: the table whose clustered column it is, if keys may pass from here down to its scan.
     """
 
     name: str
@@ -24,7 +24,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A SELECT and its columns; `rows` is a guess, by which results stay small."""
+    """A SELECT and its columns; `rows` is an estimate, by which results stay small."""
 
     sql: str
     columns: tuple[Column, ...]
@@ -32,17 +32,17 @@ class Relation:
 
     @property
     def names(self) -> str:
-        """All columns, as a list in SQL."""
+        """All columns as a list in SQL."""
         return listed(self.columns)
 
 
 def stopped(columns: Sequence[Column], passed: Sequence[Column] = ()) -> tuple[Column, ...]:
-    """Columns above an operator that keys do not pass, but for some of them."""
+    """Columns above an operator that stops keys, except `passed`."""
     return tuple(each if each in passed else replace(each, clustered=None) for each in columns)
 
 
 def listed(columns: Sequence[Column]) -> str:
-    """The names, as a list in SQL."""
+    """The names as a list in SQL."""
     return ", ".join(each.name for each in columns)
 
 
@@ -57,7 +57,7 @@ def quoted(name: str) -> str:
 
 @dataclass(slots=True)
 class Operators:
-    """Makes a relation from one other; each gives the same rows however the engine orders equal ones."""
+    """A factory of relations from one other; the order of equal rows never changes a result."""
 
     lake: RandomLake
     draws: Draws
@@ -145,14 +145,14 @@ class Operators:
         return result
 
     def _total(self, relation: Relation) -> str:
-        """An order in which only equal rows are equal."""
+        """A total order: only equal rows tie."""
         first = self.draws.choice(relation.columns)
         direction = self.draws.choice(("", " DESC"))
         rest = [f"{each.name} NULLS FIRST" for each in relation.columns if each is not first]
         return ", ".join([f"{first.name}{direction} NULLS FIRST", *rest])
 
     def limit(self, relation: Relation) -> Relation:
-        # One that lets all rows pass hides nothing of what comes before it.
+        # A limit that all rows pass would hide nothing of the operators below it.
         most = self.draws.choice([each for each in (1, 5, 20) if each < relation.rows] or [1])
         offset = f" OFFSET {self.draws.choice((1, 10))}" if self.draws.chance(20) else ""
         sql = f"SELECT {relation.names} FROM {self.source(relation)} ORDER BY {self._total(relation)} LIMIT {most}"

@@ -1,4 +1,4 @@
-"""Literals and predicates in SQL that Spark and DuckDB read alike."""
+"""Literals and predicates in SQL with one meaning for Spark and DuckDB."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Pools = Mapping[str, Sequence[Any]]
 
 
 def comparable(one: str, other: str) -> bool:
-    """True for kinds that both engines bring to the same type before they compare them."""
+    """True for kinds that both engines convert to the same type before they compare them."""
     kinds = {one, other}
     if len(kinds) == 1:
         return one != "sum"
@@ -22,12 +22,12 @@ def comparable(one: str, other: str) -> bool:
 
 
 def is_probed(one: str, other: str) -> bool:
-    """True for kinds of which keys of the one filter a column of the other."""
+    """True if keys of one kind filter a column of the other kind."""
     return (one == other and one in TYPES) or {one, other} <= set(INTEGERS)
 
 
 def literal(draws: Draws, pools: Pools, kind: str) -> str:
-    """A value that the tables' columns of this kind may hold."""
+    """A value that the tables' columns of this kind may have."""
     return str(draws.below(50)) if kind not in pools else _text(draws.choice(pools[kind]), kind)
 
 
@@ -38,7 +38,7 @@ def _text(value: Any, kind: str) -> str:
         case float():
             return f"CAST('{'NaN' if math.isnan(value) else value}' AS {'FLOAT' if kind == 'single' else 'DOUBLE'})"
         case str():
-            # What needs an escape is written otherwise in each of the two.
+            # Spark and DuckDB escape these characters differently.
             plain = "".join(each for each in value if each not in "\x00\\")
             return "'" + plain.replace("'", "''") + "'"
         case bytes():
@@ -54,7 +54,7 @@ def _text(value: Any, kind: str) -> str:
 
 
 def predicate(draws: Draws, pools: Pools, columns: Sequence[tuple[str, str]]) -> str:
-    """A condition on columns, each given by its name and kind; now and then two or three."""
+    """A condition on columns, each given by name and kind; sometimes two or three conditions."""
     made = _simple(draws, pools, columns)
     if draws.chance(12):
         made = f"({made} OR {_simple(draws, pools, columns)})"
@@ -66,7 +66,7 @@ def predicate(draws: Draws, pools: Pools, columns: Sequence[tuple[str, str]]) ->
 
 
 def comparison(draws: Draws, pools: Pools, name: str, kind: str) -> str:
-    """A condition that only values meet, and not all of them."""
+    """A condition that NULL does not satisfy, nor every value."""
     one, other = literal(draws, pools, kind), literal(draws, pools, kind)
     name = _unpushed(name, kind)
     return draws.choice(
@@ -84,7 +84,7 @@ def comparison(draws: Draws, pools: Pools, name: str, kind: str) -> str:
 
 
 def _ends(draws: Draws, pools: Pools, kind: str) -> list[str]:
-    """Two literals, the lesser one first, since nothing lies between the others."""
+    """Two literals, the lesser one first, because BETWEEN is empty otherwise."""
     if kind not in pools:
         return sorted((literal(draws, pools, kind) for _ in range(2)), key=int)
     values = sorted((draws.choice(pools[kind]) for _ in range(2)), key=sort_key)
@@ -104,5 +104,7 @@ def _simple(draws: Draws, pools: Pools, columns: Sequence[tuple[str, str]]) -> s
 
 
 def _unpushed(name: str, kind: str) -> str:
-    """Spark's own filters of row groups lose NaN, which other writers leave out of least and greatest values."""
+    """An expression that Spark does not push down: its row-group filters lose NaN, which other writers omit
+    from bounds.
+    """
     return f"({name} * 1)" if kind in ("real", "single") else name

@@ -1,4 +1,4 @@
-"""What is printed of a random query that fails: how to run it again, and a smaller one that fails alike."""
+"""The report of a failing random query: how to run it again, and a smaller query that fails alike."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TRIES = 120
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A query that fails: `again` are the settings that make it, `taken` the draws."""
+    """A failing query; `again` are the settings that reproduce it, `taken` the draws."""
 
     again: str
     query: Query
@@ -34,7 +34,7 @@ class Failure:
 
 
 def shown(failure: Failure, lake: RandomLake, problem: Callable[[Query], Exception | None]) -> str:
-    """The text for people; `problem` says what is wrong with a query, None where nothing is."""
+    """The report of a failure; `problem` returns the error of a query, None if it passes."""
     small = smaller(failure, lake, problem)
     tables = [each for each in lake.tables if mentions(small.sql, each)]
     lines = [
@@ -58,7 +58,7 @@ def smaller(failure: Failure, lake: RandomLake, problem: Callable[[Query], Excep
 
 
 def alike(one: Exception, other: Exception) -> bool:
-    """True for errors of one kind that begin alike, whatever numbers they name: a smaller query loses fewer rows."""
+    """True for errors of one type with the same beginning, numbers aside: a smaller query loses fewer rows."""
     return type(one) is type(other) and _beginning(one) == _beginning(other)
 
 

@@ -1,4 +1,4 @@
-"""Values, names and files that scans by pyarrow must read as Spark's own reader does, or leave to it."""
+"""Values, names and files that scans by pyarrow read as Spark's reader does, or leave to Spark's reader."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.oracle.test_nasty_values import CATALOGUE, key_sets
 
 pytestmark = pytest.mark.spark
 
-# Whether a test of rows pays is not what these are about.
+# Row filters are always used, whatever their benefit.
 ARROW = PruningOptions(scan="ARROW").with_limits(min_filter_ratio=0.0)
 LAYOUT = Layout(file_rows=4, group_rows=2)
 IN_THE_SCAN = "keys, in the scan"
@@ -32,19 +32,19 @@ OTHER_VALUES, NOT_READ = ReasonCode.OTHER_VALUES_BY_ARROW, ReasonCode.NOT_READ_B
 
 
 def by_arrow(oracle, lake, *entries, **more) -> None:
-    """The rows that Spark and DuckDB give, by a scan of pyarrow."""
+    """Checks a read that is scanned by pyarrow."""
     plan = oracle.check(lake, *entries, exact=[False], options=ARROW, **more)
     assert {IN_THE_SCAN} == {each.row_test for each in plan.filters}, plan.reasons
 
 
 def by_spark(oracle, lake, *entries, why: str, code: ReasonCode = OTHER_VALUES, **more) -> None:
-    """The same by a scan of Spark's, and the reason for it."""
+    """Checks a read that is scanned by Spark's reader, and the reason for it."""
     plan = oracle.check(lake, *entries, exact=[False], options=ARROW, **more)
     assert IN_THE_SCAN not in {each.row_test for each in plan.filters}
     assert any(each.code is code and why in str(each) for each in plan.reasons), plan.reasons
 
 
-# 56 to 62, 81, 84, 107: every row comes whole, so each value is also read, not only compared.
+# 56 to 62, 81, 84, 107: whole rows are compared, so each value is also read, not only tested.
 @pytest.mark.parametrize(("table", "format_"), [*((each, "parquet") for each in CATALOGUE), ("strings", "delta")])
 def test_every_value_is_found_and_read(oracle, shared_lake, table, format_):
     rows = tables()[table]
@@ -58,7 +58,7 @@ def test_every_value_is_found_and_read(oracle, shared_lake, table, format_):
 
 
 @pytest.mark.parametrize("zone", ["America/St_Johns", "Asia/Kathmandu"])
-def test_moments_are_the_same_in_every_zone(oracle, spark, shared_lake, zone):  # 96, 105
+def test_timestamps_in_every_time_zone(oracle, spark, shared_lake, zone):  # failure catalogue 96, 105
     rows = tables()["timestamps"]
     lake = shared_lake("timestamps", "parquet", lambda: rows, LAYOUT)
     with conf(spark, {"spark.sql.session.timeZone": zone}):
@@ -66,7 +66,7 @@ def test_moments_are_the_same_in_every_zone(oracle, spark, shared_lake, zone):  
 
 
 @pytest.mark.parametrize("format_", ["delta", "parquet"])
-def test_hostile_names(oracle, shared_lake, format_):  # 126, 128, 129
+def test_hostile_names(oracle, shared_lake, format_):  # failure catalogue 126, 128, 129
     rows = tables()["hostile_names"]
     options = {"delta.columnMapping.mode": "name"} if format_ == "delta" else None
     lake = shared_lake("hostile_names", format_, lambda: rows, Layout(1, 1), options=options)
@@ -79,7 +79,7 @@ def test_hostile_names(oracle, shared_lake, format_):  # 126, 128, 129
 
 
 @pytest.mark.parametrize("format_", ["delta", "parquet"])
-def test_partition_values(oracle, shared_lake, format_):  # 111, 112, 113
+def test_partition_values(oracle, shared_lake, format_):  # failure catalogue 111, 112, 113
     rows = tables()["partitions"]
     rows = rows.append_column("k", pa.array([at % 5 for at in range(len(rows))], pa.int16()))
     lake = shared_lake("partitioned_k", format_, lambda: rows, Layout(partition_by=("part",)))
@@ -91,7 +91,7 @@ def test_partition_values(oracle, shared_lake, format_):  # 111, 112, 113
 
 @pytest.mark.parametrize("format_", ["delta", "parquet"])
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Kathmandu"])
-def test_partitions_of_all_types(oracle, spark, tmp_path, format_, zone):  # 101
+def test_partitions_of_all_types(oracle, spark, tmp_path, format_, zone):  # failure catalogue 101
     rows = pa.table(
         {
             "id": pa.array(range(4), pa.int64()),
@@ -109,11 +109,11 @@ def test_partitions_of_all_types(oracle, spark, tmp_path, format_, zone):  # 101
         if format_ == "delta":
             by_arrow(oracle, lake, Keys.of("k", pa.array([1, 2], pa.int32())))
         else:
-            # Of folders it is a double, which may be either zero.
+            # As a folder name, a decimal is read as a double, which may be either zero.
             by_spark(oracle, lake, Keys.of("k", pa.array([1, 2], pa.int32())), why="money", code=NO_STATISTICS)
 
 
-def test_nested_columns_are_left_to_spark_where_they_are_read(oracle, shared_lake):
+def test_selected_nested_columns_keep_spark_reader(oracle, shared_lake):
     rows = tables()["nested"].append_column("k", pa.array([1, 2, 3, 4, 5], pa.int32()))
     lake = shared_lake("nested_k", "parquet", lambda: rows, LAYOUT)
     keys = Keys.of("k", pa.array([2, 5], pa.int32()))
@@ -127,7 +127,7 @@ def test_nested_columns_are_left_to_spark_where_they_are_read(oracle, shared_lak
 
 
 @pytest.mark.full
-def test_a_column_added_later_is_null_before(oracle, spark, tmp_path):  # 131
+def test_added_column_is_null_in_older_files(oracle, spark, tmp_path):  # failure catalogue 131
     lake = write(spark, tmp_path / "t", "delta", pa.table({"id": range(8), "k": range(8)}), Layout(4, 2))
     for at, statement in enumerate(("ADD COLUMN (late STRING, day DATE)", "ADD COLUMN flag BOOLEAN")):
         spark.sql(f"ALTER TABLE delta.`{lake.source}` {statement}")
@@ -137,7 +137,7 @@ def test_a_column_added_later_is_null_before(oracle, spark, tmp_path):  # 131
 
 
 @pytest.mark.parametrize("mode", ["name", "id"])
-def test_renamed_and_dropped_columns(oracle, spark, tmp_path, mode):  # 125, 126, 127
+def test_renamed_and_dropped_columns(oracle, spark, tmp_path, mode):  # failure catalogue 125, 126, 127
     rows = pa.table({"id": range(8), "k": range(8), "gone": range(50, 58), "v": range(100, 108)})
     options = {"delta.columnMapping.mode": mode}
     lake = write(spark, tmp_path / "t", "delta", rows, Layout(4, 2), options=options)
@@ -156,7 +156,7 @@ def test_renamed_and_dropped_columns(oracle, spark, tmp_path, mode):  # 125, 126
 
 
 @pytest.mark.full
-def test_widened_columns(oracle, spark, tmp_path):  # 75, 133
+def test_widened_columns(oracle, spark, tmp_path):  # failure catalogue 75, 133
     options = {"delta.enableTypeWidening": "true"}
     rows = pa.table(
         {
@@ -178,7 +178,7 @@ def test_widened_columns(oracle, spark, tmp_path):  # 75, 133
     by_arrow(oracle, lake, Keys.of("k", pa.array([1])), columns=["id", "d"])
 
 
-def test_parquet_files_of_several_schemas(spark, tmp_path):  # 129, 131
+def test_parquet_files_of_several_schemas(spark, tmp_path):  # failure catalogue 129, 131
     folder = tmp_path / "t"
     folder.mkdir()
     parts = [
@@ -200,10 +200,10 @@ def test_parquet_files_of_several_schemas(spark, tmp_path):  # 129, 131
         spark.sql("DROP TABLE several")
 
 
-# What marks rows.
+# Deletion vectors.
 
 
-def test_deletion_vectors_are_left_to_spark(oracle, spark, tmp_path):  # 118, 123
+def test_files_with_deletion_vectors_keep_spark_reader(oracle, spark, tmp_path):  # failure catalogue 118, 123
     options = {"delta.enableDeletionVectors": "true"}
     rows = pa.table({"id": range(16), "k": [at // 4 for at in range(16)]})
     lake = write(spark, tmp_path / "t", "delta", rows, Layout(4, 2), options=options)
@@ -271,7 +271,7 @@ def test_columns_of_another_writer(oracle, spark, tmp_path, column, version):
     ],
     ids=["unsigned", "INT96", "milliseconds", "list", "LZ4"],
 )
-def test_columns_that_are_left_to_spark(oracle, spark, tmp_path, column, options, why, code):
+def test_unsupported_columns_keep_spark_reader(oracle, spark, tmp_path, column, options, why, code):
     if why == "INT96":
         column = pa.array([0, 1, 2, 3, 4, None], pa.timestamp("us", "UTC"))
     lake = foreign(spark, tmp_path / "t", pa.table({**ROWS, "v": column}), row_group_size=2, **options)
@@ -280,7 +280,7 @@ def test_columns_that_are_left_to_spark(oracle, spark, tmp_path, column, options
 
 
 @pytest.mark.parametrize("mode", ["LEGACY", "CORRECTED", "EXCEPTION"])
-def test_early_days_of_another_writer_are_read_as_the_session_says(oracle, spark, tmp_path, mode):  # 97
+def test_early_dates_of_other_writers_follow_the_session(oracle, spark, tmp_path, mode):  # failure catalogue 97
     days = pa.array([date(1900, 1, 1)] * 5 + [date(1500, 3, 1) if mode != "EXCEPTION" else date(2020, 1, 1)])
     lake = foreign(spark, tmp_path / "t", pa.table({**ROWS, "v": days}), row_group_size=2)
     with conf(spark, {"spark.sql.parquet.datetimeRebaseModeInRead": mode}):
@@ -291,7 +291,7 @@ def test_early_days_of_another_writer_are_read_as_the_session_says(oracle, spark
 
 
 @pytest.mark.parametrize("mode", ["LEGACY", "CORRECTED"])
-def test_early_days_of_spark_are_read_as_the_file_says(oracle, spark, tmp_path, mode):  # 97
+def test_early_dates_of_spark_follow_the_file(oracle, spark, tmp_path, mode):  # failure catalogue 97
     rows = pa.table({**ROWS, "v": pa.array([date(1, 1, 1), date(1582, 10, 4)] * 3)})
     written = {"spark.sql.parquet.datetimeRebaseModeInWrite": mode}
     lake = write(spark, tmp_path / "t", "parquet", rows, Layout(3, 1), confs=written)
@@ -301,8 +301,8 @@ def test_early_days_of_spark_are_read_as_the_file_says(oracle, spark, tmp_path, 
         by_spark(oracle, lake, KEYS, why="date from INT32")
 
 
-def test_a_schema_of_the_readers_own(oracle, spark, tmp_path):
-    """Bytes as text, whatever they are."""
+def test_binary_as_string(oracle, spark, tmp_path):
+    """Spark reads any bytes as a string with this setting."""
     lake = foreign(spark, tmp_path / "t", pa.table({**ROWS, "v": pa.array([b"a", b"", b"z", None, b"a", b"\xc3\xa4"])}))
     with conf(spark, {"spark.sql.parquet.binaryAsString": "true"}):
         assert st.StringType() == lake.whole().schema["v"].dataType
@@ -310,7 +310,7 @@ def test_a_schema_of_the_readers_own(oracle, spark, tmp_path):
         by_arrow(oracle, lake, Keys.of("v", pa.array(["a", "\u00e4"])))
 
 
-def test_fixed_widths_are_left_to_spark(oracle, spark, tmp_path):  # 76, 87, 133
+def test_char_columns_keep_spark_reader(oracle, spark, tmp_path):  # failure catalogue 76, 87, 133
     folder = tmp_path / "t"
     spark.sql(f"CREATE TABLE delta.`{folder}` (id BIGINT, k INT, code CHAR(4), name VARCHAR(9)) USING delta")
     spark.sql(f"INSERT INTO delta.`{folder}` VALUES (0, 1, 'a', 'a'), (1, 2, 'b', 'b '), (2, 3, NULL, '')")
@@ -320,7 +320,7 @@ def test_fixed_widths_are_left_to_spark(oracle, spark, tmp_path):  # 76, 87, 133
     by_arrow(oracle, lake, keys, columns=["id", "name"])
 
 
-def test_collated_columns_are_left_to_spark(oracle, spark, tmp_path):  # 79
+def test_collated_columns_keep_spark_reader(oracle, spark, tmp_path):  # failure catalogue 79
     folder = tmp_path / "t"
     words = "CAST(id AS STRING) COLLATE UTF8_LCASE AS word"
     spark.range(8).selectExpr("id", "CAST(id AS INT) AS k", words).coalesce(1).write.parquet(str(folder))
@@ -330,7 +330,7 @@ def test_collated_columns_are_left_to_spark(oracle, spark, tmp_path):  # 79
     by_arrow(oracle, lake, keys, columns=["id"])
 
 
-def test_no_rows(oracle, spark, tmp_path):
+def test_table_without_rows(oracle, spark, tmp_path):
     lake = foreign(spark, tmp_path / "t", pa.table(ROWS).slice(0, 0))
     plan = oracle.check(lake, KEYS, exact=[False], options=ARROW, expected=skips((0, 1)))
     assert 0 == plan.files_kept

@@ -1,4 +1,4 @@
-"""Broken storage and hostile arguments: a clear error, or every row with a reason; never a row less."""
+"""Broken storage and hostile arguments give a clear error, or all rows with a reason, but never fewer rows."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def lake(request, shared_lake):
     return shared_lake("bad_input", request.param, rows, LAYOUT)
 
 
-# 68 - 72, 119, 120: what statistics cannot say must not be believed.
+# Failure catalogue 68 - 72, 119, 120: broken statistics must not be trusted.
 Change = Callable[[dict[str, Any]], Any]
-# Counts that contradict each other are left out: a join of Delta's own skips such a file by `IS NOT NULL`.
+# Contradictory counts are left out, because Delta itself skips such a file by `IS NOT NULL`.
 BROKEN: Mapping[str, Change] = {
     "no JSON": lambda _: "{no JSON",
     "cut off": lambda stats: json.dumps(stats)[:40],
@@ -69,7 +69,7 @@ BROKEN: Mapping[str, Change] = {
 
 
 def with_statistics(lake: Lake, change: Change) -> None:
-    """Every other file of the log gets the statistics that `change` makes of its own."""
+    """Replaces the statistics of every other file in the log by those that `change` returns for them."""
     log = Path(lake.source) / "_delta_log" / ("0" * 20 + ".json")
     actions = [json.loads(line) for line in log.read_text().splitlines()]
     for action in [each["add"] for each in actions if "add" in each][::2]:
@@ -84,7 +84,7 @@ def with_statistics(lake: Lake, change: Change) -> None:
 
 
 @pytest.mark.parametrize("broken", BROKEN)
-def test_statistics_that_cannot_be_believed_skip_no_row(oracle, shared_lake, tmp_path, broken):
+def test_broken_statistics_lose_no_row(oracle, shared_lake, tmp_path, broken):
     lake = copied(shared_lake("bad_input", "delta", rows, LAYOUT), tmp_path / "t")
     with_statistics(lake, BROKEN[broken])
     for keys in (KEYS, Keys.of("k", pa.array([70], pa.int64()))):
@@ -92,14 +92,14 @@ def test_statistics_that_cannot_be_believed_skip_no_row(oracle, shared_lake, tmp
         for exact in (False, True):
             read = pruned_read(lake.spark, lake.source, keys=dict([keys.entry]), exact=exact)
             check_rows(read, answer, exact=exact)
-    # Files with sound statistics are skipped all the same.
+    # Files with sound statistics are still skipped.
     (plan,) = explain(read).tables
     assert (True, 4) == (plan.files_kept <= 3, plan.files_total)
 
 
-# Delta keeps a file that lacks any of the statistics that a predicate asks for.
+# Delta keeps a file that lacks any statistic that a predicate needs.
 @pytest.mark.parametrize("broken", ["number too large", "no maximum", "no counts"])
-def test_files_with_half_of_their_statistics_are_counted_as_read(shared_lake, tmp_path, broken):
+def test_files_with_partial_statistics_are_planned_as_read(shared_lake, tmp_path, broken):
     lake = copied(shared_lake("bad_input", "delta", rows, LAYOUT), tmp_path / "t")
     with_statistics(lake, BROKEN[broken])
     read = pruned_read(lake.spark, lake.source, keys={"k": [70]}, exact=True)
@@ -108,7 +108,7 @@ def test_files_with_half_of_their_statistics_are_counted_as_read(shared_lake, tm
 
 
 @pytest.mark.parametrize("cut", ["text", "half", "no footer"])
-def test_a_corrupt_file_fails_only_a_read_that_needs_it(oracle, spark, shared_lake, tmp_path, cut):
+def test_corrupt_file_fails_only_a_read_that_needs_it(oracle, spark, shared_lake, tmp_path, cut):
     lake = copied(shared_lake("bad_input", "parquet", rows, LAYOUT), tmp_path / "t")
     victim = data_files(lake)[-1]
     whole = victim.read_bytes()
@@ -124,7 +124,7 @@ def test_a_corrupt_file_fails_only_a_read_that_needs_it(oracle, spark, shared_la
 
 
 @pytest.mark.parametrize("format_", ["delta", "parquet"])
-def test_a_missing_file_fails_only_a_read_that_needs_it(oracle, spark, shared_lake, tmp_path, format_):
+def test_missing_file_fails_only_a_read_that_needs_it(oracle, spark, shared_lake, tmp_path, format_):
     lake = copied(shared_lake("bad_input", format_, rows, LAYOUT), tmp_path / "t")
     answer = oracle.answer(lake, [Keys.of("k", pa.array([0, 70], pa.int64()))])
     victim = data_files(lake)[-1]
@@ -139,7 +139,7 @@ def test_a_missing_file_fails_only_a_read_that_needs_it(oracle, spark, shared_la
     if format_ == "delta":
         assert len(answer.matching) == read.count() == 2
         read = pruned_read(spark, lake.source, keys={"k": [390]})
-    # Without its footer, what a Parquet file holds is unknown, so that it is needed.
+    # Without a footer, the content of a Parquet file is unknown, so the file is needed.
     with pytest.raises((PySparkException, Py4JError), match=missing):
         read.collect()
 
@@ -161,7 +161,7 @@ def test_a_missing_file_fails_only_a_read_that_needs_it(oracle, spark, shared_la
     ],
 )
 @pytest.mark.parametrize("format_", [None, "delta", "parquet"], ids=str)
-def test_sources_that_are_none(spark, source, found, format_):
+def test_invalid_sources(spark, source, found, format_):
     with pytest.raises(PruningError, match=found) as caught:
         pruned_read(spark, source, keys={"id": [1]}, format=format_)
     assert "\n" not in str(caught.value).replace(source, "")
@@ -171,7 +171,7 @@ def test_sources_that_are_none(spark, source, found, format_):
 @pytest.mark.parametrize(
     "name", ["", "a.", ".a", "`k", "k`", "k.x", "id; DROP TABLE t", "k\n", "1=1", "*", "lower(text)", "`k`.`x`"]
 )
-def test_columns_that_are_none(spark, lake, name):
+def test_invalid_column_names(spark, lake, name):
     for arguments in (
         {"keys": {name: [1]}},
         {"keys": {"k": [1]}, "columns": [name]},
@@ -208,13 +208,13 @@ def test_columns_that_are_none(spark, lake, name):
     ],
     ids=lambda each: re.sub(r" at 0x\w+", "", repr(each)),
 )
-def test_arguments_that_cannot_be(spark, lake, arguments):
+def test_invalid_arguments(spark, lake, arguments):
     with pytest.raises((PruningError, TypeError)) as caught:
         pruned_read(spark, lake.source, **arguments)
     assert "expected" in str(caught.value) or "No column" in str(caught.value)
 
 
-def test_a_timestamp_that_is_none(spark, shared_lake):
+def test_invalid_timestamp(spark, shared_lake):
     lake = shared_lake("bad_input", "delta", rows, LAYOUT)
     with pytest.raises(PruningError, match=r"'yesterday'.*cannot be converted"):
         pruned_read(spark, lake.source, keys={"k": [1]}, timestamp="yesterday")
@@ -232,13 +232,13 @@ def test_a_timestamp_that_is_none(spark, shared_lake):
     ],
     ids=repr,
 )
-def test_arguments_of_another_type(spark, shared_lake, arguments):
+def test_arguments_of_wrong_type(spark, shared_lake, arguments):
     lake = shared_lake("bad_input", "delta", rows, LAYOUT)
     with pytest.raises((PruningError, TypeError), match="expected"):
         pruned_read(spark, lake.source, **arguments)
 
 
-def test_a_summary_of_other_keys_is_refused(spark, lake):
+def test_summary_of_other_key_types_is_refused(spark, lake):
     def summary(*types: str):
         builder = KeyBuilder([ValueType.parse(each) for each in types], KeyLimits.of(PruningOptions()))
         builder.close(0)
@@ -250,7 +250,7 @@ def test_a_summary_of_other_keys_is_refused(spark, lake):
         pruned_read(spark, lake.source, keys={"k": summary("string")})
 
 
-# What fits no value of the column matches nothing, and says nothing against the other keys.
+# A key that no value of the column can equal is dropped, without effect on other keys.
 SHAPES: Mapping[str, tuple[str, Callable[[], Any], pa.Array]] = {
     "too large": ("k", lambda: [70, 2**63, -(2**70), 10**30], pa.array([70])),
     "fractions": ("k", lambda: [70.0, 0.5, float("nan"), float("inf"), 1e300], pa.array([70.0])),
@@ -272,9 +272,9 @@ SHAPES: Mapping[str, tuple[str, Callable[[], Any], pa.Array]] = {
 }
 
 
-# Shapes are brought to one before the format matters.
+# The format does not matter, because keys are converted to one form first.
 @pytest.mark.parametrize("shape", SHAPES)
-def test_keys_come_in_many_shapes(oracle, shared_lake, shape):
+def test_keys_of_many_python_types(oracle, shared_lake, shape):
     column, given, typed = SHAPES[shape]
     lake = shared_lake("bad_input", "delta", rows, LAYOUT)
     oracle.check(lake, Keys.of(column, typed, given=given()), exact=[True])
@@ -294,7 +294,7 @@ def test_key_values_are_shortened_even_in_debug_logs(spark, lake, caplog):
         assert "4711" not in caplog.text
 
 
-def test_trouble_is_one_warning_and_none_without_it(spark, lake, caplog):
+def test_refusals_give_one_warning(spark, lake, caplog):
     with caplog.at_level(logging.WARNING, "scanprune"):
         pruned_read(spark, lake.source, keys={"k": [70]})
         assert [] == caplog.records
@@ -306,6 +306,6 @@ def test_trouble_is_one_warning_and_none_without_it(spark, lake, caplog):
     assert lake.source in caplog.text
 
 
-def test_empty_keys_beside_broken_ones_still_read_nothing(oracle, lake):
+def test_empty_key_set_reads_nothing_beside_other_keys(oracle, lake):
     entries = (Keys.of("k", pa.array([None], pa.int64())), Keys.of("text", pa.array(["t7"])))
     oracle.check(lake, *entries, expected=skips((0, 4), (0, 8)))

@@ -1,4 +1,4 @@
-"""A random query that fails is made smaller, and what is printed of it holds the fault."""
+"""A failing random query is made smaller, and its report still has the fault."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def lake():
 
 
 def failure(lake, fault: str) -> Failure:
-    """The longest of some queries that hold a fault, as if each with it lost a row."""
+    """The longest of some queries with a fault, as if each of them lost a row."""
     longest: tuple[Query, list[int]] | None = None
     for number in range(200):
         draws = Draws(f"query {SEED} {number}")
@@ -37,14 +37,14 @@ def problem_of(fault: str):
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_the_smaller_query_is_small_and_holds_the_fault(lake, fault):
+def test_smaller_query_is_small_and_has_the_fault(lake, fault):
     found = failure(lake, fault)
     small = smaller(found, lake, problem_of(fault))
     assert fault in small.sql
     assert small.sql.count("SELECT") <= 10 < found.query.sql.count("SELECT")
 
 
-def test_what_is_printed_runs_the_query_again_and_names_its_tables_alone(lake):
+def test_report_has_command_and_tables_of_the_query(lake):
     found = failure(lake, FAULTS[0])
     text = shown(found, lake, problem_of(FAULTS[0]))
     small = smaller(found, lake, problem_of(FAULTS[0]))
@@ -57,8 +57,8 @@ def test_what_is_printed_runs_the_query_again_and_names_its_tables_alone(lake):
     assert sorted(set(re.findall(r"FROM (t\d)", small.sql))) == [each.split(" ")[0] for each in tables]
 
 
-def test_another_error_is_another_failure(lake):
-    """A query that is simpler, but fails for a reason of its own, says nothing of the first one."""
+def test_smaller_query_fails_with_the_same_error(lake):
+    """A simpler query that fails for another reason explains nothing."""
     fault = FAULTS[0]
     found = failure(lake, fault)
 
@@ -68,19 +68,19 @@ def test_another_error_is_another_failure(lake):
     assert fault in smaller(found, lake, problem).sql
 
 
-def test_draws_that_are_given_make_the_same_query_again(lake):
+def test_given_draws_reproduce_the_query(lake):
     draws = Draws("query 1 3")
     query = random_query(lake, draws)
     assert query == random_query(lake, Draws(given=draws.taken))
 
 
-def test_no_draws_make_the_simplest_query(lake):
+def test_no_draws_give_the_simplest_query(lake):
     assert [0] * 3 == [Draws(given=[]).below(9) for _ in range(3)]
     assert random_query(lake, Draws(given=[])).sql.count("SELECT") <= 4
 
 
-def test_draws_without_a_part_in_the_fault_are_left_out_or_simple():
-    """Fails where an 8 comes before a 3: both stay, the rest goes."""
+def test_irrelevant_draws_are_removed():
+    """The case fails if an 8 comes before a 3: both stay, the rest is removed."""
 
     def fails(given):
         taken = list(given)
@@ -89,7 +89,7 @@ def test_draws_without_a_part_in_the_fault_are_left_out_or_simple():
     assert [8, 3] == simplest([5, 1, 8, 4, 4, 9, 3, 7, 7], fails, tries=200)
 
 
-def test_the_number_of_tries_is_bounded():
+def test_number_of_tries_is_bounded():
     tried = []
 
     def fails(given):

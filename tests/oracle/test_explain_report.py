@@ -1,4 +1,4 @@
-"""What `explain()` and `report()` say, before and after actions, as dictionaries, text and HTML."""
+"""`explain()` and `report()` before and after actions, as dictionaries, text and HTML."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ def executions(spark) -> int:
 
 
 def tasks_that_read(spark, group: str) -> int:
-    """Tasks of the jobs of a group that took in records."""
+    """The number of records that tasks of a job group read."""
     spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
     tracker = spark.sparkContext.statusTracker()
     stages = [stage for job in tracker.getJobIdsForGroup(group) for stage in tracker.getJobInfo(job).stageIds]
-    # A stage that was skipped has no end, so that Spark forgets it before every other: it has read nothing.
+    # A skipped stage has no metrics, and it has read nothing.
     inputs = [stage_input(spark, stage) for stage in stages]
     return sum(records for _, records in filter(None, inputs))
 
 
-def test_reading_and_explaining_run_no_scan_of_the_data(spark, lake):
+def test_planning_and_explaining_scan_no_data(spark, lake):
     group = f"no scan of {lake.format}"
     spark.sparkContext.setJobGroup(group, group)
     try:
@@ -61,18 +61,18 @@ def test_reading_and_explaining_run_no_scan_of_the_data(spark, lake):
         report(read)
         explain(read)
         assert before == executions(spark)
-        # A Delta log is read by Spark: an action a file, and a few of the table; of the data, fifty rows a row group.
+        # Spark reads the Delta log: an action per file, and a few for the table. A row group has fifty rows of data.
         metadata = tasks_that_read(spark, group)
         assert metadata <= {"delta": 20, "parquet": 0}[lake.format]
         read.collect()
-        # The scan itself is seen by the same means.
+        # The scan itself is counted, too, which proves that the counter works.
         assert 100 <= tasks_that_read(spark, group) - metadata <= {"delta": 120, "parquet": 100}[lake.format]
     finally:
         spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
         spark.sparkContext.setLocalProperty("spark.job.description", None)
 
 
-def test_numbers_of_a_plan(spark, lake):
+def test_counts_of_a_plan(spark, lake):
     read = pruned_read(spark, lake.source, keys={"id": [5, 250], "spread": EVEN}, columns=["word"])
     (table,) = explain(read).tables
     assert (4, 2, 8, 2, 400, 100) == (
@@ -93,7 +93,7 @@ def test_numbers_of_a_plan(spark, lake):
     assert 0 < table.bytes_kept < table.bytes_total < sizes
 
 
-def test_bytes_are_those_of_the_columns_that_are_read(spark, lake):
+def test_bytes_count_only_selected_columns(spark, lake):
     keys = {"id": [5, 250]}
     (every,) = explain(pruned_read(spark, lake.source, keys=keys)).tables
     (some,) = explain(pruned_read(spark, lake.source, keys=keys, columns=["word"])).tables
@@ -102,7 +102,7 @@ def test_bytes_are_those_of_the_columns_that_are_read(spark, lake):
     assert key.bytes_total < some.bytes_total < every.bytes_total
 
 
-def test_a_dictionary_is_plain_and_keeps_planned_and_measured_apart(spark, lake):
+def test_to_dict_is_json_with_planned_and_measured_apart(spark, lake):
     read = pruned_read(spark, lake.source, keys={"id": [5, 250], "spread": EVEN}, exact=True)
     (planned,) = json.loads(json.dumps(explain(read).to_dict()))["tables"]
     assert lake.source == planned["table"]
@@ -117,7 +117,7 @@ def test_a_dictionary_is_plain_and_keeps_planned_and_measured_apart(spark, lake)
     assert not set(after["measured"]) & PLANNED
 
 
-def test_each_action_is_counted_and_the_latest_is_shown(spark, lake):
+def test_actions_are_counted_and_the_latest_is_reported(spark, lake):
     read = pruned_read(spark, lake.source, keys={"id": [5, 250]}, exact=True)
     other = pruned_read(spark, lake.source, keys={"id": [5]}, exact=True)
     assert (None, 0) == (report(read).measured, report(read).tables[0].actions)
@@ -125,14 +125,14 @@ def test_each_action_is_counted_and_the_latest_is_shown(spark, lake):
     other.collect()
     assert (2, 1) == (report(read).measured.files_read, report(read).tables[0].actions)
     assert (1, 1) == (report(other).measured.files_read, report(other).tables[0].actions)
-    # Actions on what is made from it count as its own.
+    # Actions on derived DataFrames count as actions of the read.
     read.where("word = 'w005'").groupBy("spread").count().collect()
     assert 2 == report(read).tables[0].actions
     spark.range(3).collect()
     assert 2 == report(read).tables[0].actions
 
 
-def test_a_read_of_nothing_measures_nothing(spark, lake):
+def test_read_without_matches_measures_nothing(spark, lake):
     read = pruned_read(spark, lake.source, keys={"id": [1000]}, exact=True)
     assert [] == read.collect()
     (table,) = report(read).tables
@@ -140,15 +140,15 @@ def test_a_read_of_nothing_measures_nothing(spark, lake):
     assert table.planned.bytes_total > table.planned.bytes_kept == 0
 
 
-def test_two_reads_in_one_action_are_told_apart(spark, lake):
+def test_two_reads_in_one_action_are_measured_separately(spark, lake):
     first = pruned_read(spark, lake.source, keys={"id": [5, 250]}, exact=True)
     second = pruned_read(spark, lake.source, keys={"id": [5]}, exact=True)
-    # Spark would bring a filter on the column that is joined by from one side to the other.
+    # The join is by another column, because Spark would push a filter on the join column to both sides.
     assert 1 == first.join(second, "word").count()
     assert (2, 1) == (report(first).measured.files_read, report(second).measured.files_read)
 
 
-def test_a_limit_that_stops_the_scan_early_is_measured_as_it_was(spark, lake):
+def test_limit_that_stops_early_is_measured(spark, lake):
     read = pruned_read(spark, lake.source, keys={"id": list(range(400))})
     assert 1 == len(read.limit(1).collect())
     (table,) = report(read).tables
@@ -167,7 +167,7 @@ def test_reports_from_several_threads_agree(spark, lake):
     assert [found[0]] * 4 == found
 
 
-def test_text_says_what_was_planned_and_what_was_measured(spark, lake):
+def test_text_has_planned_and_measured_counts(spark, lake):
     read = pruned_read(spark, lake.source, keys={"id": [5, 250], "spread": EVEN}, exact=True)
     plan = str(explain(read))
     assert re.search(r"files\W+4\W+2\W+statistics: 2", plan)
@@ -180,7 +180,7 @@ def test_text_says_what_was_planned_and_what_was_measured(spark, lake):
 
 
 class Tags(HTMLParser):
-    """Tags, and the text between them."""
+    """The tags of a text, and the text between them."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -198,7 +198,7 @@ class Tags(HTMLParser):
 
 @pytest.fixture(scope="module")
 def hostile(spark, tmp_path_factory):
-    # A folder cannot hold a slash.
+    # A folder name cannot contain a slash.
     folder = tmp_path_factory.mktemp("hostile") / HOSTILE.replace("/", "_")
     table = pa.table({"id": range(4), HOSTILE: range(4)})
     lake = write(spark, folder, "parquet", table, Layout(file_rows=2, group_rows=2))
@@ -215,13 +215,13 @@ def test_hostile_names_are_escaped_in_html(hostile, show):
 
 
 @pytest.mark.parametrize("show", [explain, report])
-def test_hostile_names_change_no_terminal(hostile, show):
+def test_hostile_names_send_no_escape_codes_to_the_terminal(hostile, show):
     text = str(show(hostile))
     assert "alert('x')" in text.replace("\n", "")
     assert "\x1b" not in text
 
 
-def test_what_did_not_come_from_here_has_no_report(spark, lake):
+def test_report_of_other_dataframes_is_refused(spark, lake):
     read = pruned_read(spark, lake.source, keys={"id": [5]})
     for stranger in (spark.range(3), read.select("id"), read.where("id = 5"), lake.whole()):
         with pytest.raises(
@@ -230,7 +230,7 @@ def test_what_did_not_come_from_here_has_no_report(spark, lake):
             report(stranger)
 
 
-def test_without_footers_the_unit_of_bytes_is_another(spark, lake):
+def test_bytes_without_footers_are_file_sizes(spark, lake):
     read = pruned_read(spark, lake.source, keys={"id": [5]}, options=PruningOptions().with_limits(max_footers=0))
     (table,) = explain(read).tables
     assert (None, None, "file sizes") == (table.row_groups_total, table.row_groups_kept, table.bytes_basis)

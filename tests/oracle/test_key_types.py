@@ -1,4 +1,4 @@
-"""Keys of another type than the probe column's: equal where Spark's `=` says so, under its widest type rules."""
+"""Keys of another type than the probe column match exactly where Spark's `=` matches, by its widest-type rules."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ NUMBER_KEYS: Mapping[str, tuple[pa.DataType, Sequence[object]]] = {
 }
 
 ZONES = ("UTC", "Asia/Kathmandu", "America/St_Johns", "Europe/Stockholm")
-# Before zones had whole minutes, the ends of summer time, and around the epoch.
+# Days before time zones had whole minutes, at the ends of daylight saving time, and around the epoch.
 DAYS = (date(1850, 6, 1), date(1893, 4, 1), date(1969, 12, 31), date(1970, 1, 1), date(2024, 3, 31), date(2024, 10, 27))
 
 
@@ -62,15 +62,15 @@ def numbers() -> pa.Table:
 REALS = {"float", "double"}
 
 
-# 75, 77, 78, 81, 82: keys wider than the column, narrower, beside its grid and beyond its ends.
+# Failure catalogue 75, 77, 78, 81, 82: keys wider or narrower than the column, between its values and beyond its range.
 @pytest.mark.parametrize(("format_", "ansi"), [("delta", "true"), ("parquet", "false")])
 @pytest.mark.parametrize("key_type", NUMBER_KEYS)
-def test_numbers_of_other_types(oracle, spark, shared_lake, format_, ansi, key_type):
+def test_number_keys_of_other_types(oracle, spark, shared_lake, format_, ansi, key_type):
     lake = shared_lake("numbers", format_, numbers, LAYOUT)
     type_, values = NUMBER_KEYS[key_type]
     with conf(spark, {"spark.sql.ansi.enabled": ansi}):
         for at, column in enumerate(NUMBERS):
-            # ANSI mode alone changes what a number beside a real one becomes; other pairs are for one of the formats.
+            # ANSI mode changes only comparisons with floats, so other pairs run with one of the formats.
             if REALS & {column, key_type} or (at + len(key_type)) % 2 == (format_ == "delta"):
                 oracle.check(lake, Keys.of(column, pa.array(values, type_)), exact=[at % 2 == 0])
 
@@ -94,20 +94,20 @@ def moments() -> pa.Table:
 
 
 def moment_keys(key_type: str, zone: str) -> pa.Array:
-    """The days as they are, as the instants at which they begin in `zone`, or as wall-clock times."""
+    """The days as dates, as the instants at which they begin in `zone`, or as wall-clock times."""
     match key_type:
         case "date":
             return pa.array(DAYS, pa.date32())
         case "timestamp":
             return pa.array(midnights(zone), pa.timestamp("us", "UTC"))
         case _:
-            # The last one is skipped where summer time begins on that day.
+            # The last time does not exist where daylight saving time begins on that day.
             return pa.array([f"{day}T00:00:00" for day in DAYS] + ["2024-03-31T02:30:00"]).cast(pa.timestamp("us"))
 
 
 @pytest.mark.parametrize("key_type", ["date", "timestamp", "timestamp_ntz"])
 @pytest.mark.parametrize(("zone", "format_"), [*zip(ZONES, ("delta", "parquet", "parquet", "delta"), strict=True)])
-def test_moments_of_other_types(oracle, spark, shared_lake, format_, key_type, zone):
+def test_date_and_timestamp_keys_of_other_types(oracle, spark, shared_lake, format_, key_type, zone):
     lake = shared_lake("moments", format_, moments, LAYOUT)
     keys = moment_keys(key_type, zone)
     with conf(spark, {"spark.sql.session.timeZone": zone}):

@@ -1,4 +1,4 @@
-"""Tables as time leaves them: deleted rows, renamed and widened columns, files of several schemas, odd sizes."""
+"""Tables with a history: deleted rows, renamed and widened columns, files of several schemas, odd sizes."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ def alter(lake: Lake, *statements: str) -> None:
     ],
     ids=["one row", "duplicates", "no keys", "NULL alone"],
 )
-def test_sizes(oracle, spark, tmp_path, format_, rows, keys, expected):
+def test_small_tables_and_uneven_sizes(oracle, spark, tmp_path, format_, rows, keys, expected):
     lake = write(spark, tmp_path / "t", format_, rows, LAYOUT)
     oracle.check(lake, Keys.of("k", pa.array(keys, pa.int32())), expected=expected)
 
 
-def test_one_row_that_no_key_equals(oracle, spark, tmp_path):
+def test_single_row_without_a_matching_key(oracle, spark, tmp_path):
     lakes = [write(spark, tmp_path / each, each, forty().slice(0, 1), LAYOUT) for each in ("delta", "parquet")]
     for lake in lakes:
         answer = oracle.answer(lake, [Keys.of("k", pa.array([5], pa.int32()))])
@@ -67,8 +67,8 @@ def test_one_row_that_no_key_equals(oracle, spark, tmp_path):
         oracle.check(lake, Keys.of("k", pa.array([5], pa.int32())), expected=skips((0, 1), (0, 1)))
 
 
-def test_no_rows(oracle, spark, tmp_path):
-    # Of an empty DataFrame Spark leaves one Parquet file without a row group.
+def test_table_without_rows(oracle, spark, tmp_path):
+    # Spark writes an empty DataFrame as one Parquet file without a row group.
     lakes = {each: write(spark, tmp_path / each, each, forty().slice(0, 0), LAYOUT) for each in ("delta", "parquet")}
     for lake in lakes.values():
         assert [] == pruned_read(spark, lake.source, keys={"k": [1, 2]}).collect()
@@ -86,12 +86,12 @@ def test_many_row_groups_in_one_file(oracle, spark, tmp_path, format_):
     rows = pa.table({"id": pa.array(range(300), pa.int64()), "k": pa.array(range(0, 3000, 10), pa.int32())})
     lake = write(spark, tmp_path / "t", format_, rows, Layout(file_rows=300, group_rows=3))
     keys = Keys.of("k", pa.array([0, 25, 1000, 1010, 2990, 5000], pa.int32()))
-    # 25 lies within the first row group's bounds... its neighbours 20 and 30 are rows of two row groups.
+    # 25 lies within the bounds of the first row group; its neighbours 20 and 30 are in two row groups.
     oracle.check(lake, keys, expected=skips((1, 1), (3, 100)))
 
 
-# 123, 124: positions in deletion vectors count rows of the whole file.
-def test_rows_deleted_by_vectors_stay_away(oracle, spark, tmp_path):
+# Failure catalogue 123, 124: positions in deletion vectors count rows of the whole file.
+def test_rows_in_deletion_vectors_are_not_returned(oracle, spark, tmp_path):
     lake = made(spark, tmp_path, enableDeletionVectors="true")
     alter(lake, "DELETE FROM {t} WHERE id % 5 = 1", "DELETE FROM {t} WHERE id BETWEEN 20 AND 24")
     assert any((tmp_path / "t").glob("deletion_vector*.bin"))
@@ -104,7 +104,7 @@ def test_rows_deleted_by_vectors_stay_away(oracle, spark, tmp_path):
             assert plan.files_kept < FILES
 
 
-# 126, 127: a column may bear the physical name of another one.
+# Failure catalogue 126, 127: a column may have the physical name of another column.
 @pytest.mark.full
 @pytest.mark.parametrize("mode", ["name", "id"])
 def test_renamed_and_dropped_columns(oracle, spark, tmp_path, mode):
@@ -120,14 +120,14 @@ def test_renamed_and_dropped_columns(oracle, spark, tmp_path, mode):
     )
     oracle.check(lake, Keys.of("was_k", pa.array([70, 1000], pa.int32())), expected=skips((2, 5), (2, 9)))
     oracle.check(lake, Keys.of("k", pa.array(["t07", "t39"])), expected=skips((3, 5), (3, 9)))
-    # Older files have no statistics of a column that came later, which Delta takes for unknown.
+    # Older files have no statistics for a later column, which Delta treats as unknown.
     answer = oracle.answer(lake, [keys := Keys.of("real", pa.array([7, 9], pa.int32()))])
     read = pruned_read(spark, lake.source, keys=dict([keys.entry]), exact=True)
     check_rows(read, answer, exact=True)
     assert (5, 5) == (explain(read).tables[0].files_kept, explain(read).tables[0].files_total)
 
 
-def test_a_column_added_later_is_null_before(oracle, spark, tmp_path):
+def test_added_column_is_null_in_older_files(oracle, spark, tmp_path):
     lake = made(spark, tmp_path)
     alter(
         lake,
@@ -138,14 +138,14 @@ def test_a_column_added_later_is_null_before(oracle, spark, tmp_path):
     for exact in (False, True):
         read = pruned_read(spark, lake.source, keys={"extra": [5, 6]}, exact=exact)
         check_rows(read, oracle.answer(lake, [keys]), exact=exact)
-    # An old file has no statistics of the column, which Delta takes for unknown.
+    # An older file has no statistics for the column, which Delta treats as unknown.
     oracle.check(lake, Keys.of("extra", pa.array([None], pa.int64())), expected=skips((0, 5), (0, 9)))
     oracle.check(lake, keys, expected=skips((5, 5), (9, 9), ReasonCode.UNCLUSTERED))
 
 
-# 75, 133: old files hold the narrower type.
+# Failure catalogue 75, 133: older files have the narrower type.
 @pytest.mark.parametrize("exact", [False, True])
-def test_widened_columns_match_in_old_files_and_new(oracle, spark, tmp_path, exact):
+def test_widened_columns_match_in_old_and_new_files(oracle, spark, tmp_path, exact):
     lake = made(spark, tmp_path, enableTypeWidening="true")
     alter(
         lake,
@@ -158,7 +158,7 @@ def test_widened_columns_match_in_old_files_and_new(oracle, spark, tmp_path, exa
     oracle.check(lake, Keys.of("real", pa.array([0.1, 2.25])), exact=[exact])
 
 
-# 75, 130, 131: files of one directory with other types, orders and columns.
+# Failure catalogue 75, 130, 131: one directory has files with different types, orders and columns.
 def test_parquet_files_of_several_schemas(oracle, spark, tmp_path):
     folder = tmp_path / "t"
     write(spark, folder, "parquet", forty(), LAYOUT)
@@ -177,7 +177,7 @@ def test_parquet_files_of_several_schemas(oracle, spark, tmp_path):
         oracle.check(lake, Keys.of("extra", pa.array([2])), expected=skips((1, 5), (1, 9)))
 
 
-# 108, 110: what a log does not know is kept.
+# Failure catalogue 108, 110: columns without statistics in the log keep their files.
 @pytest.mark.parametrize(
     ("properties", "unknown"),
     [
@@ -187,7 +187,7 @@ def test_parquet_files_of_several_schemas(oracle, spark, tmp_path):
     ],
     ids=lambda each: str(sorted(each)),
 )
-def test_columns_without_statistics_in_the_log_skip_row_groups_alone(oracle, spark, tmp_path, properties, unknown):
+def test_columns_without_log_statistics_skip_only_row_groups(oracle, spark, tmp_path, properties, unknown):
     lake = made(spark, tmp_path, **properties)
     for name, keys in (("id", pa.array([7])), ("k", pa.array([70], pa.int32())), ("text", pa.array(["t07"]))):
         files = FILES if name in unknown else 1
@@ -195,7 +195,7 @@ def test_columns_without_statistics_in_the_log_skip_row_groups_alone(oracle, spa
 
 
 @pytest.mark.parametrize("policy", ["classic", "v2"])
-def test_a_checkpoint_keeps_what_its_commits_said(oracle, spark, tmp_path, policy):
+def test_checkpoint_keeps_statistics_of_commits(oracle, spark, tmp_path, policy):
     lake = made(spark, tmp_path, checkpointPolicy=policy, checkpointInterval="2")
     alter(lake, *(f"INSERT INTO {{t}} VALUES ({at}, {at}00, 0, 'n')" for at in (100, 101, 102)))
     assert any((tmp_path / "t" / "_delta_log").glob("*checkpoint*"))
@@ -204,7 +204,7 @@ def test_a_checkpoint_keeps_what_its_commits_said(oracle, spark, tmp_path, polic
 
 
 @pytest.mark.parametrize("source", ["INT96", "TIMESTAMP_MILLIS"])
-def test_timestamps_as_other_writers_keep_them(oracle, spark, tmp_path, source):
+def test_timestamp_formats_of_other_writers(oracle, spark, tmp_path, source):
     moments = pa.array([at * 1_000_000_000 for at in range(40)], pa.timestamp("us", "UTC"))
     rows = pa.table({"id": range(40), "at": moments})
     confs = {"spark.sql.parquet.outputTimestampType": source}
@@ -214,7 +214,7 @@ def test_timestamps_as_other_writers_keep_them(oracle, spark, tmp_path, source):
     oracle.check(lake, keys, expected=expected)
 
 
-def test_files_of_a_table_are_not_taken_for_those_of_another(spark, tmp_path):
+def test_files_of_two_tables_are_distinguished(spark, tmp_path):
     first = write(spark, tmp_path / "a", "delta", forty(), LAYOUT)
     second = write(spark, tmp_path / "b", "delta", forty().slice(20), LAYOUT)
     one = pruned_read(spark, first.source, keys={"id": [1, 30]}, exact=True)

@@ -1,4 +1,4 @@
-"""Names and layouts that a pruned read must not trip over: columns, nested fields, partitions, folders."""
+"""Hostile names and layouts: columns, nested fields, partitions, folders."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ def nested(request, shared_lake):
     return shared_lake("nested", request.param, lambda: tables()["nested"], ROW_PER_FILE, options=options)
 
 
-# The nth column holds n, n + 1 and n + 2 in its three files: a swapped column reads other files, and other rows.
+# The nth column has n, n + 1 and n + 2 in its three files, so a swapped column would read other files and rows.
 @pytest.mark.parametrize("name", COLUMN_NAMES)
-def test_a_hostile_name_is_the_column_of_that_name(oracle, named, name):
+def test_hostile_column_name_filters_its_column(oracle, named, name):
     keys = Keys.of(quoted(name), pa.array([COLUMN_NAMES.index(name) + 1], pa.int32()))
     oracle.check(named, keys, exact=[True], expected=skips((1, 3), (1, 3)))
 
 
-def test_all_hostile_names_at_once_are_told_apart(oracle, named):
+def test_all_hostile_column_names_in_one_read(oracle, named):
     entries = [Keys.of(quoted(name), pa.array([at + 2], pa.int32())) for at, name in enumerate(COLUMN_NAMES)]
-    # Delta's files are skipped by one column, after which the others find none to skip.
+    # One column skips Delta's files, so that the others have none left to skip.
     reasons = (ReasonCode.UNCLUSTERED,) if named.format == "delta" else ()
     oracle.check(named, *entries, expected=skips((1, 3), (1, 3), *reasons))
 
 
-# 128: a name with dots is not a path, nor a path such a name.
+# Failure catalogue 128: a column name with dots is not a path of fields, nor the reverse.
 @pytest.mark.parametrize(
     ("name", "type_", "keys", "files"),
     [
@@ -61,7 +61,7 @@ def test_all_hostile_names_at_once_are_told_apart(oracle, named):
         ("outer.inner.`x.y`", pa.string(), ["one", "none"], 1),
     ],
 )
-def test_fields_of_structs_and_names_that_look_like_them(oracle, nested, name, type_, keys, files):
+def test_struct_fields_and_dotted_column_names(oracle, nested, name, type_, keys, files):
     if name == "OUTER.Inner.K":
         name_in_schema = "outer.inner.k"
         answer = oracle.answer(nested, [Keys.of(name_in_schema, pa.array(keys, type_))])
@@ -72,13 +72,13 @@ def test_fields_of_structs_and_names_that_look_like_them(oracle, nested, name, t
     oracle.check(nested, Keys.of(name, pa.array(keys, type_)), expected=skips((files, 5), (files, 5)))
 
 
-def test_a_struct_and_a_flat_column_of_the_same_name_filter_together(oracle, nested):
+def test_struct_field_and_flat_column_of_one_name(oracle, nested):
     entries = [Keys.of("outer.inner.k", pa.array([1, 2], pa.int32())), Keys.of("`outer.inner.k`", pa.array([50, 20]))]
     oracle.check(nested, *entries, expected=skips((1, 5), (1, 5)))
 
 
-# 129: one name in two cases.
-def test_columns_that_differ_in_case_alone_are_two(oracle, spark, tmp_path):
+# Failure catalogue 129: one name in two cases.
+def test_columns_that_differ_only_by_case(oracle, spark, tmp_path):
     rows = pa.table({"id": [0, 1, 2], "k": [10, 20, 30], "K": [20, 30, 10]})
     with conf(spark, {"spark.sql.caseSensitive": "true"}):
         lake = write(spark, tmp_path / "cased", "parquet", rows, ROW_PER_FILE)
@@ -88,7 +88,7 @@ def test_columns_that_differ_in_case_alone_are_two(oracle, spark, tmp_path):
 
 
 @pytest.mark.parametrize("format_", ["delta", "parquet"])
-def test_partition_values_are_compared_as_they_are(oracle, shared_lake, format_):
+def test_hostile_partition_values(oracle, shared_lake, format_):
     layout = Layout(file_rows=1, group_rows=1, partition_by=("part",))
     lake = shared_lake("partitions", format_, lambda: tables()["partitions"], layout)
     values = [value for value in PARTITION_VALUES if value is not None]
@@ -119,22 +119,22 @@ def typed_partitions() -> pa.Table:
         ("price", pa.array([Decimal("1.5000")], pa.decimal128(9, 4)), 2),
     ],
 )
-def test_partitions_of_other_types_than_their_keys(oracle, shared_lake, column, keys, files):
+def test_partition_keys_of_other_types(oracle, shared_lake, column, keys, files):
     layout = Layout(file_rows=1, group_rows=1, partition_by=("number", "day", "price"))
     lake = shared_lake("typed_partitions", "delta", typed_partitions, layout)
     oracle.check(lake, Keys.of(column, keys), expected=skips((files, 6), (files, 6)))
 
 
-def test_a_partition_and_a_column_of_the_files_as_one_tuple(oracle, shared_lake):
+def test_key_tuple_of_a_partition_and_a_data_column(oracle, shared_lake):
     layout = Layout(file_rows=1, group_rows=1, partition_by=("number", "day", "price"))
     lake = shared_lake("typed_partitions", "delta", typed_partitions, layout)
     pairs = Keys.of(("id", "number"), pa.array([3, 4, 5]), pa.array([7, 8, 10], pa.int32()))
-    # As ranges of their own, 4 and 7 keep the row that has both, though no key does.
+    # Column by column, the values 4 and 7 keep the row that has both, although no key has.
     oracle.check(lake, pairs, expected=skips((3, 6), (3, 6), ReasonCode.UNCLUSTERED))
 
 
 @pytest.mark.parametrize("format_", ["delta", "parquet"])
 @pytest.mark.parametrize("folder", ["a b%20c", "it's [1]*{x}?", "new\nline", "p=1", "\u00e4\U0001f600#$&;"])
-def test_a_folder_may_have_any_name(oracle, spark, tmp_path, format_, folder):
+def test_hostile_folder_names(oracle, spark, tmp_path, format_, folder):
     lake = write(spark, tmp_path / folder / "t", format_, pa.table({"id": range(4)}), ROW_PER_FILE)
     oracle.check(lake, Keys.of("id", pa.array([1, 2])), exact=[True], expected=skips((2, 4), (2, 4)))

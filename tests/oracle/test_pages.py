@@ -1,4 +1,4 @@
-"""Below row groups: pages, dictionaries and bloom filters of Parquet, which Spark's own reader skips by."""
+"""Pages, dictionaries and bloom filters of Parquet, by which Spark's own reader skips inside row groups."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.spark
 
 ROWS, GROUP = 240, 60
 LAYOUT = Layout(file_rows=ROWS, group_rows=GROUP)
-# A page of a few values: how many depends on their size, so that pages of two columns end at other rows.
+# Pages of a few values. The number of values depends on their size, so pages of two columns end at different rows.
 SMALL_PAGES = {
     "parquet.page.size": "64",
     "parquet.page.size.row.check.min": "1",
@@ -31,13 +31,13 @@ SMALL_PAGES = {
 
 
 def paged() -> pa.Table:
-    """Row groups that all have the same bounds, each sorted within; payloads tell each row from every other."""
+    """Row groups with equal bounds, each sorted; payloads distinguish every row."""
     places = [at % GROUP for at in range(ROWS)]
     return pa.table(
         {
             "id": pa.array(range(ROWS), pa.int64()),
             "up": pa.array(places, pa.int64()),
-            # Descending in the first and last row group: the pages of equal values in `up` and `down` are disjoint.
+            # Descending in the first and last row group, where pages of equal values in `up` and `down` are disjoint.
             "down": pa.array(
                 [GROUP - 1 - place if at // GROUP in {0, 3} else place for at, place in enumerate(places)], pa.int32()
             ),
@@ -58,15 +58,16 @@ def scanned(lake: Lake, **keys) -> int:
     return report(read).measured.rows_scanned
 
 
-def test_rows_of_pages_that_end_apart_keep_their_own_values(oracle, pages):
+def test_unaligned_pages_return_the_right_rows(oracle, pages):
     keys = Keys.of("up", pa.array([7, 33, 59], pa.int64()))
     oracle.check(pages, keys, expected=skips((1, 1), (4, 4), ReasonCode.UNCLUSTERED, pages=True))
     assert 12 <= scanned(pages, up=[7, 33, 59]) < ROWS / 2
 
 
-# 135: row by row, the reader of these pages returns a value of another row (apache/parquet-java#3747).
+# Failure catalogue 135: the row-based reader returns a value of another row from these pages
+# (apache/parquet-java#3747).
 @pytest.mark.parametrize("setting", ["vectorised", "struct"])
-def test_no_predicate_reaches_pages_that_are_read_row_by_row(oracle, spark, shared_lake, pages, setting):
+def test_row_based_reader_gets_no_predicate(oracle, spark, shared_lake, pages, setting):
     keys = Keys.of("up", pa.array([7, 33, 59], pa.int64()))
     if setting == "vectorised":
         settings, lake = {"spark.sql.parquet.enableVectorizedReader": "false"}, pages
@@ -88,9 +89,9 @@ def of_structs() -> pa.Table:
     return rows.select(["id", "up"]).append_column("pair", pa.array(pairs))
 
 
-# 136, 137: the first row group has no page for both keys, which says nothing of those behind it.
+# Failure catalogue 136, 137: the first row group has no page with both keys, but later row groups may have one.
 @pytest.mark.parametrize("key", [5, 29, 54])
-def test_keys_whose_pages_are_disjoint_in_one_row_group_are_found_in_others(oracle, pages, key):
+def test_disjoint_pages_do_not_skip_later_row_groups(oracle, pages, key):
     entries = (Keys.of("up", pa.array([key], pa.int64())), Keys.of("down", pa.array([key], pa.int32())))
     oracle.check(pages, *entries, expected=skips((1, 1), (4, 4), ReasonCode.UNCLUSTERED, pages=True))
     answer = oracle.answer(pages, entries)
@@ -98,7 +99,7 @@ def test_keys_whose_pages_are_disjoint_in_one_row_group_are_found_in_others(orac
     assert scanned(pages, up=[key], down=[key]) <= GROUP
 
 
-# 139: a page of NULL alone has no bounds.
+# Failure catalogue 139: a page of NULL has no bounds.
 def test_pages_that_begin_with_null(oracle, pages):
     keys = Keys.of("gaps", pa.array([1000, 61_000, 239_000, 3000], pa.int64()))
     oracle.check(pages, keys, expected=skips((1, 1), (3, 4), pages=True))
@@ -108,7 +109,7 @@ SCATTERED = 200
 
 
 def scattered() -> pa.Table:
-    """Each file has the whole span, and every other value of its own."""
+    """Files that each span all values and have every other value."""
     values = [(at * 37 % SCATTERED) * 10 for at in range(SCATTERED)]
     return pa.table(
         {
@@ -133,7 +134,7 @@ BLOOM_KEYS: Mapping[str, tuple[pa.DataType, list]] = {
 
 
 def without_lengths(path: Path) -> None:
-    """As files were before the format stored how long a bloom filter is."""
+    """Removes the lengths of bloom filters, as in files of older writers."""
 
     def edit(metadata: Struct) -> None:
         groups = metadata[4][1][1]
@@ -155,9 +156,9 @@ def blooms(request, spark, tmp_path_factory):
     return lake
 
 
-# 86, 142, 143: a bloom filter of the file says "absent" of no value that is there.
+# Failure catalogue 86, 142, 143: a bloom filter of the file never reports an existing value as absent.
 @pytest.mark.parametrize("column", BLOOM_KEYS)
-def test_a_bloom_filter_of_the_file_loses_no_value(oracle, blooms, column):
+def test_parquet_bloom_filters_lose_no_value(oracle, blooms, column):
     type_, values = BLOOM_KEYS[column]
     plan = oracle.check(
         blooms,
@@ -165,12 +166,12 @@ def test_a_bloom_filter_of_the_file_loses_no_value(oracle, blooms, column):
         expected=skips((4, 4), (8, 8), ReasonCode.UNCLUSTERED, pages=True),
     )
     assert ("IN list",) == row_tests(plan)
-    # One of the row groups has the key that is there.
+    # Only one row group has the existing key.
     assert scanned(blooms, **{column: values}) <= 2 * 25
 
 
-# 142: another writer's.
-def test_bloom_filters_and_dictionaries_of_another_writer_lose_no_value(oracle, spark, tmp_path):
+# Failure catalogue 142: bloom filters of another writer.
+def test_bloom_filters_and_dictionaries_of_duckdb_lose_no_value(oracle, spark, tmp_path):
     folder = tmp_path / "t"
     folder.mkdir()
     with duckdb.connect() as writer:

@@ -1,4 +1,4 @@
-"""Filters and limits of the query above a pruned read: Delta's own skipping and ours are ANDed, and nothing more."""
+"""Filters and limits of a query above a pruned read: its conditions and the pushed predicates are ANDed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def rows() -> pa.Table:
 
 @pytest.fixture(scope="module")
 def clustered(spark, tmp_path_factory):
-    """Four files, of which each has one value of `substr(day, 1, 10)`, by which Delta skips as by a partition."""
+    """Four files, each with one value of `substr(day, 1, 10)`, by which Delta skips as by a partition."""
     folder = tmp_path_factory.mktemp("clustered") / "t"
     layout = Layout(file_rows=10, group_rows=5)
     lake = write(spark, folder, "delta", rows(), layout, options={"delta.feature.clustering": "supported"})
@@ -35,7 +35,7 @@ def clustered(spark, tmp_path_factory):
     return lake
 
 
-# 116, 152 - 154: what Delta makes of a negation must not meet what we push.
+# Failure catalogue 116, 152 - 154: Delta's rewriting of a negation must not include a pushed predicate.
 CONDITIONS = (
     "NOT (k = 70 AND substr(day, 1, 10) = '2024-01-01')",
     "NOT (substr(day, 1, 10) = '2024-01-01' AND upper(day) LIKE '%07:00')",
@@ -50,7 +50,7 @@ CONDITIONS = (
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)
-def test_negated_filters_of_the_query_keep_their_rows(spark, duck, clustered, condition):
+def test_negated_filters_above_a_read_keep_their_rows(spark, duck, clustered, condition):
     load(duck, "t", rows())
     expected = {id_ for (id_,) in duck.execute(f"SELECT id FROM t WHERE k IN {tuple(KEYS)} AND {condition}").fetchall()}
     settings = {
@@ -69,9 +69,9 @@ def test_negated_filters_of_the_query_keep_their_rows(spark, duck, clustered, co
         assert expected == {row.id for row in whole.collect()}
 
 
-# 1, 118: a limit counts the rows that pass.
+# Failure catalogue 1, 118: a limit counts the rows that pass.
 @pytest.mark.parametrize("exact", [False, True])
-def test_a_limit_above_counts_matching_rows(spark, tmp_path, exact):
+def test_limit_above_a_read_counts_matching_rows(spark, tmp_path, exact):
     lake = write(spark, tmp_path / "t", "delta", rows(), Layout(10, 5), options={"delta.enableDeletionVectors": "true"})
     spark.sql(f"DELETE FROM delta.`{lake.source}` WHERE id IN (0, 1, 2, 20, 21)")
     read = pruned_read(spark, lake.source, keys={"k": KEYS}, exact=exact).where(f"k IN {tuple(KEYS)}")

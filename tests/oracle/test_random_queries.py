@@ -1,7 +1,7 @@
 """Seeded random queries: pruned == unpruned == DuckDB, and a join that can be filtered is.
 
-`SCANPRUNE_SEEDS=100-199 SCANPRUNE_QUERIES=200 pytest tests/oracle/test_random_queries.py` runs other ones, and more;
-`SCANPRUNE_SEEDS=7 SCANPRUNE_QUERY=12` just one of one lake. A query that fails is made smaller before it is shown.
+`SCANPRUNE_SEEDS=100-199 SCANPRUNE_QUERIES=200 pytest tests/oracle/test_random_queries.py` runs more and other queries;
+`SCANPRUNE_SEEDS=7 SCANPRUNE_QUERY=12` runs one query of one lake. A failing query is made smaller before it is shown.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 QUERIES = int(os.environ.get("SCANPRUNE_QUERIES", "40"))
 MADE_SMALLER = 3
-# Whoever has one of these has met trouble, and answers without pruning.
+# Reasons of a failure, after which a query runs without pruning.
 TROUBLE = {
     ReasonCode.PRUNING_FAILED,
     ReasonCode.BUILD_FAILED,
@@ -46,13 +46,13 @@ TROUBLE = {
 
 
 def seeds() -> range:
-    """A few that are the same in every run unless others are asked for: `make fuzz` asks."""
+    """The seeds to run: the same few in every run, unless `make fuzz` or a user sets others."""
     first, _, last = os.environ.get("SCANPRUNE_SEEDS", "1-5").partition("-")
     return range(int(first), int(last or first) + 1)
 
 
 def by_arrow() -> range:
-    """One of those that are the same in every run: what differs is the scan."""
+    """The seeds to run by pyarrow, where only the scan differs: the last of the fixed seeds."""
     return seeds() if "SCANPRUNE_SEEDS" in os.environ else seeds()[-1:]
 
 
@@ -63,7 +63,7 @@ def numbers() -> Sequence[int]:
 
 @dataclass(frozen=True, slots=True)
 class Engines:
-    """The tables of one seed, by the same names in both engines; `filtered` are the queries that had a filter."""
+    """The tables of one seed under the same names in both engines; `filtered` are the queries that had a filter."""
 
     spark: SparkSession
     duck: duckdb.DuckDBPyConnection
@@ -94,11 +94,11 @@ def answer_all(spark: SparkSession, duck: duckdb.DuckDBPyConnection, folder: Pat
             error = problem(both, query)
             if error is not None:
                 found = Failure(f"SCANPRUNE_SEEDS={seed} SCANPRUNE_QUERY={number}", query, error, draws.taken)
-                # To make many smaller takes longer than it takes to mend what they have in common.
+                # Shrinking many failures takes longer than fixing their common cause.
                 is_next = len(failures) >= MADE_SMALLER
                 failures.append(str(found) if is_next else shown(found, both.lake, partial(problem, both)))
     assert not failures, "\n\n".join(failures)
-    # A query that is returned as it is passes every comparison of rows.
+    # A query that is returned unchanged would pass every comparison of rows.
     assert len(both.filtered) >= len(numbers()) // 5, f"only {len(both.filtered)} queries have a filter"
 
 
@@ -117,7 +117,7 @@ def engines(
 
 
 def without_zones(rows: pa.Table) -> pa.Table:
-    """Instants as wall-clock times of UTC, the session's zone."""
+    """Instants as wall-clock times in UTC, the session's time zone."""
     for at, each in enumerate(rows.schema):
         if pa.types.is_timestamp(each.type):
             rows = rows.set_column(at, each.name, rows.column(at).cast(pa.timestamp("us")))
@@ -125,11 +125,11 @@ def without_zones(rows: pa.Table) -> pa.Table:
 
 
 def problem(both: Engines, query: Query) -> Exception | None:
-    """What is wrong with the pruned query; None where nothing is."""
+    """The error of the pruned query, None if it is correct."""
     try:
         with conf(both.spark, query.confs):
             check(both, query)
-    except Exception as error:  # noqa: BLE001 - whatever fails is to be shown with its query
+    except Exception as error:  # noqa: BLE001 - any failure is shown with its query
         return error
     return None
 
@@ -141,10 +141,10 @@ def check(both: Engines, query: Query) -> None:
     try:
         assert answer == Rows(both.duck.execute(query.sql).fetchall(), by_value), "the oracles differ"
     except duckdb.NotImplementedException:
-        # DuckDB does not correlate every subquery that Spark does.
+        # DuckDB does not support every correlated subquery of Spark.
         assert "SELECT 1 FROM" in query.sql or ", (SELECT" in query.sql
     result = prune(df, options=query.options)
-    # The optimised plan may know more of NULLs, and less once a set operation has become a join.
+    # Nullability may differ: the optimized plan knows more, or less after a set operation became a join.
     assert [(each.name, each.dataType) for each in df.schema] == [(each.name, each.dataType) for each in result.schema]
     found = rows_of(result, by_value)
     assert answer == found, f"lost {answer - found!r}, invented {found - answer!r}"
@@ -158,29 +158,29 @@ def check(both: Engines, query: Query) -> None:
 
 
 def check_plan(both: Engines, result: DataFrame, query: Query) -> None:
-    """No scan reads more than planned, and what was left alone has a reason that is no trouble."""
+    """No scan reads more than planned, and every missing filter has a reason that is not a failure."""
     plan = explain(result)
     assert plan.ran_builds, "the query was not pruned at all"
     codes = {each.code for each in (*plan.reasons, *(reason for table in plan.tables for reason in table.reasons))}
     assert not codes & TROUBLE, f"{[str(each) for each in plan.reasons if each.code in TROUBLE]}"
     assert all(each.reaches or each.stops for each in plan.edges), "an edge ends without a reason"
     reached = {column for each in plan.edges for column in each.reaches}
-    said = {each.probe for each in plan.filters} | {f"{each.scan}.{each.column}" for each in plan.unused}
-    assert reached <= said, f"no filter and no reason for {reached - said}"
+    explained = {each.probe for each in plan.filters} | {f"{each.scan}.{each.column}" for each in plan.unused}
+    assert reached <= explained, f"no filter and no reason for {reached - explained}"
     is_whole = len(plan.scans) >= sum(mentions(query.sql, each) for each in both.lake.tables)
     assert plan.edges or not (query.compares and is_whole), "no join has an edge"
     for each in report(result).tables:
-        # Spark drops scans whose rows it turns out not to need, and skips by the filters of the query itself.
+        # Spark drops scans whose rows turn out not to be needed, and skips by the filters of the query itself.
         read = 0 if each.measured is None else each.measured.files_read
         if SPARKS_BLOOM in query.confs:
-            # Spark reads a side once more for its own filter.
+            # Spark reads a side once more for its own bloom filter.
             read //= 2
         kept = each.planned.files_kept + files_kept_by_delta(both.lake, each.planned)
         assert read <= kept, f"{each.planned.table}: {read} files were read, and {kept} planned"
 
 
 def files_kept_by_delta(lake: RandomLake, planned: TableExplanation) -> int:
-    """How many files Delta may read beside the planned ones, as it misses a statistic of them."""
+    """The number of files that Delta may read besides the planned ones, because a statistic is missing."""
     if planned.format != "delta":
         return 0
     (table,) = [each for each in lake.tables if each.name == planned.table.partition("#")[0]]

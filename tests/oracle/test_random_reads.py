@@ -1,6 +1,6 @@
 """Seeded random reads: pruned == unpruned == DuckDB, and the scan read what was planned.
 
-`SCANPRUNE_SEEDS=100-199 SCANPRUNE_CASES=200 pytest tests/oracle/test_random_reads.py` runs other ones, and more.
+`SCANPRUNE_SEEDS=100-199 SCANPRUNE_CASES=200 pytest tests/oracle/test_random_reads.py` runs more and other reads.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def test_random_reads(oracle, shared_lake, seed):
 
 
 def by_shape(cases: list[Case]) -> dict[object, list]:
-    """The key sets of all cases that one query can answer."""
+    """The key sets of all cases, grouped by columns and types, since one query answers a group."""
     found = defaultdict(list)
     for case in cases:
         for entry in case.entries:

@@ -1,4 +1,4 @@
-"""Columns that storage orders otherwise than Spark compares them: every row is read, a reason says why."""
+"""Columns that storage orders otherwise than Spark compares them: every row is read, with a reason."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.oracle.oracle import check_skips, skips
 pytestmark = pytest.mark.spark
 
 FILES = 4
-# Two a file. By bytes every capital lies below every small letter.
+# Two words per file. By bytes, every capital letter sorts below every small letter.
 WORDS = ("A", "B", "C", "D", "a", "b", "c", "d")
 
 
@@ -28,10 +28,10 @@ def collated(spark, tmp_path_factory):
     return Lake(spark, str(folder), "parquet")
 
 
-# 79, 80: neither the order nor the hash of the bytes says what equals a word here.
+# Failure catalogue 79, 80: under this collation, equality follows neither the order nor the hash of the bytes.
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("bloom", ["true", "false"])
-def test_words_of_another_collation_are_all_read(spark, collated, exact, bloom):
+def test_collated_column_is_not_pruned(spark, collated, exact, bloom):
     settings = {
         "spark.sql.optimizer.runtime.bloomFilter.enabled": bloom,
         "spark.sql.optimizer.runtime.bloomFilter.applicationSideScanSizeThreshold": "0",
@@ -44,18 +44,18 @@ def test_words_of_another_collation_are_all_read(spark, collated, exact, bloom):
     assert found == ({0, 2, 4, 6} if exact else set(range(len(WORDS))))
 
 
-def test_another_column_of_the_same_table_still_skips(spark, collated):
+def test_other_column_of_a_collated_table_skips(spark, collated):
     read = pruned_read(spark, collated.source, keys={"word": ["a", "C"], "id": [2, 5]}, exact=True)
     assert [(2, "C")] == [tuple(row) for row in read.collect()]
     (plan,) = explain(read).tables
     assert (2, 2) == (plan.files_kept, plan.row_groups_kept)
 
 
-# 76, 87: what is stored is padded or not, what is read is padded.
+# Failure catalogue 76, 87: stored values may be padded, and values that are read always are.
 @pytest.mark.parametrize(
     "keys", [["ab", "I"], ["ab  ", "I   ", "zz  "], ["wide", None]], ids=["bare", "padded", "full width"]
 )
-def test_values_of_a_fixed_width_are_all_read(oracle, spark, tmp_path, keys):
+def test_char_column_is_not_pruned(oracle, spark, tmp_path, keys):
     folder = tmp_path / "t"
     spark.sql(f"CREATE TABLE delta.`{folder}` (id BIGINT, code CHAR(4)) USING delta")
     for at, code in enumerate(("ab", "I", "wide", "P")):

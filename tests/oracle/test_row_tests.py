@@ -1,4 +1,4 @@
-"""Every way to test rows of kept containers, and every option and setting that changes it: the answer stays."""
+"""Every row filter on kept containers, and every option and setting that changes it, give the same rows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LAYOUT = Layout(file_rows=100, group_rows=50)
 
 
 def scattered() -> pa.Table:
-    """Columns that are spread over every row group, beside one that is clustered."""
+    """Columns that are spread over every row group, and one that is clustered."""
     rng = np.random.default_rng(11)
     spread = rng.permutation(ROWS).astype(np.int64) * 10
     return pa.table(
@@ -47,11 +47,11 @@ def lake(request, shared_lake):
 
 
 def spread_keys(step: int = 7) -> pa.Array:
-    """Keys in every part of the span, of which a third has no row."""
+    """Keys in every part of the span; a third of them has no row."""
     return pa.array([int(value) + (5 if at % 3 == 0 else 0) for at, value in enumerate(range(0, 10 * ROWS, 10 * step))])
 
 
-# Row tests in reads that may be inexact and in exact ones.
+# Row filters of inexact and of exact reads.
 ROW_TESTS: Mapping[str, tuple[PruningOptions, tuple[str, str]]] = {
     "few keys": (PruningOptions().with_limits(min_filter_ratio=0.0), ("IN list", "IN list")),
     "no lists": (PruningOptions().with_limits(min_filter_ratio=0.0, max_in_list=0), ("bloom filter", "semi join")),
@@ -60,7 +60,7 @@ ROW_TESTS: Mapping[str, tuple[PruningOptions, tuple[str, str]]] = {
         PruningOptions().with_limits(min_filter_ratio=0.0, max_in_list=0, bloom_fpp=0.5),
         ("bloom filter", "semi join"),
     ),
-    # A bloom filter for one key cannot tell so many apart.
+    # A bloom filter for one key is overfull with so many.
     "one key allowed": (PruningOptions().with_limits(min_filter_ratio=0.0, max_build_keys=1), ("none", "semi join")),
     "20 keys allowed": (
         PruningOptions().with_limits(min_filter_ratio=0.0, max_build_keys=20),
@@ -75,7 +75,7 @@ ROW_TESTS: Mapping[str, tuple[PruningOptions, tuple[str, str]]] = {
 
 
 @pytest.mark.parametrize("case", ROW_TESTS)
-def test_scattered_keys_are_tested_row_by_row(oracle, lake, case):
+def test_scattered_keys_use_a_row_filter(oracle, lake, case):
     options, tests = ROW_TESTS[case]
     keys = spread_keys()
     column = "spread" if lake.format == "delta" else "word"
@@ -87,7 +87,7 @@ def test_scattered_keys_are_tested_row_by_row(oracle, lake, case):
         assert (test,) == row_tests(plan)
 
 
-# A float column may hold NaN anywhere, and a NaN key rules out every test by literals.
+# A float column may have NaN anywhere, and a NaN key prevents every row filter by literals.
 @pytest.mark.parametrize(
     ("keys", "test"),
     [
@@ -97,8 +97,8 @@ def test_scattered_keys_are_tested_row_by_row(oracle, lake, case):
     ],
     ids=["numbers", "NaN", "negative zero"],
 )
-def test_float_keys_find_their_zeros_and_nans(oracle, lake, keys, test):
-    # Row groups with NaN have no bounds, so that nothing is known of how many rows would pass.
+def test_float_keys_match_zeros_and_nan(oracle, lake, keys, test):
+    # Row groups with NaN have no bounds, so the share of passing rows is unknown.
     worth = PruningOptions().with_limits(min_filter_ratio=0.0)
     plan = oracle.check(lake, Keys.of("real", keys), exact=[False], options=worth)
     assert (test,) == row_tests(plan)
@@ -107,16 +107,16 @@ def test_float_keys_find_their_zeros_and_nans(oracle, lake, keys, test):
     oracle.check(lake, Keys.of("real", keys), exact=[True])
 
 
-def test_dense_keys_are_tested_as_ranges(oracle, lake):
+def test_dense_keys_use_ranges(oracle, lake):
     keys = pa.array(range(100, 2200), pa.int64())
     plan = oracle.check(lake, Keys.of("spread", keys), exact=[True])
     assert ("ranges",) == row_tests(plan)
 
 
-def test_tuples_are_tested_as_tuples(oracle, lake):
+def test_key_tuples_are_tested_together(oracle, lake):
     rows = scattered()
     spread, few = rows.column("spread").to_pylist(), rows.column("few").to_pylist()
-    # Each value occurs, the pairs of every other one do not.
+    # Every value occurs, but every other pair does not.
     pairs = [
         (a, b if at % 2 else (b + 1) % 4) for at, (a, b) in enumerate(zip(spread, few, strict=True)) if at % 9 == 0
     ]
@@ -128,14 +128,14 @@ def test_tuples_are_tested_as_tuples(oracle, lake):
         assert (test,) == row_tests(plan)
 
 
-def test_tuples_of_other_types_than_their_columns(oracle, lake):
+def test_key_tuples_of_other_types(oracle, lake):
     keys = Keys.of(
         ("spread", "few"), pa.array([10, 20, 30, 1000, 2000], pa.int32()), pa.array([1, 2, 3, 0, 0], pa.int64())
     )
     oracle.check(lake, keys)
 
 
-def test_several_entries_are_anded_whatever_their_tests(oracle, lake):
+def test_several_filters_are_anded(oracle, lake):
     entries = (
         Keys.of("id", pa.array(range(40, 160), pa.int64())),
         Keys.of("spread", spread_keys(3)),
@@ -146,12 +146,12 @@ def test_several_entries_are_anded_whatever_their_tests(oracle, lake):
     oracle.check(lake, *entries, expected=skips((2, FILES), (4, GROUPS), ReasonCode.UNCLUSTERED))
 
 
-def test_one_entry_without_keys_empties_the_read(oracle, lake):
+def test_empty_key_set_reads_nothing(oracle, lake):
     entries = (Keys.of("id", pa.array([1, 2])), Keys.of("spread", pa.array([None, None], pa.int64())))
     oracle.check(lake, *entries, expected=skips((0, FILES), (0, GROUPS)))
 
 
-def test_keys_that_disagree_empty_the_read(oracle, lake):
+def test_disjoint_key_sets_read_nothing(oracle, lake):
     entries = (Keys.of("id", pa.array([1, 120, 399])), Keys.of("ID", pa.array([50, 300])))
     answer = oracle.answer(lake, entries)
     assert not answer.matching
@@ -159,12 +159,12 @@ def test_keys_that_disagree_empty_the_read(oracle, lake):
     assert [] == df.collect()
 
 
-# Keys in the first, third and last row group: gaps of one and of four row groups between them.
+# Keys in the first, third and last row group, with gaps of one and of four row groups between them.
 SPARSE = Keys.of("id", pa.array([3, 130, 140, 399], pa.int64()))
 
 
-def test_two_ranges_keep_what_lies_in_the_smaller_gap(oracle, lake):
-    # Of what the ranges keep, a test of rows by literals lets the reader skip more.
+def test_two_ranges_keep_the_smaller_gap(oracle, lake):
+    # A row filter by literals lets the reader skip more than the ranges do.
     oracle.check(
         lake,
         SPARSE,
@@ -173,8 +173,8 @@ def test_two_ranges_keep_what_lies_in_the_smaller_gap(oracle, lake):
     )
 
 
-def test_one_range_keeps_what_lies_between_the_keys(oracle, lake):
-    # Parquet files are named by what they hold, whatever the ranges.
+def test_one_range_keeps_all_between_the_keys(oracle, lake):
+    # A file list names Parquet files exactly, for any number of ranges.
     files, groups = (FILES, GROUPS) if lake.format == "delta" else (3, 6)
     plan = oracle.check(
         lake,
@@ -192,9 +192,9 @@ def test_keys_over_the_limit_still_skip_by_their_span(oracle, lake):
 
 
 @pytest.mark.parametrize("most", [0, 1, 3])
-def test_fewer_footers_than_files_skip_by_what_the_log_knows(oracle, lake, most):
+def test_footer_limit_skips_by_log_statistics(oracle, lake, most):
     keys = Keys.of("id", pa.array([10, 20, 120], pa.int64()))
-    # The reader skips row groups by footers that nobody else has read.
+    # Spark's reader skips row groups by footers that the plan did not read.
     plan = oracle.check(lake, keys, options=PruningOptions().with_limits(max_footers=most), expected=Skips(pages=True))
     assert plan.row_groups_total is None
     if lake.format == "delta":
@@ -212,12 +212,12 @@ def test_fewer_footers_than_files_skip_by_what_the_log_knows(oracle, lake, most)
         (["word"], Keys.of(("id", "few"), pa.array([5, 250]), pa.array([1, 2], pa.int32()))),
     ],
 )
-def test_columns_need_not_hold_the_keys(oracle, lake, columns, keys):
+def test_selected_columns_need_not_include_the_keys(oracle, lake, columns, keys):
     oracle.check(lake, keys, columns=columns)
 
 
 ONE = skips((1, FILES), (1, GROUPS))
-# What is kept by keys in one row group: of Delta, of Parquet.
+# Expected skips for keys in one row group: Delta, Parquet.
 SESSIONS: Mapping[str, tuple[Mapping[str, str], Skips, Skips]] = {
     "AQE off": ({"spark.sql.adaptive.enabled": "false"}, ONE, ONE),
     "ANSI off": ({"spark.sql.ansi.enabled": "false"}, ONE, ONE),
@@ -242,7 +242,7 @@ SESSIONS: Mapping[str, tuple[Mapping[str, str], Skips, Skips]] = {
         skips((FILES, FILES), (GROUPS, GROUPS), ReasonCode.SKIPPING_DISABLED),
         ONE,
     ),
-    # A scan of the other kind of source names no files.
+    # A DataSource V2 scan takes no file list.
     "v1 sources off": (
         {"spark.sql.sources.useV1SourceList": ""},
         ONE,
@@ -252,20 +252,20 @@ SESSIONS: Mapping[str, tuple[Mapping[str, str], Skips, Skips]] = {
 
 
 @pytest.mark.parametrize("session", SESSIONS)
-def test_settings_of_the_session_change_no_answer(oracle, spark, lake, session):
+def test_session_settings_change_no_rows(oracle, spark, lake, session):
     settings, delta, parquet = SESSIONS[session]
     with conf(spark, settings):
         oracle.check(lake, Keys.of("id", pa.array([60, 90])), expected=delta if lake.format == "delta" else parquet)
 
 
-def test_options_come_from_the_session(oracle, spark, lake):
+def test_options_are_read_from_session_confs(oracle, spark, lake):
     keys = Keys.of("id", pa.array([3, 130, 399], pa.int64()))
     with conf(spark, {"spark.pruning.limits.max_ranges": "2", "spark.pruning.limits.max_in_list": "0"}):
         oracle.check(lake, keys, expected=Skips((3, FILES), (4, GROUPS)))
     with conf(spark, {"spark.pruning.enabled": "false"}):
         plan = oracle.check(lake, keys, expected=skips(None, None, ReasonCode.SWITCHED_OFF))
-        # Nobody asked the storage what it holds.
+        # Storage is not read.
         assert (None, None) == (plan.files_total, plan.row_groups_total)
-    # What is given wins.
+    # An explicit argument overrides the session.
     with conf(spark, {"spark.pruning.enabled": "false"}):
         oracle.check(lake, keys, options=PruningOptions(), expected=skips((3, FILES), (3, GROUPS)))

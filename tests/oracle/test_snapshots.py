@@ -1,4 +1,4 @@
-"""A table that changes before, during and after a pruned read: one snapshot is read, whatever happens."""
+"""A table that changes before, during and after a pruned read: the read sees one snapshot."""
 
 from __future__ import annotations
 
@@ -73,14 +73,14 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_commit_before_the_action_changes_nothing(oracle, lake, change):
+def test_commit_before_the_action_changes_no_row(oracle, lake, change):
     answer = oracle.answer(lake, [KEYS])
     keys = dict([KEYS.entry])
     reads = {exact: pruned_read(lake.spark, lake.source, keys=keys, exact=exact) for exact in (False, True)}
     CHANGES[change](lake)
     for exact, read in reads.items():
         check_rows(read, answer, exact=exact)
-        # Keys in the first, third and last file; 500 is in none.
+        # Keys lie in the first, third and last file; 500 is in none.
         check_skips(read, skips((3, 4), (4, 8)))
     statement("INSERT INTO {t} BY NAME (SELECT 200L AS id)")(lake) if change != "optimize" else overwrite(lake)
     check_rows(reads[True], answer, exact=True)
@@ -88,7 +88,7 @@ def test_a_commit_before_the_action_changes_nothing(oracle, lake, change):
 
 @pytest.mark.full
 @pytest.mark.parametrize("change", ["delete by vector", "update", "rename column", "another schema"])
-def test_an_older_version_is_pruned_by_its_own_statistics(oracle, lake, change):
+def test_older_version_is_pruned_by_its_statistics(oracle, lake, change):
     answer = oracle.answer(lake, [KEYS], version=0)
     CHANGES[change](lake)
     for exact in (False, True):
@@ -99,14 +99,14 @@ def test_an_older_version_is_pruned_by_its_own_statistics(oracle, lake, change):
 
 
 def committing(lake: Lake, change: str) -> Iterator[int]:
-    """Keys of which the last come after a commit: the table is open by then."""
+    """Keys with a commit in between; the table is already open then."""
     yield from (0, 70)
     CHANGES[change](lake)
     yield from (210, 390, 500)
 
 
 @pytest.mark.parametrize("change", ["append", "update", "optimize", "overwrite", "another schema"])
-def test_a_commit_while_keys_are_collected_changes_nothing(oracle, lake, change):
+def test_commit_while_collecting_keys_changes_no_row(oracle, lake, change):
     answer = oracle.answer(lake, [KEYS])
     read = pruned_read(lake.spark, lake.source, keys={"k": committing(lake, change)}, exact=True)
     assert 1 == lake.whole().sparkSession.sql(f"DESCRIBE HISTORY delta.`{lake.source}` LIMIT 1").first()["version"]
@@ -115,7 +115,7 @@ def test_a_commit_while_keys_are_collected_changes_nothing(oracle, lake, change)
 
 
 @pytest.mark.full
-def test_the_table_as_it_is_then_is_read_by_the_next_call(oracle, lake):
+def test_next_read_sees_the_new_version(oracle, lake):
     oracle.check(lake, KEYS, expected=skips((3, 4), (4, 8)))
     CHANGES["update"](lake)
     oracle.check(lake, KEYS)
@@ -124,13 +124,13 @@ def test_the_table_as_it_is_then_is_read_by_the_next_call(oracle, lake):
 
 
 @pytest.mark.full
-def test_files_that_vacuum_took_are_an_error_and_no_smaller_answer(spark, lake):
+def test_vacuumed_files_fail_the_read(spark, lake):
     read = pruned_read(spark, lake.source, keys=dict([KEYS.entry]))
     before = read.count()
     overwrite(lake)
     settings = {
         "spark.databricks.delta.retentionDurationCheck.enabled": "false",
-        # By default it lists a folder in thousands of tasks.
+        # By default, VACUUM lists a folder in thousands of tasks.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "1",
     }
     with conf(spark, settings):
@@ -147,15 +147,15 @@ def plain(shared_lake, tmp_path):
     return copied(shared_lake("changing", "parquet", rows, LAYOUT), tmp_path / "p")
 
 
-def test_a_directory_written_anew_is_listed_and_read_anew(oracle, spark, plain):
+def test_rewritten_directory_is_listed_again(oracle, spark, plain):
     oracle.check(plain, KEYS, expected=skips((3, 4), (4, 8)))
     shutil.rmtree(plain.source)
     write(spark, Path(plain.source), "parquet", rows(35), LAYOUT)
-    # 390 and 500 lie in the first two of its files.
+    # 390 and 500 lie in the first two files.
     oracle.check(plain, KEYS, expected=skips((2, 4), (2, 8)))
 
 
-def test_a_file_that_comes_while_keys_are_collected_is_not_read(oracle, spark, plain):
+def test_file_added_while_collecting_keys_is_not_read(oracle, spark, plain):
     answer = oracle.answer(plain, [KEYS])
 
     def keys() -> Iterator[int]:
@@ -168,7 +168,7 @@ def test_a_file_that_comes_while_keys_are_collected_is_not_read(oracle, spark, p
     check_skips(read, skips((3, 4), (4, 8)))
 
 
-def test_a_file_that_goes_is_an_error_and_no_smaller_answer(spark, plain):
+def test_deleted_files_fail_the_read(spark, plain):
     read = pruned_read(spark, plain.source, keys=dict([KEYS.entry]))
     assert 4 <= read.count()
     for path in data_files(plain):
@@ -177,7 +177,7 @@ def test_a_file_that_goes_is_an_error_and_no_smaller_answer(spark, plain):
         read.collect()
 
 
-# 47 - 49, 174: plans of one table with other filters must not be taken for each other.
+# Failure catalogue 47 - 49, 174: plans of one table with different filters must be distinguished.
 @pytest.fixture(params=["delta", "parquet"])
 def shared(request, shared_lake):
     return shared_lake("reused", request.param, rows, LAYOUT)
@@ -191,7 +191,7 @@ def ids(df) -> list[int]:
     return sorted(row["id"] for row in df.select("id").collect())
 
 
-def test_reads_with_other_keys_meet_in_one_query(shared):
+def test_reads_with_different_keys_in_one_query(shared):
     low, high, both = of(shared, 0, 70), of(shared, 350, 390), of(shared, 70, 350)
     assert [0, 7, 35, 39] == ids(low.union(high))
     assert [7] == ids(low.join(both.select("k"), "k"))
@@ -206,7 +206,7 @@ def test_reads_with_other_keys_meet_in_one_query(shared):
     assert 1 == report(high).measured.files_read
 
 
-def test_one_read_with_other_filters_in_one_query(shared):
+def test_one_read_with_different_filters_in_one_query(shared):
     read = of(shared, 0, 70, 350)
     assert [0, 7, 7, 35] == ids(read.where("k < 100").union(read.where("k > 0")))
     assert [7] == ids(read.where("k > 0").join(read.where("k < 100").select("k"), "k"))
@@ -215,7 +215,7 @@ def test_one_read_with_other_filters_in_one_query(shared):
     )
 
 
-def test_a_cached_read_is_not_taken_for_the_table_nor_for_another_read(shared):
+def test_cached_read_is_distinguished_from_table_and_other_reads(shared):
     read = of(shared, 0, 70)
     whole = shared.whole()
     read.cache()
@@ -232,7 +232,7 @@ def test_a_cached_read_is_not_taken_for_the_table_nor_for_another_read(shared):
         read.unpersist(blocking=True)
 
 
-def test_a_read_behaves_like_any_dataframe(spark, shared, tmp_path):
+def test_read_behaves_like_any_dataframe(spark, shared, tmp_path):
     read = of(shared, 0, 70, 350)
     expected = rows_of(read)
     read.write.format("delta").save(str(tmp_path / "copy"))

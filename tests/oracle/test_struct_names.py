@@ -1,4 +1,4 @@
-"""Columns that Spark would look for elsewhere: a struct named like its table, names of our own."""
+"""Names that Spark could resolve wrongly: a struct named like its table, and internal names of a read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HOSTILE = "o'k`\\[x]"
 
 @pytest.fixture(params=["delta", "parquet"])
 def customer(spark, request):
-    """A table with a struct of its own name, whose leaf has the name of another column."""
+    """A table with a struct of the table's name, whose field has the name of another column."""
     leaves = F.struct(F.col("id"), (F.col("id") * 2).alias(HOSTILE))
     frame = spark.range(0, ROWS, 1, 2).select((F.col("id") + 100).alias("id"), leaves.alias("customer"))
     frame.write.format(request.param).mode("overwrite").saveAsTable("customer")
@@ -23,10 +23,10 @@ def customer(spark, request):
     spark.sql("DROP TABLE customer")
 
 
-# 128: a name before a dot is the table's, if it has that name.
+# Failure catalogue 128: a name before a dot is resolved as the table first.
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("wide", [False, True], ids=["list", "frame"])
-def test_a_struct_named_like_its_table_is_filtered_by_its_field(spark, customer, exact, wide):
+def test_struct_named_like_its_table_is_filtered_by_its_field(spark, customer, exact, wide):
     keys = spark.range(ROWS).where("id = 4 OR id > 12") if wide else [4]
     read = pruned_read(spark, customer, keys={"customer.id": keys}, exact=exact)
     wanted = sorted(row.id for row in keys.collect()) if wide else [4]
@@ -41,16 +41,16 @@ def test_a_struct_named_like_its_table_is_filtered_by_its_field(spark, customer,
 
 
 def test_fields_are_selected_under_their_own_names(spark, customer):
-    asked = f"customer.`{HOSTILE.replace('`', '``')}`"
-    read = pruned_read(spark, customer, keys={asked: [8]}, columns=["customer.id", asked, "id"], exact=True)
+    field = f"customer.`{HOSTILE.replace('`', '``')}`"
+    read = pruned_read(spark, customer, keys={field: [8]}, columns=["customer.id", field, "id"], exact=True)
     assert ["id", HOSTILE, "id"] == read.columns
     assert [(4, 8, 104)] == [tuple(row) for row in read.collect()]
 
 
 @pytest.mark.parametrize("name", ["__scanprune_key_0", "__SCANPRUNE_KEY_0"])
-def test_a_column_named_like_ours_is_only_a_column(spark, tmp_path, name):
+def test_column_with_an_internal_name(spark, tmp_path, name):
     spark.range(0, ROWS, 1, 2).selectExpr("id", f"id * 2 AS `{name}`").write.parquet(str(tmp_path / "t"))
     keys = spark.range(0, 9).selectExpr("id * 2 AS k").where("k <> 6")
-    for asked, factor in (("id", 1), (name, 2)):
-        read = pruned_read(spark, str(tmp_path / "t"), keys={asked: keys, ("id", name): [(4, 8), (8, 16)]}, exact=True)
+    for column, factor in (("id", 1), (name, 2)):
+        read = pruned_read(spark, str(tmp_path / "t"), keys={column: keys, ("id", name): [(4, 8), (8, 16)]}, exact=True)
         assert [4, 8] == sorted(row.id for row in read.collect()), factor

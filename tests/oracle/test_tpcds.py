@@ -1,4 +1,4 @@
-"""All 99 queries of TPC-DS: pruned = stock Spark = DuckDB, and `tpcds_scans.txt` says which scans skip what.
+"""All 99 queries of TPC-DS: pruned = stock Spark = DuckDB, and the scans of `tpcds_scans.txt` skip what it says.
 
 `GOLDEN=write make test ARGS=tests/oracle/test_tpcds.py` writes the scans that are found; read the difference before you
 commit it. How rows are compared stands in `sample_data/tpcds_answers.py`.
@@ -29,9 +29,9 @@ from sample_data.tpcds_queries import SELECTIVE, Query, by_spark, duckdb_tables,
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 SCANS = Path(__file__).with_name("tpcds_scans.txt")
-# At a tenth of it queries take the same time, and twice as many have no row.
+# At a tenth of this scale, queries take the same time, and twice as many have no row.
 SCALE = 0.1
-# Facts and the larger dimensions are above it.
+# Facts and the larger dimensions exceed this.
 OPTIONS = PruningOptions(min_probe_bytes=100_000)
 YEARS_OF_SALES = (1998, 2003)
 NUMBERS = range(1, 100)
@@ -45,10 +45,10 @@ TROUBLE = {
 
 @dataclass(frozen=True, slots=True)
 class Tpcds:
-    """The queries, and who answers them beside `prune()`.
+    """The queries, and the engines that answer them besides `prune()`.
 
-    `stock` is a session that reads the rows as they came, from one file a table: to list the files of a Delta table,
-    Spark alone takes longer than for all else.
+    `stock` is a session that reads one source file per table, because listing the files of Delta tables takes Spark
+    longer than all the rest.
     """
 
     duck: duckdb.DuckDBPyConnection
@@ -71,7 +71,7 @@ def tpcds(spark, tmp_path_factory) -> Iterator[Tpcds]:
 
 
 def with_days_of_sales(sources: TpcdsFiles, days: Path) -> TpcdsFiles:
-    """Tables whose days are as small beside the facts as those of two centuries are beside the facts of scale 1."""
+    """Tables with a date dimension of the years of sales, so that its size relative to the facts is that of scale 1."""
     rows = pq.read_table(sources.paths["date_dim"])
     first, last = YEARS_OF_SALES
     year = rows.column("d_year")
@@ -81,7 +81,7 @@ def with_days_of_sales(sources: TpcdsFiles, days: Path) -> TpcdsFiles:
 
 @pytest.mark.quick(8)
 @pytest.mark.parametrize("number", NUMBERS, ids="q{}".format)
-def test_pruned_rows_are_those_of_spark_and_duckdb(spark, tpcds, number):
+def test_pruned_rows_equal_spark_and_duckdb(spark, tpcds, number):
     query = tpcds.queries[number]
     df = spark.sql(query.text)
     stock = by_spark(tpcds.stock.sql(query.text))
@@ -89,22 +89,22 @@ def test_pruned_rows_are_those_of_spark_and_duckdb(spark, tpcds, number):
     pruned = by_spark(result)
     assert df.schema == result.schema
     check_scans(number, result)
-    # At this scale no ORDER BY leaves a tie at its LIMIT, so there is one right answer to each query.
+    # At this scale no ORDER BY has a tie at its LIMIT, so each query has one correct result.
     assert "" == disagreement(query, tpcds.duck, stock, pruned)
     assert "" == disorder(query, df.columns, stock, pruned)
     assert set() == TROUBLE & {each.code for each in explain(result).reasons}
     for each in report(result).tables:
-        # A scan whose rows no other side wants, or that reads what another one has read, did not run.
+        # A scan did not run if its rows are not needed, or if it reuses another scan's exchange.
         assert each.measured is None or each.planned.files_kept == each.measured.files_read
 
 
 @pytest.mark.parametrize("number", SELECTIVE, ids="q{}".format)
-def test_queries_that_benchmarks_call_selective_are_pruned(number):
+def test_selective_queries_of_benchmarks_are_pruned(number):
     assert "nothing" not in "".join(expected_scans()[number])
 
 
 def check_scans(number, result):
-    """What each scan with a filter skips is what the file says, or why there is none."""
+    """Each filtered scan skips what the file says, or the file has the reason against a filter."""
     tables = report(result).tables
     reasons = sorted({each.code.name for each in explain(result).reasons})
     found = sorted(map(scan_line, tables)) or [f"nothing: {', '.join(reasons) or 'no join'}"]

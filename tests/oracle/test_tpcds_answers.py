@@ -1,4 +1,4 @@
-"""Answers to queries of TPC-DS agree just where the rules say so."""
+"""Comparison of results of TPC-DS queries by its rules."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DUCK = "SELECT 1::HUGEINT, 1.5::DECIMAL(38,1), 'a', DATE '2000-01-02'"
 
 @pytest.fixture
 def agree(duck):
-    """Whether two answers of Spark and DuckDB's to a text agree."""
+    """A function that returns True if two results of Spark agree with DuckDB's result of a text."""
 
     def compare(stock: Answer, pruned: Answer, text: str, compared=disagreement) -> bool:
         return not compared(Query(1, text), duck, stock, pruned)
@@ -29,7 +29,7 @@ def agree(duck):
 
 @pytest.fixture
 def agrees(agree):
-    """Whether one value of a Spark type is what DuckDB gives."""
+    """A function that returns True if a value of a Spark type agrees with DuckDB's."""
 
     def compare(type_: str, value: object, text: str) -> bool:
         answer = Answer((type_,), ((value,),))
@@ -38,14 +38,14 @@ def agrees(agree):
     return compare
 
 
-def test_equal_rows_agree_whatever_their_order_and_the_scale_of_decimals(agree):
+def test_rows_agree_in_any_order_and_decimal_scale(agree):
     two = Answer(SPARK, (ROW, (2, *ROW[1:])))
     other = Answer(SPARK, two.rows[::-1])
     assert agree(two, other, f"{DUCK} UNION ALL SELECT 2, 1.5, 'a', DATE '2000-01-02'")
 
 
 @pytest.mark.parametrize("at", range(4))
-def test_another_value_or_null_is_a_disagreement(agree, at):
+def test_different_value_or_null_is_a_disagreement(agree, at):
     right = Answer(SPARK, (ROW,))
     assert agree(right, right, DUCK)
     for value in (None, (2, Decimal("1.51"), "b", date(2000, 1, 3))[at]):
@@ -54,7 +54,7 @@ def test_another_value_or_null_is_a_disagreement(agree, at):
         assert not agree(wrong, wrong, DUCK)
 
 
-def test_a_row_more_or_less_is_a_disagreement(agree):
+def test_different_row_count_is_a_disagreement(agree):
     once, twice = Answer(SPARK, (ROW,)), Answer(SPARK, (ROW, ROW))
     assert agree(twice, twice, f"{DUCK} UNION ALL {DUCK}")
     assert not agree(once, twice, DUCK)
@@ -62,18 +62,18 @@ def test_a_row_more_or_less_is_a_disagreement(agree):
     assert not agree(twice, twice, DUCK)
 
 
-def test_a_rounded_decimal_is_within_half_of_its_last_digit_of_a_double(agrees):
+def test_decimal_agrees_with_a_double_within_rounding(agrees):
     assert agrees("decimal(11,6)", Decimal("0.333333"), "1::DOUBLE / 3")
     assert not agrees("decimal(11,6)", Decimal("0.333334"), "1::DOUBLE / 3")
     assert not agrees("decimal(11,6)", None, "1::DOUBLE / 3")
 
 
-def test_a_double_has_no_more_digits_than_it_has(agrees):
+def test_decimal_agrees_only_within_the_precision_of_a_double(agrees):
     assert agrees("decimal(38,20)", Decimal("0.33333333333333333333"), "1::DOUBLE / 3")
     assert not agrees("decimal(38,20)", Decimal("0.33333333333333300000"), "1::DOUBLE / 3")
 
 
-def test_doubles_are_equal_but_for_their_own_error(agrees):
+def test_doubles_agree_within_rounding_error(agrees):
     assert agrees("double", 0.1 + 0.2, "0.3::DOUBLE")
     assert not agrees("double", 0.300000001, "0.3::DOUBLE")
     assert not agrees("double", None, "0.3::DOUBLE")
@@ -84,7 +84,7 @@ def test_types_without_a_rule_are_refused(agrees):
         agrees("string", "1", "1")
 
 
-def test_rows_of_a_tie_at_a_limit_are_as_good_as_each_other(agree):
+def test_tied_rows_at_a_limit_are_interchangeable(agree):
     text = "SELECT * FROM (VALUES (1), (2), (3)) rows(x) ORDER BY x > 1 LIMIT 2"
     first, other = Answer(("int",), ((1,), (2,))), Answer(("int",), ((1,), (3,)))
     assert not agree(first, other, text)
@@ -93,7 +93,7 @@ def test_rows_of_a_tie_at_a_limit_are_as_good_as_each_other(agree):
         assert not agree(first, Answer(("int",), wrong), text, disagreement_beyond_ties)
 
 
-def test_a_limit_at_the_end_of_a_query_is_the_only_one_taken_away():
+def test_only_the_final_limit_is_removed():
     query = Query(1, "SELECT * FROM (SELECT 1 LIMIT 5) ORDER BY 1\nLIMIT 100;\n")
     assert 100 == query.limit
     assert "SELECT * FROM (SELECT 1 LIMIT 5) ORDER BY 1" == query.unlimited.strip()
@@ -116,19 +116,19 @@ ORDER_COLUMNS = ("a", "b", "c")
         ("SELECT a FROM t", ()),
     ],
 )
-def test_order_is_that_of_the_first_plain_columns(text, places):
+def test_order_is_checked_by_leading_plain_columns(text, places):
     assert places == ordered_by(Query(1, text), ORDER_COLUMNS, ("int", "string", "date"))
 
 
-def test_nothing_is_in_order_from_a_double_on():
+def test_order_check_stops_at_a_double():
     assert (0,) == ordered_by(Query(1, "SELECT * ORDER BY a, b, c"), ORDER_COLUMNS, ("int", "double", "date"))
 
 
-def test_a_name_that_is_there_twice_tells_no_order():
+def test_order_check_needs_unique_column_names():
     assert () == ordered_by(Query(1, "SELECT * ORDER BY a"), ("a", "A"), ("int", "int"))
 
 
-def test_rows_that_follow_each_other_otherwise_are_found_but_not_those_of_a_tie():
+def test_disorder_is_found_except_among_ties():
     query, types = Query(1, "SELECT * ORDER BY a"), ("int", "int")
     stock = Answer(types, ((1, 1), (1, 2), (2, 3)))
     assert not disorder(query, ("a", "b"), stock, Answer(types, ((1, 2), (1, 1), (2, 3))))
@@ -137,7 +137,7 @@ def test_rows_that_follow_each_other_otherwise_are_found_but_not_those_of_a_tie(
     )
 
 
-def test_most_queries_tell_an_order_by_the_names_of_their_columns():
+def test_most_queries_have_a_checkable_order():
     with duckdb.connect() as connection:
         load_tpcds(connection)
         connection.execute("CALL dsdgen(sf=0)")
@@ -156,7 +156,7 @@ def test_there_are_99_queries_with_and_without_a_limit():
     assert {100, None} == {each.limit for each in every}
 
 
-def test_duckdb_names_its_types():
+def test_duckdb_result_has_type_names():
     with duckdb.connect() as connection:
         assert Answer(("DECIMAL(3,1)", "VARCHAR"), ((Decimal("1.0"), None),)) == by_duckdb(
             connection, "SELECT 1.0::DECIMAL(3,1), NULL::VARCHAR"

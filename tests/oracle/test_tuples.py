@@ -1,4 +1,4 @@
-"""Keys of two columns over tables in the order of both: what no pair lies in is skipped, and no row is lost."""
+"""Keys of two columns over tables sorted by both: containers without a pair are skipped, and no row is lost."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.spark
 FILES, GROUPS = 8, 32
 LAYOUT = Layout(file_rows=100, group_rows=25)
 ARROW = PruningOptions(scan="ARROW")
-# Each shop counts its orders from 1: shop 0 has 50 of them, shops 1 to 7 have 100, shop 8 has 50.
+# Each shop numbers its orders from 1: shop 0 has 50 orders, shops 1 to 7 have 100 each, shop 8 has 50.
 COUNTS = [50, *[100] * 7, 50]
 
 
@@ -49,31 +49,31 @@ def pairs(column, *keys):
     return Keys.of(("shop", column), pa.array(shops, pa.int64()), pa.array(values, type_))
 
 
-# All files hold one of these shops but the last one, and one of these numbers. Files 0, 3 and 6 hold a pair.
+# All files but the last have one of these shops, and all have one of these numbers. Files 0, 3 and 6 have a pair.
 PAIRS = ((1, 5), (3, 95), (4, 20), (6, 60))
 
 
-def test_what_lies_between_pairs_is_skipped(oracle, lake):
-    # Files of Delta are skipped by a predicate alone, and bounds of most span two shops with all of their numbers.
+def test_row_groups_between_pairs_are_skipped(oracle, lake):
+    # Delta's files are skipped only by a predicate, and the bounds of most files span two shops with all numbers.
     files = FILES - 1 if lake.format == "delta" else 3
     plan = oracle.check(lake, pairs("number", *PAIRS), expected=skips((files, FILES), (4, GROUPS)))
     assert ("semi join",) == row_tests(plan)
 
 
-def test_days_are_compared_together_too(oracle, lake):
+def test_pairs_with_dates_are_skipped(oracle, lake):
     days = [(shop, dt.date(1969, 12, 1) + dt.timedelta(days=number)) for shop, number in PAIRS]
     files = FILES - 1 if lake.format == "delta" else 3
     oracle.check(lake, pairs("day", *days), expected=skips((files, FILES), (4, GROUPS)))
 
 
-def test_texts_have_no_ranges_together_but_named_files_are_skipped(oracle, lake):
+def test_pairs_with_strings_are_skipped_by_file_list(oracle, lake):
     texts = [(shop, f"\U0001f600{number:03}") for shop, number in PAIRS]
-    # By shops and by texts for themselves: of the row groups in those files one more of shop 3 and of shop 6.
+    # Shops and strings are tested separately, which keeps one more row group of shop 3 and of shop 6.
     files, groups = (FILES - 1, 12) if lake.format == "delta" else (3, 6)
     oracle.check(lake, pairs("text", *texts), expected=skips((files, FILES), (groups, GROUPS)))
 
 
-def test_pyarrow_opens_row_groups_with_a_pair_alone(oracle, lake):
+def test_pyarrow_opens_only_row_groups_with_a_pair(oracle, lake):
     expected = skips((3, FILES), (4, GROUPS))
     oracle.check(lake, pairs("number", *PAIRS), exact=[False], options=ARROW, expected=expected)
     texts = [(shop, f"\U0001f600{number:03}") for shop, number in PAIRS]
@@ -82,8 +82,8 @@ def test_pyarrow_opens_row_groups_with_a_pair_alone(oracle, lake):
 
 @pytest.mark.parametrize("partition", ["shop", "number"])
 @pytest.mark.parametrize("format_", ["delta", "parquet"])
-def test_a_column_of_folders_beside_one_of_files(oracle, shared_lake, format_, partition):
-    # The reader of files is told nothing of a condition that names both; what is planned is what is read.
+def test_pair_of_a_partition_and_a_data_column(oracle, shared_lake, format_, partition):
+    # Spark pushes no condition on both columns to the Parquet reader, so planned and read counts must agree.
     few = [(shop, number) for shop in (1, 3) for number in (5, 6)]
     rows = orders().filter(pc.is_in(orders()["number"], pa.array([5, 6, 7], pa.int32())))
     layout = Layout(file_rows=9, group_rows=3, partition_by=(partition,))
@@ -96,7 +96,7 @@ def test_more_gaps_than_ranges(oracle, lake):
     many = [(shop, number) for shop in range(9) for number in ((7, 60) if shop % 2 else (33, 95))]
     plan = oracle.check(lake, pairs("number", *many))
     assert {"shop, number": 8} == {name: count for name, count in plan.filters[0].ranges.items() if "," in name}
-    # Each shop but the first and the last has two row groups with a pair, and each number for itself keeps all.
+    # All shops but the first and the last have two row groups with a pair, and the numbers alone keep all row groups.
     wanted = 2 * 7 + 2
     assert wanted < plan.row_groups_kept < GROUPS
     oracle.check(
@@ -104,14 +104,14 @@ def test_more_gaps_than_ranges(oracle, lake):
     )
 
 
-def test_pairs_none_of_which_is_there(oracle, lake):
-    # Numbers that some shop has, of shops that are there.
+def test_absent_pairs(oracle, lake):
+    # Numbers of some shop, and existing shops.
     none = [(0, 60), (8, 99)]
     files = 1 if lake.format == "delta" else 0
     oracle.check(lake, pairs("number", *none), expected=skips((files, FILES), (0, GROUPS)))
 
 
-def test_keys_of_other_types_rule_out_by_each_column(oracle, lake):
+def test_pairs_of_other_types(oracle, lake):
     shops, numbers = zip(*PAIRS, strict=True)
     wider = Keys.of(("shop", "number"), pa.array(shops, pa.int32()), pa.array([*numbers[:3], 60], pa.int64()))
     oracle.check(lake, wider, expected=skips((FILES - 1 if lake.format == "delta" else 3, FILES), (4, GROUPS)))
@@ -137,7 +137,7 @@ def test_extreme_values_and_hostile_names(spark, oracle, tmp_path):
     oracle.check(written, Keys.of(("`a ``b``.C`", "Ä\U0001f600"), *arrays), expected=skips((3, 3), (3, 12)))
 
 
-def test_what_is_explained_names_columns_together(spark, lake):
+def test_explanation_names_columns_of_a_pair(spark, lake):
     df = pruned_read(spark, lake.source, keys={("shop", "number"): [(1, 5), (3, 95), (4, 20), (6, 60)]})
     (table,) = explain(df).tables
     assert table.filters[0].ranges["shop, number"] > 0

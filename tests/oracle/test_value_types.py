@@ -1,4 +1,4 @@
-"""Each type of the value space, hit and missed at the level of files and of row groups, on both formats."""
+"""Each type of the value space, hit and missed at the level of files and of row groups, in both formats."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROWS = 60
 _FILES, _GROUPS = 4, 12
 _EPOCH = datetime(1969, 12, 31, 23, 59, tzinfo=timezone.utc)
 
-# The value of a type at place n, ascending; rows hold every tenth place, so that keys fit between them.
+# The value of a type at place n, ascending. Rows have every tenth place, so that keys fit between them.
 VALUE_OF = {
     "tinyint": (pa.int8(), lambda n: n // 5 - 60),
     "smallint": (pa.int16(), lambda n: 50 * n - 15_000),
@@ -36,9 +36,9 @@ VALUE_OF = {
     "float": (pa.float32(), lambda n: float(np.float32((n - 300) / 8))),
     "double": (pa.float64(), lambda n: (n - 300) / 10),
 }
-# A Delta log has no bounds of these.
+# A Delta log has no bounds for these types.
 _UNKNOWN_TO_DELTA = {"binary"}
-# Spark's Parquet reader takes no predicate on these.
+# Spark's Parquet reader takes no predicate on these types.
 _UNKNOWN_TO_THE_READER = {"timestamp_ntz"}
 
 
@@ -55,9 +55,9 @@ def keys_at(name: str, *places: int) -> Keys:
 
 
 def skips_of(format_: str, name: str, row_groups: int) -> Skips:
-    """What reading one file, and of it so many row groups, becomes where a format cannot do that."""
+    """The expected skips of a read of one file with `row_groups` row groups, as far as the format supports them."""
     if name in _UNKNOWN_TO_THE_READER:
-        # The reason is why the rows of Parquet files are not skipped by a predicate; Delta's log takes it all the same.
+        # Parquet rows cannot be skipped by a predicate on this type, which is the reason; Delta skips files by its log.
         reasons = (ReasonCode.NO_READER_FILTER,) if format_ == "parquet" else ()
         return skips((1, _FILES), (3, _GROUPS), *reasons)
     files = _FILES if format_ == "delta" and name in _UNKNOWN_TO_DELTA else 1
@@ -69,14 +69,14 @@ def types(request, shared_lake):
     return shared_lake("types", request.param, rows)
 
 
-# Row n is at place 10 n; file f holds rows 15 f to 15 f + 14 in three row groups of five rows.
+# Row n is at place 10 n; file f has rows 15 f to 15 f + 14 in three row groups of five rows.
 @pytest.mark.parametrize("name", VALUE_OF)
 def test_keys_in_one_row_group_read_one_row_group(oracle, types, name):
-    # First and last row of the second row group of the second file.
+    # The first and the last row of the second row group of the second file.
     oracle.check(types, keys_at(name, 200, 240), expected=skips_of(types.format, name, 1))
 
 
 @pytest.mark.parametrize("name", VALUE_OF)
 def test_keys_between_row_groups_and_files_read_no_row_group(oracle, types, name):
-    # 195 lies between two row groups of a file, 295 between two files, 599 behind the last row.
+    # 195 lies between two row groups of a file, 295 between two files, 599 after the last row.
     oracle.check(types, keys_at(name, 195, 295, 599), expected=skips_of(types.format, name, 0))

@@ -1,4 +1,4 @@
-"""Moments as Python values, whatever zones the process, the JVM and the session are in."""
+"""Timestamps as Python values, in any time zone of the process, the JVM and the session."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ pytestmark = pytest.mark.spark
 
 BERLIN = ZoneInfo("Europe/Berlin")
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-# In pairs, one a row group, with two row groups a file. A bound in a Delta log is known to the millisecond, and before
-# 1972 to the minute.
+# Two timestamps per row group, and two row groups per file. Bounds in a Delta log are precise to the millisecond, and
+# before 1972 to the minute.
 MOMENTS = (
     *(datetime(1850, 6, 1, 12, 34, 56, 789012, timezone.utc), EPOCH - timedelta(days=30, microseconds=1)),
     # Microseconds before 1970, which a division must not round toward zero.
     *(EPOCH - timedelta(microseconds=1), EPOCH),
-    # An hour that comes twice.
+    # An hour that occurs twice.
     *(datetime(2024, 10, 27, 2, 30, tzinfo=BERLIN), datetime(2024, 10, 27, 2, 30, fold=1, tzinfo=BERLIN)),
     *(datetime(2024, 12, 31, 23, 59, 59, 999_999, timezone.utc), datetime(2100, 1, 1, tzinfo=timezone.utc)),
     *(datetime(2262, 4, 12, tzinfo=timezone.utc), datetime(9999, 12, 31, 12, tzinfo=timezone.utc)),
@@ -41,7 +41,7 @@ def rows() -> pa.Table:
 
 @pytest.fixture(params=["UTC", "America/St_Johns", "Asia/Kathmandu"])
 def process(request, spark, monkeypatch):
-    """The process and the JVM in a zone that the session is not in."""
+    """A time zone of the process and the JVM that is not the session's."""
     zones = spark._jvm.java.util.TimeZone
     before = zones.getDefault()
     monkeypatch.setenv("TZ", request.param)
@@ -53,9 +53,9 @@ def process(request, spark, monkeypatch):
     time.tzset()
 
 
-# 96, 105, 107: a literal is of no zone but the one that it says.
+# Failure catalogue 96, 105, 107: a literal has only the time zone that it states.
 @pytest.mark.full
-def test_a_moment_is_itself_in_every_zone(oracle, spark, shared_lake, process):
+def test_timestamps_match_in_every_time_zone(oracle, spark, shared_lake, process):
     lake = shared_lake("zones", "parquet" if process == "UTC" else "delta", rows, Layout(file_rows=4, group_rows=2))
     instants = rows()["at"].combine_chunks()
     sets = [Keys.of("at", instants.slice(at, 1), given=[moment]) for at, moment in enumerate(MOMENTS)]

@@ -1,4 +1,4 @@
-"""Spark's bloom filter, one item at a time, written as the JVM evaluates it: what the arrays are compared with."""
+"""Spark's bloom filter, one item at a time, as the JVM evaluates it: the oracle for the vectorised bloom filter."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def positions_v2(item: int, hash_count: int, bit_count: int, seed: int) -> list[
 
 
 def signed(number: int, bits: int) -> int:
-    """The low `bits` of a number, as Java reads them."""
+    """The low `bits` of a number as a signed Java integer."""
     low = number & ((1 << bits) - 1)
     return low - (1 << bits) if low >> (bits - 1) else low
 

@@ -24,7 +24,7 @@ Rows = Sequence[Any]
 
 @dataclass(frozen=True)
 class Knowledge:
-    """What statistics tell of one container: False is unknown."""
+    """The statistics that a container has: False is unknown."""
 
     low: bool = True
     high: bool = True
@@ -40,34 +40,34 @@ PARTLY_KNOWN = {name: replace(ALL_KNOWN, **{name: False}) for name in ("low", "h
 
 @dataclass(frozen=True)
 class Column:
-    """One column of some containers: its values in each, and what is told of each."""
+    """One column of some containers: its values in each, and the statistics that each has."""
 
     type: ValueType
     contents: tuple[Rows, ...]
     known: tuple[Knowledge, ...]
 
     def bounds(self, index: int) -> tuple[Any, Any]:
-        """Least and greatest number of a container, None where unknown or where there is none."""
+        """The least and the greatest number of a container, None where unknown or where there is none."""
         present = sorted(numbers(self.contents[index]), key=lambda value: order(self.type, value))
         known = self.known[index]
         return (present[0] if present and known.low else None), (present[-1] if present and known.high else None)
 
     def nulls(self, index: int) -> int | None:
-        """How many values of a container are NULL."""
+        """The number of NULL values of a container, None where unknown."""
         return sum(value is None for value in self.contents[index]) if self.known[index].nulls else None
 
     def may_have_nan(self, index: int) -> bool:
-        """Whether NaN may be in a container."""
+        """True if NaN may be in a container."""
         return self.type.is_float and (not self.known[index].nans or any(map(is_nan, self.contents[index])))
 
     def statistics(self) -> ColumnStatistics:
-        """The same as the core gets it."""
+        """The column as statistics of the core."""
         indices = range(len(self.contents))
         column = ColumnStatistics.of(self.type, [(*self.bounds(index), self.nulls(index)) for index in indices])
         return replace(column, may_have_nan=np.array([self.may_have_nan(index) for index in indices], bool))
 
     def cause(self, index: int, keys: Spec) -> SkipReason:
-        """Why a container can be skipped under one column's keys, KEPT where it cannot."""
+        """The reason to skip a container under the keys of one column, KEPT if it cannot be skipped."""
         if _is_empty(keys):
             return SkipReason.NO_KEYS
         rows, nulls, (low, high) = self.rows(index), self.nulls(index), self.bounds(index)
@@ -78,7 +78,7 @@ class Column:
         return SkipReason.KEPT if value or null or nan else SkipReason.ALL_NULL if all_null else SkipReason.STATISTICS
 
     def rows(self, index: int) -> int | None:
-        """How many rows a container has."""
+        """The number of rows of a container, None where unknown."""
         return len(self.contents[index]) if self.known[index].rows else None
 
     def _meet(self, pair: tuple[Any, Any], low: Any, high: Any) -> bool:
@@ -90,14 +90,14 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Files that hold some columns, in plain Python and as the core gets them."""
+    """Files that hold some columns, as plain Python values and as containers of the core."""
 
     columns: Mapping[str, Column]
     known: Sequence[Knowledge]
 
     @cached_property
     def files(self) -> Containers:
-        """The files as the core gets them."""
+        """The files as containers of the core."""
         contents = next(iter(self.columns.values())).contents
         rows = [len(values) if each.rows else UNKNOWN for values, each in zip(contents, self.known, strict=True)]
         statistics = {name: column.statistics() for name, column in self.columns.items()}
@@ -106,11 +106,13 @@ class Table:
 
     @cached_property
     def domains(self) -> list[Mapping[str, Domain]]:
-        """What the core says that each file may hold."""
+        """The domains that the core derives for each file."""
         return [self.files[index].domains for index in range(len(self.files))]
 
     def prune(self, keys: Mapping[str, Spec]) -> PruningResult:
-        """What the core prunes, once it lost no matching row, skipped all that statistics allow, and said why."""
+        """The result of the core, checked: no matching row is lost, all that statistics allow is skipped, causes are
+        right.
+        """
         domains = {name: spec.domain() for name, spec in keys.items()}
         found = prune(self.files, domains)
         nothing = any(map(_is_empty, keys.values()))
@@ -148,12 +150,12 @@ def numbers(values: Iterable[Any]) -> Iterator[Any]:
 
 
 def is_nan(value: Any) -> bool:
-    """Whether a value is NaN."""
-    return isinstance(value, float) and value != value  # noqa: PLR0124  NaN alone differs from itself
+    """True if a value is NaN."""
+    return isinstance(value, float) and value != value  # noqa: PLR0124  only NaN differs from itself
 
 
 def best_skip(keys: Sequence[int], files: Sequence[tuple[int, int]], weights: Sequence[int], most: int) -> int:
-    """Most bytes that at most `most` ranges around sorted distinct integers can skip, by trying them all."""
+    """The most bytes that at most `most` ranges around sorted distinct integers can skip, found by trying them all."""
     gaps = range(1, len(keys))
     return max(_bytes_skipped(keys, chosen, files, weights) for chosen in combinations(gaps, min(most - 1, len(gaps))))
 
@@ -168,7 +170,7 @@ def _bytes_skipped(
 
 
 def skippable(ranges: RangeSet, column: ColumnStatistics) -> BoolArray:
-    """For each container, whether its bounds lie in a gap of `ranges`."""
+    """A mask of the containers whose bounds lie in a gap of `ranges`."""
     keys, bounds, _ = column.against(ranges)
     return ~intervals.overlap(keys, *bounds)
 
@@ -176,7 +178,7 @@ def skippable(ranges: RangeSet, column: ColumnStatistics) -> BoolArray:
 def assert_compacts_well(
     keys: Sequence[int], files: Sequence[tuple[int, int]], weights: Sequence[int], most: int
 ) -> None:
-    """`compact` keeps every key, keeps to the budget, skips nothing new, and skips as many bytes as any choice."""
+    """`compact` keeps every key and its budget, skips nothing new, and skips as many bytes as the best choice."""
     ranges = RangeSet.of_codes(ValueType("bigint"), np.array(keys, np.int64))
     column, worth = (
         ColumnStatistics.of(ValueType("bigint"), [(*file, 0) for file in files]),

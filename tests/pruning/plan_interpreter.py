@@ -1,7 +1,7 @@
-"""Executes plans over small tables held in memory, as a set of rules that knows nothing of pruning.
+"""An interpreter of plans over small tables in memory; its rules know nothing of pruning.
 
-Rows are tuples; their order means nothing. What an engine may choose freely (the rows of a limit, of a sample, among
-ties) is chosen by a hash of the row and a `salt`, so that two runs may be made to choose otherwise.
+Rows are tuples in no order. An engine may choose the rows of a limit, of a sample or among ties freely. Here a hash of
+the row and a `salt` chooses them, so that two runs can choose differently.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Values = Mapping[int, Any]
 
 @dataclass
 class Lake:
-    """The rows of each relation by its place, and the tests that its scan applies.
+    """The rows of each relation by its place in the plan, and the filters that its scan applies.
 
     Relations that are `unpinned` hold fewer rows when they are read with another salt.
     """
@@ -36,7 +36,7 @@ class Lake:
 
 
 def chosen_by(salt: int) -> Callable[[Row], tuple[int, str]]:
-    """The order in which a run meets rows."""
+    """The sort key by which a run meets rows."""
     return lambda row: (crc32(f"{salt}{row}".encode()), repr(row))
 
 
@@ -52,12 +52,12 @@ STRICT: Mapping[str, Callable[..., Any]] = {
 
 
 def cast(cell: Any, type_: str) -> Any:
-    """A narrower type has one value for two of a wider one."""
+    """A cast value; two `int` values become one `smallint` value, so that casts to a narrower type merge keys."""
     return cell // 2 if cell is not None and type_ == "smallint" else cell
 
 
 def value(expression: Expression, row: Values) -> Any:
-    """An expression's value, None for NULL."""
+    """The value of an expression, None for NULL."""
     if expression.column is not None:
         return row[expression.column]
     if expression.kind == "Literal":
@@ -82,7 +82,7 @@ def value(expression: Expression, row: Values) -> Any:
 
 
 def rows_of(node: Node, lake: Lake, salt: int = 0) -> list[Row]:
-    """The rows of a plan."""
+    """The rows that a plan returns."""
     if isinstance(node, Relation):
         return lake.scanned(node, salt)
     below = [rows_of(child, lake, salt) for child in node.children]
@@ -116,12 +116,12 @@ def _has_scalar(condition: Expression) -> bool:
 
 
 def _scalar(rows: Sequence[Row]) -> Any:
-    """The value of a subquery: NULL without a row; more than one would fail a query."""
+    """The value of a scalar subquery, NULL without a row. Spark fails on several rows; here the least counts."""
     return min(rows, key=repr)[0] if rows else None
 
 
 def _with(condition: Expression, values: Iterator[Any]) -> Expression:
-    """The condition with values in the place of subqueries, in the order of the plans."""
+    """The condition with values in the place of its subqueries, in the order of their plans."""
     children = tuple(_with(each, values) for each in condition.children)
     if condition.kind == "ScalarSubquery":
         return Expression("Literal", (), None, "bigint", str(next(values)))
@@ -133,7 +133,7 @@ def _holds(condition: Expression, output: Sequence[int], row: Row) -> bool:
 
 
 def _projected(node: Node, made: Mapping[int, Expression], rows: Sequence[Row], salt: int) -> list[Row]:
-    """A project that is random numbers its rows in its last column."""
+    """The rows of a projection. If it is not deterministic, its last column numbers the rows."""
     output = node.children[0].output
     result = [tuple(value(made[each], dict(zip(output, row, strict=True))) for each in node.output) for row in rows]
     if node.is_deterministic:

@@ -1,4 +1,4 @@
-"""Plans made by hand: trees whose nodes are numbered as a reader numbers them, children first."""
+"""Plans made by hand. Nodes are numbered as the plan reader numbers them, children first."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pruning.query.plan import Expression, Filter, Generate, Grouping, Join, Nod
 
 
 def column(at: int, type_: str = "bigint", name: str = "k") -> Expression:
-    """A column, by default of a name that all share: it is the id that counts."""
+    """A column. The name defaults to one that all columns share, since the id identifies a column."""
     return Expression("AttributeReference", (), at, type_, name)
 
 
@@ -26,7 +26,7 @@ def equal(first: int | Expression, second: int | Expression) -> Expression:
 
 
 def both(*parts: Expression) -> Expression | None:
-    """The conjunction of all parts, None without one."""
+    """The conjunction of all parts, None without a part."""
     whole: Expression | None = None
     for part in parts:
         whole = part if whole is None else call("And", whole, part)
@@ -34,13 +34,15 @@ def both(*parts: Expression) -> Expression | None:
 
 
 def at_least(at: int, value: int) -> Expression:
-    """A condition that leaves out rows."""
+    """A condition that drops rows."""
     return call("GreaterThanOrEqual", column(at), literal(value))
 
 
 @dataclass
 class Plans:
-    """Makes nodes in the order of their places: what is an argument of a call comes before the node that it makes."""
+    """A factory of nodes, numbered in the order of creation: Python makes the arguments of a call before the node
+    itself.
+    """
 
     at: int = 0
     columns: int = 0
@@ -66,7 +68,7 @@ class Plans:
         subqueries: tuple[Node, ...] = (),
         is_deterministic: bool = True,
     ) -> Node:
-        """A node without a class of its own; with the output of its first child if none is given."""
+        """A node without a class of its own; `output` defaults to that of its first child."""
         columns = children[0].output if output is None else output
         place = self.place((*children, *subqueries))
         return Node(*place, kind, columns, children, subqueries, is_deterministic)
@@ -81,7 +83,7 @@ class Plans:
         return Filter(*place, "Filter", child.output, (child,), subqueries, not random, both(*parts))
 
     def project(self, child: Node, *expressions: int | Expression, random: bool = False) -> Project:
-        """Plain numbers keep a column's id, expressions make a fresh one."""
+        """A projection: plain numbers keep a column's id, expressions get a fresh one."""
         made = {
             each if isinstance(each, int) else self.fresh()[0]: column(each) if isinstance(each, int) else each
             for each in expressions
@@ -91,7 +93,7 @@ class Plans:
     def aggregate(
         self, child: Node, *keys: int, values: int = 1, random: bool = False, order_free: bool = True
     ) -> Grouping:
-        """Groups by `keys`; beside them its output has as many columns made of the group's rows as `values`."""
+        """An aggregate by `keys`; its output has `values` more columns, made of the group's rows."""
         output = (*keys, *self.fresh(values))
         return self._grouped("Aggregate", child, keys, output, random=random, order_free=order_free)
 
@@ -120,7 +122,7 @@ class Plans:
         return Generate(*self.place((child,)), "Generate", output, (child,), (), not random)
 
     def union(self, *children: Node) -> Union:
-        """As Spark does it: the columns of the first child are those of the union."""
+        """A union. Its output has the column ids of its first child, as in Spark."""
         return Union(*self.place(children), "Union", children[0].output, children)
 
     def join(self, left: Node, right: Node, *parts: Expression, type_: str = "Inner", random: bool = False) -> Join:

@@ -27,18 +27,18 @@ COMPARISONS = ("LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual
 
 @dataclass
 class RandomPlans:
-    """Draws plans; `sure` leaves out what may give other rows when it runs again."""
+    """A generator of random plans; `sure` leaves out operators that may return other rows when they run again."""
 
     random: Random
-    sure: bool
+    repeatable: bool
     plans: Plans
 
     @staticmethod
-    def of(random: Random, *, sure: bool) -> RandomPlans:
-        return RandomPlans(random, sure, Plans())
+    def of(random: Random, *, repeatable: bool) -> RandomPlans:
+        return RandomPlans(random, repeatable, Plans())
 
     def tree(self, depth: int) -> Node:
-        """A plan of at most `depth` joins above each other, at least one of which is an inner one at the top."""
+        """A plan of at most `depth` nested joins with a join at the top."""
         return self._join(depth, self.random.choice(("Inner", "Inner", *JOIN_TYPES)))
 
     def _below(self, depth: int) -> Node:
@@ -86,7 +86,7 @@ class RandomPlans:
         return call("Add", column(at), literal(1)) if drawn < 0.18 else column(at)
 
     def _cast(self, at: int) -> Expression:
-        """A cast to a wider type, or to a narrower one."""
+        """A cast to a wider or to a narrower type."""
         return call("Cast", column(at, "int"), type_=self.random.choice(("bigint", "decimal(12,2)", "smallint")))
 
     def _column(self, node: Node) -> int:
@@ -100,7 +100,7 @@ class RandomPlans:
         )
 
     def _above(self, node: Node) -> Node:
-        """A plan of one child; only what is made is numbered, so the choice comes before the making."""
+        """A plan with one child. Creation numbers a node, so the kind is chosen before any node is created."""
         plans, at = self.plans, self._column(node)
         kinds: list[Callable[[], Node]] = [
             lambda: plans.filter(node, self._condition(at)),
@@ -115,7 +115,7 @@ class RandomPlans:
             lambda: plans.filter(node, at_least(at, 0), subqueries=(self._join(1, "Inner"),)),
             lambda: self.compared_with_scalars(node, at),
         ]
-        unsure: list[Callable[[], Node]] = [
+        not_repeatable: list[Callable[[], Node]] = [
             lambda: plans.other("GlobalLimit", node),
             lambda: plans.other("Sample", node),
             lambda: plans.other("Deduplicate", node),
@@ -124,10 +124,10 @@ class RandomPlans:
             lambda: plans.group_limit(node, at),
             lambda: plans.project(node, *node.output, column(at), random=True),
         ]
-        return self.random.choice(kinds if self.sure else kinds + unsure)()
+        return self.random.choice(kinds if self.repeatable else kinds + not_repeatable)()
 
     def compared_with_scalars(self, node: Node, at: int) -> Node:
-        """Compared with one or two subqueries, of a sum or of a table that may have no row."""
+        """A filter by one or two scalar subqueries, each an aggregate or a table that may have no row."""
         kinds = self.random.choices(("EqualTo", "EqualNullSafe", *COMPARISONS), k=self.random.choice((1, 1, 2)))
         tables = [self.plans.table("s") if self.random.random() < 0.6 else None for _ in kinds]
         rows = tuple(each or self.plans.aggregate(self.plans.table("s")) for each in tables)
@@ -145,7 +145,7 @@ class RandomPlans:
         return self.plans.project(node, *kept, *self.random.choice([(), (renamed,), (computed,), (cast,)]))
 
     def rows(self, relation: Relation) -> list[Row]:
-        """Rows of a table."""
+        """Random rows of a table."""
         cells = (None, 0, 1, 1, 2, 3)
         return [
             tuple(self.random.choice(cells) for _ in relation.output) for _ in range(self.random.choice((0, 2, 4, 6)))

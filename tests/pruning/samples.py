@@ -1,4 +1,4 @@
-"""Types, the values of them that break code, and sets written down in plain Python.
+"""Types, edge-case values of each, and sets written down in plain Python.
 
 A `Spec` is the oracle that a `Domain` built from it must agree with.
 """
@@ -33,7 +33,7 @@ _NASTY_BYTES = (b"", b"\0", b"\0\xff", b"\x7f", b"\x80", b"\xff", b"\xff\0", b"\
 
 
 def nasty(type_: ValueType) -> tuple[Any, ...]:
-    """Values of the type at its edges and around zero, in no order; two of them may be equal (-0.0 and 0.0)."""
+    """Values of the type at its edges and around zero, unordered; two of them may be equal (-0.0 and 0.0)."""
     match type_.name:
         case name if name in INTEGER_BITS:
             return _around(1 << (INTEGER_BITS[name] - 1))
@@ -63,18 +63,18 @@ def _around(half: int) -> tuple[int, ...]:
 
 
 def decimal(type_: ValueType, unscaled: int) -> Decimal:
-    """The decimal of that unscaled number, exact whatever Python's context."""
+    """The decimal with this unscaled number, exact in every decimal context of Python."""
     return Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -type_.scale))
 
 
 def order(type_: ValueType, value: Any) -> Any:
-    """What Python compares as Spark compares the values."""
+    """A sort key by which Python orders values as Spark does."""
     return value.encode() if type_.name == "string" else value
 
 
 @dataclass(frozen=True)
 class Spec:
-    """A set as closed pairs of Python values (None leaves an end open) and the two flags."""
+    """A set as closed pairs of Python values (None is an open end) and flags for NULL and NaN."""
 
     type: ValueType
     pairs: tuple[tuple[Any, Any], ...]
@@ -82,7 +82,7 @@ class Spec:
     nan: bool = False
 
     def domain(self) -> Domain:
-        """The same set as a `Domain`, by the constructor that fits."""
+        """The set as a `Domain`, made by the constructor that fits."""
         closed = [pair for pair in self.pairs if None not in pair]
         lows, highs = (code.encode(self.type, [pair[end] for pair in closed]) for end in (0, 1))
         if all(low == high for low, high in closed):
@@ -96,10 +96,10 @@ class Spec:
         return result
 
     def holds(self, value: Any) -> bool:
-        """Whether the set has the value."""
+        """True if the set has the value."""
         if value is None:
             return self.null
-        if value != value:  # noqa: PLR0124  NaN alone differs from itself
+        if value != value:  # noqa: PLR0124  only NaN differs from itself
             return self.nan
         point = order(self.type, value)
         return any(
@@ -108,5 +108,5 @@ class Spec:
         )
 
     def probes(self) -> tuple[Any, ...]:
-        """Values at which this set may change: its ends and the nasty ones."""
+        """Values at which membership may change: the ends of the set and the edge cases of its type."""
         return (*(end for pair in self.pairs for end in pair if end is not None), *nasty(self.type))

@@ -1,7 +1,6 @@
-"""What a filter must never do, checked without any test framework in about a second.
+"""Checks of soundness without a test framework; all of them take about a second.
 
-The tests of this folder import these checks, and `tests/test_mutations.py` runs all of them against broken copies
-of the package.
+The tests of this folder import these checks, and `tests/test_mutations.py` runs all of them on mutants of the package.
 """
 
 from __future__ import annotations
@@ -40,19 +39,19 @@ from tests.pruning.samples import NAN, Spec
 from tests.pruning.spark_equality import assert_matches_spark
 
 DOUBLE, BIGINT, INT, STRING = (ValueType(name) for name in ("double", "bigint", "int", "string"))
-# Everything that can go wrong between two doubles: neighbours, both zeros, NULL, NaN.
+# Values at which two doubles may compare wrong: neighbours, both zeros, NULL, NaN.
 UNIVERSE = (0.0, 1.0, 2.0, 3.0, None, NAN, -0.0)
 EVERY_CONTENT = tuple(content for size in (0, 1, 2) for content in combinations_with_replacement(UNIVERSE, size))
 EVERY_KEY_SET = tuple(keys for size in range(len(UNIVERSE) + 1) for keys in combinations(UNIVERSE, size))
 
 
 def key_spec(keys: Sequence[Any]) -> Spec:
-    """Single doubles, NULL and NaN as a set."""
+    """Doubles, NULL and NaN as a set."""
     return Spec(DOUBLE, tuple((key, key) for key in numbers(keys)), None in keys, any(map(is_nan, keys)))
 
 
 def check_every_small_set(knowledge: Knowledge) -> tuple[int, int]:
-    """Every set of up to seven keys against every container of up to two values: (skipped, checked)."""
+    """Prunes every container of up to two values by every set of up to seven keys: (skipped, checked)."""
     known = (knowledge,) * len(EVERY_CONTENT)
     table = Table({"k": Column(DOUBLE, EVERY_CONTENT, known)}, known)
     skipped = sum(len(known) - table.prune({"k": key_spec(keys)}).kept_count for keys in EVERY_KEY_SET)
@@ -72,7 +71,7 @@ class _Batch:
 
 
 def check_several_columns(seed: int = 0, rounds: int = 12) -> None:
-    """Random tables of three columns, two of them of one type, whose keys are ANDed in either order."""
+    """Prunes random tables of three columns, two of one type; keys are ANDed in either order."""
     rng = _seeded(seed)
     for _ in range(rounds):
         known = tuple(rng.choice((ALL_KNOWN, NOTHING_KNOWN, *PARTLY_KNOWN.values())) for _ in range(12))
@@ -89,7 +88,7 @@ def check_several_columns(seed: int = 0, rounds: int = 12) -> None:
         assert first.causes.tolist() == second.causes.tolist()
 
 
-# Around zero, which stands where a bound is unknown.
+# Numbers around zero, because zero stands where a bound is unknown.
 _INTEGERS = (*range(-6, 6), None)
 _TEXTS = ("", "a", "a\0", "b", "é", None)
 
@@ -100,7 +99,7 @@ def _random_points(rng: random.Random) -> Spec:
 
 
 def check_wrong_statistics() -> None:
-    """Statistics that contradict themselves keep."""
+    """Contradictory statistics keep the container."""
     nan_low, nan_high = (np.array([value]).view(np.int64) for value in (NAN, -1.0))
     column = replace(ColumnStatistics.of(DOUBLE, [(0.0, 0.0, 0)]), lows=nan_low, highs=nan_high)
     inverted = ColumnStatistics.of(DOUBLE, [(9.0, 1.0, 0)])
@@ -114,7 +113,7 @@ def check_wrong_statistics() -> None:
 
 
 def check_coercion() -> None:
-    """Keys that a cast would wrap, round or cut, against Spark's `=`."""
+    """Compares coerced keys with Spark's `=` for keys that a cast would wrap, round or truncate."""
     decimal, wide = ValueType("decimal", 5, 2), ValueType("decimal", 38, 0)
     table = [
         (BIGINT, INT, (7, 3_000_000_000, (1 << 32) + 5, -(1 << 63), (1 << 31) - 1)),
@@ -135,7 +134,7 @@ def check_coercion() -> None:
 
 
 def check_compaction(seed: int = 0, rounds: int = 60) -> None:
-    """Random small cases against all choices."""
+    """Compares compaction with the best of all choices on random small cases."""
     rng = _seeded(seed)
     for _ in range(rounds):
         keys = [rng.randrange(30) for _ in range(rng.randrange(1, 8))]
@@ -144,21 +143,21 @@ def check_compaction(seed: int = 0, rounds: int = 60) -> None:
 
 
 def assert_ranked(items: Sequence[bytes], ranks: IntArray) -> None:
-    """Ranks compare as Python's own bytes do."""
+    """Ranks order byte strings as Python orders bytes."""
     _, dense = np.unique(ranks, return_inverse=True)
     distinct = sorted(set(items))
     assert [distinct.index(item) for item in items] == dense.tolist()
 
 
 def check_byte_order() -> None:
-    """Byte strings rank as Python sorts them."""
+    """Compares the order of byte strings with Python's."""
     rng = _seeded(0)
     items = [bytes(rng.choice(b"\0\0a\xff") for _ in range(rng.randrange(19))) for _ in range(400)]
     assert_ranked(items, string_order.ranks(ByteStrings.of(items)))
 
 
 def check_builds() -> None:
-    """A summary holds every key of every partition, and there is none while one is missing."""
+    """A summary holds every key of every partition; an incomplete build gives no summary."""
     limits = KeyLimits.of(PruningOptions())
     partitions = [[5, None, 7], [1 << 40], []]
     builders = []
@@ -183,7 +182,7 @@ def check_builds() -> None:
 
 
 def check_all() -> None:
-    """Every check of this module, on few but telling examples."""
+    """Runs every check of this module on a few examples."""
     check_builds()
     check_byte_order()
     check_compaction()

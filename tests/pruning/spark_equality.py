@@ -1,12 +1,12 @@
 """Spark's `=` between two types, one value at a time with Python's exact numbers: the oracle for `coerce`.
 
-A *mode* is one of the ways a session may compare, which the driver does not know when it decides:
+A *mode* is one of the ways a session may compare. The driver does not know the mode when it decides.
 
 - integers and decimals compare exactly, in one mode
-- beside a float or double, the exact number is rounded to double; an integer beside a float is rounded to single
-  precision instead where ANSI mode is off
-- a date is its midnight; beside an instant, dates and local timestamps are read by the clock of the session's
-  zone, which is up to 18 hours from UTC; what does not fit a timestamp then fails the query, so it equals nothing
+- compared with a float or double, the exact number is rounded to double; an integer compared with a float is rounded to
+  single precision where ANSI mode is off
+- a date is its midnight; compared with an instant, dates and local timestamps are read in the session's time zone, up
+  to 18 hours from UTC; a value that does not fit a timestamp fails the query, so it equals nothing
 """
 
 from __future__ import annotations
@@ -26,12 +26,14 @@ from tests.pruning.samples import MOMENTS, Spec, decimal, nasty
 HOUR = 3_600_000_000
 DAY = 24 * HOUR
 LEAST, GREATEST = -(1 << 63), (1 << 63) - 1
-# The farthest zones, a negative and a positive one, and Stockholm until 1878.
+# The farthest time zones, a negative and a positive one, and Stockholm's offset until 1878.
 OFFSETS = (-18 * HOUR, -(11 * HOUR + 1), 0, 53 * 60_000_000 + 28_000_000, 18 * HOUR)
 
 
 def assert_matches_spark(keys: Spec, column: ValueType, found: Coerced) -> None:
-    """Every value that equals a key in some mode is in; if exact, every value that is in equals one in all modes."""
+    """Every value that equals a key in some mode is in the domain; if exact, every value in it equals a key in all
+    modes.
+    """
     probes = near(keys, column)
     inside = found.domain.ranges.contains(code.encode(column, probes)).tolist()
     for value, is_in in zip(probes, inside, strict=True):
@@ -41,7 +43,7 @@ def assert_matches_spark(keys: Spec, column: ValueType, found: Coerced) -> None:
 
 
 def modes(source: ValueType, column: ValueType) -> tuple[Any, ...]:
-    """The ways a session may compare the two types."""
+    """The ways in which a session may compare the two types."""
     if source in MOMENTS:
         return OFFSETS if "timestamp" in (source.name, column.name) else (0,)
     integer_beside_single = "float" in (source.name, column.name) and (source.is_integer or column.is_integer)
@@ -51,7 +53,7 @@ def modes(source: ValueType, column: ValueType) -> tuple[Any, ...]:
 
 
 def some_key_equals(keys: Spec, column: ValueType, value: Any, mode: Any) -> bool:
-    """Whether `value` of the column equals one of the keys in that mode."""
+    """True if `value` of the column equals one of the keys in that mode."""
     if keys.type in MOMENTS:
         found = _moment_that_equals(keys.type, column, value, mode)
         return found is not None and keys.holds(found)
@@ -78,7 +80,7 @@ def as_single(number: Fraction) -> float:
 
 
 def near(keys: Spec, column: ValueType) -> tuple[Any, ...]:
-    """Values of the column at which matching may begin or end."""
+    """Values of the column at which a match may begin or end."""
     ends = [end for pair in keys.pairs for end in pair]
     around = [value for end in ends for value in _values_around(keys.type, end, column)]
     return (*around, *nasty(column))
@@ -100,7 +102,9 @@ def _is_of(type_: ValueType, value: Any) -> bool:
 
 
 def _closest_numbers(keys: Spec, value: float) -> Iterator[Fraction]:
-    """Of each range the exact numbers next to `value`: rounding is monotone, so if one equals it, one of these does."""
+    """The exact numbers of each range next to `value`. Rounding is monotone: if any number equals it, one of these
+    does.
+    """
     unit = 10**keys.type.scale
     for low, high in keys.pairs:
         first, last = Fraction(low) * unit, Fraction(high) * unit
@@ -111,7 +115,7 @@ def _closest_numbers(keys: Spec, value: float) -> Iterator[Fraction]:
 
 
 def _moment_that_equals(source: ValueType, column: ValueType, value: int, offset: int) -> int | None:
-    """The one key that equals `value` by a clock that is `offset` from UTC."""
+    """The one key that equals `value` in a time zone `offset` from UTC."""
     instant = _as_instant(column, value, offset)
     if instant is None:
         return None

@@ -1,4 +1,4 @@
-"""Values and sets of every type for Hypothesis, with the ones that break code drawn often."""
+"""Hypothesis strategies for values and sets of every type; edge cases are drawn often."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from pruning.values.types import INTEGER_BITS, ValueType
 from tests.pruning.samples import ALL_TYPES, Spec, decimal, nasty
 
-# More examples than the profile in force asks for, since many types share a law.
+# More examples than the profile asks for, because many types share one law.
 LAW = settings(max_examples=settings().max_examples * 5 // 2)
 
 
 @cache
 def values(type_: ValueType) -> st.SearchStrategy[Any]:
-    """Any value of the type but NULL and NaN, half of them nasty."""
+    """Any value of the type except NULL and NaN; half of them are edge cases."""
     return st.one_of(st.sampled_from(nasty(type_)), _any_value(type_))
 
 
@@ -43,10 +43,10 @@ def _any_value(type_: ValueType) -> st.SearchStrategy[Any]:
             return st.binary(max_size=12)
 
 
-# Strategies are cached, since making and checking one costs more than drawing from it.
+# Cached, because making and checking a strategy costs more than drawing from it.
 @cache
 def specs(type_: ValueType, *, max_pairs: int = 4, open_ends: bool = True) -> st.SearchStrategy[Spec]:
-    """Sets of single values, or of ranges in any order that may overlap or be empty."""
+    """Sets of single values, or of unordered ranges that may overlap or be empty."""
     value = values(type_)
     points = st.lists(value.map(lambda each: (each, each)), max_size=max_pairs)
     end = st.one_of(st.none(), value) if open_ends else value
@@ -56,6 +56,6 @@ def specs(type_: ValueType, *, max_pairs: int = 4, open_ends: bool = True) -> st
 
 
 def of_one_type(count: int, types: tuple[ValueType, ...] = ALL_TYPES) -> st.SearchStrategy[tuple[Spec, ...]]:
-    """`count` sets of one type."""
+    """Tuples of `count` sets of one type."""
     sets = {type_: st.tuples(*[specs(type_)] * count) for type_ in types}
     return st.sampled_from(types).flatmap(lambda type_: sets[type_])

@@ -1,4 +1,4 @@
-"""Every set of keys out of {0, 1, 2, 3, NULL, NaN, -0.0} against every container of up to two of them."""
+"""Every set of keys out of {0, 1, 2, 3, NULL, NaN, -0.0} against every container of up to two of these values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.pruning.plain_pruning import ALL_KNOWN, NOTHING_KNOWN, PARTLY_KNOWN
 from tests.pruning.soundness import EVERY_CONTENT, EVERY_KEY_SET, check_every_small_set
 
 
-def test_the_small_domain_is_whole():
+def test_all_small_sets_are_generated():
     assert (128, 36) == (len(EVERY_KEY_SET), len(EVERY_CONTENT))
 
 
@@ -18,13 +18,13 @@ def test_the_small_domain_is_whole():
         pytest.param(ALL_KNOWN, 1197, id="all-known"),
         pytest.param(PARTLY_KNOWN["low"], 641, id="low-unknown"),
         pytest.param(PARTLY_KNOWN["high"], 713, id="high-unknown"),
-        # 68: a missing null count is not 0.
+        # Failure catalogue 68: a missing null count is not 0.
         pytest.param(PARTLY_KNOWN["nulls"], 667, id="null-count-unknown"),
         pytest.param(PARTLY_KNOWN["rows"], 949, id="row-count-unknown"),
-        # 61, 64: bounds say nothing of NaN.
+        # Failure catalogue 61, 64: bounds do not cover NaN.
         pytest.param(PARTLY_KNOWN["nans"], 793, id="nan-unknown"),
         pytest.param(NOTHING_KNOWN, 36, id="nothing-known"),
     ],
 )
-def test_no_row_is_lost_and_all_that_statistics_allow_is_skipped(knowledge, skipped):
+def test_small_sets_skip_all_that_statistics_allow(knowledge, skipped):
     assert (skipped, 128 * 36) == check_every_small_set(knowledge)

@@ -1,4 +1,4 @@
-"""The public names, by whichever of the two modules they are imported."""
+"""The public names of both modules that export them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from pruning import errors
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_both_modules_give_the_same_objects_by_the_same_names():
+def test_both_modules_export_the_same_objects():
     assert sorted(pruning.__all__) == sorted(scanprune.__all__)
     assert [] == [name for name in pruning.__all__ if getattr(pruning, name) is not getattr(scanprune, name)]
 
 
 @pytest.mark.parametrize("face", ["pruning", "scanprune"])
-def test_a_star_import_gives_every_public_name_and_loads_no_engine(face):
+def test_star_import_exports_public_names_without_engine(face):
     program = f"import sys\nfrom {face} import *\nprint(*sorted(set(dir())), '|', 'pyspark' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     names, _, engine = done.stdout.partition(" | ")
@@ -30,23 +30,23 @@ def test_a_star_import_gives_every_public_name_and_loads_no_engine(face):
     assert "False" == engine.strip()
 
 
-def test_every_error_that_a_caller_can_meet_is_public():
+def test_every_error_class_is_public():
     raised = {name for name, each in vars(errors).items() if isinstance(each, type) and issubclass(each, Exception)}
     assert "PruningError" in raised
     assert raised <= {*pruning.__all__}
 
 
-def test_what_results_and_arguments_are_made_of_is_public():
+def test_types_of_results_and_arguments_are_public():
     assert {"Explanation", "PruneReport", "Reason", "ReasonCode"} <= {*pruning.__all__}
     assert {"KeySummary", "PruningCache", "PruningOptions"} <= {*pruning.__all__}
     assert {"explain", "prune", "pruned_read", "report", "spark_session"} <= {*pruning.__all__}
 
 
-def test_the_session_is_that_of_the_connectors():
+def test_spark_session_is_exported_from_connectors():
     assert import_module("connectors.spark.session").spark_session is pruning.spark_session
 
 
 @pytest.mark.parametrize("face", [pruning, scanprune])
-def test_a_name_that_is_not_there_is_missing_as_of_any_module(face):
+def test_unknown_name_raises_attribute_error(face):
     with pytest.raises(AttributeError, match=f"module '{face.__name__}' has no attribute 'prunes'"):
-        face.prunes  # noqa: B018 - looked up alone
+        face.prunes  # noqa: B018 - the lookup is the test

@@ -1,4 +1,4 @@
-"""`PruningOptions`: defaults, Spark confs and values outside of their range."""
+"""`PruningOptions`: defaults, Spark confs, and values that are out of range."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ FIELDS = tuple(each.name for each in fields(PruningOptions))
 RANGED = tuple(each for each in fields(PruningOptions) if "least" in each.metadata)
 
 
-def test_no_conf_gives_the_defaults():
+def test_defaults_without_confs():
     assert PruningOptions() == PruningOptions.from_confs({"spark.app.name": "x", "spark.pruningmax_ranges": "1"})
 
 
-def test_each_field_is_a_spark_conf_of_its_own_name():
+def test_each_field_has_a_spark_conf():
     texts = {f"spark.pruning.{name}": str(getattr(PruningOptions(), name)) for name in FIELDS if name != "limits"}
     texts |= {f"spark.pruning.limits.{each.name}": str(getattr(LIMITS, each.name)) for each in fields(Limits)}
     assert {f"spark.pruning.{name}" for name in option_names()} == texts.keys()
@@ -35,13 +35,13 @@ def test_there_are_at_most_eight_options():
     assert expected == set(FIELDS)
 
 
-def test_a_limit_is_set_as_a_conf():
+def test_conf_sets_a_limit():
     found = PruningOptions.from_confs({"spark.pruning.limits.max_ranges": "7", "spark.pruning.top_k": "false"})
     assert PruningOptions(top_k=False).with_limits(max_ranges=7) == found
 
 
 @pytest.mark.parametrize("each", fields(Limits), ids=lambda each: each.name)
-def test_each_limit_has_a_unit_a_reason_and_a_value_that_turns_it_off(each):
+def test_each_limit_has_unit_reason_and_off_value(each):
     assert each.metadata["unit"]
     assert len(each.metadata["why"].split()) > 4
     off = getattr(LIMITS.without(each.name), each.name)
@@ -50,12 +50,12 @@ def test_each_limit_has_a_unit_a_reason_and_a_value_that_turns_it_off(each):
     assert type(off) in {type(each.default), int}
 
 
-def test_a_limit_that_is_none_cannot_be_turned_off():
+def test_unknown_limit_cannot_be_turned_off():
     with pytest.raises(InvalidOptionError, match="Cannot turn off 'max_rangs': expected some of max_build_keys,"):
         LIMITS.without("max_rangs")
 
 
-def test_a_conf_of_no_field_is_refused():
+def test_unknown_conf_is_refused():
     with pytest.raises(
         InvalidOptionError, match=r"Cannot set 'spark.pruning.max_rangs': expected one of enabled, .* after"
     ):
@@ -74,13 +74,13 @@ def test_a_conf_of_no_field_is_refused():
         pytest.param("broadcast_strategy", " runtime_only ", "RUNTIME_ONLY", id="word-in-small-letters"),
     ],
 )
-def test_a_conf_sets_its_field_alone(name, text, expected):
+def test_conf_sets_only_its_field(name, text, expected):
     found = PruningOptions.from_confs({CONF_PREFIX + name: text})
     assert PruningOptions(**{name: expected}) == found
 
 
 @pytest.mark.parametrize("each", RANGED, ids=lambda each: each.name)
-def test_both_ends_of_a_range_are_allowed_and_nothing_beyond(each):
+def test_range_of_an_option_is_inclusive(each):
     least, most = each.metadata["least"], each.metadata["most"]
     for value in (least, most):
         assert value == getattr(PruningOptions(**{each.name: value}), each.name)
@@ -106,7 +106,7 @@ def test_both_ends_of_a_range_are_allowed_and_nothing_beyond(each):
         pytest.param("broadcast_strategy", None, id="none-for-word"),
     ],
 )
-def test_a_value_of_the_wrong_kind_is_refused(name, value):
+def test_value_of_wrong_type_is_refused(name, value):
     with pytest.raises(InvalidOptionError, match=f"Cannot set '{name}' to "):
         PruningOptions(**{name: value})
 
@@ -125,21 +125,21 @@ def test_a_value_of_the_wrong_kind_is_refused(name, value):
         pytest.param("broadcast_strategy", "ALWAYS", "one of AUTO, RUNTIME_ONLY, NONE", id="unknown-word"),
     ],
 )
-def test_a_conf_that_cannot_be_read_names_the_conf_the_text_and_the_remedy(name, text, expected):
+def test_invalid_conf_error_names_conf_text_and_remedy(name, text, expected):
     with pytest.raises(InvalidOptionError) as caught:
         PruningOptions.from_confs({CONF_PREFIX + name: text})
     assert str(caught.value).startswith(f"Cannot set {CONF_PREFIX + name!r} to ")
     assert f"expected {expected}" in str(caught.value)
 
 
-def test_an_unknown_name_lists_the_known_ones():
+def test_unknown_option_error_lists_known_options():
     with pytest.raises(
         InvalidOptionError, match=r"Cannot set 'maxranges': expected one of enabled, .*top_k, or limits.<name>"
     ):
         PruningOptions().with_texts({"maxranges": "3"})
 
 
-def test_options_are_frozen_and_their_errors_are_ours():
+def test_options_are_frozen_and_raise_pruning_error():
     with pytest.raises(FrozenInstanceError):
         PruningOptions().enabled = False
     with pytest.raises(PruningError):

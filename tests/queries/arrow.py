@@ -1,4 +1,4 @@
-"""What tests of scans by pyarrow ask of a pruned query."""
+"""Helpers for tests of scans by pyarrow in pruned queries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ IN_THE_SCAN = "keys, in the scan"
 
 
 def refusals(df) -> list[str]:
-    """Why Spark's own reader made a scan."""
+    """The reasons for which Spark's own reader makes a scan."""
     codes = {
         ReasonCode.NOT_READ_BY_ARROW,
         ReasonCode.OTHER_VALUES_BY_ARROW,
@@ -25,15 +25,15 @@ def refusals(df) -> list[str]:
 
 
 def is_by_arrow(df) -> bool:
-    """True where each scan is one by pyarrow, False where none is."""
+    """True if each scan is by pyarrow, False if none is."""
     found = {each.row_test == IN_THE_SCAN for table in explain(df).tables for each in table.filters}
     assert len(found) == 1, explain(df)
-    assert found == {True} or refusals(df), "nobody says why"
+    assert found == {True} or refusals(df), "no reason is given"
     return found.pop()
 
 
 def counts(df) -> dict[str, tuple[int, int, int]]:
-    """For each scan the files, row groups and rows that it read, which are those that it was planned to read."""
+    """The files, row groups and rows that each scan read, after a check that they are the planned ones."""
     found = {}
     for each in report(df).tables:
         planned, measured = each.planned, each.measured
@@ -44,7 +44,7 @@ def counts(df) -> dict[str, tuple[int, int, int]]:
 
 
 def side_bytes(df) -> int:
-    """What Spark takes the right side of a query's only join to have."""
+    """Spark's estimated size of the right side of a query's only join."""
     plan = df._jdf.queryExecution().optimizedPlan()
     while plan.nodeName() != "Join":
         plan = plan.children().head()

@@ -1,4 +1,4 @@
-"""Sales of days with two dimensions, answered in three ways."""
+"""A star schema of sales with two dimensions, queried in three ways."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.queries.star import DAYS_PER_FILE, FILES, ITEMS, OPTIONS, ROWS_PER_DA
 
 @pytest.fixture(scope="module", params=["delta", "parquet"])
 def star(spark, ways, request, tmp_path_factory) -> str:
-    """Sales of days, clustered by day, with the dimensions `days` and `items`; the prefix of their views."""
+    """The prefix of the views of a star schema: sales, clustered by day, with the dimensions `days` and `items`."""
     folder, format_ = tmp_path_factory.mktemp(request.param), request.param
     days = FILES * DAYS_PER_FILE
     sales = spark.range(0, days * ROWS_PER_DAY, 1, FILES).selectExpr(
@@ -28,7 +28,7 @@ def star(spark, ways, request, tmp_path_factory) -> str:
 
 @pytest.fixture
 def pruned(ways, star):
-    """The query over the star as it is and pruned, after all three ways of answering it agreed."""
+    """The unpruned and the pruned DataFrame of a query over the star, after all three ways gave equal rows."""
 
     def run(query: str, options: PruningOptions = OPTIONS):
         return ways.agreed(query.format(sales=f"{star}sales", days=f"{star}days", items=f"{star}items"), options)

@@ -1,7 +1,7 @@
-"""Queries over an object store, run by a process of its own: its session needs packages that the shared one has not.
+"""Queries over an object store, run in a process of its own, whose session has packages that the shared session lacks.
 
-Reads from standard input what reaches the store, asks its counts over the same lines, and says all that it found in
-one line that begins with `answer`.
+Standard input gives the access to the store, and the answers to requests for its byte counts. The result is one line
+that begins with `answer`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sample_data.object_store.store import Access
 from tests.queries.arrow import ARROW, IN_THE_SCAN, refusals
 
 KEYS = {"k": [5, 6, 54, 61], "m": [35, 7]}
-# Of S3A's settings one that no file of the second bucket needs, and that pyarrow does not know.
+# Settings of S3A: `SETTING` is one that pyarrow does not support and that reading the second bucket does not need.
 OTHER, SETTING = "scanprune-other", "requester.pays.enabled"
 SCANS = {name: replace(ARROW, scan=name) for name in ("ARROW", "PREDICATE")}
 
@@ -42,18 +42,18 @@ def rows() -> pa.Table:
     )
 
 
-def said(question: str) -> Any:
+def ask_parent(question: str) -> Any:
     sys.stdout.write(f"{question}\n")
     sys.stdout.flush()
     return json.loads(sys.stdin.readline())
 
 
-def told(df: DataFrame) -> dict[str, Any]:
-    """Who reads it, its rows that have the keys, what its scans have read, and what the store has served meanwhile."""
-    asked = df.where(" AND ".join(f"{name} IN ({', '.join(map(str, keys))})" for name, keys in KEYS.items()))
-    said("reset")
-    found: dict[str, Any] = {"rows": sorted(map(list, asked.select("k", "m", "text").collect()))}
-    served = said("counts")
+def observed(df: DataFrame) -> dict[str, Any]:
+    """The reader of a DataFrame, its rows with the keys, the counts of its scan, and the bytes that were served."""
+    selected = df.where(" AND ".join(f"{name} IN ({', '.join(map(str, keys))})" for name, keys in KEYS.items()))
+    ask_parent("reset")
+    found: dict[str, Any] = {"rows": sorted(map(list, selected.select("k", "m", "text").collect()))}
+    served = ask_parent("counts")
     (table,) = report(df).tables
     measured = table.measured
     return {
@@ -68,13 +68,13 @@ def told(df: DataFrame) -> dict[str, Any]:
 
 
 def joins(df: DataFrame) -> DataFrame:
-    """A query that joins it with few of its keys."""
+    """A query that joins the table with a few of its keys."""
     df.createOrReplaceTempView("facts")
     return df.sparkSession.sql("SELECT facts.* FROM facts JOIN VALUES (5), (61) AS d(day) ON k = day")
 
 
 def texts(df: DataFrame) -> str:
-    """All that a person may be shown of it."""
+    """All text that a user can see of a DataFrame."""
     plans = df._jdf.queryExecution()
     found = (
         explain(df),
@@ -90,7 +90,7 @@ def texts(df: DataFrame) -> str:
 def error_of(run: Callable[[], Any]) -> str:
     try:
         run()
-    except Exception as error:  # noqa: BLE001 - whatever it is
+    except Exception as error:  # noqa: BLE001 - any error
         return str(error)
     return ""
 
@@ -118,19 +118,19 @@ def main(spark: SparkSession, access: Access) -> dict[str, Any]:
     for format_ in ("parquet", "delta"):
         source = f"s3a://{place}/{format_}"
         for scan, options in SCANS.items():
-            found[f"{format_} {scan}"] = told(pruned_read(spark, source, keys=KEYS, options=options))
+            found[f"{format_} {scan}"] = observed(pruned_read(spark, source, keys=KEYS, options=options))
         joined = joins(spark.read.format(format_).load(source))
         for scan, options in SCANS.items():
-            found[f"{format_} {scan} query"] = told(prune(joined, options=options))
+            found[f"{format_} {scan} query"] = observed(prune(joined, options=options))
         own = spark.read.format(format_).option("fs.s3a.connection.maximum", "7").load(source)
-        found[f"option {format_}"] = told(prune(joins(own), options=ARROW))
-    found["s3"] = told(pruned_read(spark, f"s3://{place}/parquet", keys=KEYS, options=ARROW))
+        found[f"option {format_}"] = observed(prune(joins(own), options=ARROW))
+    found["s3"] = observed(pruned_read(spark, f"s3://{place}/parquet", keys=KEYS, options=ARROW))
     access.filesystem().create_dir(OTHER)
     put(access, f"{OTHER}/t/0.parquet", rows())
-    found["setting"] = told(pruned_read(spark, f"s3a://{OTHER}/t", keys=KEYS, options=ARROW))
+    found["setting"] = observed(pruned_read(spark, f"s3a://{OTHER}/t", keys=KEYS, options=ARROW))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(arrow_trial, "s3_buckets", with_another_key)
-        found["not reached"] = told(pruned_read(spark, f"s3a://{place}/parquet", keys=KEYS, options=ARROW))
+        found["not reached"] = observed(pruned_read(spark, f"s3a://{place}/parquet", keys=KEYS, options=ARROW))
     replaced = pruned_read(spark, f"s3a://{place}/parquet", keys=KEYS, options=ARROW)
     put(access, f"{place}/parquet/0.parquet", rows().slice(0, 50), group=25)
     found["replaced"] = error_of(replaced.collect)

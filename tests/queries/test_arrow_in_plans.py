@@ -1,4 +1,4 @@
-"""Scans by pyarrow as leaves of Spark's plans: joins, caches and actions are those that they are over files."""
+"""Scans by pyarrow as leaves of Spark's plans: joins, caches and actions behave as they do over files."""
 
 from __future__ import annotations
 
@@ -20,17 +20,19 @@ from tests.queries.star import OPTIONS
 pytestmark = pytest.mark.spark
 
 ARROW = replace(OPTIONS, scan="ARROW", min_probe_bytes=0)
-# As if Spark's reader took for ever.
+# Costs by which Spark's reader is far more expensive than pyarrow.
 AUTO = replace(OPTIONS, scan="AUTO", min_probe_bytes=0).with_limits(
     costs=ScanCosts.parse("spark_value=1e6,arrow_task=0,arrow_scan=0")
 )
-ASKED_LATER = "its rows may be asked for their file"
+INPUT_FILE_POSSIBLE = "its rows may be asked for their file"
 SEMI = "SELECT * FROM numbers WHERE k IN (SELECT key FROM few WHERE name = 'a')"
 
 
 @pytest.fixture(scope="module")
 def numbers(spark, ways, tmp_path_factory) -> str:
-    """Two views of files: `numbers` of 5 files with 4 row groups of 10 rows, and `few` of them."""
+    """The folder of the view `numbers`, which has 5 files with 4 row groups of 10 rows; the view `few` has some of its
+    keys.
+    """
     folder = tmp_path_factory.mktemp("numbers")
     rows = pa.table(
         {"k": pa.array(range(200), pa.int32()), "v": pa.array([at * 37 % 50 for at in range(200)], pa.int64())}
@@ -45,7 +47,7 @@ def numbers(spark, ways, tmp_path_factory) -> str:
     return lakes["numbers"].source
 
 
-# Who asks for the file of a row.
+# input_file_name().
 
 
 @pytest.mark.usefixtures("numbers")
@@ -60,10 +62,10 @@ def numbers(spark, ways, tmp_path_factory) -> str:
     ],
     ids=["subquery", "union", "aggregate", "distinct", "join"],
 )
-def test_rows_keep_their_file_where_spark_may_be_asked_for_it_afterwards(ways, query, answer):
+def test_auto_keeps_input_file_name_for_later_queries(ways, query, answer):
     df, result = ways.agreed(query, AUTO)
     assert ("MapInArrow" in executed(result)) is (answer in {"free", "refused"})
-    assert any(ASKED_LATER in str(each) for each in explain(result).reasons) is (answer == "names")
+    assert any(INPUT_FILE_POSSIBLE in str(each) for each in explain(result).reasons) is (answer == "names")
     if answer == "refused":
         with pytest.raises(AnalysisException, match="MULTI_SOURCES_UNSUPPORTED"):
             df.select(F.input_file_name())
@@ -75,14 +77,14 @@ def test_rows_keep_their_file_where_spark_may_be_asked_for_it_afterwards(ways, q
 
 
 @pytest.mark.usefixtures("numbers")
-def test_who_chooses_pyarrow_gives_up_the_file_of_a_row(ways):
+def test_pyarrow_scan_has_no_input_file_name(ways):
     _, result = ways.agreed(SEMI, ARROW)
     assert is_by_arrow(result)
     assert {""} == {row[0] for row in result.select(F.input_file_name()).collect()}
     assert {"numbers"} == {each.table for each in explain(result).tables}
 
 
-def test_columns_that_tell_of_files_leave_the_scan_to_spark(spark, numbers):
+def test_file_metadata_columns_keep_spark_reader(spark, numbers):
     known = spark.read.parquet(numbers).select("k", "_metadata.file_name", "_metadata.row_index")
     df = known.join(spark.table("few").where("name = 'a'"), F.expr("k = key"))
     result = prune(df, options=ARROW)
@@ -93,7 +95,7 @@ def test_columns_that_tell_of_files_leave_the_scan_to_spark(spark, numbers):
 # Joins.
 
 
-def test_what_analyze_counted_sizes_a_scan(spark, ways, conf, numbers):
+def test_analyze_statistics_size_a_pyarrow_scan(spark, ways, conf, numbers):
     spark.sql(f"CREATE TABLE counted USING parquet AS SELECT * FROM parquet.`{numbers}`")
     try:
         spark.sql("ANALYZE TABLE counted COMPUTE STATISTICS FOR ALL COLUMNS")
@@ -111,7 +113,7 @@ def test_what_analyze_counted_sizes_a_scan(spark, ways, conf, numbers):
         spark.sql("DROP TABLE counted")
 
 
-def test_a_table_whose_rows_are_where_a_join_wants_them_is_left_to_spark(spark, ways, conf, numbers):
+def test_bucketed_table_keeps_spark_reader(spark, ways, conf, numbers):
     spark.sql(
         f"CREATE TABLE bucketed USING parquet CLUSTERED BY (k) INTO 4 BUCKETS AS SELECT * FROM parquet.`{numbers}`"
     )
@@ -133,7 +135,7 @@ def test_a_table_whose_rows_are_where_a_join_wants_them_is_left_to_spark(spark, 
 
 
 @pytest.mark.parametrize("place", ["session", "context", "read"])
-def test_who_has_pages_checked_is_given_sparks_reader(spark, conf, numbers, place):
+def test_page_checksum_verification_keeps_spark_reader(spark, conf, numbers, place):
     name = "parquet.page.verify-checksum.enabled"
     hadoop = spark.sparkContext._jsc.hadoopConfiguration()
     reader = spark.read
@@ -159,8 +161,8 @@ def test_who_has_pages_checked_is_given_sparks_reader(spark, conf, numbers, plac
 
 
 @pytest.mark.usefixtures("numbers")
-def test_cached_tables_are_read_from_the_cache(spark, ways):
-    """As the query would: what is cached before it is pruned is no file, and what is cached afterwards was one."""
+def test_cached_table_is_read_from_the_cache(spark, ways):
+    """A table cached before pruning is no file scan; a table cached afterwards is still scanned as files."""
     query = "SELECT n.* FROM numbers n JOIN few ON k = key WHERE name = 'a'"
     options = replace(ARROW, broadcast_strategy="NONE")
     _, after = ways.agreed(query, options)
@@ -176,8 +178,8 @@ def test_cached_tables_are_read_from_the_cache(spark, ways):
 
 
 @pytest.mark.usefixtures("numbers")
-def test_a_cached_result_of_either_reader(spark):
-    """A query over the cached DataFrame reads the cache; so does the same query pruned anew by Spark's own reader."""
+def test_cached_result_is_reused_by_queries_over_it(spark):
+    """A query over the cached DataFrame reads the cache; the query, pruned again, does so only by Spark's reader."""
 
     def made(columns: str, name: str, options=ARROW):
         query = f"SELECT {columns} FROM numbers n JOIN few ON k = key WHERE name = '{name}'"
@@ -199,7 +201,7 @@ def test_a_cached_result_of_either_reader(spark):
 
 
 @pytest.mark.full
-def test_actions_give_what_they_give_over_files(spark, conf, tmp_path):
+def test_actions_return_the_same_as_over_files(spark, conf, tmp_path):
     conf("spark.sql.adaptive.enabled", "false")
     df = spark.table("numbers").join(spark.table("few").where("name = 'a'"), F.expr("k = key"))
     by = [prune(df, options=replace(ARROW, scan=each)) for each in ("PREDICATE", "ARROW")]

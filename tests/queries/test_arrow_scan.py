@@ -1,4 +1,4 @@
-"""Scans by pyarrow in Spark's workers: the same rows, exact counts, and a reason where Spark's reader makes them."""
+"""Scans by pyarrow in Python workers: equal rows, exact counts, and a reason where Spark's reader scans instead."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PER_FILE = DAYS_PER_FILE * ROWS_PER_DAY
 
 @pytest.fixture(scope="module")
 def groups(spark, ways, tmp_path_factory) -> str:
-    """One table of 4 files with 5 row groups of 10 rows each: `k` ascends, `m` is spread over all rows."""
+    """The folder of a table of 4 files with 5 row groups of 10 rows each: `k` ascends, `m` is spread over all rows."""
     rows = pa.table(
         {
             "k": pa.array(range(200), pa.int32()),
@@ -49,7 +49,7 @@ def groups(spark, ways, tmp_path_factory) -> str:
     return lake.source
 
 
-# Statistics and tests.
+# Statistics and row filters.
 
 
 @pytest.mark.parametrize(
@@ -60,13 +60,13 @@ def groups(spark, ways, tmp_path_factory) -> str:
         "SELECT count(s.item) FROM (SELECT * FROM {days} WHERE month = 2) d LEFT JOIN {sales} s ON s.day = d.day",
     ],
 )
-def test_a_dimension_filters_a_fact(pruned, query):
+def test_dimension_filters_a_fact(pruned, query):
     _, result = pruned(query, ARROW)
     assert is_by_arrow(result)
     assert {"sales": (2, 2, 2 * PER_FILE)} == counts(result)
 
 
-def test_several_filters_are_all_tested_in_the_scan(pruned):
+def test_scan_tests_rows_by_all_filters(pruned):
     query = """
         SELECT name, sum(amount) FROM {sales} s JOIN {days} d ON s.day = d.day JOIN {items} i ON s.item = i.item
         WHERE month = 5 AND name LIKE 'n1%' GROUP BY name"""
@@ -77,12 +77,14 @@ def test_several_filters_are_all_tested_in_the_scan(pruned):
     assert {"sales": (1, 1, PER_FILE)} == counts(result)
 
 
-def test_columns_are_read_where_a_row_has_all_keys_alone(spark, groups):
-    """Bytes are those of the chunks: all keys of the row groups that are opened, all else of those with a survivor."""
+def test_other_columns_are_read_only_for_surviving_rows(spark, groups):
+    """Bytes are those of column chunks: key columns of the opened row groups, other columns of row groups with a
+    survivor.
+    """
     df = pruned_read(spark, groups, keys={"k": [5, 6, 54, 61], "m": [35, 7]}, options=ARROW)
     assert {5, 61} == {row.k for row in df.collect()}
     assert is_by_arrow(df)
-    # The keys lie in the first group of one file, and in the first two of the next.
+    # The keys lie in the first row group of one file and in the first two of the next.
     assert {groups: (2, 3, 30)} == counts(df)
     first, second = (pq.read_metadata(path) for path in sorted(Path(groups).glob("*.parquet"))[:2])
     read = [(first, 0, (0, 1, 2)), (second, 0, (0, 1)), (second, 1, (0, 1, 2))]
@@ -90,21 +92,21 @@ def test_columns_are_read_where_a_row_has_all_keys_alone(spark, groups):
     assert (size, "") == (report(df).measured.bytes_scanned, report(df).measured.bytes_note)
 
 
-def test_no_row_group_is_read_where_none_holds_a_key(spark, groups):
+def test_row_groups_without_a_key_are_not_read(spark, groups):
     df = pruned_read(spark, groups, keys={"k": [-5, 500], "m": [3]}, options=ARROW)
     assert [] == df.collect()
-    # Keys of two columns that no row group holds together, though a file does.
+    # No row group has both keys, but one file has.
     df = pruned_read(spark, groups, keys={"k": [55], "m": [999]}, options=ARROW)
     assert ([], 0) == (df.collect(), report(df).measured.files_read)
 
 
-def test_an_empty_build_reads_nothing(pruned):
+def test_empty_build_reads_nothing(pruned):
     _, result = pruned("SELECT * FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month = 77", ARROW)
     assert [0] == [each.measured.files_read for each in report(result).tables]
 
 
-def test_a_scan_is_made_when_all_keys_are_known(pruned, monkeypatch):
-    """What one level of builds makes of it, the next one would make again."""
+def test_pyarrow_scan_is_created_once_after_all_levels(pruned, monkeypatch):
+    """A scan created after one level of builds would be created again after the next level."""
     made = []
 
     def one_at_a_time(*arguments):
@@ -130,8 +132,8 @@ def test_a_scan_is_made_when_all_keys_are_known(pruned, monkeypatch):
 # Actions.
 
 
-def test_each_action_is_counted_for_itself(spark, groups):
-    """A stage may run several parts of a scan in one task, and two scans as one: each part counts once."""
+def test_each_action_is_counted_separately(spark, groups):
+    """A task may run several partitions of a scan, and a stage two scans: each partition counts once."""
     df = pruned_read(spark, groups, keys={"k": [5, 55, 105]}, options=ARROW)
     for made in (df, df.coalesce(1), df.repartition(3)):
         assert 3 == len(made.collect())
@@ -145,8 +147,8 @@ def test_each_action_is_counted_for_itself(spark, groups):
     )
 
 
-def test_a_query_on_top_outlives_the_counts(spark, groups):
-    """They end with the DataFrame that was pruned, and what others run is then counted nowhere."""
+def test_query_on_top_outlives_the_counters(spark, groups):
+    """The counters end with the pruned DataFrame; later actions of other queries are not counted."""
     known = set(_accumulatorRegistry)
     df = pruned_read(spark, groups, keys={"k": [5, 55, 105]}, options=ARROW)
     assert is_by_arrow(df)
@@ -159,8 +161,8 @@ def test_a_query_on_top_outlives_the_counts(spark, groups):
         assert [5, 55] == sorted(row.k for row in above.collect())
 
 
-def test_an_action_that_stops_early_is_not_measured(spark, groups):
-    """What its last tasks have read is not told."""
+def test_action_that_stops_early_is_not_measured(spark, groups):
+    """Spark does not report the metrics of cancelled tasks."""
     df = pruned_read(spark, groups, keys={"k": [*range(5), *range(100, 105)]}, options=ARROW)
     assert 1 == len(df.limit(1).collect())
     assert (None, 0) == (report(df).measured, report(df).tables[0].actions)
@@ -168,7 +170,7 @@ def test_an_action_that_stops_early_is_not_measured(spark, groups):
     assert {groups: (2, 2, 20)} == counts(df)
 
 
-def test_a_scan_that_stands_twice_in_a_query_is_two(pruned):
+def test_table_read_twice_is_two_scans(pruned):
     query = """
         SELECT count(*) FROM {days} d JOIN {sales} a ON d.day = a.day JOIN {sales} b ON a.day = b.day
         WHERE d.month = 4 AND a.item = 3 AND b.item = 7"""
@@ -177,8 +179,8 @@ def test_a_scan_that_stands_twice_in_a_query_is_two(pruned):
     assert {"sales#1": (2, 2, 2 * PER_FILE), "sales#2": (2, 2, 2 * PER_FILE)} == counts(result)
 
 
-def test_columns_that_count_by_their_place_are_read(pruned):
-    """126: a union takes columns as they come: above it they have the names of its first branch."""
+def test_union_columns_are_read_by_position(pruned):
+    """Failure catalogue 126: a union takes columns by position and has the names of its first branch."""
     query = """
         SELECT day + item + amount FROM (
             SELECT day, item, amount FROM {sales} WHERE day < 3
@@ -187,8 +189,8 @@ def test_columns_that_count_by_their_place_are_read(pruned):
     assert is_by_arrow(result)
 
 
-def test_conditions_of_the_query_skip_containers_too(pruned):
-    """They stay above the scan, where no reader of files sees them."""
+def test_query_conditions_skip_containers(pruned):
+    """The conditions stay above the scan, where Spark pushes them to no reader."""
     query = """
         SELECT s.* FROM {sales} s JOIN {days} d ON s.day = d.day
         WHERE month IN (1, 4) AND s.amount >= 2375 AND s.item <> 7"""
@@ -212,7 +214,7 @@ def test_joins_are_planned_as_over_files(pruned, conf):
         (size,) = {side_bytes(each) for each in ways}
         for threshold, kind in ((size - 1, "SortMergeJoin"), (size, "BroadcastHashJoin")):
             conf("spark.sql.autoBroadcastJoinThreshold", str(threshold))
-            # The same plans, made anew.
+            # Plans made again, because Spark keeps the plan of a DataFrame.
             plans = [each.where("true")._jdf.queryExecution().sparkPlan().toString() for each in ways]
             assert [True] * 3 == [kind in each for each in plans]
         conf("spark.sql.autoBroadcastJoinThreshold", "10m")
@@ -229,7 +231,7 @@ def test_joins_are_planned_as_over_files(pruned, conf):
         ("spark.sql.parquet.enableVectorizedReader", "false"),
     ],
 )
-def test_settings_of_the_session(spark, conf, groups, name, value):
+def test_settings_of_the_session_do_not_change_rows(spark, conf, groups, name, value):
     conf(name, value)
     df = pruned_read(spark, groups, keys={"k": [5, 55, 105]}, options=ARROW)
     assert [(5, 35, ""), (55, 35, ""), (105, None, "")] == Rows(df.collect())
@@ -247,8 +249,8 @@ def test_settings_of_the_session(spark, conf, groups, name, value):
     ],
 )
 @pytest.mark.parametrize("vectorised", ["true", "false"])
-def test_settings_by_which_nothing_is_to_be_skipped(spark, conf, tmp_path, format_, name, vectorised):
-    """Who sets them does not trust the statistics, whoever would skip by these."""
+def test_disabled_data_skipping_keeps_spark_reader(spark, conf, tmp_path, format_, name, vectorised):
+    """A user who disables data skipping does not trust the statistics, so no reader may skip by them."""
     at = [datetime(2024, 1, 1 + day, tzinfo=timezone.utc) for day in range(8)]
     lake = write(spark, tmp_path / "t", format_, pa.table({"at": at}), Layout(4, 2))
     conf("spark.sql.parquet.enableVectorizedReader", vectorised)
@@ -260,7 +262,7 @@ def test_settings_by_which_nothing_is_to_be_skipped(spark, conf, tmp_path, forma
     assert name in {each.detail for each in reasons}
 
 
-def test_a_log_that_is_not_to_be_trusted_loses_no_row(spark, conf, tmp_path):
+def test_wrong_delta_statistics_lose_no_row_if_skipping_is_off(spark, conf, tmp_path):
     written = write(spark, tmp_path / "t", "delta", pa.table({"k": range(8), "v": range(8)}), Layout(8, 2))
     lake = copied(written, tmp_path / "wrong")
     bounds = {"minValues": {"k": 1000, "v": 0}, "maxValues": {"k": 2000, "v": 7}}
@@ -269,21 +271,21 @@ def test_a_log_that_is_not_to_be_trusted_loses_no_row(spark, conf, tmp_path):
     for is_trusted in ("true", "false"):
         conf("spark.databricks.delta.stats.skipping", is_trusted)
         found.append(pruned_read(spark, lake.source, keys={"k": [5]}, options=ARROW).where("k = 5").count())
-    # That it is lost where the log is trusted shows that the log is wrong.
+    # The row is lost where the log is trusted, which proves that the log is wrong.
     assert [0, 1] == found
 
 
-# Standing aside.
+# Fallback to Spark's reader.
 
 
-def test_exact_rows_are_left_to_spark(spark, groups):
+def test_exact_read_keeps_spark_reader(spark, groups):
     df = pruned_read(spark, groups, keys={"k": [5, 55]}, options=ARROW, exact=True)
     assert 2 == len(df.collect())
     assert ["exact rows are asked for" in each for each in refusals(df)] == [True]
 
 
 @pytest.mark.usefixtures("groups")
-def test_who_asks_for_the_file_of_a_row_is_told_by_sparks_reader(ways):
+def test_input_file_name_keeps_spark_reader(ways):
     query = """
         SELECT k, instr(input_file_name(), '.parquet') > 0 AS has_name, input_file_block_length() AS length
         FROM groups JOIN VALUES (5), (55) AS d(day) ON k = day"""
@@ -296,7 +298,7 @@ def test_who_asks_for_the_file_of_a_row_is_told_by_sparks_reader(ways):
 
 
 @pytest.mark.full
-def test_columns_that_are_never_null_stay_so(spark, ways, tmp_path):
+def test_not_null_columns_stay_not_null(spark, ways, tmp_path):
     spark.sql(f"CREATE TABLE delta.`{tmp_path}/t` (k INT NOT NULL, v STRING NOT NULL, w INT) USING delta")
     spark.sql(f"INSERT INTO delta.`{tmp_path}/t` SELECT id, 'v' || id, NULL FROM range(0, 1000, 1, 4)")
     ways.view("never_null", spark.read.format("delta").load(f"{tmp_path}/t"))
@@ -307,7 +309,7 @@ def test_columns_that_are_never_null_stay_so(spark, ways, tmp_path):
 
 
 @pytest.mark.full
-def test_only_files_with_deleted_rows_are_left_to_spark(spark, ways, tmp_path):  # 118, 123
+def test_only_files_with_deletion_vectors_keep_spark_reader(spark, ways, tmp_path):  # failure catalogue 118, 123
     table = f"delta.`{tmp_path}/t`"
     spark.sql(f"CREATE TABLE {table} (k INT, v STRING) USING delta TBLPROPERTIES (delta.enableDeletionVectors = true)")
     spark.sql(f"INSERT INTO {table} SELECT id, 'v' || id FROM range(0, 1000, 1, 4)")
@@ -321,22 +323,22 @@ def test_only_files_with_deleted_rows_are_left_to_spark(spark, ways, tmp_path): 
 
 
 @pytest.mark.parametrize("name", ["ignoreCorruptFiles", "ignoreMissingFiles"])
-def test_a_reader_that_goes_on_without_a_file_is_sparks(spark, conf, groups, name):
+def test_ignored_missing_or_corrupt_files_keep_spark_reader(spark, conf, groups, name):
     conf(f"spark.sql.files.{name}", "true")
     df = pruned_read(spark, groups, keys={"k": [5, 55]}, options=ARROW)
     assert 2 == df.where("k IN (5, 55)").count()
     assert [name in each for each in refusals(df)] == [True]
 
 
-def test_workers_without_the_package_read_nothing(spark, groups, monkeypatch):
-    """Once the query runs, it is too late to stand aside."""
+def test_workers_without_the_package_keep_spark_reader(spark, groups, monkeypatch):
+    """When the query runs, it is too late to fall back to Spark's reader."""
     monkeypatch.setattr(state_of(spark).slot(KnownWorkers), "answer", Workers("they cannot import 'connectors'"))
     df = pruned_read(spark, groups, keys={"k": [5, 55]}, options=ARROW)
     assert 2 == df.where("k IN (5, 55)").count()
     assert ["cannot import" in each for each in refusals(df)] == [True]
 
 
-def test_workers_are_asked_once(spark, groups, monkeypatch):
+def test_workers_are_probed_once(spark, groups, monkeypatch):
     def others(batches):
         for _ in batches:
             yield pa.record_batch([pa.array(["pyarrow 0.1"]), pa.nulls(1, pa.int64())], ["version", "room"])
@@ -351,8 +353,8 @@ def test_workers_are_asked_once(spark, groups, monkeypatch):
     assert "they have pyarrow 0.1, and the driver has pyarrow 26" in why
 
 
-def test_a_row_group_that_may_not_fit_is_left_to_spark(spark, groups, monkeypatch):
-    """A limit on the memory of workers would end the query, and not the scan."""
+def test_row_group_over_the_worker_memory_keeps_spark_reader(spark, groups, monkeypatch):
+    """A worker over its memory limit fails the query, not only the scan."""
     monkeypatch.setattr(state_of(spark).slot(KnownWorkers), "answer", Workers(room=1 << 30))
     (why,) = refusals(pruned_read(spark, groups, keys={"k": [5]}, options=ARROW))
     assert "a task may take 1.3 GiB, and spark.executor.pyspark.memory leaves 1.0 GiB" in why
@@ -360,8 +362,8 @@ def test_a_row_group_that_may_not_fit_is_left_to_spark(spark, groups, monkeypatc
     assert is_by_arrow(pruned_read(spark, groups, keys={"k": [5]}, options=ARROW))
 
 
-def test_a_file_that_was_replaced_ends_the_query(spark, tmp_path):
-    """What was decided is of the files as they were: 94 rows of others would look like an answer."""
+def test_replaced_file_fails_the_query(spark, tmp_path):
+    """The decision is about the old file; row positions of a new file would give wrong rows."""
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"k": pa.array(range(100)), "v": pa.array(range(100))}), path, row_group_size=10)
     df = pruned_read(spark, str(tmp_path), keys={"k": [5, 6]}, options=ARROW)
@@ -372,8 +374,8 @@ def test_a_file_that_was_replaced_ends_the_query(spark, tmp_path):
 
 
 @pytest.mark.parametrize("way", ["read", "query"])
-def test_files_that_are_read_are_not_overwritten(spark, tmp_path, way):
-    """Spark would empty the table first, and read what it was afterwards."""
+def test_overwriting_the_table_that_is_read_is_refused(spark, tmp_path, way):
+    """Spark would empty the table before reading it."""
     rows = spark.range(0, 1000, 1, 4).selectExpr("CAST(id AS INT) AS k", "id AS v")
     rows.write.option("path", str(tmp_path / "t")).format("parquet").saveAsTable("overwritten")
     try:
@@ -390,7 +392,7 @@ def test_files_that_are_read_are_not_overwritten(spark, tmp_path, way):
         spark.sql("DROP TABLE overwritten")
 
 
-def test_by_default_sparks_own_reader_scans(pruned):
+def test_spark_reader_is_the_default(pruned):
     _, result = pruned("SELECT s.* FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month = 2")
     plan = result._jdf.queryExecution().executedPlan().toString()
     assert "MapInArrow" not in plan

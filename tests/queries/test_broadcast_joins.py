@@ -1,4 +1,4 @@
-"""Builds that have run are joined as the rows they gave, by the size these really have."""
+"""Builds that have run are joined as materialized rows, by their real size."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PLANNED = replace(OPTIONS, broadcast_strategy="NONE")
 
 
 def nodes(df) -> list[str]:
-    """The operators of the plan that Spark would run first."""
+    """The operators of the first physical plan."""
     plan = df._jdf.queryExecution().sparkPlan()
     return [line.split("(")[0].strip(" :+-") for line in plan.treeString().splitlines()]
 
@@ -32,18 +32,18 @@ def joins(df) -> list[str]:
 
 
 def hints(df) -> list[str]:
-    """What the joins of the optimised plan are told."""
+    """The join hints of the optimized plan."""
     return re.findall(r"\w+Hint=\(strategy=\w+\)", df._jdf.queryExecution().optimizedPlan().toString())
 
 
 def executions(spark) -> list:
-    """Those that the status store holds, which forgets old ones."""
+    """The executions that the status store holds; it evicts old ones."""
     found = spark._jsparkSession.sharedState().statusStore().executionsList()
     return [found.apply(at) for at in range(found.size())]
 
 
 def executions_that_scan(spark, column: str, run) -> int:
-    """The executions of queries that `run` starts and that scan files for a column, by the status store."""
+    """The number of executions that `run` starts and that scan files for a column, by the status store."""
     bus = spark.sparkContext._jsc.sc().listenerBus()
     bus.waitUntilEmpty()
     before = {each.executionId() for each in executions(spark)}
@@ -53,15 +53,15 @@ def executions_that_scan(spark, column: str, run) -> int:
     return sum(bool(re.search(rf"ReadSchema: struct<[^>]*\b{column}:", each)) for each in plans)
 
 
-def test_a_build_is_run_once(spark, pruned):
+def test_build_runs_once(spark, pruned):
     df, result = pruned(QUERY)
     assert {"sales": (2, 2, FILES)} == files(result)
     assert 1 == executions_that_scan(spark, "month", lambda: prune(df, options=OPTIONS).collect())
     assert 2 == executions_that_scan(spark, "month", lambda: prune(df, options=PLANNED).collect())
 
 
-def test_equal_builds_of_a_query_are_run_once(spark, pruned):
-    """Each branch asks for the days of one month, under names and column ids of its own."""
+def test_equal_builds_of_a_query_run_once(spark, pruned):
+    """Each branch selects the days of one month, under its own names and column ids."""
     branch = "SELECT s.{} FROM {{sales}} s JOIN {{days}} {} ON s.day = {}.day WHERE month = 2"
     query = " UNION ALL ".join(
         branch.format(*names) for names in (("amount", "d", "d"), ("item", "e", "e"), ("day", "f", "f"))
@@ -72,7 +72,7 @@ def test_equal_builds_of_a_query_are_run_once(spark, pruned):
     assert 1 == executions_that_scan(spark, "month", lambda: prune(df, options=PLANNED))
 
 
-def test_rows_that_are_there_are_broadcast_where_the_estimate_is_too_large(pruned, conf):
+def test_materialized_build_is_broadcast_despite_the_estimate(pruned, conf):
     conf("spark.sql.autoBroadcastJoinThreshold", "750")
     df, result = pruned(QUERY)
     assert ["SortMergeJoin"] == joins(df)
@@ -81,7 +81,7 @@ def test_rows_that_are_there_are_broadcast_where_the_estimate_is_too_large(prune
     assert {"sales": (2, 2, FILES)} == files(result)
 
 
-def test_rows_over_the_threshold_leave_the_join_as_planned(pruned, conf):
+def test_materialized_build_over_the_threshold_is_not_broadcast(pruned, conf):
     conf("spark.sql.autoBroadcastJoinThreshold", "700")
     df, result = pruned(QUERY)
     assert ["SortMergeJoin"] == joins(df) == joins(result)
@@ -89,7 +89,7 @@ def test_rows_over_the_threshold_leave_the_join_as_planned(pruned, conf):
     assert {"sales": (2, 2, FILES)} == files(result)
 
 
-def test_a_session_that_broadcasts_nothing_joins_the_rows_without_it(pruned, conf):
+def test_disabled_broadcast_joins_rows_by_sort_merge(pruned, conf):
     conf("spark.sql.autoBroadcastJoinThreshold", "-1")
     df, result = pruned(QUERY)
     assert ["SortMergeJoin"] == joins(df) == joins(result)
@@ -97,14 +97,14 @@ def test_a_session_that_broadcasts_nothing_joins_the_rows_without_it(pruned, con
     assert {"sales": (2, 2, FILES)} == files(result)
 
 
-def test_a_hint_of_the_query_itself_stays(pruned):
+def test_hint_of_the_query_is_kept(pruned):
     _, result = pruned(QUERY.replace("SELECT", "SELECT /*+ MERGE(d) */"))
     assert ["SortMergeJoin"] == joins(result)
     assert ["rightHint=(strategy=merge)"] == hints(result)
     assert {"sales": (2, 2, FILES)} == files(result)
 
 
-def test_the_side_that_an_outer_join_keeps_is_not_broadcast(pruned):
+def test_preserved_side_of_an_outer_join_is_not_broadcast(pruned):
     query = "SELECT d.day, count(amount) FROM {days} d LEFT JOIN {sales} s ON s.day = d.day WHERE month = 2 GROUP BY 1"
     _, result = pruned(query)
     assert [] == hints(result)
@@ -112,7 +112,7 @@ def test_the_side_that_an_outer_join_keeps_is_not_broadcast(pruned):
     assert {"sales": (2, 2, FILES)} == files(result)
 
 
-def test_other_joins_are_held_back_from_broadcasts_on_an_estimate(pruned):
+def test_runtime_only_prevents_broadcasts_by_estimate(pruned):
     query = """
         SELECT name, month, amount FROM {sales} s JOIN {days} d ON s.day = d.day JOIN {items} i ON s.item = i.item
         WHERE month = 2"""
@@ -123,7 +123,7 @@ def test_other_joins_are_held_back_from_broadcasts_on_an_estimate(pruned):
     assert {"sales": (2, 2, FILES)} == files(result)
 
 
-def test_switched_off_joins_are_as_planned_and_the_filter_stays(pruned):
+def test_strategy_none_keeps_joins_and_filters(pruned):
     df, result = pruned(QUERY, PLANNED)
     assert joins(df) == joins(result)
     assert [] == hints(result)
@@ -131,8 +131,8 @@ def test_switched_off_joins_are_as_planned_and_the_filter_stays(pruned):
     assert {"sales": (2, 2, FILES)} == files(result)
 
 
-def test_a_build_that_filters_nothing_is_still_not_run_twice(spark, pruned):
-    """Its keys lie in every file, and most rows have one: the scan stays as it is."""
+def test_unselective_build_is_still_materialized(spark, pruned):
+    """The keys lie in every file and most rows match, so the scan stays unchanged."""
     query = "SELECT s.*, name FROM {sales} s JOIN {items} i ON s.item = i.item WHERE name <> 'n7'"
     df, result = pruned(query)
     assert ((), 1) == (explain(result).tables, leaves(result).count("LocalRelation"))

@@ -1,4 +1,4 @@
-"""However pruning a query ends, nothing of it is left running: no job, no thread, no broadcast, no tag."""
+"""No job, thread, broadcast or job tag is left over after pruning a query, in success or failure."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from tests.queries.star import FILES, OPTIONS, files
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-# How long a build takes, and what ends it, is the same whatever it reads.
+# The format does not affect how long a build takes and what ends it.
 ONE_FORMAT = pytest.mark.parametrize("star", ["delta"], indirect=True)
 
 QUERY = "SELECT s.*, month FROM {star}sales s JOIN {star}days d ON s.day = d.day WHERE month = 2"
-# Deterministic, and takes longer than any test waits, in little memory: where the heap ends, so does Java. A task that
-# is cancelled goes on to the end of its batch.
+# Deterministic, runs longer than any test waits, and uses little memory, because a full heap would end Java. A
+# cancelled task runs to the end of its batch.
 ENDLESS = f"{QUERY} AND NOT exists(sequence(d.day, 500), x -> exists(sequence(d.day, 500), y -> x + y < d.day))"
-# A build that is a join by broadcast. Errors of other kinds are logged by PySpark with all that their frames hold.
+# A build that is a broadcast join. PySpark logs other kinds of errors with the contents of their frames.
 JOINED = """
     SELECT s.*, month FROM {star}sales s JOIN (
         SELECT /*+ BROADCAST(i) */ d.day, month FROM {star}days d JOIN {star}items i ON month = i.item
@@ -46,14 +46,14 @@ _BROADCASTS = JavaFile("tests.queries", "BroadcastBlocks")
 
 
 def broadcasts(spark) -> set[str]:
-    """The blocks of broadcasts that somebody may still use."""
+    """The blocks of broadcasts that are still referenced."""
     gc.collect()
     spark._jvm.System.gc()
     return blocks(spark)
 
 
 def blocks(spark) -> set[str]:
-    """Those of all broadcasts that Spark has not released."""
+    """The blocks of all broadcasts that Spark has not released."""
     found = spark.sparkContext._jsc.sc().env().blockManager().getMatchingBlockIds(instance(spark, _BROADCASTS))
     return {str(found.apply(at)) for at in range(found.size())}
 
@@ -65,13 +65,13 @@ def running(spark) -> tuple[list[int], list[int], list[str], set[str]]:
 
 
 @pytest.fixture
-def nothing_is_left(spark):
-    """Call it at the end: what ran before the test, and nothing else, is there again."""
+def assert_no_leftovers(spark):
+    """A check, called at the end, that only the jobs, threads, tags and broadcasts from before the test remain."""
     known, before = broadcasts(spark), running(spark)
 
     def check() -> None:
         deadline = time.monotonic() + 150
-        # Spark's cleaner follows the collection of garbage in a thread of its own.
+        # Spark's cleaner runs after the garbage collection, in a thread of its own.
         while (running(spark) != before or broadcasts(spark) - known) and time.monotonic() < deadline:
             time.sleep(0.1)
         assert before == running(spark)
@@ -81,7 +81,7 @@ def nothing_is_left(spark):
 
 
 def broadcasts_of(plan) -> set[str]:
-    """The blocks of what a plan that ran has broadcast for its joins."""
+    """The blocks that an executed plan has broadcast for its joins."""
     match str(plan.getClass().getSimpleName()):
         case "AdaptiveSparkPlanExec":
             return broadcasts_of(plan.executedPlan())
@@ -94,8 +94,8 @@ def broadcasts_of(plan) -> set[str]:
 
 
 @pytest.fixture
-def held(spark, monkeypatch) -> dict[str, DataFrame]:
-    """The blocks of broadcasts for joins of builds that were there when the builds ended, and whose they are."""
+def held_broadcasts(spark, monkeypatch) -> dict[str, DataFrame]:
+    """The blocks of join broadcasts that existed when the builds ended, and the execution of each."""
     found, released = {}, local_builds.execution_released
 
     @contextmanager
@@ -110,18 +110,18 @@ def held(spark, monkeypatch) -> dict[str, DataFrame]:
     return found
 
 
-def assert_released(spark, held: dict[str, DataFrame]) -> None:
-    """They go with the build: as long as somebody has its plan, they are no garbage."""
-    assert held
+def assert_released(spark, held_broadcasts: dict[str, DataFrame]) -> None:
+    """Broadcasts are released with the build; while the plan is referenced, they would be no garbage."""
+    assert held_broadcasts
     deadline = time.monotonic() + 10
-    while held.keys() & blocks(spark) and time.monotonic() < deadline:
+    while held_broadcasts.keys() & blocks(spark) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert set() == held.keys() & blocks(spark)
-    held.clear()
+    assert set() == held_broadcasts.keys() & blocks(spark)
+    held_broadcasts.clear()
 
 
 def waiting(spark, folder: Path):
-    """Runs as long as its folder has no file `end`, and says by the file `begun` that it does."""
+    """A DataFrame whose job creates the file `begun` and runs until its folder has a file `end`."""
 
     def task(batches):
         Path(folder, "begun").touch()
@@ -132,15 +132,15 @@ def waiting(spark, folder: Path):
     return spark.range(0, 1, 1, 1).mapInArrow(task, "id long")
 
 
-def test_after_success(spark, star, nothing_is_left):
+def test_nothing_is_left_after_success(spark, star, assert_no_leftovers):
     result = prune(spark.sql(QUERY.format(star=star)), options=OPTIONS)
     assert 750 == result.count()
     assert {"sales": (2, 2, FILES)} == files(result)
     del result
-    nothing_is_left()
+    assert_no_leftovers()
 
 
-def test_after_a_build_that_failed(spark, star, nothing_is_left, monkeypatch, caplog):
+def test_nothing_is_left_after_a_failed_build(spark, star, assert_no_leftovers, monkeypatch, caplog):
     def fails(*_) -> None:
         msg = "secret"
         raise ValueError(msg)
@@ -153,31 +153,29 @@ def test_after_a_build_that_failed(spark, star, nothing_is_left, monkeypatch, ca
     assert "collecting the keys failed (ValueError)" in caplog.text
     assert "secret" not in caplog.text
     del df, result
-    nothing_is_left()
+    assert_no_leftovers()
 
 
-def test_after_a_build_that_is_a_join_by_broadcast(spark, star, nothing_is_left, held):
+def test_nothing_is_left_after_a_broadcast_join_build(spark, star, assert_no_leftovers, held_broadcasts):
     result = prune(spark.sql(JOINED.format(star=star, bad=0)), options=OPTIONS)
-    assert_released(spark, held)
+    assert_released(spark, held_broadcasts)
     assert 750 == result.count()
     assert {"sales": (2, 2, FILES)} == files(result)
     del result
-    nothing_is_left()
+    assert_no_leftovers()
 
 
-def test_after_a_join_by_broadcast_that_failed(spark, star, nothing_is_left, held):
-    """At a row of the join, so that the broadcast was made before."""
+def test_nothing_is_left_after_a_failed_broadcast_join_build(spark, star, assert_no_leftovers, held_broadcasts):
+    """The build fails at a row of the join, after the broadcast."""
     df = spark.sql(JOINED.format(star=star, bad=67))
     result = prune(df, options=OPTIONS)
-    assert_released(spark, held)
+    assert_released(spark, held_broadcasts)
     assert {"BUILD_FAILED"} <= {each.code.name for each in explain(result).reasons}
     del df, result
-    nothing_is_left()
+    assert_no_leftovers()
 
 
-def test_a_build_that_failed_leaves_the_others_of_its_level_running(
-    spark, star, nothing_is_left, monkeypatch, tmp_path
-):
+def test_failed_build_does_not_end_others_of_its_level(spark, star, assert_no_leftovers, monkeypatch, tmp_path):
     show = builds.Display.show
 
     def fails_beside_a_job(session, plan, name):
@@ -198,18 +196,16 @@ def test_a_build_that_failed_leaves_the_others_of_its_level_running(
     monkeypatch.setattr(builds.Display, "show", let_go)
     df = spark.sql(TWO.format(star=star))
     result = prune(df, options=OPTIONS)
-    assert [("BUILD_FAILED", "item")] == not_done(result)
+    assert [("BUILD_FAILED", "item")] == unfinished_builds(result)
     assert Rows(df.collect()) == Rows(result.collect())
     assert {"sales": (2, 2, FILES)} == files(result)
     del df, result
-    nothing_is_left()
+    assert_no_leftovers()
 
 
 @pytest.mark.full
 @ONE_FORMAT
-def test_a_build_that_took_too_long_leaves_the_others_their_filters(
-    spark, star, nothing_is_left, monkeypatch, tmp_path
-):
+def test_timed_out_build_does_not_end_others_of_its_level(spark, star, assert_no_leftovers, monkeypatch, tmp_path):
     def slow(session, plan, name):
         if name == "item":
             waiting(session, tmp_path).collect()
@@ -219,21 +215,21 @@ def test_a_build_that_took_too_long_leaves_the_others_their_filters(
     df = spark.sql(TWO.format(star=star))
     result = prune(df, options=replace(OPTIONS, build_timeout_seconds=4.0))
     assert (tmp_path / "begun").exists()
-    assert [("BUILD_TIMED_OUT", "item")] == not_done(result)
+    assert [("BUILD_TIMED_OUT", "item")] == unfinished_builds(result)
     assert Rows(df.collect()) == Rows(result.collect())
     assert {"sales": (2, 2, FILES)} == files(result)
     del df, result
-    nothing_is_left()
+    assert_no_leftovers()
 
 
-def not_done(df) -> list[tuple[str, str]]:
-    """What kept which builds from giving anything."""
+def unfinished_builds(df) -> list[tuple[str, str]]:
+    """The reason code and the subject of each build that failed or timed out."""
     reasons = explain(df).reasons
     return [(each.code.name, each.subject) for each in reasons if each.code.name in {"BUILD_FAILED", "BUILD_TIMED_OUT"}]
 
 
-def test_builds_of_one_level_run_at_the_same_time(spark, star, monkeypatch):
-    """One after the other, the first would wait for the second in vain."""
+def test_builds_of_one_level_run_concurrently(spark, star, monkeypatch):
+    """In sequence, the first build would wait for the second until the barrier times out."""
     meeting = threading.Barrier(2, timeout=20)
 
     def meets(*arguments):
@@ -242,14 +238,14 @@ def test_builds_of_one_level_run_at_the_same_time(spark, star, monkeypatch):
 
     monkeypatch.setattr(query_builds, "local_rows", meets)
     result = prune(spark.sql(TWO.format(star=star)), options=OPTIONS)
-    assert [] == not_done(result)
+    assert [] == unfinished_builds(result)
     assert {"day", "item"} == {each.keys.split(".")[-1] for each in explain(result).filters}
 
 
 @pytest.mark.full
 @ONE_FORMAT
 @pytest.mark.parametrize("limit", ["build_timeout_seconds", "all_builds_timeout_seconds"])
-def test_after_a_build_that_took_too_long(spark, star, nothing_is_left, caplog, limit):
+def test_nothing_is_left_after_a_timed_out_build(spark, star, assert_no_leftovers, caplog, limit):
     df = spark.sql(ENDLESS.format(star=star))
     own = limit == "build_timeout_seconds"
     result = prune(df, options=replace(OPTIONS, **{limit: 1.0}) if own else OPTIONS.with_limits(**{limit: 1.0}))
@@ -257,18 +253,18 @@ def test_after_a_build_that_took_too_long(spark, star, nothing_is_left, caplog, 
     (reason,) = [each for each in explain(result).reasons if each.code.name == "BUILD_TIMED_OUT"]
     assert {"build_timeout_seconds": "1 seconds"}.get(limit, "1 seconds for all builds of the query") == reason.detail
     assert "longer than the limit" in caplog.text
-    nothing_is_left()
+    assert_no_leftovers()
 
 
 @ONE_FORMAT
-def test_nothing_of_a_build_starts_behind_the_deadline_of_all(spark, star, nothing_is_left, monkeypatch):
-    """Rows turn out to be too many to be kept, and the clock goes on before a job collects their keys."""
+def test_no_job_starts_after_the_deadline_of_all_builds(spark, star, assert_no_leftovers, monkeypatch):
+    """The rows are too many to be materialized, and the deadline passes before a job collects their keys."""
     clock = Mock(monotonic=Mock(return_value=0.0))
     monkeypatch.setattr(channel, "time", clock)
     run_all, begun = builds.run_all, []
 
     def counted(*arguments, **named):
-        # What is kept of a build keeps its broadcasts.
+        # A reference to a build would keep its broadcasts.
         begun.append(True)
         return run_all(*arguments, **named)
 
@@ -284,12 +280,12 @@ def test_nothing_of_a_build_starts_behind_the_deadline_of_all(spark, star, nothi
     assert [True] == begun
     assert df._jdf is result._jdf
     assert "BUILD_TIMED_OUT" in {each.code.name for each in explain(result).reasons}
-    nothing_is_left()
+    assert_no_leftovers()
 
 
 @pytest.mark.full
 @ONE_FORMAT
-def test_after_an_interrupt(spark, star, nothing_is_left, monkeypatch):
+def test_nothing_is_left_after_an_interrupt(spark, star, assert_no_leftovers, monkeypatch):
     shown = builds.Display.show
 
     def interrupt(self, progress) -> None:
@@ -301,23 +297,23 @@ def test_after_an_interrupt(spark, star, nothing_is_left, monkeypatch):
     df = spark.sql(ENDLESS.format(star=star))
     with pytest.raises(KeyboardInterrupt):
         prune(df, options=OPTIONS)
-    nothing_is_left()
+    assert_no_leftovers()
 
 
-def test_after_an_error_in_the_action(spark, star, nothing_is_left):
+def test_nothing_is_left_after_an_error_in_the_action(spark, star, assert_no_leftovers):
     query = QUERY.format(star=star).replace("s.*", "raise_error(concat('mine', s.amount))")
     result = prune(spark.sql(query), options=OPTIONS)
     assert [("sales", 2)] == [(each.table, each.files_kept) for each in explain(result).tables]
     with pytest.raises(Exception, match="mine"):
         result.collect()
     del result
-    nothing_is_left()
+    assert_no_leftovers()
 
 
 @pytest.mark.full
 @ONE_FORMAT
-def test_queries_of_two_threads_do_not_disturb_each_other(spark, star, nothing_is_left):
-    """One of them takes too long; each keeps its own deadline, filters and rows."""
+def test_queries_of_several_threads_are_independent(spark, star, assert_no_leftovers):
+    """One query times out; each keeps its own deadline, filters and rows."""
     endless = spark.sql(ENDLESS.format(star=star))
 
     def late():
@@ -336,4 +332,4 @@ def test_queries_of_two_threads_do_not_disturb_each_other(spark, star, nothing_i
     assert [([0], {"sales": (2, 2, FILES)}), ([2], {"sales": (2, 2, FILES)}), ([4], {"sales": (2, 2, FILES)})] == others
     assert is_untouched
     assert "BUILD_TIMED_OUT" in codes
-    nothing_is_left()
+    assert_no_leftovers()

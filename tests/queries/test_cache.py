@@ -1,4 +1,4 @@
-"""With a cache builds run once, and never are keys given that another run would not give."""
+"""`PruningCache` in queries: builds run once, and cached keys are those that another run would give."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Lake:
 
 
 def settle(path: str, seconds: float = 600) -> None:
-    """As if its files had been written a while ago."""
+    """Backdates the files of a table."""
     for each in Path(path).glob("*.parquet"):
         os.utime(each, (time.time() - seconds,) * 2)
 
@@ -76,7 +76,7 @@ def lake(spark, sales, request, tmp_path_factory) -> Lake:
 
 @pytest.fixture
 def jobs(spark, monkeypatch):
-    """How many jobs builds have run since it was last asked."""
+    """A function that returns the number of Spark jobs that builds have run since its last call."""
     run_all, count = BuildScheduler.run_all, [0]
 
     def total() -> int:
@@ -89,16 +89,16 @@ def jobs(spark, monkeypatch):
         finally:
             count[0] += total() - before
 
-    def asked() -> int:
+    def jobs_since_last_call() -> int:
         found, count[0] = count[0], 0
         return found
 
     monkeypatch.setattr(BuildScheduler, "run_all", counted)
-    return asked
+    return jobs_since_last_call
 
 
 def agreed(spark, query: str, cache: PruningCache, options: PruningOptions = OPTIONS):
-    """The pruned query, whose rows are those of the query."""
+    """The pruned query, after a check that its rows are those of the query."""
     result = prune(spark.sql(query), options=options, cache=cache)
     assert Rows(spark.sql(query).collect()) == Rows(result.collect())
     return result
@@ -109,7 +109,7 @@ def kept_files(result) -> list[int | None]:
 
 
 def from_cache(result) -> list[bool]:
-    """Of each build that reads anything whether it was not run."""
+    """For each build that reads a table: True if the cache had its keys."""
     return [each.from_cache for each in explain(result).builds if each.reads]
 
 
@@ -117,12 +117,12 @@ def not_cached(result) -> list[str]:
     return [each.detail for each in explain(result).reasons if each.code.name == "NOT_CACHED"]
 
 
-def test_a_build_is_run_once(spark, lake, jobs):
+def test_cached_build_runs_once(spark, lake, jobs):
     cache = PruningCache()
     first = agreed(spark, lake.query(), cache)
     assert 0 < jobs()
     assert ([1], [False], []) == (kept_files(first), from_cache(first), not_cached(first))
-    # Other columns of the fact, and another name of the dimension's key.
+    # The second query has other columns of the fact and another alias.
     for query in (lake.query(), lake.query("max(s.id) AS most")):
         again = agreed(spark, query, cache)
         assert ([1], [True], []) == (kept_files(again), from_cache(again), not_cached(again))
@@ -140,7 +140,7 @@ def test_a_build_is_run_once(spark, lake, jobs):
     assert 0 < jobs()
 
 
-def test_too_many_rows_to_be_joined_are_kept_as_keys(spark, lake, jobs, monkeypatch):
+def test_too_many_rows_are_cached_as_keys(spark, lake, jobs, monkeypatch):
     monkeypatch.setattr(local_builds, "MOST_ROWS", 5)
     cache = PruningCache()
     for is_kept in (False, True):
@@ -151,7 +151,7 @@ def test_too_many_rows_to_be_joined_are_kept_as_keys(spark, lake, jobs, monkeypa
 
 
 @pytest.mark.full
-def test_limits_of_a_key_set_are_part_of_what_is_asked(spark, lake):
+def test_key_limits_are_part_of_the_cache_key(spark, lake):
     cache = PruningCache()
     few = PruningOptions(min_probe_bytes=0).with_limits(max_build_keys=3)
     for options in (few, OPTIONS):
@@ -162,9 +162,9 @@ def test_limits_of_a_key_set_are_part_of_what_is_asked(spark, lake):
         assert [kind] == [each.kind for table in explain(result).tables for each in table.filters]
 
 
-# 56: plans that are prepared once keep statistics of rows that are no longer all.
+# Failure catalogue 56: plans that are prepared once keep the statistics of an outdated version.
 @pytest.mark.full
-def test_a_commit_is_another_version_and_time_travel_goes_back(spark, sales, tmp_path, jobs):
+def test_cache_distinguishes_table_versions(spark, sales, tmp_path, jobs):
     lake, cache = Lake(spark, sales / "delta" / "sales", tmp_path), PruningCache()
     before = agreed(spark, lake.query(), cache)
     lake.write(lake.days, lake.months("2").where("day IN (3, 55)"), "append")
@@ -179,9 +179,9 @@ def test_a_commit_is_another_version_and_time_travel_goes_back(spark, sales, tmp
         assert ([1], [is_kept]) == (kept_files(result), from_cache(result))
 
 
-# 47, 49: a query that was planned at one version gets no keys of another one.
+# Failure catalogue 47, 49: a query that was planned at one version gets no keys of another version.
 @pytest.mark.full
-def test_a_query_that_was_planned_before_a_commit_keeps_its_version(spark, sales, tmp_path):
+def test_query_planned_before_a_commit_keeps_its_version(spark, sales, tmp_path):
     lake, cache = Lake(spark, sales / "delta" / "sales", tmp_path), PruningCache()
     planned = spark.sql(lake.query())
     expected = Rows(planned.collect())
@@ -192,7 +192,7 @@ def test_a_query_that_was_planned_before_a_commit_keeps_its_version(spark, sales
 
 
 @pytest.mark.full
-def test_a_table_that_is_made_again_at_its_path_is_another_one(spark, sales, tmp_path):
+def test_recreated_table_is_not_found_in_the_cache(spark, sales, tmp_path):
     lake, cache = Lake(spark, sales / "delta" / "sales", tmp_path), PruningCache()
     agreed(spark, lake.query(), cache)
     shutil.rmtree(lake.days)
@@ -204,7 +204,7 @@ def test_a_table_that_is_made_again_at_its_path_is_another_one(spark, sales, tmp
 
 
 @pytest.mark.full
-def test_files_of_parquet_that_are_overwritten_are_others(spark, sales, tmp_path, monkeypatch):
+def test_overwritten_parquet_files_are_not_found_in_the_cache(spark, sales, tmp_path, monkeypatch):
     lake, cache = Lake(spark, sales / "parquet" / "sales", tmp_path), PruningCache()
     planned = spark.sql(lake.query())
     agreed(spark, lake.query(), cache)
@@ -213,20 +213,21 @@ def test_files_of_parquet_that_are_overwritten_are_others(spark, sales, tmp_path
     (other,) = (tmp_path / "other").glob("*.parquet")
     shutil.copy(other, file)
     Path(lake.days, f".{file.name}.crc").unlink()
-    # Of late, it may be written once more with the same time.
+    # A recent file may be overwritten once more with the same modification time.
     fresh = agreed(spark, lake.query(), cache)
     assert (["a file of it was written less than 60 seconds ago"], [False]) == (not_cached(fresh), from_cache(fresh))
     settle(lake.days, 300)
     assert ([], [False]) == (not_cached(late := agreed(spark, lake.query(), cache)), from_cache(late))
     assert [True] == from_cache(agreed(spark, lake.query(), cache))
-    # Who listed the file before it was overwritten reads what lies there, so keys of what lay there would be wrong.
+    # A query that listed the file before it was overwritten reads the new content, so cached keys of the old content
+    # are wrong.
     stale = prune(planned, options=OPTIONS, cache=cache)
     assert (["a file of it is not the one that was listed"], [False]) == (not_cached(stale), from_cache(stale))
     cache.clear()
     run = QueryBuilds.run
 
-    def overwritten(self, asked):
-        found = run(self, asked)
+    def overwritten(self, requests):
+        found = run(self, requests)
         settle(lake.days, 200)
         return found
 
@@ -236,8 +237,8 @@ def test_files_of_parquet_that_are_overwritten_are_others(spark, sales, tmp_path
 
 
 @pytest.mark.full
-def test_a_pruned_build_is_one_by_its_own_keys(spark, sales, tmp_path, jobs):
-    """The scan of days is filtered by the keys of another build, which are a part of what is asked."""
+def test_cache_key_of_a_pruned_build_includes_its_filters(spark, sales, tmp_path, jobs):
+    """Keys of another build filter the scan of days, so they are part of the cache key."""
     lake, cache = Lake(spark, sales / "delta" / "sales", tmp_path), PruningCache()
     days = lake.months("day div 10").repartitionByRange(6, "day")
     lake.write(lake.days, days, "overwrite")
@@ -257,7 +258,7 @@ def test_a_pruned_build_is_one_by_its_own_keys(spark, sales, tmp_path, jobs):
 
 
 @pytest.mark.full
-def test_other_sessions_share_what_their_confs_let_them(spark, sales, tmp_path):
+def test_sessions_share_entries_only_with_equal_confs(spark, sales, tmp_path):
     lake, cache, other = Lake(spark, sales / "delta" / "sales", tmp_path), PruningCache(), same_session(spark)
     query = lake.query(where="to_date(moment) = '2024-01-21'")
     assert [False] == from_cache(agreed(spark, query, cache))
@@ -268,12 +269,12 @@ def test_other_sessions_share_what_their_confs_let_them(spark, sales, tmp_path):
     assert [20] == [row.day for row in agreed(spark, query, cache).collect()]
 
 
-def test_confs_that_are_set_during_a_build_are_not_what_was_asked(spark, lake, conf, monkeypatch):
+def test_confs_changed_during_a_build_prevent_caching(spark, lake, conf, monkeypatch):
     run, cache = QueryBuilds.run, PruningCache()
 
-    def set_meanwhile(self, asked):
+    def set_meanwhile(self, requests):
         conf("spark.sql.session.timeZone", "Asia/Tokyo")
-        return run(self, asked)
+        return run(self, requests)
 
     monkeypatch.setattr(QueryBuilds, "run", set_meanwhile)
     result = agreed(spark, lake.query(), cache)
@@ -281,7 +282,7 @@ def test_confs_that_are_set_during_a_build_are_not_what_was_asked(spark, lake, c
 
 
 @pytest.mark.full
-def test_queries_at_the_same_time_share_a_cache(spark, lake):
+def test_concurrent_queries_share_a_cache(spark, lake):
     cache = PruningCache(max_entries=2)
     queries = [lake.query(where=f"month = {at % 3}") for at in range(9)]
     expected = {query: Rows(spark.sql(query).collect()) for query in set(queries)}
@@ -295,8 +296,8 @@ def test_queries_at_the_same_time_share_a_cache(spark, lake):
     assert (2, 9) == (len(cache), cache.hits + cache.misses)
 
 
-# 59: cached rows may be lost, and made again from a table that has changed.
-def test_cached_rows_and_rows_that_are_too_many_bytes_are_not_kept(spark, lake):
+# Failure catalogue 59: Spark may evict cached rows and compute them again from a table that has changed.
+def test_dataframe_cache_and_oversized_rows_are_not_cached(spark, lake):
     cache = PruningCache()
     cached = spark.sql(f"SELECT * FROM {lake.format}.`{lake.days}` WHERE month = 2").cache()
     try:
@@ -313,12 +314,12 @@ def test_cached_rows_and_rows_that_are_too_many_bytes_are_not_kept(spark, lake):
     assert 0 == len(small)
 
 
-def test_what_is_no_cache_is_refused(spark):
+def test_value_that_is_no_cache_is_refused(spark):
     with pytest.raises(InvalidOptionError, match="expected a PruningCache, found a dict"):
         prune(spark.range(1), cache={})
 
 
-def test_trouble_with_a_key_runs_the_build(spark, lake, monkeypatch):
+def test_failed_fingerprint_runs_the_build(spark, lake, monkeypatch):
     def fails(*_):
         msg = "secret"
         raise PySparkException(msg)

@@ -1,6 +1,6 @@
-"""A Spark Connect session: `prune()` and `explain()` refuse in one line, and `pruned_read()` gives the rows.
+"""Spark Connect: `prune()` and `explain()` refuse the session in one line, and `pruned_read()` works.
 
-The server is started from pyspark's own jars, by a process of its own: a session with a JVM runs in this one.
+A process of its own starts the server from pyspark's jars, because this process has a session with a JVM.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def lake(spark, tmp_path) -> str:
 
 
 @pytest.mark.full
-def test_prune_names_the_way_that_works_and_that_way_works(lake):
+def test_connect_session_is_refused_with_a_working_remedy(lake):
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, lake],
         capture_output=True,
@@ -80,8 +80,8 @@ def test_prune_names_the_way_that_works_and_that_way_works(lake):
     answers = [line.removeprefix("answer ") for line in done.stdout.splitlines() if line.startswith("answer ")]
     assert 1 == len(answers), done.stderr[-2000:]
     found = json.loads(answers[0])
-    for asked in ("prune", "explain"):
-        kind, text = found.pop(asked)
+    for function in ("prune", "explain"):
+        kind, text = found.pop(function)
         assert "UnsupportedSessionError" == kind
         assert "Spark Connect" in text
         assert "pruned_read()" in text
@@ -90,5 +90,5 @@ def test_prune_names_the_way_that_works_and_that_way_works(lake):
     for name, (is_equal, joined, exact, codes, counts) in found.items():
         assert (True, 200, 200) == (is_equal, joined, exact)
         assert "NO_JVM" in codes
-        # Without a JVM no file is known, and none is said to be skipped. Delta skips by a few ranges all the same.
+        # Without a JVM, files are unknown and none is reported as skipped. Delta still skips by a few ranges.
         assert [None, None, 200, 1 if name.startswith("delta") else 6] == counts

@@ -1,4 +1,4 @@
-"""Plans and reports count beside what the query reads without filters, which its own conditions make less than all."""
+"""Plans and reports compare with the unfiltered query, whose own conditions already prune."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ pytestmark = pytest.mark.spark
 QUERY = "SELECT s.amount FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month = 2"
 
 
-def test_what_a_condition_of_the_query_leaves_out_is_no_gain(pruned, star):
-    # Days 60 to 89 lie in two files, the amounts below 2000 in the first four.
+def test_statically_pruned_files_are_no_saving(pruned, star):
+    # Days 60 to 89 lie in two files, amounts below 2000 in the first four.
     _, result = pruned(QUERY + " AND s.amount < 2000")
     (table,) = explain(result).tables
-    # Delta skips files by a condition, the reader of Parquet row groups alone.
+    # Delta skips files by a condition; the Parquet reader skips only row groups.
     expected = (1, 1, 4) if star == "delta_" else (2, 2, FILES)
     assert {"sales": expected} == files(result)
     assert (4, 1) == (table.row_groups_total, table.row_groups_kept)
@@ -25,14 +25,14 @@ def test_what_a_condition_of_the_query_leaves_out_is_no_gain(pruned, star):
     assert measured.measured.rows_scanned <= table.rows_kept == 500
 
 
-def test_without_a_condition_everything_is_read_without_filters(pruned):
+def test_query_without_conditions_would_read_everything(pruned):
     _, result = pruned(QUERY)
     (table,) = explain(result).tables
     assert {"sales": (2, 2, FILES)} == files(result)
     assert (FILES, 2) == (table.row_groups_total, table.row_groups_kept)
 
 
-def test_a_condition_that_leaves_nothing_has_nothing_to_save(spark, star):
+def test_condition_without_matches_leaves_no_saving(spark, star):
     query = QUERY.format(sales=f"{star}sales", days=f"{star}days") + " AND s.amount < -5"
     result = prune(spark.sql(query), options=OPTIONS)
     assert [] == result.collect()
@@ -42,7 +42,7 @@ def test_a_condition_that_leaves_nothing_has_nothing_to_save(spark, star):
 
 
 @pytest.mark.full
-def test_partitions_that_a_condition_leaves_out_are_no_gain(spark, tmp_path):
+def test_statically_pruned_partitions_are_no_saving(spark, tmp_path):
     for format_ in ("parquet", "delta"):
         folder = str(tmp_path / format_)
         sales = spark.range(0, 4000, 1, 1).selectExpr("id % 8 AS day", "id % 2 AS half", "id AS amount")
@@ -54,5 +54,5 @@ def test_partitions_that_a_condition_leaves_out_are_no_gain(spark, tmp_path):
         result = prune(spark.sql(query), options=OPTIONS)
         assert Rows(spark.sql(query).collect()) == Rows(result.collect())
         (counts,) = files(result).values()
-        # Delta understands `<>` of a partition, which says nothing here of a column of files.
+        # Delta evaluates `<>` on a partition column but not on `day` as a column of files.
         assert ((3, 3, 4) if format_ == "delta" else (3, 4, 5)) == counts

@@ -1,4 +1,4 @@
-"""Builds whose rows the query takes as they are cost nothing: they filter scans of few bytes and many rows, too."""
+"""Materialized builds are free, so that they filter scans of few bytes and many rows, too."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.queries.star import files
 pytestmark = pytest.mark.spark
 
 PEOPLE, BOUGHT = 20_000, 600_000
-# More than what `bought` takes, whose rows are in the order of people, and less than the people take.
+# More than the bytes of `bought`, which is sorted by person, and fewer than those of `people`.
 OPTIONS = PruningOptions(min_probe_bytes=400_000)
 QUERY = """
     SELECT b.id, p.name FROM {at}bought b
@@ -23,7 +23,7 @@ QUERY = """
 
 @pytest.fixture(scope="module", params=["delta", "parquet"])
 def at(spark, ways, request, tmp_path_factory) -> str:
-    """People in places, a fiftieth of them in each city, and what they bought; the prefix of the views."""
+    """The prefix of views: people in places, a fiftieth of them in each city, and their purchases."""
     folder, format_ = tmp_path_factory.mktemp(f"free_{request.param}"), request.param
     tables = {
         "bought": spark.range(0, BOUGHT, 1, 1).selectExpr("id % 7 AS id", f"id div {BOUGHT // PEOPLE} AS person"),
@@ -55,7 +55,7 @@ def filters(df) -> dict[str, list[tuple[str, ...]]]:
 
 
 @pytest.mark.full
-def test_a_scan_of_few_bytes_and_many_rows_is_filtered(ways, at):
+def test_scan_of_few_bytes_and_many_rows_is_filtered(ways, at):
     _, result = ways.agreed(QUERY.format(at=at), OPTIONS)
     assert {"bought": [("person",)]} == filters(result)
     assert ["LocalRelation", "LocalRelation", "LogicalRelation"] == sorted(leaves(result))
@@ -63,14 +63,14 @@ def test_a_scan_of_few_bytes_and_many_rows_is_filtered(ways, at):
     assert {"READ_BY_BUILD"} == codes(result) & {"READ_BY_BUILD", "PROBE_TOO_SMALL", "TOO_MANY_ROWS"}
 
 
-def test_it_is_left_alone_where_the_query_would_read_the_rows_again(ways, at):
+def test_small_scan_is_not_filtered_without_materialized_builds(ways, at):
     _, result = ways.agreed(QUERY.format(at=at), replace(OPTIONS, broadcast_strategy="NONE"))
     assert {"people": [("place",)]} == filters(result)
     assert "PROBE_TOO_SMALL" in codes(result)
 
 
 @pytest.mark.full
-def test_a_build_that_gives_more_rows_than_was_expected_is_not_run_again(ways, at, monkeypatch):
+def test_build_over_its_expected_rows_is_not_run_again(ways, at, monkeypatch):
     monkeypatch.setattr(local_builds, "MOST_ROWS", 100)
     monkeypatch.setattr(local_builds, "MOST_LONG_ROWS", 100)
     _, result = ways.agreed(QUERY.format(at=at), OPTIONS)
@@ -78,8 +78,10 @@ def test_a_build_that_gives_more_rows_than_was_expected_is_not_run_again(ways, a
     assert "TOO_MANY_ROWS" in codes(result)
 
 
-def test_rows_that_a_join_gave_stand_in_its_place_though_it_was_told_what_to_broadcast(ways, at):
-    """The places are held, so that their join is told to broadcast them, and then its own rows are held, too."""
+def test_materialized_join_replaces_its_broadcast_hint(ways, at):
+    """The places are materialized, so their join gets a broadcast hint; then the rows of that join are materialized,
+    too.
+    """
     query = """
         SELECT b.id, c.* FROM {at}bought b JOIN (
             SELECT * FROM {at}people WHERE place IN (SELECT place FROM {at}places WHERE city = 'c3')

@@ -1,4 +1,6 @@
-"""Joins by several columns: what no row of the build has together is skipped, however the columns reach the scan."""
+"""Joins by several columns skip containers without any key tuple of the build, for every path of the columns to the
+scan.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from tests.oracle.test_tuples import GROUPS, LAYOUT, PAIRS, orders
 pytestmark = pytest.mark.spark
 
 OPTIONS = PruningOptions(min_probe_bytes=0)
-# Every shop and every number occurs, and the pairs of `PAIRS` alone together where `kind` is 1; twice, and with NULLs.
+# All shops and numbers occur. Rows of `kind` 1 have only the pairs of `PAIRS`, each twice, and pairs with NULL.
 WANTED = [(*pair, 1) for pair in (*PAIRS, *PAIRS, (None, 5), (1, None))]
 WANTED += [(shop, number, 2) for shop in range(9) for number in range(1, 101)]
 
@@ -37,8 +39,8 @@ def scan_of(df, table="orders"):
     return found
 
 
-def together(df, table="orders"):
-    """The columns of filters of several ones."""
+def tuple_columns(df, table="orders"):
+    """The columns of each filter by several columns."""
     found = (each for each in scan_of(df, table).planned.filters if len(each.columns) > 1)
     return [tuple(sorted(each.columns)) for each in found]
 
@@ -61,23 +63,23 @@ JOINS = {
 
 
 @pytest.mark.parametrize("join", JOINS)
-def test_what_lies_between_pairs_is_skipped(ways, join):
+def test_row_groups_between_key_pairs_are_skipped(ways, join):
     _, result = ways.agreed(JOINS[join], OPTIONS)
     found = scan_of(result)
-    assert BOTH == together(result)
+    assert BOTH == tuple_columns(result)
     assert (4, GROUPS) == (found.planned.row_groups_kept, found.planned.row_groups_total)
     assert 4 * LAYOUT.group_rows == found.measured.rows_scanned
     assert found.measured.files_read == found.planned.files_kept
 
 
 @pytest.mark.parametrize("scan", ["ARROW", "AUTO"])
-def test_pyarrow_opens_row_groups_with_a_pair_alone(ways, scan):
+def test_pyarrow_opens_only_row_groups_with_a_key_pair(ways, scan):
     _, result = ways.agreed(JOINS["inner"], PruningOptions(min_probe_bytes=0, scan=scan))
     assert 4 == scan_of(result).planned.row_groups_kept
 
 
 SINGLE = {
-    # Rows without a value match rows without one.
+    # NULL matches NULL here.
     "a NULL that is equal": "SELECT o.id FROM orders o JOIN wanted ON shop = s AND number <=> n WHERE kind = 1",
     "a comparison": "SELECT o.id FROM orders o JOIN wanted ON shop = s AND number <= n WHERE kind = 1",
     "a computed key": "SELECT o.id FROM orders o JOIN wanted ON shop = s AND number = n + 1 WHERE kind = 1",
@@ -91,14 +93,15 @@ SINGLE = {
 
 
 @pytest.mark.parametrize("join", SINGLE)
-def test_columns_that_are_not_asked_for_together(ways, join):
+def test_other_joins_have_no_key_tuples(ways, join):
     query = SINGLE[join]
     _, result = ways.agreed(query, OPTIONS, duck=query.replace("<=>", "IS NOT DISTINCT FROM"))
-    assert [] == [columns for each in report(result).tables for columns in together(result, each.planned.table)]
+    assert [] == [columns for each in report(result).tables for columns in tuple_columns(result, each.planned.table)]
 
 
-def test_rows_that_a_later_run_may_not_give_are_no_keys_together_either(spark, ways):
-    # What is cached may be lost and made anew from a table that has changed, so the query has to take the same rows.
+def test_unrepeatable_rows_give_no_key_tuples(spark, ways):
+    # Spark may evict cached rows and compute them again from a table that has changed, so the query must use the rows
+    # of the build.
     cached = spark.table("wanted").where("kind = 1").cache()
     ways.view("cached", cached)
     try:
@@ -108,24 +111,24 @@ def test_rows_that_a_later_run_may_not_give_are_no_keys_together_either(spark, w
         filters = scan_of(result).planned.filters
         assert [("shop",)] == [each.columns for each in filters]
         assert ReasonCode.UNREPEATABLE_KEYS in {each.code for each in explain(result).reasons}
-        # Rows that the query takes as they are may be keys.
+        # Materialized rows may be keys.
         _, result = ways.agreed(query, OPTIONS)
-        assert BOTH == together(result)
+        assert BOTH == tuple_columns(result)
     finally:
         cached.unpersist(blocking=True)
 
 
-def test_two_joins_with_the_same_rows_filter_once(ways):
+def test_equal_joins_give_one_filter(ways):
     twice = "SELECT o.id FROM orders o JOIN wanted w ON shop = w.s AND number = w.n JOIN wanted x "
     _, result = ways.agreed(twice + "ON shop = x.s AND number = x.n WHERE w.kind = 1 AND x.kind = 1", OPTIONS)
-    assert BOTH == together(result)
+    assert BOTH == tuple_columns(result)
 
 
-def test_rows_that_are_kept_by_one_side_are_not_skipped(ways):
+def test_preserved_side_of_an_outer_join_is_not_filtered(ways):
     df, result = ways.agreed("SELECT * FROM orders LEFT JOIN wanted ON shop = s AND number = n AND kind = 1", OPTIONS)
     assert df._jdf is result._jdf
 
 
-def test_what_is_explained_names_the_columns_together(spark):
-    told = str(explain(spark.sql(JOINS["inner"]), options=OPTIONS, run_builds=True))
-    assert "shop, number" in told or "number, shop" in told
+def test_explanation_names_columns_of_a_key_tuple(spark):
+    text = str(explain(spark.sql(JOINS["inner"]), options=OPTIONS, run_builds=True))
+    assert "shop, number" in text or "number, shop" in text

@@ -1,4 +1,4 @@
-"""Builds that are not run, or not to their end, filter by what the statistics of their files allow."""
+"""Builds that are not run, or not completed, filter by the statistics of their files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.queries.star import FILES, OPTIONS, files
 
 pytestmark = pytest.mark.spark
 
-# No build may read as much as one file.
+# No build may read as many bytes as one file has.
 NO_BUILDS = OPTIONS.with_limits(max_build_scan_bytes=10)
 
 
@@ -22,22 +22,22 @@ def codes(df) -> set[str]:
     return {each.code.name for each in explain(df).reasons}
 
 
-def test_a_build_that_is_too_large_filters_by_its_files(pruned, star):
-    # Spark itself carries a condition on a key to both sides of a join; this one is on another column.
+def test_too_large_build_filters_by_its_statistics(pruned, star):
+    # Spark itself pushes a condition on a join key to both sides; this condition is on another column.
     query = """
         SELECT s.amount, r.amount FROM {sales} s JOIN {sales} r ON s.day = r.day
         WHERE r.amount BETWEEN 1200 AND 1700 AND r.item = 3"""
     _, result = pruned(query, NO_BUILDS)
-    # Days 40 to 79 lie in the files of the amounts 1000 to 1999, and what is left of one side filters the other.
-    # By its own condition Delta reads no others of the build side: they are no gain.
+    # Days 40 to 79 lie in the files of the amounts 1000 to 1999, and the pruned scan of one side filters the other.
+    # Delta prunes the build side by its own condition, so the build side has no saving.
     own = 2 if star == "delta_" else FILES
     assert {"sales#1": (2, 2, FILES), "sales#2": (2, 2, own)} == files(result)
     assert "BUILD_TOO_LARGE" in codes(result)
     assert "by the statistics of its files" in str(explain(result))
 
 
-def test_the_rows_of_a_limit_filter_by_its_files(pruned):
-    """46: a limit may choose other rows when the query runs; they lie in the same files."""
+def test_limit_filters_by_its_statistics(pruned):
+    """Failure catalogue 46: a limit may return other rows when the query runs, but they lie in the same files."""
     query = """
         SELECT count(*) FROM {sales} s JOIN (
             SELECT day FROM {sales} WHERE amount >= 3900 ORDER BY amount LIMIT 5
@@ -47,7 +47,7 @@ def test_the_rows_of_a_limit_filter_by_its_files(pruned):
     assert "UNREPEATABLE_KEYS" in codes(result)
 
 
-def test_a_build_that_takes_too_long_filters_by_its_files(pruned, monkeypatch, caplog):
+def test_timed_out_build_filters_by_its_statistics(pruned, monkeypatch, caplog):
     monkeypatch.setattr(query_builds, "local_rows", lambda *_: time.sleep(2))
     query = "SELECT s.amount FROM {sales} s JOIN {sales} r ON s.day = r.day WHERE r.amount BETWEEN 1200 AND 1700"
     _, result = pruned(query, replace(OPTIONS, build_timeout_seconds=0.2))
@@ -56,14 +56,14 @@ def test_a_build_that_takes_too_long_filters_by_its_files(pruned, monkeypatch, c
     assert "longer than the limit" in caplog.text
 
 
-def test_a_build_without_a_condition_on_its_own_files_filters_nothing(pruned):
+def test_build_without_a_condition_has_no_metadata_filter(pruned):
     query = "SELECT count(*) FROM {sales} s JOIN {sales} r ON s.day = r.day AND s.amount = r.amount"
     df, result = pruned(query, NO_BUILDS)
     assert df._jdf is result._jdf
     assert {"UNSELECTIVE_BUILD"} == codes(result)
 
 
-def test_keys_of_an_outer_join_are_not_taken_from_the_files_where_null_matches_null(pruned):
+def test_null_safe_join_has_no_metadata_filter_by_an_outer_join(pruned):
     query = """
         SELECT count(*) FROM {sales} s JOIN (
             SELECT r.day FROM {days} d LEFT JOIN (SELECT * FROM {sales} WHERE amount BETWEEN 1200 AND 1700) r
@@ -73,8 +73,8 @@ def test_keys_of_an_outer_join_are_not_taken_from_the_files_where_null_matches_n
     assert "sales#1" not in files(result)
 
 
-# 80: files of capitals hold what equals small letters.
-def test_conditions_by_another_collation_bound_no_keys(spark, ways, tmp_path):
+# Failure catalogue 80: files of upper-case strings hold values that equal lower-case ones.
+def test_collated_conditions_bound_no_keys(spark, ways, tmp_path):
     letters = "CASE WHEN id < 2000 THEN 'a' ELSE 'A' END"
     lettered = spark.range(0, 4000, 1, FILES).selectExpr(
         "cast(id div 25 AS int) AS day",
@@ -96,8 +96,8 @@ def test_conditions_by_another_collation_bound_no_keys(spark, ways, tmp_path):
 
 
 @pytest.mark.full
-def test_metadata_of_the_version_that_the_query_reads_counts(spark, tmp_path):
-    """One snapshot: rows that are added later lie beyond what the statistics allowed."""
+def test_metadata_filter_uses_the_version_of_the_query(spark, tmp_path):
+    """Rows that are committed later lie outside the bounds of the filter."""
     folder = str(tmp_path / "sales")
     sales = spark.range(0, 4000, 1, FILES).selectExpr("cast(id div 25 AS int) AS day", "id AS amount")
     sales.write.format("delta").save(folder)

@@ -1,4 +1,4 @@
-"""Whatever is committed meanwhile, builds, decisions and the query read one version of each table."""
+"""One snapshot: builds, decisions and the query read one version of each table despite concurrent commits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.queries.star import OPTIONS
 pytestmark = pytest.mark.spark
 
 FILES, DAYS_PER_FILE = 6, 10
-# The build is read once for its keys and once more by the query.
+# The build side is read once for its keys and once more by the query.
 TWICE = replace(OPTIONS, min_probe_bytes=0, broadcast_strategy="NONE")
 ONCE = replace(TWICE, broadcast_strategy="AUTO")
 
@@ -48,7 +48,7 @@ class Lake:
 
 
 def appended(lake: Lake) -> None:
-    """Days of other months become days of the month that is asked for, and days of that month get more sales."""
+    """Adds days to the selected month and sales to its days."""
     lake.write(lake.days, lake.months("2").where("day IN (3, 55)"), "append")
     lake.write(lake.sales, lake.spark.sql("SELECT cast(25 AS int) AS day, 100000L AS id"), "append")
 
@@ -63,7 +63,7 @@ def sales_overwritten(lake: Lake) -> None:
 
 
 def optimised(lake: Lake) -> None:
-    """All files become one."""
+    """Compacts each table into one file."""
     lake.spark.sql(f"OPTIMIZE delta.`{lake.sales}`").collect()
     lake.spark.sql(f"OPTIMIZE delta.`{lake.days}`").collect()
 
@@ -83,10 +83,12 @@ CASES = [
 ]
 
 
-# 47: a build that is executed as a job of its own gets its own snapshot.
+# Failure catalogue 47: a build that runs as a job of its own gets its own snapshot.
 @pytest.mark.full
 @pytest.mark.parametrize(("format_", "commit", "options"), CASES)
-def test_between_pruning_and_the_action(spark, tmp_path, format_, commit: Callable[[Lake], None], options):
+def test_commit_between_pruning_and_the_action_changes_no_row(
+    spark, tmp_path, format_, commit: Callable[[Lake], None], options
+):
     lake = Lake(spark, format_, str(tmp_path))
     expected = lake.rows(spark.sql(lake.query))
     result = prune(spark.sql(lake.query), options=options)
@@ -101,15 +103,15 @@ def test_between_pruning_and_the_action(spark, tmp_path, format_, commit: Callab
 
 
 @pytest.mark.parametrize(("format_", "commit", "options"), CASES)
-def test_between_the_build_and_the_decision(
+def test_commit_between_build_and_decision_changes_no_row(
     spark, tmp_path, monkeypatch, format_, commit: Callable[[Lake], None], options
 ):
     lake = Lake(spark, format_, str(tmp_path))
     expected = lake.rows(spark.sql(lake.query))
     run, commits = QueryBuilds.run, []
 
-    def run_and_commit(self, asked):
-        found = run(self, asked)
+    def run_and_commit(self, requests):
+        found = run(self, requests)
         if not commits:
             commits.append(commit(lake))
         return found
@@ -122,8 +124,8 @@ def test_between_the_build_and_the_decision(
 
 
 @pytest.mark.parametrize("commit", [days_overwritten, sales_overwritten], ids=lambda each: each.__name__)
-def test_files_that_are_gone_are_an_error_and_no_other_rows(spark, tmp_path, commit):
-    """Parquet keeps no older versions: what is overwritten cannot be read any more."""
+def test_overwritten_parquet_files_fail_the_query(spark, tmp_path, commit):
+    """Parquet has no versions: overwritten files cannot be read any more."""
     lake = Lake(spark, "parquet", str(tmp_path))
     result = prune(spark.sql(lake.query), options=TWICE)
     commit(lake)
@@ -132,7 +134,7 @@ def test_files_that_are_gone_are_an_error_and_no_other_rows(spark, tmp_path, com
 
 
 @pytest.mark.full
-def test_a_table_joined_with_its_own_older_version(spark, tmp_path):
+def test_table_joined_with_its_older_version(spark, tmp_path):
     lake = Lake(spark, "delta", str(tmp_path))
     sales_overwritten(lake)
     lake.spark.sql(f"OPTIMIZE delta.`{lake.sales}`").collect()

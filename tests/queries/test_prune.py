@@ -20,12 +20,12 @@ from tests.queries.star import FILES, OPTIONS, files
 pytestmark = pytest.mark.spark
 
 
-def test_a_dimension_filters_the_files_of_a_fact(pruned):
+def test_dimension_filters_the_files_of_a_fact(pruned):
     _, result = pruned("SELECT s.* FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month = 2")
     assert {"sales": (2, 2, FILES)} == files(result)
 
 
-def test_the_same_query_twice_is_measured_apart_from_the_unpruned_one(pruned):
+def test_report_does_not_count_the_unpruned_query(pruned):
     df, result = pruned("SELECT sum(amount) FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month = 0")
     assert {"sales": (2, 2, FILES)} == files(result)
     df.collect()
@@ -42,8 +42,8 @@ def test_two_dimensions_filter_one_fact(pruned):
     assert {"sales": (1, 1, FILES)} == files(result)
 
 
-def test_what_is_asked_of_a_scan_is_one_filter(spark, star):
-    """Spark analyses a DataFrame anew for each."""
+def test_pruned_read_has_one_filter_node(spark, star):
+    """Each further DataFrame operation would cost another analysis by Spark."""
     folder = spark.table(f"{star}sales").inputFiles()[0].rpartition("/")[0]
     df = pruned_read(spark, folder, keys={"day": [21, 41, 44], "item": [7, 9, 30]})
     assert 1 == df._jdf.queryExecution().analyzed().toString().count("Filter ")
@@ -51,8 +51,8 @@ def test_what_is_asked_of_a_scan_is_one_filter(spark, star):
 
 
 @pytest.mark.parametrize("star", ["delta"], indirect=True)
-def test_pruning_asks_the_jvm_by_few_calls(spark, star, bridge_calls):
-    """Each takes some tenths of a millisecond, and prune() takes little else beside its builds."""
+def test_prune_makes_few_py4j_calls(spark, star, bridge_calls):
+    """A call takes some tenths of a millisecond, which is most of the time of prune() besides its builds."""
     query = f"SELECT s.* FROM {star}sales s JOIN {star}days d ON s.day = d.day WHERE month = "
     prune(spark.sql(f"{query} 1"), options=OPTIONS)
     df = spark.sql(f"{query} 2")
@@ -60,7 +60,7 @@ def test_pruning_asks_the_jvm_by_few_calls(spark, star, bridge_calls):
     assert 20 >= bridge_calls(lambda: prune(df))
 
 
-def test_scans_of_a_subquery_are_pruned_too(pruned):
+def test_scans_of_a_subquery_are_pruned(pruned):
     query = """
         SELECT count(*) FROM {items} WHERE item < (
             SELECT max(item) FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month = 1)"""
@@ -68,7 +68,7 @@ def test_scans_of_a_subquery_are_pruned_too(pruned):
     assert {"sales": (2, 2, FILES)} == files(result)
 
 
-def test_a_branch_of_a_union_is_filtered_for_itself(pruned):
+def test_branches_of_a_union_are_filtered_separately(pruned):
     query = """
         SELECT s.amount FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month = 1
         UNION ALL SELECT amount FROM {sales}"""
@@ -76,7 +76,7 @@ def test_a_branch_of_a_union_is_filtered_for_itself(pruned):
     assert {"sales#1": (2, 2, FILES)} == files(result)
 
 
-def test_a_limit_below_the_join_stops_the_filter(pruned):
+def test_limit_below_the_join_stops_the_filter(pruned):
     query = """
         SELECT count(*) FROM (SELECT * FROM {sales} ORDER BY amount LIMIT 100) s
         JOIN {days} d ON s.day = d.day WHERE month = 2"""
@@ -84,7 +84,7 @@ def test_a_limit_below_the_join_stops_the_filter(pruned):
     assert df._jdf is result._jdf
 
 
-def test_the_side_that_an_outer_join_keeps_is_not_filtered(pruned):
+def test_preserved_side_of_an_outer_join_is_not_filtered(pruned):
     df, result = pruned(
         """SELECT count(*), count(d.day)
         FROM {sales} s LEFT JOIN (SELECT * FROM {days} WHERE month = 2) d ON s.day = d.day"""
@@ -97,7 +97,7 @@ def test_the_side_that_an_outer_join_keeps_is_not_filtered(pruned):
     assert {"sales": (2, 2, FILES)} == files(result)
 
 
-def test_keys_travel_to_every_column_that_is_equal(pruned):
+def test_keys_follow_equality_to_other_scans(pruned):
     query = """
         SELECT count(*) FROM {days} d JOIN {sales} a ON d.day = a.day JOIN {sales} b ON a.day = b.day
         WHERE d.month = 4 AND a.item = 3 AND b.item = 7"""
@@ -106,8 +106,8 @@ def test_keys_travel_to_every_column_that_is_equal(pruned):
 
 
 @pytest.mark.parametrize("limit", ["", "LIMIT 30"])
-def test_the_rows_are_in_the_order_of_the_query(pruned, limit):
-    """Rows are compared without their order elsewhere, so a sort that is lost would show nowhere."""
+def test_rows_are_in_the_order_of_the_query(pruned, limit):
+    """Other tests compare rows without their order and would not find a lost sort."""
     query = (
         "SELECT s.* FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month = 2 ORDER BY item % 7 DESC, amount DESC"
     )
@@ -116,35 +116,35 @@ def test_the_rows_are_in_the_order_of_the_query(pruned, limit):
     assert ordered(df.collect()) == ordered(result.collect())
 
 
-def test_an_empty_build_reads_no_file_of_the_fact(pruned):
+def test_empty_build_reads_no_file_of_the_fact(pruned):
     _, result = pruned("SELECT * FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month = 77")
     assert {"sales": (0, 0, FILES)} == files(result)
 
 
-def test_a_query_without_joins_is_returned_as_it_is(spark, star):
+def test_query_without_joins_is_unchanged(spark, star):
     df = spark.table(f"{star}sales")
     assert df._jdf is prune(df, options=OPTIONS)._jdf
     assert ((), ()) == (explain(df).tables, explain(df).filters)
 
 
-def test_keys_of_groups_reach_the_scan_though_they_are_made_wider_above(pruned):
+def test_keys_reach_the_scan_through_a_widened_group_key(pruned):
     groups = "SELECT CAST(day AS bigint) AS k, count(*) AS sold FROM {sales} GROUP BY day"
     _, result = pruned(f"SELECT g.* FROM ({groups}) g JOIN {{days}} d ON g.k = d.day WHERE month = 2")
     assert {"sales": (2, 2, FILES)} == files(result)
 
 
-def test_scans_below_the_gate_are_left_alone(pruned):
+def test_scans_below_min_probe_bytes_are_not_filtered(pruned):
     df, result = pruned("SELECT s.* FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month = 2", PruningOptions())
     assert df._jdf is result._jdf
 
 
-def test_switched_off_the_query_is_returned_as_it_is(pruned):
+def test_disabled_pruning_leaves_the_query_unchanged(pruned):
     options = PruningOptions(enabled=False, min_probe_bytes=0)
     df, result = pruned("SELECT s.* FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month = 2", options)
     assert df._jdf is result._jdf
 
 
-def test_trouble_gives_the_query_as_it_is_with_a_warning(pruned, monkeypatch, caplog):
+def test_failed_pruning_leaves_the_query_with_a_warning(pruned, monkeypatch, caplog):
     def fails(*_: object) -> None:
         raise UnreadablePlanError
 
@@ -154,7 +154,7 @@ def test_trouble_gives_the_query_as_it_is_with_a_warning(pruned, monkeypatch, ca
     assert "Reading without pruning: the query: pruning failed (UnreadablePlanError)" in caplog.text
 
 
-def test_a_build_over_its_time_is_no_filter(pruned, monkeypatch, caplog):
+def test_timed_out_build_gives_no_filter(pruned, monkeypatch, caplog):
     monkeypatch.setattr(query_builds, "local_rows", lambda *_: time.sleep(1))
     query = "SELECT s.* FROM {sales} s JOIN (SELECT * FROM {days} WHERE month < 1) d ON s.day = d.day"
     df, result = pruned(query, PruningOptions(min_probe_bytes=0, build_timeout_seconds=0.1))
@@ -162,20 +162,20 @@ def test_a_build_over_its_time_is_no_filter(pruned, monkeypatch, caplog):
     assert "longer than the limit" in caplog.text
 
 
-def test_a_dataframe_of_another_kind_is_no_pruned_one(spark):
+def test_report_of_an_unpruned_dataframe_is_refused(spark):
     with pytest.raises(NotPrunedReadError, match="prune"):
         report(spark.range(3))
 
 
-def test_the_rows_of_a_build_are_joined_as_they_are(pruned):
+def test_rows_of_a_build_are_joined_as_a_local_relation(pruned):
     _, result = pruned("SELECT s.* FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month = 2")
     leaves = str(result._jdf.queryExecution().optimizedPlan().collectLeaves().mkString("\n"))
     assert ["LocalRelation", "Relation"] == sorted(line.split(" ")[0] for line in leaves.splitlines() if line)
 
 
 @pytest.mark.parametrize("name", ["catalog", "directory"])
-def test_what_is_written_after_pruning_changes_no_row(spark, name, tmp_path):
-    """The build side is read again by the query, as a LEFT JOIN of many rows: keys and rows must be of one moment."""
+def test_files_written_after_pruning_change_no_row(spark, name, tmp_path):
+    """The query reads the build side again as a LEFT JOIN of many rows, so keys and rows must be of one snapshot."""
     folder = str(tmp_path / "facts")
     spark.range(0, 400_000, 1, 8).selectExpr("cast(id div 2 AS int) AS day", "id AS amount").write.parquet(folder)
     days = str(tmp_path / "days")
@@ -202,7 +202,7 @@ def test_what_is_written_after_pruning_changes_no_row(spark, name, tmp_path):
         spark.sql("DROP TABLE IF EXISTS pinned_days")
 
 
-def test_columns_of_the_tables_still_name_columns_of_the_pruned_query(spark, star):
+def test_column_references_resolve_on_the_pruned_query(spark, star):
     sales, days = spark.table(f"{star}sales"), spark.table(f"{star}days").where("month < 3")
     joined = sales.join(days, sales.day == days.day)
     result = prune(joined, options=OPTIONS)
@@ -212,7 +212,7 @@ def test_columns_of_the_tables_still_name_columns_of_the_pruned_query(spark, sta
     assert {"sales": 5} == {each.table: each.files_kept for each in explain(result).tables}
 
 
-def test_what_spark_tells_of_files_is_no_column_of_the_table(spark, star):
+def test_file_metadata_columns_are_kept(spark, star):
     folder = spark.table(f"{star}sales").inputFiles()[0].rpartition("/")[0]
     df = spark.sql(f"""
         SELECT s.day, s._metadata.file_size AS size FROM {star.rstrip("_")}.`{folder}` s
@@ -223,7 +223,7 @@ def test_what_spark_tells_of_files_is_no_column_of_the_table(spark, star):
 
 
 @pytest.mark.parametrize("key", ["i.item", "i.item + 0"], ids=["a column", "computed"])
-def test_keys_that_cannot_be_read_leave_the_other_builds_theirs(spark, star, monkeypatch, key):
+def test_failed_keys_do_not_affect_other_builds(spark, star, monkeypatch, key):
     frame_of, key_types = query_builds.frame_of, local_builds.key_types
 
     def fails(is_item, go_on):
@@ -247,7 +247,7 @@ def test_keys_that_cannot_be_read_leave_the_other_builds_theirs(spark, star, mon
     assert "secret" not in str(reason)
 
 
-def test_a_scan_that_cannot_be_pruned_leaves_the_others_their_filters(spark, star, monkeypatch, caplog):
+def test_failed_scan_does_not_affect_other_scans(spark, star, monkeypatch, caplog):
     pruned_scan = table_scan.pruned_scan
 
     def fails(spark, table, *arguments):

@@ -1,4 +1,4 @@
-"""Several keys of one build: one job collects them, and each filters for itself."""
+"""Several keys of one build: one job collects them, and each is a filter of its own."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from tests.queries.star import FILES, OPTIONS, files
 
 pytestmark = pytest.mark.spark
 
-# Rows stay where Spark reads them, as those of a build do that is not small.
+# Spark reads the build side again, as it does for a build that is too large to be materialized.
 WIDE = replace(OPTIONS, broadcast_strategy="NONE")
 
 
 @pytest.fixture(autouse=True)
 def _wanted(spark, ways, tmp_path):
-    """Days 41 to 43 with items 3 to 5."""
+    """A table with days 41 to 43 and items 3 to 5."""
     rows = [(41, 3), (42, 4), (43, 5), (41, 3)]
     ways.stored("wanted", spark.createDataFrame(rows, "a int, b int"), str(tmp_path / "wanted"), "parquet")
 
 
 @pytest.fixture(params=["few rows", "in workers"], autouse=True)
 def way(request, monkeypatch):
-    """Rows are too many to be held, and come to the driver as keys, or are summarised where they are read."""
+    """The rows are too many to be materialized; keys are collected on the driver, or summarized in workers."""
     monkeypatch.setattr(local_builds, "MOST_ROWS", 2)
     if request.param == "in workers":
         monkeypatch.setattr(few_keys, "MOST_ROWS", 0)
@@ -48,7 +48,7 @@ def jobs(monkeypatch):
     return found
 
 
-def test_both_keys_of_a_join_come_from_one_job(pruned, jobs):
+def test_keys_of_a_join_are_collected_by_one_job(pruned, jobs):
     _, result = pruned("SELECT s.* FROM {sales} s JOIN wanted ON s.day = a AND s.item = b", WIDE)
     assert {"sales": (1, 1, FILES)} == files(result)
     assert [("a", "b")] == jobs
@@ -56,7 +56,7 @@ def test_both_keys_of_a_join_come_from_one_job(pruned, jobs):
     assert {("day", 3), ("item", 3)} == {(each.columns[0], each.keys) for each in table.filters}
 
 
-def test_keys_of_two_joins_with_one_side_come_from_one_job(pruned, jobs):
+def test_keys_of_two_joins_with_one_build_side_share_a_job(pruned, jobs):
     whole = "(SELECT * FROM wanted WHERE a IS NOT NULL AND b IS NOT NULL)"
     joins = (f"SELECT amount, a, b FROM {{sales}} s JOIN {whole} ON s.{column}" for column in ("day = a", "item = b"))
     _, result = pruned(" UNION ALL ".join(joins), WIDE)

@@ -1,4 +1,4 @@
-"""Small sides without a condition of their own: lists of keys in a table, and what is cached."""
+"""Small build sides without a condition: tables with few keys, and cached tables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def codes(df) -> set[str]:
 
 
 @pytest.mark.full
-def test_a_table_that_lists_few_keys_filters_without_any_condition(spark, star, ways, tmp_path):
+def test_small_table_filters_without_a_condition(spark, star, ways, tmp_path):
     spark.createDataFrame([(41,), (43,), (None,), (41,)], "day int").write.format("delta").save(str(tmp_path / "few"))
     few = spark.read.format("delta").load(str(tmp_path / "few"))
     ways.view("few", few)
@@ -26,7 +26,7 @@ def test_a_table_that_lists_few_keys_filters_without_any_condition(spark, star, 
     assert {"sales": (1, 1, FILES)} == files(result)
 
 
-def test_a_dimension_that_holds_every_key_of_the_fact_is_not_run(spark, star):
+def test_dimension_with_every_key_is_not_run(spark, star):
     query = f"SELECT s.* FROM {star}sales s JOIN {star}items i ON s.item = i.item"
     df = spark.sql(query)
     result = prune(df, options=OPTIONS)
@@ -34,8 +34,8 @@ def test_a_dimension_that_holds_every_key_of_the_fact_is_not_run(spark, star):
     assert "UNSELECTIVE_BUILD" in codes(result)
 
 
-def test_cached_rows_filter_and_are_joined_as_they_are(spark, star, ways):
-    """59: what is cached may be lost, and made again from a table that has changed."""
+def test_cached_build_filters_and_is_materialized(spark, star, ways):
+    """Failure catalogue 59: Spark may evict cached rows and compute them again from a table that has changed."""
     cached = spark.table(f"{star}days").where("month = 2").cache()
     try:
         ways.view("chosen", cached)
@@ -46,7 +46,7 @@ def test_cached_rows_filter_and_are_joined_as_they_are(spark, star, ways):
         cached.unpersist(blocking=True)
 
 
-def test_cached_rows_that_the_query_would_read_again_are_no_keys(spark, star, ways):
+def test_cached_build_without_materialization_gives_no_keys(spark, star, ways):
     cached = spark.table(f"{star}days").where("month = 2").cache()
     try:
         ways.view("chosen", cached)
@@ -58,7 +58,7 @@ def test_cached_rows_that_the_query_would_read_again_are_no_keys(spark, star, wa
         cached.unpersist(blocking=True)
 
 
-def test_a_fact_that_is_cached_is_left_alone(spark, star, ways):
+def test_cached_fact_is_not_filtered(spark, star, ways):
     cached = spark.table(f"{star}sales").cache()
     try:
         ways.view("kept_sales", cached)

@@ -1,4 +1,4 @@
-"""Beside the filters that Spark itself adds by the other side of a join: partitions, and bloom filters of rows."""
+"""Pruning together with Spark's own runtime filters: dynamic partition pruning and row-level bloom filters."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture
 def blooms(conf) -> None:
-    """Spark tests rows of any scan by the keys of any sort merge join."""
+    """Lowers Spark's thresholds, so that every sort merge join gets a runtime bloom filter."""
     conf("spark.sql.optimizer.runtime.bloomFilter.applicationSideScanSizeThreshold", "0")
     conf("spark.sql.optimizer.runtime.bloomFilter.creationSideThreshold", "1g")
     conf("spark.sql.autoBroadcastJoinThreshold", "-1")
 
 
 @pytest.mark.usefixtures("blooms")
-def test_spark_tests_rows_by_merged_bloom_filters_anew(spark, ways, tmp_path):
-    """A join that takes NULL for a value has two keys for Spark, whose bloom filters it merges."""
+def test_spark_adds_its_merged_bloom_filters_again(spark, ways, tmp_path):
+    """A null-safe join has two keys for Spark, whose bloom filters it merges."""
     facts = spark.range(0, 8000, 1, 8).selectExpr("cast(id div 50 AS smallint) AS day", "id AS amount")
     days = spark.range(0, 160, 1, 1).selectExpr("cast(id AS int) AS day", "cast(id div 30 AS int) AS month")
     ways.stored("bloom_facts", facts, str(tmp_path / "facts"), "parquet")
@@ -41,8 +41,8 @@ def test_spark_tests_rows_by_merged_bloom_filters_anew(spark, ways, tmp_path):
     assert {"facts": (2, 2, 8)} == files(result)
 
 
-def test_bloom_filters_of_the_query_itself_stay(spark, star):
-    """They may drop rows, which Spark's own never do."""
+def test_bloom_filters_of_the_query_are_kept(spark, star):
+    """A bloom filter of the query may drop rows; Spark's own never change the result."""
     some = BloomFilter.of_capacity(10, 0.01)
     assert isinstance(some, BloomFilter)
     some = some.adding(row_hashes([ValueType.parse("int")], [np.array([3, 4])]))
@@ -54,7 +54,7 @@ def test_bloom_filters_of_the_query_itself_stay(spark, star):
     assert {"sales": (2, 2, FILES)} == files(result)
 
 
-def test_a_plan_that_spark_does_not_take_leaves_the_query_as_it_is(spark, star, monkeypatch):
+def test_plan_refused_by_spark_leaves_the_query_unchanged(spark, star, monkeypatch):
     refused = Mock()
     refused._jdf.queryExecution.return_value.optimizedPlan.side_effect = ValueError("secret")
     monkeypatch.setattr(pruned_query, "frame_of", lambda *_: refused)
@@ -66,14 +66,14 @@ def test_a_plan_that_spark_does_not_take_leaves_the_query_as_it_is(spark, star, 
 
 @pytest.fixture
 def partitions(spark, tmp_path) -> tuple[str, str]:
-    """Sales by day in partitions, and the days, as plain Parquet."""
+    """The folders of sales, partitioned by day, and of days, both plain Parquet."""
     sales, days = (str(tmp_path / name) for name in ("sales", "days"))
     spark.range(0, 4000, 1, 1).selectExpr("id % 8 AS day", "id AS amount").write.partitionBy("day").parquet(sales)
     spark.range(0, 8, 1, 1).selectExpr("id AS day", "id div 4 AS month").write.parquet(days)
     return sales, days
 
 
-def test_partitions_that_spark_prunes_itself_are_pruned_too(spark, partitions):
+def test_dynamically_pruned_partitions_are_pruned(spark, partitions):
     sales, days = partitions
     query = f"SELECT sum(amount) FROM parquet.`{sales}` s JOIN parquet.`{days}` d ON s.day = d.day WHERE month = 1"
     df = spark.sql(query)
@@ -84,8 +84,8 @@ def test_partitions_that_spark_prunes_itself_are_pruned_too(spark, partitions):
 
 
 @pytest.mark.parametrize("strategy", ["AUTO", "NONE"])
-def test_spark_prunes_partitions_of_a_table_read_twice_anew(spark, ways, partitions, strategy):
-    """Its conditions hold plans of their own, and none of these outlives a second analysis of the whole."""
+def test_spark_adds_partition_pruning_of_a_table_read_twice(spark, ways, partitions, strategy):
+    """Dynamic pruning conditions contain plans, which do not survive a second analysis of the whole plan."""
     query = """
         WITH c AS (SELECT amount, s.day FROM part_sales s JOIN part_days d ON s.day = d.day WHERE month = 1)
         SELECT a.* FROM c a LEFT JOIN c b ON a.amount = b.day
@@ -95,13 +95,13 @@ def test_spark_prunes_partitions_of_a_table_read_twice_anew(spark, ways, partiti
     df, result = ways.agreed(query, replace(OPTIONS, broadcast_strategy=strategy))
     assert "dynamicpruning" in optimised(df)
     assert {(4, 8)} == {(it.files_kept, it.files_total) for it in explain(result).tables}
-    # One side of the outer join reads what the other has read.
+    # One side of the outer join reuses the other one's exchange.
     assert {4} == {it.measured.files_read for it in report(result).tables if it.measured is not None}
     assert "dynamicpruning" in optimised(result)
 
 
-def test_partitions_that_keys_do_not_reach_are_still_pruned_by_spark(spark, ways, partitions, tmp_path):
-    """Spark does so by a side with a condition, which rows of a build in its place would not have."""
+def test_partitions_without_keys_are_still_pruned_by_spark(spark, ways, partitions, tmp_path):
+    """Spark prunes by a side with a condition, and materialized rows in its place would have none."""
     for name, folder in zip(("next_sales", "next_days"), partitions, strict=True):
         ways.view(name, spark.read.parquet(folder))
     facts = spark.range(0, 8000, 1, 8).selectExpr("id div 1000 AS day", "id AS fact")
@@ -115,8 +115,8 @@ def test_partitions_that_keys_do_not_reach_are_still_pruned_by_spark(spark, ways
     assert (1, 1) == tuple(optimised(each).count("dynamicpruning") for each in (df, result))
 
 
-def test_partitions_that_spark_prunes_are_not_left_to_a_scan_of_others(spark, ways, partitions):
-    """Spark prunes partitions of its own reader alone: without it, a scan by pyarrow would read all of them."""
+def test_dynamic_partition_pruning_keeps_spark_reader(spark, ways, partitions):
+    """Spark prunes partitions only of its own reader; a scan by pyarrow would read all of them."""
     for name, folder in zip(("next_sales", "next_days"), partitions, strict=True):
         ways.view(name, spark.read.parquet(folder))
     query = """

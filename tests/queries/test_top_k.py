@@ -1,4 +1,4 @@
-"""`prune()` of ORDER BY ... LIMIT: scans give the first rows of the order, and the answer stays the same."""
+"""`prune()` of ORDER BY ... LIMIT: scans read only files that may have the first rows, and the result is unchanged."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ TOO_FEW = "TOO_FEW_FIRST_ROWS"
 OPTIONS = star.OPTIONS
 
 FILES, ROWS_PER_FILE = 16, 500
-# Clustered by `n` in every column: file `f`, from 0, holds n from 500 f on. `gap` is NULL once in file 2, and in all of
-# file 3; `real` is NaN in file 0 alone, and `zero` begins with both zeros.
+# Every column is clustered by `n`: file `f`, from 0, has n from 500 f. `gap` is NULL once in file 2 and in all of file
+# 3; `real` is NaN only in file 0; `zero` begins with both zeros.
 COLUMNS = (
     "id AS n",
     "cast(id div 10 AS int) AS day",
@@ -38,7 +38,7 @@ COLUMNS = (
 
 @pytest.fixture(scope="module", params=["delta", "parquet"])
 def facts(spark, ways, request, tmp_path_factory) -> str:
-    """A table of sixteen files, with the dimension `items`; the prefix of their views."""
+    """The prefix of the views of a table of sixteen files and the dimension `items`."""
     folder, format_ = tmp_path_factory.mktemp(request.param), request.param
     stored = spark.range(0, FILES * ROWS_PER_FILE, 1, FILES).selectExpr(*COLUMNS)
     items = spark.range(0, 50, 1, 1).selectExpr("cast(id AS int) AS item", "cast(id % 7 AS int) AS kind")
@@ -48,13 +48,13 @@ def facts(spark, ways, request, tmp_path_factory) -> str:
 
 
 @pytest.fixture
-def topped(ways, facts):
-    """The query in three ways; the pruned one's files of the facts, and what it says of its first rows."""
+def run_top_k(ways, facts):
+    """The planned files of the facts and the outcome of each top-k, after the query gave equal rows in three ways."""
 
     def run(query: str, options=OPTIONS, *, by_duck: bool = True):
         text = query.format(facts=f"{facts}facts", items=f"{facts}items")
         df, result = ways.agreed(text, options, by_duck=by_duck and "zero" not in query)
-        # Rows are compared without their order there.
+        # `agreed` compares rows without their order.
         assert ordered(df.collect()) == ordered(result.collect())
         found = read_files(result).get(f"{facts}facts", read_files(result).get("facts"))
         read, planned, total = found or (None, None, None)
@@ -83,13 +83,13 @@ def topped(ways, facts):
         pytest.param("price DESC, n LIMIT 3", 1, id="long-decimal"),
     ],
 )
-# 1, 118
-def test_metadata_alone_is_sure_of_the_first_rows(topped, order, kept):
-    found, tops = topped(f"SELECT * FROM {{facts}} ORDER BY {order}")
+# Failure catalogue 1, 118.
+def test_metadata_proves_the_first_rows(run_top_k, order, kept):
+    found, tops = run_top_k(f"SELECT * FROM {{facts}} ORDER BY {order}")
     if kept is not None:
         assert (kept, [METADATA]) == (found, tops)
     else:
-        # Bounds that storage has cut tell no file from another.
+        # Truncated bounds do not distinguish the files.
         assert tops in ([METADATA], ["UNCLUSTERED"], ["NO_READER_FILTER"])
 
 
@@ -126,14 +126,14 @@ def test_metadata_alone_is_sure_of_the_first_rows(topped, order, kept):
         ),
     ],
 )
-def test_a_scan_is_filtered_only_where_metadata_proves_the_first_rows(topped, query, kept, how):
-    found, tops = topped(f"SELECT * FROM {query}", replace(OPTIONS, scan="PREDICATE"))
+def test_top_k_without_proof_filters_no_scan(run_top_k, query, kept, how):
+    found, tops = run_top_k(f"SELECT * FROM {query}", replace(OPTIONS, scan="PREDICATE"))
     assert (kept, how) == (found, next(iter(tops)))
 
 
-def test_nan_comes_after_all_numbers(topped):
-    found, _ = topped("SELECT * FROM {facts} f ORDER BY real, n LIMIT 3")
-    # Delta has no bounds of a file with NaN.
+def test_nan_sorts_after_all_numbers(run_top_k):
+    found, _ = run_top_k("SELECT * FROM {facts} f ORDER BY real, n LIMIT 3")
+    # Delta has no bounds for a file with NaN.
     assert found in (1, None)
 
 
@@ -156,14 +156,14 @@ def test_nan_comes_after_all_numbers(topped):
         ),
     ],
 )
-# 46: a run of what may give other rows tells nothing of the next one.
-def test_joins_between_an_order_and_its_scan(topped, join, kept, how):
-    found, tops = topped(f"SELECT f.* FROM {join} ORDER BY f.n DESC LIMIT 5", by_duck=False)
+# Failure catalogue 46: rows of one run of an unrepeatable operator tell nothing of the next run.
+def test_joins_between_a_sort_and_its_scan(run_top_k, join, kept, how):
+    found, tops = run_top_k(f"SELECT f.* FROM {join} ORDER BY f.n DESC LIMIT 5", by_duck=False)
     assert (kept, how) == (found if how == METADATA else None, tops[0])
 
 
-def test_deleted_rows_are_none_of_the_first(spark, ways, tmp_path):
-    """118: what a vector marks is counted in the file."""
+def test_deleted_rows_are_not_first_rows(spark, ways, tmp_path):
+    """Failure catalogue 118: the row count of a file includes rows marked by its deletion vector."""
     folder = str(tmp_path / "t")
     properties = {"delta.enableDeletionVectors": "true"}
     spark.range(0, 4000, 1, 8).write.format("delta").options(**properties).save(folder)
@@ -174,7 +174,7 @@ def test_deleted_rows_are_none_of_the_first(spark, ways, tmp_path):
         assert [(kept, 8)] == [(each.files_kept, each.files_total) for each in explain(result).tables]
 
 
-def test_it_is_said_which_rows_come_first(spark, facts):
+def test_explanation_and_report_name_the_top_k(spark, facts):
     text = "SELECT * FROM {}facts ORDER BY n DESC, day LIMIT 5"
     result = prune(spark.sql(text.format(facts)), options=OPTIONS)
     result.collect()
@@ -187,7 +187,7 @@ def test_it_is_said_which_rows_come_first(spark, facts):
     assert (name, "first rows") == (filter_.source, filter_.kind)
 
 
-def test_a_dry_run_says_it_too(spark, facts):
+def test_dry_run_explains_the_top_k(spark, facts):
     orders = {"n DESC": METADATA, "flag": METADATA, "abs(n)": "COMPUTED"}
     for order, how in orders.items():
         df = spark.sql(f"SELECT * FROM {facts}facts ORDER BY {order} LIMIT 5")
@@ -196,7 +196,7 @@ def test_a_dry_run_says_it_too(spark, facts):
         assert "top 5 by" in str(explain(df, options=OPTIONS))
 
 
-def test_switched_off_or_small_it_is_left_alone(spark, facts):
+def test_disabled_or_small_top_k_is_unchanged(spark, facts):
     df = spark.sql(f"SELECT * FROM {facts}facts ORDER BY n LIMIT 5")
     assert df._jdf is prune(df, options=replace(OPTIONS, top_k=False))._jdf
     assert () == explain(df, options=replace(OPTIONS, top_k=False)).tops
@@ -204,7 +204,7 @@ def test_switched_off_or_small_it_is_left_alone(spark, facts):
     assert ["PROBE_TOO_SMALL"] == [each.reason.code.name for each in explain(df, options=PruningOptions()).tops]
 
 
-def test_statistics_that_fail_are_no_filter(spark, facts, monkeypatch, caplog):
+def test_failed_statistics_give_no_top_k_filter(spark, facts, monkeypatch, caplog):
     df = spark.sql(f"SELECT * FROM {facts}facts ORDER BY n LIMIT 5")
 
     def fails(*_) -> None:
@@ -218,14 +218,14 @@ def test_statistics_that_fail_are_no_filter(spark, facts, monkeypatch, caplog):
     assert "secret" not in caplog.text
 
 
-def test_files_that_may_be_gone_have_no_sure_rows(spark, facts, conf):
+def test_ignored_missing_files_prove_no_first_rows(spark, facts, conf):
     conf("spark.sql.files.ignoreMissingFiles", "true")
     result = prune(spark.sql(f"SELECT * FROM {facts}facts ORDER BY n LIMIT 5"), options=OPTIONS)
     assert METADATA not in [each.how for each in explain(result).tops]
 
 
-def test_a_limit_without_an_order_stops_as_early_as_before(spark, facts):
-    """Spark takes one part after the other, and Delta lists no more files than have so many rows."""
+def test_limit_without_a_sort_stops_early(spark, facts):
+    """Spark runs one partition after another, and Delta lists only as many files as the limit needs."""
     df = spark.sql(f"SELECT * FROM {facts}facts LIMIT 5")
     assert df._jdf is prune(df, options=OPTIONS)._jdf
     text = (

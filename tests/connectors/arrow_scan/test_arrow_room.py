@@ -1,4 +1,4 @@
-"""What memory a scan by pyarrow is said to take."""
+"""`most_bytes`: the estimated memory of a scan by pyarrow."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.connectors.arrow_scan.test_partition import stored
 BIGINT = ValueType("bigint")
 
 
-def test_a_task_takes_the_largest_row_group_the_keys_and_what_any_takes(tmp_path):
+def test_task_memory_is_largest_row_group_keys_and_overhead(tmp_path):
     file, nothing = stored(tmp_path / "t.parquet"), most_bytes([], [])
     groups = [pq.read_metadata(tmp_path / "t.parquet").row_group(at) for at in range(4)]
     chunks = [
@@ -31,12 +31,12 @@ def test_a_task_takes_the_largest_row_group_the_keys_and_what_any_takes(tmp_path
     assert 2998 <= rows.nbytes < 4000
 
 
-def test_files_of_a_store_take_threads(tmp_path):
+def test_object_store_files_add_memory_for_threads(tmp_path):
     file = stored(tmp_path / "t.parquet")
     file = replace(file, uri="s3a://lake/t.parquet")
     assert most_bytes([], []) + (512 << 20) == most_bytes([(file, [])], [])
 
 
-def test_what_does_not_fit_is_told_by_both_sizes():
+def test_refusal_names_needed_and_available_memory():
     assert (None, None) == (too_large(5 << 40, Workers()), too_large(5, Workers(room=5)))
     assert "a task may take 6 B, and spark.executor.pyspark.memory leaves 5 B" in str(too_large(6, Workers(room=5)))

@@ -1,4 +1,4 @@
-"""What some rows of one row group show of a scan."""
+"""`sample_row_group`: pass ratios and test costs of keys, from some rows of one row group."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COLUMNS = [ReadColumn("k", pa.int32()), ReadColumn("name", pa.string()), ReadCol
 
 @pytest.fixture(scope="module")
 def part(tmp_path_factory) -> FilePart:
-    """Two row groups: `k` goes to ten and on from there, `name` to four; `year` is a folder's."""
+    """Two row groups: `k` has ten values, then ten others; `name` has four; `year` is a partition value."""
     path, numbers = tmp_path_factory.mktemp("sample") / "t.parquet", np.arange(2 * ROWS)
     table = pa.table({"k": pa.array(numbers % 10 + numbers // ROWS * 10, pa.int32()), "name": numbers % 4})
     table = table.set_column(1, "name", table.column("name").cast(pa.string()))
@@ -41,36 +41,36 @@ def sample(part: FilePart, *tests: KeyTest):
     return sample_row_group(part, COLUMNS, tests, {}, Patience())
 
 
-def test_rows_that_have_all_keys_are_counted(part):
+def test_sample_counts_rows_with_all_keys(part):
     found = sample(part, ints(0, 10, 11), texts("0"), ints(2, 2001))
     assert pytest.approx((0.2, 0.25, 1.0), rel=0.02) == tuple(each.ratio for each in found.keys)
-    # Even numbers alone have the text, so half of them.
+    # Only even numbers have the string, so half of the rows with `k` pass.
     assert pytest.approx(0.05, rel=0.02) == found.survivors
     numbers, names, constant = (each.nanoseconds for each in found.keys)
     assert 0 < numbers < 10_000 > names > 0
     assert constant is None
 
 
-def test_keys_behind_one_that_leaves_no_row_are_not_looked_at(part):
-    """None of the rows that were seen: there may be one among the others."""
+def test_keys_after_an_empty_result_are_not_sampled(part):
+    """No sampled row passes, but one among the others may."""
     found = sample(part, ints(0, 3), texts("0"))
     assert (0.5 / ROWS, None) == (found.survivors, found.keys[1])
     assert 0.5 / ROWS == found.keys[0].ratio
 
 
-def test_a_look_ends_after_a_while(part, monkeypatch):
-    """The first thousand rows, and those of one piece: what a row costs they say as well."""
+def test_sample_ends_at_its_time_limit(part, monkeypatch):
+    """A time limit of zero leaves the first thousand rows and one batch, which suffice for the cost of a row."""
     monkeypatch.setattr(arrow_sample, "_SAMPLE_SECONDS", 0.0)
     found = sample(part, ints(0, 3))
     assert 0.5 / (1024 + 4096) == found.survivors
     assert found.keys[0].nanoseconds > 0
 
 
-def test_few_rows_tell_no_time(part, monkeypatch):
+def test_too_few_rows_give_no_cost(part, monkeypatch):
     monkeypatch.setattr(arrow_sample, "_ENOUGH_ROWS", ROWS)
     assert sample(part, ints(0, 10)).keys[0].nanoseconds is None
 
 
-def test_a_file_that_was_replaced_shows_nothing(part):
+def test_replaced_file_is_not_sampled(part):
     with pytest.raises(OtherFileError):
         sample(FilePart(part.path, (0,), part.leaves, part.constants, size=1), ints(0, 3))

@@ -1,4 +1,4 @@
-"""Which keys the choice of a reader takes to be tested fast."""
+"""`_is_dense`: keys whose test the choice of a reader estimates as fast."""
 
 from __future__ import annotations
 
@@ -22,5 +22,5 @@ from pruning.values.types import ValueType
     ],
     ids=str,
 )
-def test_numbers_in_a_table_are_tested_fast(type_, keys, expected):
+def test_keys_with_a_lookup_table_are_dense(type_, keys, expected):
     assert expected is _is_dense(Domain.of(type_, *keys))

@@ -1,4 +1,4 @@
-"""Which files an Arrow scan reads, and how they are dealt out, without Spark."""
+"""Files of a scan by pyarrow, and their distribution over tasks, without Spark."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ COLUMNS = {"k": st.LongType(), "v": st.StringType()}
 
 def stored(path, **options) -> FileLayout:
     pq.write_table(pa.table({"k": range(40), "v": ["x" * at for at in range(40)]}), path, row_group_size=10, **options)
-    asked = [FooterColumn("k", ("k",), ValueType("bigint")), FooterColumn("v", ("v",), None)]
+    wanted = [FooterColumn("k", ("k",), ValueType("bigint")), FooterColumn("v", ("v",), None)]
     reference = FileRef(str(path), path.stat().st_size, path.stat().st_mtime_ns // 1_000_000)
-    found = file_layouts([reference], asked, LocalStorage(), FooterCache(), case_sensitive=False)
+    found = file_layouts([reference], wanted, LocalStorage(), FooterCache(), case_sensitive=False)
     assert not isinstance(found, Reason)
     return found[0]
 
 
-def test_a_part_is_the_file_as_it_was_listed(tmp_path):
+def test_file_part_describes_the_listed_file(tmp_path):
     path = tmp_path / "t.parquet"
     file = stored(path)
     part = file_part(file, [1, 3], COLUMNS, others_are_gregorian=False)
@@ -49,7 +49,7 @@ def test_a_part_is_the_file_as_it_was_listed(tmp_path):
         ({"uri": "/nowhere/t.parquet"}, {}, "FileNotFoundError"),
     ],
 )
-def test_what_pyarrow_may_not_read_is_left_to_spark(tmp_path, change, options, why):
+def test_files_that_pyarrow_must_not_read_are_refused(tmp_path, change, options, why):
     found = file_part(
         replace(stored(tmp_path / "t.parquet", **options), **change), [0], COLUMNS, others_are_gregorian=True
     )
@@ -58,7 +58,7 @@ def test_what_pyarrow_may_not_read_is_left_to_spark(tmp_path, change, options, w
     assert why in str(found)
 
 
-def test_a_table_is_refused_by_a_kept_file_of_another_machine():
+def test_kept_file_on_another_file_system_refuses_the_table():
     names = ("file:///a.parquet", "gs://bucket/b.parquet", "s3a://bucket/c.parquet", "hdfs://host/d.parquet")
     files = Containers(ContainerKind.FILE, names, np.ones(4, np.int64), np.ones(4, np.int64), {})
     assert elsewhere(files, np.array([True, False, True, False])) is None
@@ -66,15 +66,15 @@ def test_a_table_is_refused_by_a_kept_file_of_another_machine():
     assert Reason(ReasonCode.NOT_READ_BY_ARROW, names[3], "it is no file of this machine or of an S3 store") == found
 
 
-def test_an_object_of_a_store_is_judged_by_its_footer_alone(tmp_path):
+def test_object_store_file_is_accepted_by_its_footer(tmp_path):
     file = replace(stored(tmp_path / "t.parquet"), uri="s3a://bucket/a%20b.parquet")
     part = file_part(file, [0], COLUMNS, others_are_gregorian=True)
     assert isinstance(part, FilePart)
     assert "s3a://bucket/a%20b.parquet" == part.path
 
 
-def test_a_column_whose_chunks_a_footer_does_not_describe_is_left_to_spark(tmp_path):
-    """So an encrypted column looks, whose codec is one of those that are read."""
+def test_column_without_chunk_metadata_is_refused(tmp_path):
+    """An encrypted column with a supported codec has such a footer."""
     file = stored(tmp_path / "t.parquet")
     chunks = file.footer.chunks.copy()
     chunks[2, 1] = -1
@@ -84,7 +84,7 @@ def test_a_column_whose_chunks_a_footer_does_not_describe_is_left_to_spark(tmp_p
     assert Reason(ReasonCode.NOT_READ_BY_ARROW, "v", "a footer does not describe all of its chunks") == found
 
 
-def test_values_that_pyarrow_reads_otherwise_are_a_reason_of_their_own(tmp_path):
+def test_differently_read_values_have_their_own_reason(tmp_path):
     found = file_part(
         stored(tmp_path / "t.parquet"), [0], {**COLUMNS, "k": st.IntegerType()}, others_are_gregorian=True
     )
@@ -112,11 +112,11 @@ def test_values_that_pyarrow_reads_otherwise_are_a_reason_of_their_own(tmp_path)
     ],
     ids=str,
 )
-def test_only_the_same_values_become_a_type(found, wanted, expected):
+def test_types_that_keep_values_are_accepted(found, wanted, expected):
     assert expected == becomes(found, wanted)
 
 
-def test_row_groups_are_dealt_by_their_bytes():
+def test_row_groups_are_distributed_by_bytes():
     parts = [FilePart(name, tuple(range(10)), (0,), (None,)) for name in ("a", "b")]
     tasks = dealt(parts, [np.full(10, 1 << 20)] * 2, 4)
     assert [5, 5, 5, 5] == [sum(len(part.row_groups) for part in task) for task in tasks]
@@ -127,7 +127,7 @@ def test_row_groups_are_dealt_by_their_bytes():
     assert 1 == len(dealt(parts[:1], [np.zeros(10, np.int64)], 1))
 
 
-def test_more_footers_than_tasks_should_hold_are_read_again(monkeypatch):
+def test_footers_over_the_task_limit_are_read_again(monkeypatch):
     monkeypatch.setattr("connectors.arrow_scan.partition._MOST_FOOTER_BYTES", 3)
     parts = [FilePart("a", (0,), (0,), (None,), footer=b"ab"), FilePart("b", (0,), (0,), (None,), footer=b"ab")]
     assert [None, None] == [part.footer for task in dealt(parts, [np.ones(1, np.int64)] * 2, 1) for part in task]

@@ -1,4 +1,4 @@
-"""What tasks are given, and how long it stays."""
+"""`TaskPayload`: data that tasks receive, and its lifetime."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from connectors.arrow_scan import scan as published
 from connectors.arrow_scan.scan import TaskPayload
 
 
-def test_what_is_small_goes_with_the_function():
-    given = pickle.loads(pickle.dumps(TaskPayload.of(None, ("a", 1))))  # noqa: S301 - it is ours
+def test_small_payload_is_pickled_with_the_function():
+    given = pickle.loads(pickle.dumps(TaskPayload.of(None, ("a", 1))))  # noqa: S301 - trusted data
     assert ("a", 1) == given.value
 
 
 @pytest.mark.full
 @pytest.mark.spark
-def test_what_is_large_stays_as_long_as_a_plan_leads_to_it(spark, monkeypatch):
-    """PySpark keeps the file of a broadcast as long as its context."""
+def test_large_payload_lives_as_long_as_its_plan(spark, monkeypatch):
+    """PySpark itself keeps the file of a broadcast as long as its context."""
     monkeypatch.setattr(published, "_MOST_BYTES", 1000)
 
     def files() -> set[str]:

@@ -1,4 +1,4 @@
-"""What Spark's workers run for an Arrow scan, without Spark."""
+"""`ArrowReader`, the code of Python workers in a scan by pyarrow, without Spark."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ INT, ROWS, PER_GROUP = ValueType("int"), 1000, 100
 
 @pytest.fixture
 def facts(tmp_path) -> FilePart:
-    """Ten row groups: `day` ascends through them, `item` is spread over all, and is NULL now and then."""
+    """Ten row groups: `day` ascends through them; `item` is spread over all and sometimes NULL."""
     numbers = np.arange(ROWS)
     items = [None if at % 7 == 0 else at % 50 for at in range(ROWS)]
     table = pa.table(
@@ -67,7 +67,7 @@ def whole_footer(part: FilePart) -> bytes:
     return data[:4] + data[-length:]
 
 
-def test_rows_with_a_key_in_every_column_come_whole(facts):
+def test_rows_with_all_keys_are_returned_whole(facts):
     reader = ArrowReader(COLUMNS, [key_test(0, 3, 4, 55), key_test(1, 30, 31, 42, 49)])
     table = pq.read_table(facts.path).to_pylist()
     expected = [row for row in table if row["day"] in {3, 4, 55} and row["item"] in {30, 31, 42, 49}]
@@ -75,7 +75,7 @@ def test_rows_with_a_key_in_every_column_come_whole(facts):
     assert len(expected) == reader.counts.rows_passed > 0
 
 
-def test_other_columns_are_read_of_row_groups_with_survivors_alone(facts):
+def test_other_columns_are_read_only_with_survivors(facts):
     reader = ArrowReader(COLUMNS, [key_test(0, 3, 4, 55)])
     assert 30 == len(rows(reader, facts))
     metadata = pq.read_metadata(facts.path)
@@ -90,36 +90,36 @@ def test_other_columns_are_read_of_row_groups_with_survivors_alone(facts):
     assert (10, 2, ROWS, {facts.path}) == (counts.row_groups, counts.row_groups_used, counts.rows, counts.files)
 
 
-def test_no_row_group_is_opened_that_was_not_asked_for(facts):
+def test_only_selected_row_groups_are_read(facts):
     reader = ArrowReader(COLUMNS[:1], [])
     some = FilePart(facts.path, (2, 9), (0,), (None,))
     assert [*range(20, 30), *range(90, 100)] == sorted({row["day"] for row in rows(reader, some)})
     assert 2 * PER_GROUP == reader.counts.rows == reader.counts.rows_passed
 
 
-def test_the_test_that_drops_most_comes_first(facts):
+def test_most_selective_key_test_comes_first(facts):
     reader = ArrowReader(COLUMNS, [key_test(1, *range(49)), key_test(0, 95)])
     assert 8 == len(rows(reader, facts))
     assert [0, 1] == [each.test.column for each in reader._watched]
     assert reader._watched[1].asked < ROWS == reader._watched[0].asked
 
 
-def test_a_test_that_drops_nothing_is_given_up(facts, monkeypatch):
+def test_key_test_that_drops_nothing_is_skipped(facts, monkeypatch):
     monkeypatch.setattr("connectors.arrow_scan.reader._ENOUGH_ROWS", 2 * PER_GROUP)
     reader = ArrowReader(COLUMNS, [key_test(0, *range(200))])
     assert ROWS == len(rows(reader, facts))
     assert 2 * PER_GROUP == reader._watched[0].asked
 
 
-def test_null_matches_no_key_but_where_null_is_a_key(facts):
+def test_null_passes_only_if_null_is_a_key(facts):
     reader = ArrowReader(COLUMNS, [key_test(1, 0, 1, 2, 5)])
     assert {0, 1, 2, 5} == {row["item"] for row in rows(reader, facts)}
     reader = ArrowReader(COLUMNS, [KeyTest(1, INT, MembershipTest.of(Domain.of(INT, 0, 1, 2, 5, None)))])
     assert {0, 1, 2, 5, None} == {row["item"] for row in rows(reader, facts)}
 
 
-def test_a_file_that_was_replaced_is_not_read(facts):
-    """Row groups of the file that was listed would be other rows of this one."""
+def test_replaced_file_is_not_read(facts):
+    """Row groups of the listed file would be other rows of the new one."""
     found = Path(facts.path).stat()
     listed = replace(facts, size=found.st_size, modified=found.st_mtime_ns // 1_000_000)
     assert ROWS == len(rows(ArrowReader(COLUMNS, []), listed))
@@ -130,8 +130,8 @@ def test_a_file_that_was_replaced_is_not_read(facts):
             rows(ArrowReader(COLUMNS, []), other)
 
 
-def test_rows_of_many_batches_stay_together(facts, monkeypatch):
-    """Key columns are read whole, others in batches: each row keeps the values that it had."""
+def test_rows_of_many_batches_keep_their_values(facts, monkeypatch):
+    """Key columns are read whole, other columns in batches."""
     monkeypatch.setattr("connectors.arrow_scan.reader._MOST_ROWS", 7)
     table = pq.read_table(facts.path).to_pylist()
     expected = [row for row in table if row["item"] in {3, 30, 31, 49}]
@@ -147,7 +147,7 @@ WIDE, WIDE_ROWS = 1000, 6000
 
 @pytest.fixture(params=["as text", "as a dictionary"])
 def wide(tmp_path, request) -> FilePart:
-    """One row group of long texts, of which the file holds one copy each."""
+    """One row group of long strings, of which the file has one copy each."""
     texts = pa.array([f"{at:{WIDE}}" for at in range(3)])
     numbers = pa.array(np.arange(WIDE_ROWS) % 3, pa.int32())
     table = pa.table({"k": numbers, "text": pa.DictionaryArray.from_arrays(numbers, texts)})
@@ -161,8 +161,8 @@ WIDE_COLUMNS = [ReadColumn("k", pa.int32()), ReadColumn("text", pa.string())]
 
 
 @pytest.mark.parametrize("tested", [0, 1])
-def test_a_batch_is_as_large_as_its_rows_are_when_decoded(wide, tested, monkeypatch):
-    """A footer gives the size of the dictionary, a thousandth of what the rows become."""
+def test_batch_size_is_limited_by_decoded_bytes(wide, tested, monkeypatch):
+    """A footer gives the size of the dictionary, a thousandth of the decoded rows."""
     monkeypatch.setattr("connectors.arrow_scan.reader._MOST_BYTES", 1 << 20)
     monkeypatch.setattr("connectors.arrow_scan.reader._FIRST_ROWS", 100)
     tests = [
@@ -172,11 +172,11 @@ def test_a_batch_is_as_large_as_its_rows_are_when_decoded(wide, tested, monkeypa
     batches = list(ArrowReader(WIDE_COLUMNS, tests[tested : tested + 1]).read(wide))
     assert WIDE_ROWS == sum(len(each) for each in batches)
     assert max(each.nbytes for each in batches) < 1.1 * (1 << 20)
-    # They grow to what they may be.
+    # Batches grow to the limit.
     assert len(batches) <= WIDE_ROWS * WIDE / (1 << 20) + 4
 
 
-def test_keys_that_are_too_large_to_keep_are_read_again(wide, monkeypatch):
+def test_key_columns_over_the_memory_limit_are_read_again(wide, monkeypatch):
     tests = [key_test(0, 1, 2), KeyTest(1, TEXT, MembershipTest.of(Domain.of(TEXT, f"{1:{WIDE}}", f"{0:{WIDE}}")))]
     sizes = [pq.read_metadata(wide.path).row_group(0).column(leaf).total_compressed_size for leaf in (0, 1)]
     found = []
@@ -188,7 +188,7 @@ def test_keys_that_are_too_large_to_keep_are_read_again(wide, monkeypatch):
     assert [{"k": 1, "text": f"{1:{WIDE}}"}] * (WIDE_ROWS // 3) == found[0] == found[1] == found[2]
 
 
-def test_columns_that_a_file_has_not_have_one_value(facts):
+def test_missing_columns_have_a_constant_value(facts):
     columns = [ReadColumn("day", pa.int32()), ReadColumn("year", pa.int32()), ReadColumn("lost", pa.string())]
     part = FilePart(facts.path, (0,), (0, None, None), (None, pa.scalar(2001, pa.int32()), None))
     tested = KeyTest(1, INT, MembershipTest.of(Domain.of(INT, 2001)))
@@ -201,7 +201,7 @@ def test_columns_that_a_file_has_not_have_one_value(facts):
     )
 
 
-def test_a_footer_that_is_given_is_not_read_again(facts):
+def test_given_footer_is_not_read_again(facts):
     given = replace(facts, row_groups=(1,), footer=whole_footer(facts))
     reader = ArrowReader(COLUMNS, [])
     assert PER_GROUP == len(rows(reader, given))
@@ -209,7 +209,7 @@ def test_a_footer_that_is_given_is_not_read_again(facts):
     assert sum(group.column(leaf).total_compressed_size for leaf in range(4)) == reader.counts.bytes
 
 
-def test_nan_and_both_zeros_are_found(tmp_path):
+def test_nan_and_both_zeros_match(tmp_path):
     double = ValueType("double")
     path = str(tmp_path / "floats.parquet")
     pq.write_table(pa.table({"x": [0.0, -0.0, float("nan"), 1.5, None]}), path)
@@ -221,7 +221,7 @@ def test_nan_and_both_zeros_are_found(tmp_path):
     assert ["nan"] == [str(row["x"]) for row in rows(nan, part)]
 
 
-def test_narrower_numbers_and_plain_bytes_are_widened(tmp_path):
+def test_narrow_integers_and_binary_are_converted(tmp_path):
     path = str(tmp_path / "narrow.parquet")
     table = pa.table({"k": pa.array([1, 2], pa.int32()), "b": pa.array([b"a", b"\xff"], pa.binary())})
     pq.write_table(table, path)

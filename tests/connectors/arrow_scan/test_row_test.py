@@ -1,4 +1,4 @@
-"""Which rows of an Arrow array pass: the same whether a table, ranges or codes of its values are asked."""
+"""`RowTester`: rows of an Arrow array that pass, equal for lookup tables, ranges and codes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TEXT, BIGINT, DOUBLE = ValueType("string"), ValueType("bigint"), ValueType("doub
 
 
 def arrow(type_: ValueType, found: list[Any], behind: Any) -> pa.Array:
-    """The values in Spark's own Arrow type; where one is None the slot holds `behind`."""
+    """The values in Spark's Arrow type; the slot of a None holds `behind`."""
     filled = arrow_of(type_, code.encode(type_, [behind if each is None else each for each in found]))
     present = pa.array([each is not None for each in found]).buffers()[1]
     return pa.Array.from_buffers(filled.type, len(filled), [present, *filled.buffers()[1:]])
@@ -38,10 +38,10 @@ def made(type_: ValueType, domain: Domain) -> RowTester:
     return RowTester.of(type_, MembershipTest.of(domain))
 
 
-# 56 to 62, 75, 107: whatever the form of a test, it is about values.
+# 56 to 62, 75, 107: every form of a row filter tests values.
 @LAW
 @given(st.sampled_from(ALL_TYPES).flatmap(of_a_type), st.data())
-def test_a_row_passes_iff_the_set_has_its_value(drawn, data):
+def test_row_passes_iff_the_set_has_its_value(drawn, data):
     spec, found = drawn
     ends = [end for pair in spec.pairs for end in pair if end is not None]
     some = found + data.draw(st.lists(st.sampled_from(ends), max_size=6) if ends else st.just([]))
@@ -55,7 +55,7 @@ def test_a_row_passes_iff_the_set_has_its_value(drawn, data):
 
 @pytest.mark.parametrize("nan", [False, True])
 @pytest.mark.parametrize("null", [False, True])
-def test_nan_and_null_pass_each_for_itself(nan, null):
+def test_nan_and_null_are_separate_keys(nan, null):
     domain = replace(Domain.of(DOUBLE, 1.0), null=null, nan=nan)
     array = pa.array([1.0, 2.0, float("nan"), None])
     assert [True, False, nan, null] == made(DOUBLE, domain).matching(array).tolist()
@@ -80,17 +80,17 @@ def code_zero(type_: ValueType) -> Any:
     ],
     ids=str,
 )
-def test_values_are_listed_where_a_table_of_them_is_faster(domain, is_listed):
+def test_keys_use_a_lookup_table_if_faster(domain, is_listed):
     assert is_listed is (made(domain.type, domain).keys is not None)
 
 
-def test_texts_that_are_none_are_found_by_their_bytes():
+def test_strings_that_are_not_utf8_match_by_bytes():
     keys = pa.array([b"\xff", b"a"]).view(pa.string())
     text = made(TEXT, Domain.of(TEXT, b"\xff", "b"))
     assert [True, False] == text.matching(keys).tolist()
 
 
-def test_a_set_of_many_ranges_of_texts_is_searched():
+def test_many_string_ranges_are_searched():
     pairs = tuple((f"{at:02}a", f"{at:02}c") for at in range(20))
     found = [f"{at:02}{letter}" for at in (0, 7, 19) for letter in "abd"] + [None]
     spec = Spec(TEXT, pairs)

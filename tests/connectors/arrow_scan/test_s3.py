@@ -1,4 +1,6 @@
-"""How settings of Hadoop's S3A become those of pyarrow, and which leave a bucket to Spark, without Java or a store."""
+"""Settings of Hadoop's S3A converted to those of pyarrow, and settings that keep Spark's reader, without Java
+or a store.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +73,7 @@ def access(settings: dict[str, str], **others: str) -> S3Access | Reason:
         ),
     ],
 )
-def test_settings_that_are_understood(settings, expected):
+def test_supported_settings(settings, expected):
     assert expected == access(settings)
 
 
@@ -125,7 +127,7 @@ def test_settings_that_are_understood(settings, expected):
         ),
     ],
 )
-def test_settings_that_leave_a_bucket_to_spark(settings, why):
+def test_unsupported_settings_keep_spark_reader(settings, why):
     assert Reason(ReasonCode.NOT_READ_BY_ARROW, "s3a://lake", why) == access(settings)
 
 
@@ -136,14 +138,14 @@ def test_settings_that_leave_a_bucket_to_spark(settings, why):
         ("hadoop.security.credential.clear-text-fallback", "false"),
     ],
 )
-def test_keys_in_a_store_of_keys_are_left_to_spark(name, value):
+def test_credential_provider_keeps_spark_reader(name, value):
     assert isinstance(access(LEAST, **{name: ""}), S3Access)
     found = access(LEAST, **{name: value})
     assert isinstance(found, Reason)
     assert "hadoop.security.credential.provider.path" in found.detail
 
 
-def test_settings_of_a_bucket_go_before_those_of_all():
+def test_bucket_settings_override_general_ones():
     over = {"bucket.lake.endpoint.region": "own", "bucket.lake.access.key": "b", "bucket.lake.impl": "x", "impl": "y"}
     assert S3Access("own", is_virtual=True, access_key="b", secret_key=SECRET) == access({**LEAST, **over})
     assert access(LEAST) == access({**LEAST, "bucket.other.proxy.host": "p", "bucket.lake.more.proxy.host": ""})
@@ -153,23 +155,23 @@ def test_settings_of_a_bucket_go_before_those_of_all():
 
 
 @pytest.mark.parametrize("bucket", ["", "user:secret@lake", "a_b"])
-def test_what_is_no_name_of_a_bucket_is_left_to_spark(bucket):
+def test_invalid_bucket_name_keeps_spark_reader(bucket):
     found = s3_access(bucket, {f"fs.s3a.{name}": value for name, value in LEAST.items()})
     assert isinstance(found, Reason)
     assert "its name is no host name" == found.detail
 
 
-def test_no_key_shows():
+def test_secrets_are_hidden():
     found = access({**LEAST, "session.token": TOKEN})
     assert isinstance(found, S3Access)
     for key in (KEY, SECRET, TOKEN):
         assert key not in f"{found!r} {found} {[found]}"
     assert "*** and *** and ***" == found.without_secrets(f"{KEY} and {SECRET} and {TOKEN}")
     assert "nothing" == S3Access("x").without_secrets("nothing")
-    assert found == pickle.loads(pickle.dumps(found))  # noqa: S301 - what workers are given
+    assert found == pickle.loads(pickle.dumps(found))  # noqa: S301 - data that workers receive
 
 
-def test_a_file_of_a_store_by_its_uri():
+def test_bucket_and_object_of_a_uri():
     assert ["b", "b", "b"] == [bucket_of(f"{scheme}://b/k") for scheme in ("s3a", "s3", "s3n")]
     others = ("file:///b/k", "/b/k", "gs://b/k", "//[b]/k", "/s3a:/b", "s3a")
     assert [None] * len(others) == [bucket_of(each) for each in others]

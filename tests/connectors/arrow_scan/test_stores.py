@@ -1,4 +1,4 @@
-"""What Spark's workers read of an object store: just the chunks that are needed, of the file that was listed."""
+"""Reads of Python workers from an object store: only the needed chunks, and only of the listed object."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from sample_data.object_store.store import ObjectStore
 INT, TEXT, ROWS, PER_GROUP = ValueType("int"), ValueType("string"), 1000, 100
 NAME = "a b/p=ä%25/facts #1.parquet"
 COLUMNS = [ReadColumn("day", pa.int32()), ReadColumn("item", pa.int32()), ReadColumn("note", pa.string())]
-# `item` is spread over all rows, so this one is needed of all row groups, and all else of two of them.
+# `item` is spread over all rows: the key column is needed of all row groups, other columns of two.
 TESTS = [KeyTest(0, INT, MembershipTest.of(Domain.of(INT, 3, 55)))]
 
 
@@ -35,7 +35,7 @@ def facts(seed: int = 0) -> pa.Table:
 
 
 def put(store: ObjectStore, name: str, table: pa.Table) -> FilePart:
-    """Writes a file of a row group for every ten days; it as it would be listed, with its footer."""
+    """Writes a file with a row group per ten days; returns it as listed, with its footer."""
     key, files = f"{store.bucket}/{name}", store.filesystem()
     pq.write_table(table, key, filesystem=files, row_group_size=PER_GROUP, compression="none")
     found = files.get_file_info(key)
@@ -72,19 +72,19 @@ def days(reader: ArrowReader, part: FilePart) -> list[int]:
 
 
 @pytest.mark.parametrize("is_replaceable", [True, False])
-def test_a_store_serves_the_chunks_that_are_needed_and_no_byte_more(store, stores, part, is_replaceable):
-    asked = part if is_replaceable else replace(part, modified=None)
+def test_store_serves_only_needed_chunks(store, stores, part, is_replaceable):
+    wanted = part if is_replaceable else replace(part, modified=None)
     store.reset()
     reader = ArrowReader(COLUMNS, TESTS, stores)
-    assert [3] * 10 + [55] * 10 == days(reader, asked)
+    assert [3] * 10 + [55] * 10 == days(reader, wanted)
     sizes = chunk_sizes(part)
     assert sizes[:, 0].sum() + sizes[[0, 5], 1:].sum() == reader.counts.bytes == store.counts().bytes
-    # One to open it, one for each key column and for each pair of the columns that follow each other, and of a file
-    # that may be replaced one before each row group is given, and one at the end.
+    # One request opens the file, one reads each key column, and one each pair of adjacent columns. For a file that may
+    # be replaced, one precedes the rows of each row group, and one follows the last.
     assert 1 + 10 + 2 + (2 + 1) * is_replaceable == store.counts().requests
 
 
-def test_columns_that_lie_apart_are_requests_of_their_own(store, stores, part):
+def test_columns_apart_are_separate_requests(store, stores, part):
     reader = ArrowReader([COLUMNS[0], COLUMNS[2]], [], stores)
     store.reset()
     batches = list(reader.read(replace(part, row_groups=(4,), leaves=(0, 2), constants=(None,) * 2, modified=None)))
@@ -93,7 +93,7 @@ def test_columns_that_lie_apart_are_requests_of_their_own(store, stores, part):
     assert 3 == store.counts().requests
 
 
-def test_neighbours_that_are_large_come_at_the_same_time(store, stores, part, monkeypatch):
+def test_large_neighbours_are_concurrent_requests(store, stores, part, monkeypatch):
     monkeypatch.setattr(arrow_files, "_MOST_JOINED_BYTES", int(chunk_sizes(part)[4, :2].sum()))
     reader = ArrowReader(COLUMNS, [], stores)
     store.reset()
@@ -103,8 +103,8 @@ def test_neighbours_that_are_large_come_at_the_same_time(store, stores, part, mo
 
 
 @pytest.mark.parametrize(("most_bytes", "at_once"), [(8 << 20, 8), (1, 1)])
-def test_keys_of_row_groups_to_come_are_asked_for_meanwhile(store, stores, part, monkeypatch, most_bytes, at_once):
-    """As many as are few requests and bytes: each of them is needed, whatever is found in the others."""
+def test_key_columns_of_next_row_groups_are_prefetched(store, stores, part, monkeypatch, most_bytes, at_once):
+    """Prefetching is limited in requests and bytes; every prefetched chunk is needed."""
     monkeypatch.setattr(arrow_files, "_MOST_JOINED_BYTES", most_bytes)
     announce, known = arrow_files._StoredObject.announce, []
 
@@ -121,8 +121,10 @@ def test_keys_of_row_groups_to_come_are_asked_for_meanwhile(store, stores, part,
     assert 1 + 10 == store.counts().requests
 
 
-def test_what_was_announced_in_vain_is_counted(store, stores, part):
-    """Days drop all rows until they drop none, when the other test has dropped more: their chunks were asked for."""
+def test_unneeded_prefetches_are_counted(store, stores, part):
+    """Days drop all rows at first and none later, when the other key test is first: chunks of days were
+    prefetched by then.
+    """
     note = Domain.of(TEXT, facts()["note"][500].as_py())
     tests = [
         KeyTest(0, INT, MembershipTest.of(Domain.of(INT, *range(50, 100)))),
@@ -136,14 +138,14 @@ def test_what_was_announced_in_vain_is_counted(store, stores, part):
     assert (expected, expected) == (reader.counts.bytes, store.counts().bytes)
 
 
-def test_a_footer_that_is_not_given_is_counted_as_it_is_read(store, stores, part):
+def test_footer_reads_are_counted(store, stores, part):
     store.reset()
     reader = ArrowReader(COLUMNS, TESTS, stores)
     assert 20 == len(days(reader, replace(part, footer=None)))
     assert store.counts().bytes == reader.counts.bytes > chunk_sizes(part)[:, 0].sum() + len(part.footer)
 
 
-def test_a_scan_that_stops_early_counts_what_it_has_read(store, stores, part):
+def test_scan_that_stops_early_counts_its_reads(store, stores, part):
     store.reset()
     reader = ArrowReader(COLUMNS, [], stores)
     rows = reader.read(replace(part, footer=None))
@@ -160,12 +162,12 @@ def test_a_scan_that_stops_early_counts_what_it_has_read(store, stores, part):
         ({"path": "s3a://scanprune/nothing.parquet"}, "does not exist"),
     ],
 )
-def test_another_object_than_was_listed_is_an_error(stores, part, change, why):
+def test_object_other_than_listed_is_an_error(stores, part, change, why):
     with pytest.raises(OSError, match=why):
         days(ArrowReader(COLUMNS, TESTS, stores), replace(part, **change))
 
 
-def test_lists_may_tell_parts_of_a_second(stores, part):
+def test_listed_time_is_compared_by_seconds(stores, part):
     began = part.modified // 1000 * 1000
     for modified in (began, began + 999):
         assert 20 == len(days(ArrowReader(COLUMNS, TESTS, stores), replace(part, modified=modified)))
@@ -174,8 +176,8 @@ def test_lists_may_tell_parts_of_a_second(stores, part):
 
 
 @pytest.mark.parametrize("keys", [(3, 55), (1000,)], ids=["rows are found", "no row is found"])
-def test_an_object_that_is_replaced_while_it_is_read_is_an_error(store, stores, keys, monkeypatch):
-    """Of the same size and second, as its listing tells: no row of it may be given, nor its keys be looked for."""
+def test_object_replaced_during_the_read_is_an_error(store, stores, keys, monkeypatch):
+    """The new object has the listed size and second; none of its rows may be returned, nor its keys tested."""
     listed = put(store, "replaced.parquet", facts())
     reader = ArrowReader(COLUMNS, [KeyTest(0, INT, MembershipTest.of(Domain.of(INT, *keys)))], stores)
     fetch, others = arrow_files._StoredObject.fetch, []
@@ -192,7 +194,7 @@ def test_an_object_that_is_replaced_while_it_is_read_is_an_error(store, stores, 
     assert [listed.size] == [each.size for each in others]
 
 
-def test_refusals_of_a_store_hold_no_key(store, stores, part):
+def test_access_errors_hide_secrets(store, stores, part):
     right = stores[store.bucket]
     for wrong in (replace(right, secret_key="0" * 20), replace(right, access_key=None, secret_key=None)):
         with pytest.raises(OSError, match="Cannot read") as caught:
@@ -200,7 +202,7 @@ def test_refusals_of_a_store_hold_no_key(store, stores, part):
         assert not {each for each in (right.access_key, right.secret_key, "0" * 20) if each in str(caught.value)}
 
 
-def test_a_store_that_does_not_answer_is_an_error_soon(stores, part):
+def test_unreachable_store_is_an_error_within_seconds(stores, part):
     closed = {bucket: replace(each, endpoint="127.0.0.1:9") for bucket, each in stores.items()}
     began = datetime.now().astimezone()
     with pytest.raises(OSError, match="NETWORK_CONNECTION"), open_file(part, closed, Patience(attempts=2)):

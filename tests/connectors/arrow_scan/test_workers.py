@@ -1,4 +1,4 @@
-"""What is kept of asking workers whether they can scan, and what is asked again."""
+"""Answers of workers about their versions and memory: cached answers, and repeated requests."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from tests.queries.arrow import ARROW, is_by_arrow, refusals
 
 
 class Session:
-    """Stands for a Spark session, of which only the identity counts."""
+    """A stand-in for a Spark session, of which only the identity matters."""
 
 
 @pytest.fixture
-def asked(monkeypatch):
-    """Answers in turn, and for how long each was waited for."""
+def scripted_answers(monkeypatch):
+    """A function that scripts the workers' answers and returns the list of timeouts."""
     waited: list[float] = []
 
     def answers(*given) -> list[float]:
@@ -54,8 +54,8 @@ def asked(monkeypatch):
 
 
 @pytest.mark.parametrize("answer", [Workers(), Workers(room=5), Workers("they have pyarrow 0.1")])
-def test_an_answer_is_kept_for_the_session(asked, answer):
-    waited, session = asked(answer), Session()
+def test_answer_is_cached_per_session(scripted_answers, answer):
+    waited, session = scripted_answers(answer), Session()
     expected = Reason(ReasonCode.NOT_READ_BY_ARROW, WORKERS, answer.problem) if answer.problem else answer
     assert refused_before(session) is None
     assert [expected] * 2 == [workers_of(session, 3.0) for _ in range(2)]
@@ -70,9 +70,9 @@ def test_an_answer_is_kept_for_the_session(asked, answer):
         (Reason(ReasonCode.BUILD_FAILED, "it", "SparkException"), "SparkException"),
     ],
 )
-def test_who_gave_no_answer_is_asked_again_after_some_minutes(asked, answer, why):
-    """Each time is a job that fails, or one that is waited for: of every query, or of one in ten minutes."""
-    waited, session, minute = asked(answer, answer, Workers()), Session(), 60.0
+def test_missing_answer_is_requested_again_after_minutes(scripted_answers, answer, why):
+    """Each request is a job that fails or times out: once in ten minutes, not once per query."""
+    waited, session, minute = scripted_answers(answer, answer, Workers()), Session(), 60.0
     times = [0.0]
     state_of(session).refusals.clock = lambda: times[0]
     expected = Reason(ReasonCode.NOT_READ_BY_ARROW, WORKERS, why)
@@ -85,7 +85,7 @@ def test_who_gave_no_answer_is_asked_again_after_some_minutes(asked, answer, why
     assert [3.0] * 3 == waited
 
 
-def test_workers_are_all_that_is_said_of_them():
+def test_answers_of_several_workers_are_summed_up():
     own = version()
     assert own.startswith(f"pyarrow {pa.__version__}")
     assert Workers() == summed_up([(own, None)] * 2)
@@ -107,8 +107,8 @@ for limit in (resource.RLIM_INFINITY, 8 << 30):
 """
 
 
-def test_workers_without_this_package_say_so_and_what_they_have_room_for():
-    """By name they could not be asked: a job would fail instead."""
+def test_workers_without_the_package_answer():
+    """The probe is sent by value, because importing it by name would fail the job."""
     run = subprocess.run(
         [sys.executable, "-c", ELSEWHERE], input=cloudpickle.dumps(probe()), capture_output=True, check=False
     )
@@ -119,7 +119,7 @@ def test_workers_without_this_package_say_so_and_what_they_have_room_for():
 
 
 @pytest.mark.spark
-def test_workers_that_answer_too_late_are_not_waited_for(spark, tmp_path, monkeypatch):
+def test_late_workers_keep_spark_reader(spark, tmp_path, monkeypatch):
     def slow(batches):
         while not Path(tmp_path, "end").exists():
             time.sleep(0.02)

@@ -1,4 +1,4 @@
-"""Builds have one key only where they give the same rows; what a key cannot name has none."""
+"""Plan fingerprints: builds have the same key only if they give the same rows; unsupported plans have no key."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture(scope="module")
 def rows(spark, tmp_path_factory):
-    """Two tables of Delta with the same rows: a view over both, since Delta lists a query's only table itself."""
+    """A folder with two Delta tables of the same rows, and a view over each. Queries use both, since Delta
+    lists a single table itself.
+    """
     folder = tmp_path_factory.mktemp("keys")
     df = spark.range(0, 4, 1, 1).selectExpr("cast(id AS int) AS n", "id", "cast(id AS double) AS x", "'t' AS t")
     for name in ("one", "other"):
@@ -50,12 +52,12 @@ def named(spark, query: str) -> bytes:
     ],
     ids=["names", "aggregate"],
 )
-def test_names_and_ids_of_columns_make_no_difference(spark, one, other):
+def test_names_and_ids_of_columns_do_not_change_the_key(spark, one, other):
     assert named(spark, one) == named(spark, one)
     assert named(spark, one) == named(spark, other)
 
 
-# 52: scans with other filters that are taken for the same one. 53: those of a copy of a table.
+# Failure catalogue 52: scans with different filters must be distinguished. 53: scans of a copy of a table, too.
 @pytest.mark.usefixtures("rows")
 @pytest.mark.parametrize(
     ("one", "other"),
@@ -96,18 +98,18 @@ def test_names_and_ids_of_columns_make_no_difference(spark, one, other):
     ],
     ids=str,
 )
-def test_whatever_may_give_other_rows_has_another_key(spark, one, other):
+def test_plans_with_other_rows_have_another_key(spark, one, other):
     assert named(spark, one) != named(spark, other)
 
 
 @pytest.mark.usefixtures("rows")
-def test_the_key_column_is_part_of_the_key(spark):
+def test_key_column_is_part_of_the_key(spark):
     plan = optimized(spark.sql("SELECT q.* FROM rows_one q JOIN rows_other o ON q.n = o.n")).children().head()
     found = [build_key(spark, plan, plan.output().apply(at)) for at in (0, 1)]
     assert found[0].named != found[1].named
 
 
-def test_what_a_key_cannot_name_has_none(spark, rows):
+def test_unsupported_plans_have_no_key(spark, rows):
     cached = spark.table("rows_one").where("n = 1").cache()
     try:
         cached.createOrReplaceTempView("rows_cached")
@@ -137,7 +139,7 @@ def test_what_a_key_cannot_name_has_none(spark, rows):
     assert "its plan takes more than 1048576 characters" == key_of(spark, long.format("y" * (1 << 20)))
 
 
-def test_sessions_are_equal_by_their_confs(spark, conf):
+def test_session_key_depends_on_confs(spark, conf):
     other = same_session(spark)
     assert session_key(spark) == session_key(other)
     other.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")

@@ -1,4 +1,4 @@
-"""Keys read from rows that are held are the keys that a job collects."""
+"""Keys read from materialized builds equal the keys that a job collects."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ VALUES = {
 }
 
 
-def held(spark, df, column: str, options: PruningOptions = OPTIONS):
+def materialized(spark, df, column: str, options: PruningOptions = OPTIONS):
     plan = df._jdf.queryExecution().optimizedPlan()
     rows, at = local_rows(spark, plan, "k"), df.columns.index(column)
     assert rows is not None
@@ -51,8 +51,8 @@ def collected(spark, df, column: str, options: PruningOptions = OPTIONS):
     return replace(found, source="rows of k") if isinstance(found, KeySummary) else found
 
 
-def test_the_same_build_is_compiled_once(spark, conf):
-    """Spark numbers the limits in its code."""
+def test_equal_builds_are_compiled_once(spark, conf):
+    """Spark numbers limits in its generated code, which could prevent reuse of compiled code."""
     conf("spark.sql.codegen.wholeStage", "true")
     conf("spark.sql.codegen.factoryMode", "FALLBACK")
     metrics = getattr(getattr(spark._jvm.org.apache.spark.metrics.source, "CodegenMetrics$"), "MODULE$")
@@ -70,26 +70,26 @@ def test_the_same_build_is_compiled_once(spark, conf):
 
 @pytest.mark.parametrize("type_", VALUES)
 @pytest.mark.parametrize("zone", ["Europe/Berlin"])
-def test_held_keys_of_any_type_are_those_that_a_job_collects(spark, conf, type_, zone):
+def test_materialized_keys_equal_collected_keys(spark, conf, type_, zone):
     conf("spark.sql.session.timeZone", zone)
     df = spark.sql(f"SELECT 7 AS other, cast(k AS {type_}) AS k, 'b' AS text FROM VALUES {VALUES[type_]} AS t(k)")
     df = df.repartition(3)
-    assert collected(spark, df, "k") == held(spark, df, "k")
+    assert collected(spark, df, "k") == materialized(spark, df, "k")
     empty = df.where("other = 8")
-    assert collected(spark, empty, "k") == held(spark, empty, "k")
+    assert collected(spark, empty, "k") == materialized(spark, empty, "k")
 
 
 @pytest.mark.parametrize(
     "options", [PruningOptions().with_limits(max_build_keys=10), PruningOptions(max_build_bytes=100)]
 )
-def test_held_keys_that_are_too_many_are_as_loose_as_collected_ones(spark, options):
+def test_materialized_keys_over_the_limit_equal_collected_ones(spark, options):
     df = spark.range(0, 5000, 1, 1).selectExpr("id * 3 AS k")
-    wanted, found = collected(spark, df, "k", options), held(spark, df, "k", options)
+    wanted, found = collected(spark, df, "k", options), materialized(spark, df, "k", options)
     assert (wanted.rows, wanted.distinct) == (found.rows, found.distinct)
     assert wanted.columns == found.columns
 
 
-def test_held_rows_give_the_keys_of_each_of_their_columns(spark):
+def test_materialized_rows_give_keys_of_each_column(spark):
     df = spark.range(0, 500, 1, 4).selectExpr("id AS k", "cast(id % 7 AS int) AS day", "cast(id % 5 AS string) AS text")
     plan = df._jdf.queryExecution().optimizedPlan()
     rows = local_rows(spark, plan, "k")
@@ -97,23 +97,23 @@ def test_held_rows_give_the_keys_of_each_of_their_columns(spark):
     assert [500, 7, 5] == [each.distinct for each in found]
 
 
-def test_rows_come_by_few_calls_of_the_bridge(spark, bridge_calls):
-    """Builds of a level run at the same time, and each call of one waits for those of the others."""
+def test_rows_take_few_py4j_calls(spark, bridge_calls):
+    """Builds of a level run concurrently, and their calls wait for each other."""
     plan = spark.range(0, 500, 1, 4).where("id % 7 = 3")._jdf.queryExecution().optimizedPlan()
     local_rows(spark, plan, "k")
     assert 20 >= bridge_calls(lambda: local_rows(spark, plan, "k"))
 
 
 @pytest.mark.parametrize(("rows", "found"), [(9, 9), (10, TooMany(10)), (24, TooMany(24)), (60, TooMany(40))])
-def test_rows_that_are_too_many_are_counted_as_far_as_they_came(spark, monkeypatch, rows, found):
+def test_too_many_rows_are_counted_up_to_the_limit(spark, monkeypatch, rows, found):
     monkeypatch.setattr(local_builds, "MOST_ROWS", 10)
     plan = spark.range(0, rows, 1, 4)._jdf.queryExecution().optimizedPlan()
-    held = local_rows(spark, plan, "k")
-    assert found == (held.count if isinstance(held, MaterializedBuild) else held)
+    build = local_rows(spark, plan, "k")
+    assert found == (build.count if isinstance(build, MaterializedBuild) else build)
 
 
-def test_a_build_of_many_rows_is_not_taken_for_one_of_few_again(spark, monkeypatch):
-    """It had run three times: for its rows, for its keys as rows, and for its keys."""
+def test_build_of_too_many_rows_is_not_collected_as_rows_again(spark, monkeypatch):
+    """Such a build once ran three times: for its rows, for its keys as rows, and for its keys."""
     monkeypatch.setattr(local_builds, "MOST_ROWS", 10)
     monkeypatch.setattr(few_keys, "MOST_ROWS", 10)
     monkeypatch.setattr(few_keys, "_limited", lambda *_: pytest.fail("its rows were asked for again"))
@@ -122,11 +122,11 @@ def test_a_build_of_many_rows_is_not_taken_for_one_of_few_again(spark, monkeypat
     assert (12, None) == (built.keys.rows, built.rows)
 
 
-def test_held_keys_of_a_type_without_order_are_refused(spark):
+def test_materialized_keys_of_unsupported_types_are_refused(spark):
     df = spark.sql("SELECT map('a', id) AS k, struct(id) AS s, id FROM range(3)")
     for name in ("k", "s"):
-        found = held(spark, df, name)
+        found = materialized(spark, df, name)
         assert isinstance(found, Reason)
         assert ReasonCode.UNSUPPORTED_TYPE is found.code
     padded = spark.sql("SELECT cast('a' AS string COLLATE UTF8_LCASE) AS k FROM range(2)")
-    assert ReasonCode.COLLATED is held(spark, padded, "k").code
+    assert ReasonCode.COLLATED is materialized(spark, padded, "k").code

@@ -1,4 +1,4 @@
-"""The builds of one query: a plan that several keys are asked of is run once, and each key is told for itself."""
+"""The builds of one query: equal plans run once for several keys, and each key has its own result."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OPTIONS = PruningOptions()
 
 @pytest.fixture(params=["few rows", "in workers"], autouse=True)
 def _ways(request, monkeypatch):
-    """Rows are too many to be held; their keys come to the driver, or are summarised where they are read."""
+    """The rows are too many to be materialized; keys are collected on the driver, or summarized in workers."""
     monkeypatch.setattr(local_builds, "MOST_ROWS", 2)
     monkeypatch.setattr(local_builds, "MOST_LONG_ROWS", 2)
     if request.param == "in workers":
@@ -30,7 +30,7 @@ def _ways(request, monkeypatch):
 
 @pytest.fixture
 def plan(spark, tmp_path):
-    """The plan of a table of five rows with these columns, each time with other ids."""
+    """A function that returns the plan of a table of five rows with the given columns, with new ids each time."""
     path = str(tmp_path / "rows")
     spark.range(1, 6).selectExpr("cast(id as int) a", "'x' || id b").write.parquet(path)
 
@@ -43,23 +43,23 @@ def plan(spark, tmp_path):
     return read
 
 
-def asked(plan, *places):
+def requests(plan, *places):
     return [BuildRequest(plan, plan.output().apply(at), f"key {at}", at) for at in places]
 
 
 @pytest.mark.parametrize(
     ("type_", "code"), [("char(3)", ReasonCode.CHAR_PADDED), ("string collate UTF8_LCASE", ReasonCode.COLLATED)]
 )
-def test_a_column_that_is_not_pruned_by_leaves_another_its_keys(spark, plan, type_, code):
-    """What says so stands in the metadata of a column, or in its type: one plan has both columns."""
-    found = QueryBuilds(BuildScheduler.of(spark, OPTIONS)).run(asked(plan(f"a int, b {type_}"), 1, 0))
+def test_unsupported_key_does_not_affect_other_keys(spark, plan, type_, code):
+    """The type or the metadata of one of the two columns refuses it."""
+    found = QueryBuilds(BuildScheduler.of(spark, OPTIONS)).run(requests(plan(f"a int, b {type_}"), 1, 0))
     assert isinstance(found[0].keys, Reason)
     assert (code, "key 1") == (found[0].keys.code, found[0].keys.subject)
     assert isinstance(found[1].keys, KeySummary)
     assert (5, None) == (found[1].keys.distinct, found[1].rows)
 
 
-def test_equal_plans_are_one_build_whatever_their_ids(spark, plan, monkeypatch):
+def test_equal_plans_with_different_ids_are_one_build(spark, plan, monkeypatch):
     jobs = []
     done = query_builds.spark_keys.collected
 
@@ -71,15 +71,15 @@ def test_equal_plans_are_one_build_whatever_their_ids(spark, plan, monkeypatch):
     builds = QueryBuilds(BuildScheduler.of(spark, OPTIONS))
     first, second = plan("a int, b string"), plan("a int, b string")
     assert not first.output().apply(0).exprId().equals(second.output().apply(0).exprId())
-    found = builds.run([*asked(first, 0), *asked(second, 1, 0)])
+    found = builds.run([*requests(first, 0), *requests(second, 1, 0)])
     assert [["key 0", "key 1"]] == jobs
     assert found[0].keys is found[2].keys
     assert ["int", "string", "int"] == [str(each.keys.types[0]) for each in found]
-    assert found[1].keys is builds.run(asked(first, 1))[0].keys
+    assert found[1].keys is builds.run(requests(first, 1))[0].keys
     assert 1 == len(jobs)
 
 
-def test_a_plan_that_cannot_be_read_leaves_another_one_its_keys(spark, plan, monkeypatch):
+def test_failed_plan_does_not_affect_other_plans(spark, plan, monkeypatch):
     whole = QueryBuilds._selected
 
     def selected(self, rows, expressions):
@@ -89,20 +89,20 @@ def test_a_plan_that_cannot_be_read_leaves_another_one_its_keys(spark, plan, mon
 
     monkeypatch.setattr(QueryBuilds, "_selected", selected)
     several, one = plan("a int, b string"), plan("a int")
-    found = QueryBuilds(BuildScheduler.of(spark, OPTIONS)).run([*asked(several, 0, 1), *asked(one, 0)])
+    found = QueryBuilds(BuildScheduler.of(spark, OPTIONS)).run([*requests(several, 0, 1), *requests(one, 0)])
     assert [5, 5] == [each.keys.distinct for each in found[:2]]
     assert ReasonCode.BUILD_FAILED is found[2].keys.code
     assert "secret" not in str(found[2].keys)
 
 
-def test_a_build_that_fails_is_a_reason_of_each_of_its_keys(spark, plan):
+def test_failed_build_is_a_reason_for_each_key(spark, plan):
     channel = BuildScheduler.of(spark, OPTIONS)
     builds = QueryBuilds(channel)
 
     def run_all(wanted: list[Build]):
         return [Reason(ReasonCode.BUILD_TIMED_OUT, each.subject, "0 seconds") for each in wanted]
 
-    rows = asked(plan("a int, b string"), 0, 1)
+    rows = requests(plan("a int, b string"), 0, 1)
     numbers = [builds._numbers.of(each.plan) for each in rows]
     builds._rows = dict.fromkeys(numbers)
     builds.channel = type("Late", (), {"spark": spark, "options": OPTIONS, "run_all": staticmethod(run_all)})()

@@ -1,4 +1,4 @@
-"""A query run with pruning and without: rows, bytes, and one line about both."""
+"""A query run with pruning and without: rows, bytes, and a one-line verdict."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ WAY = Way((Row(a=1, b=None),), 2048)
         ([Row(-0.0)], [Row(0.0)], True),
     ],
 )  # fmt: skip
-def test_rows_are_the_same_in_any_order_and_floats_nearly(first, second, same):
+def test_rows_are_compared_unordered_and_floats_approximately(first, second, same):
     assert same is same_rows(first, second)
     assert same is same_rows(second, first)
 
 
-def test_one_line_says_what_both_ways_read():
+def test_verdict_is_one_line():
     outcome = Outcome(("a", "b"), WAY, PruneReport(()), None)
     assert "1 row; read 2.0 KiB, small sides included" == str(outcome.verdict())
     both = replace(outcome, stock=Way(WAY.rows, 1 << 20))
@@ -55,7 +55,7 @@ def test_one_line_says_what_both_ways_read():
 
 @pytest.mark.full
 @pytest.mark.spark
-def test_both_ways_are_run_and_counted(spark, tmp_path):
+def test_both_runs_are_measured(spark, tmp_path):
     facts, days = str(tmp_path / "facts"), str(tmp_path / "days")
     spark.range(0, 400_000, 1, 8).selectExpr("id div 1000 AS day", "id AS amount").write.format("delta").save(facts)
     spark.range(0, 400).selectExpr("id AS day", "id div 100 AS month").write.format("delta").save(days)

@@ -9,7 +9,7 @@ from connectors.delta.log import Uris
 from tests.connectors.delta_logs import column_of, opened, schema_of, write_log
 
 
-def test_paths_of_the_log_are_relative_to_the_table_or_absolute():
+def test_relative_and_absolute_paths_of_the_log():
     paths = pa.chunked_array([["p=a%2520b/x.parquet"], ["s3a://bucket/x%20y.parquet", "file:/c/y.parquet"]])
     uris = Uris("file:/data/t%20u/", paths)
     expected = ("file:/data/t%20u/p=a%2520b/x.parquet", "s3a://bucket/x%20y.parquet", "file:/c/y.parquet")
@@ -19,9 +19,9 @@ def test_paths_of_the_log_are_relative_to_the_table_or_absolute():
         uris[3]
 
 
-# 55: many threads, each column read once.
+# Failure catalogue 55: many threads read each column once.
 @pytest.mark.spark
-def test_threads_share_what_one_of_them_fetched(spark, tmp_path):
+def test_threads_share_fetched_columns(spark, tmp_path):
     schema = schema_of({"i": "int", "j": "int"})
     table = opened(spark, write_log(tmp_path / "t", schema, [{}, {}]))
     columns = [column_of(table, "i"), column_of(table, "j")]

@@ -1,4 +1,4 @@
-"""A pruned scan of Delta reads exactly its kept files, and nobody lists them again."""
+"""A pruned Delta scan reads exactly its kept files, without listing them again."""
 
 from __future__ import annotations
 
@@ -20,14 +20,16 @@ pytestmark = pytest.mark.spark
 FILES, DAYS_PER_FILE = 6, 10
 OPTIONS = PruningOptions(min_probe_bytes=0)
 PLANNED = replace(OPTIONS, broadcast_strategy="NONE")
-# Column mapping and vectors write what older readers cannot read.
+# Older readers cannot read tables with column mapping or deletion vectors.
 MAPPED = "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
 VECTORS = "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"
 
 
 @pytest.fixture(scope="module")
 def lake(spark, tmp_path_factory):
-    """Makes tables of sales, one file for each ten days, as they are asked for; gives how to name a table."""
+    """A function that creates a table of sales on demand, one file per ten days, and returns its name; and the
+    folder.
+    """
     folder = tmp_path_factory.mktemp("kept")
     days = spark.range(0, FILES * DAYS_PER_FILE, 1, 1).selectExpr(
         "cast(id AS int) AS day", "cast(id div 10 AS int) AS month"
@@ -51,7 +53,7 @@ def lake(spark, tmp_path_factory):
                 table("vectors")
             spark.sql(make)
             if kind == "vectors":
-                # A row of the file that is kept, and one of another.
+                # A row of the kept file and a row of another file.
                 spark.sql(f"DELETE FROM {name} WHERE id IN (41, 3)")
             if kind == "mapped":
                 spark.sql(f"ALTER TABLE {name} RENAME COLUMN date TO day")
@@ -72,12 +74,12 @@ def rows_of(df) -> Rows:
 
 
 def jobs(spark) -> int:
-    """How many jobs the session's application has begun."""
+    """The number of jobs that the session's application has started."""
     return int(spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs())
 
 
 def files(df) -> dict[str, tuple[int, int]]:
-    """For each pruned scan the files that it read, and those that it was planned to read."""
+    """The files that each pruned scan read, and those that it was planned to read."""
     return {it.planned.table: (it.measured.files_read, it.planned.files_kept) for it in report(df).tables}
 
 
@@ -89,12 +91,12 @@ def leaves_of(df) -> list:
 
 
 def location_of(df, at: int = 0):
-    """The index of one file relation of a plan."""
+    """The file index of one file relation of a plan."""
     return leaves_of(df)[at].relation().location()
 
 
 def indexes(df) -> list[str]:
-    """The kinds of file indexes of a plan."""
+    """The classes of the file indexes of a plan."""
     return [str(leaf.relation().location().getClass().getSimpleName()) for leaf in leaves_of(df)]
 
 
@@ -104,7 +106,7 @@ def paths_of(index) -> list[str]:
     return [str(files.apply(at).path()) for at in range(files.size())]
 
 
-def unlisted(spark, result) -> Rows:
+def rows_without_listing(spark, result) -> Rows:
     """The rows, from two jobs: the broadcast of what the build gave, and the scan itself."""
     before = jobs(spark)
     found = rows_of(result)
@@ -112,21 +114,22 @@ def unlisted(spark, result) -> Rows:
     return found
 
 
-# 57, 58, 60: files of the log by absolute and relative paths, physical names, and rows that are marked as gone.
+# Failure catalogue 57, 58, 60: files by absolute and relative paths, physical names, and deleted rows.
 @pytest.mark.full
 @pytest.mark.parametrize("kind", ["plain", "vectors", "mapped", "clone"])
 def test_kept_files_are_not_listed_again(spark, lake, kind):
     query = query_of(lake, kind)
     expected = rows_of(spark.sql(query))
     result = prune(spark.sql(query), options=OPTIONS)
-    assert expected == unlisted(spark, result)
+    assert expected == rows_without_listing(spark, result)
     assert 20 - (kind in {"vectors", "clone"}) == len(expected)
     assert [PRUNED_INDEX] == indexes(result)
     assert {kind: (1, 1)} == files(result)
     assert 1 == len(result.inputFiles())
 
 
-# 64: Spark takes conditions on partitions out of the tests of rows, so each file must hold them.
+# Failure catalogue 64: Spark removes conditions on partition columns from the row filter, so each file must satisfy
+# them.
 @pytest.mark.parametrize(
     ("condition", "kept"),
     [
@@ -138,7 +141,7 @@ def test_kept_files_are_not_listed_again(spark, lake, kind):
         pytest.param("AND s.part > 'p 9'", 0, id="none-left"),
     ],
 )
-def test_conditions_on_partitions_hold_for_kept_files(spark, lake, condition, kept):
+def test_kept_files_satisfy_partition_conditions(spark, lake, condition, kept):
     query = query_of(lake, "parts", condition)
     expected = rows_of(spark.sql(query))
     result = prune(spark.sql(query), options=OPTIONS)
@@ -147,9 +150,9 @@ def test_conditions_on_partitions_hold_for_kept_files(spark, lake, condition, ke
     assert all(read == kept for read, _ in files(result).values())
 
 
-# 64: conditions that come when files are chosen already.
+# Failure catalogue 64: conditions that are added after the files were chosen.
 @pytest.mark.parametrize("condition", ["part = 'p 1'", "part IS NULL", "coalesce(part, 'x') <> 'p 0'", "day = 24"])
-def test_conditions_on_a_pruned_query(spark, lake, condition):
+def test_conditions_above_a_pruned_query(spark, lake, condition):
     query = query_of(lake, "parts")
     result = prune(spark.sql(query), options=OPTIONS)
     expected = rows_of(spark.sql(query).where(condition))
@@ -157,7 +160,7 @@ def test_conditions_on_a_pruned_query(spark, lake, condition):
     assert expected == rows_of(result.where(condition))
 
 
-def test_conditions_on_a_pruned_query_still_skip_files(spark, lake):
+def test_conditions_above_a_pruned_query_skip_files(spark, lake):
     table, folder = lake
     query = f"""
         SELECT s.id, s.day FROM {table("plain")} s JOIN delta.`{folder}/days` d ON s.day = d.day
@@ -166,13 +169,13 @@ def test_conditions_on_a_pruned_query_still_skip_files(spark, lake):
     fewer = result.where("id BETWEEN 42 AND 50 AND id <> 44")
     assert rows_of(spark.sql(query).where("id BETWEEN 42 AND 50 AND id <> 44")) == rows_of(fewer)
     assert {"plain": (1, 3)} == files(result)
-    assert 60 == len(unlisted(spark, result))
+    assert 60 == len(rows_without_listing(spark, result))
     assert {"plain": (3, 3)} == files(result)
 
 
-# 47: what was pruned reads the version that was pruned.
+# Failure catalogue 47: a pruned query reads the version that was pruned.
 @pytest.mark.parametrize("options", [OPTIONS, PLANNED], ids=["rows-are-joined", "builds-run-again"])
-def test_a_commit_after_pruning(spark, tmp_path, lake, options):
+def test_commit_after_pruning_changes_no_row(spark, tmp_path, lake, options):
     table, _ = lake
     own = f"delta.`{tmp_path}/own`"
     spark.sql(f"CREATE TABLE {own} USING delta {VECTORS} AS SELECT * FROM kept_sales")
@@ -187,8 +190,8 @@ def test_a_commit_after_pruning(spark, tmp_path, lake, options):
     assert [row for row in expected if row[0] > 43] == rows_of(spark.table(own))
 
 
-# 53: scans of other files are other scans, also where they are of one table and version.
-def test_reads_of_other_files_are_not_taken_for_each_other(spark, lake):
+# Failure catalogue 53: scans of different files are different, even for one table and version.
+def test_scans_of_different_files_are_distinguished(spark, lake):
     first, second = query_of(lake, "plain"), query_of(lake, "plain").replace("month = 2", "month = 3")
     query = f"{first} UNION ALL {second} UNION ALL {first}"
     expected = rows_of(spark.sql(query))
@@ -198,8 +201,8 @@ def test_reads_of_other_files_are_not_taken_for_each_other(spark, lake):
     assert [(1, 1)] * 3 == list(files(result).values())
 
 
-# 53: Spark takes scans of equal indexes for each other.
-def test_indexes_are_equal_where_their_files_are(spark, lake):
+# Failure catalogue 53: Spark reuses scans whose file indexes are equal.
+def test_indexes_are_equal_iff_their_files_are(spark, lake):
     table, _ = lake
     base = location_of(spark.read.format("delta").load(table("plain")[7:-1]))
     df = frame_of(spark, spark.table(table("plain"))._jdf.queryExecution().optimizedPlan())
@@ -212,7 +215,7 @@ def test_indexes_are_equal_where_their_files_are(spark, lake):
     assert (2, 1) == (one.files().size(), location_of(over_files(df, one, paths.slice(1, 3))).files().size())
 
 
-def test_a_pruned_query_is_pruned_again(spark, lake):
+def test_pruned_query_can_be_pruned_again(spark, lake):
     _, folder = lake
     once = prune(spark.sql(query_of(lake, "plain").replace("month = 2", "month IN (1, 2)")), options=OPTIONS)
     days = spark.sql(f"SELECT day AS other FROM delta.`{folder}/days` WHERE day IN (12, 13)")
@@ -225,9 +228,9 @@ def test_a_pruned_query_is_pruned_again(spark, lake):
     assert 1 == len(result.inputFiles())
 
 
-# More files than fit the driver, or trouble in naming them: Delta finds the same by the predicate.
+# More files than fit in the driver, or an error in naming them: Delta finds the same files by the predicate.
 @pytest.mark.parametrize("cause", ["too-many", "trouble"])
-def test_delta_lists_where_files_cannot_be_named(spark, lake, monkeypatch, cause):
+def test_delta_lists_files_if_no_file_list_is_possible(spark, lake, monkeypatch, cause):
     if cause == "too-many":
         monkeypatch.setattr(delta, "MOST_FILES", 0)
     else:
@@ -244,8 +247,9 @@ def test_delta_lists_where_files_cannot_be_named(spark, lake, monkeypatch, cause
     assert not [each for each in explain(result).reasons if "trouble" in str(each)]
 
 
-# What one query has asked of a version, the next one knows: its only jobs are the build and the statistics of a column.
-def test_a_query_is_optimised_without_listing(spark, lake):
+# The state of the version is known from the first query, so the second runs only the build and the statistics of a
+# column.
+def test_second_query_is_optimized_without_listing(spark, lake):
     query = query_of(lake, "plain")
     prune(spark.sql(query), options=OPTIONS)
     before = jobs(spark)
@@ -255,8 +259,8 @@ def test_a_query_is_optimised_without_listing(spark, lake):
     assert {"plain": (1, 1)} == files(result)
 
 
-# 49: Delta lists where a condition of the query's own leaves out files, for each scan of a table its own.
-def test_conditions_of_the_query_skip_files_of_their_own_scan(spark, lake):
+# Failure catalogue 49: Delta lists where the query's own conditions skip files, separately for each scan of a table.
+def test_query_conditions_skip_files_of_their_own_scan(spark, lake):
     table, folder = lake
     query = f"""
         WITH sold AS (SELECT id, day, part FROM {table("parts")})
@@ -290,8 +294,8 @@ def test_one_relation_under_two_conditions(spark, lake):
     assert [4, 2] == [location_of(result, at).files().size() for at in (0, 1)]
 
 
-# Rows that are cached and rows that the log knows are not read from files.
-def test_caches_and_answers_of_the_log_stay(spark, lake):
+# Cached rows, and rows that the log answers, are not read from files.
+def test_cached_tables_and_metadata_queries_are_kept(spark, lake):
     table, folder = lake
     days = spark.sql(f"SELECT day FROM delta.`{folder}/days` WHERE month = 2").cache()
     try:
@@ -304,7 +308,7 @@ def test_caches_and_answers_of_the_log_stay(spark, lake):
         assert expected == rows_of(result)
         plan = result._jdf.queryExecution().optimizedPlan().toString()
         assert "InMemoryRelation" in plan
-        # The table that is counted is no relation, and the other one is that of the facts.
+        # The counted table is no relation, so the only relation is the fact.
         assert 1 == len(re.findall(r"\bRelation ", plan))
         assert [PRUNED_INDEX] == indexes(result)
         assert {"plain": (1, 1)} == files(result)
@@ -312,9 +316,9 @@ def test_caches_and_answers_of_the_log_stay(spark, lake):
         days.unpersist(blocking=True)
 
 
-# Partitions that are computed from a column: Delta adds conditions on them while it lists.
+# Partitions computed from a column: Delta adds conditions on them while it lists.
 @pytest.mark.full
-def test_tables_with_generated_columns_are_left_to_delta(spark, tmp_path, lake):
+def test_tables_with_generated_columns_are_listed_by_delta(spark, tmp_path, lake):
     _, folder = lake
     own = f"delta.`{tmp_path}/generated`"
     spark.sql(f"""CREATE TABLE {own} (id BIGINT, at TIMESTAMP, on DATE GENERATED ALWAYS AS (CAST(at AS DATE)))
@@ -328,7 +332,7 @@ def test_tables_with_generated_columns_are_left_to_delta(spark, tmp_path, lake):
     assert 4 > len(prune(spark.sql(query), options=OPTIONS).inputFiles())
 
 
-# 49: two reads of one table see one version, whatever was committed between their analyses.
+# Failure catalogue 49: two reads of one table see one version, even with a commit between their analyses.
 @pytest.mark.full
 def test_all_scans_of_a_table_read_one_version(spark, tmp_path, lake):
     _, folder = lake
@@ -352,8 +356,8 @@ def test_all_scans_of_a_table_read_one_version(spark, tmp_path, lake):
     assert [(2, 2)] * 2 == list(files(result).values())
 
 
-# What names no column Delta takes for a condition on partitions, which it evaluates once for each file.
-def test_conditions_that_differ_between_runs_leave_out_no_file(spark, lake):
+# Delta takes a condition without columns for a partition condition, and evaluates it once per file.
+def test_nondeterministic_conditions_skip_no_file(spark, lake):
     table, folder = lake
     query = f"""
         SELECT s.id FROM (SELECT * FROM {table("parts")} s WHERE monotonically_increasing_id() >= 3) s
@@ -365,8 +369,8 @@ def test_conditions_that_differ_between_runs_leave_out_no_file(spark, lake):
     }
 
 
-# A text may look like the id of a column.
-def test_conditions_that_differ_in_their_texts_alone_skip_their_own_files(spark, lake, tmp_path):
+# A string literal may look like the id of a column.
+def test_conditions_that_differ_by_a_literal_are_distinguished(spark, lake, tmp_path):
     _, folder = lake
     own = f"delta.`{tmp_path}/brands`"
     spark.sql(f"""CREATE TABLE {own} USING delta PARTITIONED BY (brand) AS
@@ -382,8 +386,8 @@ def test_conditions_that_differ_in_their_texts_alone_skip_their_own_files(spark,
     assert [1, 1] == [location_of(result, at).files().size() for at in (0, 1)]
 
 
-# 49: Delta looks for each read whether the table still has its columns, and what it refuses is left to it.
-def test_a_read_from_before_a_column_was_dropped_is_left_to_delta(spark, lake, tmp_path):
+# Failure catalogue 49: Delta checks for each read that the table still has its columns, and reports what it refuses.
+def test_read_from_before_a_dropped_column_is_not_pruned(spark, lake, tmp_path):
     _, folder = lake
     own = f"delta.`{tmp_path}/mapped`"
     spark.sql(f"CREATE TABLE {own} USING delta {MAPPED} AS SELECT id, day, part FROM kept_sales")

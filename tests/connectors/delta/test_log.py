@@ -45,13 +45,13 @@ def set_properties(spark, path, properties):
     alter(spark, path, f"SET TBLPROPERTIES ({settings})")
 
 
-def forget_logs(spark):
-    """Snapshots come from storage again."""
+def clear_log_cache(spark):
+    """Clears Delta's cache, so that snapshots are read from storage again."""
     spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
 
 
 def assert_pruned(table, name, domain, expected_files, expected_ids):
-    """Our decision, Delta's own and the rows agree."""
+    """The decision of pruning, Delta's own and the rows agree."""
     assert expected_files == len(kept_files(table, name, domain))
     scan = pushed(table, name, domain)
     assert expected_files == files_delta_keeps(scan)
@@ -61,7 +61,7 @@ def assert_pruned(table, name, domain, expected_files, expected_ids):
 
 @pytest.fixture
 def renamed(spark, tmp_path):
-    """`b` is what was `a`, whose physical name it keeps; what was `b` is called `c`."""
+    """A table whose column `b` was `a` and keeps the physical name `a`; the former `b` is now `c`."""
     path = tmp_path / "t"
     frame = spark.range(0, 4, 1, 2).selectExpr("id", "id AS a", "100 + id AS b", "id AS gone")
     frame.write.format("delta").save(str(path))
@@ -71,9 +71,10 @@ def renamed(spark, tmp_path):
     return path
 
 
-# 126: a column that has the physical name of another. 127: rewritten files. 130: files of different schemas.
+# Failure catalogue 126: a column with the physical name of another. 127: rewritten files. 130: files of different
+# schemas.
 @pytest.mark.full
-def test_renamed_and_dropped_columns_are_found_by_their_physical_names(spark, renamed):
+def test_renamed_and_dropped_columns_use_physical_names(spark, renamed):
     spark.createDataFrame([(9, 9, 109, 9)], "id bigint, b bigint, c bigint, gone bigint").write.format("delta").mode(
         "append"
     ).save(str(renamed))
@@ -81,7 +82,7 @@ def test_renamed_and_dropped_columns_are_found_by_their_physical_names(spark, re
     assert_pruned(table, "b", Domain.of(BIGINT, 1), 1, [1])
     assert_pruned(table, "c", Domain.of(BIGINT, 102), 1, [2])
     assert_pruned(table, "b", Domain.of(BIGINT, 102), 0, [])
-    # The new column of an old name: old files have no statistics of it.
+    # A new column with a reused name: older files have no statistics of it.
     assert_pruned(table, "gone", Domain.of(BIGINT, 9), 3, [9])
     files = np.arange(3)
     groups = table.row_groups(files, [column_of(table, name) for name in ("b", "c", "gone")], ["b"])
@@ -94,7 +95,7 @@ def test_renamed_and_dropped_columns_are_found_by_their_physical_names(spark, re
     assert_pruned(table, "b", Domain.of(BIGINT, 1), 1, [1])
 
 
-# 127, 128: mapped from the start, so that physical names are unlike any logical one.
+# Failure catalogue 127, 128: with column mapping from the start, no physical name equals a logical one.
 @pytest.mark.parametrize("mode", ["name", "id"])
 def test_mapped_columns_and_partitions_with_hostile_names(spark, tmp_path, mode):
     path = tmp_path / "t"
@@ -115,7 +116,7 @@ def test_mapped_columns_and_partitions_with_hostile_names(spark, tmp_path, mode)
 
 @pytest.fixture(scope="module")
 def widened(spark, tmp_path_factory):
-    """A file of ints and floats, and one of bigints and doubles."""
+    """A table with a file of ints and floats, and one of bigints and doubles."""
     path = tmp_path_factory.mktemp("widened") / "t"
     frame = spark.range(2).selectExpr("id", "CAST(id AS INT) AS i", "CAST(id + 0.1 AS FLOAT) AS f").coalesce(1)
     frame.write.format("delta").option("delta.enableTypeWidening", "true").save(str(path))
@@ -126,19 +127,19 @@ def widened(spark, tmp_path_factory):
     return opened(spark, path)
 
 
-# 75, 133: keys beyond the old type.
+# Failure catalogue 75, 133: keys beyond the range of the older type.
 @pytest.mark.parametrize(
     ("key", "expected"), [(3_000_000_000, [9]), (1, [1]), (4_000_000_000, []), (-(2**63), [])], ids=str
 )
-def test_widened_integers_keep_the_files_of_their_keys(widened, key, expected):
+def test_widened_integers_keep_files_of_their_keys(widened, key, expected):
     assert_pruned(widened, "i", Domain.of(BIGINT, key), len(expected), expected)
 
 
-# 133: the bounds of the old file have the digits of floats, 0.1 for 0.10000000149011612.
+# Failure catalogue 133: bounds of the older file have the digits of floats, 0.1 for 0.10000000149011612.
 @pytest.mark.parametrize(
     ("key", "expected"), [(0.10000000149011612, [0]), (1.100000023841858, [1]), (5e300, [9]), (2.0, [])], ids=str
 )
-def test_widened_floats_keep_the_files_of_their_keys(widened, key, expected):
+def test_widened_floats_keep_files_of_their_keys(widened, key, expected):
     double = ValueType("double")
     domain = Domain.of(double, key)
     assert len(expected) == len(kept_files(widened, "f", domain))
@@ -147,8 +148,8 @@ def test_widened_floats_keep_the_files_of_their_keys(widened, key, expected):
     assert set(expected) <= set(ids(scan))
 
 
-# 129: names that differ in case alone are one column.
-# 110, 130: a column that older files lack, and a field of a struct that they lack.
+# Failure catalogue 129: names that differ only by case are one column. 110, 130: older files lack a column, and a
+# struct field.
 @pytest.mark.full
 def test_files_without_a_column_are_kept(spark, tmp_path):
     path = tmp_path / "t"
@@ -174,9 +175,9 @@ CHECKPOINTS = {
 }
 
 
-# 108: whether actions come from commits or from a checkpoint, and whatever the checkpoint keeps of statistics.
+# Failure catalogue 108: statistics from commits or from a checkpoint, in each form that a checkpoint may keep.
 @pytest.mark.parametrize("kind", [*CHECKPOINTS, "two parts"])
-def test_checkpoints_keep_what_commits_said(spark, tmp_path, kind):
+def test_checkpoints_keep_statistics_of_commits(spark, tmp_path, kind):
     schema = schema_of({"i": "bigint", "ts": "timestamp", "x": "double", "other": "int"})
     moments = [f"20{year}-01-01T00:00:00.000Z" for year in range(10, 13)]
     adds = [
@@ -199,7 +200,7 @@ def test_checkpoints_keep_what_commits_said(spark, tmp_path, kind):
     for commit in Path(path, "_delta_log").glob("*.json"):
         if ".checkpoint." not in commit.name:
             commit.write_text("")
-    forget_logs(spark)
+    clear_log_cache(spark)
     table = opened(spark, path)
     known = kind != "without statistics"
     assert ({2, 3} if known else {0, 1, 2, 3}) == kept_files(table, "i", Domain.of(BIGINT, 2))
@@ -211,7 +212,7 @@ def test_checkpoints_keep_what_commits_said(spark, tmp_path, kind):
     assert not table.problems
 
 
-# 108, 109: a column that no statistics are kept of is unknown, in commits and checkpoints alike.
+# Failure catalogue 108, 109: a column without statistics is unknown, in commits and in checkpoints.
 @pytest.mark.parametrize(
     ("properties", "unknown"),
     [({"delta.dataSkippingStatsColumns": "id"}, "later"), ({"delta.dataSkippingNumIndexedCols": "1"}, "later")],
@@ -222,7 +223,7 @@ def test_columns_without_statistics_keep_every_file(spark, tmp_path, properties,
     frame = spark.range(0, 4, 1, 2).selectExpr("id", "id AS later")
     frame.write.format("delta").options(**properties).save(str(path))
     spark._jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, str(path)).checkpoint()
-    forget_logs(spark)
+    clear_log_cache(spark)
     table = opened(spark, path)
     assert_pruned(table, "id", Domain.of(BIGINT, 3), 1, [3])
     assert_pruned(table, unknown, Domain.of(BIGINT, 3), 2, [3])
@@ -233,8 +234,9 @@ def test_columns_without_statistics_keep_every_file(spark, tmp_path, properties,
     assert 1 == both.kept_count
 
 
-# 98: the partition is of the writer's zone, and Delta computes the one to read in the reader's.
-def test_partitions_computed_from_timestamps_hold_in_every_zone(spark, tmp_path):
+# Failure catalogue 98: the writer's time zone determines the partition, and Delta computes the partition to read in the
+# reader's.
+def test_partitions_of_timestamps_in_another_time_zone(spark, tmp_path):
     path = tmp_path / "t"
     builder = DeltaTable.create(spark).location(str(path)).addColumn("id", "BIGINT").addColumn("ts", "TIMESTAMP")
     builder = builder.addColumn("day", "DATE", generatedAlwaysAs="CAST(ts AS DATE)").partitionedBy("day")
@@ -251,8 +253,8 @@ def test_partitions_computed_from_timestamps_hold_in_every_zone(spark, tmp_path)
         assert 1 in ids(scan)
 
 
-# 99: '10000-01-01' sorts below '2024-01-01' as text, and above it as a date.
-def test_strings_that_partitions_are_truncated_from_are_not_compared(spark, tmp_path):
+# Failure catalogue 99: '10000-01-01' sorts below '2024-01-01' as a string, and above it as a date.
+def test_source_strings_of_date_partitions_are_not_pushed(spark, tmp_path):
     path = tmp_path / "t"
     builder = DeltaTable.create(spark).location(str(path)).addColumn("id", "BIGINT").addColumn("text", "STRING")
     builder = builder.addColumn("quarter", "DATE", generatedAlwaysAs="TRUNC(text, 'quarter')").partitionedBy("quarter")
@@ -263,9 +265,9 @@ def test_strings_that_partitions_are_truncated_from_are_not_compared(spark, tmp_
     assert points is table.storage_safe_ranges("id", points)
 
 
-# 88: Delta compares a pushed predicate with maxima as older writers cut them.
-# 96: and with timestamps whose offset lost its seconds.
-def test_bounds_that_lie_too_far_inside_skip_no_row(spark, tmp_path):
+# Failure catalogue 88, 96: Delta compares a pushed predicate with maxima as older writers truncate them, and with
+# timestamps whose offset lost its seconds.
+def test_too_narrow_bounds_lose_no_row(spark, tmp_path):
     path = tmp_path / "t"
     text = "x" * 32 + "😀"
     # The clocks of Stockholm were 53 minutes and 28 seconds ahead.

@@ -34,7 +34,7 @@ def add(*values):
 
 @pytest.fixture
 def versioned(tmp_path):
-    """Version 0 holds 0 and 1, version 1 also 2 and 3, version 2 just 9."""
+    """A table whose version 0 has 0 and 1, version 1 also 2 and 3, version 2 only 9."""
     path = str(tmp_path / "t")
     for mode, values in (("error", [0, 1]), ("append", [2, 3]), ("overwrite", [9])):
         write_deltalake(path, pa.table({"i": pa.array(values, pa.int32())}), mode=mode)
@@ -47,7 +47,7 @@ def values(table):
 
 @pytest.mark.spark
 @pytest.mark.parametrize(("version", "expected"), [(0, [0, 1]), (1, [0, 1, 2, 3]), (2, [9]), (None, [9])])
-def test_a_version_has_its_own_files_and_rows(spark, versioned, version, expected):
+def test_version_has_its_own_files_and_rows(spark, versioned, version, expected):
     table = opened(spark, versioned, version=version)
     assert (2 if version is None else version) == table.version
     assert expected == values(table)
@@ -56,7 +56,7 @@ def test_a_version_has_its_own_files_and_rows(spark, versioned, version, expecte
     assert not table.problems
 
 
-# 47, 48, 49: what is committed after opening changes neither the decision nor the rows.
+# Failure catalogue 47, 48, 49: commits after opening change neither the decision nor the rows.
 @pytest.mark.spark
 @pytest.mark.parametrize("mode", ["append", "overwrite"])
 def test_later_commits_change_nothing(spark, versioned, mode):
@@ -71,9 +71,9 @@ def test_later_commits_change_nothing(spark, versioned, mode):
     assert 4 == opened(spark, versioned).version
 
 
-# The session of tests has states of one part.
+# The shared session of the tests has states of one partition.
 @pytest.mark.spark
-def test_a_state_of_several_parts_is_read_whole(spark, conf, tmp_path):
+def test_state_of_several_partitions_is_read(spark, conf, tmp_path):
     conf("spark.databricks.delta.snapshotPartitions", "5")
     source = write_log(tmp_path / "t", SCHEMA, [add(each) for each in range(20)])
     table = opened(spark, source)
@@ -87,9 +87,9 @@ def test_a_state_of_several_parts_is_read_whole(spark, conf, tmp_path):
     assert set() == kept_files(table, "i", Domain.of(INT, 20))
 
 
-# 56: statistics of the new table, not of the one that was there before.
+# Failure catalogue 56: statistics are those of the new table, not of the previous one.
 @pytest.mark.spark
-def test_a_table_made_anew_at_the_same_path_is_another_table(spark, tmp_path):
+def test_recreated_table_is_another_table(spark, tmp_path):
     for value in (1, 7):
         source = write_log(tmp_path / "t", SCHEMA, [add(value)], table_id=f"{value:032}")
         table = opened(spark, source)
@@ -100,8 +100,8 @@ def test_a_table_made_anew_at_the_same_path_is_another_table(spark, tmp_path):
 
 
 @pytest.mark.spark
-def test_a_timestamp_names_the_version_of_that_moment(spark, versioned):
-    # Older ones than a week may not be asked for: their files may be gone.
+def test_timestamp_selects_its_version(spark, versioned):
+    # Timestamps older than a week are refused, because their files may be deleted.
     now = dt.datetime.now(dt.timezone.utc).replace(microsecond=0)
     for version in range(3):
         at = (now - dt.timedelta(hours=10 - version)).timestamp()
@@ -114,7 +114,7 @@ def test_a_timestamp_names_the_version_of_that_moment(spark, versioned):
 
 @pytest.mark.spark
 @pytest.mark.parametrize("name", HOSTILE)
-def test_names_of_directories_are_taken_as_they_are(spark, tmp_path, name):
+def test_hostile_directory_names(spark, tmp_path, name):
     source = write_log(tmp_path / name, SCHEMA, [add(1), add(5)])
     table = opened(spark, source)
     assert {1} == kept_files(table, "i", Domain.of(INT, 5))
@@ -124,25 +124,25 @@ def test_names_of_directories_are_taken_as_they_are(spark, tmp_path, name):
 
 @pytest.mark.spark
 @pytest.mark.parametrize("form", ["file:{0}", "file://{0}", "{0}/", "{0}/../t u/./"])
-def test_a_path_has_many_forms(spark, tmp_path, form):
+def test_forms_of_a_path(spark, tmp_path, form):
     source = write_log(tmp_path / "t u", SCHEMA, [add(1), add(5)])
     assert {1} == kept_files(opened(spark, form.format(source)), "i", Domain.of(INT, 5))
 
 
 @pytest.mark.spark
-def test_a_relative_path_is_one_from_here(spark, tmp_path):
+def test_relative_path(spark, tmp_path):
     source = write_log(tmp_path / "t", SCHEMA, [add(1)])
     assert 0 == opened(spark, os.path.relpath(source)).version
 
 
 @pytest.mark.spark
-def test_a_path_in_backticks_is_a_name(spark, tmp_path):
+def test_path_in_backticks(spark, tmp_path):
     source = write_log(tmp_path / "t t", SCHEMA, [add(1)])
     assert {0} == kept_files(opened(spark, f"delta.`{source}`"), "i", Domain.of(INT, 1))
 
 
 @pytest.mark.spark
-def test_tables_of_the_catalog_are_found_by_name(spark, versioned):
+def test_catalog_tables_by_name(spark, versioned):
     spark.sql("CREATE DATABASE IF NOT EXISTS shop")
     try:
         spark.catalog.createTable("shop.sales", versioned, "delta")
@@ -174,7 +174,7 @@ def test_tables_of_the_catalog_are_found_by_name(spark, versioned):
         "file:/nowhere",
     ],
 )
-def test_what_is_no_table_is_named(spark, source):
+def test_error_names_the_missing_table(spark, source):
     with pytest.raises(SourceNotFoundError) as raised:
         opened(spark, source)
     assert repr(source) in str(raised.value)
@@ -183,14 +183,14 @@ def test_what_is_no_table_is_named(spark, source):
 
 
 @pytest.mark.spark
-def test_a_directory_without_a_log_is_no_table(spark, tmp_path):
+def test_directory_without_a_log_is_refused(spark, tmp_path):
     with pytest.raises(SourceNotFoundError, match="expected a directory that holds _delta_log"):
         opened(spark, tmp_path)
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize("text", ["{", '{"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}\n', ""])
-def test_a_log_that_cannot_be_read_is_no_table(spark, tmp_path, text):
+def test_unreadable_log_is_refused(spark, tmp_path, text):
     Path(tmp_path, "_delta_log").mkdir()
     Path(tmp_path, "_delta_log", f"{0:020}.json").write_text(text)
     with pytest.raises(SourceNotFoundError, match=r"Cannot read Delta table|No Delta table") as raised:
@@ -199,14 +199,14 @@ def test_a_log_that_cannot_be_read_is_no_table(spark, tmp_path, text):
 
 
 @pytest.mark.spark
-def test_storage_that_is_unknown_is_told_in_a_line(spark):
+def test_unknown_file_system_is_a_one_line_error(spark):
     with pytest.raises(SourceNotFoundError, match="Cannot read Delta table 'nosuch://bucket/t'") as raised:
         opened(spark, "nosuch://bucket/t")
     assert "\n" not in str(raised.value)
 
 
 @pytest.mark.spark
-def test_a_partition_is_no_table(spark, tmp_path):
+def test_partition_folder_is_refused(spark, tmp_path):
     schema = schema_of({"i": "int", "p": "int"})
     adds = [{"partitionValues": {"p": "1"}, "path": "p=1/x.parquet"}]
     source = write_log(tmp_path / "t", schema, adds, partitions=["p"])
@@ -217,18 +217,18 @@ def test_a_partition_is_no_table(spark, tmp_path):
 
 @pytest.mark.spark
 @pytest.mark.parametrize("version", [7, 2**62])
-def test_a_version_that_is_not_there_is_named(spark, versioned, version):
+def test_error_names_the_missing_version(spark, versioned, version):
     with pytest.raises(SourceNotFoundError, match=f"at version '{version}'"):
         opened(spark, versioned, version=version)
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize(
-    "asked", [{"version": -1}, {"version": True}, {"version": 1, "timestamp": "2020-01-01"}], ids=str
+    "arguments", [{"version": -1}, {"version": True}, {"version": 1, "timestamp": "2020-01-01"}], ids=str
 )
-def test_versions_that_cannot_be_are_refused(spark, versioned, asked):
+def test_invalid_versions_are_refused(spark, versioned, arguments):
     with pytest.raises(InvalidOptionError, match="Cannot read"):
-        opened(spark, versioned, **asked)
+        opened(spark, versioned, **arguments)
 
 
 REMOTE = """
@@ -273,7 +273,7 @@ for format_ in (None, "delta"):
 @pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.slow
-def test_a_session_without_delta_is_told_how_to_start_one_that_has_it(versioned):
+def test_session_without_delta_is_a_one_line_error_with_remedy(versioned):
     env = {name: value for name, value in os.environ.items() if name != "PYSPARK_SUBMIT_ARGS"}
     done = subprocess.run(
         [sys.executable, "-c", PLAIN, versioned],
@@ -295,7 +295,7 @@ def test_a_session_without_delta_is_told_how_to_start_one_that_has_it(versioned)
 @pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.slow
-def test_a_remote_session_reads_a_pinned_version_without_statistics(versioned):
+def test_connect_session_reads_a_pinned_version(versioned):
     done = subprocess.run(
         [sys.executable, "-c", REMOTE, versioned],
         capture_output=True,

@@ -67,14 +67,14 @@ CASES = {
     "dates": (stats("day", "0001-01-01", "9999-12-31"), "day", between("day", dt.date.min, dt.date.max)),
     "booleans": (stats("flag", low=False, high=False), "flag", between("flag", 0, 0)),
     "long decimal": (stats("d", 1.25, 99), "d", between("d", Decimal("1.25"), 99)),
-    # 82: a writer that keeps decimals as doubles.
+    # Failure catalogue 82: a writer that stores decimals as doubles.
     "decimal as double": (
         '{"numRecords": 10, "minValues": {"d": 1.5e+3}, "maxValues": {"d": 1.5e+3}, "nullCount": {"d": 0}}',
         "d",
         between("d", 1500, 1500),
     ),
     "decimal too large": (stats("d", 1, 10**40), "d", everything("d", null=False)),
-    # 93: cut to milliseconds.
+    # Failure catalogue 93: truncated to milliseconds.
     "timestamp": (
         stats("ts", "2024-02-29T12:00:00.123Z", "2024-02-29T12:00:00.123Z"),
         "ts",
@@ -85,20 +85,20 @@ CASES = {
         "ts",
         between("ts", moment("2024-02-29T06:15:00"), moment("2024-02-29T15:30:00", milli=1)),
     ),
-    # 96: the offset of Stockholm was 53 minutes and 28 seconds.
+    # Failure catalogue 96: the offset of Stockholm was 53 minutes and 28 seconds.
     "timestamp with a cut offset": (
         stats("ts", "1850-01-01T00:53:00.000+00:53", "1850-01-01T00:53:00.000+00:53"),
         "ts",
         between("ts", moment("1850-01-01T00:00:00", minute=-1), moment("1850-01-01T00:00:00", minute=1, milli=1)),
     ),
-    # 101: the reader's zone need not be the writer's.
+    # Failure catalogue 101: the reader's time zone may differ from the writer's.
     "timestamp without a zone": (
         stats("ts", "2024-02-29T12:00:00", "2024-02-29 12:00:00"),
         "ts",
         everything("ts", null=False),
     ),
     "timestamp as a number": (stats("ts", 0, 1), "ts", everything("ts", null=False)),
-    # 102: years of five digits.
+    # Failure catalogue 102: years with five digits.
     "extended year": (
         stats("ts", "2024-02-29T12:00:00Z", "+10000-01-01T00:00:00.000Z"),
         "ts",
@@ -109,41 +109,41 @@ CASES = {
         "day",
         between("day", -735_525, dt.date(2024, 2, 29)),
     ),
-    # 102: NTZ statistics of some writers end in Z.
+    # Failure catalogue 102: NTZ statistics of some writers end in Z.
     "local timestamp": (
         stats("ntz", "2024-02-29T12:00:00.000Z", "2024-02-29 12:00:00.000"),
         "ntz",
         between("ntz", NOON, moment("2024-02-29T12:00:00", milli=1)),
     ),
-    # 72: JSON null is no bound.
-    # 119: Delta skips no file that lacks one of the bounds or a count.
+    # Failure catalogue 72: JSON null is no bound.
+    # Failure catalogue 119: Delta skips no file that lacks a bound or a count.
     "null bound": ({**stats("i", 1), "maxValues": {"i": None}}, "i", everything("i", null=False)),
     "high alone": (stats("s", None, "m"), "s", everything("s", null=False)),
-    # 68: a missing null count is not zero.
+    # Failure catalogue 68: a missing null count is not zero.
     "no null count": (stats("i", 1, 2, None), "i", everything("i")),
     "some nulls": (stats("i", 1, 2, 3), "i", between("i", 1, 2, null=True)),
     "nulls alone": (stats("i", None, None, ROWS), "i", Domain.only_null(ValueType("int"))),
-    # 71: "all null" beside a bound.
+    # Failure catalogue 71: "all null" beside a bound.
     "nulls alone with a bound": (stats("s", "a", None, ROWS), "s", everything("s")),
     "more nulls than rows": (stats("i", 1, 2, ROWS + 1), "i", between("i", 1, 2, null=True)),
     "negative null count": (stats("i", 1, 2, -1), "i", everything("i")),
-    # 119: bounds in the wrong order.
+    # Failure catalogue 119: inverted bounds.
     "inverted": (stats("i", 2, 1), "i", everything("i", null=False)),
-    # 60, 61: bounds copied from Parquet leave NaN out.
+    # Failure catalogue 60, 61: bounds copied from Parquet do not cover NaN.
     "finite doubles": (stats("x", 3.0, 3.0), "x", between("x", 3.0, 3.0, nan=True)),
     "infinite doubles": (stats("x", "-Infinity", "Infinity"), "x", between("x", -INF, INF, nan=True)),
-    # 62: NaN as a bound.
+    # Failure catalogue 62: NaN as a bound.
     "NaN above": (stats("x", 1.0, "NaN"), "x", between("x", 1.0, None, nan=True)),
     "NaN below": (stats("x", "NaN", 1.0), "x", between("x", None, 1.0, nan=True)),
     "bare NaN": ('{"numRecords": 10, "minValues": {"x": NaN}, "maxValues": {"x": NaN}}', "x", everything("x")),
-    # 66: -0.0 equals 0.0.
+    # Failure catalogue 66: -0.0 equals 0.0.
     "negative zero": (stats("x", -0.0, -0.0), "x", between("x", 0.0, 0.0, nan=True)),
     "floats": (stats("f", 0.1, 0.5), "f", between("f", 0.10000000149011612, 0.5, nan=True)),
-    # 110: other columns have statistics, this one has none.
+    # Failure catalogue 110: other columns have statistics, this one has none.
     "another column": (stats("i", 1, 2), "big", everything("big")),
     "binary": (stats("raw", "a", "b"), "raw", everything("raw", null=False)),
     "nulls alone in binary": (stats("raw", None, None, ROWS), "raw", Domain.only_null(ValueType("binary"))),
-    # 70: writers disagree about the leaves of a null struct.
+    # Failure catalogue 70: writers disagree about the fields of a NULL struct.
     "nested": (
         stats("nested", {"leaf": 1}, {"leaf": 2}, {"leaf": 0}),
         "nested.leaf",
@@ -155,14 +155,14 @@ CASES = {
         between("nested.`a.b`.c", "k", "l", null=True),
     ),
     "struct without statistics": (stats("nested", {}, {}, {}), "nested.leaf", everything("nested.leaf")),
-    # 120: unreadable statistics.
+    # Failure catalogue 120: unreadable statistics.
     "no statistics": (None, "i", everything("i")),
     "empty": ("", "i", everything("i")),
     "empty object": ("{}", "i", everything("i")),
     "no object": ("5", "i", everything("i")),
     "cut off": ('{"numRecords": 10, "minValues": {"i": 1', "i", everything("i")),
     "text for a number": (stats("i", "one", "two"), "i", everything("i", null=False)),
-    # 75: a bound beyond the type of the column.
+    # Failure catalogue 75: a bound beyond the range of the column's type.
     "number beyond the type": (stats("i", 0, 3_000_000_000), "i", everything("i", null=False)),
     "fraction for an integer": (
         '{"numRecords": 10, "maxValues": {"i": 1.5}, "nullCount": {"i": 0}}',
@@ -195,7 +195,7 @@ def containers(table):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_stored_statistics_become_what_a_file_may_hold(containers, case):
+def test_stored_statistics_become_domains(containers, case):
     _, name, expected = CASES[case]
     assert expected == containers[list(CASES).index(case)].domains[name]
 
@@ -210,8 +210,8 @@ def test_files_are_described_by_the_log(containers, table):
     assert 0 == table.version
 
 
-# 120: counted and told, never raised.
-def test_statistics_that_cannot_be_parsed_are_told(containers, table):
+# Failure catalogue 120: unparseable statistics are counted and reported, and never raise.
+def test_unparseable_statistics_are_reported(containers, table):
     assert containers
     assert [f"{len(BROKEN)} of {len(CASES)} files have statistics that cannot be parsed"] == [
         reason.detail for reason in table.problems
@@ -221,7 +221,7 @@ def test_statistics_that_cannot_be_parsed_are_told(containers, table):
 @pytest.mark.parametrize(
     "confs",
     [
-        # 103: the old parser reads six digits of a fraction as milliseconds.
+        # Failure catalogue 103: the legacy parser reads a fraction of six digits as milliseconds.
         {"spark.sql.legacy.timeParserPolicy": "LEGACY"},
         {"spark.sql.session.timeZone": "Asia/Kathmandu"},
         {"spark.sql.ansi.enabled": "false", "spark.sql.json.enablePartialResults": "false"},
@@ -229,7 +229,7 @@ def test_statistics_that_cannot_be_parsed_are_told(containers, table):
     ],
     ids=["legacy parser", "time zone", "not ANSI", "case"],
 )
-def test_timestamps_are_parsed_alike_in_every_session(spark, tmp_path, confs):
+def test_timestamps_are_parsed_independently_of_session_confs(spark, tmp_path, confs):
     found = stats("ts", "2024-02-29T12:00:00.123456Z", "2024-02-29T12:00:00.123456Z")
     source = write_log(tmp_path / "t", SCHEMA, [{"stats": found}])
     with conf(spark, confs):
@@ -239,14 +239,14 @@ def test_timestamps_are_parsed_alike_in_every_session(spark, tmp_path, confs):
     assert between("ts", low, low + 999) == domain
 
 
-def test_counts_of_rows_that_cannot_be_are_unknown(spark, tmp_path):
+def test_impossible_row_counts_are_unknown(spark, tmp_path):
     adds = [{"stats": {**stats("i", 1, 2), "numRecords": rows}} for rows in (0, -1, "ten", None, 1)]
     table = opened(spark, write_log(tmp_path / "t", SCHEMA, adds))
     assert [UNKNOWN] * 4 + [1] == table.files([column_of(table, "i")]).rows.tolist()
 
 
-# 88, 89: the table says how long its strings are.
-def test_the_prefix_length_of_the_table_counts(spark, tmp_path):
+# Failure catalogue 88, 89: a table property sets the prefix length of strings.
+def test_prefix_length_is_a_table_property(spark, tmp_path):
     properties = {"delta.dataSkippingStringPrefixLength": "4"}
     source = write_log(tmp_path / "t", SCHEMA, [{"stats": stats("s", "abcd", "abcd")}], configuration=properties)
     table = opened(spark, source)
@@ -289,17 +289,17 @@ PARTITIONS = {
     "long text": ("p_text", "x" * 100, value_of("p_text", "x" * 100)),
     "null": ("p_text", None, only_null("p_text")),
     "null integer": ("p_int", None, only_null("p_int")),
-    # 111: the protocol reads it as NULL, Spark as an empty string.
+    # Failure catalogue 111: NULL by the protocol, an empty string by Spark.
     "empty text": ("p_text", "", value_of("p_text", "", null=True)),
     "empty integer": ("p_int", "", only_null("p_int")),
-    # 112: the name that Hive gives to NULL.
+    # Failure catalogue 112: Hive's name for NULL.
     "Hive's null": ("p_text", HIVE_NULL, any_of("p_text")),
     "Hive's null as integer": ("p_int", HIVE_NULL, any_of("p_int")),
     "no integer": ("p_int", "seven", any_of("p_int")),
     "date": ("p_day", "2024-02-29", value_of("p_day", dt.date(2024, 2, 29))),
     "timestamp": ("p_ts", "2024-02-29T12:00:00.000001Z", value_of("p_ts", micros("2024-02-29T12:00:00.000001"))),
     "old timestamp": ("p_ts", "1850-01-01T00:00:00.000000Z", value_of("p_ts", micros("1850-01-01T00:00:00"))),
-    # 101: written in the zone of some session.
+    # Failure catalogue 101: written in some session's time zone.
     "timestamp without a zone": ("p_ts", "2024-02-29 12:00:00", any_of("p_ts")),
     "local timestamp": ("p_ntz", "2024-02-29 12:00:00", value_of("p_ntz", NOON)),
     "decimal": ("p_dec", "12.30", value_of("p_dec", Decimal("12.30"))),

@@ -1,4 +1,4 @@
-"""Actions that are not waited for."""
+"""`within`: actions with a time limit."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import pytest
 from connectors.jobs.runner import DeadlineError, within
 
 
-def test_what_comes_in_time_is_what_the_action_gives():
+def test_result_within_the_limit_is_returned():
     assert 3 == within(60.0, lambda: 3, "three")
     with pytest.raises(ValueError, match="its own"):
         within(60.0, lambda: int("its own"), "no number")
 
 
-def test_what_comes_too_late_is_not_waited_for():
+def test_late_result_is_not_awaited():
     goes_on, is_over = threading.Event(), threading.Event()
 
     def slow() -> None:

@@ -21,7 +21,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_log_gets_a_line_now_and_then(caplog):
+def test_log_gets_occasional_progress_lines(caplog):
     display = Display()
     with caplog.at_level(logging.INFO, "scanprune"):
         for seconds in (0.5, 1.9, 2.1, 3.0, 11.9, 12.1):
@@ -30,7 +30,7 @@ def test_log_gets_a_line_now_and_then(caplog):
     assert [f"Collecting the keys of k: 1 of 4 tasks after {n} s" for n in (2, 12)] == caplog.messages
 
 
-def test_terminal_gets_a_bar_that_goes_away(monkeypatch, caplog):
+def test_terminal_gets_a_transient_progress_bar(monkeypatch, caplog):
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
     display = Display()
@@ -56,10 +56,10 @@ def test_terminal_gets_a_bar_that_goes_away(monkeypatch, caplog):
     ],
     ids=["python", "own", "worker", "worker without message", "unreadable"],
 )
-def test_errors_are_told_without_values(error, expected):
+def test_errors_are_shown_without_values(error, expected):
     assert expected == one_line(error)
 
 
-def test_missing_package_comes_with_its_remedy():
+def test_missing_package_error_has_a_remedy():
     error = RuntimeError(TRACEBACK.format(error="ModuleNotFoundError: No module named 'connectors'"))
     assert one_line(error).startswith("the Python workers cannot import 'connectors': install")

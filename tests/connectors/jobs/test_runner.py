@@ -15,7 +15,7 @@ pytestmark = pytest.mark.spark
 
 
 def eventually(condition):
-    """Waits for what other processes do; the time limit of the test ends a wait in vain."""
+    """Waits until the condition holds; the time limit of the test ends a wait in vain."""
     while not condition():
         time.sleep(0.05)
     return True
@@ -55,7 +55,7 @@ def state_of(spark):
 
 @pytest.fixture
 def caller(spark):
-    """A caller with a job group, a tag and a local property of its own."""
+    """A caller with its own job group, tag and local property."""
     context = spark.sparkContext
     context.setJobGroup("group", "description")
     context.setLocalProperty("mine", "value")
@@ -76,7 +76,7 @@ def assert_nothing_is_left(spark, pids, before):
     assert before == state_of(spark)
 
 
-def test_build_over_its_time_is_cancelled_and_leaves_nothing(spark, caller, tmp_path):
+def test_build_over_its_time_limit_is_cancelled(spark, caller, tmp_path):
     frame = spark.range(0, 2, 1, 2).mapInArrow(sleeping(str(tmp_path)), "id long")
     started = []
 
@@ -90,7 +90,7 @@ def test_build_over_its_time_is_cancelled_and_leaves_nothing(spark, caller, tmp_
     assert_nothing_is_left(spark, tmp_path, caller)
 
 
-def test_interrupt_cancels_and_goes_on(spark, caller, tmp_path):
+def test_interrupt_cancels_the_build_and_is_raised(spark, caller, tmp_path):
     frame = spark.range(0, 2, 1, 2).mapInArrow(sleeping(str(tmp_path)), "id long")
 
     def interrupt(_):
@@ -102,7 +102,7 @@ def test_interrupt_cancels_and_goes_on(spark, caller, tmp_path):
     assert_nothing_is_left(spark, tmp_path, caller)
 
 
-def test_builds_run_at_the_same_time_each_with_its_own_end(spark, caller, tmp_path):
+def test_builds_run_concurrently_with_separate_results(spark, caller, tmp_path):
     def meeting(mine, other):
         def task(batches):
             Path(tmp_path, mine).touch()
@@ -126,14 +126,14 @@ def test_builds_run_at_the_same_time_each_with_its_own_end(spark, caller, tmp_pa
     assert [] == own_threads()
 
 
-def test_build_sees_the_callers_local_properties(spark, caller):
+def test_build_inherits_local_properties(spark, caller):
     assert "value" == builds.run(
         spark, lambda: spark.sparkContext.getLocalProperty("mine"), timeout=60.0, description="k"
     )
     assert caller == state_of(spark)
 
 
-def test_progress_counts_tasks_of_the_build_alone(spark, tmp_path):
+def test_progress_counts_only_tasks_of_the_build(spark, tmp_path):
     seen = []
 
     def waiting(batches):

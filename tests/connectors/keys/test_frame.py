@@ -25,7 +25,7 @@ NAN = float("nan")
 OPTIONS = PruningOptions()
 INT, TEXT = ValueType("int"), ValueType("string")
 ZONES = ["UTC", "Asia/Kathmandu", "America/St_Johns", "Europe/Stockholm"]
-# Year 1, the day before the calendar reform, 1850 where zones had seconds, and the last microsecond of 9999.
+# Year 1, the day before the calendar reform, 1850 when time zones had seconds, and the last microsecond of 9999.
 MOMENTS = [-62135596800000000, -12219292800000001, -3786829932000000, -1, 0, 1, 253402300799999999, None]
 CASES = [
     (pa.int8(), [-128, 127, None, 127]),
@@ -44,7 +44,7 @@ CASES = [
 
 @pytest.fixture(params=["on the driver", "in workers"], autouse=True)
 def way(request, monkeypatch):
-    """Both ways to collect give the same summary."""
+    """Runs each test with keys collected on the driver and in workers, which give equal summaries."""
     if request.param == "in workers":
         monkeypatch.setattr(few_keys, "MOST_ROWS", 0)
         monkeypatch.setattr(few_keys, "MOST_LONG_ROWS", 0)
@@ -67,23 +67,23 @@ def listed(summary):
 
 
 @pytest.mark.parametrize(("arrow_type", "values"), CASES, ids=[str(case[0]) for case in CASES])
-def test_keys_are_those_of_the_local_path(spark, arrow_type, values):
+def test_frame_keys_equal_local_keys(spark, arrow_type, values):
     array = pa.array(values, arrow_type)
     df = spark.createDataFrame(pa.table({"k": array})).repartition(3)
     result = collected(spark, df)
     assert facts(summary_of(array, result.types, OPTIONS, "k")) == facts(result)
 
 
-def together(spark, frame, options=OPTIONS):
-    """What one job collects of all keys of a frame."""
+def collected_by_one_job(spark, frame, options=OPTIONS):
+    """The summaries of all keys of a frame, collected by one job."""
     (found,) = spark_keys.collected([frame], options, lambda wanted: builds.run_all(spark, wanted, timeout=100))
     return found
 
 
-# 105, 118: a row whose other column is NULL has a key of this one; both columns together have none of it.
+# Failure catalogue 105, 118: a row with NULL in another column has a key in this one, but no key tuple.
 @pytest.mark.full
 @pytest.mark.parametrize("partitions", [1, 3])
-def test_several_keys_of_one_job_are_those_of_a_job_for_each(spark, partitions):
+def test_keys_of_one_job_equal_those_of_separate_jobs(spark, partitions):
     rows = max(len(values) for _, values in CASES)
     columns = [pa.array([*values, *[None] * (rows - len(values))], arrow_type) for arrow_type, values in CASES]
     table = pa.table(columns, names=[f"c{at}" for at in range(len(columns))])
@@ -91,40 +91,40 @@ def test_several_keys_of_one_job_are_those_of_a_job_for_each(spark, partitions):
     types = [collected(spark, df.select(name)).types[0] for name in df.columns]
     places = [*((at,) for at in range(len(types))), (5, 0), (0, 8)]
     keys = tuple(KeyColumns(f"key {at}", each, tuple(types[it] for it in each)) for at, each in enumerate(places))
-    found = together(spark, KeyFrame(df, keys))
+    found = collected_by_one_job(spark, KeyFrame(df, keys))
     alone = [collected(spark, df.select(*(df.columns[it] for it in each))) for each in places]
     assert [facts(each) for each in alone] == [facts(each) for each in found]
     assert [each.source for each in alone] == [each.source for each in found]
 
 
-def test_several_keys_of_one_job_hold_no_more_than_one_key_may(spark):
+def test_keys_of_one_job_share_the_limit(spark):
     df = spark.range(0, 5000, 1, 3).selectExpr("cast(id as int) a", "cast(id % 3 as int) b", "'t' || id % 3 c")
     keys = tuple(KeyColumns("abc"[at], (at,), (type_,)) for at, type_ in enumerate((INT, INT, TEXT)))
     options = PruningOptions(max_build_bytes=60_000)
-    found = together(spark, KeyFrame(df, keys), options)
+    found = collected_by_one_job(spark, KeyFrame(df, keys), options)
     assert [None, 3, 3] == [each.distinct for each in found]
     assert [("KEYS_OVER_LIMIT", "a")] == [(it.code.name, it.subject) for each in found for it in each.reasons]
     assert found[0].domains[0].contains(0) is found[0].domains[0].contains(4999) is True
 
 
-def test_a_job_that_fails_gives_no_keys_at_all(spark):
+def test_failed_job_gives_no_keys(spark):
     df = spark.range(3).selectExpr("cast(id as int) a", "cast(1 / (id - 1) as int) b")
     keys = (KeyColumns("a", (0,), (INT,)), KeyColumns("b", (1,), (INT,)))
-    reason = together(spark, KeyFrame(df, keys))
+    reason = collected_by_one_job(spark, KeyFrame(df, keys))
     assert ("BUILD_FAILED", "a, b", "DIVIDE_BY_ZERO") == (reason.code.name, reason.subject, reason.detail)
 
 
-def test_keys_of_one_job_are_told_apart_in_reasons(spark):
+def test_reasons_name_each_key_of_a_job(spark):
     df = spark.range(0, 20, 1, 2).where("rand() < 0.9").selectExpr("cast(id as int) a", "cast(id as int) b")
     keys = (KeyColumns("a", (0,), (INT,)), KeyColumns("b", (1,), (INT,)))
-    found = together(spark, KeyFrame(df, keys))
+    found = collected_by_one_job(spark, KeyFrame(df, keys))
     assert [("UNREPEATABLE_KEYS", "a"), ("UNREPEATABLE_KEYS", "b")] == [
         (it.code.name, it.subject) for each in found for it in each.reasons
     ]
 
 
 @pytest.mark.parametrize("zone", ZONES)
-def test_moments_are_microseconds_of_utc_whatever_the_zone_of_the_session(spark, conf, zone):
+def test_timestamps_are_utc_microseconds_in_any_session_zone(spark, conf, zone):
     conf("spark.sql.session.timeZone", zone)
     numbers = spark.createDataFrame([(each,) for each in MOMENTS], "n bigint")
     columns = ["timestamp_micros(n)", "cast(timestamp_micros(n) as timestamp_ntz)", "cast(n div 86400000000 as int)"]
@@ -153,19 +153,19 @@ BUILDS = {
 
 @pytest.mark.parametrize("aqe", ["true", "false"], ids=["aqe", "no aqe"])
 @pytest.mark.parametrize("build", list(BUILDS))
-def test_every_partition_reports_whether_it_has_rows_or_not(spark, conf, aqe, build):
+def test_every_partition_reports_even_without_rows(spark, conf, aqe, build):
     conf("spark.sql.adaptive.enabled", aqe)
     make, expected = BUILDS[build]
     result = collected(spark, make(spark))
     assert (expected, expected, expected == 0) == (result.rows, result.distinct, result.is_none)
 
 
-def test_partitions_are_counted_by_the_plan_that_ran(spark, way):
+def test_partition_count_is_that_of_the_executed_plan(spark, way):
     partitions = collected(spark, spark.range(0, 9, 1, 5).where("id < 2")).partitions
     assert partitions == (5 if way == "in workers" else 1)
 
 
-def test_columns_go_by_position_whatever_their_names(spark):
+def test_columns_are_identified_by_position(spark):
     df = spark.range(3).selectExpr(
         "id", "id * 10 as id", "if(id = 1, null, cast(id as string)) as `a``.\n'; DROP`", "1 as ``"
     )
@@ -175,7 +175,7 @@ def test_columns_go_by_position_whatever_their_names(spark):
     assert (3, 1, 2) == (result.rows, result.null_rows, result.distinct)
 
 
-def test_over_the_limit_only_bounds_and_a_bloom_filter_come_back(spark):
+def test_keys_over_the_limit_become_bounds_and_bloom_filter(spark):
     options = PruningOptions().with_limits(max_build_keys=100)
     result = collected(spark, spark.range(0, 1000, 1, 4).selectExpr("id * 1000 as id"), options)
     assert (None, 1000) == (result.distinct, result.rows)
@@ -193,13 +193,13 @@ def test_over_the_limit_only_bounds_and_a_bloom_filter_come_back(spark):
         ("cast(id as string) collate UTF8_LCASE", "COLLATED"),
     ],
 )
-def test_types_without_an_order_of_their_own_are_a_reason(spark, expression, code_name):
+def test_unsupported_key_types_are_a_reason(spark, expression, code_name):
     reason = collect(spark, spark.range(3).selectExpr("id", f"{expression} as odd"), OPTIONS, "k")
     assert (code_name, "k") == (reason.code.name, reason.subject)
     assert "'odd'" in reason.detail
 
 
-def test_frame_without_columns_is_a_mistake(spark):
+def test_frame_without_columns_is_refused(spark):
     with pytest.raises(InvalidKeysError, match="without columns"):
         collect(spark, spark.range(3).select(), OPTIONS, "k")
 
@@ -208,12 +208,12 @@ def test_frame_without_columns_is_a_mistake(spark):
     ("expression", "expected"),
     [("cast(concat('secret', id) as int)", "CAST_INVALID_INPUT"), ("1 / (id - 1)", "DIVIDE_BY_ZERO")],
 )
-def test_failure_is_told_in_one_line_without_values(spark, expression, expected):
+def test_failure_is_one_line_without_values(spark, expression, expected):
     reason = collect(spark, spark.range(3).selectExpr(expression), OPTIONS, "k")
     assert ("BUILD_FAILED", expected) == (reason.code.name, reason.detail)
 
 
-def test_failure_in_python_names_the_error_alone(spark):
+def test_failure_in_python_names_only_the_error(spark):
     def failing(batches):
         for _ in batches:
             raise KeyError("secret")
@@ -223,7 +223,7 @@ def test_failure_in_python_names_the_error_alone(spark):
     assert ("BUILD_FAILED", "KeyError in a Python worker") == (reason.code.name, reason.detail)
 
 
-def test_one_failure_leaves_other_builds_alone(spark):
+def test_failed_build_does_not_affect_other_builds(spark):
     frames = [
         (spark.range(3), "a"),
         (spark.range(3).selectExpr("1 / (id - 1)"), "b"),
@@ -259,11 +259,11 @@ def test_delta_version_is_the_one_that_was_read(spark, tmp_path):
     ],
     ids=["rand", "limit", "sample"],
 )
-def test_keys_that_another_run_may_not_give_say_so(spark, make, detail):
+def test_unrepeatable_keys_have_a_reason(spark, make, detail):
     (reason,) = collected(spark, make(spark.range(0, 20, 1, 2))).reasons
     assert ("UNREPEATABLE_KEYS", detail) == (reason.code.name, reason.detail)
 
 
-def test_source_is_short(spark):
+def test_source_text_is_short(spark):
     assert "DataFrame(id)" == collected(spark, spark.range(1)).source
     assert 80 == len(collected(spark, spark.range(1).selectExpr("id as " + "x" * 200)).source)

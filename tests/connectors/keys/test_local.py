@@ -44,7 +44,7 @@ def keys(data, *probes):
 
 
 def found(data, probe):
-    """Type, values, whether NaN is there, and how many rows are NULL."""
+    """The type, the values, whether NaN is a key, and the number of NULL rows."""
     result = keys(data, probe)
     (column,) = result.columns
     return str(column.type), listed(column.domain), column.domain.nan, result.null_rows
@@ -61,7 +61,7 @@ PYTHON = [
     ("ints beyond every type", "int", [7, 10**40, -(10**38)], ("decimal(38,0)", [7], False, 2)),
     ("ints beyond every type for doubles", "double", [7, 2**200], ("double", [7.0, 2.0**200], False, 0)),
     ("ints beyond every double", "double", [7, 10**400], ("double", [7.0], False, 1)),
-    # 75: a double from 2**53 on equals several integers, a float from 2**24 on.
+    # Failure catalogue 75: a double from 2**53 on equals several integers, a float from 2**24 on.
     ("whole floats", "bigint", [2.0**53 - 1, 3.0], ("bigint", [3, 2**53 - 1], False, 0)),
     ("floats that several ints equal", "bigint", [2.0**53, 3.0], ("double", [3.0, 2.0**53], False, 0)),
     ("ints for doubles", "double", [2**53, 1], ("double", [1.0, 2.0**53], False, 0)),
@@ -180,7 +180,7 @@ CONTAINERS = [
 
 
 @pytest.mark.parametrize("data", [row[1] for row in CONTAINERS], ids=[row[0] for row in CONTAINERS])
-def test_every_container_gives_the_same_keys(data):
+def test_every_container_type_gives_equal_keys(data):
     assert ("int", [1, 2], False, 0) == found(data, "int")
 
 
@@ -209,14 +209,14 @@ def test_missing_values_are_null_and_nan_is_a_value_of_floats_only(data, probe, 
 
 
 @pytest.mark.parametrize("unit", ["Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps"])
-def test_numpy_moments_of_every_unit_are_the_same_moment(unit):
+def test_numpy_timestamps_of_every_unit_are_equal(unit):
     data = np.array(["1970-01-01", "NaT"], f"M8[{unit}]")
     result = keys(data, "timestamp_ntz")
     coerced = coerce(result.domains[0], ValueType("timestamp_ntz"), "k")
     assert (Domain.of(ValueType("timestamp_ntz"), 0), 1) == (coerced.domain, result.null_rows)
 
 
-def test_rows_of_several_columns_come_in_the_order_of_the_probe_columns():
+def test_key_tuples_are_in_the_order_of_probe_columns():
     rows = [(1, "a"), (2, None), (1, "a"), (3, "b")]
     expected = keys(rows, "int", "string")
     assert ([1, 3], ["a", "b"], 2, 1) == (
@@ -233,7 +233,7 @@ def test_rows_of_several_columns_come_in_the_order_of_the_probe_columns():
     assert [[1, 2], [10, 20]] == [listed(domain) for domain in numbers.domains]
 
 
-def test_unmatchable_value_takes_its_whole_row_along():
+def test_unmatchable_value_drops_its_row():
     result = keys([(10**40, "a"), (1, "b")], "int", "string")
     assert ([1], ["b"], 1) == (listed(result.domains[0]), listed(result.domains[1]), result.null_rows)
 
@@ -274,19 +274,19 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("data", "probes", "message"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
-def test_keys_that_cannot_be_compared_are_a_mistake(data, probes, message):
+def test_keys_that_cannot_be_compared_are_refused(data, probes, message):
     with pytest.raises(InvalidKeysError, match=message):
         keys(data, *probes)
 
 
-def test_summary_is_taken_as_it_is():
+def test_summary_is_used_unchanged():
     summary = keys([1, 2], "int")
     assert summary is keys(summary, "bigint")
     with pytest.raises(InvalidKeysError, match="found 1 columns, expected 2"):
         keys(summary, "int", "int")
 
 
-def test_over_the_limits_local_keys_become_bounds_and_a_bloom_filter():
+def test_keys_over_the_limit_become_bounds_and_bloom_filter():
     options = PruningOptions().with_limits(max_build_keys=10)
     result = summary_of(range(0, 1000, 10), [ValueType("int")], options, "k")
     assert isinstance(result, KeySummary)
@@ -294,7 +294,7 @@ def test_over_the_limits_local_keys_become_bounds_and_a_bloom_filter():
     assert Domain.between(ValueType("int"), 0, 990) == result.domains[0].span()
 
 
-def test_table_of_keys_serves_what_can_be_read_once():
+def test_key_table_of_a_generator():
     table = key_table(((n, str(n)) for n in range(3)), [ValueType("int"), ValueType("string")], "k")
     assert [{"k0": n, "k1": str(n)} for n in range(3)] == table.to_pylist()
     assert [pa.int32(), pa.large_string()] == table.schema.types
@@ -308,7 +308,7 @@ def test_source_names_the_kind_of_data():
 
 
 @given(st.lists(st.one_of(st.none(), st.integers(-(2**70), 2**70)), max_size=8), st.sampled_from(sorted(INTEGER_BITS)))
-def test_every_integer_that_the_column_can_hold_stays_a_key(items, probe):
+def test_integers_in_the_range_of_the_column_stay_keys(items, probe):
     result = keys(items, probe)
     coerced = coerce(result.domains[0], ValueType(probe), "k")
     half = 1 << (INTEGER_BITS[probe] - 1)
@@ -316,7 +316,7 @@ def test_every_integer_that_the_column_can_hold_stays_a_key(items, probe):
 
 
 @given(st.lists(st.decimals(allow_nan=False, allow_infinity=False, places=3), max_size=6))
-def test_every_decimal_that_the_column_can_hold_stays_a_key(items):
+def test_decimals_in_the_range_of_the_column_stay_keys(items):
     type_ = ValueType("decimal", 9, 2)
     coerced = coerce(keys(items, "decimal(9,2)").domains[0], type_, "k")
     kept = [item for item in items if abs(item) < 10**7 and item * 100 == int(item * 100)]
@@ -324,23 +324,23 @@ def test_every_decimal_that_the_column_can_hold_stays_a_key(items):
 
 
 @given(st.lists(st.floats(), max_size=6), st.sampled_from(["float", "double"]))
-def test_every_float_that_the_column_can_hold_stays_a_key(items, probe):
+def test_floats_in_the_range_of_the_column_stay_keys(items, probe):
     coerced = coerce(keys(items, probe).domains[0], ValueType(probe), "k")
     with np.errstate(over="ignore"):
-        held = [item for item in items if probe == "double" or math.isnan(item) or float(np.float32(item)) == item]
-    assert Domain.of(ValueType(probe), *held) == coerced.domain
+        kept = [item for item in items if probe == "double" or math.isnan(item) or float(np.float32(item)) == item]
+    assert Domain.of(ValueType(probe), *kept) == coerced.domain
 
 
-# 75: what an integer column compares with such a value is every integer that rounds to it.
+# Failure catalogue 75: an integer column matches such a value by every integer that rounds to it.
 @pytest.mark.parametrize(("dtype", "exponent"), [(np.float32, 24), (np.float64, 53)])
-def test_floats_that_several_integers_equal_stay_floats(dtype, exponent):
+def test_floats_equal_to_several_integers_stay_floats(dtype, exponent):
     below, at = (keys(np.array([value], dtype), "bigint").types for value in (2.0**exponent - 1, 2.0**exponent))
     assert ["bigint"] == [str(each) for each in below]
     assert [{24: "float", 53: "double"}[exponent]] == [str(each) for each in at]
 
 
 @pytest.mark.parametrize("dtype", [">i8", ">f8", ">M8[s]", ">u4"])
-def test_numbers_of_the_other_byte_order_are_the_same_numbers(dtype):
+def test_byte_order_does_not_change_numbers(dtype):
     native = np.dtype(dtype).newbyteorder("=")
     probe = {"M": "timestamp_ntz", "f": "double"}.get(native.kind, "bigint")
     assert found(np.array([5, 7], native), probe) == found(np.array([5, 7], native).astype(dtype), probe)

@@ -21,7 +21,7 @@ def small_pieces(monkeypatch):
 
 
 @pytest.mark.usefixtures("small_pieces")
-def test_pieces_of_several_messages_may_come_in_any_order():
+def test_pieces_of_messages_arrive_in_any_order():
     sent = [b"", b"0123456789", bytes(range(95))]
     batches = [batch for partition, message in enumerate(sent) for batch in pieces(partition, message)]
     order = np.random.default_rng(0).permutation(len(batches))
@@ -31,7 +31,7 @@ def test_pieces_of_several_messages_may_come_in_any_order():
 
 
 @pytest.mark.usefixtures("small_pieces")
-def test_missing_or_repeated_piece_is_noticed():
+def test_missing_or_repeated_piece_is_an_error():
     batches = list(pieces(0, bytes(25)))
     with pytest.raises(IncompleteBuildError, match="missing"):
         list(messages(batches[:-1]))
@@ -39,12 +39,12 @@ def test_missing_or_repeated_piece_is_noticed():
         list(messages([batches[0], batches[0]]))
 
 
-def test_merge_of_nothing_still_reports():
+def test_merge_of_nothing_reports():
     ((_, message),) = messages(merge_task([KEY], LIMITS)(iter(())))
     assert KeyBuilder.from_bytes(message).finish(0, source="test").is_none
 
 
-def test_partition_that_is_sent_twice_is_noticed():
+def test_partition_sent_twice_is_an_error():
     builder = KeyBuilder([BIGINT], LIMITS)
     builder.close(3)
     batches = [*pieces(3, builder.to_bytes()), *pieces(3, builder.to_bytes())]

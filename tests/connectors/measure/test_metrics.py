@@ -1,4 +1,4 @@
-"""What the latest action read through a scan, beside other scans of the same action."""
+"""Metrics of the latest action of a scan, also when other scans share the action."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.connectors.parquet_tables import in_files, numbered
 
 pytestmark = pytest.mark.spark
 
-# More than a batch of the reader.
+# More rows than one batch of the reader has.
 ROWS = 5000
 
 
@@ -26,7 +26,7 @@ def source(spark, request, tmp_path_factory) -> str:
 
 
 def written(spark, folder, format_) -> str:
-    """Four files of keys from 0, and as many rows each."""
+    """A table of four files with `ROWS` rows each and consecutive keys from 0."""
     frame = spark.range(0, 4 * ROWS, 1, 4).selectExpr("id AS k", "hash(id) AS v", f"id div {ROWS} AS part")
     frame.write.format(format_).save(str(folder))
     return str(folder)
@@ -34,7 +34,7 @@ def written(spark, folder, format_) -> str:
 
 @pytest.fixture(scope="module")
 def other(spark, tmp_path_factory):
-    """A table of as many columns, of another number of rows."""
+    """A table with equally many columns and another number of rows."""
     folder = str(tmp_path_factory.mktemp("other") / "rows")
     spark.range(0, 3 * ROWS, 1, 2).selectExpr("id AS k", "hash(-id) AS v", "id AS part").write.parquet(folder)
     return spark.read.parquet(folder)
@@ -42,7 +42,7 @@ def other(spark, tmp_path_factory):
 
 @pytest.fixture
 def read(spark, source):
-    """A read of one file of four."""
+    """A pruned read of one file of four."""
     return pruned_read(spark, source, keys={"k": [7]})
 
 
@@ -51,14 +51,14 @@ def noop(df) -> None:
 
 
 def counters(df) -> tuple[int, int, int | None]:
-    """Files, rows and bytes of the latest action."""
+    """The files, rows and bytes of the latest action."""
     found = report(df).measured
     assert (found.bytes_scanned is None) == bool(found.bytes_note)
     return found.files_read, found.rows_scanned, found.bytes_scanned
 
 
 def alone(df) -> int:
-    """The bytes of a scan that shares its action with no other."""
+    """The bytes of a scan that is the only scan of its action."""
     noop(df)
     files, rows, size = counters(df)
     assert (1, ROWS) == (files, rows)
@@ -70,46 +70,46 @@ def actions(df) -> int:
     return report(df).tables[0].actions
 
 
-def test_bytes_of_a_scan_alone(read):
+def test_bytes_of_a_single_scan(read):
     size = alone(read)
     read.collect()
     assert (1, ROWS, size) == counters(read)
     assert 1 == read.count()
     files, rows, counted = counters(read)
     assert (1, ROWS) == (files, rows)
-    # Hadoop reads ahead in a small file, so fewer columns need not be fewer bytes.
+    # Hadoop reads ahead in a small file, so fewer columns may not mean fewer bytes.
     assert 0 < counted <= size
     assert 3 == actions(read)
 
 
-def test_bytes_of_a_stage_of_two_scans_are_no_ones(read, other):
+def test_bytes_of_two_scans_in_one_stage_are_unknown(read, other):
     alone(read)
     noop(read.union(other))
     assert (1, ROWS, None) == counters(read)
     assert "shares its tasks" in report(read).measured.bytes_note
 
 
-def test_bytes_of_a_scan_that_finds_no_row_are_told_apart_too(read, other):
+def test_bytes_beside_a_scan_without_rows_are_unknown(read, other):
     alone(read)
-    # Of the other scan, whose row groups are all skipped, only footers are read: no rows, but bytes.
+    # All row groups of the other scan are skipped; only its footers are read, which are bytes without rows.
     noop(read.union(other.where("k > 100000")))
     assert (1, ROWS, None) == counters(read)
 
 
-def test_bytes_are_exact_beside_a_scan_in_stages_of_its_own(read, other):
+def test_bytes_beside_a_scan_in_its_own_stage_are_exact(read, other):
     size = alone(read)
     for joined in (read.join(other.hint("broadcast"), "k"), read.join(other.hint("merge"), "k")):
         noop(joined)
         assert (1, ROWS, size) == counters(read)
 
 
-def test_bytes_beside_a_scan_of_as_many_rows_are_unknown(spark, source, read):
+def test_bytes_beside_a_scan_of_equal_row_count_are_unknown(spark, source, read):
     second = pruned_read(spark, source, keys={"k": [ROWS + 7]})
     noop(read.join(second.hint("merge"), "v", "full"))
     assert [(1, ROWS, None)] * 2 == [counters(read), counters(second)]
 
 
-def test_a_limit_is_measured_exactly(read):
+def test_limit_is_measured_exactly(read):
     size = alone(read)
     assert 1 == len(read.limit(3).collect())
     files, rows, limited = counters(read)
@@ -117,7 +117,7 @@ def test_a_limit_is_measured_exactly(read):
     assert 0 < limited <= size
 
 
-def test_a_limit_that_stops_inside_a_file_is_measured_as_it_was(spark, tmp_path):
+def test_limit_that_stops_inside_a_file_is_measured(spark, tmp_path):
     folder = str(in_files(tmp_path / "long", *numbered(0, count=50_000)))
     df = pruned_read(spark, folder, keys={"id": list(range(0, 50_000, 2))})
     assert 3 == len(df.limit(3).collect())
@@ -127,7 +127,7 @@ def test_a_limit_that_stops_inside_a_file_is_measured_as_it_was(spark, tmp_path)
     assert size > 0
 
 
-def test_a_self_join_is_of_two_scans(read):
+def test_self_join_has_two_scans(read):
     noop(read.alias("a").join(read.alias("b").hint("merge"), "k"))
     files, rows, size = counters(read)
     # Spark may share one scan between both sides.
@@ -135,7 +135,7 @@ def test_a_self_join_is_of_two_scans(read):
     assert size is None or size > 0
 
 
-def test_rows_that_were_cached_are_counted_once(read):
+def test_cached_rows_are_counted_once(read):
     size = alone(read)
     cached = read.cache()
     try:
@@ -148,7 +148,7 @@ def test_rows_that_were_cached_are_counted_once(read):
         read.unpersist()
 
 
-def test_keys_that_are_read_with_the_rows_are_not_the_scan(spark, source, other):
+def test_other_scans_of_the_action_are_not_counted(spark, source, other):
     probe = spark.read.format("delta" if "delta" in source else "parquet").load(source)
     joined = probe.where("v IS NOT NULL").join(other.select("k"), "k", "left_semi")
     identity = scan_identity.identity_of(joined)
@@ -158,9 +158,9 @@ def test_keys_that_are_read_with_the_rows_are_not_the_scan(spark, source, other)
 
 
 @pytest.mark.parametrize("folder", ["rows", "rows below a folder of " + 100 * "a long name "])
-def test_a_count_of_files_is_found_by_their_listing(spark, tmp_path, folder):
+def test_scan_of_count_is_found_by_its_listing(spark, tmp_path, folder):
     folder = written(spark, tmp_path / folder[:200], "parquet")
-    # Without a predicate, a count needs no column.
+    # Without a predicate, count() needs no column.
     with conf(spark, {"spark.sql.parquet.filterPushdown": "false"}):
         whole = pruned_read(spark, folder, keys={"k": list(range(4 * ROWS))})
         read = pruned_read(spark, folder, keys={"k": list(range(2 * ROWS))})
@@ -171,12 +171,12 @@ def test_a_count_of_files_is_found_by_their_listing(spark, tmp_path, folder):
         assert (2, 2 * ROWS, 1) == (files, rows, actions(read))
         assert size > 0
         assert (1, ROWS, 1) == (*counters(third)[:2], actions(third))
-        # Two scans of the same files are not told apart.
+        # Two scans of the same files are not distinguished.
         assert 4 * ROWS == read.union(read).count()
         assert 1 == actions(read)
 
 
-def test_each_run_of_one_plan_is_measured(read, conf):
+def test_each_run_of_a_plan_is_measured(read, conf):
     conf("spark.sql.codegen.wholeStage", "true")
     conf("spark.sql.codegen.factoryMode", "FALLBACK")
     assert [7] == [row.k for row in read.collect()]
@@ -187,7 +187,7 @@ def test_each_run_of_one_plan_is_measured(read, conf):
     assert (first, 2) == (counters(read), actions(read))
 
 
-def test_a_count_by_another_dataframe_is_never_counted(spark, source):
+def test_actions_of_other_dataframes_are_not_counted(spark, source):
     spread = pruned_read(spark, source, keys={"v": list(range(100))}, options=PruningOptions(enabled=False))
     plain = spark.read.format("delta" if "delta" in source else "parquet").load(source)
     assert 4 * ROWS == plain.count() == pruned_read(spark, source, keys={"k": list(range(4 * ROWS))}).count()
@@ -195,13 +195,13 @@ def test_a_count_by_another_dataframe_is_never_counted(spark, source):
     assert (None, 0) == (report(spread).measured, actions(spread))
 
 
-def test_a_slow_listener_does_not_stop_a_report(spark, read, monkeypatch):
+def test_slow_listener_does_not_block_a_report(spark, read, monkeypatch):
     noop(read)
     size = counters(read)
-    context, asked = status_store.jvm_context(spark), []
+    context, calls = status_store.jvm_context(spark), []
 
     def gives_up() -> None:
-        asked.append(True)
+        calls.append(True)
         units = spark._jvm.java.util.concurrent.TimeUnit
         with pytest.raises(Py4JJavaError) as caught:
             spark._jvm.java.util.concurrent.CompletableFuture().get(1, units.MILLISECONDS)
@@ -217,10 +217,10 @@ def test_a_slow_listener_does_not_stop_a_report(spark, read, monkeypatch):
 
     monkeypatch.setattr(status_store, "jvm_context", lambda _: Context())
     assert size == counters(read)
-    assert asked
+    assert calls
 
 
-def test_an_action_that_failed_measured_nothing(read):
+def test_failed_action_is_not_measured(read):
     noop(read)
     found = counters(read)
     with pytest.raises(Exception, match="not this one"):
@@ -228,7 +228,7 @@ def test_an_action_that_failed_measured_nothing(read):
     assert (found, 1) == (counters(read), actions(read))
 
 
-def test_another_query_of_the_same_catalog_table_is_not_counted(spark, tmp_path):
+def test_other_queries_of_a_catalog_table_are_not_counted(spark, tmp_path):
     name = "measured_rows"
     spark.sql(f"CREATE TABLE {name} USING parquet LOCATION '{written(spark, tmp_path / 'rows', 'parquet')}'")
     try:

@@ -34,7 +34,7 @@ NEITHER = (None, None)
 
 
 def of(tmp_path: Path, values: list, arrow_type: pa.DataType, *edits: Callable[[Struct], None], **options) -> FileRef:
-    """One row group of one column, changed by each of `edits`."""
+    """A file with one row group of one column, changed by each of `edits`."""
 
     def edit(metadata: Struct) -> None:
         for each in edits:
@@ -73,30 +73,30 @@ def packed(layout: str, *values: float) -> list[bytes]:
     return [struct.pack(f"<{layout}", value) for value in values]
 
 
-# Before 1.10 parquet-mr compared bytes as signed: é is 0xC3 0xA9, so less than every ASCII letter.
+# Before 1.10, parquet-mr compared bytes as signed: é is 0xC3 0xA9, so less than every ASCII letter.
 @pytest.mark.parametrize("writer", ["parquet-mr version 1.8.1 (build x)", "impala version 2.11.0", ""])
-def test_old_bounds_of_strings_are_not_used(tmp_path, writer):  # 84
+def test_deprecated_bounds_of_strings_are_not_used(tmp_path, writer):  # failure catalogue 84
     edits = (bounds("aé".encode(), b"b"), make_deprecated, created_by(writer))
     file = of(tmp_path, ["ab", "aé", "b"], pa.string(), *edits)
     assert NEITHER == ends(file, column("string"))
     assert [True] == kept(file, column("string"), "ab")
 
 
-def test_old_bounds_of_decimals_in_bytes_are_not_used(tmp_path):  # 84
+def test_deprecated_bounds_of_byte_decimals_are_not_used(tmp_path):  # failure catalogue 84
     file = of(tmp_path, [1, 3], pa.decimal128(9, 2), make_deprecated)
     assert NEITHER == ends(file, column("decimal(9,2)"))
 
 
-# Old parquet-rs took the shorter string for the lesser one.
+# Older parquet-rs ordered a shorter string before a longer one.
 @pytest.mark.parametrize("edits", [(without_orders,), (make_deprecated,)], ids=["new fields", "old fields"])
-def test_bounds_of_strings_without_a_stated_order_are_not_used(tmp_path, edits):  # 141
+def test_string_bounds_without_column_order_are_not_used(tmp_path, edits):  # failure catalogue 141
     file = of(
         tmp_path, ["aa", "m", "z"], pa.string(), bounds(b"m", b"z"), *edits, created_by("parquet-rs version 4.0.0")
     )
     assert [True] == kept(file, column("string"), "aa")
 
 
-def test_bounds_in_another_order_are_not_used(tmp_path):
+def test_bounds_in_another_column_order_are_not_used(tmp_path):
     def other_order(metadata: Struct) -> None:
         metadata[7][1][1][:] = [{2: (STRUCT, {})}]
 
@@ -111,7 +111,7 @@ def test_bounds_in_another_order_are_not_used(tmp_path):
     [(pa.int32(), "int"), (pa.int64(), "bigint"), (pa.float64(), "double"), (pa.date32(), "date")],
     ids=str,
 )
-def test_old_bounds_of_numbers_are_used(tmp_path, arrow_type, spark_type):
+def test_deprecated_bounds_of_numbers_are_used(tmp_path, arrow_type, spark_type):
     new = ends(of(tmp_path, [1, 3], arrow_type), column(spark_type))
     file = of(tmp_path, [1, 3], arrow_type, make_deprecated, created_by("parquet-mr version 1.8.1"))
     assert None not in new
@@ -119,23 +119,24 @@ def test_old_bounds_of_numbers_are_used(tmp_path, arrow_type, spark_type):
 
 
 WRONG = {
-    "inverted": (pa.int64(), "bigint", *packed("q", 3, 1)),  # 119
+    "inverted": (pa.int64(), "bigint", *packed("q", 3, 1)),  # failure catalogue 119
     "inverted strings": (pa.string(), "string", b"b", b"a"),
-    "unsigned compared as signed": (pa.uint32(), "bigint", *packed("i", -1, 1)),  # 83
-    "low is NaN": (pa.float64(), "double", *packed("d", NAN, 3.0)),  # 62
+    "unsigned compared as signed": (pa.uint32(), "bigint", *packed("i", -1, 1)),  # failure catalogue 83
+    "low is NaN": (pa.float64(), "double", *packed("d", NAN, 3.0)),  # failure catalogue 62
     "high is NaN": (pa.float64(), "double", *packed("d", 1.0, NAN)),
     "both are NaN": (pa.float32(), "float", *packed("f", NAN, NAN)),
     "too short": (pa.int64(), "bigint", b"\1", *packed("q", 3)),
     "too long": (pa.int32(), "int", *packed("q", 1, 3)),
     "no bytes": (pa.float64(), "double", b"", b""),
-    "cut decimal": (pa.decimal128(38, 0), "decimal(38,0)", b"\1", b"\3"),  # 81
+    "cut decimal": (pa.decimal128(38, 0), "decimal(38,0)", b"\1", b"\3"),  # failure catalogue 81
     "decimal beyond its precision": (pa.decimal128(4, 0), "decimal(4,0)", b"\0\1", b"\x7f\xff"),
-    "milliseconds beyond microseconds": (pa.timestamp("ms"), "timestamp_ntz", *packed("q", 0, 2**62)),  # 95
+    # Failure catalogue 95.
+    "milliseconds beyond microseconds": (pa.timestamp("ms"), "timestamp_ntz", *packed("q", 0, 2**62)),
 }
 
 
 @pytest.mark.parametrize(("arrow_type", "spark_type", "low", "high"), WRONG.values(), ids=WRONG.keys())
-def test_bounds_that_cannot_be_right_are_unknown_both(tmp_path, arrow_type, spark_type, low, high):
+def test_invalid_bounds_make_both_bounds_unknown(tmp_path, arrow_type, spark_type, low, high):
     file = of(tmp_path, [1, 3] if arrow_type != pa.string() else ["a", "b"], arrow_type, bounds(low, high))
     assert NEITHER == ends(file, column(spark_type))
 
@@ -148,13 +149,13 @@ ONE_END = {
 
 
 @pytest.mark.parametrize(("edit", "expected", "is_kept"), ONE_END.values(), ids=ONE_END.keys())
-def test_one_bound_is_worth_its_half(tmp_path, edit, expected, is_kept):  # 89
+def test_single_bound_is_used(tmp_path, edit, expected, is_kept):  # failure catalogue 89
     file = of(tmp_path, ["b", "b"], pa.string(), edit)
     assert expected == ends(file, column("string"))
     assert is_kept == [kept(file, column("string"), key)[0] for key in ("a", "c")]
 
 
-def test_cut_bounds_still_hold_all_values(tmp_path):  # 88, 89
+def test_truncated_bounds_contain_all_values(tmp_path):  # failure catalogue 88, 89
     def cut(metadata: Struct) -> None:
         set_bounds(statistics(metadata, 0), b"\xf0\x9f\x98", b"\xf0\x9f\x99")
         statistics(metadata, 0).update({7: (FALSE, False), 8: (FALSE, False)})
@@ -166,27 +167,27 @@ def test_cut_bounds_still_hold_all_values(tmp_path):  # 88, 89
 NULLS = {
     "none": ([1, 2], nulls(0), 0),
     "some": ([1, None], nulls(1), 1),
-    "not told": ([1, None], nulls(None), UNKNOWN),  # 68
+    "not told": ([1, None], nulls(None), UNKNOWN),  # failure catalogue 68
     "more than rows": ([1, None], nulls(3), UNKNOWN),
     "negative": ([1, None], nulls(-1), UNKNOWN),
-    "all beside bounds": ([1, 2], nulls(2), UNKNOWN),  # 71
+    "all beside bounds": ([1, 2], nulls(2), UNKNOWN),  # failure catalogue 71
     "all": ([None, None], nulls(2), 2),
 }
 
 
 @pytest.mark.parametrize(("values", "edit", "expected"), NULLS.values(), ids=NULLS.keys())
-def test_null_count_is_believed_where_it_can_be(tmp_path, values, edit, expected):
+def test_plausible_null_count_is_used(tmp_path, values, edit, expected):
     file = of(tmp_path, values, pa.int64(), edit)
     assert expected == read(file, column("bigint")).containers.columns["x"].null_count[0]
     assert [expected != 0] == kept(file, column("bigint"), None)
 
 
-def test_statistics_left_out_for_a_long_value_do_not_make_it_null(tmp_path):  # 71
+def test_missing_statistics_of_a_long_value_are_not_null(tmp_path):  # failure catalogue 71
     file = of(tmp_path, ["a" * 10_000, None], pa.string(), bounds(None, None))
     assert [True] == kept(file, column("string"), "a" * 10_000)
 
 
-def test_null_parents_leave_the_absence_of_null_unknown(tmp_path):  # 70
+def test_null_parents_make_the_null_count_unknown(tmp_path):  # failure catalogue 70
     table = pa.table({"s": pa.array([{"x": 1.0}, None], pa.struct([("x", pa.float64())]))})
 
     def forget(metadata: Struct) -> None:
@@ -197,7 +198,7 @@ def test_null_parents_leave_the_absence_of_null_unknown(tmp_path):  # 70
     assert [UNKNOWN, 0] == [null_count(0, 2, has_bounds=True, has_null_parents=each) for each in (True, False)]
 
 
-def test_chunk_of_another_number_of_values_is_unknown(tmp_path):
+def test_chunk_with_another_value_count_is_unknown(tmp_path):
     def lengthen(metadata: Struct) -> None:
         chunk(metadata, 0)[5] = (I64, 3)
 
@@ -213,7 +214,7 @@ def test_chunk_without_statistics_is_unknown(tmp_path):
     assert [True] == kept(of(tmp_path, [1, 2], pa.int64(), forget), column("bigint"), 9)
 
 
-def test_chunk_that_lies_in_another_file_is_unknown(tmp_path):
+def test_chunk_in_another_file_is_unknown(tmp_path):
     def move(metadata: Struct) -> None:
         metadata[4][1][1][0][1][1][1][0][1] = (BINARY, b"elsewhere.parquet")
 
@@ -247,16 +248,17 @@ MOMENTS = {
 }
 
 
+# Failure catalogue 97.
 @pytest.mark.parametrize(("pairs", "is_gregorian"), CALENDARS.values(), ids=CALENDARS.keys())
 @pytest.mark.parametrize("case", MOMENTS.values(), ids=MOMENTS.keys())
-def test_early_moments_count_where_their_calendar_is_known(tmp_path, pairs, is_gregorian, case):  # 97
+def test_early_dates_are_bounded_iff_their_calendar_is_known(tmp_path, pairs, is_gregorian, case):
     arrow_type, spark_type, early, first, unit = case
-    asked = column(spark_type)
+    wanted = column(spark_type)
     late = of(tmp_path, [first, 0], arrow_type, key_values(**pairs))
-    assert tuple(code.decode(asked.type, code.encode(asked.type, [first * unit, 0]))) == ends(late, asked)
+    assert tuple(code.decode(wanted.type, code.encode(wanted.type, [first * unit, 0]))) == ends(late, wanted)
     mixed = of(tmp_path, [early, 0], arrow_type, key_values(**pairs))
-    assert is_gregorian == (ends(mixed, asked) != NEITHER)
-    assert [not is_gregorian] == kept(mixed, asked, (early - 1) * unit)
+    assert is_gregorian == (ends(mixed, wanted) != NEITHER)
+    assert [not is_gregorian] == kept(mixed, wanted, (early - 1) * unit)
 
 
 def test_local_timestamps_have_one_calendar(tmp_path):
@@ -264,7 +266,7 @@ def test_local_timestamps_have_one_calendar(tmp_path):
     assert None not in ends(file, column("timestamp_ntz"))
 
 
-def test_early_moments_below_an_unknown_bound_are_unknown(tmp_path):
+def test_date_bound_without_a_lower_bound_is_unknown(tmp_path):
     (high,) = packed("i", 5)
     assert NEITHER == ends(of(tmp_path, [1, 5], pa.date32(), bounds(None, high)), column("date"))
 
@@ -282,16 +284,16 @@ CONVERTED = {
 
 
 @pytest.mark.parametrize(("arrow_type", "spark_type", "values"), CONVERTED.values(), ids=CONVERTED.keys())
-def test_files_from_before_logical_types_read_the_same(tmp_path, arrow_type, spark_type, values):
+def test_converted_types_read_as_logical_types(tmp_path, arrow_type, spark_type, values):
     def only_converted(metadata: Struct) -> None:
         element = metadata[2][1][1][1]
         assert 6 in element
         element.pop(10, None)
 
-    asked = column(spark_type)
-    new = ends(of(tmp_path, values, arrow_type), asked)
+    wanted = column(spark_type)
+    new = ends(of(tmp_path, values, arrow_type), wanted)
     assert None not in new
-    assert new == ends(of(tmp_path, values, arrow_type, only_converted), asked)
+    assert new == ends(of(tmp_path, values, arrow_type, only_converted), wanted)
 
 
 def test_unknown_annotation_makes_bounds_unknown(tmp_path):
@@ -311,7 +313,7 @@ DECIMALS = {
 
 
 @pytest.mark.parametrize(("physical", "length", "low", "high", "expected"), DECIMALS.values(), ids=DECIMALS.keys())
-def test_decimals_in_bytes_are_big_endian_numbers(physical, length, low, high, expected):
+def test_byte_decimals_are_big_endian(physical, length, low, high, expected):
     leaf = LeafType(physical, length, Annotation("DECIMAL", precision=9, scale=2))
     found = decoder(leaf, ValueType.parse("decimal(9,2)"), is_ordered=True, is_gregorian=True)
     assert found is not None
@@ -319,7 +321,7 @@ def test_decimals_in_bytes_are_big_endian_numbers(physical, length, low, high, e
     assert expected == (bounds.low, bounds.high)
 
 
-def test_a_wide_decimal_is_scaled_exactly():
+def test_wide_decimal_is_scaled_exactly():
     leaf = LeafType("FIXED_LEN_BYTE_ARRAY", 16, Annotation("DECIMAL", precision=36, scale=0))
     type_ = ValueType.parse("decimal(38,2)")
     found = decoder(leaf, type_, is_ordered=True, is_gregorian=True)

@@ -31,10 +31,10 @@ def file(tmp_path):
 
 PLACES = {
     "plain": (("a",), "{[1, 2]}", "{[1, 2]}"),
-    # 129: the session decides whether case matters.
+    # Failure catalogue 129: a session conf decides whether case matters.
     "other case": (("col",), "{[3, 4]}", "{} or NULL"),
     "two that differ in case": (("B",), "all", "{[5, 6]}"),
-    # 128: a dot in a name is no step into a struct, and a step is no dot.
+    # Failure catalogue 128: a dot in a name is not a path step, nor the reverse.
     "dot in a name": (("a.b",), "{[9, 10]}", "{[9, 10]}"),
     "no struct of that name": (("a", "b"), "all", "all"),
     "field": (("s", "x"), "{[11, 14]} or NULL", "{[11, 14]} or NULL"),
@@ -42,11 +42,11 @@ PLACES = {
     "field below a field": (("s", "in", "deep"), "{[13, 16]} or NULL", "{[13, 16]} or NULL"),
     "field of a struct with a dot": (("s.in", "deep"), "{[17, 18]} or NULL", "{[17, 18]} or NULL"),
     "field in other case": (("s2", "x"), "{[19, 20]} or NULL", "{} or NULL"),
-    # 131: Spark reads NULL for what a file does not have.
+    # Failure catalogue 131: Spark reads NULL for a column that a file lacks.
     "missing": (("new",), "{} or NULL", "{} or NULL"),
     "missing field": (("s", "new"), "{} or NULL", "{} or NULL"),
     "missing struct": (("t", "new"), "{} or NULL", "{} or NULL"),
-    # 132: one row has many values, or the file's type is another.
+    # Failure catalogue 132: one row has many values, or the file's type differs.
     "list": (("l",), "all", "all"),
     "element": (("l", "list", "element"), "all", "all"),
     "field of a list": (("l", "x"), "all", "all"),
@@ -56,24 +56,24 @@ PLACES = {
 
 
 @pytest.mark.parametrize(("path", "insensitive", "sensitive"), PLACES.values(), ids=PLACES.keys())
-def test_column_is_found_as_spark_finds_it(file, path, insensitive, sensitive):
-    asked = column("bigint", *path)
-    assert [insensitive] == domains(file, asked)
-    assert [sensitive] == domains(file, asked, case_sensitive=True)
+def test_column_is_resolved_as_spark_does(file, path, insensitive, sensitive):
+    wanted = column("bigint", *path)
+    assert [insensitive] == domains(file, wanted)
+    assert [sensitive] == domains(file, wanted, case_sensitive=True)
 
 
 def test_missing_column_with_a_default_is_unknown(file):
     assert ["all"] == domains(file, column("bigint", "new", missing_is_null=False))
 
 
-def test_row_groups_without_the_column_match_null_alone(tmp_path):  # 37, 131
+def test_row_groups_without_the_column_match_only_null(tmp_path):  # failure catalogue 37, 131
     files = [written(tmp_path / "1", pa.table({"y": [1]})), written(tmp_path / "2", pa.table({"x": [1]}))]
     assert [["{} or NULL"], ["{1}"]] == [domains(file, column("bigint")) for file in files]
     assert [False, True] == [kept(file, column("bigint"), 1)[0] for file in files]
     assert [True, False] == [kept(file, column("bigint"), None)[0] for file in files]
 
 
-def test_each_file_is_read_by_its_own_schema(tmp_path):  # 130
+def test_each_file_is_read_by_its_own_schema(tmp_path):  # failure catalogue 130
     first = written(tmp_path / "1", pa.table({"x": [1], "y": [10]}))
     second = written(tmp_path / "2", pa.table({"y": [20], "z": [7.0], "x": [2]}))
     found = read([first, second], column("bigint")).containers
@@ -89,7 +89,7 @@ def with_id(name: str, id_: int) -> pa.Field:
     [((1, 2), "{1}"), ((2, 1), "{5}"), ((1, 1), "all"), ((3, 4), "all")],
     ids=["as named", "renamed", "twice", "without"],
 )
-def test_field_ids_count_and_names_do_not(tmp_path, ids, expected):  # 126, 127
+def test_columns_are_found_by_field_id(tmp_path, ids, expected):  # failure catalogue 126, 127
     file = written(
         tmp_path / "x",
         pa.table({"x": [1], "y": [5]}, schema=pa.schema([with_id(*each) for each in zip("xy", ids, strict=True)])),
@@ -97,11 +97,11 @@ def test_field_ids_count_and_names_do_not(tmp_path, ids, expected):  # 126, 127
     assert [expected] == domains(file, column("bigint", "x", field_ids=(1,)))
 
 
-def test_file_without_field_ids_is_unknown_by_id(file):
+def test_file_without_field_ids_is_unknown(file):
     assert ["all"] == domains(file, column("bigint", "a", field_ids=(1,)))
 
 
-def test_repeated_column_is_unknown(tmp_path):  # 132
+def test_repeated_column_is_unknown(tmp_path):  # failure catalogue 132
     def repeat(metadata: Struct) -> None:
         metadata[2][1][1][1][3] = (I32, 2)
 
@@ -110,7 +110,7 @@ def test_repeated_column_is_unknown(tmp_path):  # 132
     assert ["all"] == domains(written(tmp_path / "2", table, edit=repeat), column("bigint"))
 
 
-def test_chunk_that_says_it_is_another_column_is_unknown(tmp_path):  # 130
+def test_chunk_of_another_column_is_unknown(tmp_path):  # failure catalogue 130
     def swap(metadata: Struct) -> None:
         chunks = metadata[4][1][1][0][1][1][1]
         chunks.reverse()
@@ -119,7 +119,7 @@ def test_chunk_that_says_it_is_another_column_is_unknown(tmp_path):  # 130
     assert ["all"] == domains(written(tmp_path / "x", table, edit=swap), column("bigint"))
 
 
-def test_bytes_follow_the_names_as_spark_reads_them(file):
+def test_bytes_count_selected_columns(file):
     def size(*tops: str, **options) -> int:
         result = read_row_groups([file], [], tops, LocalStorage(), FooterCache(), **options)
         return int(result.containers.sizes[0])

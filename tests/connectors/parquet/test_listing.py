@@ -12,7 +12,7 @@ pytestmark = pytest.mark.spark
 ODD_NAMES = ["a b", "100%", "a%20b", "é\U0001f600", "q'\"`", "a+b&c=d", "#;@!$,", "new\nline", "x]y"]
 
 
-def test_files_without_a_key_are_not_opened(spark, tmp_path):
+def test_files_without_a_key_are_not_read(spark, tmp_path):
     source = in_files(tmp_path / "t", *numbered(0, 100, 200))
     table = opened(spark, source)
     found = pruned(table, {"id": [5, 150, 207]})
@@ -23,7 +23,7 @@ def test_files_without_a_key_are_not_opened(spark, tmp_path):
     assert (2, 20) == (files, read)
 
 
-def test_pruned_frame_is_as_the_whole_one(spark, tmp_path, conf):
+def test_pruned_frame_equals_the_whole_in_schema_and_plan(spark, tmp_path, conf):
     conf("spark.sql.codegen.wholeStage", "true")
     conf("spark.sql.codegen.factoryMode", "FALLBACK")
     table = opened(spark, in_files(tmp_path / "t", *numbered(0, 100)))
@@ -34,14 +34,14 @@ def test_pruned_frame_is_as_the_whole_one(spark, tmp_path, conf):
     assert 10 == part.join(table.read(None), "id").count()
 
 
-def test_whole_table_is_read_as_it_was_opened(spark, tmp_path):
+def test_whole_table_is_read_unchanged(spark, tmp_path):
     table = opened(spark, in_files(tmp_path / "t", *numbered(0, 100)))
     assert 2 == scanned(table.read(None))[1]
     plans = [table.read(kept)._jdf.queryExecution().analyzed() for kept in (None, np.ones(2, bool))]
     assert plans[0].sameResult(plans[1])
 
 
-def test_no_kept_file_reads_none(spark, tmp_path):
+def test_no_kept_file_reads_nothing(spark, tmp_path):
     source = in_files(tmp_path / "t", *numbered(0, 100))
     table = opened(spark, source)
     shutil.rmtree(source)
@@ -60,7 +60,7 @@ def test_files_written_later_are_not_read(spark, tmp_path):
     assert 40 == opened(spark, source).read(None).count()
 
 
-def test_part_of_a_table_is_never_taken_for_the_whole(spark, tmp_path):  # 52, 53
+def test_scans_of_different_files_are_distinguished(spark, tmp_path):  # failure catalogue 52, 53
     source = in_files(tmp_path / "t", *numbered(0, 100, 200))
     table = opened(spark, source)
     some, others = np.array([True, False, False]), np.array([False, True, True])
@@ -78,7 +78,7 @@ def test_part_of_a_table_is_never_taken_for_the_whole(spark, tmp_path):  # 52, 5
 
 
 @pytest.mark.parametrize("name", ODD_NAMES)
-def test_odd_names_are_only_names(spark, tmp_path, name):  # 113
+def test_hostile_file_names(spark, tmp_path, name):  # failure catalogue 113
     source = in_files(tmp_path / name, *numbered(0, 100))
     (source / "0.parquet").rename(source / f"{name}.parquet")
     table = opened(spark, source)

@@ -19,7 +19,7 @@ def insert(spark, name: str, rows: str) -> None:
 
 @pytest.fixture
 def catalog(spark) -> Iterator[Callable[[str], str]]:
-    """Makes tables that are gone afterwards: takes what follows `CREATE TABLE name`, gives the name."""
+    """A function that creates a temporary table from the text after `CREATE TABLE name`, and returns its name."""
     names: list[str] = []
 
     def create(definition: str) -> str:
@@ -32,7 +32,8 @@ def catalog(spark) -> Iterator[Callable[[str], str]]:
         spark.sql(f"DROP TABLE {name}")
 
 
-def test_files_of_other_schemas_are_read_against_the_tables(spark, tmp_path, catalog):  # 75, 130, 131
+# Failure catalogue 75, 130, 131.
+def test_files_of_other_schemas_are_read_by_the_table_schema(spark, tmp_path, catalog):
     source = in_files(
         tmp_path / "t",
         pa.table({"id": pa.array([1, 2], pa.int64()), "x": ["a", "b"]}),
@@ -54,7 +55,7 @@ def test_files_of_other_schemas_are_read_against_the_tables(spark, tmp_path, cat
         assert (expected, kept.sum()) == scanned(table.read(kept))[:2]
 
 
-def test_column_with_a_default_is_not_null_where_it_is_missing(spark, catalog):
+def test_missing_column_with_a_default_is_unknown(spark, catalog):
     name = catalog("(id BIGINT) USING parquet")
     insert(spark, name, "(1)")
     spark.sql(f"ALTER TABLE {name} ADD COLUMNS (x INT DEFAULT 7)")
@@ -74,7 +75,7 @@ def test_partitions_of_a_catalog_table_are_pinned(spark, catalog):
     assert 5 == opened(spark, name).read(None).count()
 
 
-def test_char_columns_of_a_catalog_table_stay_padded(spark, catalog):  # 87
+def test_char_columns_stay_padded(spark, catalog):  # failure catalogue 87
     name = catalog("(id INT, c CHAR(4)) USING parquet")
     insert(spark, name, "(1, 'x')")
     insert(spark, name, "(2, 'y')")
@@ -83,7 +84,7 @@ def test_char_columns_of_a_catalog_table_stay_padded(spark, catalog):  # 87
     assert ReasonCode.CHAR_PADDED is columns(table, "c")[0].refusal.code
 
 
-def test_case_counts_in_a_session_where_it_does(spark, tmp_path, catalog):  # 129
+def test_case_matters_in_case_sensitive_sessions(spark, tmp_path, catalog):  # failure catalogue 129
     both = in_files(tmp_path / "t", pa.table({"id": [1], "ID": [5]}))
     other = in_files(tmp_path / "u", pa.table({"ID": [5]}))
     name = catalog(f"(id BIGINT) USING parquet LOCATION '{other.as_uri()}'")

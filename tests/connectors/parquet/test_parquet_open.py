@@ -18,13 +18,13 @@ pytestmark = pytest.mark.spark
 
 
 @pytest.mark.parametrize("name", ["[a]", "{a,b}", "a*", "a?", "[a]{b}*"])
-def test_path_that_is_there_is_no_pattern(spark, tmp_path, name):
+def test_existing_path_is_not_a_glob_pattern(spark, tmp_path, name):
     source = in_files(tmp_path / name, *numbered(0))
     in_files(tmp_path / "a", *numbered(0, 100))
     assert 1 == len(opened(spark, source).files([]))
 
 
-def test_sources_of_all_kinds(spark, tmp_path):
+def test_kinds_of_sources(spark, tmp_path):
     source = in_files(tmp_path / "t", *numbered(0, 100, 200))
     for path in (source, source.as_uri(), tmp_path / "*" / "*.parquet", f"{source}/[012].parquet"):
         table = opened(spark, path)
@@ -34,7 +34,7 @@ def test_sources_of_all_kinds(spark, tmp_path):
     assert ["{[100, 109]}"] == [str(alone.files(columns(alone, "id"))[0].domains["id"])]
 
 
-def test_view_is_read_whole_and_says_so(spark, tmp_path):
+def test_view_is_an_opaque_table(spark, tmp_path):
     source = in_files(tmp_path / "t", *numbered(0, 100))
     spark.read.parquet(str(source)).limit(3).createOrReplaceTempView("three")
     try:
@@ -95,7 +95,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize(("make", "message"), MISTAKES.values(), ids=MISTAKES.keys())
-def test_mistakes_say_what_was_asked_and_found(spark, tmp_path, make, message):
+def test_source_errors_are_one_line_with_a_remedy(spark, tmp_path, make, message):
     with pytest.raises(SourceNotFoundError, match=message) as caught:
         open_parquet(spark, make(tmp_path))
     assert "\n" not in str(caught.value)

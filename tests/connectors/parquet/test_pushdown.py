@@ -1,4 +1,4 @@
-"""Which row groups Spark's Parquet reader skips by a predicate, and that none of ours makes it skip too many."""
+"""Predicates by which Spark's Parquet reader skips row groups, and proof that no pushed one skips too many."""
 
 from __future__ import annotations
 
@@ -64,16 +64,16 @@ LEAVES = [
 
 
 @pytest.mark.parametrize(("type_", "physical", "annotation", "expected"), LEAVES)
-def test_a_predicate_is_taken_where_the_leaf_is_of_the_literals_own_form(type_, physical, annotation, expected):
+def test_reader_takes_predicates_on_matching_leaf_types(type_, physical, annotation, expected):
     assert expected is takes_predicate(LeafType(physical, 0, annotation), ValueType.parse(type_))
 
 
 @pytest.mark.parametrize(("type_", "expected"), [("decimal(9,2)", None), ("decimal(12,2)", 9), ("decimal(12,4)", None)])
-def test_digits_matter_where_the_file_has_fewer_and_takes_the_literal(type_, expected):
+def test_fewer_digits_of_files_are_reported(type_, expected):
     assert expected == fewer_digits(LeafType("INT32", 0, MONEY), ValueType.parse(type_))
 
 
-# 81: ends that the file's numbers cannot hold. A wide column has codes of bytes.
+# Failure catalogue 81: bounds that the file's numbers cannot represent. A wide column has byte codes.
 @pytest.mark.parametrize("type_", ["decimal(6,0)", "decimal(30,0)"])
 @pytest.mark.parametrize(
     ("keys", "expected"),
@@ -86,14 +86,14 @@ def test_digits_matter_where_the_file_has_fewer_and_takes_the_literal(type_, exp
         ([], "false"),
     ],
 )
-def test_ends_that_need_more_digits_are_opened(type_, keys, expected):
+def test_bounds_beyond_the_digits_of_the_file_are_opened(type_, keys, expected):
     ranges = Domain.of(ValueType.parse(type_), *keys).ranges
     found = within_digits(ranges, 2)
     assert found.contains_all(ranges)
     assert expected == ranges_sql("k", found).replace("CAST('", "").replace(f"' AS {type_})", "")
 
 
-def test_limits_of_files_add_up():
+def test_reader_limits_are_united():
     limits = ReaderLimits(frozenset({"a"}), {"k": 9}).union(ReaderLimits(frozenset({"b"}), {"k": 7, "j": 3}))
     assert ReaderLimits(frozenset({"a", "b"}), {"k": 7, "j": 3}) == limits
     assert limits.storage_safe_ranges("a", RangeSet.none(ValueType("int"))).is_none
@@ -104,7 +104,7 @@ def test_limits_of_files_add_up():
     )
 
 
-def test_footers_tell_the_least_digits(tmp_path):
+def test_footers_give_the_fewest_digits(tmp_path):
     files = [
         written(tmp_path / str(digits), pa.table({"x": pa.array([1, 2], pa.decimal128(digits, 2))}))
         for digits in (12, 7, 9)
@@ -114,7 +114,7 @@ def test_footers_tell_the_least_digits(tmp_path):
     assert ReaderLimits() == read(files[1:], column("decimal(12,4)")).limits
 
 
-def test_bounds_that_the_reader_does_not_see_are_known_all_the_same(tmp_path):
+def test_bounds_are_known_without_reader_pushdown(tmp_path):
     file = written(tmp_path / "x", pa.table({"x": pa.array([1, 2, 3, 4], pa.uint32())}))
     groups = read(file, column("bigint")).containers
     assert ["{[1, 2]}", "{[3, 4]}"] == [str(groups[at].domains["x"]) for at in range(2)]
@@ -130,7 +130,7 @@ def catalog(spark) -> Iterator[list[str]]:
 
 
 def table_of(spark, catalog, folder: Path, type_: str, *arrays: pa.Array, **options) -> str:
-    """A Parquet table of the catalog whose column `k` is of `type_`; each array is a file of row groups of two rows."""
+    """A Parquet table of the catalog with a column `k` of `type_`; each array is a file with row groups of two rows."""
     folder.mkdir()
     for at, array in enumerate(arrays):
         rows = pa.table({"id": range(at * 100, at * 100 + len(array)), "k": array})
@@ -145,7 +145,9 @@ def ids_of(rows) -> list[int]:
 
 
 def check(spark, source: str, keys: list, expected: tuple[int, int]) -> set[ReasonCode]:
-    """Reads by `keys`: the rows of Spark's own semijoin, row groups and rows as planned. The reasons given."""
+    """Reads by `keys`, checks the rows against Spark's semijoin and the counts against the plan; returns the
+    reason codes.
+    """
     type_ = spark.table(source).schema["k"].dataType
     literals = ", ".join(f"CAST('{key}' AS {type_.simpleString()})" for key in keys)
     probe = f"SELECT * FROM {source} LEFT SEMI JOIN (SELECT explode(array({literals})) AS key) ON k = key"
@@ -177,12 +179,10 @@ TYPED = {
 }
 
 
-# 75, 81, 83: what the reader takes no predicate on is read whole, within the files that are named to it.
+# Failure catalogue 75, 81, 83: a column without reader pushdown is read whole, but only in listed files.
 @pytest.mark.spark
 @pytest.mark.parametrize(("type_", "arrow", "is_seen"), TYPED.values(), ids=TYPED.keys())
-def test_row_groups_are_skipped_just_where_the_reader_takes_the_predicate(
-    spark, catalog, tmp_path, type_, arrow, is_seen
-):
+def test_row_groups_are_skipped_iff_the_reader_takes_predicates(spark, catalog, tmp_path, type_, arrow, is_seen):
     arrays = [pa.array(values, pa.int32()).cast(pa.int64()) for values in ([1, 2, 5, 6], [11, 12, 15, 16])]
     arrays = [each.cast(arrow) if not pa.types.is_decimal(arrow) else as_decimals(each, arrow) for each in arrays]
     source = table_of(spark, catalog, tmp_path / "typed", type_, *arrays)
@@ -195,24 +195,24 @@ def as_decimals(numbers: pa.Array, type_: pa.DataType) -> pa.Array:
     return pa.array([Decimal(each) for each in numbers.to_pylist()], type_)
 
 
-# 81: of the literal Spark checks the scale alone, and cuts it to the width of the file's numbers.
+# Failure catalogue 81: Spark checks only the scale of a literal, and truncates it to the width of the file's numbers.
 @pytest.mark.spark
 @pytest.mark.parametrize("is_integer", [True, False], ids=["integers", "fixed length"])
 @pytest.mark.parametrize("type_", ["decimal(12,2)", "decimal(22,2)"])
-def test_keys_of_more_digits_than_the_file_has_lose_no_row(spark, catalog, tmp_path, type_, is_integer):
+def test_keys_with_more_digits_than_the_file_lose_no_row(spark, catalog, tmp_path, type_, is_integer):
     arrays = [as_decimals(pa.array(values), pa.decimal128(9, 2)) for values in ([1, 2, 5, 6], [11, 12, 15, 16])]
     source = table_of(spark, catalog, tmp_path / "digits", type_, *arrays, store_decimal_as_integer=is_integer)
-    # 0.01 and 700.00 where 32 bits are left of them.
+    # Truncated to 32 bits, these keys would be 0.01 and 700.00.
     near, far = (Decimal(2**32 + at) / 100 for at in (1, 70_000))
     check(spark, source, [Decimal(5), Decimal(15), near], (2, 2))
     check(spark, source, [-far, Decimal(1), Decimal(11)], (2, 2))
     check(spark, source, [near, far], (0, 0))
 
 
-# 81, 133: the same in a Delta table, whose log tells the digits that old files have; footers tell them as well.
+# Failure catalogue 81, 133: in a Delta table, the log and the footers give the digits of older files.
 @pytest.mark.spark
 @pytest.mark.parametrize("most_footers", [0, 100])
-def test_keys_of_more_digits_than_old_files_have_lose_no_row(spark, tmp_path, most_footers):
+def test_keys_with_more_digits_than_old_files_lose_no_row(spark, tmp_path, most_footers):
     source = f"delta.`{tmp_path / 't'}`"
     spark.sql(
         f"CREATE TABLE {source} (id BIGINT, k DECIMAL(9,2)) USING delta "

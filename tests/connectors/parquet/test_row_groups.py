@@ -22,24 +22,25 @@ from tests.connectors.parquet_files import column, domains, kept, read, ref, wri
 DAY = 86_400_000_000
 INF = float("inf")
 
-# The file's type, two values of each of its two row groups, the type Spark reads, keys: first, second, neither.
+# The file's type, two values of each of its two row groups, Spark's type, and keys in the first, the second, and
+# neither.
 TYPES = {
     "tinyint": (pa.int8(), [-128, 3, 5, 127], "tinyint", -3, 127, 4),
     "smallint": (pa.int16(), [-(2**15), 3, 5, 9], "smallint", -3, 9, 4),
     "int": (pa.int32(), [-(2**31), 3, 5, 9], "int", -3, 9, 4),
     "bigint": (pa.int64(), [-(2**63), 3, 5, 2**63 - 1], "bigint", -3, 2**63 - 1, 4),
-    # 75: the file's type is narrower than the table's.
+    # Failure catalogue 75: the file's type is narrower than the table's.
     "int under bigint": (pa.int32(), [-(2**31), 3, 5, 9], "bigint", -3, 9, 2**32 + 3),
     "int under smallint": (pa.int32(), [1, 3, 5, 9], "smallint", 2, 9, 4),
     "int under double": (pa.int32(), [1, 3, 5, 9], "double", 2.0, 9.0, 4.0),
     "unsigned 8 bits": (pa.uint8(), [1, 3, 5, 255], "smallint", 2, 255, 4),
     "unsigned 16 bits": (pa.uint16(), [1, 3, 5, 2**16 - 1], "int", 2, 2**16 - 1, 4),
-    # 83: the sign bit is a digit.
+    # Failure catalogue 83: the sign bit is a digit.
     "unsigned 32 bits": (pa.uint32(), [1, 2**31, 2**31 + 2, 2**32 - 1], "bigint", 2**31, 2**32 - 1, 2**31 + 1),
     "unsigned 64 bits": (pa.uint64(), [1, 2**63, 2**63 + 2, 2**64 - 1], "decimal(20,0)", 2**63, 2**64 - 1, 2**63 + 1),
     "decimal": (pa.decimal128(7, 2), [Decimal("-1.50"), 3, 5, 9], "decimal(7,2)", "-1.49", 9, "3.01"),
     "wide decimal": (pa.decimal128(38, 2), [-(10**35), 3, 5, 10**35], "decimal(38,2)", -1, 10**35, "3.01"),
-    # 81, 82: the file's scale or precision is less than the table's.
+    # Failure catalogue 81, 82: the file's scale or precision is less than the table's.
     "decimal of less scale": (pa.decimal128(7, 2), [1, 3, 5, 9], "decimal(12,4)", "2.0001", 9, "3.0001"),
     "decimal of fewer digits": (pa.decimal128(7, 2), [-1, 3, 5, 9], "decimal(20,2)", "-0.01", 9, 4),
     "int under decimal": (pa.int32(), [-1, 3, 5, 9], "decimal(12,2)", "-0.50", 9, 4),
@@ -60,7 +61,7 @@ TYPES = {
     "date under timestamp_ntz": (pa.date32(), [1, 3, 5, 9], "timestamp_ntz", 2 * DAY, 9 * DAY, 3 * DAY + 1),
 }
 UNKNOWN_TYPES = {
-    # 75: Spark refuses to read these, so no value of theirs is worth a guess.
+    # Failure catalogue 75: Spark refuses to read these types, so their bounds are not interpreted.
     "bigint under int": (pa.int64(), [1, 3, 5, 9], "int"),
     "double under float": (pa.float64(), [1.0, 3.0, 5.0, 9.0], "float"),
     "string under int": (pa.string(), ["1", "3", "5", "9"], "int"),
@@ -75,15 +76,15 @@ UNKNOWN_TYPES = {
     "decimal under bigint": (pa.decimal128(9, 0), [1, 3, 5, 9], "bigint"),
     "decimal under binary": (pa.decimal128(9, 0), [1, 3, 5, 9], "binary"),
     "int under a narrow decimal": (pa.int32(), [1, 3, 5, 9], "decimal(9,0)"),
-    # The value would wrap on reading.
+    # The value would wrap when Spark reads it.
     "wide int under smallint": (pa.int32(), [-(2**15) - 1, 2**15, -(2**31), 2**31 - 1], "smallint"),
     "wide unsigned under int": (pa.uint32(), [1, 2**31, 2**31, 2**32 - 1], "int"),
     "unsigned 64 bits under bigint": (pa.uint64(), [1, 2**63, 2**63, 2**64 - 1], "bigint"),
     "time": (pa.time64("us"), [1, 3, 5, 9], "bigint"),
     "half float": (pa.float16(), [np.float16(each) for each in (1, 3, 5, 9)], "float"),
-    # 85: UUIDs have an order of their own.
+    # Failure catalogue 85: UUIDs have their own order.
     "uuid": (pa.uuid(), [bytes([each]) * 16 for each in (1, 3, 5, 9)], "binary"),
-    # 60, 61: NaN is not in the bounds.
+    # Failure catalogue 60, 61: bounds do not cover NaN.
     "all NaN": (pa.float64(), [float("nan")] * 4, "double"),
 }
 
@@ -93,18 +94,18 @@ def table_of(arrow_type: pa.DataType, values: list) -> pa.Table:
 
 
 @pytest.mark.parametrize("case", TYPES.values(), ids=TYPES.keys())
-def test_row_groups_that_hold_no_key_are_skipped(tmp_path, case):
+def test_row_groups_without_a_key_are_skipped(tmp_path, case):
     arrow_type, values, spark_type, first, second, neither = case
-    file, asked = written(tmp_path / "x", table_of(arrow_type, values)), column(spark_type)
-    assert [True, False] == kept(file, asked, first)
-    assert [False, True] == kept(file, asked, second)
-    assert [True, True] == kept(file, asked, first, second)
+    file, wanted = written(tmp_path / "x", table_of(arrow_type, values)), column(spark_type)
+    assert [True, False] == kept(file, wanted, first)
+    assert [False, True] == kept(file, wanted, second)
+    assert [True, True] == kept(file, wanted, first, second)
     if neither is not None:
-        assert [False, False] == kept(file, asked, neither)
+        assert [False, False] == kept(file, wanted, neither)
 
 
 @pytest.mark.parametrize("case", TYPES.values(), ids=TYPES.keys())
-def test_null_count_tells_null_from_values(tmp_path, case):
+def test_null_count_distinguishes_null_from_values(tmp_path, case):
     arrow_type, (low, _, _, high), spark_type, first, *_ = case
     file = written(tmp_path / "x", table_of(arrow_type, [None, None, low, None, low, high]))
     assert [True, True, False] == kept(file, column(spark_type), None)
@@ -112,7 +113,7 @@ def test_null_count_tells_null_from_values(tmp_path, case):
 
 
 @pytest.mark.parametrize("case", UNKNOWN_TYPES.values(), ids=UNKNOWN_TYPES.keys())
-def test_bounds_that_prove_nothing_keep_everything(tmp_path, case):
+def test_bounds_of_unsupported_types_are_unknown(tmp_path, case):
     arrow_type, values, spark_type = case
     file = written(tmp_path / "x", table_of(arrow_type, values))
     containers = read(file, column(spark_type)).containers
@@ -121,25 +122,25 @@ def test_bounds_that_prove_nothing_keep_everything(tmp_path, case):
 
 
 @pytest.mark.parametrize("digits", [9, 18], ids=["int32", "int64"])
-def test_decimals_stored_as_integers_are_read_alike(tmp_path, digits):
+def test_decimals_stored_as_integers(tmp_path, digits):
     values = [Decimal("-1.50"), Decimal(3), Decimal(5), Decimal(9)]
     table = table_of(pa.decimal128(digits, 2), values)
     file = written(tmp_path / "x", table, store_decimal_as_integer=True)
     assert ["{[-1.50, 3.00]}", "{[5.00, 9.00]}"] == domains(file, column(f"decimal({digits},2)"))
 
 
-def test_a_column_that_cannot_be_compared_has_no_statistics(tmp_path):
+def test_column_without_a_type_has_no_statistics(tmp_path):
     file = written(tmp_path / "t.parquet", pa.table({"x": [1, 2, 3, 4]}))
     found = read(file, replace(column("bigint"), type=None)).containers
     assert (2, {}) == (len(found), found.columns)
 
 
-def test_int96_timestamps_are_unknown(tmp_path):  # 104
+def test_int96_timestamps_are_unknown(tmp_path):  # failure catalogue 104
     file = written(tmp_path / "x", table_of(pa.timestamp("us"), [1, 3, 5, 9]), use_deprecated_int96_timestamps=True)
     assert ["all", "all"] == domains(file, column("timestamp"))
 
 
-def test_nan_is_never_known_to_be_absent(tmp_path):  # 60, 61, 64
+def test_nan_is_never_excluded(tmp_path):  # failure catalogue 60, 61, 64
     nan = float("nan")
     file = written(tmp_path / "x", table_of(pa.float64(), [1.0, nan, 5.0, 9.0]))
     assert ["{1.0} or NaN", "{[5.0, 9.0]} or NaN"] == domains(file, column("double"))
@@ -149,13 +150,13 @@ def test_nan_is_never_known_to_be_absent(tmp_path):  # 60, 61, 64
 
 @pytest.mark.parametrize("zero", [0.0, -0.0])
 @pytest.mark.parametrize("key", [0.0, -0.0])
-def test_either_zero_finds_the_other(tmp_path, zero, key):  # 66, 171
+def test_either_zero_matches_the_other(tmp_path, zero, key):  # failure catalogue 66, 171
     assert str(zero) == str(np.float64(zero))
     file = written(tmp_path / "x", table_of(pa.float64(), [zero, zero, 5.0, 9.0]))
     assert [True, False] == kept(file, column("double"), key)
 
 
-def test_row_groups_name_their_file_rows_and_bytes(tmp_path):
+def test_row_groups_have_file_rows_and_bytes(tmp_path):
     table = pa.table({"a": [1, 2, 3], "B": ["x" * 1000, "y", "z"], "s": [{"a": 1, "b": 2.0}] * 3})
     files = [written(tmp_path / name, table) for name in ("1", "2")]
     result = read_row_groups(files, [column("bigint", "a")], ["b", "S"], LocalStorage(), FooterCache())
@@ -171,7 +172,7 @@ def test_row_groups_name_their_file_rows_and_bytes(tmp_path):
     assert () == result.problems
 
 
-def test_no_projected_column_takes_no_bytes(tmp_path):
+def test_no_projected_column_has_no_bytes(tmp_path):
     file = written(tmp_path / "1", pa.table({"a": [1]}))
     assert [0] == read_row_groups([file], [], [], LocalStorage(), FooterCache()).containers.sizes.tolist()
 
@@ -243,7 +244,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize(("breaks", "detail"), BROKEN.items(), ids=[each.__name__ for each in BROKEN])
-def test_file_whose_footer_cannot_be_read_is_kept_with_the_reason(tmp_path, breaks, detail):
+def test_file_with_an_unreadable_footer_is_kept_with_a_reason(tmp_path, breaks, detail):
     good, bad = (written(tmp_path / name, pa.table({"x": [1, 2]})) for name in ("good", "bad"))
     bad = breaks(tmp_path / "bad")
     result = read([bad, good], column("bigint"))
@@ -254,23 +255,23 @@ def test_file_whose_footer_cannot_be_read_is_kept_with_the_reason(tmp_path, brea
     assert detail in problem.detail
 
 
-def test_many_broken_files_are_few_reasons(tmp_path):
+def test_many_broken_files_give_few_reasons(tmp_path):
     files = [FileRef(f"{tmp_path}/{index}", 100, 0) for index in range(20)]
     assert ["15 more files"] == [each.subject for each in read(files, column("int")).problems[5:]]
 
 
-def test_any_damage_gives_a_container_and_no_error(tmp_path):
+def test_any_damage_gives_containers_without_an_error(tmp_path):
     table = pa.table({"x": [1, 2, 3], "s": ["a", "b", None], "n": [{"f": 1.0}] * 3})
     whole = (tmp_path / "x", written(tmp_path / "x", table))[0].read_bytes()
     length = int.from_bytes(whole[-8:-4], "little")
-    dice = random.Random(1)  # noqa: S311 - a replayable choice of damage
-    asked = [column("bigint"), column("string", "s"), column("double", "n", "f")]
+    dice = random.Random(1)  # noqa: S311 - a reproducible choice of damage
+    wanted = [column("bigint"), column("string", "s"), column("double", "n", "f")]
     for _ in range(500):
         data = bytearray(whole)
         for _ in range(dice.choice([1, 2, 8])):
             data[dice.randrange(len(data) - length - 8, len(data) - 8)] = dice.randrange(256)
         (tmp_path / "x").write_bytes(data)
-        result = read(ref(tmp_path / "x"), *asked)
+        result = read(ref(tmp_path / "x"), *wanted)
         assert len(prune(result.containers, {}).kept) == len(result.containers)
 
 
@@ -285,7 +286,7 @@ def test_footers_are_read_once(tmp_path):
     assert () == again.problems
 
 
-def test_cache_keeps_to_its_bytes_and_to_the_latest(tmp_path):
+def test_cache_keeps_the_latest_within_its_limit(tmp_path):
     files = [written(tmp_path / str(index), pa.table({"x": [index]})) for index in range(5)]
     alone = FooterCache()
     read_row_groups(files[:1], [], None, LocalStorage(), alone)
@@ -299,10 +300,10 @@ def test_cache_keeps_to_its_bytes_and_to_the_latest(tmp_path):
 
 def test_threads_share_a_cache(tmp_path):
     files = [written(tmp_path / str(index), pa.table({"x": [index, index]})) for index in range(20)]
-    cache, asked = FooterCache(most_bytes=3000), [column("bigint")]
+    cache, wanted = FooterCache(most_bytes=3000), [column("bigint")]
 
     def lows(_: int) -> list[int]:
-        found = read_row_groups(files, asked, None, LocalStorage(), cache).containers
+        found = read_row_groups(files, wanted, None, LocalStorage(), cache).containers
         return found.columns["x"].lows.tolist()
 
     with ThreadPoolExecutor(8) as pool:

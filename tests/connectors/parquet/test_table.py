@@ -27,7 +27,7 @@ def position(table: ParquetSource, name: str) -> int:
 
 @pytest.fixture(scope="module")
 def partitioned(spark, tmp_path_factory) -> Path:
-    """Twelve files, one a partition, of the values 0 to 11 in `id`."""
+    """Twelve files, one per partition, with the values 0 to 11 in `id`."""
     words, numbers = ["'a b'", "'x%2F/=é\"'", "'0012'", "NULL"], ["1", "2", "NULL"]
     pairs = [f"({word}, {number})" for word in words for number in numbers]
     rows = ", ".join(f"({id_}, {pair[1:]}" for id_, pair in enumerate(pairs))
@@ -42,7 +42,7 @@ PARTITION_KEYS = {
     "special characters": ({"word": ['x%2F/=é"']}, {3, 4, 5}),
     "leading zeros": ({"word": ["0012"]}, {6, 7, 8}),
     "no such value": ({"word": ["12"]}, set()),
-    "null": ({"word": [None]}, {9, 10, 11}),  # 112
+    "null": ({"word": [None]}, {9, 10, 11}),  # failure catalogue 112
     "null or value": ({"word": ["a b", None], "k": [1, None]}, {0, 2, 9, 11}),
     "with a data column": ({"k": [1], "id": [0, 3]}, {0, 3}),
 }
@@ -57,20 +57,20 @@ def test_partition_values_are_exact(spark, partitioned, keys, expected):
     assert (expected, len(expected), len(expected)) == ({id_ for (id_,) in rows}, files, read)
 
 
-def test_partition_values_have_sparks_own_types(spark, tmp_path):
+def test_partition_values_have_spark_types(spark, tmp_path):
     values = {"i": "7", "l": "3000000000", "d": "2024-02-29", "t": "2024-02-29 12%3A00%3A00", "f": "1.5", "s": "x"}
     directory = "/".join(f"{name}={value}" for name, value in values.items())
     in_files(tmp_path / "t" / directory, *numbered(0))
     table = opened(spark, tmp_path / "t")
-    asked = columns(table, *values)
-    found = table.files(asked)[0].domains
+    wanted = columns(table, *values)
+    found = table.files(wanted)[0].domains
     expected = ["{7}", "{3000000000}", "{2024-02-29}", "{2024-02-29T12:00:00.000000}", "{1.5}", "{x}"]
     assert expected == [str(found[name]) for name in values]
-    assert ["int", "bigint", "date", "timestamp", "double", "string"] == [str(each.type) for each in asked]
-    assert [True] * 6 == [each.is_partition for each in table.files(asked).columns.values()]
+    assert ["int", "bigint", "date", "timestamp", "double", "string"] == [str(each.type) for each in wanted]
+    assert [True] * 6 == [each.is_partition for each in table.files(wanted).columns.values()]
 
 
-def test_partition_column_wins_over_a_column_of_the_files(spark, tmp_path):  # 129
+def test_partition_column_hides_a_data_column(spark, tmp_path):  # failure catalogue 129
     for value in (1, 2):
         in_files(tmp_path / "t" / f"COL={value}", pa.table({"col": [9 - value], "id": [value]}))
     table = opened(spark, tmp_path / "t")
@@ -81,13 +81,13 @@ def test_partition_column_wins_over_a_column_of_the_files(spark, tmp_path):  # 1
     ]
 
 
-def test_row_groups_are_those_that_spark_reads(spark, tmp_path):
+def test_kept_row_groups_are_those_that_spark_reads(spark, tmp_path):
     table_of = pa.table({"id": range(1000), "v": ["x"] * 1000})
     source = in_files(tmp_path / "t", table_of, row_group_size=100)
     table = opened(spark, source)
-    asked = columns(table, "id")
-    groups = table.row_groups(np.array([0]), asked, ["id"])
-    kept = prune(groups, {"id": Domain.of(asked[0].type, 150, 820)}).kept
+    wanted = columns(table, "id")
+    groups = table.row_groups(np.array([0]), wanted, ["id"])
+    kept = prune(groups, {"id": Domain.of(wanted[0].type, 150, 820)}).kept
     assert ([1, 8], [100] * 10) == (np.flatnonzero(kept).tolist(), groups.rows.tolist())
     ranges = "(id between 150 and 150) or (id between 820 and 820)"
     rows, _, read = scanned(table.read(None).where(ranges).select("id"))
@@ -95,7 +95,7 @@ def test_row_groups_are_those_that_spark_reads(spark, tmp_path):
     assert read <= groups.rows[kept].sum()
 
 
-def test_row_groups_name_the_file_as_files_do(spark, partitioned):
+def test_row_groups_are_named_by_their_file(spark, partitioned):
     table = opened(spark, partitioned)
     files = table.files(columns(table, "id"))
     chosen = np.array([7, 2])
@@ -129,7 +129,7 @@ WRITTEN_BY_SPARK = {
 
 @pytest.fixture(scope="module")
 def of_all_types(spark, tmp_path_factory) -> Path:
-    """Eight files of one row each, one column of each type, named after it."""
+    """Eight files with one row each and a column of each type, named after it."""
     source = tmp_path_factory.mktemp("types") / "t"
     expressions = [f"{sql} AS `{name}`" for name, (sql, _) in WRITTEN_BY_SPARK.items()]
     with conf(spark, {"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS"}):
@@ -138,13 +138,13 @@ def of_all_types(spark, tmp_path_factory) -> Path:
 
 
 @pytest.mark.parametrize("name", WRITTEN_BY_SPARK)
-def test_values_of_every_type_are_found_in_sparks_own_files(spark, of_all_types, name):
+def test_values_of_every_type_in_files_of_spark(spark, of_all_types, name):
     table = opened(spark, of_all_types)
     kept = pruned(table, {f"`{name}`": [WRITTEN_BY_SPARK[name][1]]}).kept
     assert ([(3,)], 1, 1) == scanned(table.read(kept).select("row"))
 
 
-def test_decimals_of_old_spark_are_found(spark, tmp_path):  # 81
+def test_decimals_in_legacy_format(spark, tmp_path):  # failure catalogue 81
     with conf(spark, {"spark.sql.parquet.writeLegacyFormat": "true"}):
         df = spark.range(0, 4, 1, 4).selectExpr("CAST(id - 2 AS DECIMAL(7,2)) AS d")
         df.write.parquet(str(tmp_path / "t"))
@@ -153,7 +153,7 @@ def test_decimals_of_old_spark_are_found(spark, tmp_path):  # 81
 
 
 @pytest.mark.parametrize("mode", ["LEGACY", "CORRECTED"])
-def test_early_dates_are_found_in_either_calendar(spark, tmp_path, mode):  # 97
+def test_early_dates_of_either_calendar(spark, tmp_path, mode):  # failure catalogue 97
     days = ["0001-01-01", "1500-03-01", "1582-10-04", "1582-10-15", "1900-01-01", "2024-01-01"]
     rows = ", ".join(f"('{day}', DATE'{day}', TIMESTAMP'{day} 00:00:00')" for day in days)
     with conf(spark, {"spark.sql.parquet.datetimeRebaseModeInWrite": mode}):
@@ -165,7 +165,7 @@ def test_early_dates_are_found_in_either_calendar(spark, tmp_path, mode):  # 97
     assert kept.diagonal().all()
     moments = [pruned(table, {"moment": [epoch_day(day) * 86_400_000_000]}).kept for day in names]
     assert np.array(moments).diagonal().all()
-    # Files of the other calendar are kept for any key, those that surely have none of it only for their own.
+    # Files of the hybrid calendar are kept for any key; other files only for their own keys.
     unsure = {"LEGACY": days[:3], "CORRECTED": []}[mode]
     assert [6 if day in unsure else 1 for day in names] == kept.sum(axis=0).tolist()
     key = epoch_day(days[1])
@@ -177,7 +177,7 @@ def epoch_day(day: str) -> int:
     return int(np.datetime64(day).astype(np.int64))
 
 
-def test_int96_timestamps_keep_their_files(spark, tmp_path):  # 104
+def test_int96_timestamps_keep_their_files(spark, tmp_path):  # failure catalogue 104
     with conf(spark, {"spark.sql.parquet.outputTimestampType": "INT96"}):
         spark.range(0, 2, 1, 2).selectExpr("id", "TIMESTAMP_MICROS(id) AS x").write.parquet(str(tmp_path / "t"))
     table = opened(spark, tmp_path / "t")
@@ -190,7 +190,7 @@ def corrupted(source: Path, name: str) -> None:
     path.write_bytes(path.read_bytes()[:-4] + b"oops")
 
 
-def test_corrupt_footer_is_kept_with_the_reason(spark, tmp_path):
+def test_corrupt_footer_is_kept_with_a_reason(spark, tmp_path):
     source = in_files(tmp_path / "t", *numbered(0, 100, 200))
     table = opened(spark, source)
     corrupted(source, "1.parquet")
@@ -204,7 +204,7 @@ def test_corrupt_footer_is_kept_with_the_reason(spark, tmp_path):
     assert [(id_, "v0") for id_ in range(10)] == scanned(table.read(without))[0]
 
 
-def test_more_files_than_footers_allowed_leaves_partition_values(spark, tmp_path):
+def test_footer_limit_leaves_partition_pruning(spark, tmp_path):
     for value in range(4):
         in_files(tmp_path / "t" / f"p={value}", *numbered(value * 10))
     table = opened(spark, tmp_path / "t", max_footers=3)
@@ -217,7 +217,7 @@ def test_more_files_than_footers_allowed_leaves_partition_values(spark, tmp_path
     assert [UNKNOWN] * 4 == table.files([]).rows.tolist()
 
 
-def test_footers_are_kept_in_the_callers_cache(spark, tmp_path):
+def test_footers_are_cached_by_the_caller(spark, tmp_path):
     source, cache = in_files(tmp_path / "t", *numbered(0, 100)), FooterCache()
     opened(spark, source, cache=cache).files([])
     assert 2 == len(cache)

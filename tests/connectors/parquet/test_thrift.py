@@ -34,12 +34,12 @@ def plain(kind: int, value: object) -> object:
             return value
 
 
-def test_reading_gives_back_what_was_written():
+def test_structs_round_trip():
     data = encoded_struct(EVERYTHING)
     assert (plain(12, EVERYTHING), len(data)) == read_struct(data, 0)
 
 
-def test_skipping_ends_where_reading_does():
+def test_skip_ends_where_read_ends():
     data = encoded_struct(EVERYTHING)
     assert len(data) == skip(data, 0, STRUCT)
     offsets, end = field_offsets(data, 0)
@@ -47,7 +47,7 @@ def test_skipping_ends_where_reading_does():
     assert [2**31 - 1, 100] == [zigzag(data, offsets[id_]) for id_ in (5, 100)]
 
 
-def test_fields_are_walked_one_by_one():
+def test_fields_are_iterated():
     data = encoded_struct({2: (I32, 5), 40: (I32, 6)})
     first = next_field(data, 0, 0)
     assert (2, I32) == first[:2]
@@ -69,7 +69,7 @@ DAMAGED = {
 
 
 @pytest.mark.parametrize("data", DAMAGED.values(), ids=DAMAGED.keys())
-def test_damage_ends_in_an_error_and_not_in_a_loop(data):
+def test_damaged_data_is_an_error_without_a_loop(data):
     with pytest.raises((IndexError, ValueError, RecursionError)):
         read_struct(data, 0)
     with pytest.raises((IndexError, ValueError, RecursionError)):

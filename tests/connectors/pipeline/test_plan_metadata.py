@@ -1,4 +1,4 @@
-"""The tables of a plan are opened once, and each scan of them has columns of its own."""
+"""`PlanMetadata`: tables of a plan are opened once, and each scan has its own column ids."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pruning.reasons import Reason, ReasonCode
 
 
 def opened(df):
-    """What is known of the scans of a query: for each the place of the first that shares its table."""
+    """For each scan of a query, the index of the first scan that shares its table."""
     plan = SparkPlan.of(df)
     metadata, relations = PlanMetadata(plan, PruningOptions()), JoinGraph.of(plan.root).relations
     tables = [metadata.table(each) for each in relations]
@@ -42,7 +42,7 @@ pytestmark = pytest.mark.spark
 
 
 @pytest.mark.parametrize("format_", ["delta", "parquet"])
-def test_a_table_that_a_query_reads_many_times_is_opened_once(spark, written, format_):
+def test_table_read_many_times_is_opened_once(spark, written, format_):
     spark.read.format(format_).load(written("one", format_)).createOrReplaceTempView("shared_one")
     spark.read.format(format_).load(written("two", format_)).createOrReplaceTempView("shared_two")
     df = spark.sql(
@@ -69,14 +69,14 @@ def test_two_listings_of_a_directory_are_two_tables(spark, written):
     assert [0, 1] == opened(before.join(spark.read.parquet(path), "k"))
 
 
-def test_a_table_under_two_schemas_is_two_tables(spark, written):
+def test_table_with_two_schemas_is_two_tables(spark, written):
     path = written("facts", "parquet")
     whole = spark.read.parquet(path)
     narrow = spark.read.schema("k bigint").parquet(path)
     assert [0, 1] == opened(whole.join(narrow, "k"))
 
 
-def test_a_table_that_cannot_be_opened_has_one_reason_for_all_its_scans(spark, written, monkeypatch):
+def test_unopenable_table_has_one_reason_for_all_scans(spark, written, monkeypatch):
     calls = []
 
     def failing(*_):
@@ -93,7 +93,7 @@ def test_a_table_that_cannot_be_opened_has_one_reason_for_all_its_scans(spark, w
 
 
 def fetches(monkeypatch):
-    """The columns of each job that fetches statistics of a log from here on."""
+    """A list that collects the columns of each job that fetches statistics from a log."""
     found = []
     kept = FileCatalog._kept
 
@@ -106,19 +106,19 @@ def fetches(monkeypatch):
 
 
 @pytest.mark.full
-def test_statistics_that_a_query_may_ask_for_are_fetched_by_one_job_a_table(spark, written, monkeypatch):
+def test_statistics_are_fetched_by_one_job_per_table(spark, written, monkeypatch):
     facts, keys = (spark.read.format("delta").load(written(name, "delta")) for name in ("facts", "keys"))
     found = fetches(monkeypatch)
     query = facts.join(keys.where("v < 50"), "k").where(facts.v > 3).select("k")
     prune(query, options=PruningOptions(min_probe_bytes=0)).collect()
-    # What keys filter, and what the condition names; of the other table no statistics are asked for.
+    # The key column and the column of the condition; the other table needs no statistics.
     assert [["k", "v"]] == found
     prune(query, options=PruningOptions(min_probe_bytes=0)).collect()
     assert 1 == len(found)
 
 
 @pytest.mark.parametrize("trouble", ["raised", "marked"])
-def test_statistics_that_nobody_asked_for_spoil_none_that_somebody_did(spark, written, monkeypatch, trouble):
+def test_failed_prefetch_does_not_affect_needed_statistics(spark, written, monkeypatch, trouble):
     facts, keys = (spark.read.format("delta").load(written(name, "delta")) for name in ("facts", "keys"))
     found = fetches(monkeypatch)
 

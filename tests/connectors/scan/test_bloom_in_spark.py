@@ -1,4 +1,4 @@
-"""Hashes and filters cross between numpy and the JVM without a difference."""
+"""Hashes and bloom filters are equal in numpy and in the JVM."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def written(spark, jvm_filter) -> bytes:
 ITEMS = np.concatenate(
     [
         np.random.default_rng(11).integers(-(2**63), 2**63 - 1, 150),
-        # Their first hash is next to zero.
+        # Items whose first hash is close to zero.
         np.array([0x5852677, 0x1D7867CF1, 0xE93281BA, 0x12C34D5A2, 0xE420D212, 0x167AB735B]),
         np.array([-(2**63), -1, 0, 1, 2**63 - 1]),
     ]
@@ -69,7 +69,7 @@ ABSENT = np.random.default_rng(12).integers(-(2**63), 2**63 - 1, 300)
 
 
 @pytest.mark.parametrize(("version", "seed"), [(VERSION_1, 0), (VERSION_2, 0), (VERSION_2, -77)])
-def test_bytes_written_by_the_jvm_are_ours(spark, version, seed):
+def test_bytes_of_the_jvm_are_read(spark, version, seed):
     jvm = sketch(spark)
     number = getattr(jvm, "BloomFilter$Version").valueOf(f"V{version}")
     theirs = jvm.BloomFilter.create(number, 200, 1500, seed)
@@ -85,7 +85,7 @@ def test_bytes_written_by_the_jvm_are_ours(spark, version, seed):
 
 
 @pytest.mark.parametrize(("version", "fpp"), [(VERSION_1, 0.05), (VERSION_2, 0.05), (VERSION_2, 0.3)])
-def test_bytes_we_write_are_read_by_the_jvm(spark, version, fpp):
+def test_written_bytes_are_read_by_the_jvm(spark, version, fpp):
     empty = BloomFilter.of_capacity(200, fpp, version=version)
     assert isinstance(empty, BloomFilter)
     ours = empty.adding(ITEMS.view(np.uint64))
@@ -97,12 +97,12 @@ def test_bytes_we_write_are_read_by_the_jvm(spark, version, fpp):
     assert ours.to_bytes() == written(spark, theirs)
 
 
-def test_a_filter_built_by_a_spark_aggregate_is_read(spark):
+def test_filter_of_a_spark_aggregate_is_read(spark):
     frame = spark.range(0, 3000, 3, numPartitions=4)
     theirs = frame._jdf.stat().bloomFilter("id", 1000, 0.03)
     read = BloomFilter.from_bytes(written(spark, theirs))
-    asked = np.arange(9000, dtype=np.uint64)
-    found = read.might_contain(asked)
+    probes = np.arange(9000, dtype=np.uint64)
+    found = read.might_contain(probes)
     assert found[0:3000:3].all()
     assert found.mean() < 0.2
     assert [theirs.mightContainLong(item) for item in range(500)] == found[:500].tolist()

@@ -1,4 +1,4 @@
-"""Which columns a session's Parquet reader skips row groups by."""
+"""Columns by which a session's Parquet reader can skip row groups."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def file_only(spark, table) -> set[str]:
         (PUSHDOWN, "false", {*TYPES, "top.leaf"}),
     ],
 )
-def test_confs_that_keep_a_predicate_from_the_reader(spark, table, name, value, expected):
+def test_confs_that_disable_reader_pushdown(spark, table, name, value, expected):
     assert set() == file_only(spark, table)
     with conf(spark, {name: value}):
         assert expected == file_only(spark, table)
@@ -65,7 +65,7 @@ def test_confs_that_keep_a_predicate_from_the_reader(spark, table, name, value, 
 
 @pytest.fixture(scope="module")
 def groups(tmp_path_factory) -> str:
-    """Eight row groups of one file, in order of each column."""
+    """A file with eight row groups, sorted by each column."""
     days = [dt.date(2024, 1, 1) + dt.timedelta(at) for at in range(400)]
     columns = {
         "day": days,
@@ -87,14 +87,14 @@ def groups(tmp_path_factory) -> str:
         ("top.leaf", 3, NESTED, "orc"),
     ],
 )
-def test_as_many_row_groups_are_read_as_planned(spark, groups, column, key, name, value):
+def test_planned_row_groups_are_read(spark, groups, column, key, name, value):
     assert (1, 50, 1) == planned_and_read(spark, groups, column, key)
     with conf(spark, {name: value}):
         assert (8, 400, 1) == planned_and_read(spark, groups, column, key)
 
 
 def planned_and_read(spark, source, column, key) -> tuple[int, int, int]:
-    """Row groups kept by the plan, rows that were scanned, and rows found."""
+    """The number of planned row groups, of scanned rows, and of found rows."""
     read = pruned_read(spark, source, keys={column: [key]}, exact=True)
     found = read.collect()
     return explain(read).tables[0].row_groups_kept, report(read).measured.rows_scanned, len(found)

@@ -1,4 +1,4 @@
-"""Each code, written as SQL, must be the same value again once Spark has read it."""
+"""SQL literals of encoded values: Spark reads each as the same value."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from sample_data.confs import conf
 
 EPOCH = dt.date(1970, 1, 1).toordinal()
 SHORT, LONG = ValueType("decimal", 18, 4), ValueType("decimal", 38, 10)
-# 95, 97: the first and the last day and moment that Spark can hold; 66: both zeros; 125: integers at their ends.
+# Failure catalogue 95, 97: the first and the last day and timestamp of Spark; 66: both zeros; 125: the extreme
+# integers.
 VALUES = {
     "tinyint": [-128, -1, 0, 127],
     "smallint": [-32768, 32767],
@@ -40,24 +41,26 @@ TEXTS = [b"", b"a", "é😀".encode(), b"'; DROP TABLE x; --", b"\\n\n\0", b"\xf
 @pytest.mark.spark
 @pytest.mark.parametrize("zone", ["UTC", "America/St_Johns", "Asia/Kathmandu"])
 @pytest.mark.parametrize("ansi", ["true", "false"])
-def test_constants_are_read_as_the_codes_they_were_written_from(spark, zone, ansi):
-    asked = [(ValueType(name), value) for name, values in VALUES.items() for value in values]
-    asked += [
+def test_literals_round_trip_through_spark(spark, zone, ansi):
+    constants = [(ValueType(name), value) for name, values in VALUES.items() for value in values]
+    constants += [
         (type_, code.encode(type_, [n])[0])
         for type_ in (SHORT, LONG)
         for n in (0, -1, Decimal((0, (9,) * type_.precision, -type_.scale)))
     ]
-    asked += [(ValueType(name), text) for name in ("string", "binary") for text in TEXTS]
+    constants += [(ValueType(name), text) for name in ("string", "binary") for text in TEXTS]
     with conf(spark, {"spark.sql.session.timeZone": zone, "spark.sql.ansi.enabled": ansi}):
-        frame = spark.sql("SELECT " + ", ".join(f"{literal_sql(*each)} AS c{at}" for at, each in enumerate(asked)))
+        frame = spark.sql("SELECT " + ", ".join(f"{literal_sql(*each)} AS c{at}" for at, each in enumerate(constants)))
         types = [field.dataType.simpleString() for field in frame.schema.fields]
         table = frame.toArrow()
-    assert types == [str(type_) for type_, _ in asked]
-    assert [coded(table.column(at), type_).codes[0] for at, (type_, _) in enumerate(asked)] == [v for _, v in asked]
+    assert types == [str(type_) for type_, _ in constants]
+    assert [coded(table.column(at), type_).codes[0] for at, (type_, _) in enumerate(constants)] == [
+        v for _, v in constants
+    ]
 
 
 @pytest.mark.spark
-def test_floats_are_read_as_they_were_written(spark):
+def test_float_literals_round_trip_through_spark(spark):
     numbers = [0.1, -1e308, 5e-324, float("inf"), float("-inf"), 1 / 3, 2.0**-149]
     doubles = [literal_sql(ValueType("double"), int(each)) for each in float_codes(np.array(numbers))]
     assert numbers == list(spark.sql(f"SELECT {', '.join(doubles)}").first())
@@ -66,9 +69,9 @@ def test_floats_are_read_as_they_were_written(spark):
     assert singles.tolist() == list(spark.sql(f"SELECT {', '.join(texts)}").first())
 
 
-# 63: an end that single precision lacks is moved out, never in.
+# Failure catalogue 63: a bound that single precision cannot represent is moved outward, never inward.
 @given(number=st.floats(allow_nan=False, allow_infinity=False))
-def test_ends_between_two_floats_move_out(number):
+def test_bounds_between_two_floats_move_outward(number):
     (value,) = float_codes(np.array([number]))
     low, high = (
         float(literal_sql(ValueType("float"), int(value), is_low=is_low).split("'")[1].replace("Infinity", "inf"))
@@ -96,11 +99,11 @@ def test_ends_between_two_floats_move_out(number):
     ],
     ids=str,
 )
-def test_ranges_are_written_in_the_fewest_comparisons(domain, expected):
+def test_ranges_use_the_fewest_comparisons(domain, expected):
     assert expected == ranges_sql("`k`", domain.ranges)
 
 
-def test_many_ranges_nest_no_deeper_than_their_halves():
+def test_many_ranges_nest_logarithmically():
     type_ = ValueType("int")
     sql = ranges_sql("`k`", Domain.of(type_, *range(0, 2000, 2)).ranges)
     depths = list(itertools.accumulate({"(": 1, ")": -1}.get(each, 0) for each in sql))
@@ -108,17 +111,17 @@ def test_many_ranges_nest_no_deeper_than_their_halves():
     assert 999 == sql.count(" OR ")
 
 
-def test_a_row_is_compared_with_one_half_of_many_ranges():
+def test_many_ranges_are_split_in_halves():
     found = ranges_sql("k", Domain.of(ValueType("int"), 1, 3, 5, 7, 9).ranges)
     assert "((k < 5 AND (k = 1 OR k = 3)) OR (k >= 5 AND (k = 5 OR (k = 7 OR k = 9))))" == found
 
 
-# What is asked beside the ranges must not skip what they reach, by whatever bounds.
+# The conditions that split the ranges must not skip containers that the ranges reach, for any bounds.
 @given(
     keys=st.sets(st.integers(0, 60), min_size=1, max_size=30),
     ends=st.tuples(st.integers(-3, 63), st.integers(-3, 63)),
 )
-def test_halves_skip_what_the_ranges_do(keys, ends):
+def test_split_ranges_skip_as_plain_ranges(keys, ends):
     ranges = Domain.of(ValueType("int"), *keys).ranges
     text = ranges_sql("k", ranges).replace(" AND ", " and ").replace(" OR ", " or ").replace(" = ", " == ")
     assert [number in keys for number in range(-3, 64)] == [bool(eval(text, {"k": k})) for k in range(-3, 64)]  # noqa: S307
@@ -133,7 +136,7 @@ def _each(ranges):
     return [RangeSet.of_ranges(ranges.type, ranges.lows[[at]], ranges.highs[[at]]) for at in range(len(ranges))]
 
 
-def test_an_in_list_has_each_point():
+def test_in_list_has_each_point():
     type_ = ValueType("string")
     points = RangeSet.of_codes(type_, code.encode(type_, ["b", "a"])).points()
     assert "`k` IN (CAST(X'61' AS STRING), CAST(X'62' AS STRING))" == in_list_sql("`k`", type_, points)

@@ -34,7 +34,7 @@ def kept(df, columns, made: BloomFilter) -> list[int]:
 
 
 @pytest.mark.parametrize("case", VALUES)
-def test_rows_pass_where_numpy_says_so(spark, case):
+def test_rows_pass_as_in_numpy(spark, case):
     values = VALUES[case].drop_null()
     table = pa.table({"row": np.arange(len(values)), "a.b`c": values})
     df = spark.createDataFrame(table, f"row BIGINT, `a.b``c` {case}")
@@ -54,15 +54,15 @@ def test_several_columns_are_one_key(spark):
 
 
 # Failure catalogue 77: the expression must have the type that was hashed.
-def test_a_filter_of_another_width_loses_rows_unless_the_column_is_cast(spark):
+def test_filter_of_another_width_needs_a_cast(spark):
     df = spark.sql("SELECT CAST(id AS INT) AS row FROM range(10)")
     made = bloom(hashes_of("bigint", pa.array([3, 4], pa.int64())), 0.000001)
     assert [] == kept(df, ("row",), made)
     assert [3, 4] == kept(df, ("CAST(row AS BIGINT)",), made)
 
 
-# Failure catalogue 151: `might_contain` of NULL is NULL, while Spark's hash of NULL is a number.
-def test_the_condition_is_never_null(spark):
+# Failure catalogue 151: `might_contain` of NULL is NULL, but Spark's hash of NULL is a number.
+def test_condition_is_never_null(spark):
     df = spark.sql("SELECT CAST(NULL AS BIGINT) AS key, 1 AS row")
     empty = bloom(np.array([], np.uint64))
     condition = might_contain_column(df, ("key",), empty.to_bytes())
@@ -70,7 +70,7 @@ def test_the_condition_is_never_null(spark):
     assert [1] == [row.row for row in df.where(~condition).collect()]
 
 
-def test_two_filters_on_one_frame_are_both_applied(spark):
+def test_two_filters_on_one_frame(spark):
     df = spark.sql("SELECT id AS row, id % 7 AS rest FROM range(100)")
     ids = bloom(hashes_of("bigint", pa.array(range(0, 100, 3), pa.int64())), 0.000001)
     rests = bloom(hashes_of("bigint", pa.array([0], pa.int64())), 0.000001)
@@ -78,7 +78,7 @@ def test_two_filters_on_one_frame_are_both_applied(spark):
     assert list(range(0, 100, 21)) == kept(narrowed, ("rest",), rests)
 
 
-def test_the_plan_does_not_spell_the_filter_out(spark):
+def test_plan_text_does_not_contain_the_filter(spark):
     df = spark.range(10)
     made = bloom(np.arange(100_000, dtype=np.uint64))
     plan = df.where(might_contain_column(df, ("id",), made.to_bytes()))._jdf.queryExecution().toString()
@@ -86,7 +86,7 @@ def test_the_plan_does_not_spell_the_filter_out(spark):
     assert len(plan) < 5_000
 
 
-def test_interpreted_evaluation_agrees(spark):
+def test_interpreted_evaluation_gives_equal_rows(spark):
     df = spark.createDataFrame(pa.table({"row": np.arange(100)}))
     made = bloom(hashes_of("bigint", pa.array(range(50), pa.int64())), 0.3)
     expected = kept(df, ("row",), made)
@@ -95,7 +95,7 @@ def test_interpreted_evaluation_agrees(spark):
 
 
 @pytest.mark.parametrize("format_", ["delta", "parquet"])
-def test_it_does_not_stop_ranges_from_skipping_files(spark, tmp_path, format_):
+def test_bloom_filter_does_not_prevent_file_skipping(spark, tmp_path, format_):
     path = str(tmp_path / "table")
     spark.range(0, 4000, 1, numPartitions=4).write.format(format_).save(path)
     df = spark.read.format(format_).load(path)
@@ -107,7 +107,7 @@ def test_it_does_not_stop_ranges_from_skipping_files(spark, tmp_path, format_):
     assert "GreaterThanOrEqual(id,0)" in tested._jdf.queryExecution().executedPlan().toString()
 
 
-def test_the_result_can_be_cached_joined_and_run_again(spark):
+def test_filtered_frame_can_be_cached_and_joined(spark):
     df = spark.range(100)
     made = bloom(hashes_of("bigint", pa.array([7, 8], pa.int64())), 0.000001)
     tested = df.where(might_contain_column(df, ("id",), made.to_bytes()))
@@ -120,7 +120,7 @@ def test_the_result_can_be_cached_joined_and_run_again(spark):
 
 
 def test_spark_connect_is_refused():
-    # Nothing listens there: a remote session connects no sooner than it must.
+    # Nothing listens at this port; a remote session connects only when it must.
     remote = RemoteSession("sc://127.0.0.1:1")
     try:
         with pytest.raises(UnsupportedSessionError, match="use a classic session"):
@@ -129,7 +129,7 @@ def test_spark_connect_is_refused():
         remote.client.close()
 
 
-def test_an_unknown_column_is_refused(spark):
+def test_unknown_column_is_refused(spark):
     df = spark.range(1)
     with pytest.raises(AnalysisException, match="missing"):
         df.where(might_contain_column(df, ("missing",), bloom(np.array([], np.uint64)).to_bytes()))

@@ -24,21 +24,21 @@ def small(path: Path) -> Path:
 
 
 def wide(path: Path) -> Path:
-    """A footer of more than the tail that is read at first."""
+    """A footer larger than the tail of the file that is read first."""
     pq.write_table(pa.table({f"column {index}": [1] for index in range(1500)}), path)
     assert len(footer_of(path)) > 64 << 10
     return path
 
 
 def middling(path: Path) -> Path:
-    """A footer of more than one reply of the JVM."""
+    """A footer larger than one reply of the JVM."""
     pq.write_table(pa.table({f"column {index}": [1] for index in range(100)}), path)
     assert 6000 < len(footer_of(path)) < 48_000
     return path
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_local_file_is_found_by_uri_and_by_path(tmp_path, name):
+def test_local_file_by_uri_and_by_path(tmp_path, name):
     path = small(tmp_path / name)
     size = path.stat().st_size
     assert footer_of(path) == LocalStorage().read_footer(path.as_uri(), size)
@@ -52,7 +52,7 @@ def test_local_footer_is_read_whole(tmp_path, make):
     assert footer_of(path) == LocalStorage().read_footer(str(path), path.stat().st_size)
 
 
-def test_replaced_file_is_not_trusted(tmp_path):
+def test_replaced_file_is_refused(tmp_path):
     path = small(tmp_path / "x")
     with pytest.raises(OSError, match="so it was replaced"):
         LocalStorage().read_footer(str(path), path.stat().st_size - 1)
@@ -74,14 +74,14 @@ def test_other_storage_needs_a_jvm():
     ],
     ids=["empty", "magic alone", "encrypted", "longer than the file", "text"],
 )
-def test_what_is_no_footer_says_so(tail, message):
+def test_invalid_footers_are_refused(tail, message):
     with pytest.raises(ValueError, match=message):
         whole_length(tail, 100 if len(tail) != 4 else 4)
 
 
 @pytest.fixture
 def mounted(spark, tmp_path):
-    """A directory under a scheme that only the JVM's file systems know, which keep each authority's mounts."""
+    """A directory under a scheme that only the JVM's file systems support; each authority has its own mounts."""
     authority = uuid.uuid4().hex
     (tmp_path / "files").mkdir()
     with conf(spark, {f"fs.viewfs.mounttable.{authority}.link./data": (tmp_path / "files").as_uri()}):
@@ -96,7 +96,7 @@ def test_remote_footer_is_read_through_the_jvm(spark, mounted, make):
     assert footer_of(path) == storage.read_footer(f"{uri}/a%20b%25é", path.stat().st_size)
 
 
-def test_remote_trouble_is_an_os_error(spark, mounted):
+def test_remote_errors_are_os_errors(spark, mounted):
     _, uri = mounted
     with pytest.raises(OSError, match=r"Cannot read 'viewfs://.*/none': java\.io\.FileNotFoundException"):
         SparkStorage(spark).read_footer(f"{uri}/none", 100)
@@ -106,21 +106,21 @@ def test_remote_trouble_is_an_os_error(spark, mounted):
         exists(spark, "nowhere://x/y")
 
 
-def test_empty_remote_file_is_no_parquet(spark, mounted):
+def test_empty_remote_file_is_refused(spark, mounted):
     directory, uri = mounted
     (directory / "x").write_bytes(b"")
     with pytest.raises(ValueError, match="not a Parquet file"):
         SparkStorage(spark).read_footer(f"{uri}/x", 0)
 
 
-def test_existence_is_asked_of_the_exact_name(spark, mounted):
+def test_existence_check_uses_the_exact_name(spark, mounted):
     directory, uri = mounted
     small(directory / "[a]")
     assert [True, False] == [exists(spark, f"{uri}/{name}") for name in ("[a]", "a")]
 
 
 @pytest.mark.spark
-def test_footers_of_this_machine_cost_no_call_of_the_bridge(spark, bridge_calls, tmp_path):
+def test_local_footers_take_no_py4j_call(spark, bridge_calls, tmp_path):
     path = small(tmp_path / "x")
     size = path.stat().st_size
     storage_of(spark)

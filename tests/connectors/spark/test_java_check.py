@@ -11,7 +11,7 @@ from connectors.spark import java_check as java
 
 
 def fake_java(folder: Path, *lines: str) -> Path:
-    """A `bin/java` that prints to standard error what a real one would."""
+    """A `bin/java` that prints lines to standard error, as Java does with its version."""
     program = folder / "bin" / "java"
     program.parent.mkdir()
     program.write_text("\n".join(["#!/bin/sh", *(f"echo '{line}' >&2" for line in lines)]) + "\n")
@@ -30,7 +30,7 @@ def fake_java(folder: Path, *lines: str) -> Path:
         pytest.param(["Unable to locate a Java Runtime."], "does not tell a version: install", id="not a Java"),
     ],
 )
-def test_version_decides(tmp_path: Path, monkeypatch, lines, found):
+def test_java_version_check(tmp_path: Path, monkeypatch, lines, found):
     monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "", *lines)))
     problem = java.java_problem()
     if found is None:
@@ -41,14 +41,14 @@ def test_version_decides(tmp_path: Path, monkeypatch, lines, found):
         assert "\n" not in problem
 
 
-def test_java_home_without_java_is_named(tmp_path: Path, monkeypatch):
+def test_error_names_java_home_without_java(tmp_path: Path, monkeypatch):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     problem = java.java_problem()
     assert problem is not None
     assert f"JAVA_HOME is {str(tmp_path)!r}, which has no bin/java" in problem
 
 
-def test_java_home_goes_before_path(tmp_path: Path, monkeypatch):
+def test_java_home_overrides_path(tmp_path: Path, monkeypatch):
     old = fake_java(tmp_path, 'openjdk version "11.0.2"')
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(old / "bin"))
@@ -59,13 +59,13 @@ def test_java_home_goes_before_path(tmp_path: Path, monkeypatch):
     assert java.java_problem() is None
 
 
-def test_no_java_at_all(tmp_path: Path, monkeypatch):
+def test_no_java(tmp_path: Path, monkeypatch):
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "found no JAVA_HOME, no java on PATH" in str(java.java_problem())
 
 
-def test_file_runs_alone_and_fails_with_one_line(tmp_path: Path):
+def test_file_runs_as_a_script_with_a_one_line_error(tmp_path: Path):
     answer = subprocess.run(
         [sys.executable, "-I", java.__file__],
         env={"PATH": str(tmp_path)},

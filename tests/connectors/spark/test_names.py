@@ -32,18 +32,18 @@ def opened(spark, source):
         ("delta.`/data/sales`", True),
     ],
 )
-def test_a_slash_tells_paths_from_names(spark, source, expected):
+def test_slash_distinguishes_paths_from_names(spark, source, expected):
     assert expected == is_name(spark, source)
 
 
 @pytest.mark.parametrize("name", ["sales", "sales.parquet.bak.old", "it's; DROP TABLE x"])
-def test_what_lies_in_the_working_directory_is_a_path(spark, here, name):
+def test_entry_of_the_working_directory_is_a_path(spark, here, name):
     (here / name).mkdir()
     assert not is_name(spark, name)
 
 
 @pytest.mark.parametrize("format_", ["parquet", "delta"])
-def test_a_table_of_the_catalog_comes_before_a_directory_of_its_name(spark, here, format_):
+def test_catalog_table_precedes_a_directory_of_its_name(spark, here, format_):
     spark.range(3).write.format(format_).mode("overwrite").saveAsTable("both_names")
     try:
         spark.range(5).write.parquet(str(here / "both_names"))
@@ -53,9 +53,9 @@ def test_a_table_of_the_catalog_comes_before_a_directory_of_its_name(spark, here
         spark.sql("DROP TABLE both_names")
 
 
-# 114: a path is not percent-decoded on the way to the file system.
+# Failure catalogue 114: the path is not percent-decoded before it reaches the file system.
 @pytest.mark.parametrize("prefix", ["", "file:"])
-def test_the_format_of_a_directory_is_found_under_its_very_name(spark, tmp_path, prefix):
+def test_format_detection_uses_the_exact_path(spark, tmp_path, prefix):
     path = tmp_path / "a%20b"
     spark.range(4).withColumn("part", F.lit(1)).write.format("delta").save(str(path))
     spark.range(2).write.parquet(str(tmp_path / "a b"))
@@ -63,12 +63,12 @@ def test_the_format_of_a_directory_is_found_under_its_very_name(spark, tmp_path,
     assert ("delta", 4) == (table.connector.name, table.read(None).count())
 
 
-def test_a_table_named_by_its_path_in_backticks_is_read(spark, tmp_path):
+def test_path_in_backticks_is_read(spark, tmp_path):
     spark.range(4).coalesce(1).write.format("delta").save(str(tmp_path / "t"))
     read = pruned_read(spark, f"delta.`{tmp_path}/t`", keys={"id": [99]})
     assert (0, 1, 0) == (explain(read).tables[0].files_kept, explain(read).tables[0].files_total, read.count())
 
 
-def test_a_file_system_that_is_not_there_says_so(spark):
+def test_unknown_file_system_is_an_error(spark):
     with pytest.raises(SourceNotFoundError, match="Cannot look at 'nowhere://x/y'"):
         opened(spark, "nowhere://x/y")

@@ -1,4 +1,4 @@
-"""Only the confs of the asked prefix come out of a session, whatever their values hold."""
+"""`option_confs`: the confs of a session with a given prefix, for values of any text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pruning.errors import InvalidOptionError
 pytestmark = pytest.mark.spark
 
 
-def test_values_of_any_text(spark, conf):
+def test_conf_values_of_any_text(spark, conf):
     assert {} == option_confs(spark, "spark.mine.")
     values = {"a": "", "b c": "x y\nz ", "d": "\U0001f600=%20+", "e": "plain"}
     for name, text in values.items():
@@ -21,7 +21,7 @@ def test_values_of_any_text(spark, conf):
     assert every == option_confs(spark, "spark.sql.")
 
 
-def test_a_session_of_ones_own_has_its_own_confs(spark, conf):
+def test_new_session_has_its_own_confs(spark, conf):
     conf("spark.mine.a", "1")
     other = spark.newSession()
     other.conf.set("spark.mine.a", "2")
@@ -30,12 +30,12 @@ def test_a_session_of_ones_own_has_its_own_confs(spark, conf):
     ]
 
 
-def test_an_empty_option_is_refused_by_its_name(spark, conf):
+def test_error_names_an_empty_option(spark, conf):
     conf("spark.pruning.limits.max_ranges", "")
     with pytest.raises(InvalidOptionError, match=r"spark\.pruning\.limits\.max_ranges"):
         prune(spark.range(3))
 
 
-def test_a_session_without_own_options_is_asked_by_few_calls(spark, bridge_calls):
+def test_confs_take_few_py4j_calls(spark, bridge_calls):
     option_confs(spark, "spark.pruning.")
     assert 8 >= bridge_calls(lambda: option_confs(spark, "spark.pruning."))

@@ -1,4 +1,4 @@
-"""Gates compare sizes of files that are really there, whatever Spark believes of them."""
+"""`plan_facts`: sizes from the files that exist, not from Spark's statistics, and equal parts of a plan."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _GUESS = "spark.sql.sources.fileCompressionFactor"
 
 
 def sizes(df) -> list[int]:
-    """Of the scans of a query, in the order of its plan."""
+    """The sizes of the scans of a query, in the order of its plan."""
     plan = SparkPlan.of(df, optimized(df))
     found = plan_facts(plan, versions_by_format(plan.spark)).leaves
     assert found.files == set(found.sizes)
@@ -26,7 +26,7 @@ def sizes(df) -> list[int]:
 
 
 def size_of(*paths: str) -> int:
-    """Bytes of all data files."""
+    """The bytes of all data files."""
     found = [each for path in paths for each in Path(path).rglob("*.parquet") if "_delta_log" not in each.parts]
     assert found
     return sum(each.stat().st_size for each in found)
@@ -46,7 +46,7 @@ def table(spark):
         spark.sql(f"DROP TABLE {name}")
 
 
-def test_statistics_that_were_counted_before_the_last_write_are_not_asked(spark, table, conf, tmp_path):
+def test_outdated_analyze_statistics_are_ignored(spark, table, conf, tmp_path):
     folder = str(tmp_path / "facts")
     name = table("analyzed_facts", f"(day int, amount bigint) USING parquet LOCATION '{folder}'")
     spark.sql(f"ANALYZE TABLE {name} COMPUTE STATISTICS")
@@ -63,7 +63,7 @@ def test_statistics_that_were_counted_before_the_last_write_are_not_asked(spark,
 
 
 @pytest.mark.parametrize("where", ["path", "catalog"])
-def test_of_partitions_only_those_count_that_the_query_asks_for(spark, table, where, tmp_path):
+def test_size_counts_only_selected_partitions(spark, table, where, tmp_path):
     folder = str(tmp_path / "facts")
     facts = spark.range(0, 4000, 1, 1).selectExpr("id AS amount", "id % 4 AS `of month`", "id % 3 AS shop")
     facts.write.partitionBy("of month", "shop").parquet(folder)
@@ -74,14 +74,14 @@ def test_of_partitions_only_those_count_that_the_query_asks_for(spark, table, wh
         spark.sql(f"MSCK REPAIR TABLE {name}")
         df = spark.table(name)
     assert [size_of(folder)] == sizes(df)
-    asked = df.where("`of month` = 2 AND amount > 5 AND shop + amount > 1 AND `of month` + shop > 3 AND rand() >= 0")
-    assert [size_of(f"{folder}/of month=2/shop=2")] == sizes(asked)
+    selected = df.where("`of month` = 2 AND amount > 5 AND shop + amount > 1 AND `of month` + shop > 3 AND rand() >= 0")
+    assert [size_of(f"{folder}/of month=2/shop=2")] == sizes(selected)
     joined = df.alias("f").join(df.where("shop = 1").alias("g"), "amount")
     assert [size_of(folder), sum(size_of(f"{folder}/of month={month}/shop=1") for month in range(4))] == sizes(joined)
 
 
 @pytest.mark.full
-def test_of_a_delta_table_only_files_that_its_statistics_leave_count(spark, tmp_path):
+def test_size_counts_only_statically_kept_delta_files(spark, tmp_path):
     folder = str(tmp_path / "facts")
     spark.range(0, 4000, 1, 4).selectExpr("id AS amount").write.format("delta").save(folder)
     df = spark.read.format("delta").load(folder)
@@ -89,7 +89,7 @@ def test_of_a_delta_table_only_files_that_its_statistics_leave_count(spark, tmp_
     assert size_of(folder) // 5 < sizes(df.where("amount < 10"))[0] < size_of(folder) // 3
 
 
-def test_of_a_partitioned_delta_table_its_statistics_count_beside_its_partitions(spark, tmp_path):
+def test_size_counts_delta_partitions_and_statistics(spark, tmp_path):
     folder = str(tmp_path / "facts")
     facts = spark.range(0, 4000, 1, 1).selectExpr("id AS amount", "id % 2 AS month").repartitionByRange(8, "amount")
     facts.write.partitionBy("month").format("delta").save(folder)
@@ -99,7 +99,7 @@ def test_of_a_partitioned_delta_table_its_statistics_count_beside_its_partitions
     assert one in {each.stat().st_size for each in Path(folder, "month=1").glob("*.parquet")}
 
 
-def test_leaves_of_one_table_and_nodes_of_equal_rows_name_the_first_of_them(spark, tmp_path):
+def test_equal_leaves_and_nodes_refer_to_the_first(spark, tmp_path):
     for name in ("facts", "others"):
         spark.range(0, 40, 1, 1).selectExpr("id % 4 AS day", "id AS amount").write.parquet(str(tmp_path / name))
     facts, others = (spark.read.parquet(str(tmp_path / name)) for name in ("facts", "others"))
@@ -123,7 +123,7 @@ def test_leaves_of_one_table_and_nodes_of_equal_rows_name_the_first_of_them(spar
         ("SELECT * FROM {one} WHERE id IN (SELECT id FROM {one})", True),
     ],
 )
-def test_files_may_be_asked_for_above_one_source_that_is_not_grouped(spark, tmp_path, query, expected):
+def test_input_file_is_possible_above_one_ungrouped_source(spark, tmp_path, query, expected):
     spark.range(0, 4, 1, 1).write.parquet(str(tmp_path / "one"))
     plan = SparkPlan.of(spark.sql(query.format(one=f"parquet.`{tmp_path}/one`")))
     assert expected == plan_facts(plan, versions_by_format(plan.spark)).may_be_asked_for_files

@@ -1,4 +1,4 @@
-"""Kinds of expressions and nodes that rules name are classes of Spark: a name of none is a rule that never holds."""
+"""Names of expressions and nodes in the rules are classes of Spark; a rule with a wrong name would never apply."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EXPRESSIONS = {
     *COMPARISONS,
 }
 NODES = {*selection._REPEATABLE, *lineage._STOPS}
-# Those of other packages.
+# Classes of other packages.
 ELSEWHERE = {
     "InMemoryRelation": "org.apache.spark.sql.execution.columnar",
     "LogicalRDD": "org.apache.spark.sql.execution",
@@ -34,15 +34,15 @@ ELSEWHERE = {
 def is_class(spark, name: str) -> bool:
     try:
         spark._jvm.java.lang.Class.forName(name)
-    except Exception:  # noqa: BLE001 - of Java
+    except Exception:  # noqa: BLE001 - a Java error
         return False
     return True
 
 
-def test_expressions_are_called_as_spark_calls_them(spark):
+def test_expression_names_are_classes_of_spark(spark):
     assert [] == [each for each in sorted(EXPRESSIONS) if not is_class(spark, f"{CATALYST}.expressions.{each}")]
 
 
-def test_nodes_are_called_as_spark_calls_them(spark):
+def test_node_names_are_classes_of_spark(spark):
     logical = f"{CATALYST}.plans.logical"
     assert [] == [each for each in sorted(NODES) if not is_class(spark, f"{ELSEWHERE.get(each, logical)}.{each}")]

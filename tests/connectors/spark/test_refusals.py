@@ -1,4 +1,4 @@
-"""For how long it is known who refused."""
+"""`Refusals`: how long a refusal is remembered."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from connectors.spark.session_state import Refusals
 from pruning.reasons import Reason, ReasonCode
 
 
-def test_a_refusal_is_known_for_ten_minutes():
+def test_refusal_is_remembered_for_ten_minutes():
     now = [0.0]
     refusals, reason = Refusals(lambda: now[0]), Reason(ReasonCode.NOT_READ_BY_ARROW, "it", "why")
     assert refusals.of("a") is None

@@ -20,7 +20,7 @@ def test_delta_tables_can_be_written_and_read(spark, tmp_path: Path):
     assert [(0,), (1,), (2,)] == sorted(tuple(row) for row in spark.read.format("delta").load(path).collect())
 
 
-def test_workers_run_this_python_and_find_the_project(spark):
+def test_workers_use_this_python_and_the_project(spark):
     import pyarrow as pa  # noqa: PLC0415
 
     def describe(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -34,14 +34,14 @@ def test_workers_run_this_python_and_find_the_project(spark):
     assert [(sys.executable, str(root / "connectors" / "__init__.py"))] == [tuple(row) for row in rows]
 
 
-def test_running_session_is_given_back_with_the_conf_asked_for(spark):
+def test_running_session_is_returned_with_the_new_conf(spark):
     name = "spark.sql.files.maxPartitionBytes"
     with conf(spark, {name: spark.conf.get(name)}):
         assert spark is spark_session("again", conf={name: "1234567b"})
         assert "1234567b" == spark.conf.get(name)
 
 
-def test_no_listener_is_open_to_other_machines(spark):
+def test_session_listens_only_on_localhost(spark):
     conf = spark.sparkContext.getConf()
     assert "127.0.0.1" == conf.get("spark.driver.host")
     assert "127.0.0.1" == conf.get("spark.driver.bindAddress")
@@ -78,7 +78,7 @@ def test_missing_java_is_an_environment_problem(tmp_path: Path):
 
 
 def dying_java(folder: Path) -> str:
-    """A JAVA_HOME whose Java tells a good version, and says farewell to whatever else it is asked."""
+    """A JAVA_HOME whose Java reports a valid version, then ends."""
     program = folder / "bin" / "java"
     program.parent.mkdir()
     program.write_text("#!/bin/sh\necho 'openjdk version \"17.0.1\"' >&2\necho farewell >&2\nexit 1\n")
@@ -86,7 +86,7 @@ def dying_java(folder: Path) -> str:
     return str(folder)
 
 
-def test_java_that_dies_is_an_environment_problem(tmp_path: Path):
+def test_java_that_ends_is_an_environment_problem(tmp_path: Path):
     answer = run_alone(PATH="/usr/bin:/bin", JAVA_HOME=dying_java(tmp_path))
     assert "farewell" in answer.stderr
     assert answer.stderr.splitlines()[-1].startswith(
@@ -94,7 +94,7 @@ def test_java_that_dies_is_an_environment_problem(tmp_path: Path):
     )
 
 
-def test_log_takes_what_java_prints_and_nothing_of_ours(tmp_path: Path):
+def test_log_has_only_output_of_java(tmp_path: Path):
     log = tmp_path / "a log"
     answer = run_alone(str(log), program=START_WITH_LOG, PATH="/usr/bin:/bin", JAVA_HOME=dying_java(tmp_path))
     assert "farewell" in log.read_text()

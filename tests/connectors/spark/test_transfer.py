@@ -25,7 +25,7 @@ def test_empty_list_has_no_text(spark):
 
 
 @pytest.mark.parametrize("count", [0, 1, 8, 9, 1000])
-def test_mask_chooses_elements(spark, count):
+def test_mask_selects_elements(spark, count):
     items = [str(index) for index in range(count)]
     found = words(spark, *items)
     for mask in (np.arange(count) % 3 == 0, np.zeros(count, bool), np.ones(count, bool)):
@@ -39,7 +39,7 @@ def test_scala_sequences_are_flattened_in_order(spark):
     assert ["a", "b", "c"] == options.flattened("scala.Some.value").texts()
 
 
-def test_elements_become_scala_and_arrays(spark):
+def test_elements_convert_to_scala_and_arrays(spark):
     assert ["a", "b"] == JvmList.of_scala(spark, words(spark, "a", "b").as_scala()).texts()
     assert ["a", "b"] == list(words(spark, "a", "b").as_array("java.lang.String"))
 
@@ -50,6 +50,6 @@ def test_each_element_is_passed_with_a_constant(spark):
     assert {"a", "b"} == set(target.keySet())
 
 
-def test_unknown_method_is_the_jvms_error(spark):
+def test_unknown_method_is_a_java_error(spark):
     with pytest.raises(Exception, match="NoSuchMethodException"):
         words(spark, "a").texts("java.lang.String.nothing")

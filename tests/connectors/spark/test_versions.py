@@ -1,4 +1,4 @@
-"""Missing packages and unknown versions: one line with the remedy, and rows as without pruning."""
+"""Missing packages and unknown versions: one line with the remedy, and unpruned rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pruning import PruningOptions, ReasonCode, explain, prune, pruned_read, rep
 ROOT = Path(__file__).resolve().parents[3]
 INSTALL = "pip install 'scanprune[spark]'"
 
-# As if the packages were not installed: neither imports nor `find_spec` find them.
+# An import hook that hides packages from imports and from `find_spec`, as if they were not installed.
 HIDING = """
 import sys
 from importlib.machinery import PathFinder
@@ -68,16 +68,16 @@ def without(packages: str, program: str, *arguments: str, **env: str) -> subproc
     [("pyspark,py4j,delta,pandas", "found no package pyspark and no py4j"), ("py4j", "found no package py4j")],
     ids=["nothing of Spark", "the client of Connect alone"],
 )
-def test_every_call_without_spark_is_one_line_with_the_remedy(hidden, found):
+def test_missing_spark_is_a_one_line_error_with_remedy(hidden, found):
     done = without(hidden, CALLS)
     assert "" == done.stderr
     lines = [line.split(" | ") for line in done.stdout.splitlines()]
-    assert ["prune", "explain", "read", "start a session"] == [asked for asked, _ in lines]
-    for asked, message in lines:
-        assert message.startswith(f"Cannot {asked} without Spark: {found}; {INSTALL}, or use the Python")
+    assert ["prune", "explain", "read", "start a session"] == [action for action, _ in lines]
+    for action, message in lines:
+        assert message.startswith(f"Cannot {action} without Spark: {found}; {INSTALL}, or use the Python")
 
 
-def test_a_session_without_delta_spark_is_one_line_with_the_remedy():
+def test_missing_delta_spark_is_a_one_line_error_with_remedy():
     done = without("delta", "from scanprune import spark_session\nspark_session('missing')")
     expected = f"Cannot start a session without Delta Lake: found no package delta-spark; {INSTALL}"
     assert f"pruning.errors.EnvironmentProblem: {expected}" == done.stderr.splitlines()[-1]
@@ -87,7 +87,7 @@ def test_a_session_without_delta_spark_is_one_line_with_the_remedy():
     "arguments", [("run", "SELECT 1"), ("explain", "SELECT 1"), ("demo",), ("calibrate",)], ids=" ".join
 )
 @pytest.mark.parametrize("hidden", ["pyspark,py4j,delta,pandas", "delta"])
-def test_a_command_without_a_package_is_one_line_with_the_remedy(tmp_path, hidden, arguments):
+def test_command_without_a_package_is_a_one_line_error(tmp_path, hidden, arguments):
     done = without(hidden, COMMAND, *arguments, XDG_CACHE_HOME=str(tmp_path), HOME=str(tmp_path))
     assert (1, "") == (done.returncode, done.stdout)
     (line,) = done.stderr.splitlines()
@@ -95,7 +95,7 @@ def test_a_command_without_a_package_is_one_line_with_the_remedy(tmp_path, hidde
     assert INSTALL in line
 
 
-def test_the_remedy_for_a_session_that_lacks_delta_names_the_package_where_it_is_missing():
+def test_delta_remedy_names_a_missing_package():
     program = "from connectors.spark.session import delta_remedy\nprint(delta_remedy())"
     start = "start it by delta.configure_spark_with_delta_pip, or by pruning.spark_session"
     missing, installed = (without(hidden, program).stdout.strip() for hidden in ("delta", "nothing"))
@@ -108,14 +108,14 @@ def test_every_patch_of_a_known_version_is_known(version):
 
 
 @pytest.mark.parametrize("version", ["4.3.0", "4.20.0", "4.1.2", "14.2.0", "3.5.8", "5.0.0", "4", "", "client"])
-def test_any_other_version_is_a_reason_with_the_remedy(version):
+def test_unknown_version_is_a_reason_with_remedy(version):
     reason = unknown_version(version)
     assert ReasonCode.UNKNOWN_VERSION is reason.code
     assert f"Spark {version}" == reason.subject
     assert str(reason).endswith(f"(known: 4.2; {INSTALL} brings it)")
 
 
-def test_the_version_that_is_installed_by_the_extra_is_known():
+def test_version_of_the_extra_is_known():
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     assert {(int(major), int(minor)) for major, minor in re.findall(r'"pyspark==(\d+)\.(\d+)\.\*"', project)} == {
         *KNOWN
@@ -124,7 +124,7 @@ def test_the_version_that_is_installed_by_the_extra_is_known():
 
 @pytest.fixture
 def unknown(spark, monkeypatch):
-    """A session of a version that is not known, in which what pruning would use of Spark's internals fails."""
+    """A session of an unknown Spark version, in which every use of Spark's internals fails."""
 
     def changed(*_: object, **__: object) -> None:
         msg = "an internal of Spark that is another one in this version"
@@ -141,10 +141,10 @@ def unknown(spark, monkeypatch):
         "spark.jvm.java_names",
     ):
         monkeypatch.setattr(f"connectors.{name}", changed)
-    asked = []
-    monkeypatch.setattr(type(spark), "version", property(lambda _: asked.append(1) or "4.3.0"))
+    version_reads = []
+    monkeypatch.setattr(type(spark), "version", property(lambda _: version_reads.append(1) or "4.3.0"))
     session = spark.newSession()
-    session.asked = asked
+    session.version_reads = version_reads
     return session
 
 
@@ -165,7 +165,7 @@ def lake(spark, tmp_path_factory):
 @pytest.mark.parametrize(
     ("format_", "version", "count"), [("delta", None, 500), ("delta", 0, 400), ("parquet", None, 400)]
 )
-def test_a_read_in_an_unknown_version_gives_every_row(unknown, lake, caplog, format_, version, count):
+def test_read_in_an_unknown_version_returns_every_row(unknown, lake, caplog, format_, version, count):
     frame = unknown.range(3, 8)
     with caplog.at_level(logging.WARNING, "scanprune"):
         reads = [pruned_read(unknown, lake / format_, keys={"id": keys}, version=version) for keys in ([3], frame)]
@@ -178,11 +178,11 @@ def test_a_read_in_an_unknown_version_gives_every_row(unknown, lake, caplog, for
         assert measured.measured is None
     (warning,) = caplog.messages
     assert warning.startswith("Reading without pruning: Spark 4.3.0: pruning does not know")
-    assert [1] == unknown.asked
+    assert [1] == unknown.version_reads
 
 
 @pytest.mark.spark
-def test_a_delta_table_in_an_unknown_version_is_pinned(unknown, spark, tmp_path):
+def test_delta_table_in_an_unknown_version_is_pinned(unknown, spark, tmp_path):
     spark.range(5).write.format("delta").save(str(tmp_path / "t"))
     read = pruned_read(unknown, tmp_path / "t", keys={"id": [3]})
     spark.range(5, 9).write.format("delta").mode("append").save(str(tmp_path / "t"))
@@ -191,15 +191,15 @@ def test_a_delta_table_in_an_unknown_version_is_pinned(unknown, spark, tmp_path)
 
 @pytest.mark.spark
 @pytest.mark.parametrize("format_", ["delta", "parquet"])
-def test_an_exact_read_in_an_unknown_version_gives_just_the_rows_of_the_keys(unknown, lake, format_):
+def test_exact_read_in_an_unknown_version_returns_rows_of_keys(unknown, lake, format_):
     for keys in ([3, 4, 5, 6, 7], unknown.range(3, 8)):
         rows = pruned_read(unknown, lake / format_, keys={"id": keys}, columns=["id"], exact=True).collect()
         assert [3, 4, 5, 6, 7] == sorted(row.id for row in rows)
 
 
 @pytest.mark.spark
-def test_a_query_in_an_unknown_version_is_left_as_it_is(unknown, lake, caplog):
-    # What `prune()` was given may hold its record, so each call has a DataFrame of its own.
+def test_query_in_an_unknown_version_is_unchanged(unknown, lake, caplog):
+    # A DataFrame may keep the record of `prune()`, so each call gets its own.
     whole, small = unknown.read.parquet(f"{lake}/parquet"), unknown.range(3, 8)
     query, *others = (whole.join(small, "id") for _ in range(4))
     with caplog.at_level(logging.WARNING, "scanprune"):
@@ -208,11 +208,11 @@ def test_a_query_in_an_unknown_version_is_left_as_it_is(unknown, lake, caplog):
     explanations = [explain(pruned), explain(others[1]), explain(others[2], run_builds=True)]
     assert [[ReasonCode.UNKNOWN_VERSION]] * 3 == [[reason.code for reason in each.reasons] for each in explanations]
     assert 1 == len(caplog.messages)
-    assert [1] == unknown.asked
+    assert [1] == unknown.version_reads
 
 
 @pytest.mark.spark
-def test_pruning_that_is_switched_off_warns_of_no_version(unknown, lake, caplog):
+def test_disabled_pruning_gives_no_version_warning(unknown, lake, caplog):
     unknown.conf.set("spark.pruning.enabled", "false")
     with caplog.at_level(logging.WARNING, "scanprune"):
         read = pruned_read(unknown, lake / "delta", keys={"id": [3]})

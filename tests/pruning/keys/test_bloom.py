@@ -14,7 +14,7 @@ from tests.pruning import java_bloom
 hashes = st.lists(st.integers(0, 2**64 - 1), max_size=60).map(lambda items: np.array(items, np.uint64))
 versions = st.sampled_from([VERSION_1, VERSION_2])
 
-# Their first murmur3 hash is 0, 1, -1, 2, -2: the few whose sums change sign at a later step.
+# Items whose first murmur3 hash is 0, 1, -1, 2 or -2: only their sums change sign at a later step.
 SMALL_FIRST_HASH = [
     0x5852677, 0x1D7867CF1, 0xE93281BA, 0x12C34D5A2, 0xE420D212, 0x167ab735b, 0xDF998702, 0x1C093996C, 0x4C0CD1D9,
 ]  # fmt: skip
@@ -41,7 +41,7 @@ def steps_of(items: np.ndarray, *, version: int, seed: int, bit_count: int, step
 
 
 @pytest.mark.parametrize("bit_count", SIZES)
-def test_positions_of_version_1_are_those_of_the_jvm(bit_count):
+def test_positions_of_version_1_match_the_jvm(bit_count):
     items = np.append(spread(200, 1), np.array(SMALL_FIRST_HASH, np.uint64))
     expected = [java_bloom.positions_v1(int(item), 7, bit_count) for item in items]
     assert expected == steps_of(items, version=VERSION_1, seed=0, bit_count=bit_count, steps=7)
@@ -49,45 +49,45 @@ def test_positions_of_version_1_are_those_of_the_jvm(bit_count):
 
 @pytest.mark.parametrize("bit_count", SIZES)
 @pytest.mark.parametrize("seed", [0, 5, -1])
-def test_positions_of_version_2_are_those_of_the_jvm(bit_count, seed):
+def test_positions_of_version_2_match_the_jvm(bit_count, seed):
     items = spread(200, 2)
     expected = [java_bloom.positions_v2(int(item), 7, bit_count, seed) for item in items]
     assert expected == steps_of(items, version=VERSION_2, seed=seed, bit_count=bit_count, steps=7)
 
 
 @pytest.mark.parametrize("item", SMALL_FIRST_HASH)
-def test_positions_of_version_2_are_those_of_the_jvm_where_sums_change_sign_late(item):
+def test_positions_of_version_2_match_the_jvm_after_sign_change(item):
     expected = [java_bloom.positions_v2(item, 20, 6400, 0)]
     assert expected == steps_of(np.array([item], np.uint64), version=VERSION_2, seed=0, bit_count=6400, steps=20)
 
 
 @given(hashes, hashes, versions)
-def test_what_was_added_is_found(first, second, version):
+def test_added_items_may_be_contained(first, second, version):
     made = bloom(50, 0.03, version).adding(first).adding(second)
     assert made.might_contain(first).all()
     assert made.might_contain(second).all()
 
 
 @given(hashes, versions)
-def test_bits_and_answers_are_those_of_the_jvm(items, version):
+def test_bits_and_answers_match_the_jvm(items, version):
     made = bloom(40, 0.02, version).adding(items)
     of_item = java_bloom.positions_v1 if version == VERSION_1 else lambda *args: java_bloom.positions_v2(*args, 0)
     expected = {bit for item in items for bit in of_item(int(item), made.hash_count, made.bit_count)}
-    asked = spread(300, 3)
-    answers = [expected.issuperset(of_item(int(item), made.hash_count, made.bit_count)) for item in asked]
+    probes = spread(300, 3)
+    answers = [expected.issuperset(of_item(int(item), made.hash_count, made.bit_count)) for item in probes]
     assert sorted(expected) == np.flatnonzero(np.unpackbits(made.words.view(np.uint8), bitorder="little")).tolist()
-    assert answers == made.might_contain(asked).tolist()
+    assert answers == made.might_contain(probes).tolist()
 
 
 @given(hashes, hashes, versions)
-def test_merging_is_adding_both(first, second, version):
+def test_merge_equals_adding_both(first, second, version):
     empty = bloom(50, 0.03, version)
     merged = empty.adding(first).merge(empty.adding(second))
     assert empty.adding(np.concatenate([first, second])).to_bytes() == merged.to_bytes()
 
 
 @given(hashes, versions, st.sampled_from([0, 7, -(2**31)]))
-def test_bytes_survive_the_way_there_and_back(items, version, seed):
+def test_bytes_round_trip(items, version, seed):
     shape = dataclasses.replace(bloom(20, 0.1, version), seed=seed if version == VERSION_2 else 0)
     made = shape.adding(items)
     again = BloomFilter.from_bytes(made.to_bytes())
@@ -96,13 +96,13 @@ def test_bytes_survive_the_way_there_and_back(items, version, seed):
     assert again.might_contain(items).all()
 
 
-def test_the_binary_form_is_big_endian_with_a_seed_in_version_2_only():
+def test_binary_form_is_big_endian_with_seed_in_version_2():
     words = np.array([1, 2**63], np.uint64)
     assert struct.pack(">iiiQQ", 1, 3, 2, 1, 2**63) == BloomFilter(words, 3, VERSION_1).to_bytes()
     assert struct.pack(">iiiiQQ", 2, 3, -9, 2, 1, 2**63) == BloomFilter(words, 3, VERSION_2, -9).to_bytes()
 
 
-# Failure catalogue 149: a foreign format read as ours gives wrong answers.
+# Failure catalogue 149: a foreign format read as a bloom filter of Spark gives wrong answers.
 @pytest.mark.parametrize(
     ("data", "message"),
     [
@@ -124,28 +124,28 @@ def test_foreign_bytes_are_refused(data, message):
 
 @pytest.mark.parametrize("fpp", [0.3, 0.05, 0.01, 0.001])
 @pytest.mark.parametrize("items", [10_000, 100_000])
-def test_a_full_filter_passes_about_as_much_as_asked(items, fpp):
+def test_full_filter_has_the_requested_false_positive_rate(items, fpp):
     made = bloom(items, fpp).adding(spread(items, 4))
     passed = made.might_contain(spread(400_000, 5)).mean()
-    # 400,000 draws are off by a fifth of 0.001 in very few seeds, and the seed is fixed.
+    # Very few seeds put 400,000 draws off by a fifth of 0.001, and this seed is fixed.
     assert passed <= 1.2 * fpp
     assert made.expected_fpp <= 1.2 * fpp
 
 
 @pytest.mark.parametrize("fpp", [0.5, 0.1, 0.03, 0.01, 0.0001])
-def test_size_is_within_an_eighth_of_the_least_possible(fpp):
+def test_size_is_within_an_eighth_of_the_minimum(fpp):
     least = 1_000_000 * -np.log(fpp) / np.log(2) ** 2
     assert least <= bloom(1_000_000, fpp).bit_count <= 1.125 * least + 64
 
 
 @pytest.mark.parametrize("items", [1, 2, 10])
-def test_a_filter_of_few_items_passes_hardly_anything(items):
+def test_filter_of_few_items_has_few_false_positives(items):
     passed = bloom(items, 0.01).adding(spread(items, 4)).might_contain(spread(400_000, 5)).mean()
     assert passed < 0.0001
 
 
-# Failure catalogue 148: version 1 addresses 2**31 bits at most.
-def test_the_default_version_addresses_every_bit_of_a_large_filter():
+# Failure catalogue 148: version 1 addresses at most 2**31 bits.
+def test_default_version_addresses_more_than_2_to_31_bits():
     assert VERSION_2 == bloom(10, 0.01).version
     beyond = steps_of(spread(100, 6), version=VERSION_2, seed=0, bit_count=2**36, steps=3)
     within = steps_of(spread(100, 6), version=VERSION_1, seed=0, bit_count=2**36, steps=3)
@@ -154,7 +154,7 @@ def test_the_default_version_addresses_every_bit_of_a_large_filter():
 
 
 # Failure catalogue 150: an underestimated build saturates its filter.
-def test_an_overfilled_filter_is_useless():
+def test_overfilled_filter_is_useless():
     made = bloom(1000, 0.03)
     assert not made.adding(spread(1000, 7)).is_useless
     assert not made.adding(spread(2000, 7)).is_useless
@@ -162,7 +162,7 @@ def test_an_overfilled_filter_is_useless():
 
 
 # Failure catalogue 151: a build without keys means that no row matches.
-def test_an_empty_filter_contains_nothing_and_is_of_use():
+def test_empty_filter_rejects_all_and_is_useful():
     empty = bloom(0, 0.01)
     assert not empty.might_contain(spread(100, 8)).any()
     assert 0.0 == empty.fill_ratio
@@ -170,7 +170,7 @@ def test_an_empty_filter_contains_nothing_and_is_of_use():
     assert [] == empty.might_contain(np.array([], np.uint64)).tolist()
 
 
-def test_adding_leaves_the_filter_it_was_called_on_alone():
+def test_adding_does_not_change_the_original_filter():
     empty = bloom(10, 0.1)
     empty.adding(spread(10, 9))
     assert 0.0 == empty.fill_ratio
@@ -199,7 +199,7 @@ def test_filters_of_different_shapes_do_not_merge(other):
         bloom(100, 0.1).merge(other)
 
 
-def test_a_filter_over_the_size_limit_is_refused_as_a_value():
+def test_filter_over_the_size_limit_gives_too_large():
     refused = BloomFilter.of_capacity(1_000_000, 0.01, max_bytes=1_000_000)
     assert isinstance(refused, TooLarge)
     assert 1_000_000 < refused.needed_bytes < 1_500_000
@@ -207,14 +207,14 @@ def test_a_filter_over_the_size_limit_is_refused_as_a_value():
     assert isinstance(BloomFilter.of_capacity(1_000_000, 0.01, max_bytes=refused.needed_bytes), BloomFilter)
 
 
-def test_no_filter_exceeds_what_the_jvm_can_hold():
+def test_filter_size_is_limited_to_a_jvm_array():
     refused = BloomFilter.of_capacity(10**12, 0.01, max_bytes=10**15)
     assert isinstance(refused, TooLarge)
     assert MAX_BYTES == refused.max_bytes
 
 
 @pytest.mark.parametrize(("items", "fpp"), [(-1, 0.1), (10, 0.0), (10, 1.0), (10, float("nan"))])
-def test_an_impossible_rate_is_refused(items, fpp):
+def test_impossible_capacity_or_rate_is_refused(items, fpp):
     with pytest.raises(ValueError, match="Cannot size a bloom filter"):
         BloomFilter.of_capacity(items, fpp)
 

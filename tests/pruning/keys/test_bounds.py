@@ -1,4 +1,6 @@
-"""`values_at_least`, `values_at_most`, `bounded`: what a comparison with some key leaves of a column."""
+"""`values_at_least`, `values_at_most` and `bounded`: the domain of a column in a comparison with the keys of a range
+join.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ FEW = KeyLimits(1, 1 << 20, 0.01)
 
 
 class Probe:
-    """A probe column of a type that can be pruned by."""
+    """A probe column of a type that can be pruned."""
 
     name = "k"
     refusal: Reason | None = None
@@ -34,18 +36,18 @@ class Probe:
 
 
 def is_nan(value: Any) -> bool:
-    return bool(value != value)  # noqa: PLR0124  NaN alone differs from itself
+    return bool(value != value)  # noqa: PLR0124  only NaN differs from itself
 
 
 def is_at_least(type_: ValueType, value: Any, other: Any) -> bool:
-    """Spark's `value >= other` of two values that are not NULL: NaN is above all numbers."""
+    """Spark's `value >= other` for two values that are not NULL; NaN is above all numbers."""
     if is_nan(value) or is_nan(other):
         return is_nan(value)
     return bool(order(type_, value) >= order(type_, other))
 
 
-def held(spec: Spec) -> list[Any]:
-    """Ends of the ranges of a set, among which are its least and its greatest value; NaN where it has it."""
+def members(spec: Spec) -> list[Any]:
+    """Bounds of the ranges of a set, including its least and greatest value, and NaN if the set has it."""
     pairs = [pair for pair in spec.pairs if order(spec.type, pair[0]) <= order(spec.type, pair[1])]
     return [*(end for pair in pairs for end in pair), *[NAN] * spec.nan]
 
@@ -54,12 +56,12 @@ def closed(specs: tuple[Spec, ...]) -> bool:
     return all(None not in pair for spec in specs for pair in spec.pairs)
 
 
-# Seen red where NaN among the keys was left out of the greatest, and where a NaN value was not at least a number.
+# A mutant that left NaN out of the greatest key fails here, and so does one that ranked NaN below numbers.
 @LAW
 @given(of_one_type(1).filter(closed))
-def test_a_value_passes_just_where_it_is_on_that_side_of_some_key(specs):
+def test_value_passes_iff_it_is_on_that_side_of_some_key(specs):
     (spec,) = specs
-    ends, (low, high) = held(spec), (values_at_least(spec.domain()), values_at_most(spec.domain()))
+    ends, (low, high) = members(spec), (values_at_least(spec.domain()), values_at_most(spec.domain()))
     for value in [*spec.probes(), *[NAN] * spec.type.is_float]:
         assert low.contains(value) is any(is_at_least(spec.type, value, key) for key in ends), value
         assert high.contains(value) is any(is_at_least(spec.type, key, value) for key in ends), value
@@ -69,7 +71,7 @@ def test_a_value_passes_just_where_it_is_on_that_side_of_some_key(specs):
 
 @LAW
 @given(of_one_type(1))
-def test_bounds_hold_the_keys_themselves_and_nothing_changes_when_they_are_taken_again(specs):
+def test_bounds_contain_the_keys_and_are_idempotent(specs):
     keys_ = specs[0].domain()
     for widen in (values_at_least, values_at_most):
         wider = widen(keys_)
@@ -91,15 +93,15 @@ def test_bounds_hold_the_keys_themselves_and_nothing_changes_when_they_are_taken
         pytest.param("decimal(38,2)", (1, 2), "{[1.00, ...)}", None, id="decimal-of-bytes"),
     ],
 )
-def test_bounds_of_some_keys(type_, given_keys, least, most):
+def test_bounds_of_keys(type_, given_keys, least, most):
     keys_ = Domain.of(ValueType.parse(type_), *given_keys)
     assert least == str(values_at_least(keys_))
     assert most in {None, str(values_at_most(keys_))}
 
 
-# -0.0 = 0.0, so either passes whichever is the key.
+# -0.0 equals 0.0, so either passes for either key.
 @pytest.mark.parametrize("key", [-0.0, 0.0])
-def test_the_zeros_are_one_bound(key):
+def test_both_zeros_give_one_bound(key):
     for widen in (values_at_least, values_at_most):
         assert [True, True] == [widen(Domain.of(DOUBLE, key)).contains(zero) for zero in (-0.0, 0.0)]
 
@@ -112,14 +114,14 @@ SIDES: dict[Bound, Callable[[Domain], Domain]] = {Bound.AT_LEAST: values_at_leas
 _KEYS = {type_: st.lists(st.one_of(st.none(), values(type_)), max_size=6) for type_ in ALL_TYPES}
 
 
-# Seen red where the bloom filter of the keys was kept: a row beside every key passed no more.
+# A mutant that kept the bloom filter of the keys fails here: rows between the keys no longer passed.
 @LAW
 @given(
     st.sampled_from(ALL_TYPES).flatmap(lambda type_: st.tuples(st.just(type_), _KEYS[type_])),
     st.sampled_from(list(Bound)),
     st.sampled_from([AMPLE, FEW]),
 )
-def test_a_bounded_summary_filters_by_ranges_alone(example, bound, limits):
+def test_bounded_summary_filters_by_ranges_only(example, bound, limits):
     type_, items = example
     exact = keys(type_, items, AMPLE)
     found = filtered(keys(type_, items, limits), bound, type_)
@@ -129,12 +131,12 @@ def test_a_bounded_summary_filters_by_ranges_alone(example, bound, limits):
     assert found.rows == len(items)
 
 
-def test_keys_over_the_limits_are_no_trouble_for_a_bound():
+def test_bounded_summary_ignores_keys_over_limit():
     summary = keys(BIGINT, [1, 5, 9], FEW)
     assert ReasonCode.KEYS_OVER_LIMIT in {each.code for each in summary.reasons}
     assert () == bounded(summary, Bound.AT_MOST).reasons
 
 
-def test_a_bounded_summary_says_what_it_is():
+def test_bounded_summary_describes_itself():
     found = filtered(keys(BIGINT, [1, 5, 9]), Bound.AT_LEAST, BIGINT)
     assert ("ranges", "at least one of test") == (found.kind, found.source)

@@ -1,4 +1,4 @@
-"""A cache holds what fits, gives it to its owner alone, and counts."""
+"""`PruningCache`: limits, ownership and counters."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pruning.errors import InvalidOptionError
 ME, OTHER = "application 1", "application 2"
 
 
-def kept(cache: PruningCache, *keys: str) -> list[str]:
-    """Those of the keys that are held; asking for them makes them used in this order."""
+def cached(cache: PruningCache, *keys: str) -> list[str]:
+    """The keys that the cache has; looking them up makes them used in this order."""
     return [key for key in keys if cache.find(ME, key) is not None]
 
 
-def test_finds_what_was_kept_and_counts_hits_and_misses():
+def test_find_counts_hits_and_misses():
     cache = PruningCache()
     assert cache.find(ME, "a") is None
     assert cache.keep(ME, "a", "value", 10)
@@ -27,65 +27,65 @@ def test_finds_what_was_kept_and_counts_hits_and_misses():
     assert (1, 2) == (cache.hits, cache.misses)
 
 
-def test_an_empty_cache_is_a_cache():
+def test_empty_cache_is_truthy():
     assert PruningCache()
 
 
-def test_what_was_used_longest_ago_goes_first():
+def test_least_recently_used_entry_is_evicted():
     cache = PruningCache(max_entries=2)
     cache.keep(ME, "a", 1, 1)
     cache.keep(ME, "b", 2, 1)
     cache.find(ME, "a")
     cache.keep(ME, "c", 3, 1)
-    assert ["a", "c"] == kept(cache, "a", "b", "c")
+    assert ["a", "c"] == cached(cache, "a", "b", "c")
     assert 2 == cache.nbytes
 
 
-def test_bytes_are_bounded_too():
+def test_bytes_are_limited():
     cache = PruningCache(max_bytes=100)
     for key in "abc":
         cache.keep(ME, key, key, 40)
-    assert ["b", "c"] == kept(cache, "a", "b", "c")
+    assert ["b", "c"] == cached(cache, "a", "b", "c")
     assert 80 == cache.nbytes
     cache.keep(ME, "d", "d", 100)
-    assert ["d"] == kept(cache, "b", "c", "d")
+    assert ["d"] == cached(cache, "b", "c", "d")
     assert 100 == cache.nbytes
 
 
-def test_what_is_too_large_by_itself_is_not_kept_and_nothing_goes_for_it():
+def test_entry_over_the_limit_is_not_cached_and_evicts_nothing():
     cache = PruningCache(max_bytes=100)
     cache.keep(ME, "a", 1, 10)
     assert not cache.keep(ME, "b", 2, 101)
-    assert ["a"] == kept(cache, "a", "b")
-    # What it would have replaced is out of date.
+    assert ["a"] == cached(cache, "a", "b")
+    # The entry of the same key is out of date, so it is removed.
     assert not cache.keep(ME, "a", 3, 101)
-    assert ([], 0) == (kept(cache, "a"), cache.nbytes)
+    assert ([], 0) == (cached(cache, "a"), cache.nbytes)
 
 
-def test_a_value_takes_the_place_of_an_older_one():
+def test_value_replaces_an_older_one():
     cache = PruningCache()
     cache.keep(ME, "a", 1, 10)
     cache.keep(ME, "a", 2, 30)
     assert (2, 1, 30) == (cache.find(ME, "a"), len(cache), cache.nbytes)
 
 
-def test_entries_of_another_owner_are_neither_given_nor_held():
+def test_entries_of_another_owner_are_dropped():
     cache = PruningCache()
     cache.keep(ME, "a", 1, 10)
     assert cache.find(OTHER, "a") is None
     assert (0, 0) == (len(cache), cache.nbytes)
 
 
-def test_clear_lets_everything_go_but_counters():
+def test_clear_keeps_only_counters():
     cache = PruningCache()
     cache.keep(ME, "a", 1, 10)
     cache.find(ME, "a")
     cache.clear()
     assert (0, 0, 1) == (len(cache), cache.nbytes, cache.hits)
-    assert [] == kept(cache, "a")
+    assert [] == cached(cache, "a")
 
 
-def test_threads_leave_it_within_its_limits():
+def test_threads_do_not_exceed_limits():
     cache, begin = PruningCache(max_bytes=50, max_entries=7), threading.Barrier(4)
 
     def work(seed: int) -> None:
@@ -112,12 +112,12 @@ def test_threads_leave_it_within_its_limits():
 
 @pytest.mark.parametrize("name", ["max_bytes", "max_entries"])
 @pytest.mark.parametrize("value", [0, -1, True, 1.5, "8"])
-def test_limits_are_whole_numbers(name, value):
+def test_limits_must_be_positive_integers(name, value):
     with pytest.raises(InvalidOptionError, match=f"Cannot set '{name}' of a PruningCache"):
         PruningCache(**{name: value})
 
 
-def test_says_what_it_holds():
+def test_repr_shows_contents_and_counters():
     cache = PruningCache(max_bytes=2000)
     cache.keep(ME, "a", 1, 1200)
     cache.find(ME, "a")

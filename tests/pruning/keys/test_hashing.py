@@ -45,36 +45,36 @@ STORED = [
 
 
 @pytest.mark.parametrize(("type_", "value", "stored"), STORED, ids=[f"{row[0]} {row[1]!r}" for row in STORED])
-def test_a_value_hashes_as_its_stored_form(type_, value, stored):
+def test_value_hashes_as_its_stored_bytes(type_, value, stored):
     assert reference(stored, SPARK_SEED) == hash_one(type_, value)
 
 
 @given(st.integers(-(10**38) + 1, 10**38 - 1))
-def test_long_decimals_hash_as_the_bytes_of_a_java_big_integer(unscaled):
+def test_long_decimals_hash_as_java_big_integer_bytes(unscaled):
     length = (unscaled + (unscaled < 0)).bit_length() // 8 + 1
     stored = unscaled.to_bytes(length, "big", signed=True)
     assert reference(stored, SPARK_SEED) == hash_one("decimal(38,0)", Decimal(unscaled))
 
 
-# Failure catalogue 77: a filter hashed as one width and tested as another loses every row.
+# Failure catalogue 77: a filter that is hashed by one width and tested by another loses every row.
 def test_equal_values_of_different_width_hash_differently():
     assert hash_one("int", 7) != hash_one("bigint", 7)
     assert hash_one("bigint", 7) != hash_one("decimal(19,0)", Decimal(7))
 
 
-# Failure catalogue 67.
+# Failure catalogue 67: Spark hashes every NaN as the canonical one.
 @pytest.mark.parametrize(("type_", "stored"), [("float", b"\x00\x00\xc0\x7f"), ("double", b"\0" * 6 + b"\xf8\x7f")])
 def test_nan_has_one_hash(type_, stored):
     assert [reference(stored, SPARK_SEED)] == hash_codes(ValueType(type_), np.array([NAN_CODE])).tolist()
 
 
-def test_the_hash_of_a_column_seeds_the_next():
+def test_hash_of_a_column_seeds_the_next():
     types = ValueType("int"), ValueType("string")
     rows = tuple(code.encode(type_, values) for type_, values in zip(types, ([1, 2], ["a", "b"]), strict=True))
     expected = [reference(b"a", hash_one("int", 1)), reference(b"b", hash_one("int", 2))]
     assert expected == row_hashes(types, rows).tolist()
 
 
-def test_int64_codes_of_a_string_are_refused():
+def test_int64_codes_for_strings_are_refused():
     with pytest.raises(ValueError, match="Cannot hash int64 codes as string"):
         hash_codes(ValueType("string"), np.zeros(1, np.int64))

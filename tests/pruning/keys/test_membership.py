@@ -30,25 +30,25 @@ def neighbours(codes: list[int]) -> list[int]:
 
 
 @given(dense_codes())
-def test_it_contains_its_codes_and_nothing_else(codes):
-    asked = neighbours(codes)
-    assert [code in codes for code in asked] == bitmap(codes).contains(np.array(asked, np.int64)).tolist()
+def test_bitmap_contains_exactly_its_codes(codes):
+    probes = neighbours(codes)
+    assert [code in codes for code in probes] == bitmap(codes).contains(np.array(probes, np.int64)).tolist()
     assert len(codes) == bitmap(codes).count
 
 
 @given(dense_codes(), dense_codes())
-def test_merging_is_the_union(first, second):
+def test_merge_is_the_union(first, second):
     union = sorted({*first, *second})
     if union and not span_fits(union[0], union[-1], 1 << 20):
         return
     merged = bitmap(first).merge(bitmap(second))
-    asked = neighbours(union)
-    assert [code in union for code in asked] == merged.contains(np.array(asked, np.int64)).tolist()
+    probes = neighbours(union)
+    assert [code in union for code in probes] == merged.contains(np.array(probes, np.int64)).tolist()
     assert len(union) == merged.count
 
 
 @given(dense_codes(), dense_codes())
-def test_merging_again_takes_no_more_room(first, second):
+def test_merging_again_takes_no_more_memory(first, second):
     if first and second and not span_fits(min(first[0], second[0]), max(first[-1], second[-1]), 1 << 20):
         return
     merged = bitmap(first).merge(bitmap(second))
@@ -66,17 +66,17 @@ def test_merging_again_takes_no_more_room(first, second):
     ],
     ids=["least", "greatest", "low end", "high end", "zero"],
 )
-def test_no_difference_overflows_at_the_ends_of_int64(codes, absent):
+def test_differences_do_not_overflow_int64(codes, absent):
     assert bitmap(codes).contains(np.array(codes)).all()
     assert not bitmap(codes).contains(np.array(absent)).any()
 
 
-def test_an_empty_set_contains_nothing():
+def test_empty_bitmap_contains_nothing():
     assert [False] * 3 == bitmap([]).contains(np.array([LEAST, 0, GREATEST])).tolist()
     assert 0 == bitmap([]).count
 
 
-def test_codes_of_several_segments_are_all_there():
+def test_bitmap_of_several_segments_contains_all_codes():
     codes = np.unique(np.random.default_rng(0).integers(-2_000_000, 5_000_000, 50_000))
     made = Bitmap.of(codes)
     everything = np.arange(codes[0] - 20, codes[-1] + 20)
@@ -86,15 +86,15 @@ def test_codes_of_several_segments_are_all_there():
 
 def test_segments_without_codes_stay_empty():
     made = bitmap([0, 10_000_000])
-    asked = np.array([0, 1, 9_999_999, 10_000_000, 10_000_001])
-    assert [True, False, False, True, False] == made.contains(asked).tolist()
+    probes = np.array([0, 1, 9_999_999, 10_000_000, 10_000_001])
+    assert [True, False, False, True, False] == made.contains(probes).tolist()
 
 
 @pytest.mark.parametrize(
     ("low", "high", "expected"),
     [(0, 0, 1), (0, 6, 1), (0, 7, 2), (7, 7, 2), (-1, 0, 2), (LEAST, GREATEST, 2**61 + 1)],
 )
-def test_memory_is_a_bit_for_each_number_of_the_span(low, high, expected):
+def test_memory_is_one_bit_per_number_of_the_span(low, high, expected):
     assert expected == bytes_needed(low, high)
     assert span_fits(low, high, expected) == (expected <= MAX_BYTES)
     assert not span_fits(low, high, expected - 1)
@@ -102,19 +102,19 @@ def test_memory_is_a_bit_for_each_number_of_the_span(low, high, expected):
         assert expected == bitmap(sorted({low, high})).nbytes
 
 
-def test_a_span_over_the_limit_is_refused():
+def test_span_over_the_limit_is_refused():
     with pytest.raises(ValueError, match="ask `span_fits` first"):
         bitmap([LEAST, GREATEST])
     with pytest.raises(ValueError, match="ask `span_fits` first"):
         bitmap([LEAST]).merge(bitmap([GREATEST]))
 
 
-def test_codes_out_of_order_are_refused():
+def test_unsorted_codes_are_refused():
     with pytest.raises(ValueError, match="ascending order"):
         bitmap([3, 1])
 
 
-def test_it_cannot_be_written_to():
+def test_bitmap_is_read_only():
     with pytest.raises(ValueError, match="read-only"):
         bitmap([1]).octets[0] = 0
 
@@ -122,6 +122,6 @@ def test_it_cannot_be_written_to():
 @pytest.mark.parametrize(
     ("low", "octets"), [(1, [1]), (0, []), (0, [1, 128])], ids=["unaligned", "no octets", "last bit set"]
 )
-def test_other_forms_are_refused(low, octets):
+def test_invalid_bitmaps_are_refused(low, octets):
     with pytest.raises(ValueError, match="Cannot make a bitmap"):
         Bitmap(low, np.array(octets, np.uint8))

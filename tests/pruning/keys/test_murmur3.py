@@ -35,7 +35,7 @@ def test_ints_hash_as_in_mmh3(items, seed):
 
 
 @given(st.lists(longs, max_size=20), seeds)
-def test_the_second_hash_of_a_pair_is_seeded_with_the_first(items, seed):
+def test_second_hash_of_a_pair_is_seeded_with_the_first(items, seed):
     first, second = murmur3.hash_long_pair(np.array(items, np.int64).view(np.uint64), seed)
     expected = [java_bloom.murmur3_long(item, seed) for item in items]
     assert expected == first.view(np.int32).tolist()
@@ -45,18 +45,18 @@ def test_the_second_hash_of_a_pair_is_seeded_with_the_first(items, seed):
 
 
 @given(st.lists(st.binary(max_size=40), max_size=20), seeds)
-def test_strings_of_mixed_lengths_hash_as_one_by_one(items, seed):
+def test_strings_of_mixed_lengths_match_scalar_hashes(items, seed):
     assert [java_bloom.murmur3_bytes(item, seed) for item in items] == hash_strings(items, seed)
 
 
 @pytest.mark.parametrize("length", range(9))
-def test_strings_hash_as_in_mmh3_only_without_a_tail(length):
+def test_strings_without_a_tail_hash_as_in_mmh3(length):
     item = bytes(range(200, 200 + length))
     agrees = mmh3.hash(item, 7) == hash_strings([item], 7)[0]
     assert (length % 4 == 0) == agrees
 
 
-def test_a_string_may_be_a_slice_of_the_data():
+def test_string_may_be_a_slice_of_the_data():
     data = np.frombuffer(b"skipped-abcdef-skipped", np.uint8)
     hashes = murmur3.hash_bytes(data, np.array([8]), np.array([6]), 0)
     assert [java_bloom.murmur3_bytes(b"abcdef", 0)] == hashes.view(np.int32).tolist()

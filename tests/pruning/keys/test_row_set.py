@@ -16,7 +16,7 @@ NUMBERS = st.one_of(st.integers(-50, 50), st.integers(LEAST, GREATEST))
 
 
 @given(st.lists(NUMBERS, max_size=30), st.lists(NUMBERS, max_size=30))
-def test_a_row_passes_iff_its_value_is_a_key(keys, values):
+def test_row_passes_iff_its_value_is_a_key(keys, values):
     rows = MembershipTest.of(Domain.of(BIGINT, *keys))
     assert [each in keys for each in values] == rows.contains(np.array(values, np.int64)).tolist()
 
@@ -34,26 +34,26 @@ def test_a_row_passes_iff_its_value_is_a_key(keys, values):
         ([], RangeSet),
     ],
 )
-def test_dense_keys_are_flags_or_bits(keys, form):
+def test_dense_keys_use_flags_or_a_bitmap(keys, form):
     domain = Domain.of(BIGINT, *keys)
     rows = MembershipTest.of(domain)
     assert form is type(rows.values)
-    # One range or two are compared.
+    # Up to two ranges are compared without a search.
     assert is_searched(domain) is (form is RangeSet and len(domain.ranges) > 2)
     assert [*[True] * len(keys), False] == rows.contains(np.array([*keys, 10**15], np.int64)).tolist()
 
 
 @pytest.mark.parametrize("width", ["i1", "i2", "i4", "i8"])
 @pytest.mark.parametrize("keys", [[-3, 5, 9], [-128, 0, 127], [5], [-(2**40), 0, 2**40], range(-128, 128, 3)])
-def test_narrow_numbers_are_compared_as_they_are(width, keys):
-    """Entries 75, 78: neither a difference nor a bound may wrap around in the width of the values."""
+def test_narrow_integers_do_not_wrap(width, keys):
+    """Failure catalogue 75, 78: neither a difference nor a bound may wrap around in the width of the values."""
     info = np.iinfo(width)
     values = np.array([info.min, info.min + 1, -3, -1, 0, 5, 9, info.max - 1, info.max], width)
     rows = MembershipTest.of(Domain.of(BIGINT, *keys))
     assert [each in keys for each in values.tolist()] == rows.contains(values).tolist()
 
 
-def test_more_values_than_can_be_listed_stay_ranges():
+def test_too_many_values_to_list_stay_ranges():
     wide = Domain.between(BIGINT, 0, 10**8)
     parts = [wide, Domain.of(BIGINT, 10**8 + 5), Domain.of(BIGINT, 10**8 + 9)]
     rows = MembershipTest.of(parts[0].union(parts[1]).union(parts[2]))
@@ -61,7 +61,7 @@ def test_more_values_than_can_be_listed_stay_ranges():
     assert [True, False, True] == rows.contains(np.array([7, 10**8 + 4, 10**8 + 5])).tolist()
 
 
-def test_floats_and_texts_are_searched():
+def test_floats_and_strings_are_searched():
     double, text = ValueType("double"), ValueType("string")
     floats = MembershipTest.of(Domain.of(double, 0.0, 1.5, float("nan")))
     assert (RangeSet, True) == (type(floats.values), floats.nan)

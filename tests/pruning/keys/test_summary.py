@@ -75,7 +75,7 @@ def cells(type_):
 
 @st.composite
 def builds(draw, most_columns=2):
-    """Key types, and rows of which some repeat."""
+    """Key types, and rows that partly repeat."""
     types = draw(st.lists(st.sampled_from(ALL_TYPES), min_size=1, max_size=most_columns))
     rows = draw(st.lists(st.tuples(*map(cells, types)), max_size=12))
     repeated = draw(st.lists(st.sampled_from(rows), max_size=4)) if rows else []
@@ -93,7 +93,7 @@ def canonical(type_, value):
 @given(
     builds(), st.sampled_from(LIMITS), st.sampled_from([0, 64, 1 << 20]), st.sampled_from([2, 3, 1 << 14]), st.data()
 )
-def test_any_split_into_partitions_and_any_order_of_merges_gives_the_same_summary(build, limits, buffer, ranges, data):
+def test_summary_is_independent_of_partitions_and_merge_order(build, limits, buffer, ranges, data):
     types, rows = build
     count = data.draw(st.integers(1, 4), "partitions")
     homes = [data.draw(st.integers(0, count - 1)) for _ in rows]
@@ -156,7 +156,7 @@ def test_tighter_limits_only_widen(build, limit):
 
 
 @given(builds(), st.sampled_from(LIMITS))
-def test_equal_hashes_of_different_keys_lose_none(build, limits):
+def test_hash_collisions_lose_no_key(build, limits):
     types, rows = build
     expected = summary(types, rows)
     with pytest.MonkeyPatch.context() as patch:
@@ -183,13 +183,13 @@ def test_null_never_matches_and_nan_is_one_value(items, expected):
     assert len({canonical(DOUBLE, item) for item in items if item is not None}) == result.distinct
 
 
-def test_row_with_null_in_one_column_counts_for_no_domain_but_is_remembered():
+def test_row_with_null_is_counted_and_in_no_domain():
     result = summary([BIGINT, STRING], [(1, "a"), (2, None), (None, None), (1, "a")])
     assert (Domain.of(BIGINT, 1), Domain.of(STRING, "a")) == result.domains
     assert ([1, 2], 2, 1) == ([key.nulls for key in result.columns], result.null_rows, result.distinct)
 
 
-def test_rows_of_several_columns_are_listed_in_order_with_nan():
+def test_key_rows_of_several_columns_are_sorted():
     result = summary([DOUBLE, STRING], [(NAN, "b"), (2.0, "a"), (NAN, "b"), (-0.0, "c"), (0.0, "c"), (2.0, None)])
     assert result.key_rows is not None
     numbers, texts = result.key_rows.columns
@@ -198,14 +198,14 @@ def test_rows_of_several_columns_are_listed_in_order_with_nan():
     assert 3 == result.distinct
 
 
-def test_a_column_within_the_limits_stays_exact_though_its_rows_are_not():
+def test_column_within_limits_stays_exact_if_rows_are_not():
     limits = KeyLimits(keys=50, nbytes=1 << 20, fpp=0.01)
     result = summary([BIGINT, BIGINT], [(n % 10, n) for n in range(100)], limits)
     assert Domain.of(BIGINT, *range(10)) == result.domains[0]
     assert (None, None, False) == (result.distinct, result.key_rows, result.exact)
 
 
-# 32: keys of a part of the rows are no filter.
+# Failure catalogue 32: keys of only some rows are no filter.
 @pytest.mark.parametrize("partitions", [0, 2], ids=["too many", "too few"])
 def test_partial_build_gives_no_summary(partitions):
     builder = partition([BIGINT], [(1,)], AMPLE)
@@ -213,7 +213,7 @@ def test_partial_build_gives_no_summary(partitions):
         builder.finish(partitions, source="test")
 
 
-def test_missing_partition_is_noticed_behind_a_right_count():
+def test_missing_partition_is_noticed_despite_right_count():
     builder = partition([BIGINT], [(1,)], AMPLE, index=0)
     builder.merge(partition([BIGINT], [(2,)], AMPLE, index=2))
     with pytest.raises(IncompleteBuildError):
@@ -228,7 +228,7 @@ def test_partition_counts_once():
         builder.close(0)
 
 
-def test_rows_of_an_open_partition_go_nowhere():
+def test_open_partition_cannot_be_published():
     builder = KeyBuilder([BIGINT], AMPLE)
     builder.add([column(BIGINT, [1])])
     with pytest.raises(IncompleteBuildError, match="not closed"):
@@ -245,7 +245,7 @@ def test_build_without_partitions_is_empty():
 
 
 @pytest.mark.parametrize("other", [([STRING], AMPLE), ([BIGINT], LIMITS[1])], ids=["types", "limits"])
-def test_only_like_merges_with_like(other):
+def test_builders_of_other_types_or_limits_do_not_merge(other):
     with pytest.raises(ValueError, match="Cannot merge keys"):
         KeyBuilder([BIGINT], AMPLE).merge(KeyBuilder(*other))
 
@@ -271,7 +271,7 @@ def test_damaged_bytes_are_refused(damage):
         KeyBuilder.from_bytes(damaged)
 
 
-def test_bloom_is_sized_by_the_keys_that_came():
+def test_bloom_is_sized_by_the_number_of_keys():
     limits = KeyLimits(keys=1000, nbytes=1 << 20, fpp=0.01)
     few, many = (keys(BIGINT, range(0, 7 * count, 7), limits) for count in (1001, 4000))
     assert few.bloom.nbytes < many.bloom.nbytes
@@ -281,14 +281,14 @@ def test_bloom_is_sized_by_the_keys_that_came():
     assert (BIGINT,) == few.hashed_as
 
 
-def test_bloom_of_ints_does_not_answer_for_bigints():
+def test_bloom_of_ints_does_not_contain_bigints():
     int_ = ValueType("int")
     result = keys(int_, range(100), KeyLimits(10, 1 << 20, 0.01))
     assert (int_,) == result.hashed_as
     assert not result.bloom.might_contain(hash_codes(BIGINT, np.arange(100))).all()
 
 
-def test_overfull_bloom_is_reported_and_not_kept():
+def test_overfull_bloom_is_reported_and_dropped():
     result = keys(BIGINT, range(1000), KeyLimits(keys=2, nbytes=1 << 20, fpp=0.01))
     assert (None, ()) == (result.bloom, result.hashed_as)
     assert ["KEYS_OVER_LIMIT", "BLOOM_TOO_FULL"] == [reason.code.name for reason in result.reasons]
@@ -306,7 +306,7 @@ def test_limits_are_inclusive(limits, exact):
 
 
 @given(st.lists(st.lists(values(BIGINT), max_size=6), max_size=4), st.integers(2, 5))
-def test_coarse_ranges_hold_every_key_however_they_came(groups, ranges):
+def test_coarse_ranges_contain_keys_in_any_grouping(groups, ranges):
     together = np.array([each for group in groups for each in group], np.int64)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loose_keys, "COARSE_RANGES", ranges)
@@ -319,7 +319,7 @@ def test_coarse_ranges_hold_every_key_however_they_came(groups, ranges):
     assert len(found) <= ranges
 
 
-def test_gaps_between_bands_stay_open_over_the_limit():
+def test_wide_gaps_stay_open_over_the_limit():
     bands = np.concatenate([np.arange(0, 10**6), np.arange(10**9, 10**9 + 10**6), np.arange(-(2**63), -(2**63) + 10)])
     span = KeySketch.empty(BIGINT)
     for part in np.array_split(np.random.default_rng(1).permutation(bands), 5):
@@ -339,13 +339,13 @@ def test_coarse_ranges_reach_both_ends_of_int64(type_):
     assert Domain(span.range_set()).contains_all(Domain.of_codes(type_, codes))
 
 
-def test_over_the_limit_strings_keep_their_bounds():
+def test_strings_over_the_limit_keep_their_bounds():
     result = keys(STRING, ["b", "a\0", "a", "ba", "b\0\0"], KeyLimits(2, 1 << 20, 0.01))
     assert Domain.between(STRING, "a", "ba") == result.domains[0]
 
 
 @pytest.mark.parametrize("type_", [LONG_DECIMAL, STRING], ids=str)
-def test_keys_of_byte_codes_survive_repetition(type_):
+def test_repeated_keys_of_byte_codes_are_deduplicated(type_):
     items = [Decimal(n % 100).scaleb(-2) if type_ == LONG_DECIMAL else f"key {n % 100}" for n in range(1000)]
     result = keys(type_, items)
     assert (100, Domain.of(type_, *items)) == (result.distinct, result.domains[0])
@@ -362,6 +362,6 @@ def test_summary_of_one_table_names_its_version():
     [{"rows": 1}, {"null_rows": 3}, {"distinct": 5}, {"columns": ()}, {"key_rows": KeyRows((np.array([1]),))}],
     ids=lambda change: next(iter(change)),
 )
-def test_contradictory_summary_cannot_be_made(change):
+def test_contradictory_summary_is_refused(change):
     with pytest.raises(ValueError, match="Cannot make a KeySummary of 'test'"):
         replace(keys(BIGINT, [1, 2, None]), **change)

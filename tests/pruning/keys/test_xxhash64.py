@@ -68,18 +68,18 @@ def test_published_vectors(item, expected):
 
 
 @given(st.lists(st.binary(max_size=110), max_size=20), seeds)
-def test_strings_of_mixed_lengths_hash_as_one_by_one(items, seed):
+def test_strings_of_mixed_lengths_match_scalar_hashes(items, seed):
     assert [reference(item, seed) for item in items] == hash_strings(items, seed)
 
 
 @given(st.lists(st.tuples(st.binary(max_size=70), seeds), max_size=20))
-def test_each_string_may_have_its_own_seed(pairs):
+def test_each_string_has_its_own_seed(pairs):
     own_seeds = np.array([seed for _, seed in pairs], np.uint64)
     assert [reference(item, seed) for item, seed in pairs] == hash_strings([item for item, _ in pairs], own_seeds)
 
 
 @given(st.lists(st.tuples(st.integers(0, MASK), seeds), max_size=20))
-def test_numbers_hash_as_their_little_endian_bytes(pairs):
+def test_integers_hash_as_their_little_endian_bytes(pairs):
     own_seeds = np.array([seed for _, seed in pairs], np.uint64)
     longs = np.array([number for number, _ in pairs], np.uint64)
     ints = longs.astype(np.uint32)
@@ -87,7 +87,7 @@ def test_numbers_hash_as_their_little_endian_bytes(pairs):
     assert hash_strings([each.tobytes() for each in ints], own_seeds) == xxhash64.hash_ints(ints, own_seeds).tolist()
 
 
-def test_blocks_do_not_show():
+def test_block_size_does_not_change_hashes():
     count = 40_000
     longs = np.arange(count, dtype=np.uint64)
     whole = xxhash64.hash_longs(longs, 42)

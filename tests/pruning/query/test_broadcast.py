@@ -1,4 +1,4 @@
-"""Which side of a join is broadcast, by what its build really gave."""
+"""`broadcast_sides`: the side of a join that is broadcast by the real size of its build."""
 
 from __future__ import annotations
 
@@ -32,31 +32,31 @@ def join(type_: str) -> Join:
         ("AsOf", Side.NEITHER, Side.NEITHER),
     ],
 )
-def test_sides_by_the_type_of_the_join(type_, left, right):
+def test_broadcast_side_by_join_type(type_, left, right):
     for place, side in ((0, left), (1, right)):
-        told = broadcast_sides(join(type_), {place: 10}, 10, AUTO)
-        assert ({2: side} if side is not Side.NEITHER else {}) == told
+        found = broadcast_sides(join(type_), {place: 10}, 10, AUTO)
+        assert ({2: side} if side is not Side.NEITHER else {}) == found
 
 
-def test_the_smaller_side_of_an_inner_join():
+def test_smaller_side_of_an_inner_join_is_broadcast():
     assert {2: Side.RIGHT} == broadcast_sides(join("Inner"), {0: 9, 1: 8}, 10, AUTO)
     assert {2: Side.LEFT} == broadcast_sides(join("Inner"), {0: 8, 1: 9}, 10, AUTO)
 
 
-def test_only_a_side_that_may_be_broadcast_is_weighed():
+def test_side_that_cannot_be_broadcast_is_ignored():
     assert {2: Side.RIGHT} == broadcast_sides(join("LeftOuter"), {0: 1, 1: 9}, 10, AUTO)
 
 
-def test_a_side_over_the_limit_is_as_if_it_had_not_run():
+def test_side_over_the_limit_is_ignored():
     assert {} == broadcast_sides(join("Inner"), {0: 11}, 10, AUTO)
     assert {2: Side.RIGHT} == broadcast_sides(join("Inner"), {0: 11, 1: 10}, 10, AUTO)
     assert {} == broadcast_sides(join("Inner"), {0: 0, 1: 0}, -1, AUTO)
 
 
-def test_without_estimates_every_other_join_is_held_back():
+def test_runtime_only_prevents_broadcasts_by_estimate():
     assert {2: Side.NEITHER} == broadcast_sides(join("Inner"), {}, 10, RUNTIME_ONLY)
     assert {2: Side.LEFT} == broadcast_sides(join("Inner"), {0: 3}, 10, RUNTIME_ONLY)
 
 
-def test_switched_off_nothing_is_told():
+def test_strategy_none_broadcasts_no_side():
     assert {} == broadcast_sides(join("Inner"), {0: 3}, 10, NONE)

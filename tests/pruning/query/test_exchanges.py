@@ -1,4 +1,4 @@
-"""What keys may spare a scan before any key is known."""
+"""Savings of a filter before any key is known: unprunable bytes, shuffled rows and hash build sides."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ def share(rows, type_="int", sizes=None) -> float:
     )
 
 
-def test_a_key_of_even_parts_keeps_one_of_them():
+def test_disjoint_containers_keep_one_per_key():
     assert share(EVEN) == 0.25
 
 
-def test_containers_with_nearly_all_values_are_read_whatever_the_keys_are():
+def test_containers_with_nearly_all_values_are_unprunable():
     assert share(ALL) == 1.0
 
 
-def test_bytes_count_not_containers():
+def test_fraction_counts_bytes_not_containers():
     assert share([(1, 40, 0), (1, 20, 0), (21, 40, 0)], sizes=[80, 10, 10]) == pytest.approx(0.9)
 
 
@@ -38,11 +38,11 @@ def test_bytes_count_not_containers():
     [[(None, None, None)] * 3, [(1, None, 0)], [(None, 9, 0), (1, None, 0)]],
     ids=["nothing", "no end", "one end each"],
 )
-def test_what_has_no_bounds_may_be_skipped(rows):
+def test_containers_without_bounds_are_prunable(rows):
     assert share(rows) == 0.0
 
 
-def test_what_has_no_bounds_counts_as_skipped_beside_others():
+def test_container_without_bounds_is_prunable_beside_others():
     assert share([*ALL, (None, None, None)]) == 0.75
 
 
@@ -52,20 +52,20 @@ def test_extreme_integers_do_not_overflow():
     assert share([(least, -1, 0), (0, most, 0)], "bigint") == pytest.approx(0.5)
 
 
-def test_texts_have_no_density():
+def test_string_containers_are_prunable():
     assert share([("a", "z", 0), ("a", "z", 0)], "string") == 0.0
 
 
-def test_one_container_is_read_where_any_key_matches():
+def test_single_container_is_unprunable():
     assert share([("a", "z", 0)], "string") == share([(1, 40, 0)]) == 1.0
 
 
-def test_no_container_is_no_byte():
+def test_no_containers_have_no_unprunable_bytes():
     assert share([]) == 0.0
 
 
 class Star:
-    """A fact joined with a filtered dimension; `above` lies between the two."""
+    """A fact joined with a filtered dimension; `above` puts a node between the fact and the join."""
 
     def __init__(self, above=lambda _, node: node):
         self.plans = Plans()
@@ -83,26 +83,26 @@ class Star:
         return crosses_shuffle(self.build_side, self.probe, lambda _: broadcast)
 
 
-def test_rows_are_sent_to_a_join_that_is_not_broadcast():
+def test_join_without_broadcast_shuffles_rows():
     star = Star()
     assert star.crosses_shuffle(broadcast=False)
     assert not star.crosses_shuffle(broadcast=True)
 
 
-def test_a_filter_leaves_rows_where_they_are():
+def test_filter_shuffles_no_rows():
     assert not Star(lambda plans, node: plans.filter(node, at_least(*node.output, 1))).crosses_shuffle(broadcast=True)
 
 
 @pytest.mark.parametrize("kind", ["Sort", "Repartition"])
-def test_rows_are_sent_where_they_are_put_in_order_or_dealt_out(kind):
+def test_sort_and_repartition_shuffle_rows(kind):
     assert Star(lambda plans, node: plans.passing(kind, node)).crosses_shuffle(broadcast=True)
 
 
-def test_rows_are_sent_to_an_aggregate():
+def test_aggregate_shuffles_rows():
     assert Star(lambda plans, node: plans.window(node, *node.output)).crosses_shuffle(broadcast=True)
 
 
-def test_every_join_on_the_way_counts():
+def test_each_join_on_the_path_may_shuffle():
     def joined(plans, node):
         other = plans.table("k")
         return plans.join(node, other, equal(*node.output, *other.output), type_="LeftSemi")
@@ -112,7 +112,7 @@ def test_every_join_on_the_way_counts():
     assert not star.crosses_shuffle(broadcast=True)
 
 
-def test_rows_are_hashed_where_their_side_of_a_join_on_the_way_is_broadcast():
+def test_broadcast_probe_side_is_a_hash_build_side():
     star = Star()
     assert is_hash_build_side(star.build_side, star.probe, lambda join, side: (join, side) == (star.root, star.fact))
     assert not is_hash_build_side(star.build_side, star.probe, lambda _, side: side is star.root.right)

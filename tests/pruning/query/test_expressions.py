@@ -1,4 +1,4 @@
-"""`is_lossless`, `probed_column`: the casts that keys of a join are taken back through."""
+"""`is_lossless` and `probed_column`: the casts through which keys of a join are traced to a column."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ LOSSLESS = tuple(pair for pair in product(TYPES, TYPES) if is_lossless(*pair))
         ("double", "float", False),
         ("int", "double", True),
         ("smallint", "float", True),
-        # Of two neighbours beyond 2**53, or 2**24, one is the other's double, or float.
+        # Beyond 2**53 (2**24 for float), two neighbouring integers round to the same double.
         ("bigint", "double", False),
         ("int", "float", False),
         ("decimal(5,2)", "double", False),
         ("date", "timestamp", True),
         ("date", "timestamp_ntz", True),
-        # A day is no key for its instants.
+        # A date is no key for its instants.
         ("timestamp", "date", False),
         ("timestamp_ntz", "date", False),
         ("timestamp", "timestamp_ntz", False),
@@ -65,19 +65,19 @@ LOSSLESS = tuple(pair for pair in product(TYPES, TYPES) if is_lossless(*pair))
         ("boolean", "int", False),
     ],
 )
-def test_a_cast_passes_where_it_only_makes_wider(inner, outer, passes):
+def test_only_widening_casts_are_traced(inner, outer, passes):
     assert (7 if passes else None) == probed_column(call("Cast", column(7, inner), type_=outer))
 
 
-def test_casts_of_casts_pass_where_each_does():
+def test_nested_casts_are_traced_if_each_is_lossless():
     wider = call("Cast", call("Cast", column(7, "smallint"), type_="int"), type_="decimal(12,2)")
     assert probed_column(wider) == 7
     narrower = call("Cast", call("Cast", column(7, "bigint"), type_="int"), type_="bigint")
     assert probed_column(narrower) is None
 
 
-# 66: Spark puts them around both sides of an equality.
-def test_normal_zeros_and_nan_are_the_values_themselves():
+# Failure catalogue 66: Spark normalizes both sides of an equality of floats.
+def test_float_normalization_is_traced():
     normal = call("org.apache.spark.sql.catalyst.optimizer.NormalizeNaNAndZero", column(7, "double"))
     assert probed_column(call("KnownFloatingPointNormalized", normal)) == 7
     single = call("Cast", column(7, "float"), type_="double")
@@ -86,12 +86,12 @@ def test_normal_zeros_and_nan_are_the_values_themselves():
     assert ("k", "k") == (str(normal), PlanNames(Plans().table("x")).expression(normal))
 
 
-def test_a_cast_of_what_is_computed_is_no_column():
+def test_cast_of_a_computed_value_is_not_traced():
     assert probed_column(call("Cast", call("Add", column(7, "int"), literal(1), type_="int"), type_="bigint")) is None
 
 
 def midnights(day: int, target: ValueType) -> list[int]:
-    """The midnight of a day, of an instant by the clock of any zone, where a timestamp can hold it."""
+    """The midnights of a day that a timestamp can hold: one per time zone for an instant."""
     offsets = OFFSETS if target.name == "timestamp" else (0,)
     return [day * DAY + offset for offset in offsets if abs(day * DAY + offset) < 1 << 63]
 
@@ -103,17 +103,17 @@ def column_values(keys: Domain, column: ValueType) -> Domain:
 
 
 def neighbours(type_: ValueType, value: Any) -> list[Any]:
-    """Integers next to each other are the first to fall together."""
+    """Neighbouring integers, which a lossy cast would merge first."""
     half = 1 << (INTEGER_BITS.get(type_.name, 1) - 1)
     return [each for each in (value - 1, value + 1) if -half <= each < half] if type_.is_integer else []
 
 
-# Seen red with `bigint` to `double`, and with decimals that lose a digit before or after the point.
+# Fails if `bigint` to `double` counts as lossless, or decimals that lose a digit before or after the point.
 @pytest.mark.parametrize(("source", "target"), LOSSLESS, ids=str)
 @given(data=st.data())
 @FEW
-def test_each_value_is_found_again_and_no_other_with_it(source, target, data):
-    """A number stands for its cast, since it is one of the wider type, too."""
+def test_lossless_cast_maps_each_value_to_itself(source, target, data):
+    """A number is used as its own cast, because it is a value of the wider type, too."""
     value, other = data.draw(values(source)), data.draw(values(source))
     if source.name == "date":
         assert all(column_values(Domain.of(target, each), source).contains(value) for each in midnights(value, target))
@@ -124,11 +124,11 @@ def test_each_value_is_found_again_and_no_other_with_it(source, target, data):
         assert found.contains(each) is (value == each)
 
 
-# Seen red where ends of other digits were rounded the wrong way, and where dates had no margin for zones.
+# Fails if bounds with other digits are rounded inward, or if dates have no margin for time zones.
 @pytest.mark.parametrize(("source", "target"), LOSSLESS, ids=str)
 @given(data=st.data())
 @FEW
-def test_a_value_whose_cast_is_on_one_side_of_a_key_is_found(source, target, data):
+def test_bounds_match_values_by_their_casts(source, target, data):
     value = data.draw(values(source))
     is_date = source.name == "date"
     near = st.integers(-DAY, DAY).map(lambda apart: min(max(value * DAY + apart, 1 - (1 << 63)), (1 << 63) - 1))

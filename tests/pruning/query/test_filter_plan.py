@@ -1,4 +1,4 @@
-"""`ready_filters`: which key sets are built for which scans, in what order, and why others are not."""
+"""`ready_filters`: runtime filters of each level, and reasons against the others."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def plans() -> Plans:
 
 
 def run(filters: tuple[RuntimeFilter, ...]) -> tuple[RuntimeFilter, ...]:
-    """Those whose build side is run."""
+    """The filters whose build side is run."""
     return tuple(each for each in filters if not each.from_metadata)
 
 
 @dataclass
 class Planning:
-    """The filters of a plan, level by level; a scan that a filter reaches reads a tenth from then on."""
+    """The filters of a plan, level by level; a filtered scan reads a tenth of its bytes from then on."""
 
     root: Node
     scanned: dict[int, int]
@@ -48,7 +48,7 @@ class Planning:
         return Planning(root, scanned, set(scanned) - {each.at for each in other})
 
     def level(self) -> tuple[tuple[RuntimeFilter, ...], list[ReasonCode]]:
-        """The next level, after which its filters are done."""
+        """The filters of the next level, which count as done afterwards."""
         sizes = Sizes(self.scanned, self.files, self.pruned)
         filters, reasons = ready_filters(JoinGraph.of(self.root), sizes, self.done, self.options)
         assert self.done.isdisjoint(each.id for each in filters)
@@ -68,10 +68,10 @@ class Planning:
         return found
 
 
-# ------------------------------------------------------------------------------------------------------------ the order
+# ------------------------------------------------------------------------------------------------------ order of builds
 
 
-def test_a_dimension_that_leaves_out_rows_feeds_the_fact(plans):
+def test_filtered_dimension_filters_the_fact(plans):
     fact, dimension = plans.table("k"), plans.table("k", "month")
     few = plans.filter(dimension, at_least(dimension.output[1], 3))
     planning = Planning.of(
@@ -86,7 +86,7 @@ def test_a_dimension_that_leaves_out_rows_feeds_the_fact(plans):
     assert [] == planning.levels()
 
 
-def test_builds_that_need_nothing_of_each_other_are_of_one_level(plans):
+def test_independent_builds_are_one_level(plans):
     fact = plans.table("a", "b")
     one, other = plans.table("k"), plans.table("k")
     first, second = (plans.filter(each, at_least(each.output[0], 3)) for each in (one, other))
@@ -96,7 +96,7 @@ def test_builds_that_need_nothing_of_each_other_are_of_one_level(plans):
     assert [{(first.at, fact.at), (second.at, fact.at)}] == planning.levels()
 
 
-def test_a_build_that_another_makes_smaller_waits_for_it(plans):
+def test_build_waits_for_the_filter_that_shrinks_it(plans):
     fact, middle, small = plans.table("k"), plans.table("k", "s"), plans.table("s")
     few = plans.filter(small, at_least(*small.output, 3))
     dimension = plans.join(middle, few, equal(middle.output[1], *small.output))
@@ -105,7 +105,7 @@ def test_a_build_that_another_makes_smaller_waits_for_it(plans):
     assert [{(few.at, middle.at)}, {(dimension.at, fact.at)}] == planning.levels()
 
 
-def test_two_builds_that_would_shrink_each_other_go_one_after_the_other(plans):
+def test_builds_that_shrink_each_other_run_in_turn(plans):
     one, other = plans.table("a", "b"), plans.table("a", "b")
     (a, b), (c, d) = one.output, other.output
     left, right = plans.filter(one, at_least(a, 1)), plans.filter(other, at_least(c, 1))
@@ -116,7 +116,7 @@ def test_two_builds_that_would_shrink_each_other_go_one_after_the_other(plans):
     assert {(left.at, other.at)} == planning.levels()[0]
 
 
-def test_a_fact_that_others_have_made_small_enough_feeds_another_fact(plans):
+def test_pruned_fact_filters_another_fact(plans):
     fact, second, days = plans.table("day", "item"), plans.table("item"), plans.table("day")
     few = plans.filter(days, at_least(*days.output, 3))
     sold = plans.join(fact, few, equal(fact.output[0], *days.output))
@@ -126,7 +126,7 @@ def test_a_fact_that_others_have_made_small_enough_feeds_another_fact(plans):
     assert [{(few.at, fact.at)}, {(sold.at, second.at)}] == planning.levels()[:2]
 
 
-def test_scans_of_subqueries_count_as_what_a_build_reads(plans):
+def test_build_bytes_include_scans_of_subqueries(plans):
     fact, days, inner, small = plans.table("k"), plans.table("k"), plans.table("k"), plans.table("k")
     few = plans.filter(small, at_least(*small.output, 3))
     total = plans.aggregate(plans.join(inner, few, equal(*inner.output, *small.output)))
@@ -140,10 +140,10 @@ def test_scans_of_subqueries_count_as_what_a_build_reads(plans):
     assert [{(few.at, inner.at)}, {(chosen.at, fact.at)}] == planning.levels()
 
 
-# --------------------------------------------------------------------------------------------------- nothing done twice
+# ------------------------------------------------------------------------------------------------- no duplicate filters
 
 
-def test_one_build_feeds_every_scan_that_it_can(plans):
+def test_one_build_filters_every_reachable_scan(plans):
     days, one, other = plans.table("k"), plans.table("k"), plans.table("k")
     few = plans.filter(days, at_least(*days.output, 3))
     pair = plans.join(one, other, equal(*one.output, *other.output))
@@ -154,15 +154,15 @@ def test_one_build_feeds_every_scan_that_it_can(plans):
     assert 1 == len({each.build_side.id for each in filters})
 
 
-def test_an_equality_that_is_written_twice_is_one_feed(plans):
+def test_duplicate_equality_is_one_filter(plans):
     fact, days = plans.table("k"), plans.table("k")
     few = plans.filter(days, at_least(*days.output, 3))
     same = equal(*fact.output, *days.output)
     assert 1 == len(Planning.of(plans.join(fact, few, same, same), {fact: 5000, days: 10}).level()[0])
 
 
-# 3, 4
-def test_two_columns_of_one_name_in_a_build_are_two_key_sets(plans):
+# Failure catalogue 3, 4.
+def test_columns_of_one_name_are_two_key_sets(plans):
     fact = plans.table("a", "b")
     one, other = plans.table("id", "x"), plans.table("id", "x")
     (a, b), (i, x), (j, y) = fact.output, one.output, other.output
@@ -173,7 +173,7 @@ def test_two_columns_of_one_name_in_a_build_are_two_key_sets(plans):
     assert 2 == len({each.id[:2] for each in filters})
 
 
-def test_two_computed_keys_of_one_text_are_two_key_sets(plans):
+def test_computed_keys_of_one_text_are_two_key_sets(plans):
     fact, days = plans.table("a", "b"), plans.table("s")
     few = plans.filter(days, at_least(*days.output, 3))
     parts = [call("EqualTo", column(each), call("GetStructField", column(*days.output))) for each in fact.output]
@@ -181,7 +181,7 @@ def test_two_computed_keys_of_one_text_are_two_key_sets(plans):
     assert 2 == len({each.id[:2] for each in filters})
 
 
-# -------------------------------------------------------------------------------------------------- the selection rules
+# ------------------------------------------------------------------------------------------------------ build selection
 
 
 def star(plans: Plans, *, filtered: bool = True) -> tuple[Relation, Relation, Node, Node]:
@@ -190,19 +190,19 @@ def star(plans: Plans, *, filtered: bool = True) -> tuple[Relation, Relation, No
     return fact, days, build, plans.join(fact, build, equal(*fact.output, *days.output), type_="LeftSemi")
 
 
-@pytest.mark.parametrize(("size", "is_fed"), [(100, True), (99, False)])
-def test_a_scan_below_the_gate_is_left_alone(plans, size, is_fed):
+@pytest.mark.parametrize(("size", "is_filtered"), [(100, True), (99, False)])
+def test_scan_below_min_probe_bytes_is_not_filtered(plans, size, is_filtered):
     fact, days, _, root = star(plans)
     filters, reasons = Planning.of(root, {fact: size, days: 10}).level()
-    assert is_fed == bool(filters)
-    # Scans are named by the filtered column and their size, and the one of the days is too small too.
-    assert [ReasonCode.PROBE_TOO_SMALL] * (1 if is_fed else 2) == reasons
+    assert is_filtered == bool(filters)
+    # Reasons name scans by the filtered column and their size; the scan of the days is too small, too.
+    assert [ReasonCode.PROBE_TOO_SMALL] * (1 if is_filtered else 2) == reasons
 
 
 @pytest.mark.parametrize(
     ("build", "probe", "runs"), [(1000, 50_000, True), (1001, 50_000, False), (200, 200, True), (201, 200, False)]
 )
-def test_a_build_reads_no_more_than_the_option_says_and_no_more_than_what_it_may_save(plans, build, probe, runs):
+def test_build_reads_at_most_the_limit_and_the_saving(plans, build, probe, runs):
     fact, days, _, root = star(plans)
     planning = Planning.of(root, {fact: probe, days: build})
     filters, reasons = planning.level()
@@ -211,15 +211,15 @@ def test_a_build_reads_no_more_than_the_option_says_and_no_more_than_what_it_may
     assert runs == (ReasonCode.BUILD_TOO_LARGE not in reasons)
 
 
-def test_a_build_that_leaves_out_nothing_is_not_run(plans):
+def test_unselective_build_is_not_run(plans):
     fact, days, _, root = star(plans, filtered=False)
     filters, reasons = Planning.of(root, {fact: 5000, days: 10}).level()
     assert ((), [ReasonCode.UNSELECTIVE_BUILD, ReasonCode.PROBE_TOO_SMALL]) == (filters, reasons)
 
 
-# Seen red where a bound had to leave out rows as an equality has to, and where its build might read as much.
+# Fails if a bound must be as selective as an equality, or if its build may read as many bytes.
 @pytest.mark.parametrize(("build", "runs"), [(100, True), (101, False)])
-def test_a_bound_takes_a_build_that_leaves_out_nothing_where_it_is_small_beside_the_scan(plans, build, runs):
+def test_unselective_build_of_a_range_join_runs_if_small(plans, build, runs):
     fact, days = plans.table("k"), plans.table("k")
     root = plans.join(fact, days, call("LessThan", column(*fact.output), column(*days.output)))
     filters, reasons = Planning.of(root, {fact: 800, days: build}).level()
@@ -227,9 +227,10 @@ def test_a_bound_takes_a_build_that_leaves_out_nothing_where_it_is_small_beside_
     assert runs == (reasons.count(ReasonCode.BUILD_TOO_LARGE) == 1)
 
 
-# Seen red: bounds in the type of a file's column left out rows of a wider column that lie beyond the ends of that type.
+# Bounds in the type of a file's column would drop rows of a wider column that lie beyond the range of the narrower
+# type.
 @pytest.mark.parametrize("wider", [False, True])
-def test_a_bound_takes_metadata_only_in_the_type_in_which_it_is_compared(plans, wider):
+def test_range_join_uses_metadata_only_without_a_cast(plans, wider):
     fact, other = plans.table("k"), plans.table("k", type_="int")
     key = call("Cast", column(*other.output, "int"), type_="bigint") if wider else column(*other.output)
     build = plans.filter(other, at_least(*other.output, 3))
@@ -238,7 +239,7 @@ def test_a_bound_takes_metadata_only_in_the_type_in_which_it_is_compared(plans, 
     assert ([] if wider else [True]) == [each.from_metadata for each in filters if each.probe.relation is fact]
 
 
-def test_both_bounds_of_one_build_are_of_one_level(plans):
+def test_both_bounds_of_one_build_are_one_level(plans):
     fact, spans = plans.table("k"), plans.table("low", "high")
     (k,), (low, high) = fact.output, spans.output
     between = (call("GreaterThanOrEqual", column(k), column(low)), call("LessThanOrEqual", column(k), column(high)))
@@ -248,25 +249,25 @@ def test_both_bounds_of_one_build_are_of_one_level(plans):
     }
 
 
-def test_a_build_that_leaves_out_nothing_is_run_where_it_is_known_to_have_few_keys(plans):
+def test_unselective_build_with_few_keys_is_run(plans):
     fact, days, _, root = star(plans, filtered=False)
-    graph, asked = JoinGraph.of(root), []
+    graph, queried = JoinGraph.of(root), []
 
     class PlanStatistics(UnknownStatistics):
         def has_few_keys(self, build_side, probe) -> bool:
-            asked.append((build_side.node.at, probe.relation.at))
+            queried.append((build_side.node.at, probe.relation.at))
             return True
 
-    for size, fed in ((1000, [fact.at]), (1001, [])):
+    for size, probes in ((1000, [fact.at]), (1001, [])):
         sizes = Sizes({fact.at: 5000, days.at: size}, {fact.at, days.at}, (), statistics=PlanStatistics())
         filters, _ = ready_filters(graph, sizes, (), OPTIONS)
-        assert fed == [each.probe.relation.at for each in filters if each.build_side.node is days]
-        # Metadata is not looked at for what is too large in any case.
-        assert ((days.at, fact.at) in asked) == bool(fed)
-        asked.clear()
+        assert probes == [each.probe.relation.at for each in filters if each.build_side.node is days]
+        # Metadata is not read for a build that is too large anyway.
+        assert ((days.at, fact.at) in queried) == bool(probes)
+        queried.clear()
 
 
-def test_what_is_cached_gives_keys_where_its_rows_can_be_kept(plans):
+def test_cached_build_needs_its_rows(plans):
     fact, days = plans.table("k"), plans.table("k")
     cached = plans.other("InMemoryRelation", output=days.output)
     (runtime_filter,) = Planning.of(plans.join(fact, cached, equal(*fact.output, *days.output)), {fact: 5000}).level()[
@@ -279,8 +280,8 @@ def test_what_is_cached_gives_keys_where_its_rows_can_be_kept(plans):
     )
 
 
-def test_a_build_around_cached_rows_waits_for_those_that_a_smaller_one_keeps(plans):
-    """Each run may meet other cached rows; the larger build reads the ones that the smaller gave."""
+def test_build_around_cached_rows_waits_for_the_smaller_build(plans):
+    """Each run may read other cached rows, so the larger build reads the rows that the smaller build materialized."""
     days = plans.table("k")
     cached = plans.other("InMemoryRelation", output=plans.fresh())
     around = plans.join(days, cached, equal(*days.output, *cached.output), type_="FullOuter")
@@ -293,37 +294,37 @@ def test_a_build_around_cached_rows_waits_for_those_that_a_smaller_one_keeps(pla
     assert [False, True] == [(around.at, large.at) in level for level in levels[:2]]
 
 
-def test_that_a_key_is_not_null_leaves_out_nothing(plans):
+def test_is_not_null_is_not_selective(plans):
     fact, days = plans.table("k"), plans.table("k")
     known = plans.filter(days, call("IsNotNull", column(*days.output)))
     root = plans.join(fact, known, equal(*fact.output, *days.output))
     assert ReasonCode.UNSELECTIVE_BUILD in Planning.of(root, {fact: 5000, days: 10}).level()[1]
 
 
-def test_a_build_of_which_a_scan_is_pruned_leaves_out_rows(plans):
+def test_build_with_a_pruned_scan_is_selective(plans):
     fact, days, _, root = star(plans, filtered=False)
     planning = Planning.of(root, {fact: 5000, days: 10})
     planning.pruned.add(days.at)
     assert [{(days.at, fact.at)}] == planning.levels()
 
 
-def test_what_reads_no_known_files_is_not_filtered(plans):
+def test_scan_without_known_files_is_not_filtered(plans):
     fact, days, _, root = star(plans)
     filters, reasons = Planning.of(root, {fact: 5000, days: 10}, other=(fact,)).level()
     assert () == filters
     assert ReasonCode.NOT_FILES in reasons
 
 
-# 47, 48: such a table may have other rows when the query reads it.
-def test_what_reads_no_known_files_gives_no_keys(plans):
+# Failure catalogue 47, 48: such a table may have other rows when the query reads it.
+def test_scan_without_known_files_gives_no_keys(plans):
     fact, days, _, root = star(plans)
     filters, reasons = Planning.of(root, {fact: 5000, days: 10}, other=(days,)).level()
     assert ((), True) == (run(filters), ReasonCode.UNREPEATABLE_KEYS in reasons)
 
 
-# 41, 42, 45, 46
+# Failure catalogue 41, 42, 45, 46.
 @pytest.mark.parametrize("kind", ["GlobalLimit", "LocalLimit", "Sample", "Deduplicate", "MapInArrow", "LogicalRDD"])
-def test_what_may_give_other_rows_when_it_runs_again_gives_no_keys(plans, kind):
+def test_unrepeatable_operator_gives_no_keys(plans, kind):
     fact, days = plans.table("k"), plans.table("k")
     chosen = plans.other(kind, plans.filter(days, at_least(*days.output, 3)))
     planning = Planning.of(plans.join(fact, chosen, equal(*fact.output, *days.output)), {fact: 5000, days: 10})
@@ -331,10 +332,10 @@ def test_what_may_give_other_rows_when_it_runs_again_gives_no_keys(plans, kind):
     assert ((), True) == (run(filters), ReasonCode.UNREPEATABLE_KEYS in reasons)
 
 
-# 41, 46: which of the rows that tie is the first, and what a sum of doubles is, depends on the order of arrival.
+# Failure catalogue 41, 46: the first of tied rows and a sum of doubles depend on the order of arrival.
 @pytest.mark.parametrize("order_free", [True, False])
 @pytest.mark.parametrize("make", [Plans.aggregate, Plans.window, Plans.group_limit])
-def test_groups_give_keys_where_they_do_not_depend_on_the_order_of_rows(plans, make, order_free):
+def test_groups_give_keys_only_if_order_free(plans, make, order_free):
     fact, days = plans.table("k"), plans.table("k", "month")
     key = days.output[0]
     chosen = plans.filter(make(plans, days, key, order_free=order_free), at_least(key, 3))
@@ -344,8 +345,8 @@ def test_groups_give_keys_where_they_do_not_depend_on_the_order_of_rows(plans, m
     assert order_free == (ReasonCode.UNREPEATABLE_KEYS not in reasons)
 
 
-# 41
-def test_distinct_keys_do_not_depend_on_the_order_of_rows(plans):
+# Failure catalogue 41.
+def test_distinct_keys_are_order_free(plans):
     fact, days = plans.table("k"), plans.table("k")
     distinct = plans.aggregate(plans.filter(days, at_least(*days.output, 3)), *days.output, values=0, order_free=False)
     limited = plans.group_limit(distinct, *days.output)
@@ -353,8 +354,8 @@ def test_distinct_keys_do_not_depend_on_the_order_of_rows(plans):
     assert [{(limited.at, fact.at)}] == planning.levels()
 
 
-# 41, 42
-def test_what_is_random_gives_no_keys_even_inside_a_subquery(plans):
+# Failure catalogue 41, 42.
+def test_nondeterministic_subquery_gives_no_keys(plans):
     fact, days, other = plans.table("k"), plans.table("k"), plans.table("k")
     random = plans.aggregate(plans.filter(other, random=True))
     chosen = plans.filter(days, at_least(*days.output, 3), subqueries=(random,))
@@ -365,9 +366,9 @@ def test_what_is_random_gives_no_keys_even_inside_a_subquery(plans):
     assert ((), True) == (run(filters), ReasonCode.UNREPEATABLE_KEYS in reasons)
 
 
-# 41: a subquery of the join itself runs again with the query, even where the rows of the side do not.
+# Failure catalogue 41: a subquery of the join itself runs again with the query, even if the rows of the side do not.
 @pytest.mark.parametrize("kind", [None, "GlobalLimit", "InMemoryRelation"])
-def test_a_key_with_a_subquery_is_built_where_that_gives_the_same_again(plans, kind):
+def test_key_with_a_subquery_is_built_only_if_repeatable(plans, kind):
     fact, days, other = plans.table("k"), plans.table("k"), plans.table("k")
     chosen = plans.filter(days, at_least(*days.output, 3))
     value = other if kind is None else plans.other(kind, other)
@@ -378,7 +379,7 @@ def test_a_key_with_a_subquery_is_built_where_that_gives_the_same_again(plans, k
     assert expected == (tuple(it.probe.relation.at for it in run(filters)), ReasonCode.UNREPEATABLE_KEYS in reasons)
 
 
-def test_a_build_that_may_not_run_gives_way_to_the_tables_that_it_joins(plans):
+def test_refused_build_falls_back_to_its_joined_tables(plans):
     fact, large, small = plans.table("k"), plans.table("k", "s"), plans.table("k")
     few = plans.filter(small, at_least(*small.output, 3))
     build = plans.join(large, few, equal(large.output[0], *small.output), type_="LeftSemi")
@@ -391,7 +392,7 @@ def test_a_build_that_may_not_run_gives_way_to_the_tables_that_it_joins(plans):
     assert ReasonCode.UNSELECTIVE_BUILD in reasons
 
 
-def test_builds_that_stay_too_large_filter_by_their_metadata_one_after_the_other(plans):
+def test_too_large_builds_filter_by_metadata_in_turn(plans):
     fact, other = plans.table("k"), plans.table("k")
     sides = [plans.filter(each, at_least(*each.output, 3)) for each in (fact, other)]
     planning = Planning.of(plans.join(*sides, equal(*fact.output, *other.output)), {fact: 50_000, other: 60_000})
@@ -400,11 +401,11 @@ def test_builds_that_stay_too_large_filter_by_their_metadata_one_after_the_other
     assert [(sides[0].at, other.at, True)] == [
         (each.build_side.node.at, each.probe.relation.at, each.from_metadata) for each in filters
     ]
-    # What is left of one is little enough to be run for the other.
+    # The pruned scan is small enough to be run for the other one.
     assert [{(sides[1].at, fact.at)}] == planning.levels()
 
 
-def test_planning_ends_for_many_joins_that_all_shrink_each_other(plans):
+def test_planning_ends_for_joins_that_shrink_each_other(plans):
     tables = [plans.table("k", "next") for _ in range(8)]
     sides = [plans.filter(each, at_least(each.output[1], 3)) for each in tables]
     root: Node = sides[0]
@@ -417,31 +418,31 @@ def test_planning_ends_for_many_joins_that_all_shrink_each_other(plans):
 
 @dataclass
 class Known(UnknownStatistics):
-    """Columns all of whose values lie in each container, and scans whose rows stay where they are."""
+    """Columns whose values lie in every container, and scans whose rows are not shuffled."""
 
-    spread: set[int] = field(default_factory=set)
+    unclustered: set[int] = field(default_factory=set)
     in_place: set[int] = field(default_factory=set)
 
     def unprunable_fraction(self, probe: ProbeColumn) -> float:
-        return float(probe.column in self.spread)
+        return float(probe.column in self.unclustered)
 
     def crosses_shuffle(self, build_side: BuildSide, probe: ProbeColumn) -> bool:  # noqa: ARG002 - of a protocol
         return probe.relation.at not in self.in_place
 
 
-@pytest.mark.parametrize(("size", "is_fed"), [(799, False), (800, True)])
-def test_rows_that_are_not_sent_are_worth_a_build_only_of_a_large_scan(plans, size, is_fed):
+@pytest.mark.parametrize(("size", "is_filtered"), [(799, False), (800, True)])
+def test_unshuffled_rows_need_a_large_scan(plans, size, is_filtered):
     fact, days, _, root = star(plans)
     known = Known({*fact.output}, {fact.at})
     sizes = Sizes({fact.at: size, days.at: 10}, {fact.at, days.at}, (), statistics=known)
     filters, reasons = ready_filters(JoinGraph.of(root), sizes, (), OPTIONS)
-    assert is_fed == bool(filters)
-    assert is_fed == (ReasonCode.SPARES_LITTLE not in [each.code for each in reasons])
+    assert is_filtered == bool(filters)
+    assert is_filtered == (ReasonCode.SPARES_LITTLE not in [each.code for each in reasons])
 
 
 @dataclass
 class Narrow(UnknownStatistics):
-    """Scans of so many rows, whose columns are a tenth of their files, and a share of them in which any key lies."""
+    """Scans of `count` rows whose columns are a tenth of their files; the share `share` of each is unprunable."""
 
     count: int
     share: float = 1.0
@@ -457,7 +458,7 @@ class Narrow(UnknownStatistics):
 
 
 @pytest.mark.parametrize(
-    ("size", "rows", "is_fed"),
+    ("size", "rows", "is_filtered"),
     [
         (999, 100, False),
         (1000, 100, True),
@@ -468,15 +469,15 @@ class Narrow(UnknownStatistics):
     ],
     ids=["few bytes", "enough", "a large table", "many rows", "rows not counted", "a small table"],
 )
-def test_a_scan_of_few_rows_is_as_small_as_its_columns(plans, size, rows, is_fed):
+def test_scan_of_few_rows_is_sized_by_its_columns(plans, size, rows, is_filtered):
     fact, days, _, root = star(plans)
     sizes = Sizes({fact.at: size, days.at: 10}, {fact.at, days.at}, (), statistics=Narrow(rows))
     filters, reasons = ready_filters(JoinGraph.of(root), sizes, (), replace(OPTIONS, min_probe_bytes=100))
-    assert is_fed == bool(filters)
-    assert is_fed or ReasonCode.PROBE_TOO_SMALL in [each.code for each in reasons]
+    assert is_filtered == bool(filters)
+    assert is_filtered or ReasonCode.PROBE_TOO_SMALL in [each.code for each in reasons]
 
 
-def test_files_that_may_be_skipped_are_worth_a_filter_however_few_their_columns(plans):
+def test_prunable_files_get_a_filter_despite_few_columns(plans):
     fact, days, _, root = star(plans)
     sizes = Sizes({fact.at: 999, days.at: 10}, {fact.at, days.at}, (), statistics=Narrow(100, 0.9))
     filters, _ = ready_filters(JoinGraph.of(root), sizes, (), replace(OPTIONS, min_probe_bytes=100))
@@ -484,38 +485,40 @@ def test_files_that_may_be_skipped_are_worth_a_filter_however_few_their_columns(
 
 
 @pytest.mark.parametrize("crosses_shuffle", [False, True])
-def test_a_scan_that_may_be_skipped_or_whose_rows_are_sent_is_worth_a_build(plans, crosses_shuffle):
+def test_prunable_or_shuffled_scan_gets_a_filter(plans, crosses_shuffle):
     fact, days, _, root = star(plans)
-    known = Known(spread={*fact.output}) if crosses_shuffle else Known(in_place={fact.at})
+    known = Known(unclustered={*fact.output}) if crosses_shuffle else Known(in_place={fact.at})
     sizes = Sizes({fact.at: 100, days.at: 10}, {fact.at, days.at}, (), statistics=known)
     filters, _ = ready_filters(JoinGraph.of(root), sizes, (), OPTIONS)
     assert [fact.at] == [each.probe.relation.at for each in filters]
 
 
-@pytest.mark.parametrize(("size", "is_fed"), [(200, True), (201, False)])
-def test_a_build_of_joins_reads_no_more_than_its_keys_can_spare(plans, size, is_fed):
+@pytest.mark.parametrize(("size", "is_filtered"), [(200, True), (201, False)])
+def test_build_of_joins_reads_at_most_its_saving(plans, size, is_filtered):
     first, second, fact = plans.table("k", "part"), plans.table("part"), plans.table("k")
     chosen = plans.filter(second, at_least(*second.output, 3))
     parts = plans.join(first, chosen, equal(first.output[1], *second.output))
     root = plans.join(fact, parts, equal(*fact.output, first.output[0]))
     sizes = Sizes({fact.at: 1600, first.at: size - 150, second.at: 150}, {fact.at, first.at, second.at}, ())
 
-    def build_sides(statistics: Known, held: tuple[int, ...] = ()) -> list[Node]:
+    def build_sides(statistics: Known, materialized: tuple[int, ...] = ()) -> list[Node]:
         filters, _ = ready_filters(
-            JoinGraph.of(root), replace(sizes, statistics=statistics, materialized=held), (), OPTIONS
+            JoinGraph.of(root), replace(sizes, statistics=statistics, materialized=materialized), (), OPTIONS
         )
         return [each.build_side.node for each in run(filters) if each.probe.relation is fact]
 
-    spread, in_place = {*fact.output}, {fact.at}
-    assert ([parts] if is_fed else []) == build_sides(Known(spread, in_place)) == build_sides(Known(spread))
-    # Values that some file has not and a build of one scan are worth as much as is scanned.
+    unclustered, in_place = {*fact.output}, {fact.at}
+    assert (
+        ([parts] if is_filtered else []) == build_sides(Known(unclustered, in_place)) == build_sides(Known(unclustered))
+    )
+    # If some file lacks a value, or the build reads one scan, a filter is worth all scanned bytes.
     assert [parts] == build_sides(Known(in_place=in_place))
-    assert [parts] == build_sides(Known(spread, in_place), (second.at,))
+    assert [parts] == build_sides(Known(unclustered, in_place), (second.at,))
 
 
-@pytest.mark.parametrize(("size", "is_fed"), [(1549, False), (1550, True)])
-def test_a_scan_whose_keys_filter_a_much_larger_one_is_worth_a_build_of_joins(plans, size, is_fed):
-    """`first` is among those behind it, too: its keys come from the people."""
+@pytest.mark.parametrize(("size", "is_filtered"), [(1549, False), (1550, True)])
+def test_build_of_joins_is_run_for_a_chain_to_a_large_scan(plans, size, is_filtered):
+    """The chain includes `first`, because its keys come from the people."""
     first, second, people = plans.table("k", "part"), plans.table("part"), plans.table("k", "person")
     bought = plans.table("person")
     chosen = plans.filter(second, at_least(*second.output, 3))
@@ -525,27 +528,27 @@ def test_a_scan_whose_keys_filter_a_much_larger_one_is_worth_a_build_of_joins(pl
     scanned = {bought.at: size, people.at: 800, first.at: 50, second.at: 150}
     known = Known({*people.output, *bought.output})
     filters, _ = ready_filters(JoinGraph.of(root), Sizes(scanned, {*scanned}, (), statistics=known), (), OPTIONS)
-    assert is_fed is any(each.build_side.node is parts and each.probe.relation is people for each in run(filters))
+    assert is_filtered is any(each.build_side.node is parts and each.probe.relation is people for each in run(filters))
 
 
-@pytest.mark.parametrize(("rows", "is_fed"), [(None, True), (1000, True), (1001, False)])
-def test_a_build_of_one_scan_with_many_rows_reads_no_more_than_its_keys_can_spare(rows, is_fed):
-    """Rows that are too many to be kept are made twice: for their keys, and for the query."""
+@pytest.mark.parametrize(("rows", "is_filtered"), [(None, True), (1000, True), (1001, False)])
+def test_build_of_one_large_scan_reads_at_most_its_saving(rows, is_filtered):
+    """Rows too many to be materialized are computed twice: for their keys, and for the query."""
     chain = Chain(share=1.0)
     people = {} if rows is None else {chain.people.at: Cardinality(rows, 1.0)}
     scanned = {chain.bought.at: 1600, chain.people.at: 201, chain.places.at: 0}
-    held = {each.at for each in chain.local.children[1].walk()}
-    sizes = Sizes(scanned, set(scanned), {chain.people.at}, held, people, chain)
+    materialized = {each.at for each in chain.local.children[1].walk()}
+    sizes = Sizes(scanned, set(scanned), {chain.people.at}, materialized, people, chain)
     first, _ = ready_filters(JoinGraph.of(chain.root), sizes, (), OPTIONS)
     filters, reasons = ready_filters(JoinGraph.of(chain.root), sizes, {each.id for each in first}, OPTIONS)
     probes = {each.probe.relation.at for each in (*first, *filters) if not each.from_metadata and not each.must_fit}
-    assert is_fed is (chain.bought.at in probes)
-    assert is_fed or ReasonCode.BUILD_TOO_LARGE in [each.code for each in reasons]
+    assert is_filtered is (chain.bought.at in probes)
+    assert is_filtered or ReasonCode.BUILD_TOO_LARGE in [each.code for each in reasons]
 
 
 @dataclass
 class Chain(UnknownStatistics):
-    """A chosen place, the people who live there, and what they bought; as many rows as `few` are kept."""
+    """A filtered place, the people who live there, and their purchases; up to `few` rows are materialized."""
 
     few: int = 1000
     people_rows: int = 100_000
@@ -581,12 +584,12 @@ class Chain(UnknownStatistics):
     def second_level(
         self, size: int, *, people: int = 900, expected: dict[int, Cardinality] | None = None
     ) -> tuple[tuple[RuntimeFilter, ...], list[ReasonCode]]:
-        """Of the people a test by places lets some through, and the places are held."""
+        """The second level: the places are materialized, and a row filter by places passes some of the people."""
         if expected is None:
             expected = {self.people.at: Cardinality(self.people_rows, self.ratio)}
         scanned = {self.bought.at: size, self.people.at: people, self.places.at: 0}
-        held = {each.at for each in self.local.children[1].walk()}
-        sizes = Sizes(scanned, set(scanned), {self.people.at}, held, expected, self)
+        materialized = {each.at for each in self.local.children[1].walk()}
+        sizes = Sizes(scanned, set(scanned), {self.people.at}, materialized, expected, self)
         graph = JoinGraph.of(self.root)
         first, _ = ready_filters(graph, sizes, (), OPTIONS)
         assert {self.people.at} == {each.probe.relation.at for each in first}
@@ -595,19 +598,19 @@ class Chain(UnknownStatistics):
 
 
 @pytest.mark.parametrize("size", [10, 500], ids=["scan-of-few-bytes", "scan-of-fewer-bytes-than-the-build"])
-def test_rows_that_the_query_takes_as_they_are_cost_nothing(size):
+def test_materialized_build_is_free(size):
     chain = Chain()
     (runtime_filter,), _ = chain.second_level(size)
     assert (chain.local.at, True) == (runtime_filter.build_side.node.at, runtime_filter.must_fit)
 
 
-def test_rows_of_a_table_that_a_join_broadcasts_are_worth_a_build_that_costs_nothing():
+def test_free_build_filters_a_broadcast_table():
     (runtime_filter,), _ = Chain(in_place=True, hashed=True).second_level(10)
     assert runtime_filter.must_fit
     assert () == Chain(in_place=True).second_level(10)[0]
 
 
-def test_a_build_that_is_worth_its_bytes_need_not_fit():
+def test_build_worth_its_bytes_need_not_fit():
     (runtime_filter,), _ = Chain().second_level(5000)
     assert not runtime_filter.must_fit
 
@@ -620,24 +623,24 @@ def test_a_build_that_is_worth_its_bytes_need_not_fit():
         pytest.param(Chain(ratio=0.26, few=1 << 20), id="many-of-the-people"),
     ],
 )
-def test_a_scan_of_few_bytes_is_left_alone_where_a_build(chain):
+def test_small_scan_is_not_filtered_by_a_costly_build(chain):
     filters, reasons = chain.second_level(10)
     assert ((), True) == (filters, ReasonCode.PROBE_TOO_SMALL in reasons)
 
 
-def test_rows_that_are_known_to_be_tested_are_not_tested_again():
+def test_rows_with_a_row_filter_get_no_second_one():
     chain = Chain()
     known = {chain.people.at: Cardinality(100_000, 0.01), chain.bought.at: Cardinality(1 << 18, 0.5)}
     assert () == chain.second_level(10, expected=known)[0]
 
 
-def test_a_free_build_reads_no_more_than_any_other_may():
+def test_free_build_reads_at_most_the_limit():
     filters, reasons = Chain().second_level(10, people=1001)
     assert ((), True) == (filters, ReasonCode.PROBE_TOO_SMALL in reasons)
 
 
 @pytest.mark.parametrize(("size", "waits"), [((1 << 20) - 1, False), (1 << 20, True)])
-def test_keys_that_skip_nothing_wait_for_those_that_may_leave_nothing_to_do(plans, size, waits):
+def test_unclustered_filter_waits_for_a_skipping_filter(plans, size, waits):
     fact, days, items = plans.table("day", "item"), plans.table("day"), plans.table("item")
     day, item = fact.output
     chosen = [plans.filter(each, at_least(*each.output, 3)) for each in (days, items)]
@@ -662,11 +665,11 @@ def _scan(runtime_filter: RuntimeFilter) -> int:
 
 
 class Sums(UnknownStatistics):
-    """Sums of facts, each joined with a dimension of its own; `others` are the places that are equal to one."""
+    """Sums of facts, each joined with its own dimension; `others` maps a place to the place equal to it."""
 
-    def __init__(self, others: dict[int, int], spread: tuple[int, ...] = ()) -> None:
+    def __init__(self, others: dict[int, int], unclustered: tuple[int, ...] = ()) -> None:
         plans = Plans()
-        self.others, self.spread = others, spread
+        self.others, self.unclustered = others, unclustered
         self.statistics: list[Relation] = []
         self.dimensions: list[Relation] = []
         self.sums: list[Node] = []
@@ -687,16 +690,16 @@ class Sums(UnknownStatistics):
         return () if other is None else (self.sums[other],)
 
     def unprunable_fraction(self, probe: ProbeColumn) -> float:
-        return float(probe.relation in self.statistics and self.statistics.index(probe.relation) in self.spread)
+        return float(probe.relation in self.statistics and self.statistics.index(probe.relation) in self.unclustered)
 
-    def sizes(self, *dimensions: int, held: int | None = None) -> Sizes:
+    def sizes(self, *dimensions: int, materialized: int | None = None) -> Sizes:
         scanned = {each.at: 1000 for each in self.statistics}
         scanned |= {each.at: size for each, size in zip(self.dimensions, dimensions, strict=True)}
-        kept = () if held is None else {each.at for each in self.sums[held].walk()}
+        kept = () if materialized is None else {each.at for each in self.sums[materialized].walk()}
         return Sizes(scanned, set(scanned), (), kept, statistics=self)
 
-    def fed(self, sizes: Sizes) -> tuple[list[int], set[ReasonCode]]:
-        """Which facts are fed, by keys or by metadata; `explain` says what this says."""
+    def filtered_facts(self, sizes: Sizes) -> tuple[list[int], set[ReasonCode]]:
+        """The facts that are filtered, by keys or by metadata, and the reasons, which are those of `explain`."""
         filters, reasons = ready_filters(self.graph, sizes, (), OPTIONS)
         codes = {each.code for each in reasons}
         assert codes == {each.reason.code for each in unused(self.graph, sizes, OPTIONS, sizes.scanned)}
@@ -706,53 +709,53 @@ class Sums(UnknownStatistics):
 TWICE = {0: 1, 1: 0}
 
 
-def test_what_is_run_once_for_two_places_is_filtered_in_both_or_in_none():
+def test_reused_exchange_is_filtered_in_both_places_or_none():
     plan = Sums(TWICE)
-    found, reasons = plan.fed(plan.sizes(500, 500))
+    found, reasons = plan.filtered_facts(plan.sizes(500, 500))
     assert [0, 1] == found
     assert ReasonCode.RUN_ONCE not in reasons
-    # Metadata alone would have it run twice, too.
-    found, reasons = plan.fed(plan.sizes(500, 5000))
+    # A filter by metadata alone would end the reuse, too.
+    found, reasons = plan.filtered_facts(plan.sizes(500, 5000))
     assert [] == found
     assert {ReasonCode.RUN_ONCE, ReasonCode.BUILD_TOO_LARGE} <= reasons
 
 
-def test_what_is_run_once_is_not_run_again_for_keys_that_skip_nothing():
-    # In TPC-DS q23 at SF 10 each of two places would read all of store_sales for items of its own.
-    plan = Sums(TWICE, spread=(0, 1))
-    found, reasons = plan.fed(plan.sizes(500, 500))
+def test_unclustered_filter_does_not_end_exchange_reuse():
+    # In TPC-DS q23 at scale factor 10, both places would read all of store_sales for items of their own.
+    plan = Sums(TWICE, unclustered=(0, 1))
+    found, reasons = plan.filtered_facts(plan.sizes(500, 500))
     assert [] == found
     assert ReasonCode.RUN_ONCE in reasons
-    # A place that is left without keys takes those of the other one with it.
-    half = Sums(TWICE, spread=(1,))
-    assert [] == half.fed(half.sizes(500, 500))[0]
-    # What a build has kept is not run for the query.
-    assert [0] == plan.fed(plan.sizes(500, 500, held=1))[0]
+    # If one place has no keys, the filter of the other place is dropped.
+    half = Sums(TWICE, unclustered=(1,))
+    assert [] == half.filtered_facts(half.sizes(500, 500))[0]
+    # The query does not run a materialized build.
+    assert [0] == plan.filtered_facts(plan.sizes(500, 500, materialized=1))[0]
 
 
-def test_metadata_that_costs_nothing_may_filter_every_place():
+def test_metadata_filters_every_place_of_a_reused_exchange():
     plan = Sums(TWICE)
-    found, reasons = plan.fed(plan.sizes(5000, 5000))
+    found, reasons = plan.filtered_facts(plan.sizes(5000, 5000))
     assert [0, 1] == found
     assert ReasonCode.RUN_ONCE not in reasons
 
 
-def test_a_place_that_a_build_has_kept_is_not_run_again():
+def test_materialized_place_does_not_run_again():
     plan = Sums(TWICE)
-    found, reasons = plan.fed(plan.sizes(500, 500, held=1))
+    found, reasons = plan.filtered_facts(plan.sizes(500, 500, materialized=1))
     assert [0] == found
     assert ReasonCode.RUN_ONCE not in reasons
 
 
-def test_a_place_whose_own_keys_are_refused_has_none():
+def test_place_with_refused_keys_is_not_filtered():
     plan = Sums({0: 1, 1: 2})
-    assert [0, 1, 2] == plan.fed(plan.sizes(500, 500, 500))[0]
-    found, reasons = plan.fed(plan.sizes(500, 500, 5000))
+    assert [0, 1, 2] == plan.filtered_facts(plan.sizes(500, 500, 500))[0]
+    found, reasons = plan.filtered_facts(plan.sizes(500, 500, 5000))
     assert [2] == found
     assert ReasonCode.RUN_ONCE in reasons
 
 
-def test_what_was_filtered_is_not_told_to_be_run_once():
+def test_filtered_scan_has_no_run_once_reason():
     plan = Sums(TWICE)
     filters, _ = ready_filters(plan.graph, plan.sizes(500, 500), (), OPTIONS)
     first = tuple(each for each in filters if each.probe.relation is plan.statistics[0])

@@ -1,4 +1,4 @@
-"""`JoinGraph`: which scans the keys of a join may filter, and why they go no further."""
+"""`JoinGraph`: the scans that keys of a join may filter, and the reasons where the walk down to scans ends."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def plans() -> Plans:
 
 
 def reached(node: Node, key: int) -> tuple[list[tuple[int, int]], list[ReasonCode]]:
-    """The scans and columns that keys of a column may filter, and the codes of where the walk stopped."""
+    """The scans and columns that keys of a column may filter, and the reason codes where the walk ended."""
     return split(trace(node, key))
 
 
@@ -34,7 +34,7 @@ def scan(relation: Relation, key: int) -> tuple[int, int]:
 
 
 def directions(graph: JoinGraph) -> list[tuple[int, int]]:
-    """The places of the build's and of the probe's plan, for each edge."""
+    """The places of the build side and of the probe side, for each edge."""
     return [(each.build_side.node.at, each.probe.at) for each in graph.edges]
 
 
@@ -42,7 +42,7 @@ def refused(graph: JoinGraph) -> list[ReasonCode]:
     return [each.code for each in graph.refusals]
 
 
-# ------------------------------------------------------------------------------------------------- which side of a join
+# ------------------------------------------------------------------------------------------------------ sides of a join
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def refused(graph: JoinGraph) -> list[ReasonCode]:
         ("a type that a later engine adds", False, False),
     ],
 )
-def test_a_side_is_filtered_where_its_rows_need_a_match(plans, type_, right_by_left, left_by_right):
+def test_side_is_filtered_iff_its_rows_need_a_match(plans, type_, right_by_left, left_by_right):
     left, right = plans.table("k"), plans.table("k")
     graph = JoinGraph.of(plans.join(left, right, equal(*left.output, *right.output), type_=type_))
     expected = [(right.at, left.at)] * left_by_right + [(left.at, right.at)] * right_by_left
@@ -69,8 +69,8 @@ def test_a_side_is_filtered_where_its_rows_need_a_match(plans, type_, right_by_l
     assert all(len(edge.probes) == 1 and not edge.stops for edge in graph.edges)
 
 
-# 6
-def test_the_order_of_an_equality_says_nothing_of_sides(plans):
+# Failure catalogue 6.
+def test_operand_order_does_not_choose_the_build_side(plans):
     left, right = plans.table("k"), plans.table("k")
     graph = JoinGraph.of(plans.join(left, right, equal(*right.output, *left.output), type_="LeftOuter"))
     (edge,) = graph.edges
@@ -78,8 +78,8 @@ def test_the_order_of_an_equality_says_nothing_of_sides(plans):
     assert [scan(right, *right.output)] == [(each.relation.at, each.column) for each in edge.probes]
 
 
-# 10
-def test_an_equality_that_matches_nulls_carries_keys_without_null_and_no_larger_ones(plans):
+# Failure catalogue 10.
+def test_null_safe_equality_has_no_fallback_build_sides(plans):
     left, right = plans.table("k"), plans.table("k")
     null_safe = call("EqualNullSafe", column(*left.output), column(*right.output))
     graph = JoinGraph.of(plans.join(left, right, null_safe, type_="LeftSemi"))
@@ -87,7 +87,7 @@ def test_an_equality_that_matches_nulls_carries_keys_without_null_and_no_larger_
     assert [(), ()] == [fallback_build_sides(each.build_side) for each in graph.edges]
 
 
-# 11, 12
+# Failure catalogue 11, 12.
 @pytest.mark.parametrize("type_", ["LeftAnti", "ExistenceJoin"])
 def test_not_in_filters_neither_side(plans, type_):
     left, right = plans.table("k"), plans.table("k")
@@ -97,8 +97,8 @@ def test_not_in_filters_neither_side(plans, type_):
         assert ((), [ReasonCode.NULL_AWARE]) == (graph.edges, refused(graph))
 
 
-# 11
-def test_the_correlation_of_not_in_filters_its_subquery_alone(plans):
+# Failure catalogue 11.
+def test_correlation_of_not_in_filters_only_its_subquery(plans):
     left, right = plans.table("k", "group"), plans.table("k", "group")
     same = equal(left.output[0], right.output[0])
     condition = (call("Or", same, call("IsNull", same)), equal(left.output[1], right.output[1]))
@@ -108,8 +108,8 @@ def test_the_correlation_of_not_in_filters_its_subquery_alone(plans):
     assert [ReasonCode.NULL_AWARE, ReasonCode.OUTER_SIDE] == refused(graph)
 
 
-# 8
-def test_each_equality_of_a_condition_is_an_edge_with_the_path_to_its_key(plans):
+# Failure catalogue 8.
+def test_each_equality_is_an_edge_with_the_path_to_its_key(plans):
     left, right = plans.table("a", "b"), plans.table("a", "b")
     (a, b), (c, d) = left.output, right.output
     graph = JoinGraph.of(plans.join(left, right, equal(a, c), at_least(a, 3), equal(d, b), type_="LeftSemi"))
@@ -126,7 +126,7 @@ def test_each_equality_of_a_condition_is_an_edge_with_the_path_to_its_key(plans)
         assert each.build_side.key == expression
 
 
-def test_conditions_that_are_no_comparison_of_two_sides_are_no_edges(plans):
+def test_other_conditions_are_no_edges(plans):
     left, right = plans.table("a", "b"), plans.table("k")
     (a, b), (k,) = left.output, right.output
     conditions = [
@@ -139,7 +139,7 @@ def test_conditions_that_are_no_comparison_of_two_sides_are_no_edges(plans):
         call("LessThan", column(a), literal(4)),
         call("EqualTo", column(a), literal(4)),
         call("EqualTo", call("Add", column(a), column(k)), column(b)),
-        # Nor are they NOT IN.
+        # Two conditions that resemble NOT IN.
         call("Or", equal(a, k), call("IsNull", equal(b, k))),
         call("Or", equal(a, b), call("IsNull", equal(a, b))),
     ]
@@ -147,7 +147,7 @@ def test_conditions_that_are_no_comparison_of_two_sides_are_no_edges(plans):
     assert ((), ()) == (graph.edges, graph.refusals)
 
 
-# Seen red where the second child of a comparison took the bound of the first.
+# Fails if the second child of a comparison gets the bound of the first.
 @pytest.mark.parametrize(
     ("kind", "of_first", "of_second"),
     [
@@ -158,7 +158,7 @@ def test_conditions_that_are_no_comparison_of_two_sides_are_no_edges(plans):
     ],
 )
 @pytest.mark.parametrize("is_mirrored", [False, True])
-def test_a_comparison_bounds_either_side_by_the_keys_of_the_other(plans, kind, of_first, of_second, is_mirrored):
+def test_comparison_bounds_each_side_by_the_other(plans, kind, of_first, of_second, is_mirrored):
     first, second = plans.table("k"), plans.table("k")
     compared = call(kind, column(*first.output), column(*second.output))
     sides = (second, first) if is_mirrored else (first, second)
@@ -182,14 +182,14 @@ def test_a_comparison_bounds_either_side_by_the_keys_of_the_other(plans, kind, o
         ("FullOuter", False, False),
     ],
 )
-def test_a_comparison_bounds_a_side_where_its_rows_need_a_match(plans, type_, right_by_left, left_by_right):
+def test_comparison_bounds_a_side_iff_its_rows_need_a_match(plans, type_, right_by_left, left_by_right):
     left, right = plans.table("k"), plans.table("k")
     graph = JoinGraph.of(plans.join(left, right, call("LessThan", column(0), column(1)), type_=type_))
     assert [(right.at, left.at)] * left_by_right + [(left.at, right.at)] * right_by_left == directions(graph)
     assert [ReasonCode.OUTER_SIDE] * (2 - len(graph.edges)) == refused(graph)
 
 
-def test_a_bound_goes_on_to_columns_that_are_equal_but_not_to_those_that_are_compared(plans):
+def test_bound_follows_equalities_but_not_comparisons(plans):
     one, same, other, keys = (plans.table("k") for _ in range(4))
     (k,), (m,), (n,), (low,) = (each.output for each in (one, same, other, keys))
     pair = plans.join(plans.join(one, same, equal(k, m)), other, call("LessThan", column(k), column(n)))
@@ -198,16 +198,16 @@ def test_a_bound_goes_on_to_columns_that_are_equal_but_not_to_those_that_are_com
     assert [scan(one, k), scan(same, m)] == [(each.relation.at, each.column) for each in edge.probes]
 
 
-def test_a_join_whose_condition_is_random_is_no_edge(plans):
+def test_nondeterministic_join_is_no_edge(plans):
     left, right = plans.table("k"), plans.table("k")
     graph = JoinGraph.of(plans.join(left, right, equal(*left.output, *right.output), random=True))
     assert ((), [ReasonCode.NONDETERMINISTIC] * 2) == (graph.edges, refused(graph))
 
 
-# ------------------------------------------------------------------------------------------------------------- its keys
+# ----------------------------------------------------------------------------------------------------------------- keys
 
 
-# 16, 17, 20, 21, 22
+# Failure catalogue 16, 17, 20, 21, 22.
 @pytest.mark.parametrize(
     "made",
     [
@@ -218,7 +218,7 @@ def test_a_join_whose_condition_is_random_is_no_edge(plans):
     ],
     ids=["coalesce", "struct", "function", "cast"],
 )
-def test_keys_of_what_is_computed_filter_nothing_but_are_keys_for_the_other_side(plans, made):
+def test_computed_keys_filter_only_the_other_side(plans, made):
     left, right = plans.table("k"), plans.table("k")
     key = made(*left.output)
     graph = JoinGraph.of(plans.join(left, right, call("EqualTo", key, column(*right.output))))
@@ -228,16 +228,16 @@ def test_keys_of_what_is_computed_filter_nothing_but_are_keys_for_the_other_side
     assert [right.at] == [each.relation.at for each in to_right.probes]
 
 
-# ------------------------------------------------------------------------------------------------ the walk to the scans
+# --------------------------------------------------------------------------------------------------- walk down to scans
 
 
 @pytest.mark.parametrize("kind", ["Sort", "Repartition", "RepartitionByExpression", "RebalancePartitions"])
-def test_order_and_place_of_rows_let_keys_through(plans, kind):
+def test_sort_and_repartition_pass_keys(plans, kind):
     table = plans.table("k")
     assert ([scan(table, *table.output)], []) == reached(plans.passing(kind, table), *table.output)
 
 
-def test_filters_and_plain_columns_let_keys_through_under_any_name(plans):
+def test_filters_and_renamed_columns_pass_keys(plans):
     table = plans.table("a", "b")
     a, b = table.output
     renamed = plans.project(plans.filter(table, at_least(b, 3)), b, column(a))
@@ -245,8 +245,8 @@ def test_filters_and_plain_columns_let_keys_through_under_any_name(plans):
     assert ([scan(table, b)], []) == reached(renamed, b)
 
 
-# Seen red with casts in both directions.
-def test_what_a_project_only_makes_wider_lets_keys_through(plans):
+# Fails if casts of either direction are passed.
+def test_only_widening_cast_of_a_project_passes_keys(plans):
     table = plans.table("k")
     k = column(*table.output, "int")
     wider, narrower = call("Cast", k, type_="bigint"), call("Cast", k, type_="smallint")
@@ -255,22 +255,22 @@ def test_what_a_project_only_makes_wider_lets_keys_through(plans):
     assert ([], [ReasonCode.COMPUTED]) == reached(node, node.output[1])
 
 
-def test_a_branch_of_a_union_that_is_made_wider_takes_keys_in(plans):
+def test_widened_branch_of_a_union_passes_keys(plans):
     first, second = plans.table("k"), plans.table("k", type_="int")
     widened = plans.project(second, call("Cast", column(*second.output, "int"), type_="bigint"))
     node = plans.union(first, widened)
     assert ([scan(first, *first.output), scan(second, *second.output)], []) == reached(node, *first.output)
 
 
-# 20
+# Failure catalogue 20.
 @pytest.mark.parametrize("made", [literal(4), call("Add", column(0), literal(1)), call("Rand")])
-def test_what_a_project_computes_stops_keys(plans, made):
+def test_computed_column_stops_keys(plans, made):
     node = plans.project(plans.table("k"), made)
     assert ([], [ReasonCode.COMPUTED]) == reached(node, *node.output)
 
 
-# 42, 43
-def test_what_is_random_stops_keys_of_any_column(plans):
+# Failure catalogue 42, 43.
+def test_nondeterministic_operator_stops_keys(plans):
     table = plans.table("k")
     for node in (
         plans.project(table, *table.output, random=True),
@@ -281,7 +281,7 @@ def test_what_is_random_stops_keys_of_any_column(plans):
         assert ([], [ReasonCode.NONDETERMINISTIC]) == reached(node, *table.output)
 
 
-# 1, 2, 19
+# Failure catalogue 1, 2, 19.
 @pytest.mark.parametrize(
     ("kind", "code"),
     [
@@ -297,13 +297,13 @@ def test_what_is_random_stops_keys_of_any_column(plans):
         ("LateralJoin", ReasonCode.OPAQUE),
     ],
 )
-def test_what_chooses_among_rows_or_is_not_known_stops_keys(plans, kind, code):
+def test_limiting_or_unknown_operator_stops_keys(plans, kind, code):
     table = plans.table("k")
     assert ([], [code]) == reached(plans.other(kind, table), *table.output)
 
 
-# 1
-def test_a_limit_between_others_stops_keys_too(plans):
+# Failure catalogue 1.
+def test_limit_between_other_operators_stops_keys(plans):
     table = plans.table("k")
     node = plans.project(plans.passing("Sort", plans.other("GlobalLimit", table)), *table.output)
     assert ([], [ReasonCode.LIMITED]) == reached(node, *table.output)
@@ -324,8 +324,8 @@ def test_leaves_without_files_stop_keys(plans, kind, code):
     assert ([], [code]) == reached(plans.other(kind, output=(key,)), key)
 
 
-# 2
-def test_a_group_is_filtered_by_its_keys_alone(plans):
+# Failure catalogue 2.
+def test_aggregate_passes_only_grouping_keys(plans):
     table = plans.table("a", "b")
     a = table.output[0]
     grouped = plans.aggregate(table, a)
@@ -336,7 +336,7 @@ def test_a_group_is_filtered_by_its_keys_alone(plans):
 
 
 @pytest.mark.parametrize("make", [Plans.window, Plans.group_limit])
-def test_a_window_is_filtered_by_its_partition_keys_alone(plans, make):
+def test_window_passes_only_partition_keys(plans, make):
     table = plans.table("a", "b")
     a, b = table.output
     assert ([scan(table, a)], []) == reached(make(plans, table, a), a)
@@ -344,15 +344,15 @@ def test_a_window_is_filtered_by_its_partition_keys_alone(plans, make):
     assert ([], [ReasonCode.NOT_GROUPED]) == reached(make(plans, table), a)
 
 
-def test_a_generator_lets_keys_through_but_not_of_what_it_makes(plans):
+def test_generator_passes_keys_of_its_input_columns(plans):
     table = plans.table("k")
     node = plans.generate(table)
     assert ([scan(table, *table.output)], []) == reached(node, table.output[0])
     assert ([], [ReasonCode.COMPUTED]) == reached(node, node.output[1])
 
 
-# 9, 20
-def test_a_union_takes_keys_into_each_branch_by_position(plans):
+# Failure catalogue 9, 20.
+def test_union_passes_keys_to_each_branch_by_position(plans):
     first, second, third = plans.table("a", "b"), plans.table("b", "a"), plans.table("b", "c")
     labelled = plans.project(third, third.output[1], literal(4))
     node = plans.union(first, second, labelled)
@@ -362,7 +362,7 @@ def test_a_union_takes_keys_into_each_branch_by_position(plans):
     assert (expected, []) == reached(node, first.output[0])
 
 
-# 14
+# Failure catalogue 14.
 @pytest.mark.parametrize(
     ("type_", "left", "right"),
     [
@@ -377,7 +377,7 @@ def test_a_union_takes_keys_into_each_branch_by_position(plans):
         ("ExistenceJoin", True, None),
     ],
 )
-def test_keys_from_above_pass_a_join_where_it_makes_no_rows_for_what_is_missing(plans, type_, left, right):
+def test_join_passes_keys_of_sides_that_it_does_not_pad(plans, type_, left, right):
     tables = plans.table("a", "k"), plans.table("a", "k")
     (one, k), (other, m) = (each.output for each in tables)
     join = plans.join(*tables, equal(k, m), type_=type_)
@@ -386,8 +386,8 @@ def test_keys_from_above_pass_a_join_where_it_makes_no_rows_for_what_is_missing(
         assert (([scan(tables[1], other)], []) if right else ([], [ReasonCode.OUTER_SIDE])) == reached(join, other)
 
 
-# 3, 4, 5: columns go by id; here all have one name.
-def test_columns_of_one_name_are_told_apart(plans):
+# Failure catalogue 3, 4, 5: columns are identified by id; here all of them have one name.
+def test_columns_of_one_name_are_distinguished(plans):
     first, second, third = plans.table("id"), plans.table("id", "id"), plans.table("id")
     (a,), (b, c), (d,) = first.output, second.output, third.output
     join = plans.join(plans.join(first, second, equal(a, b)), third, equal(c, d))
@@ -399,8 +399,8 @@ def test_columns_of_one_name_are_told_apart(plans):
     assert outer | {(b, first.at, a), (a, second.at, b)} == into
 
 
-# 16
-def test_keys_for_what_an_outer_join_made_up_do_not_pass_into_it(plans):
+# Failure catalogue 16.
+def test_outer_join_stops_keys_of_its_padded_side(plans):
     left, right, keys = plans.table("k"), plans.table("k"), plans.table("k")
     (k,), (m,), (n,) = left.output, right.output, keys.output
     outer = plans.join(left, right, equal(k, m), type_="LeftOuter")
@@ -411,7 +411,7 @@ def test_keys_for_what_an_outer_join_made_up_do_not_pass_into_it(plans):
     assert ([], [ReasonCode.OUTER_SIDE]) == reached(outer, m)
 
 
-# -------------------------------------------------------------------------------------------------------- what is equal
+# ---------------------------------------------------------------------------------------------------------- equivalence
 
 
 @pytest.mark.parametrize(
@@ -426,7 +426,7 @@ def test_keys_for_what_an_outer_join_made_up_do_not_pass_into_it(plans):
         ("FullOuter", None, None),
     ],
 )
-def test_keys_go_on_to_the_column_that_is_equal_where_its_side_needs_a_match(plans, type_, from_left, from_right):
+def test_keys_follow_equality_iff_that_side_needs_a_match(plans, type_, from_left, from_right):
     left, right = plans.table("k"), plans.table("k")
     (k,), (m,) = left.output, right.output
     join = plans.join(left, right, equal(m, k), type_=type_)
@@ -435,15 +435,15 @@ def test_keys_go_on_to_the_column_that_is_equal_where_its_side_needs_a_match(pla
         assert bool(from_right) == (scan(left, k) in reached(join, m)[0])
 
 
-def test_keys_go_through_a_chain_of_equalities(plans):
+def test_keys_follow_a_chain_of_equalities(plans):
     tables = [plans.table("k") for _ in range(4)]
     a, b, c, d = (each.output[0] for each in tables)
     chain = plans.join(plans.join(plans.join(*tables[:2], equal(a, b)), tables[2], equal(b, c)), tables[3], equal(c, d))
     assert {(each.at, each.output[0]) for each in tables} == set(reached(chain, d)[0])
 
 
-# Seen red where the walk without equivalence still went on to partners.
-def test_without_equivalence_keys_reach_only_what_the_probe_key_leads_down_to(plans):
+# Fails if the walk without equivalence still follows equal columns.
+def test_without_equivalence_keys_reach_only_the_probe_column(plans):
     days, one, other = plans.table("k"), plans.table("k"), plans.table("k")
     pair = plans.join(one, other, equal(*one.output, *other.output))
     root = plans.join(pair, plans.filter(days, at_least(*days.output, 3)), equal(*one.output, *days.output))
@@ -460,7 +460,7 @@ def test_without_equivalence_keys_reach_only_what_the_probe_key_leads_down_to(pl
     assert found[False] | {(d, m)} == found[True]
 
 
-def test_what_many_equalities_lead_to_is_walked_once(plans):
+def test_columns_of_many_equalities_are_walked_once(plans):
     node: Node = plans.table("x", "y")
     tables = [node]
     for _ in range(20):
@@ -469,7 +469,7 @@ def test_what_many_equalities_lead_to_is_walked_once(plans):
         pairs = [equal(one, other) for one in table.output for other in node.output[:2]]
         node = plans.join(table, node, *pairs)
     probes, stops = reached(node, node.output[0])
-    # Of the first table only the column that the keys are of: nothing sets its other one equal to that.
+    # The first table is reached only by the column of the keys, because no equality names its other column.
     expected = {(each.at, key) for each in tables for key in each.output} - {(tables[-1].at, tables[-1].output[1])}
     assert (len(expected), expected, []) == (len(probes), set(probes), stops)
 
@@ -485,33 +485,33 @@ def test_what_many_equalities_lead_to_is_walked_once(plans):
     ],
     ids=["null-safe", "or", "computed", "narrower", "made-wider-itself"],
 )
-def test_what_is_not_always_equal_takes_no_keys_on(plans, condition):
+def test_keys_do_not_follow_other_conditions(plans, condition):
     left, right = plans.table("k"), plans.table("k")
     join = plans.join(left, right, condition(*left.output, *right.output))
     assert [scan(left, *left.output)] == reached(join, *left.output)[0]
 
 
-def test_keys_go_on_to_a_column_that_is_made_wider_to_be_equal(plans):
+def test_keys_follow_equality_with_a_widened_column(plans):
     left, right = plans.table("k"), plans.table("k", type_="int")
     wider = call("Cast", column(*right.output, "int"), type_="bigint")
     join = plans.join(left, right, equal(wider, column(*left.output)))
     assert {scan(left, *left.output), scan(right, *right.output)} == set(reached(join, *left.output)[0])
 
 
-# A larger build side gives keys of its own type, whose ends are not those of the wider one.
-def test_a_column_that_is_made_wider_is_no_larger_source(plans):
+# A fallback build side gives keys of its own type, whose range is not that of the wider type.
+def test_widened_column_is_no_fallback_build_side(plans):
     left, right = plans.table("k"), plans.table("k", type_="int")
     join = plans.join(left, right, equal(column(*left.output), call("Cast", column(*right.output), type_="bigint")))
-    assert [(left.at, *left.output)] == parts(source_of(plans, join, *left.output))
+    assert [(left.at, *left.output)] == parts(build_side_of(plans, join, *left.output))
 
 
-def test_a_random_join_stops_keys(plans):
+def test_nondeterministic_join_stops_keys(plans):
     left, right = plans.table("k"), plans.table("k")
     join = plans.join(left, right, equal(*left.output, *right.output), random=True)
     assert ([], [ReasonCode.NONDETERMINISTIC]) == reached(join, *left.output)
 
 
-def test_a_column_that_a_join_makes_stops_keys(plans):
+def test_existence_column_stops_keys(plans):
     left, right = plans.table("k"), plans.table("k")
     join = plans.join(left, right, equal(*left.output, *right.output), type_="ExistenceJoin")
     assert ([], [ReasonCode.COMPUTED]) == reached(join, join.output[1])
@@ -520,7 +520,7 @@ def test_a_column_that_a_join_makes_stops_keys(plans):
 # --------------------------------------------------------------------------------------------- subqueries and relations
 
 
-def test_plans_of_subqueries_have_edges_of_their_own(plans):
+def test_subquery_plans_have_edges(plans):
     left, right = plans.table("k"), plans.table("k")
     inner = plans.aggregate(plans.join(left, right, equal(*left.output, *right.output)))
     outer = plans.table("k")
@@ -529,18 +529,18 @@ def test_plans_of_subqueries_have_edges_of_their_own(plans):
     assert (left, right, outer) == graph.relations
 
 
-# 51: one table read twice is two scans.
-def test_two_scans_of_one_table_are_filtered_apart(plans):
+# Failure catalogue 51: a table that is read twice is two scans.
+def test_scans_of_one_table_are_filtered_separately(plans):
     first, second = plans.table("k", "v"), plans.table("k", "v")
     graph = JoinGraph.of(plans.join(first, second, equal(first.output[0], second.output[1])))
     probes = [(each.probes[0].relation.at, each.probes[0].name) for each in graph.edges]
     assert [(first.at, "k"), (second.at, "v")] == probes
 
 
-# --------------------------------------------------------------------------------------------------- larger build sides
+# ------------------------------------------------------------------------------------------------- fallback build sides
 
 
-def source_of(plans: Plans, node: Node, key: int) -> BuildSide:
+def build_side_of(plans: Plans, node: Node, key: int) -> BuildSide:
     probe = plans.table("p")
     join = plans.join(probe, node, equal(*probe.output, key))
     return next(each.build_side for each in JoinGraph.of(join).edges if each.build_side.node is node)
@@ -561,42 +561,42 @@ def parts(build_side: BuildSide) -> list[tuple[int, int | None]]:
         ("ExistenceJoin", "own"),
     ],
 )
-def test_the_keys_of_a_join_are_among_those_of_each_side_that_a_row_needs(plans, type_, expected):
+def test_fallbacks_of_a_join_are_the_sides_that_rows_need(plans, type_, expected):
     left, right = plans.table("k"), plans.table("k")
     join = plans.join(left, right, equal(*left.output, *right.output), type_=type_)
-    build_side = source_of(
+    build_side = build_side_of(
         plans, plans.aggregate(plans.filter(join, at_least(*left.output, 1)), *left.output), *left.output
     )
     own, other = (left.at, *left.output), (right.at, *right.output)
     assert ([own, other] if expected == "both" else [own]) == parts(build_side)
 
 
-def test_the_nulls_that_an_outer_join_adds_need_no_key(plans):
+def test_padded_nulls_of_an_outer_join_need_no_key(plans):
     left, right = plans.table("k"), plans.table("k")
     join = plans.join(left, right, equal(*left.output, *right.output), type_="LeftOuter")
-    assert [(right.at, *right.output)] == parts(source_of(plans, join, *right.output))
+    assert [(right.at, *right.output)] == parts(build_side_of(plans, join, *right.output))
 
 
-def test_keys_that_are_computed_or_come_from_no_join_have_no_larger_source(plans):
+def test_keys_without_a_join_have_no_fallback(plans):
     table = plans.table("k")
-    assert [] == parts(source_of(plans, table, *table.output))
-    assert [] == parts(source_of(plans, plans.other("GlobalLimit", table), *table.output))
+    assert [] == parts(build_side_of(plans, table, *table.output))
+    assert [] == parts(build_side_of(plans, plans.other("GlobalLimit", table), *table.output))
     made = plans.project(table, call("Add", column(*table.output), literal(1)))
-    assert [] == parts(source_of(plans, made, *made.output))
+    assert [] == parts(build_side_of(plans, made, *made.output))
     total = plans.aggregate(table)
-    assert [] == parts(source_of(plans, total, *total.output))
+    assert [] == parts(build_side_of(plans, total, *total.output))
 
 
-def test_keys_that_are_computed_from_a_join_are_not_those_of_its_sides(plans):
+def test_computed_keys_of_a_join_have_no_fallback(plans):
     left, right = plans.table("k"), plans.table("k")
     join = plans.join(left, right, equal(*left.output, *right.output))
     made = plans.project(join, call("Add", column(*left.output), literal(1)), column(*left.output))
     computed, renamed = made.output
-    assert [] == parts(source_of(plans, made, computed))
-    assert [(left.at, *left.output), (right.at, *right.output)] == parts(source_of(plans, made, renamed))
+    assert [] == parts(build_side_of(plans, made, computed))
+    assert [(left.at, *left.output), (right.at, *right.output)] == parts(build_side_of(plans, made, renamed))
 
 
-def test_sources_are_the_same_by_the_ids_of_their_columns_and_by_the_place_of_anything_else(plans):
+def test_id_of_a_build_side_is_its_column_or_expression(plans):
     probe, build = plans.table("p", "q"), plans.table("id", "id")
     (p, q), (a, b) = probe.output, build.output
     one, other = (call("Add", column(each), literal(1)) for each in (a, b))
@@ -607,8 +607,8 @@ def test_sources_are_the_same_by_the_ids_of_their_columns_and_by_the_place_of_an
     assert build_sides[0].id == again.id
 
 
-# Seen red where the id of a build side did not name its bound.
-def test_bounds_on_two_sides_and_an_equality_are_three_sources_of_one_key(plans):
+# Fails if the id of a build side lacks its bound.
+def test_bounds_and_equality_are_separate_build_sides(plans):
     probe, build = plans.table("p", "q", "r"), plans.table("k")
     kinds = ("LessThan", "GreaterThan", "EqualTo")
     parts = [call(kind, column(each), column(*build.output)) for kind, each in zip(kinds, probe.output, strict=True)]
@@ -619,8 +619,8 @@ def test_bounds_on_two_sides_and_an_equality_are_three_sources_of_one_key(plans)
     assert {Bound.AT_MOST, Bound.AT_LEAST, None} == {each.condition.bound for each in build_sides}
 
 
-# Seen red where the parts of a bounded build side were those of an equality.
-def test_a_larger_source_bounds_as_the_one_that_it_stands_for(plans):
+# Fails if the fallbacks of a bounded build side are those of an equality.
+def test_fallback_build_side_keeps_the_bound(plans):
     probe, left, right = plans.table("p"), plans.table("k"), plans.table("k")
     build = plans.join(left, right, equal(*left.output, *right.output))
     root = plans.join(probe, build, call("LessThan", column(*probe.output), column(*left.output)))
@@ -628,5 +628,5 @@ def test_a_larger_source_bounds_as_the_one_that_it_stands_for(plans):
     assert [Bound.AT_MOST] * 2 == [each.condition.bound for each in fallback_build_sides(build_side)]
 
 
-def test_a_condition_without_parts_has_none():
+def test_conjunction_without_parts_is_none():
     assert both() is None

@@ -1,4 +1,4 @@
-"""Which results of groups are the same for any order of rows: keys made of others may differ from run to run."""
+"""`is_order_free`: aggregates with the same result for any order of rows. Other results may differ between runs."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ INT, DOUBLE = column(1, "int"), column(2, "double")
     ],
     ids=str,
 )
-def test_sums_of_whole_numbers_and_decimals_are_exact(inside):
+def test_sums_of_integers_and_decimals_are_order_free(inside):
     assert is_order_free(summed(inside))
 
 
-# 41: the last bit of a sum of doubles depends on the order in which rows arrive.
+# Failure catalogue 41: the last bit of a sum of doubles depends on the order in which rows arrive.
 @pytest.mark.parametrize(
     "inside",
     [
@@ -44,7 +44,7 @@ def test_sums_of_whole_numbers_and_decimals_are_exact(inside):
     ],
     ids=str,
 )
-def test_what_may_be_a_float_is_not(inside):
+def test_sums_of_floats_are_not_order_free(inside):
     assert not is_order_free(summed(inside))
 
 
@@ -56,7 +56,7 @@ def test_other_aggregates_of_doubles(function, expected):
     assert expected == is_order_free(summed(DOUBLE, function))
 
 
-# 41: the average of integers is added up as a double, and the row of the greatest value may be one of several.
+# Failure catalogue 41: an average of integers is a sum of doubles, and several rows may have the greatest value.
 @pytest.mark.parametrize("function", ["Average", "First", "MaxBy", "CollectList", "Percentile", "StddevSamp"])
-def test_aggregates_of_integers_that_depend_on_order(function):
+def test_order_dependent_aggregates_of_integers(function):
     assert not is_order_free(summed(INT, function))

@@ -1,4 +1,4 @@
-"""How many rows a plan is expected to give."""
+"""`expected_rows`: the estimated number of rows of a plan."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ def plans() -> Plans:
     return Plans()
 
 
-def test_of_a_scan_they_are_those_that_its_tests_let_through(plans):
+def test_scan_has_the_rows_that_pass_its_filters(plans):
     scan = plans.table("k")
     assert 50.0 == expected_rows(scan, {scan.at: Cardinality(1000, 0.05)}, ())
     assert expected_rows(scan, {}, ()) is None
 
 
-def test_what_gives_each_row_once_at_most_changes_nothing(plans):
+def test_filters_sorts_and_windows_keep_the_estimate(plans):
     scan = plans.table("k")
     kept = plans.window(plans.passing("Sort", plans.filter(scan, at_least(*scan.output, 1))), *scan.output)
     assert 50.0 == expected_rows(kept, {scan.at: Cardinality(100, 0.5)}, ())
 
 
 @pytest.mark.parametrize("type_", ["LeftSemi", "LeftAnti", "ExistenceJoin"])
-def test_joins_that_only_ask_for_a_partner_give_rows_of_the_left_side(plans, type_):
+def test_semi_anti_and_existence_joins_have_left_rows(plans, type_):
     scan, other = plans.table("k"), plans.table("k")
     joined = plans.join(scan, other, equal(*scan.output, *other.output), type_=type_)
     assert 50.0 == expected_rows(joined, {scan.at: Cardinality(100, 0.5)}, ())
 
 
 @pytest.mark.parametrize("is_left", [False, True])
-def test_rows_meet_one_of_the_rows_that_are_held(plans, is_left):
+def test_join_with_a_materialized_build_is_many_to_one(plans, is_left):
     scan, other = plans.table("k"), plans.table("k")
     sides = (other, scan) if is_left else (scan, other)
     joined = plans.join(*sides, equal(*scan.output, *other.output))
@@ -43,18 +43,18 @@ def test_rows_meet_one_of_the_rows_that_are_held(plans, is_left):
 
 
 @pytest.mark.parametrize("type_", ["LeftOuter", "RightOuter", "FullOuter", "Cross"])
-def test_other_joins_may_give_any_number(plans, type_):
+def test_other_joins_have_no_estimate(plans, type_):
     scan, other = plans.table("k"), plans.table("k")
     joined = plans.join(scan, other, equal(*scan.output, *other.output), type_=type_)
     assert expected_rows(joined, {scan.at: Cardinality(100, 0.5)}, {other.at}) is None
 
 
-def test_what_is_not_known_may_give_any_number(plans):
+def test_unknown_operator_has_no_estimate(plans):
     scan = plans.table("k")
     assert expected_rows(plans.other("Expand", scan), {scan.at: Cardinality(100, 0.5)}, ()) is None
 
 
-def test_the_only_scan_is_the_one_that_is_not_held(plans):
+def test_only_scan_ignores_materialized_scans(plans):
     scan, other = plans.table("k"), plans.table("k")
     joined = plans.join(scan, other, equal(*scan.output, *other.output))
     assert scan is only_scan(joined, {other.at})

@@ -1,4 +1,4 @@
-"""`QueryPlanner`: whole runs of a query without an engine; each request is answered from a script."""
+"""`QueryPlanner`: whole runs of a query without an engine; a script answers each request."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Built:
 
 @dataclass(frozen=True)
 class Scan:
-    """A scan that reads so many of ten files, ten bytes each."""
+    """A scan that reads some of ten files of ten bytes each."""
 
     plan: ScanPlan
     reasons: tuple[Reason, ...] = ()
@@ -80,7 +80,7 @@ class TopKFilter:
 
 @dataclass
 class Script:
-    """Answers by the type of a request and the place of its node or scan; asked what it does not know, it fails."""
+    """Answers by the type of a request and the place of its node or scan; an unknown request is an error."""
 
     builds: Mapping[int, Built] = field(default_factory=dict)
     bounds: Mapping[int, KeySummary | Reason] = field(default_factory=dict)
@@ -89,13 +89,13 @@ class Script:
     log: list[Request] = field(default_factory=list)
 
     def run(self, planner: QueryPlanner) -> list[str]:
-        """Each request as a word and the places that it is about."""
+        """Each request as a word and its places."""
         requests, answer = planner.run(), None
         while True:
             try:
                 request = requests.send(answer)
             except StopIteration:
-                return [_worded(each) for each in self.log]
+                return [_described(each) for each in self.log]
             self.log.append(request)
             answer = self._answer(request)
 
@@ -114,7 +114,7 @@ class Script:
                 return found(request) if callable(found) else found
 
 
-def _worded(request: Request) -> str:
+def _described(request: Request) -> str:
     match request:
         case PinFiles(relations):
             return f"PinFiles {[each.at for each in relations]}"
@@ -168,10 +168,7 @@ def codes(planner: QueryPlanner) -> list[ReasonCode]:
     return [each.code for each in planner.reasons]
 
 
-# Builds.
-
-
-def test_a_build_runs_and_its_keys_filter_the_scan(star):
+def test_keys_of_a_build_filter_the_scan(star):
     planner, script = star.planner(), Script({star.few.at: Built(some_keys(3, 4))}, others={ChooseReader: Scan.of(2)})
     assert script.run(planner) == [
         f"RunBuilds [{star.few.at}]",
@@ -183,7 +180,7 @@ def test_a_build_runs_and_its_keys_filter_the_scan(star):
     assert [1] == [len(level) for level in planner.levels]
 
 
-def test_few_rows_take_the_place_of_the_build_side(star):
+def test_few_rows_replace_the_build_side(star):
     planner = star.planner()
     script = Script({star.few.at: Built(some_keys(3), Rows(1000))}, others={ChooseReader: Scan.of(2)})
     assert f"JoinRows {star.few.at}" == script.run(planner)[1]
@@ -201,7 +198,7 @@ def test_few_rows_take_the_place_of_the_build_side(star):
     ],
     ids=["too-large", "off", "partitions"],
 )
-def test_rows_that_stay_out_of_the_plan(star, options, facts):
+def test_rows_do_not_replace_the_build_side(star, options, facts):
     planner = star.planner(options, **facts)
     script = Script({star.few.at: Built(some_keys(3), Rows(1000))}, others={ChooseReader: Scan.of(2)})
     assert not [each for each in script.run(planner) if each.startswith("JoinRows")]
@@ -209,7 +206,7 @@ def test_rows_that_stay_out_of_the_plan(star, options, facts):
     assert {star.fact.at} == planner.scans.keys()
 
 
-def test_a_scan_that_its_filters_do_not_change_is_left_alone_with_its_reasons(star):
+def test_unchanged_scan_keeps_its_reasons(star):
     why = Reason(ReasonCode.UNCLUSTERED, "day")
     planner = star.planner()
     script = Script({star.few.at: Built(some_keys(3))}, scans={star.fact.at: lambda _: Scan.of(FILES, why)})
@@ -217,14 +214,14 @@ def test_a_scan_that_its_filters_do_not_change_is_left_alone_with_its_reasons(st
     assert ({}, [why], 5000) == (planner.scans, list(planner.reasons), planner.known().scanned[star.fact.at])
 
 
-def test_a_scan_that_cannot_be_planned_keeps_its_reason(star):
+def test_unplannable_scan_keeps_its_reason(star):
     why = Reason(ReasonCode.STATISTICS_FAILED, "fact")
     planner = star.planner()
     Script({star.few.at: Built(some_keys(3))}, scans={star.fact.at: lambda _: why}).run(planner)
     assert ({}, [why]) == (planner.scans, list(planner.reasons))
 
 
-def test_an_empty_build_still_filters(star):
+def test_empty_build_filters_the_scan(star):
     planner = star.planner()
     script = Script(
         {star.few.at: Built(some_keys())}, scans={star.fact.at: lambda _: Scan.of(0)}, others={ChooseReader: Scan.of(0)}
@@ -238,18 +235,18 @@ def test_an_empty_build_still_filters(star):
 
 @pytest.mark.parametrize("code", [ReasonCode.BUILD_FAILED, ReasonCode.BUILD_TIMED_OUT])
 @pytest.mark.parametrize("is_bounded", [True, False])
-def test_a_build_that_is_not_done_is_bounded_by_statistics(star, code, is_bounded):
+def test_failed_build_is_bounded_by_statistics(star, code, is_bounded):
     why, unclustered = Reason(code, "day"), Reason(ReasonCode.UNCLUSTERED, "day")
     found = some_keys(1, 2) if is_bounded else unclustered
     planner = star.planner()
     script = Script({star.few.at: Built(why)}, {star.few.at: found}, others={ChooseReader: Scan.of(2)})
-    asked = script.run(planner)
-    assert [f"RunBuilds [{star.few.at}]", f"BoundKeys {star.few.at}"] == asked[:2]
-    assert (f"PruneScan {star.fact.at}" in asked) == is_bounded == (star.fact.at in planner.scans)
+    requests = script.run(planner)
+    assert [f"RunBuilds [{star.few.at}]", f"BoundKeys {star.few.at}"] == requests[:2]
+    assert (f"PruneScan {star.fact.at}" in requests) == is_bounded == (star.fact.at in planner.scans)
     assert [why, *([] if is_bounded else [unclustered])] == list(planner.reasons)
 
 
-def test_a_build_of_too_many_rows_gives_no_keys(star):
+def test_build_of_too_many_rows_gives_no_keys(star):
     why = Reason(ReasonCode.TOO_MANY_ROWS, "day")
     planner, script = star.planner(), Script({star.few.at: Built(why)})
     assert [f"RunBuilds [{star.few.at}]"] == script.run(planner)
@@ -257,16 +254,16 @@ def test_a_build_of_too_many_rows_gives_no_keys(star):
 
 
 @pytest.mark.parametrize(("items", "is_used"), [((3, None), False), ((3,), True)])
-def test_a_null_key_of_a_null_safe_join_filters_nothing(items, is_used):
+def test_null_key_of_a_null_safe_join_filters_nothing(items, is_used):
     star = Star.of("EqualNullSafe")
     planner = star.planner()
     script = Script({star.few.at: Built(some_keys(*items), Rows(10))}, others={ChooseReader: Scan.of(2)})
-    asked = script.run(planner)
-    assert (f"PruneScan {star.fact.at}" in asked, f"JoinRows {star.few.at}" in asked) == (is_used, is_used)
+    requests = script.run(planner)
+    assert (f"PruneScan {star.fact.at}" in requests, f"JoinRows {star.few.at}" in requests) == (is_used, is_used)
     assert ([] if is_used else [ReasonCode.NULL_SAFE]) == codes(planner)
 
 
-def test_keys_of_a_range_join_are_a_bound():
+def test_keys_of_a_range_join_become_a_bound():
     star = Star.of("GreaterThanOrEqual")
     planner = star.planner()
     Script({star.few.at: Built(some_keys(3, 9, None))}, others={ChooseReader: Scan.of(2)}).run(planner)
@@ -275,26 +272,26 @@ def test_keys_of_a_range_join_are_a_bound():
 
 
 @pytest.mark.parametrize("rows", [None, Rows(1001), Rows(1000)], ids=["none", "many", "few"])
-def test_keys_of_cached_rows_count_only_where_the_query_joins_these_rows(rows):
-    """Rows that Spark caches may be lost, and made again from a table that has changed."""
+def test_keys_of_cached_rows_need_materialized_rows(rows):
+    """Spark may evict cached rows and compute them again from a table that has changed."""
     plans = Plans()
     fact, cached = plans.table("day"), plans.other("InMemoryRelation", output=plans.fresh())
     root = plans.join(fact, cached, equal(fact.output[0], cached.output[0]))
     facts = QueryFacts({fact.at: 5000}, frozenset({fact.at}), broadcast_limit=1000)
     planner = QueryPlanner.of(JoinGraph.of(root), OPTIONS, facts, UnknownStatistics())
-    asked = Script({cached.at: Built(some_keys(3), rows)}, others={ChooseReader: Scan.of(2)}).run(planner)
+    requests = Script({cached.at: Built(some_keys(3), rows)}, others={ChooseReader: Scan.of(2)}).run(planner)
     is_used = rows == Rows(1000)
-    assert (f"JoinRows {cached.at}" in asked, f"PruneScan {fact.at}" in asked) == (is_used, is_used)
+    assert (f"JoinRows {cached.at}" in requests, f"PruneScan {fact.at}" in requests) == (is_used, is_used)
     assert ([] if is_used else [ReasonCode.UNREPEATABLE_KEYS]) == codes(planner)
 
 
-def test_keys_from_the_cache_are_told(star):
+def test_planner_records_builds_from_the_cache(star):
     planner = star.planner()
     Script({star.few.at: Built(some_keys(3), from_cache=True)}, others={ChooseReader: Scan.of(2)}).run(planner)
     assert {planner.levels[0][0].build_side.id} == planner.from_cache
 
 
-def test_a_level_waits_for_the_scan_that_the_one_before_makes_smaller():
+def test_level_waits_for_the_scan_pruned_before():
     plans = Plans()
     fact, middle, small = plans.table("k"), plans.table("k", "s"), plans.table("s")
     few = plans.filter(small, at_least(*small.output, 3))
@@ -312,7 +309,7 @@ def test_a_level_waits_for_the_scan_that_the_one_before_makes_smaller():
     ]
 
 
-def test_columns_of_one_join_filter_together_where_rows_are_at_hand():
+def test_key_tuples_filter_if_rows_are_materialized():
     plans = Plans()
     fact, days = plans.table("day", "shop"), plans.table("day", "shop")
     few = plans.filter(days, at_least(days.output[1], 3))
@@ -327,32 +324,26 @@ def test_columns_of_one_join_filter_together_where_rows_are_at_hand():
     assert {fact.output: [tuples]} == planner.tuples[fact.at] == script.log[-2].tuples
 
 
-# Files and versions.
-
-
 @pytest.mark.parametrize("is_pinned", [True, False])
-def test_files_without_a_version_are_pinned_before_the_first_build(star, is_pinned):
+def test_unversioned_files_are_pinned_before_builds(star, is_pinned):
     why = Reason(ReasonCode.STATISTICS_FAILED, "days")
     planner = star.planner(unpinned=frozenset({star.days.at}))
     others = {PinFiles: {} if is_pinned else {star.days.at: why}, ChooseReader: Scan.of(2)}
-    asked = Script({star.few.at: Built(some_keys(3))}, others=others).run(planner)
-    assert f"PinFiles [{star.days.at}]" == asked[0]
-    # The rows of a scan that cannot be pinned are no keys.
-    assert (f"RunBuilds [{star.few.at}]" in asked) == is_pinned
+    requests = Script({star.few.at: Built(some_keys(3))}, others=others).run(planner)
+    assert f"PinFiles [{star.days.at}]" == requests[0]
+    # A scan that cannot be pinned gives no keys.
+    assert (f"RunBuilds [{star.few.at}]" in requests) == is_pinned
     assert ([] if is_pinned else [why]) == list(planner.reasons)
 
 
-def test_nothing_is_asked_where_no_filter_is_worth_it(star):
+def test_no_request_without_a_worthwhile_filter(star):
     planner = star.planner(replace(OPTIONS, min_probe_bytes=1 << 40), unpinned=frozenset({star.days.at}))
     assert [] == Script().run(planner)
     assert ([], {}) == (planner.levels, planner.scans)
 
 
-# Readers.
-
-
 @pytest.mark.parametrize(
-    ("options", "facts", "is_arrow", "said"),
+    ("options", "facts", "is_arrow", "expected"),
     [
         ({"scan": "ARROW"}, {}, True, []),
         ({"scan": "PREDICATE"}, {}, False, []),
@@ -363,25 +354,25 @@ def test_nothing_is_asked_where_no_filter_is_worth_it(star):
         ({"scan": "ARROW"}, {"partitions": "day"}, True, []),
     ],
 )
-def test_pyarrow_reads_only_what_the_query_lets_it(star, options, facts, is_arrow, said):
+def test_pyarrow_is_used_only_if_query_and_options_allow(star, options, facts, is_arrow, expected):
     columns = dict(zip(("day", "item"), star.fact.output, strict=True))
     if "partitions" in facts:
         facts = {"partitions": frozenset({columns[facts["partitions"]]})}
     planner = star.planner(replace(OPTIONS, **options), **facts)
     others = {ChooseReader: Scan.of(2), ReadByArrow: Scan.of(1)}
-    asked = Script({star.few.at: Built(some_keys(3))}, others=others).run(planner)
-    assert (f"ReadByArrow {star.fact.at}" == asked[-1], said) == (is_arrow, codes(planner))
+    requests = Script({star.few.at: Built(some_keys(3))}, others=others).run(planner)
+    assert (f"ReadByArrow {star.fact.at}" == requests[-1], expected) == (is_arrow, codes(planner))
     assert (10 if is_arrow else 20) == planner.known().scanned[star.fact.at]
 
 
-def test_a_scan_that_pyarrow_refuses_stays_with_sparks_reader(star):
+def test_scan_refused_by_pyarrow_keeps_spark_reader(star):
     planner = star.planner(replace(OPTIONS, scan="ARROW"))
     others = {ChooseReader: Scan.of(2), ReadByArrow: Reason(ReasonCode.NOT_READ_BY_ARROW, "fact")}
     Script({star.few.at: Built(some_keys(3))}, others=others).run(planner)
     assert 20 == planner.known().scanned[star.fact.at] == planner.scans[star.fact.at].planned_bytes
 
 
-def test_of_two_scans_of_one_table_none_is_weighed():
+def test_reader_is_not_chosen_for_two_scans_of_one_table():
     class OneTable(UnknownStatistics):
         def is_same_table(self, first: Relation, second: Relation) -> bool:
             return first.names == second.names
@@ -395,12 +386,9 @@ def test_of_two_scans_of_one_table_none_is_weighed():
     facts = QueryFacts(sizes, frozenset(sizes))
     for statistics, count in ((OneTable(), 0), (UnknownStatistics(), 2)):
         planner = QueryPlanner.of(JoinGraph.of(root), replace(OPTIONS, scan="AUTO"), facts, statistics)
-        asked = Script({few.at: Built(some_keys(3))}, others={ChooseReader: Scan.of(2)}).run(planner)
-        assert count == sum(each.startswith("ChooseReader") for each in asked)
+        requests = Script({few.at: Built(some_keys(3))}, others={ChooseReader: Scan.of(2)}).run(planner)
+        assert count == sum(each.startswith("ChooseReader") for each in requests)
         assert {each.at for each in parts} == planner.scans.keys()
-
-
-# First rows of an order.
 
 
 @dataclass
@@ -433,7 +421,7 @@ def top_k_filter() -> TopKFilter:
     )
 
 
-def test_first_rows_filter_a_scan_by_metadata():
+def test_top_k_filters_a_scan_by_metadata():
     ordered = Ordered.of()
     planner, made = ordered.planner(), top_k_filter()
     others = {ProveFirstRows: Domain.of(BIGINT, 1), MakeTopKFilter: made, ChooseReader: Scan.of(2)}
@@ -454,7 +442,7 @@ def test_first_rows_filter_a_scan_by_metadata():
     ],
     ids=["unknown", "failed", "type", "unclustered"],
 )
-def test_first_rows_that_filter_nothing_have_a_reason(proved, made, kept, code):
+def test_top_k_without_a_filter_has_a_reason(proved, made, kept, code):
     ordered = Ordered.of()
     planner = ordered.planner()
     others = {ProveFirstRows: proved, MakeTopKFilter: made}

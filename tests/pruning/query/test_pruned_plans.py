@@ -1,6 +1,6 @@
-"""Laws of `JoinGraph` and `ready_filters`: with every filter that they allow, a plan gives the rows it gives without.
+"""Laws of `JoinGraph` and `ready_filters`: every filter that they allow leaves the rows of a plan unchanged.
 
-Plans are random, and executed by an interpreter that knows no pruning.
+Plans are random; an interpreter that knows nothing of pruning runs them.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ SEEDS = st.integers(0, 1 << 40)
 
 
 def values_of(build_side: BuildSide, lake: Lake, salt: int) -> set[Any]:
-    """What a build gives."""
+    """The values of a build."""
     rows = [dict(zip(build_side.node.output, row, strict=True)) for row in rows_of(build_side.node, lake, salt)]
     return {value(build_side.key, row) for row in rows}
 
 
 def keys_of(build_side: BuildSide, lake: Lake, salt: int) -> set[Any]:
-    """The keys of a build, which holds no NULL since no key equals one."""
+    """The keys of a build: its values without NULL, because NULL equals no key."""
     return values_of(build_side, lake, salt) - {None}
 
 
-def is_of_use(build_side: BuildSide, lake: Lake, salt: int) -> bool:
-    """False where a NULL among the keys may match a row without a value."""
+def is_usable(build_side: BuildSide, lake: Lake, salt: int) -> bool:
+    """False if a NULL key may match a row without a value."""
     return not (build_side.condition.null_safe and None in values_of(build_side, lake, salt))
 
 
 def passes(row: Row, *, place: int, bound: Bound | None, keys: set[Any], noise: int) -> bool:
-    """Rows that match a key pass; of the others, which storage cannot always tell apart, some do."""
+    """True for rows that match a key, and for some others, which storage cannot always distinguish."""
     return matches(row[place], bound, keys) or (noise > 0 and crc32(f"{noise}{row}".encode()) % 3 == 0)
 
 
@@ -63,15 +63,15 @@ def matches(value: Any, bound: Bound | None, keys: set[Any]) -> bool:
             return value is not None and any(value <= key for key in keys)
 
 
-def zone_values_of(build_side: BuildSide, lake: Lake) -> set[object]:
-    """What the scans behind a build side hold, as far as the conditions on their way allow it."""
+def origin_values_of(build_side: BuildSide, lake: Lake) -> set[object]:
+    """The values in the key origins of a build side that satisfy the conditions above them."""
     found: set[object] = set()
-    for zone in origins_of(build_side.node, build_side.key):
-        wanted = static_domains(zone.conditions)
-        for row in lake.scanned(zone.relation, salt=0):
-            values = dict(zip(zone.relation.output, row, strict=True))
+    for origin in origins_of(build_side.node, build_side.key):
+        wanted = static_domains(origin.conditions)
+        for row in lake.scanned(origin.relation, salt=0):
+            values = dict(zip(origin.relation.output, row, strict=True))
             if all(wanted[at].contains(values[at]) for at in wanted.keys() & values.keys()):
-                found.add(values[zone.column])
+                found.add(values[origin.column])
     return found - {None}
 
 
@@ -83,7 +83,7 @@ def put(lake: Lake, probe: ProbeColumn, build_side: BuildSide, keys: set[Any], n
 
 @dataclass
 class Case:
-    """A plan, its tables and the rows that it gives without any filter."""
+    """A plan, its tables and its rows without any filter."""
 
     random: Random
     root: Node
@@ -92,16 +92,16 @@ class Case:
     expected: Rows
 
     @staticmethod
-    def of(seed: int, *, sure: bool) -> Case:
+    def of(seed: int, *, repeatable: bool) -> Case:
         random = Random(seed)  # noqa: S311 - a seed that reproduces the plan
-        made = RandomPlans.of(random, sure=sure)
+        made = RandomPlans.of(random, repeatable=repeatable)
         return Case.of_plan(made, made.tree(random.choice((1, 2, 2, 3))))
 
     @staticmethod
     def of_plan(made: RandomPlans, root: Node) -> Case:
-        random, sure = made.random, made.sure
+        random, repeatable = made.random, made.repeatable
         graph = JoinGraph.of(root)
-        unpinned = () if sure else {each.at for each in graph.relations if random.random() < 0.15}
+        unpinned = () if repeatable else {each.at for each in graph.relations if random.random() < 0.15}
         lake = Lake({each.at: made.rows(each) for each in graph.relations}, unpinned)
         rows = rows_of(root, lake)
         assume(len(rows) < 500)
@@ -114,10 +114,10 @@ class Case:
 
 @LAW
 @given(SEEDS)
-def test_a_filter_on_any_one_target_changes_no_row(seed):
-    case = Case.of(seed, sure=False)
+def test_filter_on_any_one_probe_column_changes_no_row(seed):
+    case = Case.of(seed, repeatable=False)
     for edge in case.graph.edges:
-        if not is_of_use(edge.build_side, case.lake, salt=0):
+        if not is_usable(edge.build_side, case.lake, salt=0):
             continue
         keys = keys_of(edge.build_side, case.lake, salt=0)
         for probe in edge.probes:
@@ -127,11 +127,11 @@ def test_a_filter_on_any_one_target_changes_no_row(seed):
             case.lake.tests.clear()
 
 
-# Seen red with an equality that matches NULL, where a subquery had no row, and with the plans of two swapped.
+# Fails if a null-safe equality is filtered where a subquery has no row, or if the plans of two subqueries are swapped.
 @LAW
 @given(SEEDS)
-def test_a_filter_by_the_value_of_a_subquery_changes_no_row(seed):
-    made = RandomPlans.of(Random(seed), sure=True)  # noqa: S311 - a seed that reproduces the plan
+def test_filter_by_a_scalar_subquery_changes_no_row(seed):
+    made = RandomPlans.of(Random(seed), repeatable=True)  # noqa: S311 - a seed that reproduces the plan
     table = made.plans.table("a", "b")
     case = Case.of_plan(made, made.compared_with_scalars(table, made.random.choice(table.output)))
     for edge in case.graph.edges:
@@ -142,14 +142,14 @@ def test_a_filter_by_the_value_of_a_subquery_changes_no_row(seed):
             assert case.expected == case.result()
 
 
-# 6: filters in both directions across one join, each from what the other has left.
+# Failure catalogue 6: filters in both directions across one join, each by the rows that the other left.
 @LAW
 @given(SEEDS)
-def test_filters_that_are_put_one_after_the_other_change_no_row(seed):
-    case = Case.of(seed, sure=True)
+def test_successive_filters_change_no_row(seed):
+    case = Case.of(seed, repeatable=True)
     pairs = [(edge, probe) for edge in case.graph.edges for probe in edge.probes]
     for edge, probe in case.random.sample(pairs, len(pairs)):
-        if not is_of_use(edge.build_side, case.lake, salt=0):
+        if not is_usable(edge.build_side, case.lake, salt=0):
             continue
         put(case.lake, probe, edge.build_side, keys_of(edge.build_side, case.lake, salt=0), case.random.randrange(3))
         assert case.expected == case.result()
@@ -157,8 +157,8 @@ def test_filters_that_are_put_one_after_the_other_change_no_row(seed):
 
 @LAW
 @given(SEEDS)
-def test_a_larger_source_holds_every_key_of_what_it_stands_for(seed):
-    case = Case.of(seed, sure=True)
+def test_fallback_build_sides_contain_every_key(seed):
+    case = Case.of(seed, repeatable=True)
     for edge in case.graph.edges:
         waiting = [edge.build_side]
         while waiting:
@@ -170,20 +170,20 @@ def test_a_larger_source_holds_every_key_of_what_it_stands_for(seed):
 
 @LAW
 @given(SEEDS)
-def test_metadata_holds_every_key_of_a_source_whatever_an_engine_is_free_to_choose(seed):
-    case = Case.of(seed, sure=False)
+def test_key_origins_contain_every_key(seed):
+    case = Case.of(seed, repeatable=False)
     for build_side in (each.build_side for each in case.graph.edges):
-        zones = origins_of(build_side.node, build_side.key)
-        if zones and all(each.relation.at not in case.lake.unpinned for each in zones):
-            known = zone_values_of(build_side, case.lake)
+        origins = origins_of(build_side.node, build_side.key)
+        if origins and all(each.relation.at not in case.lake.unpinned for each in origins):
+            known = origin_values_of(build_side, case.lake)
             assert all(keys_of(build_side, case.lake, salt) <= known for salt in range(3))
 
 
-# 41, 42, 45, 46
+# Failure catalogue 41, 42, 45, 46.
 @LAW
 @given(SEEDS)
-def test_a_build_gives_the_same_keys_whatever_an_engine_is_free_to_choose(seed):
-    case = Case.of(seed, sure=False)
+def test_selected_builds_are_repeatable(seed):
+    case = Case.of(seed, repeatable=False)
     files = {each.at for each in case.graph.relations} - set(case.lake.unpinned)
     sizes = Sizes(dict.fromkeys((each.at for each in case.graph.relations), 0), files, files)
     done: set[FilterId] = set()
@@ -196,15 +196,15 @@ def test_a_build_gives_the_same_keys_whatever_an_engine_is_free_to_choose(seed):
 
 @LAW
 @given(SEEDS)
-def test_levels_of_feeds_change_no_row_whatever_the_gates_let_through(seed):
-    case = Case.of(seed, sure=seed % 4 > 0)
+def test_levels_of_filters_change_no_row(seed):
+    case = Case.of(seed, repeatable=seed % 4 > 0)
     random, lake = case.random, case.lake
     scanned = {each.at: random.choice((1, 10, 100, 1000)) for each in case.graph.relations}
     files = {at for at in scanned if at not in lake.unpinned and random.random() < 0.9}
     options = PruningOptions(min_probe_bytes=random.choice((0, 0, 5))).with_limits(
         max_build_scan_bytes=random.choice((20, 300, 5000))
     )
-    # What static filters have left out of a table makes it worth a build.
+    # A table that static filters have pruned is worth a build.
     pruned = {at for at in files if random.random() < 0.7}
     done: set[FilterId] = set()
     while filters := ready_filters(case.graph, Sizes(scanned, files, pruned), done, options)[0]:
@@ -219,10 +219,12 @@ def test_levels_of_feeds_change_no_row_whatever_the_gates_let_through(seed):
 
 
 def _built(filters: tuple[RuntimeFilter, ...], lake: Lake, random: Random) -> list[tuple[RuntimeFilter, set[Any]]]:
-    """The keys of one level, all from the same state, without builds that fail."""
-    useful = [each for each in filters if is_of_use(each.build_side, lake, salt=1)]
+    """The keys of one level, all from the same state, without the builds that fail."""
+    useful = [each for each in filters if is_usable(each.build_side, lake, salt=1)]
     built = {
-        each.id: zone_values_of(each.build_side, lake) if each.from_metadata else keys_of(each.build_side, lake, salt=1)
+        each.id: origin_values_of(each.build_side, lake)
+        if each.from_metadata
+        else keys_of(each.build_side, lake, salt=1)
         for each in useful
     }
     return [(each, built[each.id]) for each in useful if random.random() < 0.9]

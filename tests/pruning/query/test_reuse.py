@@ -1,4 +1,4 @@
-"""Which places of a plan Spark fills by one run, and which filters leave it at that."""
+"""Exchange reuse: equal parts of a plan that Spark runs once, and the filters that would end the reuse."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.pruning.plans import Plans, at_least, equal
 
 
 class Twice:
-    """A fact in two places, each joined with a dimension some of whose rows are chosen."""
+    """A fact in two places, each joined with a filtered dimension."""
 
     def __init__(self, *, is_grouped: bool = True) -> None:
         plans = Plans()
@@ -34,8 +34,8 @@ class Twice:
             each for each in self.graph.edges if each.probes and each.probes[0].relation is self.statistics[part]
         )
 
-    def others(self, part: int, equal_nodes: Mapping[int, int], *, sent: bool = False) -> list[int]:
-        reuse = ExchangeReuse.of(self.root, equal_nodes, lambda _, side: sent and side in self.sums)
+    def others(self, part: int, equal_nodes: Mapping[int, int], *, is_shuffled: bool = False) -> list[int]:
+        reuse = ExchangeReuse.of(self.root, equal_nodes, lambda _, side: is_shuffled and side in self.sums)
         edge = self.edge(part)
         return [each.at for each in reuse.others(edge.build_side, edge.probes[0])]
 
@@ -44,26 +44,26 @@ def same(*pairs: tuple[Node, Node]) -> dict[int, int]:
     return {each.at: one.at for one, other in pairs for each in (one, other)}
 
 
-def test_the_other_place_of_equal_sums_is_found_from_both():
+def test_equal_aggregates_share_an_exchange():
     plan = Twice()
     pairs = same(tuple(plan.statistics), tuple(plan.sums))
     assert [plan.sums[1].at] == plan.others(0, pairs)
     assert [plan.sums[0].at] == plan.others(1, pairs)
 
 
-def test_sums_that_differ_have_no_other_place():
+def test_different_aggregates_share_no_exchange():
     plan = Twice()
     assert [] == plan.others(0, same(tuple(plan.statistics)))
     assert [] == plan.others(0, {})
 
 
-def test_places_below_equal_joins_are_found_too():
+def test_equal_aggregates_below_equal_joins_share_an_exchange():
     plan = Twice()
     pairs = same(tuple(plan.statistics), tuple(plan.sums), tuple(plan.parts))
     assert [plan.sums[1].at] == plan.others(0, pairs)
 
 
-def test_a_scan_that_is_joined_with_sums_would_have_that_join_run_again():
+def test_filter_on_a_scan_ends_reuse_of_its_join():
     plans = Plans()
     sides: list[Node] = []
     scans: list[Node] = []
@@ -84,24 +84,24 @@ def test_a_scan_that_is_joined_with_sums_would_have_that_join_run_again():
     assert (sides[1],) == reuse.others(edge.build_side, edge.probes[0])
 
 
-def test_a_mere_scan_that_is_sent_to_two_joins_may_be_read_twice():
+def test_shuffled_scan_without_aggregate_is_not_protected():
     plan = Twice(is_grouped=False)
-    assert [] == plan.others(0, same(tuple(plan.statistics)), sent=True)
+    assert [] == plan.others(0, same(tuple(plan.statistics)), is_shuffled=True)
 
 
-def test_sums_that_a_join_spreads_by_the_same_key_have_another_place_beside_their_own():
+def test_shuffled_aggregates_share_an_exchange():
     plan = Twice()
-    assert [plan.sums[1].at] == plan.others(0, same(tuple(plan.sums)), sent=True)
+    assert [plan.sums[1].at] == plan.others(0, same(tuple(plan.sums)), is_shuffled=True)
 
 
-def spread(key: int) -> list[int]:
-    """Equal sums of two columns in two joins, the second by the column at the place of `key`."""
+def reused_places(key: int) -> list[int]:
+    """The other places of equal aggregates of two columns in two joins; the second joins by the column at `key`."""
     plans = Plans()
     joins: list[Join] = []
     sums: list[Node] = []
     for part in range(2):
         fact, dimension = plans.table("a", "b"), plans.table("id")
-        # What joins make of sums is spread by their keys; beneath it, nothing is kept.
+        # The join shuffles by its keys. Below the generator no exchange is reused.
         inner = plans.generate(plans.aggregate(fact, *fact.output))
         joins.append(plans.join(inner, dimension, equal(inner.output[key * part], *dimension.output)))
         sums.append(inner)
@@ -111,6 +111,6 @@ def spread(key: int) -> list[int]:
     return [sums.index(each) for each in reuse.others(edge.build_side, edge.probes[0])]
 
 
-def test_rows_that_two_joins_spread_by_other_keys_are_kept_for_each():
-    assert [1] == spread(0)
-    assert [] == spread(1)
+def test_exchanges_by_different_keys_are_not_shared():
+    assert [1] == reused_places(0)
+    assert [] == reused_places(1)

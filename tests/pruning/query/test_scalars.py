@@ -1,4 +1,4 @@
-"""`scalars_of`, and the edges of filters that compare with a subquery of one row."""
+"""`scalars_of`, and the edges of filters that compare a column with a scalar subquery."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def field(ordinal: int) -> Expression:
 
 
 def filtered(plans: Plans, *kinds: str, random: bool = False) -> tuple[Filter, list[Node]]:
-    """A table of which each column is compared with the sum of a table of its own."""
+    """A table whose columns are each compared with the sum of another table."""
     table = plans.table(*(f"c{at}" for at in range(len(kinds))))
     totals = [plans.aggregate(plans.table("s")) for _ in kinds]
     parts = [call(kind, column(at), call("ScalarSubquery")) for kind, at in zip(kinds, table.output, strict=True)]
@@ -45,7 +45,7 @@ def filtered(plans: Plans, *kinds: str, random: bool = False) -> tuple[Filter, l
         ("GreaterThanOrEqual", Bound.AT_LEAST, Bound.AT_MOST),
     ],
 )
-def test_a_comparison_with_a_subquery_is_an_edge_to_the_other_side(plans, kind, bound, mirrored):
+def test_comparison_with_a_subquery_is_an_edge(plans, kind, bound, mirrored):
     table, total = plans.table("k"), plans.aggregate(plans.table("s"))
     k = column(*table.output)
     for part, expected in ((call(kind, k, SUBQUERY), bound), (call(kind, SUBQUERY, k), mirrored)):
@@ -59,20 +59,20 @@ def test_a_comparison_with_a_subquery_is_an_edge_to_the_other_side(plans, kind, 
         assert ("Scalar", ()) == (edge.type, fallback_build_sides(edge.build_side))
 
 
-def test_each_subquery_is_compared_with_its_own_side(plans):
+def test_each_subquery_has_its_own_edge(plans):
     root, (first, second) = filtered(plans, "LessThan", "EqualTo")
     edges = JoinGraph.of(root).edges
     assert [(first.at, 0), (second.at, 1)] == [(it.build_side.node.at, it.probe_key.column) for it in edges]
 
 
-# A subquery without a row is NULL, which such an equality matches.
-def test_an_equality_that_matches_null_is_no_edge(plans):
+# A subquery without a row is NULL, which a null-safe equality matches.
+def test_null_safe_comparison_is_no_edge(plans):
     root, _ = filtered(plans, "EqualNullSafe")
     graph = JoinGraph.of(root)
     assert ((), [ReasonCode.NULL_AWARE]) == (graph.edges, [each.code for each in graph.refusals])
 
 
-def test_what_need_not_hold_for_every_row_is_no_edge(plans):
+def test_optional_comparison_is_no_edge(plans):
     table, total = plans.table("k"), plans.aggregate(plans.table("s"))
     part = call("EqualTo", column(*table.output), SUBQUERY)
     for condition in (call("Or", part, call("IsNull", column(*table.output))), call("Not", part)):
@@ -80,34 +80,34 @@ def test_what_need_not_hold_for_every_row_is_no_edge(plans):
 
 
 @pytest.mark.parametrize("other", [literal(4), call("Add", literal(1), literal(2))])
-def test_a_constant_side_is_no_probe(plans, other):
+def test_constant_side_is_no_probe_column(plans, other):
     table, total = plans.table("k"), plans.aggregate(plans.table("s"))
     assert () == JoinGraph.of(plans.filter(table, call("LessThan", other, SUBQUERY), subqueries=(total,))).edges
 
 
-def test_what_is_computed_stops_keys(plans):
+def test_computed_side_stops_keys(plans):
     table, total = plans.table("k"), plans.aggregate(plans.table("s"))
     part = call("LessThan", call("Add", column(*table.output), literal(1)), SUBQUERY)
     (edge,) = JoinGraph.of(plans.filter(table, part, subqueries=(total,))).edges
     assert ((), [ReasonCode.COMPUTED]) == (edge.probes, [each.code for each in edge.stops])
 
 
-def test_a_random_filter_is_no_edge(plans):
+def test_nondeterministic_filter_is_no_edge(plans):
     root, _ = filtered(plans, "LessThan", random=True)
     graph = JoinGraph.of(root)
     assert ((), [ReasonCode.NONDETERMINISTIC]) == (graph.edges, [each.code for each in graph.refusals])
 
 
-# Seen red where plans were paired with expressions whatever their number.
-def test_plans_of_other_expressions_leave_open_which_is_whose(plans):
+# Fails if plans and expressions of subqueries are paired despite different counts.
+def test_subquery_plans_of_other_expressions_are_ambiguous(plans):
     table, total, other = plans.table("k"), plans.aggregate(plans.table("s")), plans.table("s")
     parts = (call("Exists"), call("LessThan", column(*table.output), SUBQUERY))
     assert [] == list(scalars_of(plans.filter(table, *parts, subqueries=(other, total))))
 
 
-# Spark reads a table once for several subqueries, and gives their values as one struct.
+# Spark merges several subqueries of a table into one that returns a struct of their values.
 @pytest.mark.parametrize("ordinal", [0, 1])
-def test_a_field_of_merged_subqueries_is_the_column_that_it_holds(plans, ordinal):
+def test_field_of_merged_subqueries_is_its_column(plans, ordinal):
     table, totals = plans.table("k"), plans.aggregate(plans.table("s"), values=2)
     low, high = map(column, totals.output)
     merged = plans.project(totals, call("CreateNamedStruct", LITERAL_NAME, low, LITERAL_NAME, high))
@@ -126,16 +126,16 @@ def test_a_field_of_merged_subqueries_is_the_column_that_it_holds(plans, ordinal
     ],
     ids=["computed-field", "no-struct", "no-ordinal", "no-field"],
 )
-def test_any_other_form_is_no_edge(plans, made, of):
+def test_other_fields_are_no_edges(plans, made, of):
     table, totals = plans.table("k"), plans.aggregate(plans.table("s"))
     merged = plans.project(totals, made(column(*totals.output)))
     part = call("GreaterThan", column(*table.output), of)
     assert [] == list(scalars_of(plans.filter(table, part, subqueries=(merged,))))
 
 
-# One row leaves out the others, whatever it is made of.
+# A subquery of one row is selective, whatever its input.
 @pytest.mark.parametrize("kind", ["EqualTo", "LessThan"])
-def test_a_subquery_is_run_though_nothing_below_it_leaves_out_a_row(plans, kind):
+def test_scalar_subquery_without_a_filter_is_run(plans, kind):
     root, (total,) = filtered(plans, kind)
     (edge,) = JoinGraph.of(root).edges
     places = {each.at: 5000 if each is edge.probes[0].relation else 10 for each in JoinGraph.of(root).relations}
@@ -145,6 +145,6 @@ def test_a_subquery_is_run_though_nothing_below_it_leaves_out_a_row(plans, kind)
     assert ([total.at], ()) == ([each.build_side.node.at for each in filters], reasons)
 
 
-def test_a_filter_without_a_condition_compares_nothing(plans):
+def test_filter_without_a_condition_has_no_scalars(plans):
     assert both() is None
     assert [] == list(scalars_of(plans.filter(plans.table("k"))))

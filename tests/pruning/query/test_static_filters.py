@@ -1,4 +1,4 @@
-"""What conditions say of columns: never less than every value for which they hold."""
+"""`static_domains`: the domain of a column under the conditions of a query, never narrower than the matching values."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ COMPARISONS = {
 
 
 def text_of(value: Any) -> str:
-    """As Spark writes literals into the text of a plan."""
+    """A literal as Spark writes it into the text of a plan."""
     match value:
         case bool():
             return str(value).lower()
@@ -54,7 +54,7 @@ def literal(type_: str, value: Any) -> Expression:
 
 
 def ranked(value: Any) -> Any:
-    """Spark's order: NaN is greater than every number, strings are ordered by their bytes."""
+    """A sort key in Spark's order: NaN above every number, strings by their bytes."""
     match value:
         case float():
             return (math.isnan(value), 0.0 if math.isnan(value) else value)
@@ -65,7 +65,7 @@ def ranked(value: Any) -> Any:
 
 
 def holds(condition: Expression, values: dict[int, Any], literals: dict[int, Any]) -> bool | None:
-    """Three-valued; `literals` gives the value of each literal by its identity."""
+    """Three-valued logic; `literals` maps the identity of each literal to its value."""
     match condition.kind:
         case "And" | "Or":
             found = [holds(each, values, literals) for each in condition.children]
@@ -129,7 +129,7 @@ def cases(draw):
 
 
 @given(cases())
-def test_a_domain_holds_every_value_for_which_the_conditions_hold(case):
+def test_domain_contains_every_value_that_satisfies_conditions(case):
     types, conditions, literals = case
     domains = static_domains(conditions)
     for first in [*VALUES[types[1]], None]:
@@ -173,7 +173,7 @@ INT = ValueType("int")
         (call("IsNull", column(1, "int")), Domain.only_null(INT)),
     ],
 )
-def test_what_is_understood_is_not_wider_than_it_is(condition, expected):
+def test_supported_conditions_give_exact_domains(condition, expected):
     assert expected == one(condition)
 
 
@@ -195,5 +195,5 @@ def test_what_is_understood_is_not_wider_than_it_is(condition, expected):
     ],
     ids=str,
 )
-def test_what_is_not_understood_says_nothing(condition):
+def test_unsupported_conditions_give_no_domain(condition):
     assert one(condition) is None

@@ -1,4 +1,4 @@
-"""`TopK`: which rows of scans the first rows of an order need, by plans and by metadata."""
+"""`TopK`: the rows of scans that a top-k needs, by plan and by metadata."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.pruning.random_plans import RandomPlans
 
 LAW = settings(max_examples=settings().max_examples * 5)
 NAN = math.nan
-# In each type the values ascend in Spark's order, NULL and NaN aside: bounds may be cut to a first letter.
+# The values of each type ascend in Spark's order, without NULL and NaN. Bounds may be cut to a first letter.
 VALUES: dict[str, tuple[Any, ...]] = {
     "int": (-2, -1, 0, 1, 2, 3),
     "double": (-math.inf, -1.5, -0.0, 0.0, 2.0, math.inf),
@@ -37,13 +37,13 @@ VALUES: dict[str, tuple[Any, ...]] = {
 
 
 def top(rows: int = 2, *, is_descending: bool = False, nulls_first: bool = False) -> TopK:
-    """The first rows of a table of one column."""
+    """A top-k over a table of one column."""
     table = Relation(0, 0, "LogicalRelation", (0,), names=("k",), types=("int",))
     return TopK.of(1, table, rows, SortKey(column(0, "int"), is_descending, nulls_first))
 
 
 def files(*bounds: tuple[Any, Any, int, int | None], sizes: tuple[int, ...] = (), **more: Any) -> Containers:
-    """Files of (low, high, rows, NULLs), of 10 bytes each."""
+    """Files of (low, high, rows, NULLs) with 10 bytes each."""
     statistics = ColumnStatistics.of(ValueType("int"), [(low, high, nulls) for low, high, _, nulls in bounds])
     rows = np.array([rows for *_, rows, _ in bounds], np.int64)
     size = np.array(sizes or (10,) * len(bounds), np.int64)
@@ -64,14 +64,14 @@ CLUSTERED = files((0, 9, 3, 0), (10, 19, 3, 0), (20, 29, 3, 0))
 @pytest.mark.parametrize(
     ("rows", "ascending", "descending"), [(1, 9, 20), (3, 9, 20), (4, 19, 10), (9, 29, 0), (10, None, None)]
 )
-def test_files_in_the_order_of_their_bounds_have_enough_rows(rows, ascending, descending):
-    """The worse end of the last one is what all of them reach."""
+def test_threshold_is_the_bound_at_which_files_have_enough_rows(rows, ascending, descending):
+    """All rows of the files reach the worse bound of the last file."""
     found = surely_first(top(rows), CLUSTERED, "k"), surely_first(top(rows, is_descending=True), CLUSTERED, "k")
     expected = None if ascending is None else up_to(ascending), None if descending is None else from_(descending)
     assert expected == found
 
 
-# 118: rows that deletion vectors mark are in the files, and in no answer.
+# Failure catalogue 118: rows marked by deletion vectors are in the files and in no result.
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
@@ -81,7 +81,7 @@ def test_files_in_the_order_of_their_bounds_have_enough_rows(rows, ascending, de
         pytest.param({"rows": np.array([0, 3, 3])}, up_to(19), id="no-rows"),
     ],
 )
-def test_rows_that_may_not_be_there_do_not_count(change, expected):
+def test_deleted_or_uncounted_rows_do_not_count(change, expected):
     assert expected == surely_first(top(2), replace(CLUSTERED, **change), "k")
 
 
@@ -90,23 +90,23 @@ def test_rows_that_may_not_be_there_do_not_count(change, expected):
     [(0, 9, 3, 2), (0, 9, 3, None), (None, 9, 3, 0), (0, None, 3, 0), (9, 0, 3, 0), (None, None, 3, 3)],
     ids=["nulls", "nulls-not-counted", "no-low", "no-high", "contradiction", "all-null"],
 )
-def test_values_that_are_not_known_do_not_count(first):
+def test_files_with_unknown_values_do_not_count(first):
     assert up_to(19) == surely_first(top(2), files(first, (10, 19, 3, 0)), "k")
 
 
-def test_nulls_that_come_first_stay_and_do_not_count():
+def test_nulls_first_are_kept_and_do_not_count():
     found = surely_first(top(2, nulls_first=True), files((0, 9, 3, 2), (10, 19, 3, 0)), "k")
     assert Domain(up_to(19).ranges, null=True) == found
     assert up_to(19) == held(found, files((0, 9, 3, 0)), "k")
     assert found == held(found, files((0, 9, 3, None)), "k") == held(found, CLUSTERED, "other")
 
 
-def test_nothing_is_known_of_a_column_without_statistics():
+def test_column_without_statistics_has_no_threshold():
     assert surely_first(top(), CLUSTERED, "x") is None
 
 
-def _comes(value: Any, type_: str) -> tuple[int, float]:
-    """The place of a value in Spark's ascending order with NULL first: NaN is the greatest, the zeros are equal."""
+def _position(value: Any, type_: str) -> tuple[int, float]:
+    """The position of a value in Spark's ascending order with NULLS FIRST; NaN is the greatest, the zeros are equal."""
     if value is None:
         return (0, 0)
     if isinstance(value, float) and math.isnan(value):
@@ -117,12 +117,12 @@ def _comes(value: Any, type_: str) -> tuple[int, float]:
 def _ordered(values: list[Any], type_: str, first: SortKey) -> list[Any]:
     present = [each for each in values if each is not None]
     nulls = [None] * (len(values) - len(present))
-    ordered = sorted(present, key=lambda each: _comes(each, type_), reverse=first.is_descending)
+    ordered = sorted(present, key=lambda each: _position(each, type_), reverse=first.is_descending)
     return nulls + ordered if first.nulls_first else ordered + nulls
 
 
 def _statistics(contents: list[list[Any]], type_: str, random: Random) -> ColumnStatistics:
-    """What a writer may have kept of files: bounds that are wider than need be, or none; counts, or none."""
+    """Statistics as some writer stored them: bounds that may be too wide or missing, counts that may be missing."""
     rows: list[tuple[Any, Any, int | None]] = []
     for content in contents:
         numbers = [VALUES[type_].index(each) for each in content if each is not None and each == each]  # noqa: PLR0124
@@ -139,10 +139,10 @@ def _statistics(contents: list[list[Any]], type_: str, random: Random) -> Column
     return ColumnStatistics.of(ValueType(type_), rows)
 
 
-# 56, 66: NaN is the greatest of all, and the zeros are equal.
+# Failure catalogue 56, 66: NaN is the greatest value, and the zeros are equal.
 @LAW
 @given(st.sampled_from(sorted(VALUES)), st.integers(0, 1 << 40))
-def test_the_first_rows_lie_within_what_metadata_is_sure_of(type_, seed):
+def test_top_k_rows_lie_within_the_proved_domain(type_, seed):
     random = Random(seed)  # noqa: S311 - a seed that reproduces the files
     cells = [*VALUES[type_], None, *([NAN] if type_ == "double" else [])]
     contents = [[random.choice(cells) for _ in range(random.randrange(5))] for _ in range(random.randrange(1, 6))]
@@ -161,17 +161,19 @@ def test_the_first_rows_lie_within_what_metadata_is_sure_of(type_, seed):
     domain = held(found, some, "k")
     ordered = _ordered([value for each in left for value in each], type_, wanted.first)
     assert len(ordered) >= wanted.rows
-    # Rows that tie with the last one are as good, so what is left out must be worse than each of the first.
+    # Rows that tie with the last row are equally good, so every dropped row must be worse than each of the first rows.
     assert all(domain.contains(each) for each in ordered[: wanted.rows])
     kept = prune(some, {"k": domain}).kept
     again = [value for each, is_kept in zip(left, kept, strict=True) if is_kept for value in each]
     through = _ordered([each for each in again if domain.contains(each)], type_, wanted.first)
-    places = [_comes(each, type_) for each in ordered[: wanted.rows]]
-    assert places == [_comes(each, type_) for each in through[: wanted.rows]]
+    places = [_position(each, type_) for each in ordered[: wanted.rows]]
+    assert places == [_position(each, type_) for each in through[: wanted.rows]]
 
 
-def test_metadata_is_sure_often_enough_for_the_law():
-    """Clustered files, all counted: whatever the order, the law is about answers, not about refusals."""
+def test_metadata_proves_a_threshold_for_clustered_files():
+    """Files that are clustered and fully counted have a threshold in either order, so that the law tests thresholds,
+    not refusals.
+    """
     found = [
         surely_first(top(rows, is_descending=each), CLUSTERED, "k") for rows in (1, 5, 9) for each in (True, False)
     ]
@@ -179,7 +181,7 @@ def test_metadata_is_sure_often_enough_for_the_law():
 
 
 def limited(plans: Plans, node: Node, *between: str, rows: int = 3, key: Expression | None = None) -> Node:
-    """A limit above an order, with other nodes between the two, from the order upwards."""
+    """A limit above a sort, with other nodes between the two, listed from the sort upwards."""
     order = (SortKey(column(node.output[0]) if key is None else key, is_descending=False, nulls_first=True),)
     node = Sort(*plans.place((node,)), "Sort", node.output, (node,), order=order, is_global="local" not in between)
     for kind in between:
@@ -203,14 +205,15 @@ def limited(plans: Plans, node: Node, *between: str, rows: int = 3, key: Express
         (("local",), None),
     ],
 )
-def test_a_limit_finds_the_order_that_it_takes_the_first_rows_of(between, rows):
+def test_limit_finds_its_sort(between, rows):
     plans = Plans()
     found = list(top_ks(limited(plans, plans.table("a"), *between)))
     assert ([] if rows is None else [rows]) == [each.rows for each in found]
 
 
-# 1: the rows above a limit depend on all below it; only the limit's own order says which of them do not count.
-def test_a_limit_below_stops_the_order_of_the_one_above():
+# Failure catalogue 1: the rows above a limit depend on all rows below it; only the limit's own sort tells which rows it
+# drops.
+def test_inner_limit_stops_the_outer_top_k():
     plans = Plans()
     outer, inner = top_ks(limited(plans, limited(plans, plans.table("a"))))
     assert ((), [ReasonCode.LIMITED], 1) == (outer.probes, [each.code for each in outer.stops], len(inner.probes))
@@ -234,7 +237,7 @@ def test_a_limit_below_stops_the_order_of_the_one_above():
         pytest.param(lambda p, t: p.other("Sample", t), 0, 0, ReasonCode.SAMPLED, id="sample"),
     ],
 )
-def test_an_order_leads_down_to_scans(make, probes, sure, stop):
+def test_sort_key_is_traced_to_scans(make, probes, sure, stop):
     plans = Plans()
     (found,) = top_ks(limited(plans, make(plans, plans.table("a", "b"))))
     stops = [] if stop is None else [stop]
@@ -242,7 +245,7 @@ def test_an_order_leads_down_to_scans(make, probes, sure, stop):
 
 
 @pytest.mark.parametrize(("type_", "probes", "sure"), [("Inner", 2, 0), ("LeftOuter", 2, 1), ("FullOuter", 0, 0)])
-def test_an_order_leads_through_joins(type_, probes, sure):
+def test_sort_key_is_traced_through_joins(type_, probes, sure):
     plans = Plans()
     left, right = plans.table("a"), plans.table("b")
     joined = plans.join(left, right, equal(left.output[0], right.output[0]), type_=type_)
@@ -250,14 +253,14 @@ def test_an_order_leads_through_joins(type_, probes, sure):
     assert (probes, sure) == (len(found.probes), len(found.sure))
 
 
-def test_an_order_by_what_is_computed_leads_to_no_scan():
+def test_computed_sort_key_reaches_no_scan():
     plans = Plans()
     table = plans.table("a")
     (found,) = top_ks(limited(plans, table, key=call("Add", column(table.output[0]), column(table.output[0]))))
     assert ((), [ReasonCode.COMPUTED]) == (found.probes, [each.code for each in found.stops])
 
 
-def test_a_rank_takes_first_rows_too():
+def test_rank_limit_is_a_top_k():
     plans = Plans()
     table = plans.table("a")
     order = (SortKey(column(table.output[0]), is_descending=True, nulls_first=False),)
@@ -276,12 +279,12 @@ def _passes(row: Row, place: int, bound: Any, first: SortKey) -> bool:
     return _as_good(row[place], bound, first)
 
 
-# 1, 46: whatever lies between an order and its scans, rows that come first are the same without those that come later.
+# Failure catalogue 1, 46: for any operators between a sort and its scans, later rows do not change the first rows.
 @LAW
 @given(st.integers(0, 1 << 40))
-def test_rows_that_come_later_are_not_needed_by_those_that_come_first(seed):
+def test_later_rows_do_not_change_the_first_rows(seed):
     random = Random(seed)  # noqa: S311 - a seed that reproduces the plan
-    made = RandomPlans.of(random, sure=False)
+    made = RandomPlans.of(random, repeatable=False)
     root = made.tree(random.choice((1, 2, 2, 3)))
     at = random.choice(root.output)
     first = SortKey(column(at), random.random() < 0.5, random.random() < 0.5)
@@ -304,9 +307,9 @@ def test_rows_that_come_later_are_not_needed_by_those_that_come_first(seed):
 
 @LAW
 @given(st.integers(0, 1 << 40))
-def test_each_row_of_a_sure_scan_has_its_key_among_the_rows(seed):
+def test_each_key_of_a_sure_scan_is_in_the_result(seed):
     random = Random(seed)  # noqa: S311 - a seed that reproduces the plan
-    made = RandomPlans.of(random, sure=False)
+    made = RandomPlans.of(random, repeatable=False)
     node: Node = made.plans.table("a", "b")
     for _ in range(random.randrange(4)):
         other = made.plans.table("c")

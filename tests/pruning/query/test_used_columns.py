@@ -11,13 +11,13 @@ def plans() -> Plans:
     return Plans()
 
 
-def test_below_a_projection_or_an_aggregate_only_named_columns_count(plans):
+def test_projection_and_aggregate_use_only_named_columns(plans):
     table = plans.table("a", "b")
     assert frozenset() == columns_by_place(plans.project(table, table.output[0]))
     assert frozenset() == columns_by_place(plans.aggregate(table, table.output[0]))
 
 
-def test_what_reaches_a_union_as_it_is_counts_by_its_place(plans):
+def test_union_uses_columns_by_position(plans):
     first, second, third = (plans.table("a", "b") for _ in range(3))
     branches = [
         plans.filter(first, at_least(first.output[0], 3)),
@@ -29,14 +29,14 @@ def test_what_reaches_a_union_as_it_is_counts_by_its_place(plans):
     assert {*first.output, *second.output} == columns_by_place(above)
 
 
-def test_filters_hand_on_and_all_else_uses_what_it_is_given(plans):
+def test_filters_pass_columns_and_other_operators_use_them(plans):
     left, right = (plans.table("a", "b") for _ in range(2))
     joined = plans.join(left, plans.project(right, right.output[0]), equal(left.output[0], right.output[0]))
     windowed = plans.window(plans.filter(joined, at_least(left.output[0], 3)), left.output[0])
     assert {*left.output} == columns_by_place(plans.project(windowed, left.output[0]))
 
 
-def test_unknown_operators_and_the_results_of_subqueries_use_all(plans):
+def test_unknown_operators_and_subqueries_use_all_columns(plans):
     below, inside = plans.table("a", "b"), plans.table("c")
     opaque = plans.other("Mystery", below, subqueries=(inside,))
     assert {*below.output, *inside.output} == columns_by_place(plans.project(opaque, below.output[0]))

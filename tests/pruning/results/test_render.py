@@ -1,4 +1,4 @@
-"""What a person reads: causes that add up, and words for what is not known."""
+"""Text and HTML of an explanation: causes add up, and unknown numbers are called unknown."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ ALWAYS_TRUE = replace(
 
 
 def shown(table):
-    """The words alone, of HTML since text wraps its cells."""
+    """The words of the HTML form, because the text form wraps its cells."""
     return re.sub(r"(<[^>]+>|\s)+", " ", Explanation.of_read(table)._repr_html_())
 
 
@@ -65,39 +65,39 @@ def with_filter(table, filter_):
     return shown(replace(table, filters=(filter_,)))
 
 
-def test_skipped_row_groups_add_up():
+def test_causes_of_skipped_row_groups_add_up():
     assert "row groups 96 4 with their files: 88, statistics: 4" in shown(TABLE)
 
 
-def test_row_groups_of_no_file_are_skipped_with_their_files():
+def test_row_groups_are_skipped_with_their_files():
     none = replace(TABLE, files_kept=0, row_groups_kept=0, row_groups_skipped_by={})
     assert "row groups 96 0 with their files: 96" in shown(none)
 
 
-def test_causes_that_add_up_already_stand_alone():
+def test_complete_causes_need_no_remainder():
     assert "row groups 8 4 statistics: 4" in shown(replace(TABLE, row_groups_total=8))
 
 
-def test_shares_of_rows_and_bytes_are_of_what_is_skipped():
+def test_shares_of_rows_and_bytes_are_skipped_shares():
     text = shown(TABLE)
     assert "total kept skipped" in text
     assert "rows 1,000 40 96.0%" in text
     assert "bytes 4.0 KiB 2.0 KiB 50.0%" in text
 
 
-def test_one_is_not_written_as_many():
+def test_singular_and_plural():
     assert "1 file, 1 row group, 2.0 KiB" in shown(TABLE)
     assert "2 files, 0 row groups" in with_filter(TABLE, replace(FILTER, files_kept=2, row_groups_kept=0))
 
 
-def test_without_keys_no_row_is_expected():
+def test_filter_without_keys_expects_no_row():
     text = with_filter(TABLE, replace(FILTER, kind="no keys", rows=0, keys=0, pass_ratio=1.0))
     assert "0 (no keys) from list" in text
     assert "none, no row can match" in text
     assert "expected to pass" not in text
 
 
-def test_switched_off_nothing_is_called_unknown_or_counted():
+def test_switched_off_pruning_shows_no_counts():
     text = with_filter(UNKNOWN, replace(ALWAYS_TRUE, reasons=SWITCHED_OFF))
     assert "nothing was looked up: pruning is switched off" in text
     assert "not collected: switched off" in text
@@ -105,24 +105,24 @@ def test_switched_off_nothing_is_called_unknown_or_counted():
     assert "too many" not in text
 
 
-def test_keys_that_failed_are_not_too_many_to_count():
+def test_failed_build_is_not_too_many_keys():
     assert "not collected (always true) from list" in with_filter(TABLE, ALWAYS_TRUE)
     many = replace(ALWAYS_TRUE, kind="ranges", rows=10**9)
     assert "too many to count (ranges) from list" in with_filter(TABLE, many)
 
 
-def test_a_view_of_unknown_files_stays_unknown():
+def test_unknown_files_are_called_unknown():
     assert "files unknown unknown" in shown(UNKNOWN)
 
 
-def test_paths_stay_on_one_line():
+def test_long_paths_are_not_wrapped():
     noted = replace(TABLE, reasons=(Reason(ReasonCode.STATISTICS_FAILED, TABLE.table),))
     lines = str(Explanation.of_read(noted)).splitlines()
     assert f"Planned: {TABLE.table} (delta, version 0)" == lines[0]
     assert 2 == sum(TABLE.table in line for line in lines)
 
 
-def test_what_was_measured_stands_beside_the_plan_and_the_plan_without_filters():
+def test_report_has_measured_planned_and_unfiltered_columns():
     measured = Measured("collectToPython", 3, 41, 3072, "", vectorised=True, seconds=1.5, row_groups_read=5)
     report = PruneReport((TableReport(TABLE, measured, 1),))
     text = re.sub(r"(<[^>]+>|\s)+", " ", report._repr_html_())
@@ -145,6 +145,6 @@ def test_what_was_measured_stands_beside_the_plan_and_the_plan_without_filters()
     ("action", "expected"),
     [("showString", "show"), ("collectToPython", "collect"), ("save at x.py:7", "save at x.py:7")],
 )
-def test_actions_are_called_as_a_person_calls_them(action, expected):
+def test_actions_have_their_public_names(action, expected):
     report = PruneReport((TableReport(TABLE, Measured(action, 2, 40, None, "", vectorised=True, seconds=1.0), 1),))
     assert f"Measured: {expected}\n" in str(report)

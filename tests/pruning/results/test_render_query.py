@@ -1,4 +1,4 @@
-"""The tree of a query: its scans, the keys that filter them, and why others do not."""
+"""The tree of an explained query: its scans, the filters of each, and the reasons against others."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ QUERY = Explanation(
 )
 
 
-def test_each_scan_has_its_filters_and_reasons_below_it_those_with_filters_first():
+def test_scans_list_filters_and_reasons_filtered_scans_first():
     text = str(QUERY).partition("Builds that")[0]
     assert text.splitlines() == [
         "Scans, and the keys that filter them",
@@ -50,24 +50,24 @@ def test_each_scan_has_its_filters_and_reasons_below_it_those_with_filters_first
     ]
 
 
-def test_builds_say_what_they_read():
+def test_builds_show_tables_and_bytes():
     assert "2 2 m.day items, days 2.0 KiB" in re.sub(r"(<[^>]+>|\s)+", " ", QUERY._repr_html_())
 
 
-def test_a_build_that_the_cache_has_reads_nothing():
+def test_cached_build_reads_nothing():
     first, second = QUERY.builds
     query = replace(QUERY, builds=(replace(first, from_cache=True), second))
     assert "1 1 days.d_day nothing: the cache has its keys 0 B" in re.sub(r"(<[^>]+>|\s)+", " ", query._repr_html_())
     assert [True, False] == [each["from_cache"] for each in query.to_dict()["builds"]]
 
 
-def test_a_query_without_filters_says_so():
+def test_query_without_filters_shows_the_reason():
     nothing = Explanation.nothing(Reason(ReasonCode.SWITCHED_OFF, "the query"), ran_builds=True)
     expected = "  the query: pruning is switched off by the option `enabled`\nBuilds\n  none"
     assert expected in str(nothing)
 
 
-def test_names_are_no_markup():
+def test_markup_in_names_is_escaped():
     hostile = Explanation(
         ran_builds=False, scans={"[red]<b>&\x1b": 1}, edges=(), builds=(), filters=(), unused=(), tables=(), reasons=()
     )
@@ -75,7 +75,7 @@ def test_names_are_no_markup():
     assert "<li>[red]&lt;b&gt;&amp;" in hostile._repr_html_()
 
 
-def test_plain_values_hold_reasons_as_codes():
+def test_to_dict_has_reason_codes():
     plain = QUERY.to_dict()
     assert ["UNSELECTIVE_BUILD", "PROBE_TOO_SMALL"] == list(
         dict.fromkeys(it["reason"]["code"] for it in plain["unused"])
@@ -84,7 +84,7 @@ def test_plain_values_hold_reasons_as_codes():
     assert expected == plain["feeds"][1]
 
 
-def test_what_each_kind_of_filter_keeps_is_a_table():
+def test_kinds_of_filters_are_shown_as_a_table():
     kinds = (KindLine("none", 4, 8, 2048), KindLine("list", None, None, None))
     query = replace(QUERY, filters=(replace(QUERY.filters[0], kinds=kinds), QUERY.filters[1]))
     text = re.sub(r"(<[^>]+>|\s)+", " ", query._repr_html_())

@@ -1,4 +1,4 @@
-"""Compaction: few ranges that skip what all keys would."""
+"""Compaction: a few ranges that skip every container that the whole key set would skip."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _FILES = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 4), st.integers(0
 
 @LAW
 @given(st.lists(st.integers(0, 30), max_size=8), _FILES, st.integers(1, 5))
-def test_no_other_choice_of_ranges_skips_more_bytes(keys, files, most):
+def test_no_choice_of_ranges_skips_more_bytes(keys, files, most):
     assert_compacts_well(keys, [(low, low + width) for low, width, _ in files], [each[2] for each in files], most)
 
 
@@ -47,7 +47,7 @@ _CASES = {type_: st.tuples(specs(type_), _column(type_), _column(type_)) for typ
 
 @LAW
 @given(st.sampled_from(ALL_TYPES).flatmap(lambda type_: _CASES[type_]), st.integers(1, 8))
-def test_of_every_type_all_is_skipped_within_the_budget_and_never_more(example, most):
+def test_compaction_is_lossless_within_the_budget_for_all_types(example, most):
     keys, *levels = example
     ranges = keys.domain().ranges
     columns = [
@@ -85,31 +85,31 @@ def _sorted(type_: ValueType, pair: tuple) -> tuple:
         pytest.param((), [(0, 6)], (1,), 1, "{}", id="no-key"),
     ],
 )
-def test_gaps_that_hold_files_stay_open(keys, files, weights, most, expected):
+def test_gaps_with_files_stay_open(keys, files, weights, most, expected):
     assert expected == str(compact(_integers(*keys), [_evidence(*files, weights=weights)], most))
 
 
-def test_gaps_count_what_files_and_row_groups_hold_together():
+def test_gaps_weigh_files_and_row_groups_together():
     files, row_groups = _evidence((2, 3), weights=(2,)), _evidence((6, 6), (7, 8), weights=(1, 2))
     assert "{[1, 5], 9}" == str(compact(_integers(1, 5, 9), [files, row_groups], 2))
 
 
-def test_without_evidence_only_the_span_is_left():
+def test_without_evidence_only_the_span_remains():
     assert "{[1, 9]}" == str(compact(_integers(1, 5, 9), [], 9))
 
 
-def test_keys_stay_single_values_where_every_gap_is_kept():
+def test_keys_stay_points_if_every_gap_is_kept():
     keys = RangeSet.of_codes(ValueType("string"), code.encode(ValueType("string"), ["a", "c"]))
     column = ColumnStatistics.of(keys.type, [("b", "b", 0)])
     assert compact(keys, [Evidence(column, np.array([1]))], 2) is keys
 
 
-def test_weights_of_petabytes_add_up():
+def test_weights_of_petabytes_do_not_overflow():
     evidence = _evidence((2, 4), (6, 7), (8, 8), weights=(1 << 51, 1 << 50, 1 << 50))
     assert "{1, 5, 9}" == str(compact(_integers(1, 5, 9), [evidence], 3))
 
 
 @pytest.mark.parametrize("most", [0, -3])
-def test_a_budget_of_no_range_is_refused(most):
+def test_budget_without_a_range_is_refused(most):
     with pytest.raises(ValueError, match=f"Cannot compact to {most} ranges: at least one is needed"):
         compact(_integers(1, 5), [_evidence((2, 4))], most)

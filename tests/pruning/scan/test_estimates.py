@@ -47,18 +47,18 @@ def ratio(bounds, domain, *, rows=None, kept=None, type_=BIGINT):
         *("open above", "open below", "beyond"),
     ],
 )
-def test_density_of_keys_gives_the_share(bounds, domain, expected):
+def test_pass_ratio_is_the_density_of_keys(bounds, domain, expected):
     assert pytest.approx(expected) == ratio(bounds, domain)
 
 
-def test_only_kept_containers_count_by_their_rows():
+def test_pass_ratio_weighs_kept_containers_by_rows():
     assert pytest.approx(0.75) == ratio(
         [(0, 9), (100, 109), (50, 59)], Domain.between(BIGINT, 0, 9), rows=[3, 1, 9], kept=[True, True, False]
     )
     assert 1.0 == ratio([(0, 9)], Domain.of(BIGINT, 1), kept=[False])
 
 
-def test_strings_count_keys_against_rows():
+def test_pass_ratio_of_strings_is_keys_per_row():
     string = ValueType("string")
     assert pytest.approx(0.2) == ratio([("a", "m")], Domain.of(string, "b", "c", "z"), type_=string)
 
@@ -76,7 +76,7 @@ def test_strings_count_keys_against_rows():
     ],
     ids=str,
 )
-def test_the_share_within_the_span_of_the_keys_ignores_the_gaps(bounds, keys, expected):
+def test_span_ratio_ignores_gaps_between_keys(bounds, keys, expected):
     type_ = BIGINT if isinstance(keys[0], int) else ValueType("string")
     column = ColumnStatistics.of(type_, [(low, high, 0) for low, high in bounds])
     rows, kept = np.full(len(bounds), 10), np.full(len(bounds), fill_value=True)

@@ -12,7 +12,7 @@ from pruning.scan.scan_plan import RowFilter, plan_scan
 from pruning.scan.statistics import Containers
 from tests.pruning.scan.test_scan_plan import DELTA, files, keys
 
-# Two row groups a file: file n holds 100 n to 100 n + 99.
+# Two row groups per file: file n has the values 100 n to 100 n + 99.
 BOUNDS = [(n * 100, n * 100 + 99) for n in range(4)]
 HALVES = [(n * 50, n * 50 + 49) for n in range(8)]
 
@@ -26,8 +26,8 @@ def planned(*filters, groups=None, options=PruningOptions()):  # noqa: B008
     return plan_key_scan(files(BOUNDS), groups, plan_scan(files(BOUNDS), groups, filters, DELTA, options))
 
 
-def test_the_keys_themselves_skip_what_a_few_ranges_cannot():
-    """95: a gap that is bridged in the predicate is a gap of the keys."""
+def test_key_scan_skips_gaps_that_ranges_bridge():
+    """Failure catalogue 95: a gap that is bridged in the predicate is still a gap of the keys."""
     options = PruningOptions().with_limits(max_ranges=1)
     by_ranges = plan_scan(files(BOUNDS), halves(), [keys(5, 350)], DELTA, options)
     plan = planned(keys(5, 350), options=options)
@@ -36,8 +36,8 @@ def test_the_keys_themselves_skip_what_a_few_ranges_cannot():
     assert () == plan.pushes
 
 
-def test_a_file_is_kept_where_one_of_its_row_groups_is():
-    """Keys between the row groups of a file lie in the file."""
+def test_file_is_kept_iff_a_row_group_is_kept():
+    """A key between the row groups of a file lies within the bounds of the file."""
     groups = halves([(0, 10), (90, 99), *HALVES[2:]])
     plan = planned(keys(50, 120), groups=groups)
     assert ([1], [2]) == (np.flatnonzero(plan.files.kept).tolist(), np.flatnonzero(plan.row_groups.kept).tolist())
@@ -45,14 +45,14 @@ def test_a_file_is_kept_where_one_of_its_row_groups_is():
     assert {"statistics": 7} == plan.row_groups.skipped_by()
 
 
-def test_what_a_file_is_known_to_lack_its_row_groups_do():
-    """A log may know more than footers do."""
+def test_row_groups_of_skipped_files_are_skipped():
+    """A Delta log may have statistics that the footers lack."""
     unknown = replace(halves(), columns={})
     plan = planned(keys(50), groups=unknown)
     assert ([0], [0, 1]) == (np.flatnonzero(plan.files.kept).tolist(), np.flatnonzero(plan.row_groups.kept).tolist())
 
 
-def test_what_the_querys_own_conditions_leave_out_is_not_read():
+def test_statically_pruned_containers_are_not_read():
     filters = [keys(5, 120, 350)]
     by_ranges = plan_scan(files(BOUNDS), halves(), filters, DELTA, PruningOptions())
     own = OwnConditions(
@@ -64,14 +64,14 @@ def test_what_the_querys_own_conditions_leave_out_is_not_read():
     assert {"statistics": 7} == plan.row_groups.skipped_by()
 
 
-def test_every_filter_with_keys_is_tested_in_the_scan():
+def test_every_filter_with_keys_tests_rows():
     plan = planned(keys(5, 6), keys(*range(400), name="other"))
     assert [RowFilter.KEYS, RowFilter.KEYS] == [each.test for each in plan.decisions]
     unknown = replace(keys(1), domains={})
     assert [RowFilter.KEYS, RowFilter.NONE] == [each.test for each in planned(keys(5), unknown).decisions]
 
 
-def test_why_a_filter_skips_nothing_is_said():
+def test_filter_that_skips_nothing_has_a_reason():
     plan = planned(keys(*range(0, 400, 10)), keys(3, name="unknown"))
     assert {("k", ReasonCode.UNCLUSTERED), ("unknown", ReasonCode.NO_STATISTICS)} == {
         (each.subject, each.code) for each in plan.reasons
@@ -79,13 +79,13 @@ def test_why_a_filter_skips_nothing_is_said():
     assert () == planned(keys(5)).reasons
 
 
-def test_reasons_of_the_predicate_that_hold_for_keys_too_stay():
+def test_only_reasons_that_hold_for_key_scans_are_kept():
     by_ranges = plan_scan(files(BOUNDS), halves(), [keys(5)], DELTA, PruningOptions())
-    told = [Reason(each, "k") for each in (ReasonCode.SKIPPING_DISABLED, ReasonCode.NOT_VECTORISED)]
-    plan = plan_key_scan(files(BOUNDS), halves(), replace(by_ranges, reasons=tuple(told)))
-    assert (told[0],) == plan.reasons
+    reasons = [Reason(each, "k") for each in (ReasonCode.SKIPPING_DISABLED, ReasonCode.NOT_VECTORISED)]
+    plan = plan_key_scan(files(BOUNDS), halves(), replace(by_ranges, reasons=tuple(reasons)))
+    assert (reasons[0],) == plan.reasons
 
 
-def test_row_groups_of_no_known_files_are_an_error():
+def test_row_groups_without_parents_are_refused():
     with pytest.raises(ValueError, match="no known files"):
         planned(keys(5), groups=files(HALVES))

@@ -1,4 +1,4 @@
-"""Gaps that are kept open for pages: where rows are sorted, and a gap is wider than a page."""
+"""Gaps kept open for the page index: the rows are sorted and the gap is wider than a page."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def _sorted_groups(count: int, width: int = 100) -> list[tuple[int, int]]:
     return [(width * at, width * (at + 1) - 1) for at in range(count)]
 
 
-def test_a_gap_spares_its_width_but_for_a_page():
-    # A tenth of 100 values is a page, so of 39 values between two keys 29 are in pages of their own.
+def test_gap_saves_its_width_less_one_page():
+    # A page has a tenth of the 100 values, so 29 of the 39 values between two keys are in pages without a key.
     assert [0, MIB * 29 // 100, 0] == _weights([110, 150], _sorted_groups(4))
 
 
-def test_a_gap_counts_in_each_row_group_that_holds_a_part():
-    # 49 values of the second and 50 of the third, each with its page.
+def test_gap_counts_in_each_row_group_that_it_overlaps():
+    # The gap has 49 values of the second row group and 50 of the third; each loses a page.
     assert [0, MIB * (39 + 40) // 100, 0] == _weights([150, 250], _sorted_groups(4))
 
 
@@ -59,15 +59,15 @@ def test_a_gap_counts_in_each_row_group_that_holds_a_part():
         pytest.param([110, 150], [], 200_000, id="no-row-group"),
     ],
 )
-def test_nothing_is_spared(keys, bounds, rows):
+def test_gap_that_saves_no_page_weighs_nothing(keys, bounds, rows):
     assert not any(_weights(keys, bounds, rows))
 
 
-def test_what_is_next_to_nothing_of_all_is_not_worth_a_comparison():
+def test_negligible_share_of_all_bytes_weighs_nothing():
     assert not any(_weights([110, 150], _sorted_groups(400)))
 
 
-def test_texts_have_no_distance():
+def test_gaps_between_strings_weigh_nothing():
     type_ = ValueType("string")
     column = ColumnStatistics.of(type_, [("a", "m", 0), ("n", "z", 0)])
     ranges = Domain.of(type_, "b", "y").ranges
@@ -75,14 +75,14 @@ def test_texts_have_no_distance():
     assert not len(gaps)
 
 
-def test_sets_of_very_many_keys_are_not_looked_at():
+def test_very_large_key_sets_are_not_examined():
     keys = RangeSet.of_codes(INT, np.arange(0, 2_000_000, 2), is_sorted=True)
     column = ColumnStatistics.of(INT, [(*each, 0) for each in _sorted_groups(8, 250_000)])
     gaps, _ = page_index_gaps(keys, column, np.full(8, MIB), np.full(8, 10_000_000))
     assert not len(gaps)
 
 
-def test_gaps_for_pages_stay_open_beside_those_for_row_groups():
+def test_page_gaps_stay_open_beside_row_group_gaps():
     groups = [*_sorted_groups(3), (400, 499), (500, 599)]
     column = ColumnStatistics.of(INT, [(*each, 0) for each in groups])
     keys = Domain.of(INT, 110, 150, 160, 450).ranges
@@ -99,7 +99,7 @@ def test_gaps_for_pages_stay_open_beside_those_for_row_groups():
     st.lists(st.tuples(st.integers(0, 400), st.integers(0, 90)), min_size=1, max_size=6),
     st.integers(1, 6),
 )
-def test_ranges_for_pages_hold_every_key_and_skip_no_row_group_that_the_keys_do_not(keys, groups, most):
+def test_page_ranges_contain_keys_and_skip_the_same_row_groups(keys, groups, most):
     column = ColumnStatistics.of(INT, [(low, low + width, 0) for low, width in groups])
     ranges, sizes = Domain.of(INT, *keys).ranges, np.full(len(groups), MIB)
     found = compact(ranges, [Evidence(column, sizes, np.full(len(groups), 10**6))], most)

@@ -48,7 +48,7 @@ def keys(*values, name="k", exact=True, bloom=True):
 TEN_FILES = [(i * 100, i * 100 + 99) for i in range(10)]
 
 
-def test_ranges_skip_just_the_files_between_keys():
+def test_ranges_skip_files_between_keys():
     plan = plan_scan(files(TEN_FILES), None, [keys(5, 7, 250, 930)], DELTA, OPTIONS)
     assert [0, 2, 9] == np.flatnonzero(plan.files.kept).tolist()
     (push,) = plan.pushes
@@ -62,28 +62,28 @@ def test_gaps_without_a_container_are_bridged():
     assert "{[5, 95]}" == str(push.ranges)
 
 
-def test_a_budget_of_ranges_keeps_the_heaviest_gaps_and_the_plan_says_what_is_really_kept():
+def test_range_budget_keeps_the_heaviest_gaps():
     plan = plan_scan(files(TEN_FILES), None, [keys(5, 250, 930)], DELTA, OPTIONS.with_limits(max_ranges=2))
     (push,) = plan.pushes
     assert "{[5, 250], 930}" == str(push.ranges)
     assert [0, 1, 2, 9] == np.flatnonzero(plan.files.kept).tolist()
 
 
-def test_named_files_need_no_ranges():
+def test_file_list_needs_no_ranges():
     plan = plan_scan(files(TEN_FILES), None, [keys(5, 930)], PARQUET, OPTIONS)
     assert [0, 9] == np.flatnonzero(plan.files.kept).tolist()
     assert () == plan.pushes
     assert () == plan.reasons
 
 
-def test_row_groups_of_named_files_get_ranges():
+def test_row_groups_of_listed_files_get_ranges():
     groups = replace(files([(0, 49), (50, 99)]), kind=ContainerKind.ROW_GROUP, parents=np.array([0, 0]))
     plan = plan_scan(files([(0, 99)]), groups, [keys(60)], PARQUET, OPTIONS)
     assert [False, True] == plan.row_groups.kept.tolist()
     assert ["{60}"] == [str(push.ranges) for push in plan.pushes]
 
 
-def test_a_column_that_adds_nothing_is_not_pushed():
+def test_column_that_skips_nothing_more_is_not_pushed():
     other = ColumnStatistics.of(BIGINT, [(i, i, 0) for i in range(10)])
     plan = plan_scan(files(TEN_FILES, extra={"j": other}), None, [keys(5), keys(0, name="j")], DELTA, OPTIONS)
     assert 1 == len(plan.pushes)
@@ -98,15 +98,15 @@ def test_no_key_skips_every_file_and_pushes_nothing():
 
 
 @pytest.mark.parametrize(
-    ("abilities", "reason"),
+    ("capabilities", "reason"),
     [
         (replace(DELTA, push_refusal=ReasonCode.NOT_VECTORISED), ReasonCode.NOT_VECTORISED),
         (replace(DELTA, push_refusal=ReasonCode.SKIPPING_DISABLED), ReasonCode.SKIPPING_DISABLED),
     ],
     ids=["not vectorised", "skipping disabled"],
 )
-def test_a_scan_that_takes_no_predicate_keeps_everything_for_a_reason(abilities, reason):
-    plan = plan_scan(files(TEN_FILES), None, [keys(5)], abilities, OPTIONS)
+def test_scan_without_pushdown_keeps_all_with_a_reason(capabilities, reason):
+    plan = plan_scan(files(TEN_FILES), None, [keys(5)], capabilities, OPTIONS)
     assert 10 == plan.files.kept_count
     assert [reason] == [each.code for each in plan.reasons]
 
@@ -120,8 +120,8 @@ def test_nan_and_null_keys_are_not_pushed():
     assert (2, (), [ReasonCode.NAN_KEYS]) == (plan.files.kept_count, plan.pushes, [each.code for each in plan.reasons])
 
 
-def test_null_among_the_values_that_match_is_pushed_and_keeps_the_files_that_hold_it():
-    """As the first rows of an order in which NULL comes first."""
+def test_null_key_is_pushed_and_keeps_files_with_null():
+    """The domain of a top-k with NULLS FIRST has such a NULL."""
     statistics = ColumnStatistics.of(BIGINT, [(0, 99, 0), (100, 199, 5), (200, 299, 0)])
     table = files([(0, 0)] * 3, name="other", extra={"k": statistics})
     some = replace(keys(5), domains={"k": replace(Domain.of(BIGINT, 5), null=True)})
@@ -135,8 +135,8 @@ WIDE = [(0, 10**9)]
 
 
 @pytest.mark.parametrize(("type_", "expected"), [(BIGINT, RowFilter.IN_LIST), (ValueType("double"), RowFilter.BLOOM)])
-def test_floats_are_not_tested_by_a_list(type_, expected):
-    """An IN list tells -0.0 from 0.0, which are equal keys."""
+def test_floats_are_not_tested_by_an_in_list(type_, expected):
+    """An IN list distinguishes -0.0 from 0.0, which are equal keys."""
     statistics = ColumnStatistics.of(type_, [(0, 10**9, 0)])
     few = replace(keys(0, 500, 10**6), domains={"k": Domain.of(type_, 0, 500, 10**6)})
     plan = plan_scan(files([(0, 0)], name="other", extra={"k": statistics}), None, [few], DELTA, OPTIONS)
@@ -144,7 +144,7 @@ def test_floats_are_not_tested_by_a_list(type_, expected):
 
 
 @pytest.mark.parametrize(
-    ("filter_", "abilities", "expected"),
+    ("filter_", "capabilities", "expected"),
     [
         (keys(1, 5, 9), DELTA, RowFilter.IN_LIST),
         (keys(*range(100, 200)), DELTA, RowFilter.RANGES),
@@ -168,8 +168,8 @@ def test_floats_are_not_tested_by_a_list(type_, expected):
         "nothing to test by",
     ],
 )
-def test_the_cheapest_sound_row_test_is_chosen(filter_, abilities, expected):
-    plan = plan_scan(files(WIDE), None, [filter_], abilities, OPTIONS)
+def test_cheapest_sound_row_filter_is_chosen(filter_, capabilities, expected):
+    plan = plan_scan(files(WIDE), None, [filter_], capabilities, OPTIONS)
     assert expected is plan.decisions[0].test
 
 
@@ -183,7 +183,7 @@ def test_the_cheapest_sound_row_test_is_chosen(filter_, abilities, expected):
     ],
     ids=["few are looked up", "many all over", "many in a part", "partition values"],
 )
-def test_storage_sees_a_list_only_where_that_can_skip_something(values, is_partition, expected):
+def test_in_list_is_pushed_only_if_it_can_skip(values, is_partition, expected):
     whole = files([(0, 999)])
     column = replace(whole.columns["k"], is_partition=is_partition)
     options = OPTIONS.with_limits(max_ranges=4)
@@ -203,13 +203,13 @@ def test_storage_sees_a_list_only_where_that_can_skip_something(values, is_parti
     ],
     ids=["a dictionary as large as the rest", "beside much else", "few matches", "few values", "two reads more"],
 )
-def test_storage_sees_ranges_where_looking_costs_little_or_few_rows_match(bounds, rows, size, values, expected):
+def test_ranges_are_pushed_if_cheap_or_selective(bounds, rows, size, values, expected):
     groups = replace(files([bounds] * 3, rows=rows), sizes=np.full(3, size))
     (decision,) = plan_scan(groups, None, [keys(*values)], DELTA, OPTIONS).decisions
     assert (RowFilter.RANGES, expected) == (decision.test, decision.is_pushed)
 
 
-def test_storage_does_not_see_a_list_on_a_column_it_knows_nothing_of():
+def test_in_list_without_statistics_is_not_pushed():
     unknown = replace(files([(0, 999)]), columns={"k": ColumnStatistics.of(BIGINT, [(None, None, None)])})
     options = OPTIONS.with_limits(min_filter_ratio=0.0, max_ranges=4)
     (decision,) = plan_scan(unknown, None, [keys(*range(0, 999, 30))], DELTA, options).decisions
@@ -220,13 +220,13 @@ INT = ValueType("int")
 
 
 def _spread(count, name="k", type_=INT, width=1, step=1000):
-    """A filter of so many runs of keys."""
+    """A filter of `count` runs of keys."""
     domain = Domain.of(type_, *(step * at + each for at in range(count) for each in range(width)))
     return replace(keys(1, name=name), domains={name: domain}, rows=count * width, distinct=count * width)
 
 
 def _spread_files(count, name="k", type_=INT):
-    """A file for each gap, and one that holds keys and much else."""
+    """A file in each gap between runs, and one file that spans all keys."""
     bounds = [(1000 * at + 10, 1000 * at + 990, 0) for at in range(count)] + [(0, 1000 * count, 0)]
     return replace(files([(0, 1)] * len(bounds)), columns={name: ColumnStatistics.of(type_, bounds)})
 
@@ -243,13 +243,13 @@ def _spread_files(count, name="k", type_=INT):
         pytest.param(_spread(60, width=3), 60, True, RowFilter.RANGES, id="ranges-in-place-of-those-pushed"),
     ],
 )
-def test_rows_are_tested_by_what_leaves_room_in_a_method(filter_, gaps, has_bloom, expected):
+def test_row_filter_fits_the_codegen_limit(filter_, gaps, has_bloom, expected):
     type_ = next(iter(filter_.domains.values())).type
     plan = plan_scan(_spread_files(gaps, type_=type_), None, [replace(filter_, has_bloom=has_bloom)], DELTA, OPTIONS)
     assert expected is plan.decisions[0].test
 
 
-def test_all_columns_share_the_ranges_that_rows_are_compared_with():
+def test_columns_share_the_budget_of_compared_ranges():
     gaps, wide = [(1000 * at + 10, 1000 * at + 990, 0) for at in range(50)], [(0, 50_000, 0)] * 50
     columns = {"k": ColumnStatistics.of(INT, gaps + wide), "j": ColumnStatistics.of(INT, wide + gaps)}
     containers = replace(files([(0, 1)] * 100), columns=columns)
@@ -260,7 +260,7 @@ def test_all_columns_share_the_ranges_that_rows_are_compared_with():
     assert [RowFilter.RANGES, RowFilter.BLOOM] == tests
 
 
-def test_rows_are_not_tested_where_nearly_all_would_pass():
+def test_unselective_keys_get_no_row_filter():
     plan = plan_scan(files([(0, 9)]), None, [keys(*range(9))], DELTA, OPTIONS)
     assert RowFilter.NONE is plan.decisions[0].test
     assert ReasonCode.UNSELECTIVE in [reason.code for reason in plan.decisions[0].reasons]
@@ -276,17 +276,17 @@ def row_groups_of(bounds):
     return replace(found, kind=ContainerKind.ROW_GROUP, parents=np.arange(len(found)) // 2)
 
 
-def test_a_column_that_the_reader_takes_no_predicate_on_skips_files_but_no_row_groups():
-    abilities = replace(DELTA, file_only=frozenset({"k"}))
-    plan = plan_scan(files(TEN_FILES[:2]), row_groups_of(TEN_FILES[:4]), [keys(5)], abilities, OPTIONS)
+def test_file_only_column_skips_files_but_no_row_groups():
+    capabilities = replace(DELTA, file_only=frozenset({"k"}))
+    plan = plan_scan(files(TEN_FILES[:2]), row_groups_of(TEN_FILES[:4]), [keys(5)], capabilities, OPTIONS)
     assert plan.row_groups is not None
     assert [True, False] == plan.files.kept.tolist()
     assert [True] * 4 == plan.row_groups.kept.tolist()
 
 
-def test_why_row_groups_cannot_be_skipped_is_said():
-    abilities = replace(PARQUET, file_only=frozenset({"k"}))
-    plan = plan_scan(files(TEN_FILES[:2]), row_groups_of(TEN_FILES[:4]), [keys(5)], abilities, OPTIONS)
+def test_kept_row_groups_of_file_only_column_have_a_reason():
+    capabilities = replace(PARQUET, file_only=frozenset({"k"}))
+    plan = plan_scan(files(TEN_FILES[:2]), row_groups_of(TEN_FILES[:4]), [keys(5)], capabilities, OPTIONS)
     assert () == plan.pushes
     assert [ReasonCode.NO_READER_FILTER] == [reason.code for reason in plan.reasons]
 
@@ -300,7 +300,7 @@ def test_why_row_groups_cannot_be_skipped_is_said():
     ],
     ids=["none", "some", "all"],
 )
-def test_row_groups_whose_reader_takes_no_predicate_are_kept(hidden, kept, codes):
+def test_file_only_row_groups_are_kept(hidden, kept, codes):
     groups = row_groups_of(TEN_FILES[:4])
     column = replace(groups.columns["k"], file_only=np.array(hidden))
     plan = plan_scan(files(TEN_FILES[:2]), replace(groups, columns={"k": column}), [keys(5)], PARQUET, OPTIONS)
@@ -313,7 +313,7 @@ BLIND = replace(DELTA, pushes_without_statistics=True)
 UNLISTED = replace(files([(None, None)]), columns={}, is_listed=False)
 
 
-def test_where_no_file_is_known_the_widest_gaps_are_left_out():
+def test_unlisted_table_gets_ranges_with_the_widest_gaps():
     pairs = [(1000 * at * at, 1000 * at * at + 5) for at in range(1, 10)]
     plan = plan_scan(UNLISTED, None, [keys(*(each for pair in pairs for each in pair))], BLIND, OPTIONS)
     (push,) = plan.pushes
@@ -322,7 +322,7 @@ def test_where_no_file_is_known_the_widest_gaps_are_left_out():
 
 
 @pytest.mark.parametrize(
-    ("abilities", "code"),
+    ("capabilities", "code"),
     [
         (DELTA, ReasonCode.NO_STATISTICS),
         (replace(BLIND, push_refusal=ReasonCode.NOT_VECTORISED), ReasonCode.NOT_VECTORISED),
@@ -330,13 +330,13 @@ def test_where_no_file_is_known_the_widest_gaps_are_left_out():
         (replace(BLIND, widen=lambda _, ranges: RangeSet.all(ranges.type)), ReasonCode.NO_STATISTICS),
     ],
 )
-def test_what_storage_cannot_compare_is_not_pushed_where_no_file_is_known(abilities, code):
-    plan = plan_scan(UNLISTED, None, [keys(1, 9)], abilities, OPTIONS)
+def test_unlisted_table_without_capability_gets_no_ranges(capabilities, code):
+    plan = plan_scan(UNLISTED, None, [keys(1, 9)], capabilities, OPTIONS)
     assert () == plan.pushes
     assert code in {each.code for each in plan.reasons}
 
 
-def test_without_keys_nothing_is_pushed_or_refused_where_no_file_is_known():
+def test_unlisted_table_without_keys_has_no_pushed_predicate():
     plan = plan_scan(UNLISTED, None, [keys()], replace(BLIND, push_refusal=ReasonCode.NOT_VECTORISED), OPTIONS)
     assert ((), ()) == (plan.pushes, plan.reasons)
     assert not plan.files.kept.any()

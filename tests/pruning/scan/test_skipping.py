@@ -1,4 +1,4 @@
-"""`prune`: which containers are kept, and why the others are not."""
+"""`prune`: kept containers, and the causes for which others are skipped."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.pruning.strategies import LAW, specs, values
 BIGINT, DOUBLE = ValueType("bigint"), ValueType("double")
 INT64 = (-(1 << 63), (1 << 63) - 1)
 
-# Seven ascending values of each type; a container holds the second to the sixth.
+# Seven ascending values of each type; the container spans the second to the sixth.
 SEVEN = {
     "tinyint": (-128, -127, -1, 0, 1, 126, 127),
     "smallint": (-32768, -32767, -1, 0, 1, 32766, 32767),
@@ -53,7 +53,7 @@ def _kept(column: ColumnStatistics, keys: Domain) -> list[bool]:
 
 
 @pytest.mark.parametrize("name", SEVEN)
-def test_a_key_hits_from_the_least_to_the_greatest_value_of_a_container(name):
+def test_key_within_bounds_keeps_container(name):
     type_, seven = ValueType.parse(name), SEVEN[name]
     low, high = seven[1], seven[5]
     column = ColumnStatistics.of(type_, [(low, high, 0), (None, high, 0), (low, None, 0), (None, None, 0)])
@@ -63,7 +63,7 @@ def test_a_key_hits_from_the_least_to_the_greatest_value_of_a_container(name):
 
 
 @pytest.mark.parametrize("name", SEVEN)
-def test_ranges_of_keys_hit_where_they_reach_into_a_container(name):
+def test_key_range_that_overlaps_bounds_keeps_container(name):
     type_, seven = ValueType.parse(name), SEVEN[name]
     column = ColumnStatistics.of(type_, [(seven[2], seven[4], 0)], may_have_nan=False)
     first, second, _, middle, _, sixth, last = seven
@@ -85,14 +85,14 @@ def test_ranges_of_keys_hit_where_they_reach_into_a_container(name):
 
 
 @pytest.mark.parametrize("name", SEVEN)
-def test_a_container_of_one_value_hits_just_that_key(name):
+def test_container_of_one_value_is_kept_only_for_that_key(name):
     type_, seven = ValueType.parse(name), SEVEN[name]
     column = ColumnStatistics.of(type_, [(value, value, 0) for value in seven], may_have_nan=False)
     found = [_kept(column, Domain.of(type_, value)) for value in seven]
     assert np.eye(7, dtype=bool).tolist() == found
 
 
-def test_booleans_hit_by_value():
+def test_boolean_keys():
     boolean = ValueType("boolean")
     column = ColumnStatistics.of(boolean, [(False, False, 0), (False, True, 0), (True, True, 0), (None, None, 0)])
     assert [False, True, True, True] == _kept(column, Domain.of(boolean, True))  # noqa: FBT003  a key
@@ -106,12 +106,12 @@ def test_booleans_hit_by_value():
         pytest.param((1, 9, 0), 5, Domain.of(BIGINT, 0, 10), SkipReason.STATISTICS, id="keys-around"),
         pytest.param((1, 9, 0), 5, Domain.of(BIGINT, None), SkipReason.STATISTICS, id="null-key-no-null"),
         pytest.param((1, 9, 1), 5, Domain.of(BIGINT, None), SkipReason.KEPT, id="null-key-some-null"),
-        # 68: a null count that is missing is not 0.
+        # Failure catalogue 68: a missing null count is not 0.
         pytest.param((1, 9, None), 5, Domain.of(BIGINT, None), SkipReason.KEPT, id="null-key-null-count-unknown"),
         pytest.param((None, None, 5), 5, Domain.of(BIGINT, 5), SkipReason.ALL_NULL, id="all-null"),
         pytest.param((None, None, 5), 5, Domain.of(BIGINT, 5, None), SkipReason.KEPT, id="all-null-null-key"),
         pytest.param((None, None, 5), UNKNOWN, Domain.of(BIGINT, 5), SkipReason.KEPT, id="all-null-of-unknown-rows"),
-        # 71: no bounds is not all NULL.
+        # Failure catalogue 71: missing bounds do not mean all NULL.
         pytest.param((None, None, None), 5, Domain.of(BIGINT, 5), SkipReason.KEPT, id="no-bounds-no-null-count"),
         pytest.param((None, None, None), UNKNOWN, Domain.of(BIGINT, 5), SkipReason.KEPT, id="both-counts-unknown"),
         pytest.param((1, 9, 0), 0, Domain.of(BIGINT, 5), SkipReason.NO_ROWS, id="no-rows"),
@@ -120,7 +120,7 @@ def test_booleans_hit_by_value():
         pytest.param((1, 9, 0), 0, Domain.none(BIGINT), SkipReason.NO_ROWS, id="no-rows-no-keys"),
         pytest.param((None, None, 5), 5, Domain.none(BIGINT), SkipReason.NO_KEYS, id="all-null-no-keys"),
         pytest.param((1, 9, 0), 5, Domain.all(BIGINT), SkipReason.KEPT, id="all-keys"),
-        # 72, 83: bounds in the wrong order were compared by other rules.
+        # Failure catalogue 72, 83: inverted bounds come from a writer that compares by other rules.
         pytest.param((9, 1, 0), 5, Domain.of(BIGINT, 50), SkipReason.KEPT, id="inverted-bounds"),
         pytest.param((1, 9, 5), 5, Domain.of(BIGINT, 5), SkipReason.KEPT, id="all-null-yet-bounds"),
         pytest.param(
@@ -129,7 +129,7 @@ def test_booleans_hit_by_value():
         pytest.param((1, 9, 7), 5, Domain.of(BIGINT, 50), SkipReason.STATISTICS, id="more-nulls-than-rows"),
     ],
 )
-def test_why_a_container_is_skipped(row, rows, keys, cause):
+def test_cause_of_a_skipped_container(row, rows, keys, cause):
     found = prune(_files(ColumnStatistics.of(BIGINT, [row]), (rows,)), {"k": keys})
     assert ([cause], [cause is SkipReason.KEPT]) == (found.causes.tolist(), found.kept.tolist())
 
@@ -137,21 +137,21 @@ def test_why_a_container_is_skipped(row, rows, keys, cause):
 @pytest.mark.parametrize(
     ("row", "may_have_nan", "keys", "kept"),
     [
-        # 60, 61: the values 3.0, NaN, 3.0 have the bounds 3.0 and 3.0.
+        # Failure catalogue 60, 61: the values 3.0, NaN, 3.0 have the bounds 3.0 and 3.0.
         pytest.param((3.0, 3.0, 0), True, Domain.of(DOUBLE, NAN), True, id="nan-key-nan-possible"),
         pytest.param((3.0, 3.0, 0), False, Domain.of(DOUBLE, NAN), False, id="nan-key-nan-absent"),
         pytest.param((1.0, 1.0, 0), True, Domain.between(DOUBLE, 2.0, INF), False, id="numbers-do-not-match-nan"),
         pytest.param((None, None, 0), True, Domain.of(DOUBLE, 5.0), True, id="bounds-unknown-as-all-may-be-nan"),
         pytest.param((NAN, 3.0, 0), True, Domain.of(DOUBLE, -5.0), True, id="nan-as-low"),
         pytest.param((1.0, NAN, 0), True, Domain.of(DOUBLE, 50.0), True, id="nan-as-high"),
-        # 66: -0.0 and 0.0 are one value for keys and for bounds.
+        # Failure catalogue 66: -0.0 and 0.0 are one value for keys and for bounds.
         pytest.param((0.0, 0.0, 0), False, Domain.of(DOUBLE, -0.0), True, id="key-minus-zero"),
         pytest.param((-0.0, -0.0, 0), False, Domain.of(DOUBLE, 0.0), True, id="bound-minus-zero"),
         pytest.param((-0.0, 5.0, 0), False, Domain.between(DOUBLE, -5.0, 0.0), True, id="low-minus-zero"),
         pytest.param((None, None, 10), True, Domain.of(DOUBLE, NAN), False, id="all-null-has-no-nan"),
     ],
 )
-def test_floats_by_their_flags_and_zeros(row, may_have_nan, keys, kept):
+def test_float_containers_with_nan_and_zeros(row, may_have_nan, keys, kept):
     assert [kept] == _kept(ColumnStatistics.of(DOUBLE, [row], may_have_nan=may_have_nan), keys)
 
 
@@ -166,12 +166,12 @@ def test_floats_by_their_flags_and_zeros(row, may_have_nan, keys, kept):
         pytest.param((3, 3, 0), 5, Domain.of(BIGINT, None), SkipReason.PARTITION, id="null-key"),
     ],
 )
-def test_partitions_are_told_from_statistics(row, rows, keys, cause):
+def test_partition_values_have_their_own_cause(row, rows, keys, cause):
     column = replace(ColumnStatistics.of(BIGINT, [row]), is_partition=True)
     assert [cause] == prune(_files(column, (rows,)), {"k": keys}).causes.tolist()
 
 
-def test_all_columns_must_match_and_the_first_cause_is_recorded():
+def test_all_columns_must_match_and_the_strongest_cause_counts():
     a = ColumnStatistics.of(BIGINT, [(0, 4, 0), (0, 4, 0), (5, 9, 0), (5, 9, 0), (None, None, 10)])
     b = replace(ColumnStatistics.of(BIGINT, [(1, 1, 0), (2, 2, 0), (1, 1, 0), (2, 2, 0), (2, 2, 0)]), is_partition=True)
     files = replace(_files(a), columns={"a": a, "b": b})
@@ -187,25 +187,25 @@ def test_all_columns_must_match_and_the_first_cause_is_recorded():
         assert expected == prune(files, each).causes.tolist()
 
 
-def test_one_empty_key_set_skips_everything_whatever_else_there_is():
+def test_empty_key_set_skips_everything():
     files = _files(ColumnStatistics.of(BIGINT, [(0, 4, 0), (5, 9, 0)]))
     for name in ("k", "no statistics"):
         found = prune(files, {"k": Domain.of(BIGINT, 3), name: Domain.none(BIGINT)})
         assert {"no keys": 2} == found.skipped_by()
 
 
-def test_a_column_without_statistics_keeps_everything():
+def test_column_without_statistics_keeps_everything():
     files = _files(ColumnStatistics.of(BIGINT, [(0, 4, 0)]))
     assert [True] == prune(files, {"other": Domain.of(BIGINT, 99)}).kept.tolist()
     assert [True] == prune(files, {}).kept.tolist()
 
 
-def test_no_containers_leave_nothing_to_keep():
+def test_no_containers():
     found = prune(_files(ColumnStatistics.unknown(BIGINT, 0)), {"k": Domain.of(BIGINT, 1)})
     assert (0, {}, []) == (found.kept_count, found.skipped_by(), found.kept.tolist())
 
 
-def test_skips_are_counted_by_cause():
+def test_skipped_by_counts_causes():
     column = ColumnStatistics.of(BIGINT, [(0, 4, 0), (5, 9, 0), (None, None, 10), (None, None, None), (5, 9, 0)])
     found = prune(_files(column, (10, 10, 10, 10, 0)), {"k": Domain.of(BIGINT, 3)})
     assert (2, {"no rows": 1, "all null": 1, "statistics": 1}) == (found.kept_count, found.skipped_by())
@@ -217,12 +217,12 @@ def test_keys_of_another_type_are_refused():
         prune(files, {"k": Domain.of(ValueType("timestamp"), 5)})
 
 
-def test_statistics_that_contradict_themselves_keep():
+def test_contradictory_statistics_keep_container():
     check_wrong_statistics()
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_several_columns_skip_as_value_by_value(seed):
+def test_several_columns_match_the_plain_oracle(seed):
     check_several_columns(seed)
 
 
@@ -240,11 +240,11 @@ _TABLES = {type_: _tables(type_) for type_ in ALL_TYPES}
 
 @LAW
 @given(st.sampled_from(ALL_TYPES).flatmap(lambda type_: _TABLES[type_]), st.booleans())
-def test_of_every_type_no_row_is_lost_and_all_that_statistics_allow_is_skipped(example, from_rows):
+def test_every_type_skips_all_that_statistics_allow(example, from_rows):
     containers, keys = example
     contents, known = tuple(rows for rows, _ in containers), tuple(each for _, each in containers)
     if from_rows:
-        # Keys out of the containers themselves, so that single values hit.
+        # Keys are taken from the containers, so that single values match.
         points = [point for rows in contents[::2] for point in numbers(rows[:1])]
         keys = Spec(keys.type, tuple((point, point) for point in points), keys.null, keys.nan)
     Table({"k": Column(keys.type, contents, known)}, known).prune({"k": keys})
@@ -256,7 +256,7 @@ _TABLES_AND_KEYS = {type_: st.tuples(_TABLES[type_], specs(type_)) for type_ in 
 @LAW
 @given(st.sampled_from(ALL_TYPES).flatmap(lambda type_: _TABLES_AND_KEYS[type_]))
 def test_wider_keys_never_skip_more(example):
-    # 153, 156: an approximation is only ever widened, and nothing here negates one.
+    # Failure catalogue 153, 156: an approximation is only ever widened and never negated.
     (containers, keys), more = example
     contents, known = tuple(rows for rows, _ in containers), tuple(each for _, each in containers)
     files = Table({"k": Column(keys.type, contents, known)}, known).files

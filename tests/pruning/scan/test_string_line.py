@@ -1,4 +1,4 @@
-"""Byte strings beside sorted ranges of them, on one line of integers."""
+"""Byte strings and sorted ranges of byte strings as merged integer ranks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STRING = ValueType("string")
 
 
 @given(st.lists(st.tuples(TEXTS, TEXTS), max_size=6), st.lists(TEXTS, max_size=8))
-def test_the_line_compares_ends_and_strings_as_bytes_do(pairs, items):
+def test_merged_ranks_compare_as_bytes(pairs, items):
     lows, highs = (ByteStrings.of([select(pair) for pair in pairs]) for select in (min, max))
     ranges = RangeSet.of_ranges(STRING, lows, highs)
     assert isinstance(ranges.lows, ByteStrings)
@@ -28,7 +28,7 @@ def test_the_line_compares_ends_and_strings_as_bytes_do(pairs, items):
                 assert [item < end, item == end] == [place < at, place == at]
 
 
-def test_single_values_and_strings_between_them():
+def test_ranks_of_points_and_strings_between_them():
     points = RangeSet.of_codes(STRING, code.encode(STRING, ["b", "d"]))
     assert isinstance(points.lows, ByteStrings)
     line, (places,) = line_of(points.lows, points.lows, ByteStrings.of([b"a", b"b", b"c", b"d", b"e"]))

@@ -1,4 +1,6 @@
-"""Ranges of two columns together: they hold every key, and skip what lies between keys in the order of both columns."""
+"""Ranges over two columns: they contain every key and skip containers between keys in the lexicographic order of both
+columns.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ OPTIONS = PruningOptions()
 
 @dataclass(frozen=True)
 class Probe:
-    """A probe column that can be pruned by."""
+    """A probe column that can be pruned."""
 
     name: str
     type: ValueType
@@ -39,7 +41,7 @@ class Probe:
 
 
 def keys(*rows, types=(BIGINT, INT), probes=(BIGINT, INT)) -> KeyFilter:
-    """The filter of keys of columns a, b, ... over columns of the types `probes`."""
+    """A key filter of columns a, b, ... whose probe columns have the types `probes`."""
     columns = [Probe(name, type_) for name, type_ in zip("abc", probes, strict=False)]
     return key_filter(columns, summary(types, rows))
 
@@ -55,13 +57,13 @@ def containers(*boxes, kind=ContainerKind.FILE, types=(BIGINT, INT), parents=Non
     return Containers(kind, [str(at) for at in range(count)], np.full(count, 100), np.full(count, 1000), columns, where)
 
 
-# Shops 1 to 4 with numbers 1 to 100 each, in files of a half.
+# Shops 1 to 4 with order numbers 1 to 100 each, two files per shop.
 SHOPS = containers(*(((shop, shop), half) for shop in (1, 2, 3, 4) for half in ((1, 50), (51, 100))))
 ORDERS = keys((1, 5), (2, 95), (4, 20))
 
 
-def test_files_between_keys_in_the_order_of_both_columns_are_skipped():
-    # Shops 1, 2, 4 and numbers 5, 20, 95 for themselves leave all but the files of shop 3.
+def test_files_between_keys_of_two_columns_are_skipped():
+    # Column by column, shops 1, 2, 4 and numbers 5, 20, 95 skip only the files of shop 3.
     plan = plan_scan(SHOPS, None, [ORDERS], DELTA, OPTIONS)
     assert [0, 3, 6] == np.flatnonzero(plan.files.kept).tolist()
     (push,) = plan.tuple_pushes
@@ -70,13 +72,13 @@ def test_files_between_keys_in_the_order_of_both_columns_are_skipped():
     assert plan.acts
 
 
-def test_named_files_are_skipped_without_a_predicate():
+def test_file_list_needs_no_tuple_predicate():
     plan = plan_scan(SHOPS, None, [ORDERS], PARQUET, OPTIONS)
     assert [0, 3, 6] == np.flatnonzero(plan.files.kept).tolist()
     assert () == plan.tuple_pushes
 
 
-def test_a_named_file_of_which_no_row_group_holds_a_key_is_skipped():
+def test_listed_file_without_a_row_group_with_keys_is_skipped():
     file = containers(((1, 2), (1, 100)))
     groups = containers(((1, 1), (51, 100)), ((2, 2), (1, 50)), kind=ContainerKind.ROW_GROUP, parents=[0, 0])
     wanted = keys((1, 5), (2, 95))
@@ -85,7 +87,7 @@ def test_a_named_file_of_which_no_row_group_holds_a_key_is_skipped():
     one = keys((1, 60), (2, 95))
     plan = plan_scan(file, groups, [one], PARQUET, OPTIONS)
     assert [True] == list(plan.files.kept)
-    # By numbers of 60 and more alone.
+    # The second row group is skipped by its order numbers alone.
     assert [True, False] == list(plan.row_groups.kept)
 
 
@@ -95,11 +97,11 @@ def test_row_groups_are_skipped_by_the_reader():
     groups = containers(*bounds, kind=ContainerKind.ROW_GROUP, parents=[0] * 6)
     plan = plan_scan(file, groups, [keys((1, 5), (2, 95), (3, 20))], PARQUET, OPTIONS)
     assert [0, 3, 4] == np.flatnonzero(plan.row_groups.kept).tolist()
-    # Between the second and the third key lies no row group.
+    # No row group lies between the second and the third key.
     assert [2] == [len(push) for push in plan.tuple_pushes]
 
 
-def test_gaps_that_are_worth_most_stay_open():
+def test_heaviest_gaps_stay_open():
     boxes = [((shop, shop), half) for shop in range(20) for half in ((1, 50), (51, 100))]
     files = containers(*boxes)
     heavy = np.where(np.arange(40) < 20, 1000, 10)
@@ -108,11 +110,12 @@ def test_gaps_that_are_worth_most_stay_open():
     )
     (push,) = plan.tuple_pushes
     assert 8 == len(push)
-    # Keys of 95 keep both halves of the first shop; what lies between the last shops' keys is not worth a range.
+    # A key of 95 keeps both files of the first shop; the gaps between the keys of the last shops are too light for a
+    # range.
     assert {3, 5, 7, 9, 11, 13, 15} == set(np.flatnonzero(~plan.files.kept).tolist()) - {39}
 
 
-def test_what_lies_behind_all_keys_needs_no_gap():
+def test_files_after_all_keys_need_no_gap():
     plan = plan_scan(
         containers(((5, 5), (1, 9)), ((5, 5), (10, 20)), ((5, 5), (3, 30))),
         None,
@@ -132,31 +135,31 @@ def test_what_lies_behind_all_keys_needs_no_gap():
         (DELTA, (BIGINT, ValueType("timestamp"))),
     ],
 )
-def test_columns_that_storage_compares_otherwise_are_not_pushed_together(refused, types):
+def test_columns_without_pushdown_get_no_tuple_predicate(refused, types):
     files = containers(*(((1, 1), half) for half in ((1, 50), (51, 100))), types=types)
     wanted = keys((1, 5), types=types, probes=types)
     assert () == plan_tuple_pushes([files], [np.ones(2, bool)], [wanted], refused)
 
 
-def test_keys_of_other_types_than_their_columns():
+def test_points_are_coerced_to_the_column_types():
     wanted = keys((1, 5), (2, 1 << 40), types=(BIGINT, BIGINT), probes=(BIGINT, INT))
-    # What no int can be is no key of the column.
+    # A key that no int can hold is dropped.
     assert [[1], [5]] == [each.tolist() for each in wanted.points.rows.columns]
     apart = keys((1, 5), types=(BIGINT, BIGINT), probes=(BIGINT, ValueType("decimal", 20, 0)))
     assert apart.points is None
     assert [ReasonCode.COLUMNS_APART] == [each.code for each in apart.reasons]
 
 
-def test_a_column_alone_has_no_points():
+def test_single_column_has_no_points():
     assert keys((1,), types=(BIGINT,), probes=(BIGINT,)).points is None
 
 
-def test_rows_are_tested_by_the_pairs_still():
+def test_rows_are_still_tested_by_key_pairs():
     plan = plan_scan(SHOPS, None, [ORDERS], DELTA, OPTIONS)
     assert [RowFilter.BLOOM] == [each.test for each in plan.decisions]
 
 
-def test_unknown_bounds_keep_and_nulls_alone_do_not():
+def test_unknown_bounds_keep_and_all_null_columns_do_not():
     unknown = containers(((None, None), (None, None)), ((1, 1), (None, 50)), ((1, 1), (51, None)), nulls=UNKNOWN)
     plan = plan_scan(unknown, None, [keys((1, 5))], DELTA, OPTIONS)
     assert [True, True, False] == list(plan.files.kept)
@@ -171,7 +174,7 @@ bounds = st.tuples(st.none() | numbers, st.none() | numbers).filter(lambda it: N
 
 
 @given(st.lists(pair, min_size=1, max_size=30), st.lists(st.tuples(bounds, bounds), min_size=1, max_size=12), st.data())
-def test_no_container_with_a_key_is_skipped_and_every_key_passes_the_predicate(rows, boxes, data):
+def test_tuple_predicate_is_sound_and_skips_as_planned(rows, boxes, data):
     files = containers(*boxes, types=(INT, INT))
     wanted = keys(*rows, types=(INT, INT), probes=(INT, INT))
     (push,) = plan_tuple_pushes([files], [np.ones(len(boxes), bool)], [wanted], DELTA) or (None,)
@@ -184,7 +187,7 @@ def test_no_container_with_a_key_is_skipped_and_every_key_passes_the_predicate(r
     others = data.draw(st.lists(pair, max_size=20))
     passed = _passing(push, [*rows, *others])
     assert set(rows) <= passed
-    # What passes lies in no container that is skipped.
+    # Rows that pass lie in no skipped container.
     assert not any(
         _in(a, box[0]) and _in(b, box[1]) for a, b in passed for box, out in zip(boxes, gone, strict=True) if out
     )
@@ -195,15 +198,15 @@ def _in(value, ends):
 
 
 def _passing(push, rows):
-    """The rows for which the predicate is true; literals of ints are those of DuckDB, too."""
+    """The rows for which DuckDB finds the predicate true; its int literals are those of Spark."""
     values = ", ".join(f"({a}::int, {b}::int)" for a, b in rows)
     found = duckdb.sql(f"SELECT * FROM (VALUES {values}) t(a, b) WHERE {tuple_ranges_sql(push.columns, push)}")
     return set(found.fetchall())
 
 
 @given(st.lists(pair, min_size=1, max_size=60), st.integers(1, 7))
-def test_every_gap_in_a_table_in_order_is_found(rows, size):
-    """Files of a table that is ordered by both columns: one is kept iff a key lies between its first and last row."""
+def test_every_gap_of_a_sorted_table_is_found(rows, size):
+    """Files of a table sorted by both columns: a file is kept iff a key lies between its first and its last row."""
     table = sorted({(a, b) for a in range(-3, 6) for b in range(-3, 6)})
     files = [table[at : at + size] for at in range(0, len(table), size)]
     alike = [each for each in files if each[0][0] == each[-1][0]]

@@ -1,4 +1,4 @@
-"""Keys of one type against a column of another: what stays, what drops out, what is refused."""
+"""Keys of one type against a column of another: keys that stay, keys that are dropped, pairs that are refused."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ def _coerced(source: str, column: str, *keys: object) -> Coerced:
 @pytest.mark.parametrize(
     ("source", "column", "keys", "kept"),
     [
-        # 75, 78: a key beyond the column's range is dropped; wrapped, it would lose or invent rows.
+        # Failure catalogue 75, 78: a key beyond the column's range is dropped; wrapped, it would lose or invent rows.
         pytest.param("bigint", "int", [7, 3_000_000_000], [7], id="bigint-key-beyond-int"),
         pytest.param("bigint", "int", [(1 << 32) + 7], [], id="bigint-key-that-wraps-to-7"),
         pytest.param("bigint", "tinyint", [-129, -128, 127, 128], [-128, 127], id="just-inside-and-just-outside"),
         pytest.param("bigint", "smallint", [LEAST, GREATEST], [], id="ends-of-bigint"),
-        # 77: what comes out is of the column's type, whatever width the keys had.
+        # Failure catalogue 77: coerced keys have the column's type, whatever width the keys had.
         pytest.param("int", "bigint", [-(1 << 31), (1 << 31) - 1], [-(1 << 31), (1 << 31) - 1], id="widening"),
         pytest.param("decimal(38,0)", "bigint", [10**20, 5], [5], id="wide-decimal-beyond-bigint"),
         pytest.param("decimal(38,0)", "bigint", [GREATEST, GREATEST + 1], [GREATEST], id="just-beyond-bigint"),
         pytest.param("decimal(38,0)", "bigint", [LEAST, LEAST - 1], [LEAST], id="just-below-bigint"),
         pytest.param("decimal(38,0)", "decimal(18,0)", [10**38 - 1, 10**18 - 1], [10**18 - 1], id="wide-to-narrow"),
-        # 82: literals of another scale.
+        # Failure catalogue 82: literals of another scale.
         pytest.param("decimal(3,1)", "int", [Decimal("1.5"), Decimal("2.0")], [2], id="fraction-against-int"),
         pytest.param(
             "decimal(7,4)", "decimal(5,2)", [Decimal("1.2345"), Decimal("1.2300")], [Decimal("1.23")], id="scale-down"
@@ -62,28 +62,28 @@ def _coerced(source: str, column: str, *keys: object) -> Coerced:
         pytest.param(
             "decimal(5,2)", "float", [Decimal("0.10"), Decimal("0.50")], [0.5], id="decimal-that-is-no-single"
         ),
-        # 66: the zeros are one value, whichever sign either side has.
+        # Failure catalogue 66: the zeros are one value; the sign on either side does not matter.
         pytest.param("double", "int", [-0.0], [0], id="negative-zero-against-int"),
         pytest.param("double", "float", [-0.0], [0.0], id="negative-zero-against-float"),
         pytest.param("int", "double", [0], [-0.0], id="zero-against-double"),
         pytest.param("timestamp_ntz", "date", [DAY, DAY + 1], [1], id="time-of-day-against-date"),
         pytest.param("timestamp_ntz", "date", [-DAY, -1, -DAY - 1], [-1], id="days-before-1970"),
         pytest.param("date", "timestamp_ntz", [0, -2], [0, -2 * DAY], id="midnights"),
-        # 95: what overflows is dropped or saturates, and raises nothing.
+        # Failure catalogue 95: a key that overflows is dropped or saturates; coercion does not raise.
         pytest.param(
             "date", "timestamp_ntz", [106_751_992, -106_751_992, 200_000_000], [], id="days-beyond-timestamps"
         ),
         pytest.param("date", "timestamp_ntz", [106_751_991], [106_751_991 * DAY], id="last-day-of-timestamps"),
     ],
 )
-def test_exact_coercion_keeps_just_what_can_match(source, column, keys, kept):
+def test_exact_coercion_keeps_only_matching_keys(source, column, keys, kept):
     assert Coerced(Domain.of(PARSE(column), *kept), is_exact=True) == _coerced(source, column, *keys)
 
 
 @pytest.mark.parametrize(
     ("source", "column", "key", "matching", "not_matching"),
     [
-        # Spark compares as single precision outside of ANSI mode, as double inside.
+        # Spark compares in single precision outside of ANSI mode, and in double precision inside.
         pytest.param("int", "float", 16_777_217, [16_777_216.0], [16_777_218.0], id="int-beside-float"),
         pytest.param(
             *("bigint", "float", (1 << 60) + (1 << 36) + 1, [float((1 << 60) + (1 << 37))], [float(1 << 61)]),
@@ -106,7 +106,7 @@ def test_rounding_moves_ends_outward(source, column, key, matching, not_matching
 @pytest.mark.parametrize(
     ("zone", "offset"),
     [
-        # 96, 98: the zone of the session is not known, and old offsets have seconds.
+        # Failure catalogue 96, 98: the session's time zone is not known, and historical offsets have seconds.
         pytest.param("Etc/GMT+12", dt.timedelta(hours=-12), id="west"),
         pytest.param("Pacific/Kiritimati", dt.timedelta(hours=14), id="east"),
         pytest.param("Europe/Stockholm", dt.timedelta(minutes=53, seconds=28), id="stockholm-1850"),
@@ -115,7 +115,7 @@ def test_rounding_moves_ends_outward(source, column, key, matching, not_matching
     ],
 )
 @pytest.mark.parametrize("day", [dt.date(1850, 6, 1), dt.date(1582, 10, 14), dt.date(2038, 1, 19)], ids=str)
-def test_dates_and_timestamps_match_by_the_clock_of_any_zone(zone, offset, day):
+def test_dates_and_timestamps_match_in_any_time_zone(zone, offset, day):
     midnight = dt.datetime(day.year, day.month, day.day, tzinfo=dt.timezone(offset, zone))
     local = midnight.replace(tzinfo=None)
     assert _coerced("date", "timestamp", day).domain.contains(midnight)
@@ -124,15 +124,15 @@ def test_dates_and_timestamps_match_by_the_clock_of_any_zone(zone, offset, day):
     assert _coerced("timestamp", "timestamp_ntz", midnight).domain.contains(local)
 
 
-def test_beyond_the_farthest_zone_nothing_matches():
+def test_nothing_matches_beyond_the_farthest_time_zone():
     found = _coerced("date", "timestamp", 0)
     assert (Domain.between(PARSE("timestamp"), -18 * HOUR, 18 * HOUR), False) == (found.domain, found.is_exact)
 
 
 @pytest.mark.parametrize("column", ["timestamp_ntz", "date"])
 @pytest.mark.parametrize("key", [LEAST, GREATEST], ids=["least", "greatest"])
-def test_the_zone_margin_saturates_at_the_ends_of_time(column, key):
-    # 95: an end moved past int64 would come back on the other side.
+def test_time_zone_margin_saturates_at_int64(column, key):
+    # Failure catalogue 95: a bound moved past int64 would wrap around.
     found = _coerced("timestamp", column, key).domain
     assert found.contains(key if column == "timestamp_ntz" else key // DAY + (key < 0))
     assert not found.contains(0)
@@ -153,7 +153,7 @@ def test_the_zone_margin_saturates_at_the_ends_of_time(column, key):
         pytest.param("timestamp_ntz", "date", 1, 2 * DAY - 1, (1, 1), True, id="midnights-within"),
     ],
 )
-def test_ranges_coerce_like_their_values(source, column, low, high, expected, is_exact):
+def test_ranges_coerce_as_their_values_do(source, column, low, high, expected, is_exact):
     found = coerce(Domain.between(PARSE(source), low, high), PARSE(column), "`k`")
     assert Coerced(Domain.between(PARSE(column), *expected), is_exact) == found
 
@@ -169,25 +169,25 @@ def test_ranges_coerce_like_their_values(source, column, low, high, expected, is
         pytest.param("date", "timestamp", 1 << 30, 1 << 31, id="after-the-end-of-time"),
     ],
 )
-def test_ranges_without_a_matching_value_leave_nothing(source, column, low, high):
+def test_range_without_a_matching_value_becomes_empty(source, column, low, high):
     found = coerce(Domain.between(PARSE(source), low, high), PARSE(column), "`k`")
     assert found.domain.is_none
 
 
-def test_neighbouring_integers_do_not_match_what_a_finer_decimal_holds_between_them():
+def test_decimals_between_two_integer_keys_make_coercion_inexact():
     # 1 and 2 lie in one range, in which decimal(5,2) has 1.50 as well.
     found = _coerced("int", "decimal(5,2)", 1, 2)
     assert (True, False) == (found.domain.contains(Decimal("1.50")), found.is_exact)
 
 
-def test_a_wide_decimal_without_an_upper_end_stays_open():
+def test_open_range_of_wide_decimals_stays_open():
     keys = Domain.between(PARSE("decimal(30,0)"), 5, None)
     found = coerce(keys, PARSE("decimal(32,2)"), "`k`")
     assert (True, False) == (found.domain.contains(10**29), found.domain.contains(4))
 
 
 @pytest.mark.parametrize("column", ["bigint", "decimal(38,4)"])
-def test_more_keys_than_one_block_keep_their_order(column):
+def test_keys_of_several_blocks_keep_their_order(column):
     # Wide decimals are coerced 65,536 at a time.
     unscaled = np.arange(66_000) * 10_000
     keys = code.encode(PARSE("decimal(30,4)"), [Decimal(int(each)).scaleb(-4) for each in unscaled])
@@ -197,7 +197,7 @@ def test_more_keys_than_one_block_keep_their_order(column):
     assert (expected, True) == (found.domain, found.is_exact)
 
 
-def test_integers_that_all_fit_are_not_copied():
+def test_integers_that_fit_are_not_copied():
     keys = RangeSet.of_codes(PARSE("int"), np.arange(0, 300_000, 3))
     found = coerce(Domain(keys), PARSE("bigint"), "`k`")
     assert isinstance(found, Coerced)
@@ -212,8 +212,8 @@ def test_integers_that_all_fit_are_not_copied():
         pytest.param("decimal(38,38)", "int", id="int-beside-fractions"),
     ],
 )
-def test_decimals_without_a_common_type_are_refused_with_a_reason(source, column):
-    # Spark would cut digits of both sides, which is not injective.
+def test_decimals_without_a_common_type_give_a_reason(source, column):
+    # Spark would cut digits of both sides, so different keys could become equal.
     found = coerce(Domain.of(PARSE(source), 0), PARSE(column), "`k`")
     assert isinstance(found, Reason)
     assert (ReasonCode.INEXACT_CAST, "`k`") == (found.code, found.subject)
@@ -226,8 +226,8 @@ _MOMENTS = {"date", "timestamp", "timestamp_ntz"}
 
 @pytest.mark.parametrize("column", ALL_TYPES, ids=str)
 @pytest.mark.parametrize("source", ALL_TYPES, ids=str)
-def test_types_of_different_kinds_are_refused(source, column):
-    # 76: text against anything would need a cast whose order differs.
+def test_types_that_do_not_compare_are_refused(source, column):
+    # Failure catalogue 76: comparing text with any other type needs a cast, which changes the order.
     kinds = [name for name in (_NUMBERS, _MOMENTS) if source.name in name and column.name in name]
     if kinds or source == column:
         assert isinstance(coerce(Domain.none(source), column, "`k`"), Coerced | Reason)
@@ -237,6 +237,6 @@ def test_types_of_different_kinds_are_refused(source, column):
 
 
 @pytest.mark.parametrize("type_", ALL_TYPES, ids=str)
-def test_keys_of_the_column_s_own_type_stay_as_they_are(type_):
+def test_keys_of_the_column_type_stay_unchanged(type_):
     keys = Domain.all(type_)
     assert Coerced(keys, is_exact=True) == coerce(keys, type_, "`k`")

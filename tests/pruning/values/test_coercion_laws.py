@@ -1,4 +1,4 @@
-"""`coerce` against Spark's `=` evaluated value by value, for every pair of comparable types."""
+"""`coerce` compared with Spark's `=` value by value, for every pair of comparable types."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _keys_and_column(pairs: tuple[tuple[ValueType, ValueType], ...]) -> st.Searc
 
 @LAW
 @given(_keys_and_column(NUMBER_PAIRS))
-def test_numbers_coerce_as_spark_compares_them(example):
+def test_coerced_numbers_match_spark_equality(example):
     keys, column = example
     found = coerce(keys.domain(), column, "`k`")
     assume(not isinstance(found, Reason))
@@ -39,15 +39,15 @@ def test_numbers_coerce_as_spark_compares_them(example):
 
 @LAW
 @given(_keys_and_column(MOMENT_PAIRS))
-def test_moments_coerce_as_spark_compares_them(example):
+def test_coerced_dates_and_timestamps_match_spark_equality(example):
     keys, column = example
     assert_matches_spark(keys, column, coerce(keys.domain(), column, "`k`"))
 
 
 @LAW
 @given(st.integers(24, 62), st.integers(-2, 2), st.sampled_from([1, -1]), st.sampled_from(["float", "double"]))
-def test_integers_between_two_floats_coerce_as_spark_rounds_them(power, step, sign, name):
-    # Half way between two single-precision numbers, and just beside it.
+def test_integers_between_two_floats_match_spark_rounding(power, step, sign, name):
+    # A number half way between two single-precision numbers, or just beside it.
     key = sign * ((1 << power) + (1 << max(power - 24, 0)) + step)
     keys, column = Spec(ValueType("bigint"), ((key, key),)), ValueType(name)
     assert_matches_spark(keys, column, coerce(keys.domain(), column, "`k`"))
@@ -55,7 +55,7 @@ def test_integers_between_two_floats_coerce_as_spark_rounds_them(power, step, si
 
 @LAW
 @given(st.integers(20, 62), st.integers(-2, 2), st.sampled_from([1.0, -1.0]), st.sampled_from(FLOATS))
-def test_floats_that_several_integers_round_to_match_them_all(power, steps, sign, source):
+def test_float_key_matches_every_integer_that_rounds_to_it(power, steps, sign, source):
     key = sign * (2.0**power + steps * 2.0 ** (power - (23 if source.name == "float" else 52)))
     keys, column = Spec(source, ((key, key),)), ValueType("bigint")
     assert_matches_spark(keys, column, coerce(keys.domain(), column, "`k`"))
@@ -63,7 +63,7 @@ def test_floats_that_several_integers_round_to_match_them_all(power, steps, sign
 
 @LAW
 @given(_keys_and_column(NUMBER_PAIRS + MOMENT_PAIRS))
-def test_coercing_more_keys_never_matches_less(example):
+def test_more_keys_only_widen_the_coerced_domain(example):
     keys, column = example
     fewer = Spec(keys.type, keys.pairs[:1])
     found, found_fewer = (coerce(each.domain(), column, "`k`") for each in (keys, fewer))
@@ -73,8 +73,8 @@ def test_coercing_more_keys_never_matches_less(example):
 
 @LAW
 @given(_keys_and_column(tuple(pair for pair in NUMBER_PAIRS if pair[1].name == "float")))
-def test_ends_against_a_float_column_are_single_precision(example):
-    # An end between two values of the column cannot be written as its literal, and would be moved outward.
+def test_bounds_for_a_float_column_are_single_precision(example):
+    # A bound between two values of the column cannot be written as its literal, and would be moved outward.
     keys, column = example
     found = coerce(keys.domain(), column, "`k`").domain
     ends = float_values(np.concatenate([found.ranges.lows, found.ranges.highs]))
@@ -83,7 +83,7 @@ def test_ends_against_a_float_column_are_single_precision(example):
 
 @LAW
 @given(_keys_and_column(NUMBER_PAIRS + MOMENT_PAIRS))
-def test_null_is_carried_and_nan_only_where_the_column_has_it(example):
+def test_null_is_kept_and_nan_only_for_float_columns(example):
     keys, column = example
     found = coerce(keys.domain(), column, "`k`")
     assume(not isinstance(found, Reason))
@@ -91,8 +91,8 @@ def test_null_is_carried_and_nan_only_where_the_column_has_it(example):
 
 
 @pytest.mark.parametrize("pair", NUMBER_PAIRS + MOMENT_PAIRS, ids=lambda pair: f"{pair[0]} to {pair[1]}")
-def test_keys_that_may_be_anything_match_every_value_that_can_equal_one(pair):
-    # A build over its limits knows no bounds: open ends must stay wide, whatever stands in for them.
+def test_unknown_keys_match_every_comparable_value(pair):
+    # A build over its limits has no bounds. Open ends must stay wide, whatever code stands in for them.
     source, column = pair
     anything = Spec(source, ((min(nasty(source)), max(nasty(source))),), null=True, nan=source.is_float)
     everything = coerce(Domain.all(source), column, "`k`")

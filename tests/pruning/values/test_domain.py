@@ -1,4 +1,4 @@
-"""Domains by example; their laws are in `test_domain_laws`."""
+"""Examples of domains; `test_domain_laws` has their laws."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ BIGINT, DOUBLE, FLOAT, STRING = (ValueType(name) for name in ("bigint", "double"
         pytest.param(Domain.of(BIGINT, 5, 70), Domain.between(BIGINT, 6, 69), False, id="in-the-gap"),
         pytest.param(Domain.of(BIGINT, None), Domain.only_null(BIGINT), True, id="null-and-null"),
         pytest.param(Domain.of(BIGINT, None), Domain.between(BIGINT, None, None), False, id="null-and-values"),
-        # 61: NaN is above every number, yet no bound covers it.
+        # Failure catalogue 61: NaN sorts above every number, yet no bound covers it.
         pytest.param(Domain.of(DOUBLE, NAN), Domain.between(DOUBLE, 1.0, INF), False, id="nan-and-numbers"),
         pytest.param(Domain.of(DOUBLE, NAN, 2.0), Domain.of(DOUBLE, NAN), True, id="nan-and-nan"),
         pytest.param(Domain.of(DOUBLE, NAN), Domain.all(DOUBLE), True, id="nan-and-all"),
-        # 66: a key of -0.0 finds a row of 0.0 and the other way round.
+        # Failure catalogue 66: a key of -0.0 matches a row of 0.0, and the reverse.
         pytest.param(Domain.of(DOUBLE, -0.0), Domain.of(DOUBLE, 0.0), True, id="zeros"),
         pytest.param(Domain.of(DOUBLE, 0.0), Domain.between(DOUBLE, -1.0, -0.0), True, id="zero-at-a-bound"),
         pytest.param(Domain.of(STRING, "az"), Domain.between(STRING, "a", "aé"), True, id="unsigned-bytes"),
@@ -32,7 +32,7 @@ BIGINT, DOUBLE, FLOAT, STRING = (ValueType(name) for name in ("bigint", "double"
         pytest.param(Domain.of(STRING, "\U0010ffff" * 9), Domain.between(STRING, "z", None), True, id="open-above"),
     ],
 )
-def test_domains_overlap_just_where_a_value_is_in_both(first, second, overlaps):
+def test_domains_overlap_iff_they_share_a_value(first, second, overlaps):
     assert (overlaps, overlaps) == (first.overlaps(second), second.overlaps(first))
 
 
@@ -49,33 +49,33 @@ def test_domains_overlap_just_where_a_value_is_in_both(first, second, overlaps):
         pytest.param(Domain.between(BIGINT, 4, None), (1 << 63) - 1, True, id="open-above"),
     ],
 )
-def test_membership(domain, value, inside):
+def test_domain_contains_value(domain, value, inside):
     assert inside is domain.contains(value)
 
 
 @pytest.mark.parametrize("ends", [(NAN, NAN), (1.0, NAN), (NAN, 1.0)], ids=["both", "high", "low"])
-def test_nan_is_no_end_of_a_range(ends):
-    # As a bound it would claim to know what lies below it.
+def test_nan_is_refused_as_a_bound(ends):
+    # A NaN bound would claim to know all values below it.
     with pytest.raises(ValueError, match="Cannot encode NaN as double"):
         Domain.between(DOUBLE, *ends)
 
 
-def test_nan_belongs_to_floats_alone():
+def test_nan_is_refused_for_integers():
     with pytest.raises(ValueError, match="Cannot put NaN in a Domain of bigint"):
         Domain(Domain.none(BIGINT).ranges, nan=True)
 
 
-def test_an_inverted_range_is_nothing():
+def test_inverted_range_is_empty():
     assert Domain.none(BIGINT) == Domain.between(BIGINT, 9, 3)
 
 
-def test_every_nan_is_the_same():
-    # 67: NaN payloads do not make keys differ.
+def test_all_nan_payloads_are_one_value():
+    # Failure catalogue 67: keys do not differ by NaN payload.
     negative = float("-nan")
     assert Domain.of(DOUBLE, NAN) == Domain.of(DOUBLE, negative, NAN)
 
 
-def test_domains_of_two_types_are_different():
+def test_domains_of_different_types_are_unequal():
     assert Domain.none(BIGINT) != Domain.none(ValueType("int"))
 
 
@@ -89,5 +89,5 @@ def test_domains_of_two_types_are_different():
         pytest.param(Domain.only_null(DOUBLE), "{} or NULL", id="only-null"),
     ],
 )
-def test_domains_are_shown_with_their_flags(domain, shown):
+def test_text_of_a_domain_shows_its_flags(domain, shown):
     assert shown == str(domain)

@@ -1,4 +1,4 @@
-"""Laws of the algebra of `Domain`, for every type, against sets written down in plain Python."""
+"""Laws of the algebra of `Domain` for every type, checked against sets written down in plain Python."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def _members(domain: Domain, probes: tuple) -> list[bool]:
     return [*inside.tolist(), domain.null, domain.nan]
 
 
-def _held(specs: tuple[Spec, ...], combine: type = any) -> tuple[tuple, list[bool]]:
+def _expected_members(specs: tuple[Spec, ...], combine: type = any) -> tuple[tuple, list[bool]]:
     probes = tuple(value for spec in specs for value in spec.probes())
     return probes, [combine(spec.holds(value) for spec in specs) for value in (*probes, None, NAN)]
 
 
 def assert_normal_form(ranges: RangeSet) -> None:
-    """Sorted, disjoint, and for int64 codes never touching."""
+    """Ranges are sorted and disjoint; ranges of int64 codes never touch."""
     if isinstance(ranges.lows, ByteStrings):
         lows, highs = ([ends[index] for index in range(len(ends))] for ends in (ranges.lows, ranges.highs))
         closed = list(zip(lows, highs, strict=True))[: len(lows) - ranges.unbounded]
@@ -41,28 +41,28 @@ def assert_normal_form(ranges: RangeSet) -> None:
 
 @LAW
 @given(of_one_type(1))
-def test_a_domain_holds_what_it_was_made_from(specs):
-    probes, expected = _held(specs)
+def test_domain_has_the_members_of_its_spec(specs):
+    probes, expected = _expected_members(specs)
     assert expected == _members(specs[0].domain(), probes)
 
 
 @LAW
 @given(of_one_type(2))
-def test_a_union_holds_what_either_holds(specs):
-    probes, expected = _held(specs)
+def test_union_has_members_of_either(specs):
+    probes, expected = _expected_members(specs)
     assert expected == _members(specs[0].domain().union(specs[1].domain()), probes)
 
 
 @LAW
 @given(of_one_type(2))
-def test_an_intersection_holds_what_both_hold(specs):
-    probes, expected = _held(specs, all)
+def test_intersection_has_members_of_both(specs):
+    probes, expected = _expected_members(specs, all)
     assert expected == _members(specs[0].domain().intersect(specs[1].domain()), probes)
 
 
 @LAW
 @given(of_one_type(2))
-def test_every_result_is_in_normal_form(specs):
+def test_results_are_in_normal_form(specs):
     first, second = (spec.domain() for spec in specs)
     for result in (first, first.union(second), first.intersect(second), first.span(), first.simplify(2)):
         assert_normal_form(result.ranges)
@@ -70,7 +70,7 @@ def test_every_result_is_in_normal_form(specs):
 
 @LAW
 @given(of_one_type(2))
-def test_union_and_intersection_do_not_mind_the_order(specs):
+def test_union_and_intersection_are_commutative(specs):
     first, second = (spec.domain() for spec in specs)
     assert first.union(second) == second.union(first)
     assert first.intersect(second) == second.intersect(first)
@@ -78,7 +78,7 @@ def test_union_and_intersection_do_not_mind_the_order(specs):
 
 @LAW
 @given(of_one_type(3))
-def test_union_and_intersection_do_not_mind_the_grouping(specs):
+def test_union_and_intersection_are_associative(specs):
     first, second, third = (spec.domain() for spec in specs)
     assert first.union(second).union(third) == first.union(second.union(third))
     assert first.intersect(second).intersect(third) == first.intersect(second.intersect(third))
@@ -86,7 +86,7 @@ def test_union_and_intersection_do_not_mind_the_grouping(specs):
 
 @LAW
 @given(of_one_type(3))
-def test_union_and_intersection_distribute_over_each_other(specs):
+def test_union_and_intersection_are_distributive(specs):
     first, second, third = (spec.domain() for spec in specs)
     assert first.intersect(second.union(third)) == first.intersect(second).union(first.intersect(third))
     assert first.union(second.intersect(third)) == first.union(second).intersect(first.union(third))
@@ -94,7 +94,7 @@ def test_union_and_intersection_distribute_over_each_other(specs):
 
 @LAW
 @given(of_one_type(2))
-def test_each_operation_absorbs_the_other_and_itself(specs):
+def test_union_and_intersection_absorb_and_are_idempotent(specs):
     first, second = (spec.domain() for spec in specs)
     assert first == first.union(first) == first.intersect(first)
     assert first == first.union(first.intersect(second)) == first.intersect(first.union(second))
@@ -102,7 +102,7 @@ def test_each_operation_absorbs_the_other_and_itself(specs):
 
 @LAW
 @given(of_one_type(1))
-def test_none_and_all_are_the_ends_of_the_algebra(specs):
+def test_none_and_all_are_identities(specs):
     domain = specs[0].domain()
     none, everything = Domain.none(domain.type), Domain.all(domain.type)
     assert (domain, none) == (domain.union(none), domain.intersect(none))
@@ -113,7 +113,7 @@ def test_none_and_all_are_the_ends_of_the_algebra(specs):
 
 @LAW
 @given(of_one_type(2))
-def test_domains_overlap_where_their_intersection_holds_something(specs):
+def test_overlap_is_a_nonempty_intersection(specs):
     first, second = (spec.domain() for spec in specs)
     assert first.overlaps(second) is not first.intersect(second).is_none
     assert first.overlaps(second) is second.overlaps(first)
@@ -121,7 +121,7 @@ def test_domains_overlap_where_their_intersection_holds_something(specs):
 
 @LAW
 @given(of_one_type(2))
-def test_a_domain_contains_its_parts_and_nothing_that_it_lacks(specs):
+def test_contains_all_is_the_subset_relation(specs):
     first, second = (spec.domain() for spec in specs)
     assert first.contains_all(first.intersect(second))
     assert first.union(second).contains_all(first)
@@ -132,7 +132,7 @@ def test_a_domain_contains_its_parts_and_nothing_that_it_lacks(specs):
 @given(of_one_type(2))
 def test_equal_domains_have_equal_hashes_and_members(specs):
     first, second = (spec.domain() for spec in specs)
-    probes, _ = _held(specs)
+    probes, _ = _expected_members(specs)
     rebuilt = Spec(specs[0].type, specs[0].pairs[::-1] * 2, specs[0].null, specs[0].nan).domain()
     assert (first, hash(first)) == (rebuilt, hash(rebuilt))
     if first == second:
@@ -143,7 +143,7 @@ def test_equal_domains_have_equal_hashes_and_members(specs):
 
 @LAW
 @given(of_one_type(1), st.integers(1, 5))
-def test_simplifying_only_widens_and_keeps_to_the_count(specs, most):
+def test_simplify_only_widens_and_respects_the_count(specs, most):
     domain = specs[0].domain()
     simple = domain.simplify(most)
     assert simple.contains_all(domain)
@@ -155,7 +155,7 @@ def test_simplifying_only_widens_and_keeps_to_the_count(specs, most):
 
 @LAW
 @given(of_one_type(1))
-def test_the_span_is_the_least_single_range_around_a_domain(specs):
+def test_span_is_the_least_single_range(specs):
     domain = specs[0].domain()
     span = domain.span()
     assert span.contains_all(domain)
@@ -165,20 +165,20 @@ def test_the_span_is_the_least_single_range_around_a_domain(specs):
 
 @LAW
 @given(of_one_type(1), st.sets(st.integers(1, 3)))
-def test_bridging_closes_just_the_gaps_that_are_not_kept(specs, gaps):
+def test_bridged_closes_all_gaps_except_the_chosen(specs, gaps):
     ranges = specs[0].domain().ranges
     kept = np.array(sorted(gap for gap in gaps if gap < len(ranges)), np.int64)
     bridged = ranges.bridged(kept)
     assert bridged.contains_all(ranges)
     assert len(bridged) == min(len(ranges), len(kept) + 1)
-    # A range that opens after a kept gap opens there still.
+    # A range that begins after a chosen gap still begins there.
     starts = [ranges.lows[index] for index in [0, *kept.tolist()] if index < len(ranges)]
     assert starts == [bridged.lows[index] for index in range(len(bridged))]
 
 
 @LAW
 @given(of_one_type(1))
-def test_listed_points_are_the_set_itself(specs):
+def test_points_list_the_whole_set(specs):
     ranges = specs[0].domain().ranges
     count = ranges.point_count()
     if count is not None and count < 1000:
@@ -189,7 +189,7 @@ def test_listed_points_are_the_set_itself(specs):
 
 @LAW
 @given(of_one_type(1))
-def test_without_null_only_null_is_gone(specs):
+def test_without_null_removes_only_null(specs):
     domain = specs[0].domain()
     rest = domain.without_null()
     assert not rest.null
@@ -198,15 +198,15 @@ def test_without_null_only_null_is_gone(specs):
 
 @LAW
 @given(of_one_type(1))
-def test_a_domain_can_be_shown(specs):
+def test_text_of_a_domain(specs):
     domain = specs[0].domain()
     assert (str(domain) == "all") is domain.is_all
     assert repr(domain)
 
 
 @pytest.mark.parametrize("type_", ALL_TYPES, ids=str)
-def test_all_is_everything_and_none_is_nothing(type_):
-    probes, _ = _held((Spec(type_, ()),))
+def test_all_contains_every_value_and_none_contains_no_value(type_):
+    probes, _ = _expected_members((Spec(type_, ()),))
     assert {True} == set(_members(Domain.all(type_), probes)[: len(probes) + 1])
     assert {False} == set(_members(Domain.none(type_), probes))
     assert (True, False) == (Domain.all(type_).is_all, Domain.all(type_).is_none)

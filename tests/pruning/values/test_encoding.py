@@ -1,4 +1,4 @@
-"""Codes: order kept, values brought back, and what has no code refused."""
+"""The order-preserving encoding: order is kept, values round-trip, values without a code are refused."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _ranks(type_: ValueType, items: list) -> list[int]:
 
 @LAW
 @given(TYPED_LISTS)
-def test_codes_sort_as_the_values_do(example):
+def test_codes_sort_as_their_values(example):
     type_, items = example
     (line,) = code.on_one_line(code.encode(type_, items))
     assert _ranks(type_, items) == np.unique(line, return_inverse=True)[1].tolist()
@@ -36,9 +36,9 @@ def test_codes_sort_as_the_values_do(example):
 
 @LAW
 @given(TYPED_LISTS)
-def test_codes_decode_to_the_values_they_came_from(example):
+def test_codes_round_trip(example):
     type_, items = example
-    # Python's own dates end at year 9999, so moments come back as text.
+    # Python's dates end at year 9999, so dates and timestamps come back as text.
     unit = _UNITS.get(type_.name)
     expected = [str(np.datetime64(item, unit)) for item in items] if unit else items
     assert expected == code.decode(type_, code.encode(type_, items))
@@ -46,7 +46,7 @@ def test_codes_decode_to_the_values_they_came_from(example):
 
 @LAW
 @given(TYPED_LISTS, TYPED_LISTS)
-def test_two_arrays_compare_on_one_line_as_their_values_do(first, second):
+def test_merged_ranks_of_two_arrays_sort_as_their_values(first, second):
     type_, items = first
     others = [item for item in second[1] if second[0] == type_] + items[::2]
     lines = code.on_one_line(code.encode(type_, items), code.encode(type_, others))
@@ -57,7 +57,7 @@ def test_two_arrays_compare_on_one_line_as_their_values_do(first, second):
 
 @LAW
 @given(TYPED_LISTS)
-def test_sorting_leaves_each_value_once(example):
+def test_sort_unique_keeps_each_value_once(example):
     type_, items = example
     found = code.sort_unique(code.encode(type_, items))
     expected = sorted({order(type_, item): item for item in items}.values(), key=lambda item: order(type_, item))
@@ -65,7 +65,7 @@ def test_sorting_leaves_each_value_once(example):
 
 
 @pytest.mark.parametrize("type_", ALL_TYPES, ids=str)
-def test_taking_and_joining_codes_do_what_lists_do(type_):
+def test_take_and_concat_match_python_lists(type_):
     items = list(nasty(type_))
     codes = code.encode(type_, items)
     again = code.concat(type_, [code.empty(type_), codes.take(np.array([1, 0])), codes])
@@ -74,15 +74,15 @@ def test_taking_and_joining_codes_do_what_lists_do(type_):
     assert 0 == len(code.concat(type_, []))
 
 
-def test_byte_strings_side_by_side_never_touch_on_the_line():
-    # Two integers that touch are one range; between two strings there is always a third.
+def test_ranks_of_byte_strings_never_touch():
+    # Two integers that touch form one range; between two strings there is always a third string.
     (line,) = code.on_one_line(code.encode(PARSE("string"), ["a", "b", "c"]))
     assert [2, 2] == np.diff(line).tolist()
 
 
 @pytest.mark.parametrize("type_", FLOATS, ids=str)
 def test_both_zeros_have_one_code(type_):
-    # 66, 67: Spark joins -0.0 with 0.0.
+    # Failure catalogue 66, 67: Spark joins -0.0 with 0.0.
     negative, positive = code.encode(type_, [-0.0, 0.0])
     assert np.signbit(np.float64(-0.0))
     assert negative == positive == 0
@@ -94,7 +94,7 @@ def test_nan_has_no_code(type_):
         code.encode(type_, [1.0, NAN])
 
 
-def test_codes_of_numbers_are_told_from_those_of_nan():
+def test_is_number_distinguishes_nan_codes():
     payloads = np.array([0x7FF8000000000000, -1, 0x7FF0000000000001], np.int64).view(np.float64)
     assert [False, False, False] == code.is_number(code.float_codes(payloads)).tolist()
     ends = code.float_codes(np.array([-INF, -0.0, 5e-324, INF]))
@@ -103,12 +103,12 @@ def test_codes_of_numbers_are_told_from_those_of_nan():
 
 @LAW
 @given(st.lists(st.floats(allow_nan=False)))
-def test_float_codes_give_the_floats_back(items):
+def test_float_codes_round_trip(items):
     floats = np.array(items, np.float64)
     assert items == code.float_values(code.float_codes(floats)).tolist()
 
 
-def test_a_float_is_single_precision_whatever_python_holds_it_in():
+def test_float_values_are_encoded_in_single_precision():
     assert [float(np.float32(0.1)), INF] == code.decode(PARSE("float"), code.encode(PARSE("float"), [0.1, 1e300]))
 
 
@@ -118,10 +118,10 @@ def test_a_float_is_single_precision_whatever_python_holds_it_in():
         pytest.param("date", dt.date(1969, 12, 31), -1, id="day-before-1970"),
         pytest.param("date", dt.date(1, 1, 1), -719_162, id="first-day-of-python"),
         pytest.param("timestamp_ntz", dt.datetime(1970, 1, 1, 0, 0, 1), 1_000_000, id="local"),  # noqa: DTZ001
-        # 105: microseconds before 1970 are floored, not cut toward zero.
+        # Failure catalogue 105: microseconds before 1970 are floored, not truncated toward zero.
         pytest.param("timestamp_ntz", dt.datetime(1969, 12, 31, 23, 59, 59, 999_999), -1, id="local-before-1970"),  # noqa: DTZ001
         pytest.param(
-            # 107: a datetime with a zone is an instant, whatever the process's zone.
+            # Failure catalogue 107: a datetime with a time zone is an instant; the process's time zone does not matter.
             *("timestamp", dt.datetime(1970, 1, 1, 5, 45, tzinfo=dt.timezone(dt.timedelta(hours=5, minutes=45))), 0),
             id="kathmandu",
         ),
@@ -145,7 +145,7 @@ def test_a_float_is_single_precision_whatever_python_holds_it_in():
         pytest.param("binary", bytearray(b"\0"), b"\0", id="binary"),
     ],
 )
-def test_the_code_of_a_value(type_, value, expected):
+def test_code_of_a_value(type_, value, expected):
     assert expected == code.encode(PARSE(type_), [value])[0]
 
 
@@ -163,8 +163,8 @@ def test_the_code_of_a_value(type_, value, expected):
         pytest.param("string", "\ud800", UnicodeEncodeError, "surrogates", id="lone-surrogate"),
     ],
 )
-def test_a_value_that_is_not_of_the_type_is_refused(type_, value, error, message):
-    # Cut or wrapped it would be another key.
+def test_value_of_another_type_is_refused(type_, value, error, message):
+    # Truncated or wrapped, the value would be another key.
     with pytest.raises(error, match=message):
         code.encode(PARSE(type_), [value])
 
@@ -182,5 +182,5 @@ def test_a_value_that_is_not_of_the_type_is_refused(type_, value, error, message
         pytest.param("boolean", False, "False", id="boolean"),
     ],
 )
-def test_values_are_shown_short_and_in_their_own_form(type_, value, shown):
+def test_rendered_values_are_short_and_typed(type_, value, shown):
     assert shown == code.render(PARSE(type_), code.encode(PARSE(type_), [value]), 0)

@@ -1,4 +1,4 @@
-"""Interval arithmetic against sets of Python's integers."""
+"""Interval arithmetic compared with sets of Python's integers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _listed(line: intervals.Intervals) -> set[int]:
 
 @LAW
 @given(PAIRS, PAIRS)
-def test_union_and_intersection_are_those_of_sets(first, second):
+def test_union_and_intersection_match_python_sets(first, second):
     assert _points(first) == _listed(_normal(first))
     assert _points(first) | _points(second) == _listed(intervals.union(_normal(first), _normal(second)))
     assert _points(first) & _points(second) == _listed(intervals.intersect(_normal(first), _normal(second)))
@@ -42,7 +42,7 @@ def test_union_and_intersection_are_those_of_sets(first, second):
 
 @LAW
 @given(PAIRS, PAIRS)
-def test_results_are_sorted_and_leave_a_point_between_any_two(first, second):
+def test_intervals_are_sorted_and_never_touch(first, second):
     for line in (
         intervals.union(_normal(first), _normal(second)),
         intervals.intersect(_normal(first), _normal(second)),
@@ -52,7 +52,7 @@ def test_results_are_sorted_and_leave_a_point_between_any_two(first, second):
 
 @LAW
 @given(PAIRS, PAIRS)
-def test_overlap_and_membership_are_those_of_sets(first, second):
+def test_overlap_and_membership_match_python_sets(first, second):
     line = _normal(first)
     probes = _arrays([(low, low + width) for low, width in second])
     expected = [bool(_points(first) & set(range(low, low + width + 1))) for low, width in second]
@@ -62,7 +62,7 @@ def test_overlap_and_membership_are_those_of_sets(first, second):
 
 @LAW
 @given(PAIRS)
-def test_size_counts_the_points(pairs):
+def test_size_counts_points(pairs):
     assert len(_points(pairs)) == intervals.size(_normal(pairs))
 
 
@@ -96,10 +96,10 @@ def test_size_is_exact_beyond_int64(pairs, expected):
     assert expected == intervals.size(_arrays(pairs))
 
 
-def test_nothing_overlaps_no_interval():
+def test_empty_set_overlaps_no_interval():
     assert [False, False] == intervals.overlap(_arrays([]), *_arrays([(LEAST, GREATEST), (0, 0)])).tolist()
 
 
-def test_an_open_end_is_the_end_of_the_line():
+def test_open_end_is_the_greatest_int64():
     line = _arrays([(0, 4), (10, GREATEST)])
     assert [True, False, True] == intervals.overlap(line, *_arrays([(LEAST, 0), (5, 9), (11, GREATEST)])).tolist()

@@ -1,4 +1,4 @@
-"""Range sets: what they are made of, how they widen, what they list and how they are shown."""
+"""Range sets: construction, simplification, listing and text."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def _pairs(ranges: RangeSet) -> list[tuple]:
         pytest.param(DOUBLE, [(INF, INF), (1e300, 1.7976931348623157e308)], [(1e300, INF)], id="infinity-follows"),
     ],
 )
-def test_ranges_in_any_order_become_normal(type_, pairs, expected):
+def test_unordered_ranges_are_normalized(type_, pairs, expected):
     assert expected == _pairs(_of(type_, *pairs))
 
 
 @pytest.mark.parametrize("type_", [BIGINT, STRING, DOUBLE], ids=str)
-def test_single_values_hold_one_array(type_):
+def test_points_share_one_array_for_both_bounds(type_):
     values = {"bigint": (3, 7, 3), "string": ("x", "y", "x"), "double": (0.5, 7.0, 0.5)}[type_.name]
     ranges = _points(type_, *values)
     assert (2, True, True) == (len(ranges), ranges.is_points, ranges.highs is ranges.lows)
@@ -56,7 +56,7 @@ def test_single_values_hold_one_array(type_):
     assert (ranges, True) == (same, same.is_points)
 
 
-def test_everything_is_not_a_point_though_its_one_array_stands_for_both_ends():
+def test_all_is_not_a_point():
     assert not RangeSet.all(STRING).is_points
     assert RangeSet.all(STRING).point_count() is None
 
@@ -74,39 +74,39 @@ def test_everything_is_not_a_point_though_its_one_array_stands_for_both_ends():
         pytest.param(RangeSet.none(BIGINT), 0, id="no-integers"),
     ],
 )
-def test_values_are_counted_where_they_can_be_listed(ranges, count):
+def test_point_count_of_listable_ranges(ranges, count):
     assert count == ranges.point_count()
 
 
-def test_integers_between_ends_are_listed():
+def test_points_list_integers_of_a_range():
     assert [1, 2, 3, 9] == _of(BIGINT, (9, 9), (1, 3)).points().tolist()
 
 
-def test_ranges_of_text_cannot_be_listed():
+def test_points_of_string_ranges_are_refused():
     with pytest.raises(TypeError, match="Cannot list the values of string ranges"):
         _of(STRING, ("a", "b")).points()
 
 
-def test_the_widest_gaps_stay_open():
+def test_simplify_keeps_the_widest_gaps():
     ranges = _points(BIGINT, LEAST, 0, 10, 11, 500, GREATEST)
     assert [(LEAST, LEAST), (0, 500), (GREATEST, GREATEST)] == _pairs(ranges.simplify(3))
     assert [(LEAST, LEAST), (0, 11), (500, 500), (GREATEST, GREATEST)] == _pairs(ranges.simplify(4))
 
 
-def test_gaps_of_text_are_kept_evenly_spread():
-    # Distances between strings mean nothing, so the ranges share the strings among them.
+def test_simplify_spreads_gaps_between_strings_evenly():
+    # Distances between strings have no meaning, so each range gets an equal share of the strings.
     ranges = _points(STRING, *(chr(ord("a") + number) for number in range(16)))
     widths = [ord(high) - ord(low) + 1 for low, high in _pairs(ranges.simplify(4))]
     assert [4, 4, 4, 4] == widths
 
 
 @pytest.mark.parametrize("most", [0, -1])
-def test_no_ranges_at_all_are_refused(most):
+def test_simplify_to_no_ranges_is_refused(most):
     with pytest.raises(ValueError, match=f"Cannot simplify to {most} ranges: at least one is needed"):
         _points(BIGINT, 1, 5).simplify(most)
 
 
-def test_an_open_end_survives_simplifying():
+def test_simplify_keeps_an_open_end():
     ranges = _points(STRING, "a", "c", "e").union(
         RangeSet(STRING, code.encode(STRING, ["g"]), code.encode(STRING, ["g"]), unbounded=True)
     )
@@ -115,12 +115,12 @@ def test_an_open_end_survives_simplifying():
 
 
 @pytest.mark.parametrize("operation", ["union", "intersect", "overlaps", "contains_all"])
-def test_sets_of_two_types_do_not_combine(operation):
+def test_ranges_of_different_types_do_not_combine(operation):
     with pytest.raises(ValueError, match="Cannot combine ranges of bigint and int: coerce one to the other's type"):
         getattr(_points(BIGINT, 1), operation)(_points(ValueType("int"), 1))
 
 
-def test_sets_of_two_types_are_different():
+def test_ranges_of_different_types_are_unequal():
     assert RangeSet.none(BIGINT) != RangeSet.none(ValueType("int"))
     assert RangeSet.none(BIGINT) != "none"
 
@@ -138,17 +138,17 @@ def test_sets_of_two_types_are_different():
         pytest.param(_points(STRING, "k" * 99), "{" + "k" * 37 + "...}", id="long-text"),
     ],
 )
-def test_sets_are_shown_short(ranges, shown):
+def test_text_of_a_range_set_is_short(ranges, shown):
     assert (shown, f"RangeSet[{ranges.type}]{shown}") == (str(ranges), repr(ranges))
 
 
 @pytest.mark.parametrize("type_", ALL_TYPES, ids=str)
-def test_cutting_to_everything_copies_nothing(type_):
+def test_intersection_with_all_returns_the_same_object(type_):
     ranges = RangeSet.all(type_).union(RangeSet.none(type_))
     assert ranges.intersect(RangeSet.all(type_)) is ranges
 
 
-def test_memory_counts_a_shared_array_once():
+def test_nbytes_counts_a_shared_array_once():
     assert (16, 32) == (_points(BIGINT, 1, 5).nbytes, _of(BIGINT, (1, 2), (5, 6)).nbytes)
     packed = ByteStrings.of([b"ab"])
     assert packed.nbytes == RangeSet(STRING, packed, packed).nbytes

@@ -1,4 +1,4 @@
-"""The oracle that coercion is tested against says what Spark's `=` says."""
+"""`tests/pruning/spark_equality.py`, the oracle for coercion, compared with Spark's `=`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _of(type_: ValueType, value: object) -> object:
 @pytest.mark.spark
 @pytest.mark.parametrize("ansi", ["true", "false"], ids=["ansi", "not-ansi"])
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: f"{pair[0]} = {pair[1]}")
-def test_numbers_are_equal_where_spark_finds_them_equal(spark, pair, ansi):
+def test_number_oracle_matches_spark_equality(spark, pair, ansi):
     source, column = map(ValueType.parse, pair)
     keys = [*nasty(source), *_TIES.get(source.name, ())]
     keys += [decimal(source, 10), decimal(source, 50)] if source.name == "decimal" else []
@@ -51,7 +51,7 @@ def test_numbers_are_equal_where_spark_finds_them_equal(spark, pair, ansi):
 @pytest.mark.parametrize(
     ("zone", "offset"), [("UTC", 0), ("+18:00", 18 * HOUR), ("-18:00", -18 * HOUR), ("Asia/Kathmandu", 23 * HOUR // 4)]
 )
-def test_moments_are_equal_where_spark_finds_them_equal(spark, zone, offset):
+def test_date_and_timestamp_oracle_matches_spark_equality(spark, zone, offset):
     days = (-1, 0, 1, 18_000, 18_001)
     micros = sorted({18_000 * DAY + shift + step for shift in (0, offset, -offset) for step in (-1, 0, 1)})
     literals = {

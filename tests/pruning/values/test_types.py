@@ -1,4 +1,4 @@
-"""Spark's type names as `ValueType`."""
+"""`ValueType` parsed from Spark's type names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.pruning.samples import ALL_TYPES
 
 
 @pytest.mark.parametrize("type_", ALL_TYPES, ids=str)
-def test_a_type_is_read_from_its_own_name(type_):
+def test_type_parses_its_own_name(type_):
     assert type_ == ValueType.parse(str(type_))
 
 
@@ -25,7 +25,7 @@ def test_a_type_is_read_from_its_own_name(type_):
         pytest.param("decimal(10, 2)", "decimal(10,2)", id="decimal-with-space"),
     ],
 )
-def test_other_names_mean_the_same_type(text, expected):
+def test_aliases_of_type_names(text, expected):
     assert expected == str(ValueType.parse(text))
 
 
@@ -33,13 +33,13 @@ def test_other_names_mean_the_same_type(text, expected):
     "text",
     [
         *("array<int>", "map<string,int>", "struct<a:int>", "variant", "void", "interval day to second", "time(6)"),
-        # 80, 87: these compare by other rules than the bytes that statistics are about.
+        # Failure catalogue 80, 87: these types compare by other rules than the bytes that statistics describe.
         *("string collate UTF8_LCASE", "char(5)", "varchar(5)"),
         *("", "INT", "decimal", "decimal()", "decimal(10,2"),
         *("decimal(0,0)", "decimal(39,0)", "decimal(5,6)", "decimal(5,-2)"),
     ],
 )
-def test_a_type_without_an_order_that_statistics_share_is_refused(text):
+def test_type_without_the_order_of_statistics_is_refused(text):
     with pytest.raises(UnsupportedTypeError, match="Cannot prune by type"):
         ValueType.parse(text)
 
@@ -60,7 +60,7 @@ def test_a_type_without_an_order_that_statistics_share_is_refused(text):
         pytest.param("binary", Physical.BYTES, False, False, False, False, id="binary"),
     ],
 )
-def test_what_a_type_can_do(text, physical, is_float, is_integer, is_exact_number, has_density):
+def test_properties_of_types(text, physical, is_float, is_integer, is_exact_number, has_density):
     type_ = ValueType.parse(text)
     assert (physical, is_float, is_integer) == (type_.physical, type_.is_float, type_.is_integer)
     assert (is_exact_number, has_density) == (type_.is_exact_number, type_.has_density)

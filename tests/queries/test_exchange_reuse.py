@@ -1,4 +1,4 @@
-"""What Spark runs once for several parts of a query stays that: keys of one part alone would have it run again."""
+"""Exchange reuse: Spark runs a shared part of a query once; a filter for one of its consumers would end that."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ def codes(df) -> set[ReasonCode]:
 
 
 def scans_of_sales(df) -> int:
-    """How many of them a run of the query has made."""
+    """The number of scans of sales that a run of the query made."""
     df.collect()
     final, _, _ = str(df._jdf.queryExecution().executedPlan()).partition("== Initial Plan ==")
     return sum("FileScan" in line and "amount#" in line for line in final.splitlines())
 
 
-def test_sums_that_two_parts_use_are_not_filtered_for_one_of_them(pruned):
+def test_reused_aggregate_is_not_filtered_for_one_consumer(pruned):
     df, result = pruned(f"{SOME} UNION ALL {JOINED}")
     assert df._jdf is result._jdf
     assert ReasonCode.RUN_ONCE in codes(result)
     assert 1 == scans_of_sales(df)
 
 
-def test_sums_are_filtered_for_every_part_where_each_has_keys(pruned):
+def test_reused_aggregate_is_filtered_if_each_consumer_has_keys(pruned):
     _, result = pruned(f"{SOME} UNION ALL {OTHERS}")
     assert {"sales#1": (2, 2, FILES), "sales#2": (2, 2, FILES)} == files(result)
     assert 2 == scans_of_sales(result)
     assert ReasonCode.RUN_ONCE not in codes(result)
 
 
-def test_sums_are_not_run_for_each_part_for_keys_that_skip_nothing(pruned):
-    # Every file holds all items, so each part would read all of them, which one run does for both.
+def test_unclustered_keys_do_not_end_exchange_reuse(pruned):
+    # Every file has all items, so each consumer would read all files, which one reused run reads once.
     sums = "SELECT item, sum(amount) AS total FROM {sales} GROUP BY item"
     parts = (f"SELECT s.* FROM ({sums}) s JOIN {{items}} i ON s.item = i.item WHERE name = 'n{at}'" for at in (1, 2))
     df, result = pruned(" UNION ALL ".join(parts), PruningOptions(min_probe_bytes=0))
@@ -51,14 +51,14 @@ def test_sums_are_not_run_for_each_part_for_keys_that_skip_nothing(pruned):
     assert 1 == scans_of_sales(df)
 
 
-def test_sums_that_are_made_for_each_part_are_filtered_for_one(spark, pruned):
+def test_aggregate_without_reuse_is_filtered_for_one_consumer(spark, pruned):
     with conf(spark, {"spark.sql.exchange.reuse": "false"}):
         _, result = pruned(f"{SOME} UNION ALL {JOINED}")
         assert ReasonCode.RUN_ONCE not in codes(result)
     assert (2, 2, FILES) == files(result)["sales#1"]
 
 
-def test_keys_inside_of_what_is_run_once_filter_each_place_of_it(pruned):
+def test_keys_inside_a_reused_part_filter_each_place(pruned):
     inner = JOINED.replace("GROUP BY", "JOIN {days} e USING (day) WHERE e.month = 2 GROUP BY")
     df, result = pruned(f"{inner} UNION ALL {inner}")
     planned = [each.planned for each in report(result).tables]

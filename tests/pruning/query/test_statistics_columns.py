@@ -1,4 +1,4 @@
-"""Which statistics deciding on a query's filters may ask for."""
+"""`statistics_columns`: the columns whose statistics the decisions of a query need."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pruning.query.key_origins import statistics_columns
 from tests.pruning.plans import Plans, at_least, equal
 
 
-def test_columns_that_keys_filter_or_come_from_and_those_of_conditions():
+def test_join_keys_and_condition_columns_need_statistics():
     plans = Plans()
     fact, dimension = plans.table("k", "v", "unused"), plans.table("id", "year", "name")
     (key, value, _), (id_, year, _) = fact.output, dimension.output
@@ -16,7 +16,7 @@ def test_columns_that_keys_filter_or_come_from_and_those_of_conditions():
     assert {fact.at: {key, value}, dimension.at: {id_, year}} == statistics_columns(graph)
 
 
-def test_a_query_without_joins_asks_for_its_conditions_alone():
+def test_query_without_joins_needs_only_condition_columns():
     plans = Plans()
     fact = plans.table("k", "v")
     assert {fact.at: {fact.output[1]}} == statistics_columns(

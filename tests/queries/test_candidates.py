@@ -1,4 +1,4 @@
-"""A query in which nothing can be pruned costs nothing: it is neither optimised nor listed, and no job is run."""
+"""A query that cannot be pruned costs nothing: no optimization, no listing, no job."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ pytestmark = pytest.mark.spark
 
 JOIN = "SELECT s.* FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month = 2"
 SUBQUERY = "SELECT count(*) FROM {sales} WHERE day IN (SELECT day FROM {days} WHERE month = 2)"
-# Beside a join of what is small no part of a query is worth a look, and without a join no size is.
-LEFT_ALONE = {
+# A join of small tables is no candidate at any depth; without a join, size does not matter.
+NO_CANDIDATES = {
     "small": (JOIN, PruningOptions()),
     "small in a subquery": (SUBQUERY, PruningOptions()),
     "no join": ("SELECT day, max(amount) FROM {sales} WHERE item < 3 GROUP BY day", OPTIONS),
@@ -28,7 +28,7 @@ LEFT_ALONE = {
     "a name for a query": ("WITH d AS (SELECT * FROM {sales} WHERE rand() < 2) TABLE d UNION ALL TABLE d", OPTIONS),
     "no files": ("SELECT * FROM range(9) r JOIN (VALUES (3)) v(k) ON r.id = v.k", OPTIONS),
 }
-WORTH_A_LOOK = {
+CANDIDATES = {
     "large": (JOIN, OPTIONS),
     "large in a subquery": ("SELECT (SELECT max(s.day) FROM {sales} s JOIN {days} d ON s.day = d.day) AS k", OPTIONS),
     "a table beside its own rows": ("SELECT * FROM {sales} WHERE amount = (SELECT max(day) FROM {days})", OPTIONS),
@@ -48,8 +48,8 @@ def query(spark, star):
 
 
 @pytest.fixture
-def looked(monkeypatch):
-    """How often a plan was read."""
+def plan_reads(monkeypatch):
+    """A counter of how many plans were read."""
     reader = pruned_query.SparkPlan.of
 
     def of(*given):
@@ -65,25 +65,25 @@ def is_optimised(df) -> bool:
     return bool(df._jdf.queryExecution().tracker().phases().contains("optimization"))
 
 
-@pytest.mark.parametrize("case", LEFT_ALONE)
-def test_what_cannot_be_pruned_is_left_before_it_is_optimised(spark, query, looked, case):
-    text, options = LEFT_ALONE[case]
+@pytest.mark.parametrize("case", NO_CANDIDATES)
+def test_query_that_cannot_be_pruned_is_not_optimized(spark, query, plan_reads, case):
+    text, options = NO_CANDIDATES[case]
     df = query(text)
     before = jobs(spark)
     assert df._jdf is prune(df, options=options)._jdf
-    assert (0, before, False) == (looked.count, jobs(spark), is_optimised(df))
+    assert (0, before, False) == (plan_reads.count, jobs(spark), is_optimised(df))
 
 
-@pytest.mark.parametrize("case", WORTH_A_LOOK)
-def test_what_may_be_pruned_is_read(query, looked, case):
-    text, options = WORTH_A_LOOK[case]
+@pytest.mark.parametrize("case", CANDIDATES)
+def test_plan_of_a_candidate_is_read(query, plan_reads, case):
+    text, options = CANDIDATES[case]
     prune(query(text), options=options)
-    assert 1 == looked.count
+    assert 1 == plan_reads.count
 
 
-@pytest.mark.parametrize("case", LEFT_ALONE)
-def test_its_explanation_is_that_of_a_query_that_was_read(query, monkeypatch, case):
-    text, options = LEFT_ALONE[case]
+@pytest.mark.parametrize("case", NO_CANDIDATES)
+def test_unread_query_has_the_explanation_of_a_read_one(query, monkeypatch, case):
+    text, options = NO_CANDIDATES[case]
     found = explain(prune(query(text), options=options))
     monkeypatch.setattr(pruned_query, "is_candidate", lambda *_, **__: True)
     wanted = explain(prune(query(text), options=options))
@@ -92,12 +92,12 @@ def test_its_explanation_is_that_of_a_query_that_was_read(query, monkeypatch, ca
     assert ("PROBE_TOO_SMALL" in str(found.to_dict())) == case.startswith("small")
 
 
-def test_its_report_is_empty(query):
+def test_report_of_an_unread_query_is_empty(query):
     df = query(JOIN)
     assert () == report(prune(df)).tables
 
 
-def test_trouble_with_its_explanation_is_a_reason(query, monkeypatch):
+def test_failed_explanation_of_an_unread_query_is_a_reason(query, monkeypatch):
     def fails(*_: object) -> None:
         raise LookupError
 
@@ -107,7 +107,7 @@ def test_trouble_with_its_explanation_is_a_reason(query, monkeypatch):
 
 
 @pytest.mark.full
-def test_of_a_version_that_is_asked_for_the_size_counts(spark, tmp_path):
+def test_time_travel_uses_the_size_of_its_version(spark, tmp_path):
     folder = str(tmp_path / "facts")
     spark.range(3000).write.format("delta").save(folder)
     spark.sql(f"DELETE FROM delta.`{folder}`")
@@ -116,7 +116,7 @@ def test_of_a_version_that_is_asked_for_the_size_counts(spark, tmp_path):
     assert [pruned_query.UntouchedQuery, pruned_query.PrunedQuery] == [type(record_of(it)) for it in found]
 
 
-def test_a_stream_is_refused_without_a_warning(spark, caplog):
+def test_stream_is_refused_without_a_warning(spark, caplog):
     df = spark.readStream.format("rate").load().join(spark.range(3).toDF("value"), "value")
     assert df._jdf is prune(df)._jdf
     for found in (explain(prune(df)), explain(df), explain(df, run_builds=True)):

@@ -1,4 +1,4 @@
-"""A build is run only where keys may spare the query some of a scan: before any key is known, and of what is left."""
+"""A build runs only if its keys may save part of a scan, estimated before the keys are known."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.queries.star import FILES, OPTIONS, files
 
 pytestmark = pytest.mark.spark
 
-# Every file has every item; more than an eighth of the sales, and less than all of them.
+# Every file has every item; the keys pass more than an eighth of the sales, but not all.
 BY_ITEM = "SELECT s.* FROM {sales} s JOIN {items} i ON s.item = i.item WHERE name LIKE 'n1%'"
 LARGE = replace(OPTIONS, min_probe_bytes=8000)
 
@@ -22,13 +22,13 @@ def codes(df, **more) -> set[ReasonCode]:
     return {each.code for each in explain(df, **more).reasons}
 
 
-def test_no_build_is_run_for_rows_that_a_join_drops_where_they_are(pruned):
+def test_unshuffled_unclustered_rows_get_no_build(pruned):
     df, result = pruned(BY_ITEM, LARGE)
     assert df._jdf is result._jdf
     assert ReasonCode.SPARES_LITTLE in codes(df, run_builds=False, options=LARGE)
 
 
-def test_rows_that_are_sent_to_a_join_are_worth_a_build(spark, pruned):
+def test_shuffled_rows_get_a_build(spark, pruned):
     with conf(spark, {"spark.sql.autoBroadcastJoinThreshold": "-1"}):
         df, result = pruned(BY_ITEM, LARGE)
     ((filter_,),) = [each.filters for each in explain(result).tables]
@@ -38,8 +38,8 @@ def test_rows_that_are_sent_to_a_join_are_worth_a_build(spark, pruned):
     assert df._jdf is not result._jdf
 
 
-def test_a_small_side_that_no_join_broadcasts_leaves_no_rows_where_they_are(spark, pruned):
-    """Of a semi join only the right side is, and that is large here."""
+def test_small_side_that_cannot_be_broadcast_gets_a_build(spark, pruned):
+    """A semi join broadcasts only its right side, which is large here."""
     sold = "SELECT 1 FROM {sales} s WHERE s.item = i.item AND amount >= day"
     query = f"SELECT * FROM {{items}} i WHERE name LIKE 'n1%' AND EXISTS ({sold})"
     with conf(spark, {"spark.sql.autoBroadcastJoinThreshold": "3000"}):
@@ -48,13 +48,13 @@ def test_a_small_side_that_no_join_broadcasts_leaves_no_rows_where_they_are(spar
     assert ReasonCode.SPARES_LITTLE not in codes(result)
 
 
-def test_files_that_may_be_skipped_are_worth_a_build(pruned):
+def test_prunable_files_get_a_build(pruned):
     query = "SELECT s.* FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month = 2"
     _, result = pruned(query, LARGE)
     assert {"sales": (2, 2, FILES)} == files(result)
 
 
-# A wide table, of which a query reads two columns that are few bytes, beside keys that are no rows at hand.
+# A wide table, of which the query reads two narrow columns, and keys of an aggregate that is not materialized.
 WIDE = """
     SELECT {columns} FROM {wide} w JOIN (SELECT item, count(*) c FROM {sales} WHERE amount < 10 GROUP BY item) s
     ON w.item = s.item
@@ -70,7 +70,7 @@ def wide(spark, ways, star, tmp_path) -> str:
 
 
 @pytest.mark.parametrize(("all_columns", "is_filtered"), [(False, False), (True, True)])
-def test_a_scan_is_worth_what_its_columns_are(spark, ways, star, wide, all_columns, is_filtered):
+def test_scan_is_sized_by_its_columns(spark, ways, star, wide, all_columns, is_filtered):
     columns = "w.*" if all_columns else "w.item, kind"
     query = WIDE.format(wide=wide, sales=f"{star}sales", columns=columns)
     options = replace(OPTIONS, min_probe_bytes=16_000, broadcast_strategy="NONE").with_limits(max_ranges=4)

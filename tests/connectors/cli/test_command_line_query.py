@@ -1,4 +1,4 @@
-"""What a command line asks for: what is wrong with it shows at once, in one line."""
+"""`CommandLineQuery`: arguments of a command; mistakes are reported before Spark starts, in one line."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from connectors.cli.query import CommandLineQuery
 from pruning.errors import InvalidOptionError, InvalidQueryError, PruningError, SourceNotFoundError
 
 
-def asked(text="SELECT 1", file=None, tables=(), conf=()):
+def query_of(text="SELECT 1", file=None, tables=(), conf=()):
     return CommandLineQuery.of(text, file, tables, conf)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error", "said"),
+    ("arguments", "error", "message"),
     [
         ({"text": None}, InvalidQueryError, "found neither SQL nor a file"),
         ({"text": " ; "}, InvalidQueryError, "without any text"),
@@ -30,26 +30,26 @@ def asked(text="SELECT 1", file=None, tables=(), conf=()):
         ({"conf": ["limits.max_ranges=0"]}, InvalidOptionError, "limits.max_ranges' to 0: expected a number"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_understood_is_refused_before_spark_starts(arguments, error, said):
-    with pytest.raises(error, match=said):
-        asked(**arguments)
+def test_invalid_arguments_are_refused_before_spark_starts(arguments, error, message):
+    with pytest.raises(error, match=message):
+        query_of(**arguments)
 
 
-def test_sql_comes_from_a_file_by_either_name(tmp_path):
+def test_sql_is_read_from_a_file(tmp_path):
     file = tmp_path / "q.sql"
     file.write_text("\nSELECT 'é';\n", encoding="utf-8")
-    assert "SELECT 'é'" == asked(f"@{file}").sql == asked(None, file).sql
+    assert "SELECT 'é'" == query_of(f"@{file}").sql == query_of(None, file).sql
     with pytest.raises(InvalidQueryError, match="found both SQL and a file"):
-        asked("SELECT 1", file)
+        query_of("SELECT 1", file)
     file.write_bytes(b"SELECT '\xff'")
     with pytest.raises(InvalidQueryError, match="it is no text in UTF-8"):
-        asked(None, file)
+        query_of(None, file)
 
 
-def test_paths_are_whole_and_options_of_pruning_need_no_prefix(tmp_path, monkeypatch):
+def test_paths_are_absolute_and_options_need_no_prefix(tmp_path, monkeypatch):
     (tmp_path / "a.parquet").touch()
     monkeypatch.chdir(tmp_path)
-    found = asked(
+    found = query_of(
         tables=["a=a.parquet", "b=*.parquet", "c=s3a://bucket/key"], conf=["limits.max_ranges=9", "spark.x=a=b"]
     )
     assert {"a": f"{tmp_path}/a.parquet", "b": f"{tmp_path}/*.parquet", "c": "s3a://bucket/key"} == found.tables
@@ -58,7 +58,7 @@ def test_paths_are_whole_and_options_of_pruning_need_no_prefix(tmp_path, monkeyp
 
 @pytest.fixture(scope="module")
 def days(spark, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("asked")
+    folder = tmp_path_factory.mktemp("query_of")
     spark.range(0, 10, 1, 2).write.format("delta").save(str(folder / "days"))
     spark.range(0, 10, 1, 2).write.parquet(str(folder / "files"))
     (folder / "text").mkdir()
@@ -69,15 +69,15 @@ def days(spark, tmp_path_factory):
 
 
 @pytest.mark.spark
-def test_tables_are_delta_or_parquet_by_what_lies_there(spark, days):
+def test_format_of_tables_is_detected(spark, days):
     tables = [f"days={days}/days", f"files={days}/files", f"some={days}/files/part-00000*"]
     query = "SELECT (SELECT count(*) FROM days), (SELECT count(*) FROM files), (SELECT count(*) FROM some)"
-    assert [(10, 10, 5)] == list(map(tuple, asked(query, tables=tables).frame(spark).collect()))
+    assert [(10, 10, 5)] == list(map(tuple, query_of(query, tables=tables).frame(spark).collect()))
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("SELECT FORM days", "Cannot understand the query: .*UNRESOLVED_COLUMN"),
         ("SELEC 1", r"Cannot understand the query: \[PARSE_SYNTAX_ERROR\] Syntax error at or near 'SELEC'"),
@@ -87,9 +87,9 @@ def test_tables_are_delta_or_parquet_by_what_lies_there(spark, days):
         ("DROP VIEW days", "found a statement that Spark would run at once"),
     ],
 )
-def test_sql_that_is_no_query_is_one_line_and_is_not_run(spark, days, text, said):
-    with pytest.raises(InvalidQueryError, match=said) as raised:
-        asked(text, tables=[f"days={days}/days"]).frame(spark)
+def test_invalid_sql_is_a_one_line_error_and_is_not_run(spark, days, text, message):
+    with pytest.raises(InvalidQueryError, match=message) as raised:
+        query_of(text, tables=[f"days={days}/days"]).frame(spark)
     assert "\n" not in str(raised.value)
     assert 10 == spark.table("days").count()
     assert not spark.catalog.tableExists("made")
@@ -97,7 +97,7 @@ def test_sql_that_is_no_query_is_one_line_and_is_not_run(spark, days, text, said
 
 @pytest.mark.spark
 @pytest.mark.parametrize("path", ["text", "text/a.txt"])
-def test_files_that_spark_cannot_read_are_one_line(spark, days, path):
+def test_unreadable_files_are_a_one_line_error(spark, days, path):
     with pytest.raises(PruningError, match=f"Cannot read the table 'a' from '{days}/{path}'") as raised:
-        asked("SELECT * FROM a", tables=[f"a={days}/{path}"]).frame(spark).collect()
+        query_of("SELECT * FROM a", tables=[f"a={days}/{path}"]).frame(spark).collect()
     assert "\n" not in str(raised.value)
