@@ -10,8 +10,8 @@ import pytest
 from connectors.cli import calibrate
 from connectors.pipeline import table_scan as pipeline
 from pruning import explain, pruned_read
-from pruning.limits import ScanCosts
 from pruning.options import ARROW, PREDICATE
+from pruning.scan_costs import ScanCosts
 from tests.oracle.lakes import Layout, write
 from tests.queries.arrow import counts, is_by_arrow, refusals
 from tests.queries.star import DAYS_PER_FILE, OPTIONS, ROWS_PER_DAY, files
@@ -120,13 +120,9 @@ def test_who_would_have_been_chosen_says_why_it_stands_aside(pruned, conf):
     assert "ignoreMissingFiles is set" in "".join(refusals(result))
 
 
-def test_costs_are_measured_and_nothing_is_left(spark, tmp_path, monkeypatch):
-    monkeypatch.setattr(calibrate, "_ROWS", 20_000)
-    monkeypatch.setattr(calibrate, "_WARM", 0)
-    monkeypatch.setattr(calibrate, "_RUNS", 1)
-    monkeypatch.setattr(calibrate, "_ROUNDS", 2)
-    told = []
-    costs = calibrate.calibrated(spark, tmp_path, lambda name, _: told.append(name))
+def test_costs_are_measured_and_nothing_is_left(spark, tmp_path):
+    told, trials = [], calibrate.Trials(rows=20_000, warm=0, runs=1, rounds=2)
+    costs = calibrate.calibrated(spark, tmp_path, lambda name, _: told.append(name), trials)
     assert set(told) == set(ScanCosts.__dataclass_fields__) - {"remote_byte"}
     assert costs.arrow_value > 0 < costs.byte
     assert [] == list(tmp_path.iterdir())
