@@ -96,9 +96,6 @@ class ExecutionLimits:
     footer_replies: int = limit(
         8, "replies", "a footer comes from the JVM in small replies, since a large one waits 40 ms", 0
     )
-    max_listed_files: int = limit(
-        100_000, "files", "a log entry takes some 2 KB in the JVM; Delta lists more of them for each scan", 0
-    )
     broadcast_key_bytes: int = limit(
         64 << 20, "bytes", "keys of a semi join go to every executor; more are shuffled to the rows", 0
     )
@@ -123,18 +120,6 @@ class ExecutionLimits:
     counted_executions: int = limit(
         32, "executions", "counts of a scan are kept for the latest, of any number of actions", UNBOUNDED, 1
     )
-    sampled_row_groups: int = limit(
-        8, "row groups", "where so many are read, a look at one more on the driver is a small part of it", UNBOUNDED, 1
-    )
-    sample_seconds: float = limit(
-        0.02,
-        "seconds",
-        "a core decodes millions of numbers of a key column in it, or some hundred thousand texts",
-        _DAY,
-        0.0,
-        _DAY,
-    )
-    sample_rows: int = limit(1 << 12, "rows", "fewer tell no time, beside what is loaded for the first of them", 0)
 
     # Batches of a task.
     batch_rows: int = limit(
@@ -198,6 +183,6 @@ class ExecutionLimits:
         "seconds",
         "the driver waits for a first answer of each store, before it gives workers the scan",
         _DAY,
-        0.001,
+        0.01,
         _DAY,
     )

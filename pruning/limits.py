@@ -160,8 +160,7 @@ class Limits(ExecutionLimits):
     joined_rows_margin: float = limit(
         1.5,
         "ratio",
-        "rows that are estimated count half as many more before a build is run for them",
-        1.0,
+        "estimated rows count for half as many more, before a build is run to have them joined",
         1.0,
     )
     joined_build_bytes: int = limit(
@@ -179,6 +178,12 @@ class Limits(ExecutionLimits):
         10_000_000,
         0,
         10_000_000,
+    )
+    max_listed_files: int = limit(
+        100_000,
+        "files",
+        "a log entry takes some 2 KB in the JVM; more of them are listed by the format, for each scan",
+        0,
     )
     max_ranges: int = limit(
         64,
@@ -246,6 +251,18 @@ class Limits(ExecutionLimits):
         "pyarrow reads where Spark's reader should take so many times as long: estimates err",
         1e9,
     )
+    sampled_row_groups: int = limit(
+        8, "row groups", "where so many are read, a look at one more on the driver is a small part of it", UNBOUNDED, 1
+    )
+    sample_seconds: float = limit(
+        0.02,
+        "seconds",
+        "a core decodes millions of numbers of a key column in it, or some hundred thousand texts",
+        86_400.0,
+        0.0,
+        86_400.0,
+    )
+    sample_rows: int = limit(1 << 12, "rows", "fewer tell no time, beside what is loaded for the first of them", 0)
     costs: ScanCosts = table(  # noqa: RUF009 - a field
         ScanCosts(),
         "costs as `scanprune calibrate` prints them, such as 'byte=1,arrow_task=3e7'",

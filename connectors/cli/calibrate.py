@@ -38,7 +38,7 @@ class Trials:
 
     - `rows`: those of its one row group, which one core reads; `nulls` is the share of them without a value
     - `values`, `keys`: distinct values of a column, as a dictionary holds them; how many of these are looked for
-    - `warm`: first runs of a step, in which Java compiles its plan; `runs`: those behind them, the fastest of which counts
+    - `warm`: first runs of a step, in which Java compiles its plan; `runs`: later ones, of which the fastest counts
     - `rounds`: tasks for each core, where a task's own cost is measured
     """
 

@@ -44,7 +44,9 @@ class ValueType:
             msg = f"Cannot prune by type {self.name!r}: expected one of {', '.join(_NAMES)}"
             raise UnsupportedTypeError(msg)
         if self.name == "decimal" and not (1 <= self.precision <= DECIMAL_DIGITS and 0 <= self.scale <= self.precision):
-            msg = f"Cannot prune by type {self}: expected 1 to {DECIMAL_DIGITS} digits, as many or fewer after the point"
+            msg = (
+                f"Cannot prune by type {self}: expected 1 to {DECIMAL_DIGITS} digits, as many or fewer after the point"
+            )
             raise UnsupportedTypeError(msg)
 
     @staticmethod

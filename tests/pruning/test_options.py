@@ -51,7 +51,7 @@ def test_each_limit_has_a_unit_a_reason_and_a_value_that_turns_it_off(each):
 
 
 def test_a_limit_that_is_none_cannot_be_turned_off():
-    with pytest.raises(InvalidOptionError, match="Cannot turn off 'max_rangs': expected some of max_build_keys,"):
+    with pytest.raises(InvalidOptionError, match=r"Cannot turn off 'max_rangs': expected some of .*max_build_keys,"):
         LIMITS.without("max_rangs")
 
 

@@ -179,10 +179,10 @@ def test_a_build_that_failed_leaves_the_others_of_its_level_running(
 ):
     show = builds.Display.show
 
-    def fails_beside_a_job(session, plan, name):
+    def fails_beside_a_job(session, plan, name, *limits):
         if name == "day":
             waiting(session, tmp_path).collect()
-            return local_builds.local_rows(session, plan, name)
+            return local_builds.local_rows(session, plan, name, *limits)
         while not (tmp_path / "begun").exists():
             time.sleep(0.02)
         msg = "secret"
@@ -209,10 +209,10 @@ def test_a_build_that_failed_leaves_the_others_of_its_level_running(
 def test_a_build_that_took_too_long_leaves_the_others_their_filters(
     spark, star, nothing_is_left, monkeypatch, tmp_path
 ):
-    def slow(session, plan, name):
+    def slow(session, plan, name, *limits):
         if name == "item":
             waiting(session, tmp_path).collect()
-        return local_builds.local_rows(session, plan, name)
+        return local_builds.local_rows(session, plan, name, *limits)
 
     monkeypatch.setattr(query_builds, "local_rows", slow)
     df = spark.sql(TWO.format(star=star))

@@ -11,6 +11,7 @@ from connectors.arrow_scan import preflight as arrow_trial
 from connectors.arrow_scan.files import FilePart, OtherFileError
 from connectors.arrow_scan.preflight import check_stores
 from connectors.arrow_scan.s3 import S3Access
+from pruning.limits import LIMITS, Limits
 from pruning.reasons import Reason, ReasonCode
 
 
@@ -42,13 +43,12 @@ def told(detail: str) -> Reason:
     return Reason(ReasonCode.NOT_READ_BY_ARROW, "s3a://lake", detail)
 
 
-def trial(session):
-    return check_stores(session, [[PART]], [], [], is_sampled=False)
+def trial(session, limits=LIMITS):
+    return check_stores(session, [[PART]], [], [], is_sampled=False, limits=limits)
 
 
 def test_a_store_that_does_not_answer_is_not_waited_for_and_not_asked_again(silent, monkeypatch):
-    monkeypatch.setattr(arrow_trial, "_SECONDS", 0.2)
-    assert told("no answer in 0.2 seconds") == trial(silent)
+    assert told("no answer in 0.2 seconds") == trial(silent, Limits(store_trial_seconds=0.2))
     monkeypatch.setattr(arrow_trial, "within", None)
     assert told("no answer in 0.2 seconds") == trial(silent)
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from connectors.arrow_scan import scan as published
 from connectors.arrow_scan.scan import TaskPayload
 
 
@@ -20,15 +19,14 @@ def test_what_is_small_goes_with_the_function():
 
 @pytest.mark.full
 @pytest.mark.spark
-def test_what_is_large_stays_as_long_as_a_plan_leads_to_it(spark, monkeypatch):
+def test_what_is_large_stays_as_long_as_a_plan_leads_to_it(spark):
     """PySpark keeps the file of a broadcast as long as its context."""
-    monkeypatch.setattr(published, "_MOST_BYTES", 1000)
 
     def files() -> set[str]:
         return {each.name for each in Path(spark.sparkContext._temp_dir).iterdir()}
 
     def frame():
-        given = TaskPayload.of(spark, "x" * 2000)
+        given = TaskPayload.of(spark, "x" * 2000, 1000)
 
         def task(batches):
             for batch in batches:

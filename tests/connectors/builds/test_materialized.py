@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from connectors.builds import materialized as local_builds
 from connectors.builds.materialized import MaterializedBuild, TooMany, local_rows
 from connectors.builds.query_builds import BuildRequest, QueryBuilds
 from connectors.jobs.runner import BuildScheduler
 from connectors.keys import frame as few_keys
 from connectors.keys.frame import collect
 from pruning.keys.summary import KeySummary
+from pruning.limits import Limits
 from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
 
@@ -105,20 +105,18 @@ def test_rows_come_by_few_calls_of_the_bridge(spark, bridge_calls):
 
 
 @pytest.mark.parametrize(("rows", "found"), [(9, 9), (10, TooMany(10)), (24, TooMany(24)), (60, TooMany(40))])
-def test_rows_that_are_too_many_are_counted_as_far_as_they_came(spark, monkeypatch, rows, found):
-    monkeypatch.setattr(local_builds, "MOST_ROWS", 10)
+def test_rows_that_are_too_many_are_counted_as_far_as_they_came(spark, rows, found):
     plan = spark.range(0, rows, 1, 4)._jdf.queryExecution().optimizedPlan()
-    held = local_rows(spark, plan, "k")
+    held = local_rows(spark, plan, "k", Limits(joined_rows=10))
     assert found == (held.count if isinstance(held, MaterializedBuild) else held)
 
 
 def test_a_build_of_many_rows_is_not_taken_for_one_of_few_again(spark, monkeypatch):
     """It had run three times: for its rows, for its keys as rows, and for its keys."""
-    monkeypatch.setattr(local_builds, "MOST_ROWS", 10)
-    monkeypatch.setattr(few_keys, "MOST_ROWS", 10)
+    options = OPTIONS.with_limits(joined_rows=10, driver_rows=10)
     monkeypatch.setattr(few_keys, "_limited", lambda *_: pytest.fail("its rows were asked for again"))
     plan = spark.range(0, 12, 1, 1)._jdf.queryExecution().optimizedPlan()
-    (built,) = QueryBuilds(BuildScheduler.of(spark, OPTIONS)).run([BuildRequest(plan, plan.output().apply(0), "k", 0)])
+    (built,) = QueryBuilds(BuildScheduler.of(spark, options)).run([BuildRequest(plan, plan.output().apply(0), "k", 0)])
     assert (12, None) == (built.keys.rows, built.rows)
 
 

@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from connectors.builds import materialized as local_builds
 from connectors.builds import query_builds
 from connectors.builds.query_builds import BuildRequest, QueryBuilds
 from connectors.jobs.runner import Build, BuildScheduler
-from connectors.keys import frame as few_keys
 from pruning.keys.summary import KeySummary
 from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
 
 pytestmark = pytest.mark.spark
 
-OPTIONS = PruningOptions()
+OPTIONS = PruningOptions().with_limits(joined_rows=2, joined_long_rows=2)
 
 
-@pytest.fixture(params=["few rows", "in workers"], autouse=True)
-def _ways(request, monkeypatch):
+@pytest.fixture(params=["few rows", "in workers"])
+def options(request):
     """Rows are too many to be held; their keys come to the driver, or are summarised where they are read."""
-    monkeypatch.setattr(local_builds, "MOST_ROWS", 2)
-    monkeypatch.setattr(local_builds, "MOST_LONG_ROWS", 2)
-    if request.param == "in workers":
-        monkeypatch.setattr(few_keys, "MOST_ROWS", 0)
-        monkeypatch.setattr(few_keys, "MOST_LONG_ROWS", 0)
+    return OPTIONS if request.param == "few rows" else OPTIONS.with_limits(driver_rows=0, driver_long_rows=0)
 
 
 @pytest.fixture
@@ -50,16 +44,16 @@ def asked(plan, *places):
 @pytest.mark.parametrize(
     ("type_", "code"), [("char(3)", ReasonCode.CHAR_PADDED), ("string collate UTF8_LCASE", ReasonCode.COLLATED)]
 )
-def test_a_column_that_is_not_pruned_by_leaves_another_its_keys(spark, plan, type_, code):
+def test_a_column_that_is_not_pruned_by_leaves_another_its_keys(spark, plan, options, type_, code):
     """What says so stands in the metadata of a column, or in its type: one plan has both columns."""
-    found = QueryBuilds(BuildScheduler.of(spark, OPTIONS)).run(asked(plan(f"a int, b {type_}"), 1, 0))
+    found = QueryBuilds(BuildScheduler.of(spark, options)).run(asked(plan(f"a int, b {type_}"), 1, 0))
     assert isinstance(found[0].keys, Reason)
     assert (code, "key 1") == (found[0].keys.code, found[0].keys.subject)
     assert isinstance(found[1].keys, KeySummary)
     assert (5, None) == (found[1].keys.distinct, found[1].rows)
 
 
-def test_equal_plans_are_one_build_whatever_their_ids(spark, plan, monkeypatch):
+def test_equal_plans_are_one_build_whatever_their_ids(spark, plan, options, monkeypatch):
     jobs = []
     done = query_builds.spark_keys.collected
 
@@ -68,7 +62,7 @@ def test_equal_plans_are_one_build_whatever_their_ids(spark, plan, monkeypatch):
         return done(frames, *others)
 
     monkeypatch.setattr(query_builds.spark_keys, "collected", collected)
-    builds = QueryBuilds(BuildScheduler.of(spark, OPTIONS))
+    builds = QueryBuilds(BuildScheduler.of(spark, options))
     first, second = plan("a int, b string"), plan("a int, b string")
     assert not first.output().apply(0).exprId().equals(second.output().apply(0).exprId())
     found = builds.run([*asked(first, 0), *asked(second, 1, 0)])
@@ -79,7 +73,7 @@ def test_equal_plans_are_one_build_whatever_their_ids(spark, plan, monkeypatch):
     assert 1 == len(jobs)
 
 
-def test_a_plan_that_cannot_be_read_leaves_another_one_its_keys(spark, plan, monkeypatch):
+def test_a_plan_that_cannot_be_read_leaves_another_one_its_keys(spark, plan, options, monkeypatch):
     whole = QueryBuilds._selected
 
     def selected(self, rows, expressions):
@@ -89,14 +83,14 @@ def test_a_plan_that_cannot_be_read_leaves_another_one_its_keys(spark, plan, mon
 
     monkeypatch.setattr(QueryBuilds, "_selected", selected)
     several, one = plan("a int, b string"), plan("a int")
-    found = QueryBuilds(BuildScheduler.of(spark, OPTIONS)).run([*asked(several, 0, 1), *asked(one, 0)])
+    found = QueryBuilds(BuildScheduler.of(spark, options)).run([*asked(several, 0, 1), *asked(one, 0)])
     assert [5, 5] == [each.keys.distinct for each in found[:2]]
     assert ReasonCode.BUILD_FAILED is found[2].keys.code
     assert "secret" not in str(found[2].keys)
 
 
-def test_a_build_that_fails_is_a_reason_of_each_of_its_keys(spark, plan):
-    channel = BuildScheduler.of(spark, OPTIONS)
+def test_a_build_that_fails_is_a_reason_of_each_of_its_keys(spark, plan, options):
+    channel = BuildScheduler.of(spark, options)
     builds = QueryBuilds(channel)
 
     def run_all(wanted: list[Build]):
@@ -105,7 +99,7 @@ def test_a_build_that_fails_is_a_reason_of_each_of_its_keys(spark, plan):
     rows = asked(plan("a int, b string"), 0, 1)
     numbers = [builds._numbers.of(each.plan) for each in rows]
     builds._rows = dict.fromkeys(numbers)
-    builds.channel = type("Late", (), {"spark": spark, "options": OPTIONS, "run_all": staticmethod(run_all)})()
+    builds.channel = type("Late", (), {"spark": spark, "options": options, "run_all": staticmethod(run_all)})()
     found = [each.keys for each in builds.run(rows)]
     assert [("BUILD_TIMED_OUT", "key 0"), ("BUILD_TIMED_OUT", "key 1")] == [
         (each.code.name, each.subject) for each in found

@@ -11,6 +11,7 @@ import pytest
 
 from connectors.parquet.row_groups import FooterCache
 from connectors.parquet.table import ParquetSource
+from pruning.limits import Limits
 from pruning.reasons import ReasonCode
 from pruning.scan.skipping import prune
 from pruning.scan.statistics import UNKNOWN
@@ -206,7 +207,7 @@ def test_corrupt_footer_is_kept_with_the_reason(spark, tmp_path):
 def test_more_files_than_footers_allowed_leaves_partition_values(spark, tmp_path):
     for value in range(4):
         in_files(tmp_path / "t" / f"p={value}", *numbered(value * 10))
-    table = opened(spark, tmp_path / "t", max_footers=3)
+    table = opened(spark, tmp_path / "t", limits=Limits(max_footers=3))
     found = pruned(table, {"p": [1, 2], "id": [15]})
     assert (2, {"partition": 2}) == (found.kept_count, found.skipped_by())
     assert [ReasonCode.NO_ROW_GROUPS_READ] == [each.code for each in table.problems]
