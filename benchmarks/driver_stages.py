@@ -24,7 +24,6 @@ from benchmarks import driver_inputs as inputs
 from connectors.arrow_values import coded
 from connectors.columns import Column
 from connectors.delta.bounds import NO_FLAW
-from connectors.delta.file_index import MOST_FILES
 from connectors.delta.log import FileCatalog
 from connectors.keys.local import summary_of
 from connectors.keys.sources import Collected, KeySource, row_keys
@@ -114,7 +113,7 @@ def footers(files: int) -> list[dict[str, Any]]:
 
 def _keys(case: Case, stages: Stages) -> KeySummary:
     message = _sent(case, stages)
-    received = list(pieces(0, message))
+    received = list(pieces(0, message, _OPTIONS.limits.key_message_bytes))
     del message
     # What tasks do is done, so from here on the process holds what a driver does.
     stages.base = _settled() - sum(each.nbytes for each in received)
@@ -207,7 +206,11 @@ def _predicate(plan: ScanPlan) -> str:
 
 def _listed(files: Containers, plan: ScanPlan) -> str:
     kept = plan.files.kept
-    return "\n".join(files.names.paths.filter(pa.array(kept)).to_pylist()) if kept.sum() <= MOST_FILES else ""
+    return (
+        "\n".join(files.names.paths.filter(pa.array(kept)).to_pylist())
+        if kept.sum() <= _OPTIONS.limits.max_listed_files
+        else ""
+    )
 
 
 def _explained(facts: TableStatistics, plan: ScanPlan) -> Explanation:

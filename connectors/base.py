@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from connectors.columns import Column
+from pruning.limits import Limits
 from pruning.reasons import Reason
 from pruning.scan.statistics import UNKNOWN, ContainerKind, Containers
 from pruning.values.byte_strings import IntArray
@@ -112,7 +113,7 @@ class Connector(ABC):
 
     @abstractmethod
     def open(
-        self, spark: SparkSession, source: str, *, version: int | None, timestamp: str | None, max_footers: int
+        self, spark: SparkSession, source: str, *, version: int | None, timestamp: str | None, limits: Limits
     ) -> Table:
         """The table at a path or of a catalog name, pinned to `version` or to the newest one at `timestamp`.
 
@@ -120,7 +121,7 @@ class Connector(ABC):
         """
 
     @abstractmethod
-    def table_of(self, spark: SparkSession, name: str, leaf: Any, max_footers: int) -> Table | Reason:
+    def table_of(self, spark: SparkSession, name: str, leaf: Any, limits: Limits) -> Table | Reason:
         """The table of a leaf of a plan, a `LogicalRelation` of the JVM, at the version that the plan has pinned."""
 
     def files_left(self, spark: SparkSession, leaf: Any, table: Table) -> BoolArray | None:  # noqa: ARG002 - a default

@@ -22,6 +22,7 @@ from connectors.spark.jvm import analyzed_plan, frame_of, one_line, optimized_pl
 from connectors.spark.plan_reader import fresh_columns
 from connectors.spark.session_state import state_of
 from pruning.errors import InvalidOptionError, SourceNotFoundError
+from pruning.limits import Limits
 from pruning.reasons import Reason, ReasonCode
 from pruning.values.ranges import BoolArray
 
@@ -83,7 +84,7 @@ def open_table(  # noqa: PLR0913 - keywords
     format_: str | None,
     version: int | None,
     timestamp: str | None,
-    max_footers: int,
+    limits: Limits,
 ) -> Table:
     """The table called `source`, a path or a catalog name, pinned to one version.
 
@@ -98,7 +99,7 @@ def open_table(  # noqa: PLR0913 - keywords
         expected = f"expected a table with versions ({versioned}), found one of {connector.name}"
         msg = f"Cannot read an older version of {source!r}: {expected}"
         raise InvalidOptionError(msg)
-    return connector.open(spark, source, version=version, timestamp=timestamp, max_footers=max_footers)
+    return connector.open(spark, source, version=version, timestamp=timestamp, limits=limits)
 
 
 def claiming(spark: SparkSession, source: str) -> Connector:
@@ -165,7 +166,7 @@ class PlanTable:
         return self._fresh.renamed(analyzed_plan(df))
 
 
-def table_of(spark: SparkSession, leaf: Any, max_footers: int) -> Table | Reason:
+def table_of(spark: SparkSession, leaf: Any, limits: Limits) -> Table | Reason:
     """The table behind a leaf of a plan."""
     name = _name(leaf)
     try:
@@ -173,7 +174,7 @@ def table_of(spark: SparkSession, leaf: Any, max_footers: int) -> Table | Reason
         connector = next((each for each in connectors_of(spark) if format_ in each.file_formats), None)
         if connector is None:
             return Reason(ReasonCode.NOT_FILES, name, format_)
-        return connector.table_of(spark, name, leaf, max_footers)
+        return connector.table_of(spark, name, leaf, limits)
     except _TROUBLE as error:
         return Reason(ReasonCode.STATISTICS_FAILED, name, one_line(error))
 

@@ -1,6 +1,10 @@
 """`Limits`: every number by which pruning decides, with its unit, the reason for it, and the value that turns it off.
 
-Numbers of a format, of Spark's own defaults or of the machine's architecture are no limits and stay beside their code.
+Those of `ExecutionLimits`, which say how the work is done, are a part of the same table.
+
+Numbers of a format, of Spark's own defaults or of the machine's architecture are no limits and stay beside their code,
+and so do the sizes of texts, of blocks that a loop takes at a time, and of caches that outlive a call: calls with other
+limits share a cache, so its own constructor sets its size.
 
 Measurements are of TPC-DS at scale 10 on two cores where no other is named. A limit without one rests on an argument,
 which an ablation by `Limits().without(name)` can test.
@@ -10,77 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 from pruning.errors import InvalidOptionError
-from pruning.settings import check_all, number, parsed, table
+from pruning.execution_limits import ExecutionLimits
+from pruning.scan_costs import ScanCosts
+from pruning.settings import UNBOUNDED, check_all, limit, parsed, table
 
 
 @dataclass(frozen=True, slots=True)
-class ScanCosts:
-    """Nanoseconds of a core for one of each; `scanprune calibrate` measures them.
-
-    - `byte`: a byte of a file on this machine, read by either reader; `remote_byte`: one of a store, which is not
-      measured but taken to be a hundredth of a microsecond, as 100 MB/s are
-    - `spark_value`: a value decoded by Spark's reader; `spark_test`: a row tested above it by keys
-    - `arrow_value`: a value decoded by pyarrow; `arrow_test`: one looked up in a table of keys
-    - `arrow_search`: a value decoded and tested where there is no such table, as of texts, decimals, keys far apart
-    - `arrow_handed`: a value of a row that passed, from Python to Spark
-    - `arrow_task`: a task in a Python worker; `arrow_scan`: what a scan by pyarrow takes longer to plan
-    - `joined_row`: a row that reaches a join above the scan
-
-    >>> ScanCosts.parse("byte=2, arrow_task=1e7").arrow_task
-    10000000.0
-    """
-
-    byte: float = 0.6
-    remote_byte: float = 10.0
-    spark_value: float = 6.0
-    spark_test: float = 12.0
-    arrow_value: float = 6.0
-    arrow_test: float = 2.0
-    arrow_search: float = 100.0
-    arrow_handed: float = 16.0
-    arrow_task: float = 50e6
-    arrow_scan: float = 100e6
-    joined_row: float = 30.0
-
-    @staticmethod
-    def parse(text: str) -> ScanCosts:
-        """Costs as `str()` tells them, those that are not named as they are by default; `ValueError` for others."""
-        named = dict(_entry(each) for each in text.split(",") if each.strip())
-        known = {each.name for each in fields(ScanCosts)}
-        if unknown := sorted(set(named) - known):
-            raise ValueError(f"found {', '.join(map(repr, unknown))}, expected some of {', '.join(sorted(known))}")
-        return replace(ScanCosts(), **named)
-
-    def __post_init__(self) -> None:
-        for each in fields(self):
-            if not 0.0 <= getattr(self, each.name) < float("inf"):
-                raise ValueError(f"found {each.name}={getattr(self, each.name)}, expected nanoseconds, 0 or more")
-
-    def __str__(self) -> str:
-        return ",".join(f"{each.name}={getattr(self, each.name):.4g}" for each in fields(self))
-
-
-def _entry(text: str) -> tuple[str, float]:
-    name, _, number = text.partition("=")
-    try:
-        return name.strip(), float(number)
-    except ValueError:
-        raise ValueError(f"found {text.strip()!r}, expected name=nanoseconds") from None
-
-
-# Larger than any number of rows, bytes or files.
-_UNBOUNDED = 1 << 62
-
-
-def _limit(default: float, unit: str, why: str, off: float, least: float = 0, most: float = _UNBOUNDED) -> Any:  # noqa: PLR0913, PLR0917 - the columns of the table
-    return number(default, least, most, unit=unit, why=why, off=off)
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(ExecutionLimits):
     """The table of limits. Field metadata: `unit`, `why`, `off` (the value that turns the rule off), `least`, `most`.
 
     >>> Limits().without("min_filter_ratio").min_filter_ratio
@@ -88,7 +30,7 @@ class Limits:
     """
 
     # Key sets.
-    max_build_keys: int = _limit(
+    max_build_keys: int = limit(
         10_000_000,
         "keys",
         "an exact key set beyond it becomes min-max and a bloom; 10 million bigints are 80 MB, 0.5 s",
@@ -96,7 +38,7 @@ class Limits:
         1,
         1_000_000_000,
     )
-    bloom_fpp: float = _limit(
+    bloom_fpp: float = limit(
         0.01,
         "probability",
         "blooms are sized for it: 10.5 bits a key, half as many for 0.1",
@@ -104,7 +46,29 @@ class Limits:
         0.000_001,
         0.5,
     )
-    max_key_points: int = _limit(
+    bloom_room: int = limit(
+        4,
+        "ratio",
+        "a bloom keeps its rate up to 4 times `max_build_keys`; a build larger still is seldom worth one",
+        1,
+        1,
+    )
+    useless_fpp: float = limit(
+        0.5,
+        "probability",
+        "a bloom that passes more drops fewer than half of the rows, even where not one matches",
+        1.0,
+        0.0,
+        1.0,
+    )
+    coarse_ranges: int = limit(
+        1 << 14,
+        "ranges",
+        "too many keys become so many: they follow clusters, and compare with every container's bounds at no cost",
+        1,
+        1,
+    )
+    max_key_points: int = limit(
         1 << 22,
         "rows",
         "keys of several columns test containers as rows up to here; each takes a sort of all rows",
@@ -112,7 +76,7 @@ class Limits:
     )
 
     # Builds of a query.
-    max_build_scan_bytes: int = _limit(
+    max_build_scan_bytes: int = limit(
         150 << 20,
         "bytes",
         "no build side reads more: the limit of Flink's runtime filters, FLIP-324",
@@ -120,29 +84,29 @@ class Limits:
         0,
         1 << 40,
     )
-    all_builds_timeout_seconds: float = _limit(
+    all_builds_timeout_seconds: float = limit(
         300.0, "seconds", "all builds of one prune() end by then, whatever each may take", 86_400.0, 0.001, 86_400.0
     )
-    bound_share: int = _limit(
+    bound_share: int = limit(
         8,
         "1/share",
         "two ends skip less than a list of keys, so a build for them may read 1/8 of its scan",
         1,
         1,
     )
-    behind_factor: int = _limit(
+    behind_factor: int = limit(
         2,
         "ratio",
         "a filter whose rows filter other scans of twice the bytes is worth what it is to these",
-        _UNBOUNDED,
+        UNBOUNDED,
     )
-    join_share: int = _limit(
-        8, "1/share", "a row that a join drops costs about 1/8 of reading it, beside the read", _UNBOUNDED, 1
+    join_share: int = limit(
+        8, "1/share", "a row that a join drops costs about 1/8 of reading it, beside the read", UNBOUNDED, 1
     )
-    many_rows: int = _limit(
-        1 << 18, "rows", "fewer rows are joined in less than the 0.15 to 0.25 s of one more level of builds", _UNBOUNDED
+    many_rows: int = limit(
+        1 << 18, "rows", "fewer rows are joined in less than the 0.15 to 0.25 s of one more level of builds", UNBOUNDED
     )
-    few_ratio: float = _limit(
+    few_ratio: float = limit(
         0.25,
         "share",
         "a filtered dimension that keeps less is expected to give rows that the query joins as they are",
@@ -150,34 +114,64 @@ class Limits:
         -1.0,
         1.0,
     )
-    columns_factor: int = _limit(
+    columns_factor: int = limit(
         32,
         "ratio",
         "columns of scans of 32 times `min_probe_bytes` and more are hardly ever fewer bytes than that",
         0,
     )
-    metadata_share: int = _limit(
+    metadata_share: int = limit(
         16,
         "1/share",
         "metadata of a fact bounds the keys of another fact, that of a small dimension hardly does",
-        _UNBOUNDED,
+        UNBOUNDED,
         1,
     )
-    nearly_all: float = _limit(
+    nearly_all: float = limit(
         0.95,
         "share",
         "a container with so much of a column's span is taken to hold some key, whatever the keys are",
         2.0,
     )
-    small_build_bytes: int = _limit(
-        1 << 20, "bytes", "a build that reads less is not worth waiting for the next level", _UNBOUNDED
+    small_build_bytes: int = limit(
+        1 << 20, "bytes", "a build that reads less is not worth waiting for the next level", UNBOUNDED
     )
-    sampled_files: int = _limit(
+    sampled_files: int = limit(
         2, "files", "footers of the largest files stand for all, where statistics say nothing", 1, 1
     )
 
+    # Builds whose rows are joined as a local relation.
+    joined_rows: int = limit(
+        100_000,
+        "rows",
+        "the driver's JVM holds the rows of a build, if each partition has no more",
+        0,
+        0,
+        (1 << 31) - 1,
+    )
+    joined_long_rows: int = limit(
+        10_000,
+        "rows",
+        "the same for rows with texts, binaries or nested values, which take more bytes",
+        0,
+        0,
+        (1 << 31) - 1,
+    )
+    joined_rows_margin: float = limit(
+        1.5,
+        "ratio",
+        "estimated rows count for half as many more, before a build is run to have them joined",
+        1.0,
+    )
+    joined_build_bytes: int = limit(
+        16 << 20,
+        "bytes",
+        "a build that reads more is run for its keys alone, unless its rows have to be joined",
+        0,
+    )
+
     # One scan.
-    max_footers: int = _limit(
+    max_footers: int = limit(
         1000,
         "files",
         "footers that one read may open: 1,000 of 96 column chunks take 1.9 s and 20 MB",
@@ -185,7 +179,13 @@ class Limits:
         0,
         10_000_000,
     )
-    max_ranges: int = _limit(
+    max_listed_files: int = limit(
+        100_000,
+        "files",
+        "a log entry takes some 2 KB in the JVM; more of them are listed by the format, for each scan",
+        0,
+    )
+    max_ranges: int = limit(
         64,
         "ranges",
         "ranges of a scan's predicate; 1 to 7 skip all that keys can, in ten selective queries",
@@ -193,34 +193,34 @@ class Limits:
         1,
         1000,
     )
-    blind_ranges: int = _limit(8, "ranges", "ranges of a column that are pushed where no statistics are known", 1, 1)
-    tuple_ranges: int = _limit(
+    blind_ranges: int = limit(8, "ranges", "ranges of a column that are pushed where no statistics are known", 1, 1)
+    tuple_ranges: int = limit(
         8,
         "ranges",
         "ranges of two columns: 3.4 of 10.4 MB, Parquet in order of shop and order, 8 pairs",
         1,
         1,
     )
-    tuple_columns: int = _limit(3, "columns", "each pair of them is tried in both orders", 1, 1)
-    page_span: float = _limit(
+    tuple_columns: int = limit(3, "columns", "each pair of them is tried in both orders", 1, 1)
+    page_span: float = limit(
         0.25,
         "share",
         "row groups that each span more of all values are not sorted, so their pages skip nothing",
         -1.0,
         -1.0,
     )
-    page_share: float = _limit(
+    page_share: float = limit(
         1 / 512, "share", "a gap for fewer of a scan's bytes makes each row's test longer for next to nothing", 0.0
     )
-    page_comparisons: int = _limit(
+    page_comparisons: int = limit(
         1 << 20, "pairs", "gaps times row groups compared for pages; of more keys hardly a gap is as wide", 0
     )
 
     # Rows of kept containers.
-    min_filter_ratio: float = _limit(
+    min_filter_ratio: float = limit(
         0.5, "share", "a row filter must be expected to drop so many rows: Flink's threshold, FLIP-324", 0.0, 0.0, 1.0
     )
-    max_in_list: int = _limit(
+    max_in_list: int = limit(
         500,
         "keys",
         "an IN list reaches dictionaries and Parquet's blooms; longer ones cost more than they skip",
@@ -228,29 +228,41 @@ class Limits:
         0,
         10_000,
     )
-    list_span: float = _limit(
+    list_span: float = limit(
         0.9,
         "share",
         "a long list with such a span is hidden from storage: a third more bytes of store_sales by item",
         2.0,
     )
-    few_matches: int = _limit(
-        20, "rows", "with fewer matches a row group, a predicate skips some whatever it opens", _UNBOUNDED
+    few_matches: int = limit(
+        20, "rows", "with fewer matches a row group, a predicate skips some whatever it opens", UNBOUNDED
     )
-    looked_at_share: float = _limit(
+    looked_at_share: float = limit(
         0.02, "share", "dictionaries and page indexes that a predicate opens, of the bytes to read", 1e9
     )
-    method_bytes: int = _limit(
-        5_500, "bytes", "of 8,000 that the JVM compiles; 3 M rows took 8.5 s interpreted and 0.8 s compiled", _UNBOUNDED
+    method_bytes: int = limit(
+        5_500, "bytes", "of 8,000 that the JVM compiles; 3 M rows took 8.5 s interpreted and 0.8 s compiled", UNBOUNDED
     )
 
     # The reader of a scan.
-    reader_factor: float = _limit(
+    reader_factor: float = limit(
         1.3,
         "ratio",
         "pyarrow reads where Spark's reader should take so many times as long: estimates err",
         1e9,
     )
+    sampled_row_groups: int = limit(
+        8, "row groups", "where so many are read, a look at one more on the driver is a small part of it", UNBOUNDED, 1
+    )
+    sample_seconds: float = limit(
+        0.02,
+        "seconds",
+        "a core decodes millions of numbers of a key column in it, or some hundred thousand texts",
+        86_400.0,
+        0.0,
+        86_400.0,
+    )
+    sample_rows: int = limit(1 << 12, "rows", "fewer tell no time, beside what is loaded for the first of them", 0)
     costs: ScanCosts = table(  # noqa: RUF009 - a field
         ScanCosts(),
         "costs as `scanprune calibrate` prints them, such as 'byte=1,arrow_task=3e7'",

@@ -13,6 +13,17 @@ def number(default: float, least: float, most: float, **metadata: object) -> Any
     return field(default=default, metadata={"least": least, "most": most, **metadata})
 
 
+# Larger than any number of rows, bytes or files.
+UNBOUNDED = 1 << 62
+
+
+def limit(  # noqa: PLR0913, PLR0917 - the columns of the table
+    default: float, unit: str, why: str, off: float, least: float = 0, most: float = UNBOUNDED
+) -> Any:
+    """A field that holds a number of the table of limits; `off` is the value that turns its rule off."""
+    return number(default, least, most, unit=unit, why=why, off=off)
+
+
 def word(default: str, *names: str) -> Any:
     """A field that holds one of some words in capitals."""
     return field(default=default, metadata={"names": names})

@@ -12,6 +12,7 @@ from connectors.columns import Column
 from connectors.scan.decision import ScanDecision
 from connectors.spark.files import local_path
 from pruning.keys.membership import is_searched
+from pruning.limits import Limits
 from pruning.options import PruningOptions
 from pruning.scan.estimates import pass_ratio
 from pruning.scan.reader_cost import KeyWork, RowGroupWork, ScanCase
@@ -41,7 +42,7 @@ def scan_case(
         return None
     filters = [each.filter for each in plan.decisions]
     by_keys = prune_by(groups, filters).kept & prune_by(decided.files, filters).kept[groups.parents]
-    keys = _key_work(table, groups, by_keys, column_domains(filters), decided.columns)
+    keys = _key_work(table, groups, by_keys, column_domains(filters), decided.columns, options.limits)
     if keys is None:
         return None
     count = len(table.schema.fields if needed is None else needed)
@@ -52,18 +53,19 @@ def scan_case(
         [each.ratio for each in plan.decisions if each.test is not RowFilter.NONE],
         arrow,
         keys,
-        task_count(len(arrow.rows), int(arrow.bytes.sum()), cores),
+        task_count(len(arrow.rows), int(arrow.bytes.sum()), cores, options.limits.arrow_task_bytes),
         options.limits.costs,
         options.limits.reader_factor,
     )
 
 
-def _key_work(
+def _key_work(  # noqa: PLR0913, PLR0917 - row groups, and what is tested in them
     table: Table,
     groups: Containers,
     kept: BoolArray,
     domains: Mapping[str, Domain],
     columns: Sequence[Column],
+    limits: Limits,
 ) -> list[KeyWork] | None:
     found: list[KeyWork] = []
     for column in columns:
@@ -73,13 +75,13 @@ def _key_work(
         statistics = groups.columns.get(column.name)
         domain = domains[column.name]
         ratio = 1.0 if statistics is None else pass_ratio(statistics, groups.rows, kept, domain)
-        found.append(KeyWork(ratio, sizes[kept], is_dense=_is_dense(domain)))
+        found.append(KeyWork(ratio, sizes[kept], is_dense=_is_dense(domain, limits)))
     return found
 
 
-def _is_dense(domain: Domain) -> bool:
+def _is_dense(domain: Domain, limits: Limits) -> bool:
     """True where numbers are tested as they lie in memory; decimals, floats and texts are not, however few they are."""
-    return domain.type.name in _AS_STORED and not is_searched(domain)
+    return domain.type.name in _AS_STORED and not is_searched(domain, limits)
 
 
 def _sizes(table: Table, groups: Containers, column: Column) -> IntArray | None:

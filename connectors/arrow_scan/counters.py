@@ -12,10 +12,9 @@ from pyspark.accumulators import Accumulator, AccumulatorParam, _accumulatorRegi
 from pyspark.sql import SparkSession
 
 from connectors.arrow_scan.reader import Counts
+from pruning.limits import LIMITS
 
 _EXECUTION = "spark.sql.execution.id"
-# A DataFrame may run any number of times.
-_EXECUTIONS_KEPT = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +37,9 @@ ByTask: TypeAlias = dict[int, dict[tuple[int, int], TaskRead]]
 
 
 class _ByTask(AccumulatorParam[ByTask]):
+    def __init__(self, executions: int) -> None:
+        self._most = executions
+
     def zero(self, value: ByTask) -> ByTask:  # noqa: ARG002 - PySpark's signature
         """Nothing."""
         return {}
@@ -48,7 +50,7 @@ class _ByTask(AccumulatorParam[ByTask]):
             known = value1.setdefault(execution, {})
             for task, read in tasks.items():
                 known[task] = known[task].then(read) if task in known else read
-        for old in sorted(value1)[:-_EXECUTIONS_KEPT]:
+        for old in sorted(value1)[: -self._most]:
             del value1[old]
         return value1
 
@@ -63,9 +65,9 @@ class ScanCounter:
     _by_task: Accumulator[ByTask]
 
     @staticmethod
-    def of(spark: SparkSession, shares: int) -> ScanCounter:
-        """Nothing counted yet."""
-        found = ScanCounter(shares, spark.sparkContext.accumulator({}, _ByTask()))
+    def of(spark: SparkSession, shares: int, executions: int = LIMITS.counted_executions) -> ScanCounter:
+        """Nothing counted yet; counts of so many executions are kept, the latest ones."""
+        found = ScanCounter(shares, spark.sparkContext.accumulator({}, _ByTask(executions)))
         # PySpark keeps every accumulator there; what tasks tell of others it passes over.
         weakref.finalize(found, _accumulatorRegistry.pop, found._by_task.aid, None)
         return found

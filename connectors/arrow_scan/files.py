@@ -1,7 +1,7 @@
 """Parquet files as Spark's Python workers open them: local files, and objects of an S3 store.
 
-The module imports nothing but Arrow and the names of buckets. A file is the one that was listed, or an error is raised:
-row groups are named by number, and another file has other rows under the same numbers.
+The module imports nothing but Arrow, limits and the names of buckets. A file is the one that was listed, or an error is
+raised: row groups are named by number, and another file has other rows under the same numbers.
 """
 
 from __future__ import annotations
@@ -20,35 +20,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from connectors.arrow_scan.s3 import S3Access, bucket_of, object_of
+from pruning.limits import LIMITS, Limits
 
 # First byte and number of bytes.
 Range: TypeAlias = "tuple[int, int]"
 
 _NANOSECONDS_PER_MILLISECOND = 1_000_000
 _MILLISECONDS_PER_SECOND = 1_000
-# Requests at a time. A round trip to a store takes as long as some megabytes, so smaller neighbours are joined.
-_REQUESTS = 8
-_MOST_JOINED_BYTES = 8 << 20
-_KEPT_CLIENTS = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """How long answers of a store are waited for: as it is, in a task, which Spark runs again after that.
-
-    Arrow waits longer from each attempt to the next: so many are some seconds.
-    """
-
-    attempts: int = 6
-    connect_seconds: float = 10.0
-    request_seconds: float = 60.0
 
 
 class OtherFileError(OSError):
     """A file is another one than was listed, or there is none."""
-
-
-_IN_A_TASK = Patience()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +74,7 @@ class OpenFile(Protocol):
 
 
 @contextmanager
-def open_file(part: FilePart, stores: Mapping[str, S3Access], patience: Patience = _IN_A_TASK) -> Iterator[OpenFile]:
+def open_file(part: FilePart, stores: Mapping[str, S3Access], limits: Limits = LIMITS) -> Iterator[OpenFile]:
     """The file that was listed, an `OtherFileError` where there is another one or none.
 
     `stores` are the buckets in which files may lie; an `OSError` where one gives no good answer.
@@ -104,7 +86,8 @@ def open_file(part: FilePart, stores: Mapping[str, S3Access], patience: Patience
         if bucket is None:
             found = _LocalFile(part, metadata)
         else:
-            found = _StoredObject(part, metadata, _client(stores[bucket], patience))
+            waits = limits.store_attempts, limits.store_connect_seconds, limits.store_answer_seconds
+            found = _StoredObject(part, metadata, _client(stores[bucket], *waits), limits)
     except FileNotFoundError as error:
         raise _gone(part.path) from error
     try:
@@ -159,12 +142,12 @@ class _LocalFile:
 class _StoredObject:
     """An object of an S3 store: announced chunks come in a few requests at a time, each of exactly these bytes.
 
-    Memory: the chunks that were fetched last, and of those that were announced 8 MiB, or one. Objects are not changed
-    but replaced, so one that has the same ETag as when it was opened was that all the time between.
+    Memory: the chunks that were fetched last, and of those that were announced `store_request_bytes`, or one. Objects
+    are not changed but replaced, so one that has the same ETag as when it was opened was that all the time between.
     """
 
-    def __init__(self, part: FilePart, metadata: pq.FileMetaData | None, store: _Client) -> None:
-        self._uri, self._store = part.path, store
+    def __init__(self, part: FilePart, metadata: pq.FileMetaData | None, store: _Client, limits: Limits) -> None:
+        self._uri, self._store, self._limits = part.path, store, limits
         self._object = self._opened()
         self._identity = self._told_identity()
         self._may_be_replaced, self._is_checked = part.modified is not None, True
@@ -172,7 +155,7 @@ class _StoredObject:
         if not (is_same and (part.modified is None or self._has_time(part.modified))):
             raise _replaced(self._uri)
         # Fetches need not wait for announced ranges.
-        self._pool = ThreadPoolExecutor(2 * _REQUESTS, thread_name_prefix="chunks")
+        self._pool = ThreadPoolExecutor(2 * limits.store_requests, thread_name_prefix="chunks")
         self._ahead: dict[Range, tuple[int, Future[bytes]]] = {}
         self._ranges = _Ranges(self._object.size(), self._read_besides)
         self.parquet = pq.ParquetFile(pa.PythonFile(self._ranges, "r"), metadata=metadata, pre_buffer=False)
@@ -180,17 +163,18 @@ class _StoredObject:
     def announce(self, coming: Mapping[int, Sequence[Range]]) -> None:
         """Asks for as many as are few requests and bytes, in their order; what is of other row groups is given up."""
         self._give_up([each for each, (number, _) in self._ahead.items() if number not in coming])
+        most, most_bytes = self._limits.store_requests, self._limits.store_request_bytes
         for number, ranges in coming.items():
-            for each in _joined(ranges):
+            for each in _joined(ranges, most_bytes):
                 size = each[1] + sum(size for _, size in self._ahead)
-                if self._ahead and (len(self._ahead) >= _REQUESTS or size > _MOST_JOINED_BYTES):
+                if self._ahead and (len(self._ahead) >= most or size > most_bytes):
                     return
                 if each not in self._ahead:
                     self._ahead[each] = number, self._pool.submit(self._read, *each)
 
     def fetch(self, ranges: Sequence[Range]) -> int:
         """Ranges that follow each other are one request, up to some megabytes."""
-        wanted = _joined(ranges)
+        wanted = _joined(ranges, self._limits.store_request_bytes)
         self._ranges.held.clear()
         under_way = [
             self._ahead.pop(each)[1] if each in self._ahead else self._pool.submit(self._read, *each) for each in wanted
@@ -309,15 +293,15 @@ class _Ranges(io.RawIOBase):
         return self._read(begin, size) if size else b""
 
 
-def _joined(ranges: Sequence[Range]) -> list[Range]:
-    """The same bytes in as few ranges as there are, none cut, and none joined that would then be long.
+def _joined(ranges: Sequence[Range], most_bytes: int) -> list[Range]:
+    """The same bytes in as few ranges as there are, none cut, and none joined to more than `most_bytes`.
 
-    >>> _joined([(30, 5), (0, 10), (10, 5)])
+    >>> _joined([(30, 5), (0, 10), (10, 5)], 15)
     [(0, 15), (30, 5)]
     """
     found: list[Range] = []
     for begin, size in sorted(each for each in ranges if each[1]):
-        if found and sum(found[-1]) == begin and found[-1][1] + size <= _MOST_JOINED_BYTES:
+        if found and sum(found[-1]) == begin and found[-1][1] + size <= most_bytes:
             found[-1] = (found[-1][0], found[-1][1] + size)
         else:
             found.append((begin, size))
@@ -336,8 +320,8 @@ class _Client:
     files: Any
 
 
-@lru_cache(_KEPT_CLIENTS)
-def _client(store: S3Access, patience: Patience) -> _Client:
+@lru_cache(8)
+def _client(store: S3Access, attempts: int, connect_seconds: float, request_seconds: float) -> _Client:
     """One for all tasks of a worker: each connects anew."""
     # Where nothing lies in a store, it is not needed, and not every build of Arrow has it.
     from pyarrow.fs import AwsStandardS3RetryStrategy, S3FileSystem  # noqa: PLC0415
@@ -351,8 +335,8 @@ def _client(store: S3Access, patience: Patience) -> _Client:
         scheme=store.scheme,
         endpoint_override=store.endpoint,
         force_virtual_addressing=store.is_virtual,
-        connect_timeout=patience.connect_seconds,
-        request_timeout=patience.request_seconds,
-        retry_strategy=AwsStandardS3RetryStrategy(max_attempts=patience.attempts),
+        connect_timeout=connect_seconds,
+        request_timeout=request_seconds,
+        retry_strategy=AwsStandardS3RetryStrategy(max_attempts=attempts),
     )
     return _Client(store, files)

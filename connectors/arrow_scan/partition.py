@@ -21,15 +21,12 @@ from connectors.parquet.footer import Footer
 from connectors.parquet.row_groups import FileLayout
 from connectors.parquet.schema import Annotation, LeafType
 from connectors.spark.files import TRAILER, local_path
+from pruning.limits import LIMITS, Limits
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.statistics import Containers
 from pruning.values.byte_strings import IntArray
 from pruning.values.ranges import BoolArray
 
-# A task costs some milliseconds, so it should have some to do.
-_BYTES_PER_TASK = 8 << 20
-# Footers that all tasks together are given; beyond it each reads its own again.
-_MOST_FOOTER_BYTES = 8 << 20
 _MAGIC = b"PAR1"
 # Of others one reader has what the other lacks, or a framing of its own.
 _CODECS = frozenset({"UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD"})
@@ -139,23 +136,25 @@ def whole_footer(data: bytes) -> bytes:
     return _MAGIC + footer
 
 
-def task_count(row_groups: int, size: int, cores: int) -> int:
+def task_count(row_groups: int, size: int, cores: int, task_bytes: int = LIMITS.arrow_task_bytes) -> int:
     """Into how many tasks so many row groups of so many bytes together are dealt.
 
     >>> task_count(3, 11 << 20, 2), task_count(1, 11 << 20, 2), task_count(9, 33 << 20, 2)
     (2, 1, 5)
     """
-    return max(1, min(row_groups, max(cores, -(-size // _BYTES_PER_TASK))))
+    return max(1, min(row_groups, max(cores, -(-size // task_bytes))))
 
 
-def dealt(parts: Sequence[FilePart], sizes: Sequence[IntArray], cores: int) -> list[list[FilePart]]:
+def dealt(
+    parts: Sequence[FilePart], sizes: Sequence[IntArray], cores: int, limits: Limits = LIMITS
+) -> list[list[FilePart]]:
     """The parts as tasks that have about the same to read; `sizes` are bytes by part and row group.
 
     >>> part = FilePart("a", (0, 1, 2), (), ())
     >>> [[each.row_groups for each in task] for task in dealt([part], [np.array([6 << 20, 1, 5 << 20])], 2)]
     [[(0,)], [(1, 2)]]
     """
-    if sum(len(each.footer or b"") for each in parts) > _MOST_FOOTER_BYTES:
+    if sum(len(each.footer or b"") for each in parts) > limits.arrow_footers_bytes:
         parts = [replace(each, footer=None) for each in parts]
     pieces = [
         _Piece(replace(part, row_groups=(group,)), int(size))
@@ -163,7 +162,7 @@ def dealt(parts: Sequence[FilePart], sizes: Sequence[IntArray], cores: int) -> l
         for group, size in zip(part.row_groups, of_groups, strict=True)
     ]
     total = sum(each.size for each in pieces)
-    count = task_count(len(pieces), total, cores)
+    count = task_count(len(pieces), total, cores, limits.arrow_task_bytes)
     tasks: list[tuple[int, int, list[int]]] = [(0, at, []) for at in range(count)]
     for at in sorted(range(len(pieces)), key=lambda at: -pieces[at].size):
         size, number, chosen = heapq.heappop(tasks)

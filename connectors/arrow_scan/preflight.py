@@ -18,23 +18,19 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from connectors.arrow_scan.files import FilePart, OtherFileError, Patience, open_file
+from connectors.arrow_scan.files import FilePart, OtherFileError, open_file
 from connectors.arrow_scan.reader import Counts, KeyTest, ReadColumn, RowGroup
 from connectors.arrow_scan.row_test import RowTester
 from connectors.arrow_scan.s3 import S3Access, bucket_of, s3_buckets
 from connectors.jobs.runner import DeadlineError, within
 from connectors.spark.session_state import Refusals, state_of
+from pruning.limits import LIMITS, Limits
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.reader_cost import KeySample, Sample
 from pruning.values.ranges import BoolArray
 
 T = TypeVar("T")
 
-# Where so many row groups are read, one more on the driver is a small part of it.
-_SAMPLED_OF = 8
-_SECONDS = 5.0
-# A request that nobody waits for any more should end soon.
-_HASTY = Patience(attempts=2, connect_seconds=2.0, request_seconds=4.0)
 _FAILURES = (OSError, ImportError, ValueError, pa.ArrowException)
 
 
@@ -55,6 +51,7 @@ class _Files:
 
     stores: Mapping[str, S3Access]
     refusals: Refusals
+    seconds: float
 
     def refused(self) -> Reason | None:
         found = (self.refusals.of(each) for each in self.stores.values())
@@ -66,51 +63,62 @@ class _Files:
         if bucket is None:
             return action()
         try:
-            return within(_SECONDS, action, f"a look at s3a://{bucket}")
+            return within(self.seconds, action, f"a look at s3a://{bucket}")
         except OtherFileError as error:
             return _refusal(bucket, _told(error))
         except DeadlineError:
-            reason = _refusal(bucket, f"no answer in {_SECONDS:g} seconds")
+            reason = _refusal(bucket, f"no answer in {self.seconds:g} seconds")
         except _FAILURES as error:
             reason = _refusal(bucket, _told(error))
         return self.refusals.add(self.stores[bucket], reason)
 
 
-def check_stores(
+def check_stores(  # noqa: PLR0913 - what is tried, and how
     spark: SparkSession,
     tasks: Sequence[Sequence[FilePart]],
     columns: Sequence[ReadColumn],
     tests: Sequence[KeyTest],
     *,
     is_sampled: bool,
+    limits: Limits = LIMITS,
 ) -> Preflight | Reason:
     """The outcome of the trials; a `Reason` where settings of a store are not understood, or it fails."""
     some = {bucket: part for task in tasks for part in task if (bucket := bucket_of(part.path))}
     stores = s3_buckets(spark, [part.path for part in some.values()])
     if isinstance(stores, Reason):
         return stores
-    files = _Files(stores, state_of(spark).refusals)
+    files, hasty = _Files(stores, state_of(spark).refusals, limits.store_trial_seconds), _hasty(limits)
     if (refusal := files.refused()) is not None:
         return refusal
     for part in some.values():
-        if (unopened := files.asked(part, partial(_open, part, stores))) is not None:
+        if (unopened := files.asked(part, partial(_open, part, stores, hasty))) is not None:
             return unopened
-    middle = _middle(tasks) if is_sampled else None
+    middle = _middle(tasks, limits.sampled_row_groups) if is_sampled else None
     if middle is None:
         return Preflight(stores, None)
-    sample = files.asked(middle, partial(sample_row_group, middle, columns, tests, stores, _HASTY))
+    sample = files.asked(middle, partial(sample_row_group, middle, columns, tests, stores, hasty))
     return sample if isinstance(sample, Reason) else Preflight(stores, sample)
 
 
-def _open(part: FilePart, stores: Mapping[str, S3Access]) -> None:
-    with open_file(part, stores, _HASTY):
+def _hasty(limits: Limits) -> Limits:
+    """The same limits for a trial: a request that nobody waits for any more should end soon."""
+    return replace(
+        limits,
+        store_attempts=min(limits.store_attempts, 2),
+        store_connect_seconds=min(limits.store_connect_seconds, 0.4 * limits.store_trial_seconds),
+        store_answer_seconds=min(limits.store_answer_seconds, 0.8 * limits.store_trial_seconds),
+    )
+
+
+def _open(part: FilePart, stores: Mapping[str, S3Access], limits: Limits) -> None:
+    with open_file(part, stores, limits):
         pass
 
 
-def _middle(tasks: Sequence[Sequence[FilePart]]) -> FilePart | None:
-    """A row group from the middle of them all."""
+def _middle(tasks: Sequence[Sequence[FilePart]], least: int) -> FilePart | None:
+    """A row group from the middle of them all; None where there are fewer than `least`."""
     parts = [replace(part, row_groups=(at,)) for task in tasks for part in task for at in part.row_groups]
-    return parts[len(parts) // 2] if len(parts) >= _SAMPLED_OF else None
+    return parts[len(parts) // 2] if len(parts) >= least else None
 
 
 def _refusal(bucket: str, detail: str) -> Reason:
@@ -121,10 +129,6 @@ def _told(error: BaseException) -> str:
     return " ".join(str(error).split())[:300]
 
 
-# Seconds of a core for decoding one key column: millions of numbers, or some hundred thousand texts.
-_SAMPLE_SECONDS = 0.02
-# The first rows, which decode alone, pay for all that is loaded but once; fewer than so many others tell no time.
-_ENOUGH_ROWS = 1 << 12
 _NANOSECONDS = 1e9
 
 
@@ -133,7 +137,7 @@ def sample_row_group(
     columns: Sequence[ReadColumn],
     tests: Sequence[KeyTest],
     stores: Mapping[str, S3Access],
-    patience: Patience,
+    limits: Limits = LIMITS,
 ) -> Sample:
     """The first rows of the first row group of a part, of which the file is one that was listed.
 
@@ -142,8 +146,8 @@ def sample_row_group(
     """
     keys: list[KeySample | None] = []
     passing: BoolArray | None = None
-    with open_file(part, stores, patience) as file:
-        group = RowGroup(file, part.row_groups[0], part, columns, Counts())
+    with open_file(part, stores, limits) as file:
+        group = RowGroup(file, part.row_groups[0], part, columns, Counts(), limits)
         for each in tests:
             if passing is not None and not passing.any():
                 keys.append(None)
@@ -163,23 +167,25 @@ def _tested(test: KeyTest, group: RowGroup) -> tuple[BoolArray, float | None]:
 
     Time is that of this thread on its core: waiting for a disk, a store or other threads is not what tests cost.
     """
-    tester = RowTester.of(test.type, test.rows)
+    limits = group.limits
+    tester = RowTester.of(test.type, test.rows, limits)
     if group.part.leaves[test.column] is None:
         return np.full(group.rows, tester.matching(next(group.values(test.column)))[0]), None
     pieces = group.values(test.column)
+    # The first rows, which decode alone, pay for all that is loaded but once.
     first = tester.matching(next(pieces))
     began = time.thread_time()
-    rest = list(_for_a_while(pieces, began))
+    rest = list(_for_a_while(pieces, began, limits.sample_seconds))
     rows = sum(map(len, rest))
     if not rows:
         return first, None
     found = np.concatenate([first, tester.matching(pa.concat_arrays(rest))])
     spent = time.thread_time() - began
-    return found, spent / rows * _NANOSECONDS if rows >= _ENOUGH_ROWS else None
+    return found, spent / rows * _NANOSECONDS if rows >= limits.sample_rows else None
 
 
-def _for_a_while(pieces: Iterator[pa.Array], began: float) -> Iterator[pa.Array]:
+def _for_a_while(pieces: Iterator[pa.Array], began: float, seconds: float) -> Iterator[pa.Array]:
     for each in pieces:
         yield each
-        if time.thread_time() - began > _SAMPLE_SECONDS:
+        if time.thread_time() - began > seconds:
             return

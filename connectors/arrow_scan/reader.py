@@ -16,19 +16,9 @@ from connectors.arrow_scan.files import FilePart, OpenFile, Range, open_file
 from connectors.arrow_scan.row_test import RowTester
 from connectors.arrow_scan.s3 import S3Access
 from pruning.keys.membership import MembershipTest
+from pruning.limits import LIMITS, Limits
 from pruning.values.ranges import BoolArray
 from pruning.values.types import ValueType
-
-# Rows of a batch at most, and about its bytes.
-_MOST_ROWS, _MOST_BYTES = 1 << 16, 16 << 20
-# How large values are shows only when they are decoded: of a long one that many rows have a file may hold one copy.
-_FIRST_ROWS, _GROWTH = 1 << 10, 4
-# Of the key columns of a row group so much is kept until its other columns are read; what is more is read again.
-_MOST_KEPT_BYTES = 64 << 20
-# A test that lets nearly everything pass costs more than it saves; so many rows say that it does.
-_USELESS, _ENOUGH_ROWS = 0.95, 100_000
-# So many row groups are announced to who reads a file: of a store a request is under way for each.
-_GROUPS_AHEAD = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +71,7 @@ class _Watched:
 
     test: KeyTest
     tester: RowTester
+    limits: Limits
     asked: int = 0
     passed: int = 0
 
@@ -90,17 +81,17 @@ class _Watched:
 
     @property
     def is_useless(self) -> bool:
-        return self.asked >= _ENOUGH_ROWS and self.ratio >= _USELESS
+        return self.asked >= self.limits.observed_rows and self.ratio >= self.limits.useless_pass_ratio
 
 
 @dataclass(slots=True)
 class ArrowReader:
     """The rows of file parts that pass the tests; the order of tests follows what they were seen to drop.
 
-    Memory: the keys of all tests; of one row group some bytes a row, up to 64 MiB of decoded key columns, and the
-    chunks, as they are stored, of the columns that are read together (one key column, or all others); and a few
-    batches; of a store what `arrow_files.py` reads ahead. A batch has at first 1,024 rows, then as many as are 16 MiB
-    if they are as large as those of the batch before.
+    Memory: the keys of all tests; of one row group some bytes a row, up to `kept_key_bytes` of decoded key columns, and
+    the chunks, as they are stored, of the columns that are read together (one key column, or all others); and a few
+    batches; of a store what `files.py` reads ahead. A batch has at first `first_batch_rows`, then as many as are
+    `batch_bytes` if they are as large as those of the batch before.
 
     `stores` are the buckets in which parts lie.
     """
@@ -108,11 +99,13 @@ class ArrowReader:
     columns: Sequence[ReadColumn]
     tests: Sequence[KeyTest]
     stores: Mapping[str, S3Access] = field(default_factory=dict)
+    limits: Limits = LIMITS
     counts: Counts = field(default_factory=Counts)
     _watched: list[_Watched] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._watched = [_Watched(each, RowTester.of(each.type, each.rows)) for each in self.tests]
+        testers = ((each, RowTester.of(each.type, each.rows, self.limits)) for each in self.tests)
+        self._watched = [_Watched(*each, self.limits) for each in testers]
 
     @property
     def schema(self) -> pa.Schema:
@@ -122,10 +115,11 @@ class ArrowReader:
     def read(self, part: FilePart) -> Iterator[pa.RecordBatch]:
         """The rows of one file part, in its order; `OSError` where the file is another than was listed."""
         self.counts.files.add(part.path)
-        with open_file(part, self.stores) as file:
+        with open_file(part, self.stores, self.limits) as file:
             try:
-                groups = [RowGroup(file, at, part, self.columns, self.counts) for at in part.row_groups]
-                yield from _gathered(batch for at in range(len(groups)) for batch in self._read_next(groups[at:]))
+                groups = [RowGroup(file, at, part, self.columns, self.counts, self.limits) for at in part.row_groups]
+                batches = (batch for at in range(len(groups)) for batch in self._read_next(groups[at:]))
+                yield from _gathered(batches, self.limits)
                 # Row groups without a row for any key may be those of another file, too.
                 file.check()
             finally:
@@ -137,7 +131,7 @@ class ArrowReader:
         used = [each for each in self._watched if not each.is_useless]
         test = used[0].test if used else None
         # Which of several tests comes first is known once it was seen what one drops.
-        ahead = groups[: _GROUPS_AHEAD if len(used) < 2 or used[0].asked else 1]
+        ahead = groups[: self.limits.row_groups_ahead if len(used) < 2 or used[0].asked else 1]
         groups[0].file.announce({each.at: each.ranges(each.leaves(test)) for each in ahead})
         return self._read_group(groups[0])
 
@@ -173,15 +167,18 @@ class _Pace:
     """How many rows to decode at a time."""
 
     rows: int
+    limits: Limits
 
     @staticmethod
-    def of(rows: int, size: int) -> _Pace:
+    def of(rows: int, size: int, limits: Limits) -> _Pace:
         """That of the first batch, where `rows` rows take at least `size` bytes."""
-        return _Pace(max(1, min(_FIRST_ROWS, _MOST_ROWS, _MOST_BYTES * rows // max(1, size))))
+        by_size = limits.batch_bytes * rows // max(1, size)
+        return _Pace(max(1, min(limits.first_batch_rows, limits.batch_rows, by_size)), limits)
 
     def seen(self, rows: int, size: int) -> None:
         """The batch decoded last."""
-        self.rows = max(1, min(_MOST_ROWS, _GROWTH * self.rows, _MOST_BYTES * rows // max(1, size)))
+        by_size = self.limits.batch_bytes * rows // max(1, size)
+        self.rows = max(1, min(self.limits.batch_rows, self.limits.batch_growth * self.rows, by_size))
 
 
 @dataclass(slots=True)
@@ -193,6 +190,7 @@ class RowGroup:
     part: FilePart
     columns: Sequence[ReadColumn]
     counts: Counts
+    limits: Limits
     _read: dict[int, pa.ChunkedArray] = field(default_factory=dict)
 
     @property
@@ -216,7 +214,7 @@ class RowGroup:
             yield self._constant(index, 1)
             return
         pace, kept, found = self._pace([leaf]), list[pa.Array](), 0
-        left = _MOST_KEPT_BYTES - sum(each.nbytes for each in self._read.values())
+        left = self.limits.kept_key_bytes - sum(each.nbytes for each in self._read.values())
         for (decoded,), rows in self._decoded([leaf], pace):
             piece = as_type(decoded, type_)
             pace.seen(rows, piece.nbytes)
@@ -266,7 +264,7 @@ class RowGroup:
 
     def _pace(self, leaves: Sequence[int]) -> _Pace:
         size = sum(int(self._metadata.column(leaf).total_uncompressed_size) for leaf in leaves)
-        return _Pace.of(self.rows, size + sum(each.nbytes for each in self._read.values()))
+        return _Pace.of(self.rows, size + sum(each.nbytes for each in self._read.values()), self.limits)
 
     def _slice(self, index: int, decoded: dict[int, pa.Array], begin: int, rows: int) -> pa.Array:
         if index in decoded:
@@ -295,40 +293,41 @@ class RowGroup:
 
 
 def _passing(watched: _Watched, group: RowGroup) -> BoolArray:
-    pieces = [watched.tester.matching(each) for each in _joined(group.values(watched.test.column))]
+    pieces = [watched.tester.matching(each) for each in _joined(group.values(watched.test.column), group.limits)]
     found = np.concatenate([np.zeros(0, bool), *pieces])
     # One value may stand for all rows.
     return found if len(found) == group.rows else np.full(group.rows, found[0])
 
 
-def _joined(pieces: Iterator[pa.Array]) -> Iterator[pa.Array]:
+def _joined(pieces: Iterator[pa.Array], limits: Limits) -> Iterator[pa.Array]:
     """The pieces in fewer ones that are few bytes each: a test puts its keys in a table, or in order, once for each."""
     waiting, size = list[pa.Array](), 0
     for piece in pieces:
         waiting.append(piece)
         size += piece.nbytes
-        if size >= _MOST_BYTES:
+        if size >= limits.batch_bytes:
             yield pa.concat_arrays(waiting)
             waiting, size = [], 0
     if waiting:
         yield pa.concat_arrays(waiting)
 
 
-def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _gathered(batches: Iterator[pa.RecordBatch], limits: Limits) -> Iterator[pa.RecordBatch]:
     """The same rows in fewer batches: each costs as much to hand over as thousands of rows.
 
     The first is handed over at once, since whoever asked for a few rows may need no more.
     """
     waiting, size, enough = list[pa.RecordBatch](), 0, 1
     for batch in batches:
-        if waiting and size + batch.nbytes > _MOST_BYTES:
+        if waiting and size + batch.nbytes > limits.batch_bytes:
             yield pa.concat_batches(waiting)
             waiting, size = [], 0
         waiting.append(batch)
         size += batch.nbytes
         if sum(map(len, waiting)) >= enough:
             yield pa.concat_batches(waiting)
-            waiting, size, enough = [], 0, min(_MOST_ROWS, max(_FIRST_ROWS, _GROWTH * enough))
+            waiting, size = [], 0
+            enough = min(limits.batch_rows, max(limits.first_batch_rows, limits.batch_growth * enough))
     if waiting:
         yield pa.concat_batches(waiting)
 

@@ -10,14 +10,13 @@ import pyarrow.compute as pc
 
 from connectors.arrow_values import arrow_of, as_stored, coded
 from pruning.keys.membership import MembershipTest
+from pruning.limits import LIMITS, Limits
 from pruning.values.byte_strings import ByteStrings
 from pruning.values.ranges import BoolArray, RangeSet
 from pruning.values.types import ValueType
 
-# With more ranges, codes are tested faster than values are compared.
-_FEW_RANGES = 8
-# Offsets of Arrow's texts have 32 bits.
-_MOST_BYTES = 1 << 30
+# Offsets of Arrow's texts have 32 bits, with a sign.
+_TEXT_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,11 +29,12 @@ class RowTester:
     type: ValueType
     rows: MembershipTest
     keys: pa.Array | None
+    compared_ranges: int
 
     @staticmethod
-    def of(type_: ValueType, rows: MembershipTest) -> RowTester:
+    def of(type_: ValueType, rows: MembershipTest, limits: Limits = LIMITS) -> RowTester:
         """A test by values of `type_`."""
-        return RowTester(type_, rows, _listed(type_, rows))
+        return RowTester(type_, rows, _listed(type_, rows), limits.compared_text_ranges)
 
     def matching(self, array: pa.Array) -> BoolArray:
         """For each value of an array in Spark's own Arrow type: True where it is in the set."""
@@ -47,7 +47,7 @@ class RowTester:
                 found &= _valid(array)
             return self._with_nulls(found, array)
         ranges = self.rows.values
-        if isinstance(ranges, RangeSet) and len(ranges) <= _FEW_RANGES and pa.types.is_binary(plain.type):
+        if isinstance(ranges, RangeSet) and len(ranges) <= self.compared_ranges and pa.types.is_binary(plain.type):
             return self._with_nulls(_between(plain, ranges), array)
         return self._coded(array)
 
@@ -69,7 +69,7 @@ class RowTester:
 def _listed(type_: ValueType, rows: MembershipTest) -> pa.Array | None:
     """None where codes are tested at least as fast, or values of one code differ, as both zeros do."""
     codes = None if type_.is_float or type_.name == "boolean" else rows.listed()
-    if codes is None or codes.nbytes > _MOST_BYTES:
+    if codes is None or codes.nbytes > _TEXT_BYTES:
         return None
     return _plain(arrow_of(type_, codes))
 

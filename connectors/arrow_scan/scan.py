@@ -28,6 +28,7 @@ from connectors.scan.capabilities import reader_refusal
 from connectors.scan.decision import ScanDecision, StaticPruning
 from connectors.spark.jvm import JavaFile, frame_of, has_jvm, instance, jvm_broadcast, query_execution
 from pruning.keys.membership import MembershipTest
+from pruning.limits import LIMITS, Limits
 from pruning.options import ARROW, PruningOptions
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.key_scan import OwnConditions, plan_key_scan
@@ -59,6 +60,7 @@ class Work:
     tasks: Sequence[Sequence[FilePart]]
     columns: Sequence[ReadColumn]
     tests: Sequence[KeyTest]
+    limits: Limits
 
 
 def arrow_scan(  # noqa: PLR0913, PLR0917 - a table, its keys, and how to read it
@@ -99,24 +101,26 @@ def arrow_scan(  # noqa: PLR0913, PLR0917 - a table, its keys, and how to read i
     plan = plan_key_scan(decided.files, groups, decided.plan, _own(table, groups.parents, static))
     if not plan.files.kept_count:
         return ArrowScan(whole.where("false"), plan, None)
-    tasks = _tasks(spark, backed, plan, groups, columns)
+    limits = options.limits
+    tasks = _tasks(spark, backed, plan, groups, columns, limits)
     if isinstance(tasks, Reason):
         return tasks
     places = {column.name: at for at, column in enumerate(columns)}
-    tests = [KeyTest(places[name], domain.type, MembershipTest.of(domain)) for name, domain in domains.items()]
-    reached = _reached(spark, table, Work(tasks, reads, tests), weighed)
+    tests = [KeyTest(places[name], domain.type, MembershipTest.of(domain, limits)) for name, domain in domains.items()]
+    work = Work(tasks, reads, tests, limits)
+    reached = _reached(spark, table, work, weighed)
     if isinstance(reached, Reason):
         return reached
     stores, choice = reached
     plan = plan if choice is None else replace(plan, choice=choice)
     if (problem := _problem(spark, backed, plan, groups, columns, tests, options)) is not None:
         return problem
-    counter = ScanCounter.of(spark, len(tasks))
+    counter = ScanCounter.of(spark, len(tasks), limits.counted_executions)
     like = whole.select(*(F.expr(column.sql) for column in columns))
     schema = StructType([table.schema[column.path[0]] for column in columns])
-    work = TaskPayload.of(spark, Work(tasks, reads, tests))
+    payload = TaskPayload.of(spark, work, limits.task_payload_bytes)
     ids = task_ids(spark, len(tasks), like)
-    rows = ids.mapInArrow(_task(work, stores, counter), schema)
+    rows = ids.mapInArrow(_task(payload, stores, counter), schema)
     if table.version is None:
         # Tells Spark which files are read, though no row comes from there: it refuses to overwrite these.
         rows = rows.unionAll(like.where("false"))
@@ -143,8 +147,13 @@ def _read_columns(columns: Sequence[Column], domains: Mapping[str, Domain]) -> l
     return found if nested is None else Reason(ReasonCode.NOT_READ_BY_ARROW, nested, "a field of a struct")
 
 
-def _tasks(
-    spark: SparkSession, table: ParquetBacked, plan: ScanPlan, groups: Containers, columns: Sequence[Column]
+def _tasks(  # noqa: PLR0913, PLR0917 - what a scan reads, and who
+    spark: SparkSession,
+    table: ParquetBacked,
+    plan: ScanPlan,
+    groups: Containers,
+    columns: Sequence[Column],
+    limits: Limits,
 ) -> list[list[FilePart]] | Reason:
     files = np.flatnonzero(plan.files.kept)
     stored = table.stored(files, columns)
@@ -161,7 +170,7 @@ def _tasks(
             return part
         parts.append(part)
         sizes.append(chunk_bytes(file, part.row_groups))
-    return dealt(parts, sizes, spark.sparkContext.defaultParallelism)
+    return dealt(parts, sizes, spark.sparkContext.defaultParallelism, limits)
 
 
 def _by_file(groups: Containers, files: IntArray) -> list[IntArray]:
@@ -186,7 +195,9 @@ def _reached(
     spark: SparkSession, table: Table, work: Work, weighed: Callable[[Sample], ScanChoice] | None
 ) -> tuple[Mapping[str, S3Access], ScanChoice | None] | Reason:
     """How workers reach the buckets of the files, and the choice by what some rows have shown, where it stays."""
-    trial = check_stores(spark, work.tasks, work.columns, work.tests, is_sampled=weighed is not None)
+    trial = check_stores(
+        spark, work.tasks, work.columns, work.tests, is_sampled=weighed is not None, limits=work.limits
+    )
     if isinstance(trial, Reason):
         return trial
     if weighed is None or trial.sample is None:
@@ -207,7 +218,7 @@ def _problem(  # noqa: PLR0913, PLR0917 - what a scan reads, and who
     options: PruningOptions,
 ) -> Reason | None:
     """Why workers cannot make the scan, or may have too little memory for it."""
-    workers = workers_of(spark, options.build_timeout_seconds)
+    workers = workers_of(spark, options.build_timeout_seconds, options.limits)
     if isinstance(workers, Reason) or workers.room is None:
         return workers if isinstance(workers, Reason) else None
     files = np.flatnonzero(plan.files.kept)
@@ -217,7 +228,7 @@ def _problem(  # noqa: PLR0913, PLR0917 - what a scan reads, and who
     places = zip(_by_file(groups, files), stored, strict=True)
     read = [(file, _wanted(plan, groups, own, file)) for own, file in places]
     found = [(file, numbers) for file, numbers in read if not isinstance(numbers, Reason)]
-    return too_large(most_bytes(found, [each.rows for each in tests]), workers)
+    return too_large(most_bytes(found, [each.rows for each in tests], options.limits), workers)
 
 
 def _task(published: TaskPayload[Work], stores: Mapping[str, S3Access], counter: ScanCounter) -> Task:
@@ -225,7 +236,7 @@ def _task(published: TaskPayload[Work], stores: Mapping[str, S3Access], counter:
     # published may lie in a file.
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         work = published.value
-        reader, done = ArrowReader(work.columns, work.tests, stores), set[int]()
+        reader, done = ArrowReader(work.columns, work.tests, stores, work.limits), set[int]()
         try:
             for batch in batches:
                 for number in batch.column(0).to_pylist():
@@ -255,8 +266,6 @@ def task_ids(spark: SparkSession, count: int, like: DataFrame) -> DataFrame:
 
 T = TypeVar("T")
 
-# Bytes of a pickled value. PySpark broadcasts a function of more than 1 MiB by itself and never deletes its file.
-_MOST_BYTES = 512 << 10
 # Spark releases a broadcast once no plan refers to it, but not the file on the driver that Python wrote it to.
 _FILE = JavaFile("connectors.arrow_scan", "BroadcastFile")
 
@@ -271,9 +280,9 @@ class TaskPayload(Generic[T]):
     _held: T | Broadcast[T]
 
     @staticmethod
-    def of(spark: SparkSession, value: T) -> TaskPayload[T]:
-        """The payload of `value` as it is at this moment, in a classic session."""
-        if len(pickle.dumps(value, pickle.HIGHEST_PROTOCOL)) <= _MOST_BYTES:
+    def of(spark: SparkSession, value: T, most_bytes: int = LIMITS.task_payload_bytes) -> TaskPayload[T]:
+        """The payload of `value` as it is at this moment, in a classic session; a broadcast beyond `most_bytes`."""
+        if len(pickle.dumps(value, pickle.HIGHEST_PROTOCOL)) <= most_bytes:
             return TaskPayload(value)
         held = spark.sparkContext.broadcast(value)
         path, broadcast = jvm_broadcast(held)

@@ -19,6 +19,7 @@ from connectors.jobs import runner as builds
 from connectors.parquet.row_groups import FileLayout
 from connectors.spark.session_state import state_of
 from pruning.keys.membership import MembershipTest
+from pruning.limits import LIMITS, Limits
 from pruning.reasons import Reason, ReasonCode, size
 
 # A function of batches, as Spark maps them.
@@ -44,7 +45,7 @@ class KnownWorkers:
     answer: Workers | None = None
 
 
-def workers_of(spark: SparkSession, timeout: float) -> Workers | Reason:
+def workers_of(spark: SparkSession, timeout: float, limits: Limits = LIMITS) -> Workers | Reason:
     """The answer of the workers; a `Reason` where they lack this package, or have another pyarrow than the driver.
 
     One small job of at most `timeout` seconds; once in a session, or in ten minutes while none comes to a good end.
@@ -54,7 +55,7 @@ def workers_of(spark: SparkSession, timeout: float) -> Workers | Reason:
     if known.answer is None:
         if (refusal := state.refusals.of(WORKERS)) is not None:
             return refusal
-        found = builds.run(spark, lambda: _asked(spark), timeout=timeout, description=WORKERS)
+        found = builds.run(spark, lambda: _asked(spark), timeout=timeout, description=WORKERS, limits=limits)
         if isinstance(found, Reason):
             is_late = found.code is ReasonCode.BUILD_TIMED_OUT
             detail = f"no answer in {timeout:g} seconds" if is_late else found.detail
@@ -130,27 +131,30 @@ def probe() -> Probe:
 
 
 WORKERS = "the Python workers"
-# Decoded keys that are kept, batches, and codes of one: see `arrow_reader.py`.
-_ANY_ROW_GROUP = 256 << 20
+# Batches on their way, the values tested at once, and codes of them: see `reader.py`.
+_BATCHES = 12
 # The limit is one on addresses, of which Arrow's allocator reserves so many at a time.
 _RESERVED = 1 << 30
-# Stacks of the threads that ask a store.
-_THREADS = 512 << 20
+# Addresses of a thread that asks a store.
+_STACK = 32 << 20
 # Bytes of a row: its outcome for each test and all together, and its place among those that pass.
 _PER_ROW = 16
 # As they are sent, as they are held, and as the table of one test.
 _COPIES_OF_KEYS = 3
 
 
-def most_bytes(files: Sequence[tuple[FileLayout, Sequence[int]]], tests: Iterable[MembershipTest]) -> int:
+def most_bytes(
+    files: Sequence[tuple[FileLayout, Sequence[int]]], tests: Iterable[MembershipTest], limits: Limits = LIMITS
+) -> int:
     """Bytes of memory that a task takes at most to read these row groups of each file, with its columns.
 
     The chunks of the largest row group are counted as they are stored and as they become: both are held for a while.
     """
     largest = max((_group_bytes(file, groups) for file, groups in files), default=0)
-    threads = _THREADS if any(bucket_of(file.uri) for file, _ in files) else 0
+    any_row_group = limits.kept_key_bytes + _BATCHES * limits.batch_bytes
+    threads = 2 * limits.store_requests * _STACK if any(bucket_of(file.uri) for file, _ in files) else 0
     keys = _COPIES_OF_KEYS * sum(each.nbytes for each in tests)
-    return _RESERVED + _ANY_ROW_GROUP + largest + keys + threads
+    return _RESERVED + any_row_group + largest + keys + threads
 
 
 def _group_bytes(file: FileLayout, groups: Sequence[int]) -> int:

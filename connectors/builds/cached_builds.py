@@ -25,6 +25,7 @@ from connectors.spark.transfer import long_bytes
 from pruning.keys.cache import PruningCache
 from pruning.keys.key_set import KeyLimits
 from pruning.keys.summary import KeySummary
+from pruning.limits import LIMITS
 from pruning.reasons import Reason, ReasonCode
 
 logger = logging.getLogger("scanprune")
@@ -113,7 +114,8 @@ class CachedBuildRunner:
     def _key(self, asked: BuildRequest, session: bytes | None) -> _Key | None:
         why = "the session does not tell its confs"
         try:
-            key = why if session is None else build_key(self.channel.spark, asked.plan, asked.key)
+            most = self.channel.options.limits.fingerprint_files
+            key = why if session is None else build_key(self.channel.spark, asked.plan, asked.key, most)
             if session is not None and isinstance(key, BuildKey):
                 return _Key(key, session)
             why = str(key)
@@ -179,9 +181,12 @@ class BuildKey:
         return not str(self._found.unsettled())
 
 
-def build_key(spark: SparkSession, plan: Any, key: Any) -> BuildKey | str:
-    """The key of a build of `key`, an expression of the JVM, over the rows of `plan`; why there is none."""
-    found = _made(spark, plan, key)
+def build_key(spark: SparkSession, plan: Any, key: Any, most_files: int = LIMITS.fingerprint_files) -> BuildKey | str:
+    """The key of a build of `key`, an expression of the JVM, over the rows of `plan`; why there is none.
+
+    There is none for a plan that reads more than `most_files` Parquet files without versions.
+    """
+    found = _made(spark, plan, key, most_files)
     named = long_bytes(spark, found.bytes())
     if named.startswith(_REFUSED):
         return named.removeprefix(_REFUSED).decode(_ENCODING)
@@ -190,9 +195,9 @@ def build_key(spark: SparkSession, plan: Any, key: Any) -> BuildKey | str:
 
 def session_key(spark: SparkSession) -> bytes:
     """Equal only for sessions in which equal plans give the same rows: all confs that were set, and the time zone."""
-    return long_bytes(spark, _made(spark, None, None).bytes())
+    return long_bytes(spark, _made(spark, None, None, 0).bytes())
 
 
-def _made(spark: SparkSession, plan: Any, key: Any) -> Any:
+def _made(spark: SparkSession, plan: Any, key: Any, most_files: int) -> Any:
     session = jvm_session(spark)
-    return instance(spark, _FINGERPRINT, session, plan, key, _SETTLED_MILLISECONDS)
+    return instance(spark, _FINGERPRINT, session, plan, key, _SETTLED_MILLISECONDS, most_files)

@@ -12,19 +12,19 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from connectors.jobs.executed_plan import execution_released
-from connectors.keys.frame import MOST_LONG_ROWS, MOST_PARTITIONS, MOST_ROWS, key_types
+from connectors.keys.frame import key_types
 from connectors.keys.local import built
 from connectors.registry import observe
 from connectors.spark.jvm import JavaFile, instance, jvm_session
 from connectors.spark.transfer import long_bytes
 from pruning.keys.key_set import KeyLimits
 from pruning.keys.summary import KeySummary
+from pruning.limits import LIMITS, Limits
 from pruning.options import PruningOptions
 from pruning.reasons import Reason
 from pruning.values.types import ValueType
 
 _ROWS = JavaFile("connectors.builds", "MaterializedRows")
-_MOST_BYTES_READ = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +94,17 @@ class MaterializedRows:
 
 
 def local_rows(
-    spark: SparkSession, plan: Any, name: str, most_bytes: int | None = _MOST_BYTES_READ
+    spark: SparkSession,
+    plan: Any,
+    name: str,
+    limits: Limits = LIMITS,
+    most_bytes: int | None = LIMITS.joined_build_bytes,
 ) -> MaterializedBuild | TooMany | None:
     """The rows of a plan; None where it reads more than `most_bytes`, so that it was not run."""
     session = jvm_session(spark)
     # Each call over the bridge waits for those of the builds beside this one.
-    rows = instance(spark, _ROWS, session, plan, MOST_ROWS, MOST_LONG_ROWS, MOST_PARTITIONS)
+    sizes = limits.joined_rows, limits.joined_long_rows, limits.driver_partitions
+    rows = instance(spark, _ROWS, session, plan, *sizes)
     execution = rows.execution()
     observe(spark, execution.optimizedPlan())
     if most_bytes is not None and int(rows.bytesRead()) > most_bytes:

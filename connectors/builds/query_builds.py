@@ -110,10 +110,9 @@ class QueryBuilds:
         self._rows.update(zip(missing, found, strict=True))
 
     def _build(self, asked: BuildRequest) -> Build[MaterializedBuild | TooMany | None]:
-        spark = self.channel.spark
-        if asked.must_fit:
-            return Build(asked.name, lambda: local_rows(spark, asked.plan, asked.name, None))
-        return Build(asked.name, lambda: local_rows(spark, asked.plan, asked.name))
+        spark, limits = self.channel.spark, self.channel.options.limits
+        most_bytes = None if asked.must_fit else limits.joined_build_bytes
+        return Build(asked.name, lambda: local_rows(spark, asked.plan, asked.name, limits, most_bytes))
 
     def _collect(self, missing: Mapping[tuple[int, int], _Column]) -> None:
         by_plan: dict[int, list[_Column]] = {}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -17,40 +18,80 @@ from connectors.arrow_scan.files import FilePart
 from connectors.arrow_scan.reader import ArrowReader, KeyTest, ReadColumn
 from pruning import PruningOptions, pruned_read
 from pruning.keys.membership import MembershipTest
-from pruning.limits import ScanCosts
 from pruning.options import ARROW, PREDICATE
+from pruning.scan_costs import ScanCosts
 from pruning.values.byte_strings import IntArray
 from pruning.values.domain import Domain
 from pruning.values.types import ValueType
 
 Progress = Callable[[str, float], None]
 
-# Keys of a dimension, as a dictionary holds them; one row group, which one core reads.
-_ROWS, _VALUES, _KEYS = 8_000_000, 20_000, 500
-# A reader is fastest where there are none.
-_NULLS = 0.04
 _NAMES = ("a", "b", "c", "d")
-# The first runs of a plan are those that Java compiles.
-_WARM, _RUNS = 3, 7
-_ROUNDS = 8
 # A difference of two times may come out below nothing.
 _LEAST = 0.01
 _NANOSECONDS = 1e9
 
 
-def calibrated(spark: SparkSession, folder: Path, progress: Progress = lambda *_: None) -> ScanCosts:
+@dataclass(frozen=True, slots=True)
+class Trials:
+    """The table that is read, and how often.
+
+    - `rows`: those of its one row group, which one core reads; `nulls` is the share of them without a value
+    - `values`, `keys`: distinct values of a column, as a dictionary holds them; how many of these are looked for
+    - `warm`: first runs of a step, in which Java compiles its plan; `runs`: later ones, of which the fastest counts
+    - `rounds`: tasks for each core, where a task's own cost is measured
+    """
+
+    rows: int = 8_000_000
+    nulls: float = 0.04
+    values: int = 20_000
+    keys: int = 500
+    warm: int = 3
+    runs: int = 7
+    rounds: int = 8
+
+    def wanted(self) -> list[int]:
+        """The keys."""
+        return list(range(0, self.values, self.values // self.keys))
+
+    def more(self, run: Callable[[], object], other: Callable[[], object]) -> float:
+        """By how many seconds one step takes longer than another, by turns: what is compiled meanwhile helps both."""
+        one, two = self._least(run, other)
+        return one - two
+
+    def seconds(self, run: Callable[[], object]) -> float:
+        """Those of one step."""
+        return self._least(run)[0]
+
+    def _least(self, *steps: Callable[[], object]) -> list[float]:
+        """The least of some runs of each step, warm: whatever else the machine does only adds to it."""
+        for _ in range(self.warm):
+            for step in steps:
+                step()
+        runs = [[_timed(step) for step in steps] for _ in range(self.runs)]
+        return list(map(min, zip(*runs, strict=True)))
+
+
+_TRIALS = Trials()
+
+
+def calibrated(
+    spark: SparkSession, folder: Path, progress: Progress = lambda *_: None, trials: Trials = _TRIALS
+) -> ScanCosts:
     """Costs as they are here; files are made in `folder` meanwhile, and read from the page cache."""
     with tempfile.TemporaryDirectory(dir=folder) as made:
         file = Path(made, "calibration.parquet")
         random = np.random.default_rng(0)
-        values = random.integers(0, _VALUES, (len(_NAMES), _ROWS), np.int32)
-        columns = [pa.array(each, mask=random.random(_ROWS) < _NULLS) for each in values]
-        pq.write_table(pa.table(columns, list(_NAMES)), file, row_group_size=_ROWS)
-        names = pa.DictionaryArray.from_arrays(columns[0], [_name(at) for at in range(_VALUES)])
+        rows = trials.rows
+        values = random.integers(0, trials.values, (len(_NAMES), rows), np.int32)
+        columns = [pa.array(each, mask=random.random(rows) < trials.nulls) for each in values]
+        pq.write_table(pa.table(columns, list(_NAMES)), file, row_group_size=rows)
+        names = pa.DictionaryArray.from_arrays(columns[0], [_name(at) for at in range(trials.values)])
         texts = file.with_name("texts.parquet")
-        pq.write_table(pa.table([names], ["name"]), texts, row_group_size=_ROWS, store_schema=False)
-        of_texts = ("arrow_search", lambda: _seconds(_searched(texts)) / _ROWS)
-        steps = (*_by_spark(spark, file), *_by_arrow(spark, file, values[0].astype(np.int64)), of_texts)
+        pq.write_table(pa.table([names], ["name"]), texts, row_group_size=rows, store_schema=False)
+        of_texts = ("arrow_search", lambda: trials.seconds(_searched(texts, trials)) / rows)
+        by_arrow = _by_arrow(spark, file, values[0].astype(np.int64), trials)
+        steps = (*_by_spark(spark, file, trials), *by_arrow, of_texts)
         found: dict[str, float] = {}
         for at, (name, measure) in enumerate(steps):
             progress(name, at / len(steps))
@@ -58,43 +99,44 @@ def calibrated(spark: SparkSession, folder: Path, progress: Progress = lambda *_
     return ScanCosts(**found)
 
 
-def _by_spark(spark: SparkSession, file: Path) -> Iterator[tuple[str, Callable[[], float]]]:
+def _by_spark(spark: SparkSession, file: Path, trials: Trials) -> Iterator[tuple[str, Callable[[], float]]]:
+    keys = trials.wanted()
     whole = spark.read.parquet(file.as_uri())
     one, two, every = (_greatest(whole, count) for count in (1, 2, len(_NAMES)))
-    listed = _greatest(whole.where(F.col("a").isin(_keys())), 2)
-    small = F.broadcast(spark.createDataFrame([(each,) for each in _keys()], "a int"))
+    listed = _greatest(whole.where(F.col("a").isin(keys)), 2)
+    small = F.broadcast(spark.createDataFrame([(each,) for each in keys], "a int"))
     joined = _greatest(whole.join(small, "a"), 2)
-    yield "spark_value", lambda: _more(every, one) / (_ROWS * (len(_NAMES) - 1))
-    yield "spark_test", lambda: _more(listed, two) / _ROWS
-    yield "joined_row", lambda: _more(joined, two) / _ROWS
+    yield "spark_value", lambda: trials.more(every, one) / (trials.rows * (len(_NAMES) - 1))
+    yield "spark_test", lambda: trials.more(listed, two) / trials.rows
+    yield "joined_row", lambda: trials.more(joined, two) / trials.rows
 
 
-def _by_arrow(spark: SparkSession, file: Path, column: IntArray) -> Iterator[tuple[str, Callable[[], float]]]:
+def _by_arrow(
+    spark: SparkSession, file: Path, column: IntArray, trials: Trials
+) -> Iterator[tuple[str, Callable[[], float]]]:
+    keys, values = trials.wanted(), trials.rows * len(_NAMES)
     columns = [ReadColumn(name, pa.int32()) for name in _NAMES]
     part = FilePart(str(file), (0,), tuple(range(len(_NAMES))), (None,) * len(_NAMES))
-    rows = MembershipTest.of(Domain.of(ValueType("int"), *_keys()))
+    rows = MembershipTest.of(Domain.of(ValueType("int"), *keys))
     cores = spark.sparkContext.defaultParallelism
-    few, many = _tasks(spark, cores), _tasks(spark, cores * _ROUNDS)
-    handed = _handed(spark)
+    few, many = _tasks(spark, cores), _tasks(spark, cores * trials.rounds)
+    handed = _handed(spark, trials.rows)
     one = _tasks(spark, 1)
-    yield "byte", lambda: _seconds(file.read_bytes) / file.stat().st_size
-    yield "arrow_value", lambda: _seconds(lambda: list(ArrowReader(columns, []).read(part))) / (_ROWS * len(_NAMES))
-    yield "arrow_test", lambda: _seconds(lambda: rows.contains(column)) / _ROWS
-    yield "arrow_handed", lambda: _more(handed, one) / (_ROWS * len(_NAMES))
-    yield "arrow_scan", lambda: _more(_planned(spark, file, ARROW), _planned(spark, file, PREDICATE))
-    yield "arrow_task", lambda: _more(many, few) / (_ROUNDS - 1)
+    by_arrow, by_predicate = (_planned(spark, file, keys, scan) for scan in (ARROW, PREDICATE))
+    yield "byte", lambda: trials.seconds(file.read_bytes) / file.stat().st_size
+    yield "arrow_value", lambda: trials.seconds(lambda: list(ArrowReader(columns, []).read(part))) / values
+    yield "arrow_test", lambda: trials.seconds(lambda: rows.contains(column)) / trials.rows
+    yield "arrow_handed", lambda: trials.more(handed, one) / values
+    yield "arrow_scan", lambda: trials.more(by_arrow, by_predicate)
+    yield "arrow_task", lambda: trials.more(many, few) / (trials.rounds - 1)
 
 
-def _searched(file: Path) -> Callable[[], object]:
+def _searched(file: Path, trials: Trials) -> Callable[[], object]:
     """Reads and tests texts of which a few in a hundred pass."""
     text = ValueType("string")
-    test = KeyTest(0, text, MembershipTest.of(Domain.of(text, *map(_name, _keys()))))
+    test = KeyTest(0, text, MembershipTest.of(Domain.of(text, *map(_name, trials.wanted()))))
     part = FilePart(str(file), (0,), (0,), (None,))
     return lambda: sum(map(len, ArrowReader([ReadColumn("name", pa.string())], [test]).read(part)))
-
-
-def _keys() -> list[int]:
-    return list(range(0, _VALUES, _VALUES // _KEYS))
 
 
 def _name(number: int) -> str:
@@ -111,42 +153,23 @@ def _tasks(spark: SparkSession, count: int) -> Callable[[], object]:
     return lambda: ids.mapInArrow(lambda batches: batches, ids.schema).agg(F.max("id")).collect()
 
 
-def _planned(spark: SparkSession, file: Path, scan: str) -> Callable[[], object]:
+def _planned(spark: SparkSession, file: Path, keys: Sequence[int], scan: str) -> Callable[[], object]:
     options = PruningOptions(scan=scan).with_limits(min_filter_ratio=0.0)
-    return lambda: pruned_read(spark, str(file), keys={"a": _keys()}, options=options)
+    return lambda: pruned_read(spark, str(file), keys={"a": keys}, options=options)
 
 
-def _handed(spark: SparkSession) -> Callable[[], object]:
-    """One task that hands over as many rows as the file has."""
+def _handed(spark: SparkSession, count: int) -> Callable[[], object]:
+    """One task that hands over so many rows."""
     names, batch = _NAMES, 1 << 16
 
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:
             made = pa.record_batch([pa.array(range(batch), pa.int32())] * len(names), names=list(names))
-            for begin in range(0, _ROWS, batch):
-                yield made.slice(0, min(batch, _ROWS - begin))
+            for begin in range(0, count, batch):
+                yield made.slice(0, min(batch, count - begin))
 
     schema = ", ".join(f"{name} int" for name in names)
     return _greatest(spark.range(0, 1, 1, 1).mapInArrow(rows, schema), len(names))
-
-
-def _more(run: Callable[[], object], other: Callable[[], object]) -> float:
-    """By how many seconds one step takes longer than another, by turns: what is compiled meanwhile helps both."""
-    one, two = _least(run, other)
-    return one - two
-
-
-def _seconds(run: Callable[[], object]) -> float:
-    return _least(run)[0]
-
-
-def _least(*steps: Callable[[], object]) -> list[float]:
-    """The least of some runs of each step, warm: whatever else the machine does only adds to it."""
-    for _ in range(_WARM):
-        for step in steps:
-            step()
-    runs = [[_timed(step) for step in steps] for _ in range(_RUNS)]
-    return list(map(min, zip(*runs, strict=True)))
 
 
 def _timed(run: Callable[[], object]) -> float:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 # Exit codes of a process that a signal ended begin here: 130 for Ctrl-C, 143 for SIGTERM.
 _ENDED_BY_SIGNAL = 128
-_SECONDS_TO_END = 20.0
 _CHATTY = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
@@ -89,7 +88,7 @@ def _no_process_left() -> Iterator[None]:
         raise
 
 
-def _end() -> None:
+def _end(seconds: float = 20.0) -> None:
     """Stops Spark and waits for its Java process."""
     from py4j.protocol import Py4JError  # noqa: PLC0415 - loads Spark
 
@@ -107,7 +106,7 @@ def _end() -> None:
     with suppress(OSError):
         process.stdin.close()
     try:
-        process.wait(_SECONDS_TO_END)
+        process.wait(seconds)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

@@ -26,8 +26,6 @@ PREPARED_INDEX = "org.apache.spark.sql.delta.stats.PreparedDeltaFileIndex"
 _PREPARED = (PREPARED_INDEX.rpartition(".")[2], PRUNED_INDEX)
 _UNPREPARED = "TahoeLogFileIndex"
 _ADD_FILE = "org.apache.spark.sql.delta.actions.AddFile"
-# A log entry takes some 2 KB in the JVM with its statistics. More of them are listed by Delta for each scan.
-MOST_FILES = 100_000
 # Delta lists what each scan reads by a job of its own while a plan is optimised, and one after the other.
 _FINDER = JavaFile("connectors.delta", "DeltaIndexFinder")
 _LISTS = JavaFile("connectors.delta", "DeltaFileLists", others=("VersionPinning", "ListedScans", PRUNED_INDEX))

@@ -28,7 +28,7 @@ _LOG = "_delta_log"
 VERSION_OPTION = "versionAsOf"
 TIMESTAMP_OPTION = "timestampAsOf"
 _CONDITION = re.compile(r"^\[[A-Z_.0-9]+\] ")
-_MOST_CHARACTERS = 300
+_ERROR_LENGTH = 300
 _NO_TABLE = {
     "PATH_NOT_FOUND",
     "TABLE_OR_VIEW_NOT_FOUND",
@@ -120,7 +120,7 @@ def _explained(source: str, options: Mapping[str, str], error: PySparkException 
     condition = error.getCondition() if isinstance(error, PySparkException) else None
     text = str(error) if isinstance(error, PySparkException) else java_message(error)
     # The query or a stack follows after a blank line.
-    found = _CONDITION.sub("", " ".join(text.strip().split("\n\n")[0].split()))[:_MOST_CHARACTERS]
+    found = _CONDITION.sub("", " ".join(text.strip().split("\n\n")[0].split()))[:_ERROR_LENGTH]
     asked = "".join(f" at {name[:-4]} {value!r}" for name, value in options.items())
     if condition in _NO_DELTA or _NO_DELTA_CLASS in text:
         msg = f"Cannot read {source!r}: this session lacks Delta Lake; {delta_remedy()}"

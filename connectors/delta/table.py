@@ -18,7 +18,6 @@ from pyspark.sql.types import StructType
 from connectors.base import Connector, OpaqueTable, ScannedVersion, Table
 from connectors.columns import Column, resolve
 from connectors.delta.file_index import (
-    MOST_FILES,
     PREPARED_INDEX,
     PRUNED_INDEX,
     is_pinned_index,
@@ -45,6 +44,7 @@ from connectors.spark.jvm import frame_of, has_jvm, java_message
 from connectors.spark.session_state import SessionState, state_of
 from connectors.spark.versions import version_refusal
 from pruning.errors import PruningError
+from pruning.limits import LIMITS, Limits
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.skipping import parents_of
 from pruning.scan.statistics import ColumnStatistics, ContainerKind, Containers
@@ -79,25 +79,19 @@ class DeltaConnector(Connector):
         *,
         version: int | None,
         timestamp: str | None,
-        max_footers: int,  # noqa: ARG002 - the log is one
+        limits: Limits,
     ) -> Table:
         """The table at a path or of a catalog name."""
-        return open_delta(spark, source, version=version, timestamp=timestamp)
+        return open_delta(spark, source, version=version, timestamp=timestamp, limits=limits)
 
-    def table_of(
-        self,
-        spark: SparkSession,
-        name: str,
-        leaf: Any,
-        max_footers: int,  # noqa: ARG002 - the log is one
-    ) -> Table | Reason:
+    def table_of(self, spark: SparkSession, name: str, leaf: Any, limits: Limits) -> Table | Reason:
         """The table of a leaf, of the snapshot that its index has prepared."""
         index = leaf.relation().location()
         if not is_pinned_index(index):
             return Reason(ReasonCode.NOT_FILES, name, str(index.getClass().getSimpleName()))
         snapshot, state = snapshot_of(spark, snapshot_in(index), index.path()), state_of(spark)
         catalog = state.version(snapshot.identity, FileCatalog)
-        return DeltaSource(name, frame_of(spark, leaf), snapshot, catalog, state.slot(FooterCache))
+        return DeltaSource(name, frame_of(spark, leaf), snapshot, catalog, state.slot(FooterCache), limits)
 
     def files_left(self, spark: SparkSession, leaf: Any, table: Table) -> BoolArray | None:
         """The files that Delta's own skipping by the query's conditions has left in the leaf's index."""
@@ -127,12 +121,13 @@ class DeltaConnector(Connector):
 DELTA = DeltaConnector()
 
 
-def open_delta(
+def open_delta(  # noqa: PLR0913 - keywords
     spark: SparkSession,
     source: str,
     *,
     version: int | None = None,
     timestamp: str | None = None,
+    limits: Limits = LIMITS,
     cache: SessionState | None = None,
 ) -> Table:
     """The Delta table at a path or of a name in the catalog, at `version` or `timestamp`, else as it is.
@@ -152,7 +147,8 @@ def open_delta(
     except _TROUBLE as error:
         return OpaqueTable(source, DELTA, df, (Reason(ReasonCode.STATISTICS_FAILED, source, _one_line(error)),))
     cache = state_of(spark) if cache is None else cache
-    return DeltaSource(source, df, snapshot, cache.version(snapshot.identity, FileCatalog), cache.slot(FooterCache))
+    catalog = cache.version(snapshot.identity, FileCatalog)
+    return DeltaSource(source, df, snapshot, catalog, cache.slot(FooterCache), limits)
 
 
 @dataclass(slots=True, eq=False)
@@ -164,8 +160,9 @@ class DeltaSource:
     _snapshot: Snapshot
     _catalog: FileCatalog
     _footers: FooterCache
+    _limits: Limits
     _problems: dict[Reason, None] = field(default_factory=dict)
-    _limits: ReaderLimits = NO_LIMITS
+    _reader_limits: ReaderLimits = NO_LIMITS
 
     @property
     def connector(self) -> Connector:
@@ -221,12 +218,13 @@ class DeltaSource:
             [listing.reference(index) for index in files.tolist()],
             [self._footer_column(column) for column, _ in _typed(columns) if not column.is_partition],
             None if projected is None else self._physical(projected),
-            storage_of(self._df.sparkSession),
+            storage_of(self._df.sparkSession, self._limits),
             self._footers,
             case_sensitive=self._is_case_sensitive,
+            threads=self._limits.footer_threads,
         )
         self._add(*result.problems)
-        self._limits = self._limits.union(result.limits)
+        self._reader_limits = self._reader_limits.union(result.limits)
         groups = result.containers
         parents = files[parents_of(groups)]
         repeated = {name: _repeated(each, listing, parents, groups.rows) for name, each in partitions.items()}
@@ -254,9 +252,10 @@ class DeltaSource:
         found = file_layouts(
             [listing.reference(index) for index in files.tolist()],
             [constants[each.name] if each.is_partition else self._read_column(each) for each in columns],
-            storage_of(self._df.sparkSession),
+            storage_of(self._df.sparkSession, self._limits),
             self._footers,
             case_sensitive=self._is_case_sensitive,
+            threads=self._limits.footer_threads,
         )
         # A table that was copied has the times of its log, and no file of it is ever replaced.
         return found if isinstance(found, Reason) else [replace(each, modified=None) for each in found]
@@ -267,7 +266,7 @@ class DeltaSource:
 
     def read(self, kept: BoolArray | None) -> DataFrame:
         """The pinned table; of the kept files alone where the plan holds them, else Delta skips by the predicate."""
-        if kept is None or np.count_nonzero(kept) > MOST_FILES:
+        if kept is None or np.count_nonzero(kept) > self._limits.max_listed_files:
             return self._df
         try:
             index = file_index(self._df, PREPARED_INDEX, PRUNED_INDEX)
@@ -295,7 +294,7 @@ class DeltaSource:
         digits = self._snapshot.least_digits(found, ranges.type)
         # Footers tell the same, but of no more files than were asked for.
         comparable = comparable if digits is None or comparable.is_none else within_digits(comparable, digits)
-        return self._limits.storage_safe_ranges(column, comparable)
+        return self._reader_limits.storage_safe_ranges(column, comparable)
 
     def expect(self, columns: Iterable[Column]) -> None:
         """Has one job fetch the statistics of these columns together, once those of one of them are asked for."""
@@ -308,7 +307,7 @@ class DeltaSource:
 
     def with_frame(self, df: DataFrame) -> DeltaSource:
         """The same version, read by another DataFrame of it."""
-        return DeltaSource(self.name, df, self._snapshot, self._catalog, self._footers)
+        return DeltaSource(self.name, df, self._snapshot, self._catalog, self._footers, self._limits)
 
     def _listed(self, columns: Sequence[Column]) -> tuple[DeltaFiles, dict[str, ColumnStatistics]] | None:
         """The files and the statistics of `columns`; None, with the reason noted, where the log cannot be read."""

@@ -15,11 +15,9 @@ from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bars
 
 from connectors.spark.jvm import has_jvm, jvm_context
+from pruning.limits import LIMITS, Limits
 
 logger = logging.getLogger("scanprune")
-
-_QUIET_SECONDS = 2.0
-_SECONDS_BETWEEN_LINES = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +30,9 @@ class Progress:
     total: int | None
 
 
-def tasks_of(spark: SparkSession, tag: str, seconds: float) -> tuple[int, int | None]:
-    """Finished and known tasks of the jobs under a tag; nothing is asked of the JVM in the first seconds."""
-    if seconds < _QUIET_SECONDS or not has_jvm(spark):
+def tasks_of(spark: SparkSession, tag: str, *, is_slow: bool) -> tuple[int, int | None]:
+    """Finished and known tasks of the jobs under a tag; nothing is asked of the JVM unless the build `is_slow`."""
+    if not is_slow or not has_jvm(spark):
         return 0, None
     try:
         tracker: Any = jvm_context(spark).statusTracker()
@@ -49,12 +47,13 @@ def tasks_of(spark: SparkSession, tag: str, seconds: float) -> tuple[int, int | 
 
 
 class Display:
-    """Shows progress from two seconds on, until it is closed."""
+    """Shows progress of builds that are slow, until it is closed."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits = LIMITS) -> None:
+        self._limits = limits
         self._bars: Bars | None = None
         self._tasks: dict[str, TaskID] = {}
-        self._next_line = _QUIET_SECONDS
+        self._next_line = limits.progress_seconds
 
     def close(self) -> None:
         """Takes the bars off the terminal."""
@@ -63,13 +62,13 @@ class Display:
 
     def show(self, builds: Sequence[Progress]) -> None:
         """Shows where the builds that still run are."""
-        slow = [each for each in builds if each.seconds >= _QUIET_SECONDS]
+        slow = [each for each in builds if each.seconds >= self._limits.progress_seconds]
         if not slow:
             return
         if sys.stderr.isatty():
             self._draw(slow)
         elif max(each.seconds for each in slow) >= self._next_line:
-            self._next_line += _SECONDS_BETWEEN_LINES
+            self._next_line += self._limits.progress_line_seconds
             for each in slow:
                 logger.info("Collecting the keys of %s: %s after %.0f s", each.subject, _tasks(each), each.seconds)
 

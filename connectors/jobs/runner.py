@@ -27,16 +27,13 @@ from pyspark.util import inheritable_thread_target
 
 from connectors.jobs.progress import Display, Progress, tasks_of
 from connectors.spark.jvm import has_jvm, one_line
+from pruning.limits import LIMITS, Limits
 from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
 
 logger = logging.getLogger("scanprune")
 
 T = TypeVar("T")
-
-_TICK_SECONDS = 0.2
-# A cancelled job ends within this time unless the driver is still planning it.
-_GRACE_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +44,18 @@ class Build(Generic[T]):
     action: Callable[[], T]
 
 
-def run(
+def run(  # noqa: PLR0913 - keywords
     spark: SparkSession,
     action: Callable[[], T],
     *,
     timeout: float,
     description: str,
+    limits: Limits = LIMITS,
     on_progress: Callable[[Sequence[Progress]], None] | None = None,
 ) -> T | Reason:
     """The result of `action`; a `Reason` where it fails or takes longer than `timeout` seconds."""
-    (result,) = run_all(spark, [Build(description, action)], timeout=timeout, on_progress=on_progress)
+    builds = [Build(description, action)]
+    (result,) = run_all(spark, builds, timeout=timeout, limits=limits, on_progress=on_progress)
     return result
 
 
@@ -65,6 +64,7 @@ def run_all(
     builds: Sequence[Build[T]],
     *,
     timeout: float,
+    limits: Limits = LIMITS,
     on_progress: Callable[[Sequence[Progress]], None] | None = None,
 ) -> list[T | Reason]:
     """The result of each build, all run at the same time, each with `timeout` seconds.
@@ -72,23 +72,23 @@ def run_all(
     Progress goes to `on_progress`, or else to the terminal or the log. An exception in the calling thread, such
     as `KeyboardInterrupt`, cancels every build and goes on.
     """
-    running = [_Running(spark, build, time.monotonic() + timeout) for build in builds]
+    running = [_Running(spark, build, time.monotonic() + timeout, limits) for build in builds]
     try:
         for each in running:
             each.start()
-        with closing(Display()) as display:
-            _wait(running, on_progress or display.show)
+        with closing(Display(limits)) as display:
+            _wait(running, on_progress or display.show, limits)
     finally:
         for each in running:
             each.end()
     return [each.result(timeout) for each in running]
 
 
-def _wait(running: Sequence[_Running[T]], on_progress: Callable[[Sequence[Progress]], None]) -> None:
+def _wait(running: Sequence[_Running[T]], on_progress: Callable[[Sequence[Progress]], None], limits: Limits) -> None:
     """Returns once each build is done or past its deadline, which cancels it."""
     pending = list(running)
     while pending:
-        wait([each.future for each in pending], timeout=_TICK_SECONDS, return_when=FIRST_COMPLETED)
+        wait([each.future for each in pending], timeout=limits.poll_seconds, return_when=FIRST_COMPLETED)
         pending = [each for each in pending if not each.future.done()]
         for each in pending:
             if time.monotonic() >= each.deadline:
@@ -103,6 +103,7 @@ class _Running(Generic[T]):
     spark: SparkSession
     build: Build[T]
     deadline: float
+    limits: Limits
     future: Future[T] = field(default_factory=Future)
     tag: str = field(default_factory=lambda: f"scanprune-{uuid.uuid4().hex}")
     started: float = field(default_factory=time.monotonic)
@@ -136,13 +137,13 @@ class _Running(Generic[T]):
             return
         if self.future.done():
             # Its result is there; only its tag is left to remove.
-            self._thread.join(_GRACE_SECONDS)
+            self._thread.join(self.limits.cancel_seconds)
             return
         self.is_cancelled = True
-        until = time.monotonic() + _GRACE_SECONDS
+        until = time.monotonic() + self.limits.cancel_seconds
         while self._thread.is_alive() and time.monotonic() < until:
             self._cancel()
-            self._thread.join(_TICK_SECONDS)
+            self._thread.join(self.limits.poll_seconds)
         if self._thread.is_alive():
             threading.Thread(target=self._cancel_to_the_end, name=f"end of {self.build.subject}", daemon=True).start()
 
@@ -150,7 +151,7 @@ class _Running(Generic[T]):
         """A job that was not submitted yet cannot be cancelled yet."""
         while self._thread is not None and self._thread.is_alive():
             self._cancel()
-            self._thread.join(_GRACE_SECONDS)
+            self._thread.join(max(self.limits.cancel_seconds, self.limits.poll_seconds))
 
     def _cancel(self) -> None:
         try:
@@ -165,7 +166,7 @@ class _Running(Generic[T]):
     def progress(self) -> Progress:
         """How far the build is; tasks are counted only once it is worth asking for them."""
         seconds = time.monotonic() - self.started
-        done, total = tasks_of(self.spark, self.tag, seconds)
+        done, total = tasks_of(self.spark, self.tag, is_slow=seconds >= self.limits.progress_seconds)
         return Progress(self.build.subject, seconds, done, total)
 
     def result(self, timeout: float) -> T | Reason:
@@ -218,7 +219,7 @@ class BuildScheduler:
         if left <= 0:
             return [self._too_late(each.subject) for each in wanted]
         own = self.options.build_timeout_seconds
-        results = run_all(self.spark, wanted, timeout=min(own, left))
+        results = run_all(self.spark, wanted, timeout=min(own, left), limits=self.options.limits)
         return [
             self._too_late(each.subject) if left < own and _timed_out(result) else result
             for each, result in zip(wanted, results, strict=True)

@@ -52,7 +52,7 @@ def collect_all(
     spark: SparkSession, frames: Sequence[tuple[DataFrame, str]], options: PruningOptions
 ) -> list[KeySummary | Reason]:
     """The result of `collect` for each DataFrame and name, collected at the same time."""
-    run_all = partial(builds.run_all, spark, timeout=options.build_timeout_seconds)
+    run_all = partial(builds.run_all, spark, timeout=options.build_timeout_seconds, limits=options.limits)
     types = [key_types(df.schema, name) for df, name in frames]
     wanted = [
         KeyFrame(df, (KeyColumns(name, tuple(range(len(found))), tuple(found)),))
@@ -87,8 +87,7 @@ def collected(
     run_all: Callable[[Sequence[Build[list[KeySummary]]]], Sequence[list[KeySummary] | Reason]],
 ) -> list[list[KeySummary] | Reason]:
     """The summaries of the keys of each frame, in their order, by one build for each frame; `run_all` runs them."""
-    limits = KeyLimits.of(options)
-    return list(run_all([Build(each.name, partial(_collect, each, limits)) for each in frames]))
+    return list(run_all([Build(each.name, partial(_collect, each, options)) for each in frames]))
 
 
 def key_types(schema: StructType, name: str) -> Sequence[ValueType] | Reason:
@@ -109,14 +108,16 @@ def key_types(schema: StructType, name: str) -> Sequence[ValueType] | Reason:
     return types
 
 
-def _collect(frame: KeyFrame, limits: KeyLimits) -> list[KeySummary]:
+def _collect(frame: KeyFrame, options: PruningOptions) -> list[KeySummary]:
+    limits = KeyLimits.of(options)
     df = frame.df.toDF(*(f"k{at}" for at in range(len(frame.df.columns))))
     types = {at: type_ for each in frame.keys for at, type_ in zip(each.places, each.types, strict=True)}
-    few = few_rows(df, [types[at] for at in range(len(df.columns))], limits, frame.at_least)
+    few = few_rows(df, [types[at] for at in range(len(df.columns))], options, frame.at_least)
     if few is not None:
         return _summaries_here(frame, *few, limits)
-    pieces = df.mapInArrow(partial_task(frame.keys, limits), PIECES_DDL)
-    merged = pieces.repartition(1).mapInArrow(merge_task(frame.keys, limits), PIECES_DDL)
+    size = options.limits.key_message_bytes
+    pieces = df.mapInArrow(partial_task(frame.keys, limits, size), PIECES_DDL)
+    merged = pieces.repartition(1).mapInArrow(merge_task(frame.keys, limits, size), PIECES_DDL)
     with broadcasts_released(merged):
         received = sorted(messages(merged.toArrow().to_batches()))
     numbers = [number for number, _ in received]
@@ -156,26 +157,23 @@ def _source(columns: Sequence[str]) -> str:
     return text if len(text) <= _SOURCE_LENGTH else f"{text[: _SOURCE_LENGTH - 4]}...)"
 
 
-# A query that reads less may run a second time where its rows turn out to be too many.
-_MOST_BYTES_READ = 64 << 20
-# Each partition gives at most so many rows, and there are at most so many partitions.
-MOST_ROWS, MOST_LONG_ROWS, MOST_PARTITIONS = 100_000, 10_000, 32
-_WIDTH, _MOST_LONG_BYTES = 8, 256
+_NUMBER_BYTES = 8
 _IS_LONG = "__is_long"
 
 
 def few_rows(
-    df: DataFrame, types: Sequence[ValueType], limits: KeyLimits, at_least: int = 0
+    df: DataFrame, types: Sequence[ValueType], options: PruningOptions, at_least: int = 0
 ) -> tuple[DataFrame, pa.Table] | None:
     """All rows of `df` and the DataFrame that ran; None where it reads much or gives more rows than are few.
 
     It is not run where it is known to have `at_least` so many rows that they are not few.
     """
-    most = _most_rows(types, limits)
+    limits = options.limits
+    most = _most_rows(types, options)
     if most < 1 or most <= at_least or not has_jvm(df.sparkSession):
         return None
-    cut = _limited(_shortened(df, types), most)
-    if _bytes_read(cut) > _MOST_BYTES_READ:
+    cut = _limited(_shortened(df, types, limits.driver_key_bytes).coalesce(limits.driver_partitions), most)
+    if _bytes_read(cut) > limits.driver_build_bytes:
         return None
     with broadcasts_released(cut):
         rows = cut.toArrow()
@@ -185,10 +183,10 @@ def few_rows(
     return cut, rows.drop_columns(_IS_LONG)
 
 
-def _shortened(df: DataFrame, types: Sequence[ValueType]) -> DataFrame:
-    """The keys, without those of many bytes, and beside them whether a row had one."""
+def _shortened(df: DataFrame, types: Sequence[ValueType], most_bytes: int) -> DataFrame:
+    """The keys, without those of more bytes, and beside them whether a row had one."""
     too_long = {
-        name: F.coalesce(F.octet_length(F.col(name)) > _MOST_LONG_BYTES, F.lit(False))  # noqa: FBT003
+        name: F.coalesce(F.octet_length(F.col(name)) > most_bytes, F.lit(False))  # noqa: FBT003
         for name, type_ in zip(df.columns, types, strict=True)
         if type_.physical is Physical.BYTES and type_.name != "decimal"
     }
@@ -198,24 +196,25 @@ def _shortened(df: DataFrame, types: Sequence[ValueType]) -> DataFrame:
     return df.select(*kept, reduce(or_, too_long.values(), F.lit(False)).alias(_IS_LONG))  # noqa: FBT003
 
 
-def _most_rows(types: Sequence[ValueType], limits: KeyLimits) -> int:
+def _most_rows(types: Sequence[ValueType], options: PruningOptions) -> int:
+    limits = options.limits
     is_long = any(each.physical is Physical.BYTES for each in types)
-    width = (_MOST_LONG_BYTES if is_long else _WIDTH) * len(types)
-    return min(MOST_LONG_ROWS if is_long else MOST_ROWS, limits.keys, limits.nbytes // width)
+    width = (max(_NUMBER_BYTES, limits.driver_key_bytes) if is_long else _NUMBER_BYTES) * len(types)
+    most = limits.driver_long_rows if is_long else limits.driver_rows
+    return min(most, limits.max_build_keys, options.max_build_bytes // width)
 
 
 def _limited(df: DataFrame, most: int) -> DataFrame:
-    """At most so many rows of each of few partitions, with no exchange as a limit of all of them would need.
+    """At most so many rows of each partition, with no exchange as a limit of all of them would need.
 
     Fewer than `most` rows are all rows of `df`.
     """
     spark = df.sparkSession
-    few = df.coalesce(MOST_PARTITIONS)
     jvm = java_names(spark)
     count = jvm.org.apache.spark.sql.catalyst.expressions.Literal(
         most, jvm.org.apache.spark.sql.types.DataTypes.IntegerType
     )
-    plan = jvm.org.apache.spark.sql.catalyst.plans.logical.LocalLimit(count, analyzed_plan(few))
+    plan = jvm.org.apache.spark.sql.catalyst.plans.logical.LocalLimit(count, analyzed_plan(df))
     return frame_of(spark, plan)
 
 

@@ -32,7 +32,7 @@ from pruning.keys.summary import KeySummary
 from pruning.options import PruningOptions
 from pruning.values.types import ValueType
 
-_BATCH_ROWS = 1 << 20
+_BLOCK = 1 << 20
 
 
 def summary_of(data: Any, probe_types: Sequence[ValueType], options: PruningOptions, name: str) -> KeySummary:
@@ -72,7 +72,7 @@ def summary_of_table(table: pa.Table, options: PruningOptions, name: str, *, sou
 def built(table: pa.Table, types: Sequence[ValueType], limits: KeyLimits) -> KeyBuilder:
     """All rows of a table as the one partition of a build, ready to be finished."""
     builder = KeyBuilder(types, limits)
-    for batch in table.to_batches(max_chunksize=_BATCH_ROWS):
+    for batch in table.to_batches(max_chunksize=_BLOCK):
         builder.add([coded(column, type_) for column, type_ in zip(batch.columns, types, strict=True)])
     builder.close(0)
     return builder

@@ -17,9 +17,8 @@ import pyarrow as pa
 from connectors.arrow_values import arrow_of
 from pruning.errors import InvalidKeysError
 from pruning.values import encoding as code
-from pruning.values.types import INTEGER_BITS, ValueType
+from pruning.values.types import DECIMAL_DIGITS, INTEGER_BITS, ValueType
 
-_MOST_DIGITS = 38
 _DOUBLE_EXACT, _FLOAT_EXACT = 1 << 53, 1 << 24
 
 
@@ -186,11 +185,11 @@ def _integers(values: Sequence[Any], probe: ValueType) -> pa.Array:
 
 
 def _wide_integers(values: Sequence[Any], probe: ValueType) -> pa.Array:
-    most = 10**_MOST_DIGITS
+    most = 10**DECIMAL_DIGITS
     held = [value if value is not None and abs(value) < most else None for value in values]
     if probe.is_float and held.count(None) > values.count(None):
         return _doubles(values)
-    return pa.array(held, pa.decimal128(_MOST_DIGITS, 0))
+    return pa.array(held, pa.decimal128(DECIMAL_DIGITS, 0))
 
 
 def fitted(array: pa.Array, probe: ValueType) -> pa.Array:
@@ -228,8 +227,8 @@ def _within(numbers: np.ndarray[Any, Any], probe: ValueType) -> bool:
 
 def _integers_as_decimal(array: pa.Array, probe: ValueType) -> pa.Array:
     # Arrow casts an integer only to a decimal with room for every integer of its width.
-    if probe.scale <= _MOST_DIGITS - 20:
-        return array.cast(pa.decimal128(_MOST_DIGITS, probe.scale)).cast(arrow_type(probe))
+    if probe.scale <= DECIMAL_DIGITS - 20:
+        return array.cast(pa.decimal128(DECIMAL_DIGITS, probe.scale)).cast(arrow_type(probe))
     return pa.array(array.to_pylist(), arrow_type(probe))
 
 
@@ -259,7 +258,7 @@ def _decimals(values: Sequence[Any], probe: ValueType) -> pa.Array:
         return pa.array(values, arrow_type(probe))
     shapes = [_digits(value) for value in values if value is not None]
     whole, scale = (max(each[at] for each in shapes) for at in (0, 1))
-    if whole + scale <= _MOST_DIGITS:
+    if whole + scale <= DECIMAL_DIGITS:
         return pa.array(values, pa.decimal128(max(whole + scale, 1), scale))
     if probe.is_float:
         return _doubles(values)

@@ -29,7 +29,7 @@ from pruning.values.domain import Domain
 from pruning.values.encoding import Codes
 from pruning.values.types import ValueType
 
-_HASHED_ROWS = 1 << 20
+_BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,13 @@ def _pinned(
     spark: SparkSession, keys: DataFrame, source: KeySource, options: PruningOptions
 ) -> tuple[DataFrame, tuple[Reason, ...]]:
     """The keys as they are at this moment, else as they are whenever they are read, and why."""
-    result = builds.run(spark, keys.localCheckpoint, timeout=options.build_timeout_seconds, description=source.name)
+    result = builds.run(
+        spark,
+        keys.localCheckpoint,
+        timeout=options.build_timeout_seconds,
+        description=source.name,
+        limits=options.limits,
+    )
     if isinstance(result, Reason):
         return keys, (result, Reason(ReasonCode.UNPINNED_KEYS, source.name))
     return result, ()
@@ -225,7 +231,8 @@ def row_keys(spark: SparkSession, collected: Collected, decision: FilterDecision
     summary = collected.summary
     match decision.test:
         case RowFilter.SEMI_JOIN if summary is not None and summary.exact:
-            frame, broadcast = keys_frame(spark, summary.types, key_arrays(summary))
+            most = options.limits.broadcast_key_bytes
+            frame, broadcast = keys_frame(spark, summary.types, key_arrays(summary), most)
             return RowKeys(collected.columns, frame, broadcast)
         case RowFilter.SEMI_JOIN:
             return RowKeys(collected.columns, collected.frame)
@@ -270,7 +277,7 @@ def _bloom_bytes(types: Sequence[ValueType], rows: Sequence[Codes], options: Pru
     bloom = BloomFilter.of_capacity(count, options.limits.bloom_fpp)
     if not isinstance(bloom, BloomFilter):
         return None
-    for begin in range(0, count, _HASHED_ROWS):
-        block = np.arange(begin, min(begin + _HASHED_ROWS, count))
+    for begin in range(0, count, _BLOCK):
+        block = np.arange(begin, min(begin + _BLOCK, count))
         bloom = bloom.adding(row_hashes(types, tuple(codes.take(block) for codes in rows)))
     return bloom.to_bytes()

@@ -17,7 +17,6 @@ Task: TypeAlias = "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]
 
 # A message is cut into pieces that fit in a row of a shuffle and in a message of Spark Connect.
 PIECES_DDL = "number int, piece int, pieces int, data binary"
-_PIECE_BYTES = 2 << 20
 _SCHEMA = pa.schema([("number", pa.int32()), ("piece", pa.int32()), ("pieces", pa.int32()), ("data", pa.binary())])
 
 
@@ -34,10 +33,11 @@ class KeyColumns:
         builder.add([coded(batch.column(at), type_) for at, type_ in zip(self.places, self.types, strict=True)])
 
 
-def partial_task(wanted: Sequence[KeyColumns], limits: KeyLimits) -> Task:
+def partial_task(wanted: Sequence[KeyColumns], limits: KeyLimits, piece_bytes: int) -> Task:
     """Gives each of the wanted keys of one partition, also where it has no rows: a message for each.
 
-    Messages are numbered through the partitions. All keys together are held within the limits.
+    Messages are numbered through the partitions. All keys together are held within the limits; a piece of a message
+    has `piece_bytes` at most.
     """
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -52,12 +52,12 @@ def partial_task(wanted: Sequence[KeyColumns], limits: KeyLimits) -> Task:
         partition = context.partitionId()
         for at, builder in enumerate(builders):
             builder.close(partition)
-            yield from pieces(partition * len(builders) + at, builder.to_bytes())
+            yield from pieces(partition * len(builders) + at, builder.to_bytes(), piece_bytes)
 
     return run
 
 
-def merge_task(wanted: Sequence[KeyColumns], limits: KeyLimits) -> Task:
+def merge_task(wanted: Sequence[KeyColumns], limits: KeyLimits, piece_bytes: int) -> Task:
     """Gives each of the wanted keys of all partitions; there is one such task, which runs even if it gets nothing."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -65,7 +65,7 @@ def merge_task(wanted: Sequence[KeyColumns], limits: KeyLimits) -> Task:
         for number, message in messages(batches):
             builders[number % len(builders)].merge(KeyBuilder.from_bytes(message))
         for at, builder in enumerate(builders):
-            yield from pieces(at, builder.to_bytes())
+            yield from pieces(at, builder.to_bytes(), piece_bytes)
 
     return run
 
@@ -74,11 +74,11 @@ def _builders(wanted: Sequence[KeyColumns], limits: KeyLimits) -> list[KeyBuilde
     return [KeyBuilder(each.types, limits.shared(len(wanted))) for each in wanted]
 
 
-def pieces(number: int, message: bytes) -> Iterator[pa.RecordBatch]:
-    """A message as rows of `PIECES_DDL`, a batch for each; no other message of a job has its number."""
-    count = max(1, -(-len(message) // _PIECE_BYTES))
+def pieces(number: int, message: bytes, size: int) -> Iterator[pa.RecordBatch]:
+    """A message as rows of `PIECES_DDL`, a batch for each of `size` bytes; no other message of a job has its number."""
+    count = max(1, -(-len(message) // size))
     for piece in range(count):
-        data = message[piece * _PIECE_BYTES : (piece + 1) * _PIECE_BYTES]
+        data = message[piece * size : (piece + 1) * size]
         columns = [[number], [piece], [count], [data]]
         yield pa.RecordBatch.from_arrays(
             [pa.array(values, field.type) for values, field in zip(columns, _SCHEMA, strict=True)], schema=_SCHEMA

@@ -24,6 +24,7 @@ from connectors.measure.status_store import (
     stages_of,
 )
 from connectors.spark.jvm import jvm_context
+from pruning.limits import LIMITS, Limits
 from pruning.results.prune_report import Measured
 
 _FILE_SCANS = ("FileScan", "BatchScan")
@@ -33,14 +34,14 @@ _CALL_SITE = re.compile(r"^(\w+) at (?!.*\.py:)\S+:\d+$")
 _FILES, _ROWS = "number of files read", "number of output rows"
 
 
-def latest(spark: SparkSession, identity: ScanIdentity) -> tuple[Measured | None, int]:
+def latest(spark: SparkSession, identity: ScanIdentity, limits: Limits = LIMITS) -> tuple[Measured | None, int]:
     """The last finished action that read the scan, and how many did; sums over its scans where it has several.
 
     If the scan reads nothing, an action is any execution in which Spark dropped a scan: files, rows and bytes are
     zero whichever of these it was.
     """
     found: list[tuple[Any, list[FileScan]]] = []
-    executions = finished_executions(spark, identity.after_execution)
+    executions = finished_executions(spark, identity.after_execution, limits)
     for at, execution in enumerate(executions):
         scans = _scans(spark, execution, executions[at + 1 :], identity)
         if any(scan.is_own for scan in scans):
@@ -48,10 +49,12 @@ def latest(spark: SparkSession, identity: ScanIdentity) -> tuple[Measured | None
     return (_measured(spark, *found[0]), len(found)) if found else (None, 0)
 
 
-def latest_by_arrow(spark: SparkSession, counter: ScanCounter, after: int) -> tuple[Measured | None, int]:
+def latest_by_arrow(
+    spark: SparkSession, counter: ScanCounter, after: int, limits: Limits = LIMITS
+) -> tuple[Measured | None, int]:
     """The same of a scan whose tasks count for themselves, from actions that read it to its end."""
     counts = counter.by_execution(partial(stage_work, spark))
-    found = [each for each in finished_executions(spark, after) if int(each.executionId()) in counts]
+    found = [each for each in finished_executions(spark, after, limits) if int(each.executionId()) in counts]
     if not found:
         return None, 0
     last, read = found[0], counts[int(found[0].executionId())]

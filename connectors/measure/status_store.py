@@ -16,9 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from connectors.spark.jvm import analyzed_plan, jvm_context, jvm_session, physical_plan
 from connectors.spark.session_state import state_of
-
-_SECONDS_TO_SETTLE = 5.0
-_SECONDS_BETWEEN_LOOKS = 0.01
+from pruning.limits import LIMITS, Limits
 
 
 def sql_store(spark: SparkSession) -> Any:
@@ -31,7 +29,7 @@ def _executions_from_last(spark: SparkSession) -> Iterator[Any]:
     return (executions.apply(index) for index in range(executions.size() - 1, -1, -1))
 
 
-def finished_executions(spark: SparkSession, after: int) -> list[Any]:
+def finished_executions(spark: SparkSession, after: int, limits: Limits = LIMITS) -> list[Any]:
     """Spark's records of the executions behind the one called `after` that have ended well, latest first.
 
     Spark writes the end of an execution from a thread of its own, which may come after the action has returned.
@@ -39,13 +37,13 @@ def finished_executions(spark: SparkSession, after: int) -> list[Any]:
     with suppress(Py4JJavaError):
         # A listener of the user's own may be slower than Spark's patience: what is there by then still counts.
         jvm_context(spark).listenerBus().waitUntilEmpty()
-    deadline = time.monotonic() + _SECONDS_TO_SETTLE
+    deadline = time.monotonic() + limits.report_wait_seconds
     while True:
         executions = list(takewhile(lambda each: each.executionId() > after, _executions_from_last(spark)))
         open_ = [each for each in executions if not each.completionTime().isDefined()]
         if all(_runs(spark, each) for each in open_) or time.monotonic() > deadline:
             return [each for each in executions if each.completionTime().isDefined() and not _failed(each)]
-        time.sleep(_SECONDS_BETWEEN_LOOKS)
+        time.sleep(limits.report_poll_seconds)
 
 
 def last_execution(spark: SparkSession) -> int:

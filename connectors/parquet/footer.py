@@ -27,7 +27,6 @@ from connectors.parquet.thrift import (
 from connectors.spark.files import TRAILER
 from pruning.values.byte_strings import IntArray
 
-_SCHEMAS_KEPT = 16
 _TYPE_DEFINED = 1
 # Errors of parsing malformed bytes.
 _MALFORMED = (IndexError, KeyError, ValueError, TypeError, AttributeError, OverflowError, RecursionError, struct.error)
@@ -66,9 +65,10 @@ class Footer:
 
 
 class Schemas:
-    """The schemas met last, so that files of one table share one; for any number of threads."""
+    """The `most` schemas met last, so that files of one table share one; for any number of threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = 16) -> None:
+        self._most = most
         self._known: list[Schema] = []
         self._lock = threading.Lock()
 
@@ -82,7 +82,7 @@ class Schemas:
                 return schema
         schema = read_schema(data, at)
         with self._lock:
-            self._known = [schema, *self._known[: _SCHEMAS_KEPT - 1]]
+            self._known = [schema, *self._known[: self._most - 1]]
         return schema
 
 

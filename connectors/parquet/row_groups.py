@@ -23,6 +23,7 @@ from connectors.parquet.footer import Footer, Schemas, chunk_statistics, parse_f
 from connectors.parquet.pushdown import NO_LIMITS, ReaderLimits, fewer_digits, takes_predicate
 from connectors.parquet.schema import FooterColumn, Place, leaves_under, locate
 from connectors.spark.files import Storage
+from pruning.limits import LIMITS
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.statistics import UNKNOWN, ColumnStatistics, ContainerKind, Containers
 from pruning.values import encoding as code
@@ -32,8 +33,7 @@ from pruning.values.types import Physical, ValueType
 
 __all__ = ["FileRef", "FooterCache", "FooterColumn", "FooterResult", "load_footers", "read_row_groups", "unread"]
 
-_THREADS = 16
-_MOST_PROBLEMS = 5
+_PROBLEMS_NAMED = 5
 _NOTHING = ChunkBounds()
 _INVERTED = "the least value of a row group lies above its greatest"
 
@@ -112,7 +112,7 @@ class FooterResult:
     limits: ReaderLimits = NO_LIMITS
 
 
-def read_row_groups(  # noqa: PLR0913 - what to read, and the three things the caller holds
+def read_row_groups(  # noqa: PLR0913 - what to read, and what the caller holds
     files: Sequence[FileRef],
     columns: Sequence[FooterColumn],
     projected: Sequence[str] | None,
@@ -120,6 +120,7 @@ def read_row_groups(  # noqa: PLR0913 - what to read, and the three things the c
     cache: FooterCache,
     *,
     case_sensitive: bool = False,
+    threads: int = LIMITS.footer_threads,
 ) -> FooterResult:
     """The row groups of `files`, their parents being indexes into it; never an exception for what storage holds.
 
@@ -129,7 +130,7 @@ def read_row_groups(  # noqa: PLR0913 - what to read, and the three things the c
     """
     gathered = _Gathered([_Series(column, column.type) for column in columns if column.type is not None])
     problems: list[Reason] = []
-    for index, (file, footer) in enumerate(zip(files, load_footers(files, storage, cache), strict=True)):
+    for index, (file, footer) in enumerate(zip(files, load_footers(files, storage, cache, threads), strict=True)):
         if isinstance(footer, Exception):
             gathered.add_unknown(index, file)
             problems.append(unread(file, footer))
@@ -141,9 +142,11 @@ def read_row_groups(  # noqa: PLR0913 - what to read, and the three things the c
     return FooterResult(gathered.containers(), _shortened(problems), ReaderLimits(frozenset(inverted), digits))
 
 
-def load_footers(files: Sequence[FileRef], storage: Storage, cache: FooterCache) -> Iterator[Footer | Exception]:
-    """The footer of each file in their order, read by many threads where it is not kept; or why there is none."""
-    with ThreadPoolExecutor(_THREADS, thread_name_prefix="footers") as pool:
+def load_footers(
+    files: Sequence[FileRef], storage: Storage, cache: FooterCache, threads: int
+) -> Iterator[Footer | Exception]:
+    """The footer of each file in their order, read by so many threads where it is not kept; or why there is none."""
+    with ThreadPoolExecutor(threads, thread_name_prefix="footers") as pool:
         yield from pool.map(lambda file: _load(file, storage, cache), files)
 
 
@@ -263,10 +266,10 @@ def _codes(type_: ValueType, values: Sequence[int | bytes | None]) -> Codes:
 
 
 def _shortened(problems: Sequence[Reason]) -> tuple[Reason, ...]:
-    if len(problems) <= _MOST_PROBLEMS:
+    if len(problems) <= _PROBLEMS_NAMED:
         return tuple(problems)
-    rest = len(problems) - _MOST_PROBLEMS
-    return (*problems[:_MOST_PROBLEMS], Reason(ReasonCode.STATISTICS_FAILED, f"{rest} more files"))
+    rest = len(problems) - _PROBLEMS_NAMED
+    return (*problems[:_PROBLEMS_NAMED], Reason(ReasonCode.STATISTICS_FAILED, f"{rest} more files"))
 
 
 def unread(file: FileRef, error: Exception) -> Reason:
@@ -293,17 +296,18 @@ class FileLayout:
     constants: tuple[Constant, ...]
 
 
-def file_layouts(
+def file_layouts(  # noqa: PLR0913 - what to read, and what the caller holds
     files: Sequence[FileRef],
     columns: Sequence[FooterColumn | Sequence[Constant]],
     storage: Storage,
     cache: FooterCache,
     *,
     case_sensitive: bool,
+    threads: int = LIMITS.footer_threads,
 ) -> list[FileLayout] | Reason:
     """The files with all `columns`, each of the files or as the constants of every file; a `Reason` where one fails."""
     found: list[FileLayout] = []
-    for at, (file, footer) in enumerate(zip(files, load_footers(files, storage, cache), strict=True)):
+    for at, (file, footer) in enumerate(zip(files, load_footers(files, storage, cache, threads), strict=True)):
         if isinstance(footer, Exception):
             return unread(file, footer)
         places = [

@@ -31,6 +31,7 @@ from connectors.spark.jvm import frame_of, has_jvm, java_message
 from connectors.spark.session_state import state_of
 from connectors.spark.versions import version_refusal
 from pruning.errors import SourceNotFoundError
+from pruning.limits import LIMITS, Limits
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.skipping import fold_column, fold_rows, parents_of
 from pruning.scan.statistics import UNKNOWN, ColumnStatistics, ContainerKind, Containers
@@ -47,11 +48,11 @@ _NOT_FILES = "Spark reads it as something else than Parquet files"
 
 
 def open_parquet(
-    spark: SparkSession, source: str, *, max_footers: int = 1000, cache: FooterCache | None = None
+    spark: SparkSession, source: str, *, limits: Limits = LIMITS, cache: FooterCache | None = None
 ) -> Table:
     """The Parquet files that Spark finds under `source` at this moment, a path or a name of the catalog.
 
-    At most `max_footers` footers are read at a time, and kept in `cache`. `SourceNotFoundError` where there is
+    At most `limits.max_footers` footers are read at a time, and kept in `cache`. `SourceNotFoundError` where there is
     nothing to read. Where Spark does not name its files, the table is read whole, and `problems` says why.
     """
     df = parquet_frame(spark, source)
@@ -65,7 +66,7 @@ def open_parquet(
         files, detail = None, java_message(error)
     if files is None:
         return OpaqueTable(source, PARQUET, df, (Reason(ReasonCode.STATISTICS_FAILED, source, detail),))
-    return parquet_source(spark, source, df, files, max_footers, FooterCache() if cache is None else cache)
+    return parquet_source(spark, source, df, files, limits, FooterCache() if cache is None else cache)
 
 
 def parquet_source(  # noqa: PLR0913, PLR0917 - what a source is made of
@@ -73,12 +74,12 @@ def parquet_source(  # noqa: PLR0913, PLR0917 - what a source is made of
     name: str,
     df: DataFrame,
     files: SparkFiles,
-    max_footers: int,
+    limits: Limits,
     cache: FooterCache | None = None,
 ) -> ParquetSource:
     """The table that `df` reads, whose `files` are known; footers are kept in `cache`, the session's if None."""
     kept = state_of(spark).slot(FooterCache) if cache is None else cache
-    return ParquetSource(name, df, files, _Footers(storage_of(spark), kept, max_footers))
+    return ParquetSource(name, df, files, _Footers(storage_of(spark, limits), kept, limits))
 
 
 class ParquetConnector(Connector):
@@ -99,18 +100,18 @@ class ParquetConnector(Connector):
         *,
         version: int | None,  # noqa: ARG002 - files have none
         timestamp: str | None,  # noqa: ARG002 - the same
-        max_footers: int,
+        limits: Limits,
     ) -> Table:
         """The files that Spark finds at this moment."""
-        return open_parquet(spark, source, max_footers=max_footers, cache=state_of(spark).slot(FooterCache))
+        return open_parquet(spark, source, limits=limits, cache=state_of(spark).slot(FooterCache))
 
-    def table_of(self, spark: SparkSession, name: str, leaf: Any, max_footers: int) -> Table | Reason:
+    def table_of(self, spark: SparkSession, name: str, leaf: Any, limits: Limits) -> Table | Reason:
         """The files of a leaf, listed now if Spark has not listed them yet."""
         df = frame_of(spark, leaf)
         files = spark_files(df)
         if files is None:
             return Reason(ReasonCode.NOT_FILES, name, str(leaf.relation().location().getClass().getSimpleName()))
-        return parquet_source(spark, name, df, files, max_footers)
+        return parquet_source(spark, name, df, files, limits)
 
     def is_compared_whole(self, type_: ValueType) -> bool:
         """All types but decimals, whose literals the reader cuts to the width of a file's numbers."""
@@ -126,7 +127,7 @@ class _Footers:
 
     storage: Storage
     cache: FooterCache
-    most: int
+    limits: Limits
 
 
 @dataclass(slots=True, eq=False)
@@ -139,7 +140,7 @@ class ParquetSource:
     _footers: _Footers
     _problems: dict[Reason, None] = field(default_factory=dict)
     _partition_values: pa.Table | None = None
-    _limits: ReaderLimits = NO_LIMITS
+    _reader_limits: ReaderLimits = NO_LIMITS
 
     @property
     def connector(self) -> Connector:
@@ -212,6 +213,7 @@ class ParquetSource:
             self._footers.storage,
             self._footers.cache,
             case_sensitive=self._is_on(_CASE_CONF),
+            threads=self._footers.limits.footer_threads,
         )
 
     def read(self, kept: BoolArray | None) -> DataFrame:
@@ -224,7 +226,7 @@ class ParquetSource:
 
     def storage_safe_ranges(self, column: str, ranges: RangeSet) -> RangeSet:
         """The same ranges, since row-group bounds cover their values, but for what the reader compares wrongly."""
-        return self._limits.storage_safe_ranges(column, ranges)
+        return self._reader_limits.storage_safe_ranges(column, ranges)
 
     def expect(self, columns: Iterable[Column]) -> None:
         """Nothing: one read of a footer gives the statistics of all its columns."""
@@ -238,8 +240,9 @@ class ParquetSource:
 
     def _groups(self, files: IntArray, columns: Sequence[Column], projected: Sequence[str] | None) -> Containers:
         """Row groups with the statistics that footers hold; parents are positions in `files`."""
-        if len(files) > self._footers.most:
-            detail = f"{len(files)} files, {self._footers.most} footers allowed"
+        limits = self._footers.limits
+        if len(files) > limits.max_footers:
+            detail = f"{len(files)} files, {limits.max_footers} footers allowed"
             self._add(Reason(ReasonCode.NO_ROW_GROUPS_READ, self.name, detail))
             return self._unread(files)
         by_id, case_sensitive = self._is_on(_FIELD_ID_CONF), self._is_on(_CASE_CONF)
@@ -248,11 +251,17 @@ class ParquetSource:
             for column in columns
             if column.type is not None and not column.is_partition
         ]
-        storage, cache = self._footers.storage, self._footers.cache
-        chosen = self._files.refs(files)
-        result = read_row_groups(chosen, stored, projected, storage, cache, case_sensitive=case_sensitive)
+        result = read_row_groups(
+            self._files.refs(files),
+            stored,
+            projected,
+            self._footers.storage,
+            self._footers.cache,
+            case_sensitive=case_sensitive,
+            threads=limits.footer_threads,
+        )
         self._add(*result.problems)
-        self._limits = self._limits.union(result.limits)
+        self._reader_limits = self._reader_limits.union(result.limits)
         return result.containers
 
     def _unread(self, files: IntArray) -> Containers:

@@ -82,7 +82,9 @@ def _kinds(metadata: PlanMetadata, runtime_filter: RuntimeFilter) -> tuple[KindL
         return ()
     column = metadata.column(table, runtime_filter.probe)
     keys = metadata.keys(runtime_filter.build_side, lambda _: None)
-    filter_ = KeyFilter.unknown([column], "") if isinstance(keys, Reason) else key_filter([column], keys)
+    filter_ = (
+        KeyFilter.unknown([column], "") if isinstance(keys, Reason) else key_filter([column], keys, options.limits)
+    )
     columns, wanted = static_columns(table, relation, conditions_of(metadata.plan.root, relation))
     columns = {**columns, column.name: column} if column.type is not None else columns
     files = table.files(list(columns.values()))

@@ -10,7 +10,6 @@ import numpy as np
 
 from connectors.base import Table
 from connectors.columns import Column
-from connectors.keys.frame import MOST_LONG_ROWS, MOST_ROWS
 from connectors.registry import PlanTable, scan_of, table_of, versions_by_format
 from connectors.scan.decision import Kept, has_few_keys, keys_from_statistics, leaves_out, plan_column
 from connectors.spark.plan_facts import PlanFacts, broadcast_limit, has_small_side, is_broadcast_side, plan_facts
@@ -68,7 +67,7 @@ class PlanMetadata:
         return self._tables[first]
 
     def _opened(self, relation: Relation, first: int) -> Table | Reason:
-        table = table_of(self.plan.spark, self.plan.node(relation), self.options.limits.max_footers)
+        table = table_of(self.plan.spark, self.plan.node(relation), self.options.limits)
         if not isinstance(table, Reason):
             table.expect(self._asked_of(table, first))
         return table
@@ -117,7 +116,7 @@ class PlanMetadata:
             return found
         if isinstance(table, Reason):
             return table
-        if leaves_out(table, self.column(table, probe), found):
+        if leaves_out(table, self.column(table, probe), found, self.options):
             return found
         return Reason(ReasonCode.UNCLUSTERED, probe.name, "metadata of the build side")
 
@@ -175,7 +174,7 @@ class PlanMetadata:
         return self._shares[relation.at]
 
     def are_few(self, node: Node, rows: float) -> bool:
-        """True if so many rows are few enough to be joined as they are, even if there are half as many more."""
+        """True if so many rows are few enough to be joined as they are, even if there are somewhat more."""
         if self.options.broadcast_strategy == BroadcastStrategy.NONE.name:
             return False
         schema = self.plan.node(node).schema()
@@ -183,8 +182,10 @@ class PlanMetadata:
         width = 8 + 8 * len(node.output) + int(schema.defaultSize())
         types = str(schema.catalogString()).removeprefix("struct")
         is_long = any(kind in types for kind in _LONG)
-        rows *= 1.5
-        return rows <= (MOST_LONG_ROWS if is_long else MOST_ROWS) and rows * width <= broadcast_limit(self.plan.spark)
+        limits = self.options.limits
+        rows *= limits.joined_rows_margin
+        most = limits.joined_long_rows if is_long else limits.joined_rows
+        return rows <= most and rows * width <= broadcast_limit(self.plan.spark)
 
     def is_same_table(self, first: Relation, second: Relation) -> bool:
         """True where two scans read the same table at the same version."""

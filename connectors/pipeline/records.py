@@ -181,8 +181,8 @@ class PrunedScan:
         if self.identity is None:
             return None, 0
         if self.counter is not None:
-            return latest_by_arrow(self.spark, self.counter, self.identity.after_execution)
-        return latest(self.spark, self.identity)
+            return latest_by_arrow(self.spark, self.counter, self.identity.after_execution, self.options.limits)
+        return latest(self.spark, self.identity, self.options.limits)
 
     def _all_row_groups(self) -> Containers | None:
         count = len(self.decided.files)

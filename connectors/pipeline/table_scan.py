@@ -53,7 +53,7 @@ def run(spark: SparkSession, request: Request) -> tuple[DataFrame, PrunedScan]:
         format_=request.format,
         version=request.version,
         timestamp=request.timestamp,
-        max_footers=request.options.limits.max_footers,
+        limits=request.options.limits,
     )
     refusal = _refusal(spark, request.options)
     if refusal is not None or not request.options.enabled:
@@ -135,7 +135,7 @@ def pruned_scan(  # noqa: PLR0913 - a table, its keys, and how to read it
         decided = replace(decided, reasons=(*decided.reasons, found))
     decisions = zip(collected, decided.plan.decisions, strict=True)
     keys = [row_keys(spark, each, decision, options) for each, decision in decisions]
-    df = scan(table, decided.plan, probes, keys, read.selected)
+    df = scan(table, decided.plan, probes, keys, read.selected, options.limits)
     return df, PrunedScan.of(df, table, decided, needed, options)
 
 

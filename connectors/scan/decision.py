@@ -166,9 +166,9 @@ def _zone(
     return domain, rows
 
 
-def leaves_out(table: Table, column: Column, keys: KeySummary) -> bool:
+def leaves_out(table: Table, column: Column, keys: KeySummary, options: PruningOptions) -> bool:
     """True where some file of a table holds none of the keys."""
-    filter_ = key_filter([column], keys)
+    filter_ = key_filter([column], keys, options.limits)
     files = table.files([column])
     kept = prune(files, filter_.domains).kept
     return filter_.is_empty or not bool(kept[files.rows != 0].all())

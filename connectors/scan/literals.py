@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pruning.limits import LIMITS
 from pruning.scan.tuple_pushdown import PushedTupleRanges
 from pruning.values import encoding as code
 from pruning.values.encoding import GREATEST, LEAST, Codes
@@ -17,23 +18,21 @@ from pruning.values.ranges import RangeSet
 from pruning.values.types import ValueType
 
 _DAY_MICROS = 86_400_000_000
-# So many ranges are compared one after the other.
-_IN_A_ROW = 4
 _INTEGER_SUFFIX = {"tinyint": "Y", "smallint": "S", "int": "", "bigint": "L"}
 
 
-def ranges_sql(column: str, ranges: RangeSet) -> str:
+def ranges_sql(column: str, ranges: RangeSet, in_a_row: int = LIMITS.ranges_in_a_row) -> str:
     """A predicate, TRUE just where `column` (SQL text) lies in `ranges`; NULL where it is NULL.
 
-    Of many ranges a row is compared with few, as a side whose half it is not in is not looked at. Storage skips what
-    it would by an OR of all: where bounds reach a range, they reach the halves that hold it.
+    Of more ranges than `in_a_row` a row is compared with few, as a side whose half it is not in is not looked at.
+    Storage skips what it would by an OR of all: where bounds reach a range, they reach the halves that hold it.
 
     >>> print(ranges_sql("`k`", RangeSet.of_codes(ValueType("int"), code.encode(ValueType("int"), [1, 2, 7]))))
     ((`k` >= 1 AND `k` <= 2) OR `k` = 7)
     """
     if ranges.is_none:
         return "false"
-    return _search(column, ranges, 0, len(ranges))
+    return _search(column, ranges, 0, len(ranges), in_a_row)
 
 
 def tuple_ranges_sql(columns: Sequence[str], push: PushedTupleRanges) -> str:
@@ -108,13 +107,13 @@ def _is_least(low: int | bytes) -> bool:
     return low == b"" if isinstance(low, bytes) else int(low) == LEAST
 
 
-def _search(column: str, ranges: RangeSet, first: int, end: int) -> str:
+def _search(column: str, ranges: RangeSet, first: int, end: int, in_a_row: int) -> str:
     """The ranges from `first` up to `end`, in halves: a chain as deep as it is long would overflow recursive walks."""
     if end - first == 1:
         return _range_sql(column, ranges, first)
     middle = (first + end) // 2
-    below, above = _search(column, ranges, first, middle), _search(column, ranges, middle, end)
-    if end - first <= _IN_A_ROW:
+    below, above = (_search(column, ranges, *part, in_a_row) for part in ((first, middle), (middle, end)))
+    if end - first <= in_a_row:
         return f"({below} OR {above})"
     least = literal_sql(ranges.type, ranges.lows[middle], is_low=True)
     return f"(({column} < {least} AND {below}) OR ({column} >= {least} AND {above}))"

@@ -20,13 +20,12 @@ from connectors.scan.literals import in_list_sql, ranges_sql, tuple_ranges_sql
 from connectors.spark.jvm import column_of, expression_of, has_jvm, java_names, new_array, scalar_of
 from pruning.errors import UnsupportedSessionError
 from pruning.keys.xxhash64 import SPARK_SEED
+from pruning.limits import LIMITS, Limits
 from pruning.scan.pushdown import PushedPredicate
 from pruning.scan.scan_plan import FilterDecision, RowFilter, ScanPlan
 from pruning.values.types import ValueType
 
 _KEY = "__scanprune_key_"
-# Above this the keys are shuffled to the rows instead of being sent to every executor.
-_BROADCAST_BYTES = 64 << 20
 _LITERAL = frozenset({RowFilter.RANGES, RowFilter.IN_LIST})
 
 
@@ -45,22 +44,26 @@ class RowKeys:
     bloom_columns: tuple[str, ...] = ()
 
 
-def scan(
+def scan(  # noqa: PLR0913, PLR0917 - a table, and what its rows are tested by
     table: Table,
     plan: ScanPlan,
     columns: Mapping[str, Column],
     keys: Sequence[RowKeys],
     projected: Sequence[str] | None,
+    limits: Limits,
 ) -> DataFrame:
     """The pinned table with everything the plan says on top, and only the `projected` SQL expressions if given."""
+    in_a_row = limits.ranges_in_a_row
     kept = plan.files.kept
     # A constant FALSE makes Spark drop the scan; naming no file would still list and open the table.
     df = table.read(kept if plan.acts else None) if kept.any() else table.read(None).where("false")
     tested = list(zip(plan.decisions, keys, strict=True))
     pushes = [push for push in plan.pushes if not any(_implies(decision, push) for decision in plan.decisions)]
-    conditions = [_pushed(columns[push.column], push) for push in pushes]
+    conditions = [_pushed(columns[push.column], push, in_a_row) for push in pushes]
     conditions += [tuple_ranges_sql([columns[name].sql for name in push.columns], push) for push in plan.tuple_pushes]
-    conditions += [_literal_test(decision, each.columns[0]) for decision, each in tested if decision.test in _LITERAL]
+    conditions += [
+        _literal_test(decision, each.columns[0], in_a_row) for decision, each in tested if decision.test in _LITERAL
+    ]
     if conditions:
         # Each call would analyse the whole anew.
         df = df.where(F.expr(" AND ".join(f"({each})" for each in conditions)))
@@ -69,8 +72,8 @@ def scan(
     return df if projected is None else df.select(*(F.expr(each) for each in projected))
 
 
-def _pushed(column: Column, push: PushedPredicate) -> str:
-    found = ranges_sql(column.sql, push.ranges)
+def _pushed(column: Column, push: PushedPredicate, in_a_row: int) -> str:
+    found = ranges_sql(column.sql, push.ranges, in_a_row)
     return f"({found} OR {column.sql} IS NULL)" if push.null else found
 
 
@@ -94,13 +97,18 @@ def _free_names(df: DataFrame, count: int) -> list[str]:
     return [f"{prefix}{index}" for index in range(count)]
 
 
-def keys_frame(spark: SparkSession, types: Sequence[ValueType], arrays: Sequence[pa.Array]) -> tuple[DataFrame, bool]:
-    """A DataFrame of key columns held on the driver, and whether it is small enough to broadcast."""
+def keys_frame(
+    spark: SparkSession,
+    types: Sequence[ValueType],
+    arrays: Sequence[pa.Array],
+    broadcast_bytes: int = LIMITS.broadcast_key_bytes,
+) -> tuple[DataFrame, bool]:
+    """A DataFrame of key columns held on the driver, and True if it takes at most `broadcast_bytes`."""
     names = [f"{_KEY}{index}" for index in range(len(arrays))]
     table = pa.Table.from_arrays(list(arrays), names=names)
     # Without a schema, local timestamps would go through the session's time zone.
     schema = ", ".join(f"{name} {type_}" for name, type_ in zip(names, types, strict=True))
-    return spark.createDataFrame(table, schema), table.nbytes <= _BROADCAST_BYTES
+    return spark.createDataFrame(table, schema), table.nbytes <= broadcast_bytes
 
 
 def _tested(df: DataFrame, decision: FilterDecision, row_keys: RowKeys) -> DataFrame:
@@ -124,10 +132,10 @@ def _implies(decision: FilterDecision, push: PushedPredicate) -> bool:
     return asked and push.ranges.contains_all(decision.filter.domains[push.column].ranges)
 
 
-def _literal_test(decision: FilterDecision, column: Column) -> str:
+def _literal_test(decision: FilterDecision, column: Column, in_a_row: int) -> str:
     (domain,) = decision.filter.domains.values()
     if decision.test is RowFilter.RANGES:
-        text = ranges_sql(column.sql, domain.ranges)
+        text = ranges_sql(column.sql, domain.ranges, in_a_row)
     else:
         text = in_list_sql(column.sql, domain.type, domain.ranges.points())
     # No reader of files takes this form for a predicate of its own.

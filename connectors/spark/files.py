@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import unquote
@@ -14,14 +15,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from connectors.spark.jvm import hadoop_conf, has_jvm, java_message, java_names
+from pruning.limits import LIMITS, Limits
 
 TRAILER = 8
-_TAIL = 64 << 10
 _FILE_SCHEME = "file:"
 _READ_POLICY = "parquet, columnar, vector, random, adaptive"
-# Replies of the JVM above 8 KiB of base64 wait 40 ms for an acknowledgement, so a few small ones are faster.
+# Replies of the JVM above 8 KiB of base64 wait 40 ms for an acknowledgement.
 _REPLY = 6000
-_MOST_REPLIES = 8
 
 
 class Storage(Protocol):
@@ -34,8 +34,11 @@ class Storage(Protocol):
         """
 
 
+@dataclass(frozen=True, slots=True)
 class LocalStorage:
     """Files of this machine, read without Spark."""
+
+    limits: Limits = LIMITS
 
     def read_footer(self, uri: str, size: int) -> bytes:
         """A Parquet footer with its trailer; `OSError`, `ValueError` as `Storage` says."""
@@ -48,8 +51,8 @@ class LocalStorage:
             if found != size:
                 msg = f"Cannot trust {uri!r}: it has {found} bytes where {size} were listed, so it was replaced"
                 raise OSError(msg)
-            file.seek(max(0, size - _TAIL))
-            tail = file.read(_TAIL)
+            file.seek(max(0, size - self.limits.footer_tail_bytes))
+            tail = file.read(self.limits.footer_tail_bytes)
             length = whole_length(tail, size)
             if length > len(tail):
                 file.seek(size - length)
@@ -60,8 +63,8 @@ class LocalStorage:
 class SparkStorage:
     """Local files directly, all others through Spark's Hadoop file systems, so with its credentials."""
 
-    def __init__(self, spark: SparkSession) -> None:
-        self._local, self._spark = LocalStorage(), spark
+    def __init__(self, spark: SparkSession, limits: Limits = LIMITS) -> None:
+        self._local, self._spark, self._limits = LocalStorage(limits), spark, limits
         jvm = java_names(spark)
         self._path_class, self._uri_class = jvm.org.apache.hadoop.fs.Path, jvm.java.net.URI
         self._buffer_class = jvm.java.io.BufferedInputStream
@@ -99,7 +102,7 @@ class SparkStorage:
 
     def _footer_of(self, stream: Any, size: int) -> bytes:
         """The footer out of one read of the tail, which stays in the JVM but for the bytes needed."""
-        held = min(_TAIL, size)
+        held = min(self._limits.footer_tail_bytes, size)
         stream.seek(size - held)
         tail = self._buffer_class(stream, held or 1)
         tail.mark(held)
@@ -110,7 +113,7 @@ class SparkStorage:
             return bytes(stream.readNBytes(length))
         tail.reset()
         tail.skipNBytes(held - length)
-        reply = _REPLY if length <= _REPLY * _MOST_REPLIES else length
+        reply = _REPLY if length <= _REPLY * self._limits.footer_replies else length
         return b"".join(bytes(tail.readNBytes(min(reply, length - at))) for at in range(0, length, reply))
 
 
@@ -135,9 +138,9 @@ def whole_length(tail: bytes, size: int) -> int:
     return length
 
 
-def storage_of(spark: SparkSession) -> Storage:
+def storage_of(spark: SparkSession, limits: Limits = LIMITS) -> Storage:
     """The reader of a session's files: the JVM's file systems where it has a JVM, else this machine's alone."""
-    return SparkStorage(spark) if has_jvm(spark) else LocalStorage()
+    return SparkStorage(spark, limits) if has_jvm(spark) else LocalStorage(limits)
 
 
 def exists(spark: SparkSession, path: str) -> bool:

@@ -14,7 +14,6 @@ from pathlib import Path
 
 OLDEST = 17
 _REMEDY = f"install a JDK or JRE, version {OLDEST} or newer, and put it on PATH or point JAVA_HOME to it"
-_SECONDS_TO_ANSWER = 30
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
 
@@ -34,11 +33,11 @@ def java_problem() -> str | None:
     return None
 
 
-def _major_version(java: str) -> int | None:
+def _major_version(java: str, seconds: float = 30.0) -> int | None:
     """17 for `17.0.15`, 8 for `1.8.0_392`; None where the program is not a working Java."""
     try:
         answer = subprocess.run(  # noqa: S603  the path comes from the user's own environment
-            [java, "-version"], capture_output=True, text=True, timeout=_SECONDS_TO_ANSWER, check=False
+            [java, "-version"], capture_output=True, text=True, timeout=seconds, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return None

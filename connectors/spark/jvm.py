@@ -219,7 +219,7 @@ _PYTHON_ERROR = re.compile(
     r"^(?:[a-zA-Z_][\w]*\.)*([A-Z]\w*(?:Error|Exception|Interrupt|Exit))\b(?::\s*(.*))?$", re.MULTILINE
 )
 _MISSING_MODULE = re.compile(r"No module named '?([\w.]+)'?")
-_MOST_CAUSES = 20
+_CAUSES = 20
 
 
 def one_line(error: BaseException) -> str:
@@ -271,7 +271,7 @@ def _java_root(error: BaseException) -> Any:
     if not isinstance(error, Py4JJavaError):
         return None
     java: Any = error.java_exception
-    for _ in range(_MOST_CAUSES):
+    for _ in range(_CAUSES):
         cause = java.getCause()
         if cause is None:
             break

@@ -18,20 +18,18 @@ from pruning.reasons import Reason
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_VERSIONS_KEPT = 16
-_REFUSED_SECONDS = 600.0
-
 T = TypeVar("T")
 
 
 @dataclass(slots=True)
 class Refusals:
-    """Reasons why something that is slow to find out cannot be done, each remembered for ten minutes.
+    """Reasons why something that is slow to find out cannot be done, each remembered for so many `seconds`.
 
     `clock` returns seconds; tests set it.
     """
 
     clock: Callable[[], float] = time.monotonic
+    seconds: float = 600.0
     _found: dict[Hashable, tuple[float, Reason]] = field(default_factory=dict)
 
     def of(self, subject: Hashable) -> Reason | None:
@@ -41,19 +39,20 @@ class Refusals:
 
     def add(self, subject: Hashable, reason: Reason) -> Reason:
         """Remembers `reason` from this moment on, and returns it."""
-        self._found[subject] = self.clock() + _REFUSED_SECONDS, reason
+        self._found[subject] = self.clock() + self.seconds, reason
         return reason
 
 
 class SessionState:
-    """Caches of one session.
+    """Caches of one session, of which the calls have limits of their own: a cache is as large as it was made.
 
     Each package keeps an object of its own class in a slot. Table versions are kept by an immutable key, such as a
-    table's id and version, so none is ever invalidated; the least recently used of more than 16 is dropped.
+    table's id and version, so none is ever invalidated; the least recently used of more than `versions` is dropped.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, versions: int = 16) -> None:
         self.refusals = Refusals()
+        self._most_versions = versions
         self._slots: dict[type, object] = {}
         self._versions: OrderedDict[Hashable, object] = OrderedDict()
         self._lock = threading.Lock()
@@ -74,7 +73,7 @@ class SessionState:
         made = make()
         with self._lock:
             kept = self._versions.setdefault(key, made)
-            while len(self._versions) > _VERSIONS_KEPT:
+            while len(self._versions) > self._most_versions:
                 self._versions.popitem(last=False)
         return cast("T", kept)
 

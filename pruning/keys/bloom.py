@@ -29,8 +29,6 @@ from pruning.values.ranges import BoolArray
 BitWords: TypeAlias = npt.NDArray[np.uint64]
 
 VERSION_1, VERSION_2 = 1, 2
-# Above this share the filter drops fewer than half of the rows even where not one of them matches.
-USELESS_FPP = 0.5
 # A Java array, which is how the JVM holds the filter, has at most 2**31 - 1 bytes.
 MAX_BYTES = (1 << 31) - 64
 
@@ -121,11 +119,6 @@ class BloomFilter:
     def expected_fpp(self) -> float:
         """Share of absent items that pass, as the bits tell it."""
         return float(self.fill_ratio**self.hash_count)
-
-    @property
-    def is_useless(self) -> bool:
-        """True where the filter is too full to be worth testing."""
-        return self.expected_fpp > USELESS_FPP
 
     def adding(self, hashes: Hashes) -> BloomFilter:
         """This filter with `hashes` in it."""

@@ -9,9 +9,6 @@ from dataclasses import dataclass
 
 from pruning.errors import InvalidOptionError
 
-_MOST_BYTES = 128 << 20
-_MOST_ENTRIES = 1000
-
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
@@ -36,7 +33,7 @@ class PruningCache:
     PruningCache(0 builds, 0 of 1,048,576 bytes, 0 hits, 0 misses)
     """
 
-    def __init__(self, *, max_bytes: int = _MOST_BYTES, max_entries: int = _MOST_ENTRIES) -> None:
+    def __init__(self, *, max_bytes: int = 128 << 20, max_entries: int = 1000) -> None:
         self.max_bytes, self.max_entries = _limit("max_bytes", max_bytes), _limit("max_entries", max_entries)
         self.hits = 0
         self.misses = 0

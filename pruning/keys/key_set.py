@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,6 +20,7 @@ import numpy.typing as npt
 from pruning.keys.bloom import BloomFilter
 from pruning.keys.sketch import KeySketch, distinct_in_place, folded, roomy_bloom
 from pruning.keys.xxhash64 import Hashes, hash_codes
+from pruning.limits import LIMITS
 from pruning.options import PruningOptions
 from pruning.values import encoding as code
 from pruning.values.byte_strings import ByteStrings, IntArray, ranks, sorted_distinct
@@ -31,25 +32,41 @@ from pruning.values.types import ValueType
 NAN_CODE = 0x7FF8000000000000
 Columns: TypeAlias = tuple[Codes, ...]
 
-_BUFFER_BYTES = 16 << 20
-
 
 @dataclass(frozen=True, slots=True)
 class KeyLimits:
-    """Keys and bytes that a key set holds one by one, and the false positive rate of its bloom filter beyond them."""
+    """Keys and bytes that a key set holds one by one; the bloom filter and the coarse ranges that it keeps beyond them.
+
+    - `fpp`: the false positive rate of the bloom, kept up to `room` times `keys`; above `useless_fpp` there is none
+    - `ranges`: coarse ranges at most
+    - `buffer`: bytes of keys that wait unsorted
+    """
 
     keys: int
     nbytes: int
     fpp: float
+    room: int = LIMITS.bloom_room
+    useless_fpp: float = LIMITS.useless_fpp
+    ranges: int = LIMITS.coarse_ranges
+    buffer: int = LIMITS.key_buffer_bytes
 
     @staticmethod
     def of(options: PruningOptions) -> KeyLimits:
         """The limits that the options set."""
-        return KeyLimits(options.limits.max_build_keys, options.max_build_bytes, options.limits.bloom_fpp)
+        limits = options.limits
+        return KeyLimits(
+            limits.max_build_keys,
+            options.max_build_bytes,
+            limits.bloom_fpp,
+            limits.bloom_room,
+            limits.useless_fpp,
+            limits.coarse_ranges,
+            limits.key_buffer_bytes,
+        )
 
     def shared(self, parts: int) -> KeyLimits:
         """The limits of each of so many sets that keep to these together."""
-        return KeyLimits(self.keys, max(1, self.nbytes // parts), self.fpp)
+        return replace(self, nbytes=max(1, self.nbytes // parts))
 
 
 class KeySet:
@@ -62,7 +79,7 @@ class KeySet:
     def __init__(self, types: Sequence[ValueType], limits: KeyLimits, *, with_bloom: bool) -> None:
         self.types, self.limits, self.with_bloom = tuple(types), limits, with_bloom
         self.is_exact = True
-        self.span = KeySketch.empty(self.types[0])
+        self.span = KeySketch.empty(self.types[0], limits.ranges)
         self.bloom: BloomFilter | None = None
         self._rows: Columns = tuple(code.empty(type_) for type_ in self.types)
         self._buffer: list[Columns] = []
@@ -72,7 +89,7 @@ class KeySet:
         """Takes rows, one array for each column."""
         self._buffer.append(columns)
         self._buffered += _nbytes(columns)
-        if self._buffered > max(_BUFFER_BYTES, _nbytes(self._rows)):
+        if self._buffered > max(self.limits.buffer, _nbytes(self._rows)):
             self.settle()
 
     def merge(self, other: KeySet) -> None:
@@ -121,7 +138,7 @@ class KeySet:
         if self.is_exact:
             self.is_exact = False
             if self.with_bloom:
-                self.bloom = roomy_bloom(self.limits.keys, self.limits.fpp, self.limits.nbytes)
+                self.bloom = roomy_bloom(self.limits.room * self.limits.keys, self.limits.fpp, self.limits.nbytes)
             self._add_loosely(self._rows)
             self._rows = tuple(code.empty(type_) for type_ in self.types)
 
@@ -149,7 +166,7 @@ class KeySet:
         """Fills this empty set with what `packed` gave."""
         self.is_exact = bool(header["exact"])
         low, high = (_unpacked_codes(self.types[0], name, arrays) for name in ("low", "high"))
-        self.span = KeySketch(self.types[0], low, high, int(header["shift"]), arrays["prefixes"])
+        self.span = KeySketch(self.types[0], low, high, int(header["shift"]), arrays["prefixes"], self.limits.ranges)
         self._rows = tuple(_unpacked_codes(type_, f"rows{at}", arrays) for at, type_ in enumerate(self.types))
         if "bloom" in header:
             self.bloom = BloomFilter(arrays["bloom"], *header["bloom"])

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pruning.limits import LIMITS, Limits
 from pruning.values.byte_strings import ByteArray, IntArray
 from pruning.values.domain import Domain
 from pruning.values.encoding import GREATEST, LEAST, Codes
@@ -133,20 +134,6 @@ def _fill(octets: ByteArray, low: int, codes: IntArray) -> None:
             octets[start // 8 : start // 8 + len(flags) // 8] = np.packbits(flags, bitorder="little")
 
 
-# A byte for each number is looked up twice as fast as a bit, while the table fits a processor's cache.
-_MOST_FLAGS = 1 << 20
-_ROWS_AT_ONCE = 1 << 14
-# So few ranges are compared faster than a bit is looked up.
-_FEW_RANGES = 2
-# A bitmap that outgrows the caches of a processor, and is nearly empty, is no faster than a search.
-_MOST_BYTES = 64 << 20
-_MOST_BYTES_PER_KEY = 1 << 10
-# They are listed once, at eight bytes each.
-_MOST_POINTS = 16 << 20
-# A hash table of the values is larger than their ranges, which are searched, by so much at most.
-_POINTS_PER_RANGE = 4
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Flags:
     """A set of integers, one byte for each between its least and its greatest: `flags[i]` stands for `low + i`.
@@ -167,18 +154,18 @@ class Flags:
 
     def contains(self, codes: IntArray) -> BoolArray:
         """For each code: True where it is in the set."""
-        found, offsets = np.empty(len(codes), bool), np.empty(_ROWS_AT_ONCE, np.int64)
+        found, offsets = np.empty(len(codes), bool), np.empty(_BLOCK, np.int64)
         # A difference beyond 64 bits would come out among the flags.
         least, greatest = self.low, self.low + len(self.flags) - 1
-        for begin in range(0, len(codes), _ROWS_AT_ONCE):
-            part = codes[begin : begin + _ROWS_AT_ONCE]
+        for begin in range(0, len(codes), _BLOCK):
+            part = codes[begin : begin + _BLOCK]
             places = offsets[: len(part)]
             if codes.dtype.itemsize == offsets.dtype.itemsize:
                 np.clip(part, least, greatest, out=places)
                 np.subtract(places, self.low, out=places)
             else:
                 np.subtract(part, self.low, out=places, dtype=np.int64)
-            self.flags.take(places, mode="clip", out=found[begin : begin + _ROWS_AT_ONCE])
+            self.flags.take(places, mode="clip", out=found[begin : begin + _BLOCK])
         return found
 
 
@@ -197,11 +184,12 @@ class MembershipTest:
     values: Flags | Bitmap | RangeSet
     nan: bool
     null: bool
+    limits: Limits
 
     @staticmethod
-    def of(domain: Domain, most_bytes: int = _MOST_BYTES) -> MembershipTest:
+    def of(domain: Domain, limits: Limits = LIMITS) -> MembershipTest:
         """The values of a domain."""
-        return MembershipTest(_dense(domain.ranges, most_bytes) or domain.ranges, domain.nan, domain.null)
+        return MembershipTest(_dense(domain.ranges, limits) or domain.ranges, domain.nan, domain.null, limits)
 
     @property
     def nbytes(self) -> int:
@@ -218,9 +206,9 @@ class MembershipTest:
         """
         if not isinstance(self.values, RangeSet):
             return None
-        count, ranges = self.values.point_count(), len(self.values)
-        is_compared = isinstance(self.values.lows, np.ndarray) and ranges <= _FEW_RANGES
-        if count is None or is_compared or count > min(_MOST_POINTS, _POINTS_PER_RANGE * ranges):
+        count, ranges, limits = self.values.point_count(), len(self.values), self.limits
+        is_compared = isinstance(self.values.lows, np.ndarray) and ranges <= limits.compared_ranges
+        if count is None or is_compared or count > min(limits.listed_keys, limits.hashed_per_range * ranges):
             return None
         return self.values.points()
 
@@ -234,7 +222,8 @@ class MembershipTest:
         if not isinstance(codes, np.ndarray):
             return self.values.contains(codes)
         wide = codes.astype(np.int64, copy=False)
-        return _compared(wide, self.values) if len(self.values) <= _FEW_RANGES else self.values.contains(wide)
+        is_compared = len(self.values) <= self.limits.compared_ranges
+        return _compared(wide, self.values) if is_compared else self.values.contains(wide)
 
 
 def _compared(codes: IntArray, ranges: RangeSet) -> BoolArray:
@@ -244,28 +233,28 @@ def _compared(codes: IntArray, ranges: RangeSet) -> BoolArray:
     return found
 
 
-def is_searched(domain: Domain) -> bool:
+def is_searched(domain: Domain, limits: Limits = LIMITS) -> bool:
     """True where the values of a domain are neither in a table for each number nor compared with few ends."""
-    return len(domain.ranges) > _FEW_RANGES and not _fits_a_table(domain.ranges, _MOST_BYTES)
+    return len(domain.ranges) > limits.compared_ranges and not _fits_a_table(domain.ranges, limits)
 
 
-def _fits_a_table(ranges: RangeSet, most_bytes: int) -> bool:
+def _fits_a_table(ranges: RangeSet, limits: Limits) -> bool:
     count = ranges.point_count() if ranges.type.has_density else None
-    if count is None or count > _MOST_POINTS or len(ranges) <= _FEW_RANGES:
+    if count is None or count > limits.listed_keys or len(ranges) <= limits.compared_ranges:
         return False
     low, high = _ends(ranges)
-    return span_fits(low, high, min(most_bytes, count * _MOST_BYTES_PER_KEY))
+    return span_fits(low, high, min(limits.bitmap_bytes, count * limits.bitmap_bytes_per_key))
 
 
 def _ends(ranges: RangeSet) -> tuple[int, int]:
     return int(np.asarray(ranges.lows)[0]), int(np.asarray(ranges.highs)[-1])
 
 
-def _dense(ranges: RangeSet, most_bytes: int) -> Flags | Bitmap | None:
-    points = ranges.points() if _fits_a_table(ranges, most_bytes) else None
+def _dense(ranges: RangeSet, limits: Limits) -> Flags | Bitmap | None:
+    points = ranges.points() if _fits_a_table(ranges, limits) else None
     if not isinstance(points, np.ndarray):
         return None
     low, high = _ends(ranges)
     # An end of all numbers leaves no room for the flag beyond it.
-    fits = high - low < _MOST_FLAGS and LEAST < low and high < GREATEST
+    fits = high - low < limits.flags_span and LEAST < low and high < GREATEST
     return Flags.of(points) if fits else Bitmap.of(points)

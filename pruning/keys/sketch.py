@@ -12,26 +12,23 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pruning.keys.bloom import MAX_BYTES, BloomFilter
+from pruning.limits import LIMITS
 from pruning.values import encoding as code
 from pruning.values.byte_strings import ByteStrings, IntArray, greatest, least
 from pruning.values.encoding import Codes
 from pruning.values.ranges import RangeSet
 from pruning.values.types import ValueType
 
-# Enough to follow how keys cluster, few enough to be compared with every container's bounds at no cost.
-COARSE_RANGES = 1 << 14
 _WORD = 8
 _WORD_BITS = 64
-# How far beyond the limit of exact keys a filter keeps its rate; a build larger still is seldom worth one.
-_ROOM = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeySketch:
-    """Bounds of codes of one type, one code each or none, and for int64 codes the coarse ranges they lie in.
+    """Bounds of codes of one type, one code each or none, and for int64 codes the `most` coarse ranges they lie in.
 
     Range `p` holds the codes whose bits above the lowest `shift` are `p`; `shift` is the least that leaves at
-    most `COARSE_RANGES` of them.
+    most so many of them.
 
     >>> span = KeySketch.empty(ValueType("bigint")).adding(np.arange(0, 3_000_000, 100))
     >>> span.shift, len(span.prefixes), span.range_set()
@@ -43,16 +40,17 @@ class KeySketch:
     high: Codes
     shift: int
     prefixes: IntArray
+    most: int
 
     @staticmethod
-    def empty(type_: ValueType) -> KeySketch:
+    def empty(type_: ValueType, most: int = LIMITS.coarse_ranges) -> KeySketch:
         """The span of no codes."""
         nothing = code.empty(type_)
-        return KeySketch(type_, nothing, nothing, 0, np.zeros(0, np.int64))
+        return KeySketch(type_, nothing, nothing, 0, np.zeros(0, np.int64), most)
 
     def adding(self, codes: Codes) -> KeySketch:
         """This span, with `codes` in it."""
-        return self.merge(_span_of(self.type, codes)) if len(codes) else self
+        return self.merge(_span_of(self.type, codes, self.most)) if len(codes) else self
 
     def merge(self, other: KeySketch) -> KeySketch:
         """The span of both."""
@@ -60,7 +58,7 @@ class KeySketch:
         prefixes = np.concatenate([self.prefixes >> (shift - self.shift), other.prefixes >> (shift - other.shift)])
         low, _ = _bounds(code.concat(self.type, [self.low, other.low]))
         _, high = _bounds(code.concat(self.type, [self.high, other.high]))
-        return KeySketch(self.type, low, high, *_coarsened(distinct(prefixes), shift))
+        return KeySketch(self.type, low, high, *_coarsened(distinct(prefixes), shift, self.most), self.most)
 
     def range_set(self) -> RangeSet:
         """Ranges that hold every code added."""
@@ -86,19 +84,19 @@ def distinct_in_place(codes: IntArray) -> IntArray:
     return codes if kept.all() else codes[kept]
 
 
-def _span_of(type_: ValueType, codes: Codes) -> KeySketch:
+def _span_of(type_: ValueType, codes: Codes, most: int) -> KeySketch:
     low, high = _bounds(codes)
     if isinstance(codes, ByteStrings):
-        return KeySketch(type_, low, high, 0, np.zeros(0, np.int64))
-    return KeySketch(type_, low, high, *_coarsened(distinct(codes), 0))
+        return KeySketch(type_, low, high, 0, np.zeros(0, np.int64), most)
+    return KeySketch(type_, low, high, *_coarsened(distinct(codes), 0, most), most)
 
 
-def _coarsened(prefixes: IntArray, shift: int) -> tuple[int, IntArray]:
-    if len(prefixes) <= COARSE_RANGES:
+def _coarsened(prefixes: IntArray, shift: int, most: int) -> tuple[int, IntArray]:
+    if len(prefixes) <= most:
         return shift, prefixes
     # Neighbours stay apart as long as their highest differing bit does, so the filter is on that bit.
     differing = (prefixes[1:] ^ prefixes[:-1]).view(np.uint64)
-    greatest_dropped = np.partition(differing, -COARSE_RANGES)[-COARSE_RANGES]
+    greatest_dropped = np.partition(differing, -most)[-most]
     more = int(greatest_dropped).bit_length()
     shorter = prefixes >> more
     return shift + more, shorter[np.append(True, shorter[1:] != shorter[:-1])]
@@ -113,9 +111,9 @@ def _bounds(codes: Codes) -> tuple[Codes, Codes]:
 
 
 def roomy_bloom(keys: int, fpp: float, max_bytes: int) -> BloomFilter:
-    """An empty filter with room for several times `keys` at `fpp`, of at most about `max_bytes`, that can be folded."""
+    """An empty filter with room for `keys` at `fpp`, of at most about `max_bytes`, that can be folded."""
     hash_count = max(1, round(-math.log2(fpp)))
-    wanted = math.ceil(_ROOM * keys * -math.log(fpp) / math.log(2) ** 2 / _WORD_BITS)
+    wanted = math.ceil(keys * -math.log(fpp) / math.log(2) ** 2 / _WORD_BITS)
     most = max(1, min(max_bytes, MAX_BYTES) // _WORD)
     words = min(1 << (wanted - 1).bit_length(), 1 << (most.bit_length() - 1))
     return BloomFilter(np.zeros(words, np.uint64), hash_count)

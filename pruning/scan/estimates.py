@@ -151,7 +151,7 @@ def predicate_pays(
 # Bytes of two comparisons; of a value of a list that becomes a `switch`, and of a list that becomes a set.
 _RANGE, _VALUE_BYTES, _SET = 75, 16, 100
 # `spark.sql.optimizer.inSetSwitchThreshold`, as it is by default.
-_MOST_IN_SWITCH = 400
+_SWITCH_THRESHOLD = 400
 _SWITCHED = frozenset({"tinyint", "smallint", "int", "date"})
 
 
@@ -162,4 +162,4 @@ def fits_codegen_limit(ranges: int, listed: Domain | None = None, limits: Limits
 
 def _list(listed: Domain) -> int:
     values = listed.ranges.point_count() or 0
-    return values * _VALUE_BYTES if listed.type.name in _SWITCHED and values <= _MOST_IN_SWITCH else _SET
+    return values * _VALUE_BYTES if listed.type.name in _SWITCHED and values <= _SWITCH_THRESHOLD else _SET

@@ -31,7 +31,7 @@ from pruning.values.numeric_coercion import (
     representable,
 )
 from pruning.values.ranges import RangeSet
-from pruning.values.types import MOST_DIGITS, ValueType
+from pruning.values.types import DECIMAL_DIGITS, ValueType
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def coerce(keys: Domain, column: ValueType, subject: str) -> Coerced | Reason:
     source = keys.type
     if source == column:
         return Coerced(keys, is_exact=True)
-    if source.is_exact_number and column.is_exact_number and common_decimal_digits(source, column) > MOST_DIGITS:
+    if source.is_exact_number and column.is_exact_number and common_decimal_digits(source, column) > DECIMAL_DIGITS:
         return Reason(ReasonCode.INEXACT_CAST, subject, f"{source} and {column} have no common decimal type")
     # Keys are values of their own type, so an open end is that type's end.
     ranges, is_exact = _matches(keys.ranges.intersect(representable(source)), column, subject)

@@ -15,7 +15,7 @@ _NAMES = (*INTEGER_BITS, *FLOATS, *TEMPORAL, "boolean", "string", "binary", "dec
 _SPARK_ALIASES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint", "real": "float"}
 _DECIMAL = re.compile(r"decimal\((\d+), ?(-?\d+)\)")
 LONG_DECIMAL_DIGITS = 18
-MOST_DIGITS = 38
+DECIMAL_DIGITS = 38
 
 
 class Physical(Enum):
@@ -43,8 +43,10 @@ class ValueType:
         if self.name not in _NAMES:
             msg = f"Cannot prune by type {self.name!r}: expected one of {', '.join(_NAMES)}"
             raise UnsupportedTypeError(msg)
-        if self.name == "decimal" and not (1 <= self.precision <= MOST_DIGITS and 0 <= self.scale <= self.precision):
-            msg = f"Cannot prune by type {self}: expected 1 to {MOST_DIGITS} digits, as many or fewer after the point"
+        if self.name == "decimal" and not (1 <= self.precision <= DECIMAL_DIGITS and 0 <= self.scale <= self.precision):
+            msg = (
+                f"Cannot prune by type {self}: expected 1 to {DECIMAL_DIGITS} digits, as many or fewer after the point"
+            )
             raise UnsupportedTypeError(msg)
 
     @staticmethod

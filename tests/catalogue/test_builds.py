@@ -56,14 +56,9 @@ def test_filter_has_keys_of_all_partitions(agreed, limits, max_build_bytes):
 
 
 # Failure catalogue 31, 35: a build that is too large for the driver is summarized in Python workers.
-def test_keys_are_summarized_in_workers(agreed, monkeypatch):
-    from connectors.builds import materialized as local_builds  # noqa: PLC0415 - modules of Spark
-    from connectors.keys import frame as few_keys  # noqa: PLC0415 - modules of Spark
-
-    for module in (few_keys, local_builds):
-        monkeypatch.setattr(module, "MOST_ROWS", 3)
+def test_keys_are_summarized_in_workers(agreed):
     query = "SELECT f.id, d.item FROM facts f JOIN dims d ON f.k = d.k WHERE d.grp IN (2, 5)"
-    _, result = agreed(query, PLANNED)
+    _, result = agreed(query, PLANNED.with_limits(driver_rows=3, joined_rows=3))
     assert TWO_FILES == files(result)
 
 
@@ -160,17 +155,15 @@ import json, sys
 from pathlib import Path
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
-from connectors.builds import materialized
 from connectors.keys import frame
 from pruning import explain, prune
 from tests.catalogue.facts import OPTIONS
 
 folder, done = Path(sys.argv[1]), frame.partial_task
-frame.MOST_ROWS = materialized.MOST_ROWS = 3
 
-def partial_task(wanted, limits):
+def partial_task(*given):
     def tried(batches):
-        yield from done(wanted, limits)(batches)
+        yield from done(*given)(batches)
         task = TaskContext.get()
         if task.attemptNumber() == 0:
             (folder / f"failed-{task.partitionId()}").touch()
@@ -188,7 +181,7 @@ spark = SparkSession.builder.master("local[2,4]").config(map=confs).getOrCreate(
 for name in ("facts", "days"):
     spark.read.parquet(str(folder / name)).createOrReplaceTempView(name)
 df = spark.sql("SELECT f.id FROM facts f JOIN (SELECT key FROM days WHERE pick OR item = 3) d ON f.k = d.key")
-result = prune(df, options=OPTIONS)
+result = prune(df, options=OPTIONS.with_limits(driver_rows=3, joined_rows=3))
 rows = Rows(result.collect())
 print(json.dumps({
     "same": rows == Rows(df.collect()),

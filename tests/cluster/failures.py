@@ -17,10 +17,7 @@ from unittest.mock import patch
 import duckdb
 from pyspark.sql import DataFrame, SparkSession
 
-from connectors.arrow_scan import scan as published
-from connectors.builds import materialized as local_builds
 from connectors.builds import query_builds
-from connectors.keys import frame as few_keys
 from connectors.spark.jvm import jvm_context
 from pruning import explain, prune, report
 from pruning.results.prune_report import Measured
@@ -32,7 +29,7 @@ from tests.cluster.faults import SLOW_SECONDS, Fault, Faults, Place, rows_then_s
 from tests.cluster.outcomes import Found, Skipped
 from tests.cluster.sessions import wait_for_executors
 from tests.cluster.standalone import Cluster
-from tests.cluster.star import FILES_READ, GROUPS, GROUPS_READ, ROWS_READ, options
+from tests.cluster.star import BY_TASKS, FILES_READ, GROUPS, GROUPS_READ, ROWS_READ, options
 from tests.oracle.test_tpcds import TROUBLE
 from tests.queries.arrow import refusals
 from tests.queries.star import FILES
@@ -66,8 +63,7 @@ class Failures:
         with self._failing() as failed:
             began = time.monotonic()
             self.faults.arm(place, fault)
-            with self._keys_by_tasks() if place is Place.KEYS else nullcontext():
-                result = self._pruned(sql, scan)
+            result = self._pruned(sql, scan, **(BY_TASKS if place is Place.KEYS else {}))
             asked = result.mapInArrow(rows_then_strike, result.schema) if place is Place.ROWS else result
             found = self._answer(asked)
             seconds = time.monotonic() - began
@@ -109,8 +105,8 @@ class Failures:
     def broadcasts_of_executors_that_end(self, sql: str, scan: str) -> Found:
         """Keys and rows are broadcasts; an executor ends while it uses them, then all, and the query runs once more."""
         rows, counts = self.undisturbed(sql, scan)
-        with self._failing() as failed, patch.object(published, "_MOST_BYTES", 0):
-            result = self._pruned(sql, scan)
+        with self._failing() as failed:
+            result = self._pruned(sql, scan, task_payload_bytes=0)
             if scan == "ARROW":
                 self.faults.arm(Place.SCAN, Fault.EXECUTOR_ENDS)
                 found = self._answer(result)
@@ -155,8 +151,8 @@ class Failures:
             self._whole[sql, scan] = rows, _counts(result)
         return self._whole[sql, scan]
 
-    def _pruned(self, sql: str, scan: str) -> DataFrame:
-        result = prune(self.spark.sql(sql), options=options(scan))
+    def _pruned(self, sql: str, scan: str, **limits: int) -> DataFrame:
+        result = prune(self.spark.sql(sql), options=options(scan).with_limits(**limits))
         reasons = explain(result).reasons
         assert set() == TROUBLE & {each.code for each in reasons}, [str(each) for each in reasons]
         assert [] == refusals(result)
@@ -174,12 +170,6 @@ class Failures:
     @staticmethod
     def _found(rows: Rows, failed: int) -> Found:
         return Found(len(rows), Skipped(1, (FILES_READ, FILES), (GROUPS_READ, GROUPS)), failed)
-
-    @contextmanager
-    def _keys_by_tasks(self) -> Iterator[None]:
-        """Builds are jobs whose Python workers collect keys, as those that read much are."""
-        with patch.object(few_keys, "_MOST_BYTES_READ", -1), patch.object(local_builds, "_MOST_BYTES_READ", -1):
-            yield
 
     @contextmanager
     def _failing(self) -> Iterator[Callable[[], int]]:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from unittest.mock import patch
-
 import duckdb
 from pyspark.sql import SparkSession
 
-from connectors.builds import materialized as local_builds
-from connectors.keys import frame as few_keys
 from pruning import explain, prune, report
 from pruning.reasons import ReasonCode
 from pruning.results.table_explanation import TableExplanation
 from sample_data.rows import Rows
 from tests.cluster.outcomes import Found, Skipped
-from tests.cluster.star import FILES_READ, JOIN, ROWS, options
+from tests.cluster.star import BY_TASKS, FILES_READ, JOIN, ROWS, options
 from tests.queries.arrow import refusals
 from tests.queries.star import FILES
 
@@ -39,8 +35,7 @@ def _files(planned: TableExplanation) -> tuple[int | None, int | None]:
 
 def check_build(spark: SparkSession, duck: duckdb.DuckDBPyConnection) -> Found:
     """Where Python workers have to collect keys, there are none, and the query is what it was."""
-    with patch.object(few_keys, "_MOST_BYTES_READ", -1), patch.object(local_builds, "_MOST_BYTES_READ", -1):
-        result = prune(spark.sql(JOIN), options=options("PREDICATE"))
+    result = prune(spark.sql(JOIN), options=options("PREDICATE").with_limits(**BY_TASKS))
     rows = Rows(result.collect())
     assert rows == Rows(duck.execute(JOIN).fetchall())
     reasons = [str(each) for each in explain(result).reasons if each.code is ReasonCode.BUILD_FAILED]

@@ -27,6 +27,10 @@ GROUPED = f"SELECT name, count(*) AS n, sum(amount) AS amount FROM ({JOIN}) GROU
 _FOLDER = "star"
 
 
+# Limits with which builds are jobs whose Python workers collect keys, as those that read much are.
+BY_TASKS = {"driver_rows": 0, "driver_long_rows": 0, "joined_build_bytes": 0}
+
+
 def options(scan: str) -> PruningOptions:
     """Of builds that may have to wait for executors."""
     return replace(OPTIONS, scan=scan, build_timeout_seconds=120.0).with_limits(all_builds_timeout_seconds=120.0)

@@ -17,6 +17,7 @@ from connectors.registry import _Registered, claiming, connectors_of, open_table
 from connectors.spark.session_state import state_of
 from pruning import PruningOptions, explain, prune, pruned_read, report
 from pruning.errors import SourceNotFoundError
+from pruning.limits import LIMITS
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.skipping import prune as prune_containers
 from pruning.scan.statistics import UNKNOWN
@@ -73,7 +74,7 @@ def path(spark, format_, tmp_path) -> str:
 
 
 def opened(spark, path: str) -> Table:
-    return open_table(spark, path, format_=None, version=None, timestamp=None, max_footers=100)
+    return open_table(spark, path, format_=None, version=None, timestamp=None, limits=LIMITS)
 
 
 def column(table: Table, name: str) -> Column:
@@ -100,7 +101,7 @@ def test_connector_claims_its_own_tables(spark, format_, path, tmp_path):
 def test_leaf_of_a_plan_is_the_table_at_its_path(spark, format_, path):
     df = spark.read.format(format_.writer).load(path)
     leaf = df._jdf.queryExecution().optimizedPlan().collectLeaves().head()
-    table = table_of(spark, leaf, 100)
+    table = table_of(spark, leaf, LIMITS)
     assert not isinstance(table, Reason)
     assert (format_.connector, opened(spark, path).identity) == (table.connector, table.identity)
     assert rows_of(df) == rows_of(table.read(None))

@@ -18,6 +18,7 @@ from connectors.base import Connector, Table
 from connectors.columns import Column
 from connectors.spark.jvm import frame_of
 from pruning.errors import SourceNotFoundError
+from pruning.limits import Limits
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.statistics import ColumnStatistics, ContainerKind, Containers
 from pruning.values.byte_strings import IntArray
@@ -42,7 +43,7 @@ class ToyConnector(Connector):
             raise SourceNotFoundError(msg)
         return ToyTable.of(source, source, spark.read.orc(source))
 
-    def table_of(self, spark: SparkSession, name: str, leaf: Any, max_footers: int) -> Table | Reason:  # noqa: ARG002
+    def table_of(self, spark: SparkSession, name: str, leaf: Any, limits: Limits) -> Table | Reason:  # noqa: ARG002
         path = str(leaf.relation().location().rootPaths().head().toUri().getPath())
         if not self.claims_path(spark, path):
             return Reason(ReasonCode.NO_STATISTICS, name, f"no {STATISTICS}")

@@ -51,7 +51,7 @@ def test_each_limit_has_unit_reason_and_off_value(each):
 
 
 def test_unknown_limit_cannot_be_turned_off():
-    with pytest.raises(InvalidOptionError, match="Cannot turn off 'max_rangs': expected some of max_build_keys,"):
+    with pytest.raises(InvalidOptionError, match=r"Cannot turn off 'max_rangs': expected some of .*max_build_keys,"):
         LIMITS.without("max_rangs")
 
 

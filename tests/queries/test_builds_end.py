@@ -178,10 +178,10 @@ def test_nothing_is_left_after_a_failed_broadcast_join_build(spark, star, assert
 def test_failed_build_does_not_end_others_of_its_level(spark, star, assert_no_leftovers, monkeypatch, tmp_path):
     show = builds.Display.show
 
-    def fails_beside_a_job(session, plan, name):
+    def fails_beside_a_job(session, plan, name, *limits):
         if name == "day":
             waiting(session, tmp_path).collect()
-            return local_builds.local_rows(session, plan, name)
+            return local_builds.local_rows(session, plan, name, *limits)
         while not (tmp_path / "begun").exists():
             time.sleep(0.02)
         msg = "secret"
@@ -206,10 +206,10 @@ def test_failed_build_does_not_end_others_of_its_level(spark, star, assert_no_le
 @pytest.mark.full
 @ONE_FORMAT
 def test_timed_out_build_does_not_end_others_of_its_level(spark, star, assert_no_leftovers, monkeypatch, tmp_path):
-    def slow(session, plan, name):
+    def slow(session, plan, name, *limits):
         if name == "item":
             waiting(session, tmp_path).collect()
-        return local_builds.local_rows(session, plan, name)
+        return local_builds.local_rows(session, plan, name, *limits)
 
     monkeypatch.setattr(query_builds, "local_rows", slow)
     df = spark.sql(TWO.format(star=star))

@@ -12,7 +12,6 @@ import pytest
 from pyspark.errors import PySparkException
 
 from connectors.builds import cached_builds as kept_builds
-from connectors.builds import materialized as local_builds
 from connectors.builds.query_builds import QueryBuilds
 from connectors.jobs.runner import BuildScheduler
 from pruning import PruningCache, PruningOptions, explain, prune, report
@@ -140,11 +139,10 @@ def test_cached_build_runs_once(spark, lake, jobs):
     assert 0 < jobs()
 
 
-def test_too_many_rows_are_cached_as_keys(spark, lake, jobs, monkeypatch):
-    monkeypatch.setattr(local_builds, "MOST_ROWS", 5)
-    cache = PruningCache()
+def test_too_many_rows_are_cached_as_keys(spark, lake, jobs):
+    cache, options = PruningCache(), OPTIONS.with_limits(joined_rows=5)
     for is_kept in (False, True):
-        result = agreed(spark, lake.query(), cache)
+        result = agreed(spark, lake.query(), cache, options)
         assert ([1], is_kept) == (kept_files(result), any(from_cache(result)))
         assert is_kept is (jobs() == 0)
         assert "LocalRelation" not in result._jdf.queryExecution().optimizedPlan().toString()

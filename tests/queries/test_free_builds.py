@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from connectors.builds import materialized as local_builds
 from pruning import PruningOptions, explain
 from tests.queries.star import files
 
@@ -70,10 +69,10 @@ def test_small_scan_is_not_filtered_without_materialized_builds(ways, at):
 
 
 @pytest.mark.full
-def test_build_over_its_expected_rows_is_not_run_again(ways, at, monkeypatch):
-    monkeypatch.setattr(local_builds, "MOST_ROWS", 100)
-    monkeypatch.setattr(local_builds, "MOST_LONG_ROWS", 100)
-    _, result = ways.agreed(QUERY.format(at=at), OPTIONS)
+def test_build_over_its_expected_rows_is_not_run_again(ways, at):
+    # Nothing is expected of any build.
+    options = OPTIONS.with_limits(joined_rows=100, joined_long_rows=100, joined_rows_margin=0.0)
+    _, result = ways.agreed(QUERY.format(at=at), options)
     assert {"people": [("place",)]} == filters(result)
     assert "TOO_MANY_ROWS" in codes(result)
 

@@ -10,8 +10,8 @@ import pytest
 from connectors.cli import calibrate
 from connectors.pipeline import table_scan as pipeline
 from pruning import explain, pruned_read
-from pruning.limits import ScanCosts
 from pruning.options import ARROW, PREDICATE
+from pruning.scan_costs import ScanCosts
 from tests.oracle.lakes import Layout, write
 from tests.queries.arrow import counts, is_by_arrow, refusals
 from tests.queries.star import DAYS_PER_FILE, OPTIONS, ROWS_PER_DAY, files
@@ -122,13 +122,9 @@ def test_refused_pyarrow_scan_has_a_reason(pruned, conf):
     assert "ignoreMissingFiles is set" in "".join(refusals(result))
 
 
-def test_calibration_measures_costs_and_leaves_no_files(spark, tmp_path, monkeypatch):
-    monkeypatch.setattr(calibrate, "_ROWS", 20_000)
-    monkeypatch.setattr(calibrate, "_WARM", 0)
-    monkeypatch.setattr(calibrate, "_RUNS", 1)
-    monkeypatch.setattr(calibrate, "_ROUNDS", 2)
-    reported = []
-    costs = calibrate.calibrated(spark, tmp_path, lambda name, _: reported.append(name))
+def test_calibration_measures_costs_and_leaves_no_files(spark, tmp_path):
+    reported, trials = [], calibrate.Trials(rows=20_000, warm=0, runs=1, rounds=2)
+    costs = calibrate.calibrated(spark, tmp_path, lambda name, _: reported.append(name), trials)
     assert set(reported) == set(ScanCosts.__dataclass_fields__) - {"remote_byte"}
     assert costs.arrow_value > 0 < costs.byte
     assert [] == list(tmp_path.iterdir())

@@ -6,16 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from connectors.builds import materialized as local_builds
 from connectors.builds import query_builds
-from connectors.keys import frame as few_keys
 from pruning import explain
 from tests.queries.star import FILES, OPTIONS, files
 
 pytestmark = pytest.mark.spark
 
 # Spark reads the build side again, as it does for a build that is too large to be materialized.
-WIDE = replace(OPTIONS, broadcast_strategy="NONE")
+WIDE = replace(OPTIONS, broadcast_strategy="NONE").with_limits(joined_rows=2)
 
 
 @pytest.fixture(autouse=True)
@@ -25,13 +23,10 @@ def _wanted(spark, ways, tmp_path):
     ways.stored("wanted", spark.createDataFrame(rows, "a int, b int"), str(tmp_path / "wanted"), "parquet")
 
 
-@pytest.fixture(params=["few rows", "in workers"], autouse=True)
-def way(request, monkeypatch):
+@pytest.fixture(params=["few rows", "in workers"])
+def options(request):
     """The rows are too many to be materialized; keys are collected on the driver, or summarized in workers."""
-    monkeypatch.setattr(local_builds, "MOST_ROWS", 2)
-    if request.param == "in workers":
-        monkeypatch.setattr(few_keys, "MOST_ROWS", 0)
-    return request.param
+    return WIDE if request.param == "few rows" else WIDE.with_limits(driver_rows=0)
 
 
 @pytest.fixture
@@ -48,17 +43,17 @@ def jobs(monkeypatch):
     return found
 
 
-def test_keys_of_a_join_are_collected_by_one_job(pruned, jobs):
-    _, result = pruned("SELECT s.* FROM {sales} s JOIN wanted ON s.day = a AND s.item = b", WIDE)
+def test_keys_of_a_join_are_collected_by_one_job(pruned, options, jobs):
+    _, result = pruned("SELECT s.* FROM {sales} s JOIN wanted ON s.day = a AND s.item = b", options)
     assert {"sales": (1, 1, FILES)} == files(result)
     assert [("a", "b")] == jobs
     (table,) = (each for each in explain(result).tables if each.table == "sales")
     assert {("day", 3), ("item", 3)} == {(each.columns[0], each.keys) for each in table.filters}
 
 
-def test_keys_of_two_joins_with_one_build_side_share_a_job(pruned, jobs):
+def test_keys_of_two_joins_with_one_build_side_share_a_job(pruned, options, jobs):
     whole = "(SELECT * FROM wanted WHERE a IS NOT NULL AND b IS NOT NULL)"
     joins = (f"SELECT amount, a, b FROM {{sales}} s JOIN {whole} ON s.{column}" for column in ("day = a", "item = b"))
-    _, result = pruned(" UNION ALL ".join(joins), WIDE)
+    _, result = pruned(" UNION ALL ".join(joins), options)
     assert [("a", "b")] == jobs
     assert {("day",), ("item",)} == {it.columns for each in explain(result).tables for it in each.filters}

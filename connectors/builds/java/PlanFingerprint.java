@@ -31,7 +31,6 @@ import org.apache.spark.unsafe.types.UTF8String;
  */
 public class PlanFingerprint {
     private static final int MOST_CHARACTERS = 1 << 20;
-    private static final int MOST_FILES = 32;
     private static final String SQL = "org.apache.spark.sql.";
     private static final String PREPARED_INDEX = SQL + "delta.stats.PreparedDeltaFileIndex";
     private static final String PRUNED_INDEX = "PrunedFileIndex";
@@ -42,14 +41,17 @@ public class PlanFingerprint {
         new Object[] {SQL + "catalyst.", SQL + "internal.", "scala.Tuple"});
     private final SparkSession session;
     private final long settled;
+    private final int mostFiles;
     private final java.util.HashMap ids = new java.util.HashMap();
     private final java.util.ArrayList files = new java.util.ArrayList();
     private final java.util.ArrayList confs = new java.util.ArrayList();
     private StringBuilder text = new StringBuilder();
 
-    public PlanFingerprint(SparkSession session, LogicalPlan plan, Expression key, long settled) throws Exception {
+    public PlanFingerprint(SparkSession session, LogicalPlan plan, Expression key, long settled, int mostFiles)
+        throws Exception {
         this.session = session;
         this.settled = settled;
+        this.mostFiles = mostFiles;
         try {
             if (plan == null) {
                 // The session itself: with other confs, equal plans may give other rows.
@@ -283,8 +285,8 @@ public class PlanFingerprint {
                     Long.valueOf(file.getModificationTime()), partition.values().toSeq(relation.partitionSchema())));
             }
         }
-        if (files.size() > MOST_FILES) {
-            throw new UnsupportedOperationException("it reads more than " + MOST_FILES + " Parquet files");
+        if (files.size() > mostFiles) {
+            throw new UnsupportedOperationException("it reads more than " + mostFiles + " Parquet files");
         }
         addAll("files", scala.jdk.javaapi.CollectionConverters.asScala(lines.keySet().iterator()));
         addAll("files", scala.jdk.javaapi.CollectionConverters.asScala(lines.values().iterator()));

@@ -7,11 +7,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from connectors.arrow_scan import preflight as arrow_sample
-from connectors.arrow_scan.files import FilePart, OtherFileError, Patience
+from connectors.arrow_scan.files import FilePart, OtherFileError
 from connectors.arrow_scan.preflight import sample_row_group
 from connectors.arrow_scan.reader import KeyTest, ReadColumn
 from pruning.keys.membership import MembershipTest
+from pruning.limits import LIMITS, Limits
 from pruning.values.domain import Domain
 from pruning.values.types import ValueType
 
@@ -37,8 +37,8 @@ def texts(*keys: str) -> KeyTest:
     return KeyTest(1, TEXT, MembershipTest.of(Domain.of(TEXT, *keys)))
 
 
-def sample(part: FilePart, *tests: KeyTest):
-    return sample_row_group(part, COLUMNS, tests, {}, Patience())
+def sample(part: FilePart, *tests: KeyTest, limits: Limits = LIMITS):
+    return sample_row_group(part, COLUMNS, tests, {}, limits)
 
 
 def test_sample_counts_rows_with_all_keys(part):
@@ -58,17 +58,15 @@ def test_keys_after_an_empty_result_are_not_sampled(part):
     assert 0.5 / ROWS == found.keys[0].ratio
 
 
-def test_sample_ends_at_its_time_limit(part, monkeypatch):
+def test_sample_ends_at_its_time_limit(part):
     """A time limit of zero leaves the first thousand rows and one batch, which suffice for the cost of a row."""
-    monkeypatch.setattr(arrow_sample, "_SAMPLE_SECONDS", 0.0)
-    found = sample(part, ints(0, 3))
+    found = sample(part, ints(0, 3), limits=Limits(sample_seconds=0.0))
     assert 0.5 / (1024 + 4096) == found.survivors
     assert found.keys[0].nanoseconds > 0
 
 
-def test_too_few_rows_give_no_cost(part, monkeypatch):
-    monkeypatch.setattr(arrow_sample, "_ENOUGH_ROWS", ROWS)
-    assert sample(part, ints(0, 10)).keys[0].nanoseconds is None
+def test_too_few_rows_give_no_cost(part):
+    assert sample(part, ints(0, 10), limits=Limits(sample_rows=ROWS)).keys[0].nanoseconds is None
 
 
 def test_replaced_file_is_not_sampled(part):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from connectors.arrow_scan.choice import _is_dense
+from pruning.limits import LIMITS
 from pruning.values.domain import Domain
 from pruning.values.types import ValueType
 
@@ -23,4 +24,4 @@ from pruning.values.types import ValueType
     ids=str,
 )
 def test_keys_with_a_lookup_table_are_dense(type_, keys, expected):
-    assert expected is _is_dense(Domain.of(type_, *keys))
+    assert expected is _is_dense(Domain.of(type_, *keys), LIMITS)

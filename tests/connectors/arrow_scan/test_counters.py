@@ -8,14 +8,16 @@ from types import SimpleNamespace
 import pytest
 from pyspark.accumulators import Accumulator, _accumulatorRegistry
 
-from connectors.arrow_scan.counters import _EXECUTIONS_KEPT, ByTask, ScanCounter, TaskRead, _ByTask
+from connectors.arrow_scan.counters import ByTask, ScanCounter, TaskRead, _ByTask
 from connectors.arrow_scan.reader import Counts
+
+KEPT = 3
 
 
 @pytest.fixture
 def counted():
     """A function that reports task reads and returns the rows of each execution, for a scan of two partitions."""
-    accumulator: Accumulator[ByTask] = Accumulator(-1, {}, _ByTask())
+    accumulator: Accumulator[ByTask] = Accumulator(-1, {}, _ByTask(KEPT))
 
     def count(*reads: tuple[int, int, int, int, set[int]]) -> dict[int, int]:
         for execution, partition, attempt, rows, shares in reads:
@@ -41,7 +43,7 @@ def test_partitions_of_one_task_add_up(counted):
 )
 def test_recomputed_stage_counts_once(work, rows):
     """Failure catalogue 45: Spark runs only the tasks again whose outputs were lost."""
-    accumulator: Accumulator[ByTask] = Accumulator(-1, {}, _ByTask())
+    accumulator: Accumulator[ByTask] = Accumulator(-1, {}, _ByTask(KEPT))
     for stage, partition, attempt, read in [(3, 0, 100, 10), (3, 1, 101, 20), (5, 1, 108, 20)]:
         accumulator.add({7: {(stage, partition): TaskRead(attempt, Counts(rows=read), frozenset({partition}))}})
     found = ScanCounter(2, accumulator).by_execution(work.__getitem__)
@@ -65,5 +67,5 @@ def test_accumulator_ends_with_its_scan():
 
 
 def test_only_the_latest_executions_are_kept(counted):
-    found = counted(*((at, 0, at, 1, {0, 1}) for at in range(_EXECUTIONS_KEPT + 5)))
-    assert list(range(5, _EXECUTIONS_KEPT + 5)) == sorted(found)
+    found = counted(*((at, 0, at, 1, {0, 1}) for at in range(KEPT + 5)))
+    assert list(range(5, KEPT + 5)) == sorted(found)

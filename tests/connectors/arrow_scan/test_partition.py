@@ -14,6 +14,7 @@ from connectors.arrow_scan.files import FilePart
 from connectors.arrow_scan.partition import becomes, chunk_bytes, dealt, elsewhere, file_part
 from connectors.parquet.row_groups import FileLayout, FileRef, FooterCache, FooterColumn, file_layouts
 from connectors.spark.files import LocalStorage
+from pruning.limits import Limits
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.statistics import ContainerKind, Containers
 from pruning.values.types import ValueType
@@ -127,7 +128,7 @@ def test_row_groups_are_distributed_by_bytes():
     assert 1 == len(dealt(parts[:1], [np.zeros(10, np.int64)], 1))
 
 
-def test_footers_over_the_task_limit_are_read_again(monkeypatch):
-    monkeypatch.setattr("connectors.arrow_scan.partition._MOST_FOOTER_BYTES", 3)
+def test_footers_over_the_task_limit_are_read_again():
+    few = Limits(arrow_footers_bytes=3)
     parts = [FilePart("a", (0,), (0,), (None,), footer=b"ab"), FilePart("b", (0,), (0,), (None,), footer=b"ab")]
-    assert [None, None] == [part.footer for task in dealt(parts, [np.ones(1, np.int64)] * 2, 1) for part in task]
+    assert [None, None] == [part.footer for task in dealt(parts, [np.ones(1, np.int64)] * 2, 1, few) for part in task]

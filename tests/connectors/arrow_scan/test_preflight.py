@@ -11,6 +11,7 @@ from connectors.arrow_scan import preflight as arrow_trial
 from connectors.arrow_scan.files import FilePart, OtherFileError
 from connectors.arrow_scan.preflight import check_stores
 from connectors.arrow_scan.s3 import S3Access
+from pruning.limits import LIMITS, Limits
 from pruning.reasons import Reason, ReasonCode
 
 
@@ -42,13 +43,12 @@ def refusal(detail: str) -> Reason:
     return Reason(ReasonCode.NOT_READ_BY_ARROW, "s3a://lake", detail)
 
 
-def checked(session):
-    return check_stores(session, [[PART]], [], [], is_sampled=False)
+def checked(session, limits=LIMITS):
+    return check_stores(session, [[PART]], [], [], is_sampled=False, limits=limits)
 
 
 def test_silent_store_is_refused_and_remembered(silent, monkeypatch):
-    monkeypatch.setattr(arrow_trial, "_SECONDS", 0.2)
-    assert refusal("no answer in 0.2 seconds") == checked(silent)
+    assert refusal("no answer in 0.2 seconds") == checked(silent, Limits(store_trial_seconds=0.2))
     monkeypatch.setattr(arrow_trial, "within", None)
     assert refusal("no answer in 0.2 seconds") == checked(silent)
 

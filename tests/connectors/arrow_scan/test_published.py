@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from connectors.arrow_scan import scan as published
 from connectors.arrow_scan.scan import TaskPayload
 
 
@@ -20,15 +19,14 @@ def test_small_payload_is_pickled_with_the_function():
 
 @pytest.mark.full
 @pytest.mark.spark
-def test_large_payload_lives_as_long_as_its_plan(spark, monkeypatch):
+def test_large_payload_lives_as_long_as_its_plan(spark):
     """PySpark itself keeps the file of a broadcast as long as its context."""
-    monkeypatch.setattr(published, "_MOST_BYTES", 1000)
 
     def files() -> set[str]:
         return {each.name for each in Path(spark.sparkContext._temp_dir).iterdir()}
 
     def frame():
-        given = TaskPayload.of(spark, "x" * 2000)
+        given = TaskPayload.of(spark, "x" * 2000, 1000)
 
         def task(batches):
             for batch in batches:

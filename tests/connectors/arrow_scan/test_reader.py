@@ -15,6 +15,7 @@ import pytest
 from connectors.arrow_scan.files import FilePart
 from connectors.arrow_scan.reader import ArrowReader, KeyTest, ReadColumn
 from pruning.keys.membership import MembershipTest
+from pruning.limits import Limits
 from pruning.values.domain import Domain
 from pruning.values.types import ValueType
 
@@ -104,9 +105,8 @@ def test_most_selective_key_test_comes_first(facts):
     assert reader._watched[1].asked < ROWS == reader._watched[0].asked
 
 
-def test_key_test_that_drops_nothing_is_skipped(facts, monkeypatch):
-    monkeypatch.setattr("connectors.arrow_scan.reader._ENOUGH_ROWS", 2 * PER_GROUP)
-    reader = ArrowReader(COLUMNS, [key_test(0, *range(200))])
+def test_key_test_that_drops_nothing_is_skipped(facts):
+    reader = ArrowReader(COLUMNS, [key_test(0, *range(200))], limits=Limits(observed_rows=2 * PER_GROUP))
     assert ROWS == len(rows(reader, facts))
     assert 2 * PER_GROUP == reader._watched[0].asked
 
@@ -130,14 +130,14 @@ def test_replaced_file_is_not_read(facts):
             rows(ArrowReader(COLUMNS, []), other)
 
 
-def test_rows_of_many_batches_keep_their_values(facts, monkeypatch):
+def test_rows_of_many_batches_keep_their_values(facts):
     """Key columns are read whole, other columns in batches."""
-    monkeypatch.setattr("connectors.arrow_scan.reader._MOST_ROWS", 7)
+    limits = Limits(batch_rows=7)
     table = pq.read_table(facts.path).to_pylist()
     expected = [row for row in table if row["item"] in {3, 30, 31, 49}]
-    reader = ArrowReader(COLUMNS, [key_test(1, 3, 30, 31, 49)])
+    reader = ArrowReader(COLUMNS, [key_test(1, 3, 30, 31, 49)], limits=limits)
     assert expected == rows(reader, facts)
-    alone = ArrowReader(COLUMNS[1:2], [key_test(0, 3, 30, 31, 49)])
+    alone = ArrowReader(COLUMNS[1:2], [key_test(0, 3, 30, 31, 49)], limits=limits)
     part = replace(facts, leaves=(1,), constants=(None,))
     assert [row["item"] for row in expected] == [row["item"] for row in rows(alone, part)]
 
@@ -161,28 +161,26 @@ WIDE_COLUMNS = [ReadColumn("k", pa.int32()), ReadColumn("text", pa.string())]
 
 
 @pytest.mark.parametrize("tested", [0, 1])
-def test_batch_size_is_limited_by_decoded_bytes(wide, tested, monkeypatch):
+def test_batch_size_is_limited_by_decoded_bytes(wide, tested):
     """A footer gives the size of the dictionary, a thousandth of the decoded rows."""
-    monkeypatch.setattr("connectors.arrow_scan.reader._MOST_BYTES", 1 << 20)
-    monkeypatch.setattr("connectors.arrow_scan.reader._FIRST_ROWS", 100)
+    limits = Limits(batch_bytes=1 << 20, first_batch_rows=100)
     tests = [
         key_test(0, 0, 1, 2),
         KeyTest(1, TEXT, MembershipTest.of(Domain.of(TEXT, *(f"{at:{WIDE}}" for at in range(3))))),
     ]
-    batches = list(ArrowReader(WIDE_COLUMNS, tests[tested : tested + 1]).read(wide))
+    batches = list(ArrowReader(WIDE_COLUMNS, tests[tested : tested + 1], limits=limits).read(wide))
     assert WIDE_ROWS == sum(len(each) for each in batches)
     assert max(each.nbytes for each in batches) < 1.1 * (1 << 20)
     # Batches grow to the limit.
     assert len(batches) <= WIDE_ROWS * WIDE / (1 << 20) + 4
 
 
-def test_key_columns_over_the_memory_limit_are_read_again(wide, monkeypatch):
+def test_key_columns_over_the_memory_limit_are_read_again(wide):
     tests = [key_test(0, 1, 2), KeyTest(1, TEXT, MembershipTest.of(Domain.of(TEXT, f"{1:{WIDE}}", f"{0:{WIDE}}")))]
     sizes = [pq.read_metadata(wide.path).row_group(0).column(leaf).total_compressed_size for leaf in (0, 1)]
     found = []
     for kept, times in ((1 << 30, (1, 1)), (1 << 20, (1, 2)), (0, (2, 2))):
-        monkeypatch.setattr("connectors.arrow_scan.reader._MOST_KEPT_BYTES", kept)
-        reader = ArrowReader(WIDE_COLUMNS, tests)
+        reader = ArrowReader(WIDE_COLUMNS, tests, limits=Limits(kept_key_bytes=kept))
         found.append(rows(reader, replace(wide, footer=whole_footer(wide))))
         assert sum(size * each for size, each in zip(sizes, times, strict=True)) == reader.counts.bytes
     assert [{"k": 1, "text": f"{1:{WIDE}}"}] * (WIDE_ROWS // 3) == found[0] == found[1] == found[2]

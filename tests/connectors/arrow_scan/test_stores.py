@@ -11,10 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from connectors.arrow_scan import files as arrow_files
-from connectors.arrow_scan.files import FilePart, Patience, open_file
+from connectors.arrow_scan.files import FilePart, open_file
 from connectors.arrow_scan.reader import ArrowReader, KeyTest, ReadColumn
 from connectors.arrow_scan.s3 import S3Access
 from pruning.keys.membership import MembershipTest
+from pruning.limits import Limits
 from pruning.values.domain import Domain
 from pruning.values.types import ValueType
 from sample_data.object_store.store import ObjectStore
@@ -93,9 +94,8 @@ def test_columns_apart_are_separate_requests(store, stores, part):
     assert 3 == store.counts().requests
 
 
-def test_large_neighbours_are_concurrent_requests(store, stores, part, monkeypatch):
-    monkeypatch.setattr(arrow_files, "_MOST_JOINED_BYTES", int(chunk_sizes(part)[4, :2].sum()))
-    reader = ArrowReader(COLUMNS, [], stores)
+def test_large_neighbours_are_concurrent_requests(store, stores, part):
+    reader = ArrowReader(COLUMNS, [], stores, Limits(store_request_bytes=int(chunk_sizes(part)[4, :2].sum())))
     store.reset()
     batches = list(reader.read(replace(part, row_groups=(4,), modified=None)))
     assert facts().slice(400, 100).to_pylist() == pa.Table.from_batches(batches).to_pylist()
@@ -105,7 +105,6 @@ def test_large_neighbours_are_concurrent_requests(store, stores, part, monkeypat
 @pytest.mark.parametrize(("most_bytes", "at_once"), [(8 << 20, 8), (1, 1)])
 def test_key_columns_of_next_row_groups_are_prefetched(store, stores, part, monkeypatch, most_bytes, at_once):
     """Prefetching is limited in requests and bytes; every prefetched chunk is needed."""
-    monkeypatch.setattr(arrow_files, "_MOST_JOINED_BYTES", most_bytes)
     announce, known = arrow_files._StoredObject.announce, []
 
     def and_count(self, coming):
@@ -114,7 +113,8 @@ def test_key_columns_of_next_row_groups_are_prefetched(store, stores, part, monk
 
     monkeypatch.setattr(arrow_files._StoredObject, "announce", and_count)
     store.reset()
-    reader = ArrowReader(COLUMNS, [KeyTest(0, INT, MembershipTest.of(Domain.of(INT, 1000)))], stores)
+    tests, limits = [KeyTest(0, INT, MembershipTest.of(Domain.of(INT, 1000)))], Limits(store_request_bytes=most_bytes)
+    reader = ArrowReader(COLUMNS, tests, stores, limits)
     assert [] == days(reader, replace(part, modified=None))
     assert [min(at_once, 10 - at) for at in range(10)] == known
     assert chunk_sizes(part)[:, 0].sum() == reader.counts.bytes == store.counts().bytes
@@ -205,6 +205,6 @@ def test_access_errors_hide_secrets(store, stores, part):
 def test_unreachable_store_is_an_error_within_seconds(stores, part):
     closed = {bucket: replace(each, endpoint="127.0.0.1:9") for bucket, each in stores.items()}
     began = datetime.now().astimezone()
-    with pytest.raises(OSError, match="NETWORK_CONNECTION"), open_file(part, closed, Patience(attempts=2)):
+    with pytest.raises(OSError, match="NETWORK_CONNECTION"), open_file(part, closed, Limits(store_attempts=2)):
         pass
     assert (datetime.now().astimezone() - began).total_seconds() < 10

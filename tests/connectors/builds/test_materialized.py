@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from connectors.builds import materialized as local_builds
 from connectors.builds.materialized import MaterializedBuild, TooMany, local_rows
 from connectors.builds.query_builds import BuildRequest, QueryBuilds
 from connectors.jobs.runner import BuildScheduler
 from connectors.keys import frame as few_keys
 from connectors.keys.frame import collect
 from pruning.keys.summary import KeySummary
+from pruning.limits import Limits
 from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
 
@@ -105,20 +105,18 @@ def test_rows_take_few_py4j_calls(spark, bridge_calls):
 
 
 @pytest.mark.parametrize(("rows", "found"), [(9, 9), (10, TooMany(10)), (24, TooMany(24)), (60, TooMany(40))])
-def test_too_many_rows_are_counted_up_to_the_limit(spark, monkeypatch, rows, found):
-    monkeypatch.setattr(local_builds, "MOST_ROWS", 10)
+def test_too_many_rows_are_counted_up_to_the_limit(spark, rows, found):
     plan = spark.range(0, rows, 1, 4)._jdf.queryExecution().optimizedPlan()
-    build = local_rows(spark, plan, "k")
+    build = local_rows(spark, plan, "k", Limits(joined_rows=10))
     assert found == (build.count if isinstance(build, MaterializedBuild) else build)
 
 
 def test_build_of_too_many_rows_is_not_collected_as_rows_again(spark, monkeypatch):
     """Such a build once ran three times: for its rows, for its keys as rows, and for its keys."""
-    monkeypatch.setattr(local_builds, "MOST_ROWS", 10)
-    monkeypatch.setattr(few_keys, "MOST_ROWS", 10)
+    options = OPTIONS.with_limits(joined_rows=10, driver_rows=10)
     monkeypatch.setattr(few_keys, "_limited", lambda *_: pytest.fail("its rows were asked for again"))
     plan = spark.range(0, 12, 1, 1)._jdf.queryExecution().optimizedPlan()
-    (built,) = QueryBuilds(BuildScheduler.of(spark, OPTIONS)).run([BuildRequest(plan, plan.output().apply(0), "k", 0)])
+    (built,) = QueryBuilds(BuildScheduler.of(spark, options)).run([BuildRequest(plan, plan.output().apply(0), "k", 0)])
     assert (12, None) == (built.keys.rows, built.rows)
 
 

@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from connectors.builds import materialized as local_builds
 from connectors.builds import query_builds
 from connectors.builds.query_builds import BuildRequest, QueryBuilds
 from connectors.jobs.runner import Build, BuildScheduler
-from connectors.keys import frame as few_keys
 from pruning.keys.summary import KeySummary
 from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
 
 pytestmark = pytest.mark.spark
 
-OPTIONS = PruningOptions()
+OPTIONS = PruningOptions().with_limits(joined_rows=2, joined_long_rows=2)
 
 
-@pytest.fixture(params=["few rows", "in workers"], autouse=True)
-def _ways(request, monkeypatch):
+@pytest.fixture(params=["few rows", "in workers"])
+def options(request):
     """The rows are too many to be materialized; keys are collected on the driver, or summarized in workers."""
-    monkeypatch.setattr(local_builds, "MOST_ROWS", 2)
-    monkeypatch.setattr(local_builds, "MOST_LONG_ROWS", 2)
-    if request.param == "in workers":
-        monkeypatch.setattr(few_keys, "MOST_ROWS", 0)
-        monkeypatch.setattr(few_keys, "MOST_LONG_ROWS", 0)
+    return OPTIONS if request.param == "few rows" else OPTIONS.with_limits(driver_rows=0, driver_long_rows=0)
 
 
 @pytest.fixture
@@ -50,16 +44,16 @@ def requests(plan, *places):
 @pytest.mark.parametrize(
     ("type_", "code"), [("char(3)", ReasonCode.CHAR_PADDED), ("string collate UTF8_LCASE", ReasonCode.COLLATED)]
 )
-def test_unsupported_key_does_not_affect_other_keys(spark, plan, type_, code):
+def test_unsupported_key_does_not_affect_other_keys(spark, plan, options, type_, code):
     """The type or the metadata of one of the two columns refuses it."""
-    found = QueryBuilds(BuildScheduler.of(spark, OPTIONS)).run(requests(plan(f"a int, b {type_}"), 1, 0))
+    found = QueryBuilds(BuildScheduler.of(spark, options)).run(requests(plan(f"a int, b {type_}"), 1, 0))
     assert isinstance(found[0].keys, Reason)
     assert (code, "key 1") == (found[0].keys.code, found[0].keys.subject)
     assert isinstance(found[1].keys, KeySummary)
     assert (5, None) == (found[1].keys.distinct, found[1].rows)
 
 
-def test_equal_plans_with_different_ids_are_one_build(spark, plan, monkeypatch):
+def test_equal_plans_with_different_ids_are_one_build(spark, plan, options, monkeypatch):
     jobs = []
     done = query_builds.spark_keys.collected
 
@@ -68,7 +62,7 @@ def test_equal_plans_with_different_ids_are_one_build(spark, plan, monkeypatch):
         return done(frames, *others)
 
     monkeypatch.setattr(query_builds.spark_keys, "collected", collected)
-    builds = QueryBuilds(BuildScheduler.of(spark, OPTIONS))
+    builds = QueryBuilds(BuildScheduler.of(spark, options))
     first, second = plan("a int, b string"), plan("a int, b string")
     assert not first.output().apply(0).exprId().equals(second.output().apply(0).exprId())
     found = builds.run([*requests(first, 0), *requests(second, 1, 0)])
@@ -79,7 +73,7 @@ def test_equal_plans_with_different_ids_are_one_build(spark, plan, monkeypatch):
     assert 1 == len(jobs)
 
 
-def test_failed_plan_does_not_affect_other_plans(spark, plan, monkeypatch):
+def test_failed_plan_does_not_affect_other_plans(spark, plan, options, monkeypatch):
     whole = QueryBuilds._selected
 
     def selected(self, rows, expressions):
@@ -89,14 +83,14 @@ def test_failed_plan_does_not_affect_other_plans(spark, plan, monkeypatch):
 
     monkeypatch.setattr(QueryBuilds, "_selected", selected)
     several, one = plan("a int, b string"), plan("a int")
-    found = QueryBuilds(BuildScheduler.of(spark, OPTIONS)).run([*requests(several, 0, 1), *requests(one, 0)])
+    found = QueryBuilds(BuildScheduler.of(spark, options)).run([*requests(several, 0, 1), *requests(one, 0)])
     assert [5, 5] == [each.keys.distinct for each in found[:2]]
     assert ReasonCode.BUILD_FAILED is found[2].keys.code
     assert "secret" not in str(found[2].keys)
 
 
-def test_failed_build_is_a_reason_for_each_key(spark, plan):
-    channel = BuildScheduler.of(spark, OPTIONS)
+def test_failed_build_is_a_reason_for_each_key(spark, plan, options):
+    channel = BuildScheduler.of(spark, options)
     builds = QueryBuilds(channel)
 
     def run_all(wanted: list[Build]):
@@ -105,7 +99,7 @@ def test_failed_build_is_a_reason_for_each_key(spark, plan):
     rows = requests(plan("a int, b string"), 0, 1)
     numbers = [builds._numbers.of(each.plan) for each in rows]
     builds._rows = dict.fromkeys(numbers)
-    builds.channel = type("Late", (), {"spark": spark, "options": OPTIONS, "run_all": staticmethod(run_all)})()
+    builds.channel = type("Late", (), {"spark": spark, "options": options, "run_all": staticmethod(run_all)})()
     found = [each.keys for each in builds.run(rows)]
     assert [("BUILD_TIMED_OUT", "key 0"), ("BUILD_TIMED_OUT", "key 1")] == [
         (each.code.name, each.subject) for each in found

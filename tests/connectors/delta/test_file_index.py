@@ -231,16 +231,15 @@ def test_pruned_query_can_be_pruned_again(spark, lake):
 # More files than fit in the driver, or an error in naming them: Delta finds the same files by the predicate.
 @pytest.mark.parametrize("cause", ["too-many", "trouble"])
 def test_delta_lists_files_if_no_file_list_is_possible(spark, lake, monkeypatch, cause):
-    if cause == "too-many":
-        monkeypatch.setattr(delta, "MOST_FILES", 0)
-    else:
+    options = OPTIONS.with_limits(max_listed_files=0) if cause == "too-many" else OPTIONS
+    if cause == "trouble":
 
         def fails(*_: object) -> None:
             raise ValueError(cause)
 
         monkeypatch.setattr(delta, "over_files", fails)
     query = query_of(lake, "vectors")
-    result = prune(spark.sql(query), options=OPTIONS)
+    result = prune(spark.sql(query), options=options)
     assert rows_of(spark.sql(query)) == rows_of(result)
     assert FILES == location_of(result).files().size()
     assert {"vectors": (1, 1)} == files(result)

@@ -1,20 +1,21 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from decimal import Decimal
 
 import pyarrow as pa
 import pytest
 
 from connectors.jobs import runner as builds
-from connectors.keys import frame as few_keys
 from connectors.keys import frame as spark_keys
 from connectors.keys.frame import KeyFrame, collect, collect_all
 from connectors.keys.local import summary_of
 from connectors.keys.worker import KeyColumns
+from connectors.spark.session import option_confs
 from pruning.errors import InvalidKeysError
 from pruning.keys.summary import KeySummary
-from pruning.options import PruningOptions
+from pruning.options import CONF_PREFIX, PruningOptions
 from pruning.values import encoding as code
 from pruning.values.domain import Domain
 from pruning.values.types import ValueType
@@ -43,16 +44,20 @@ CASES = [
 
 
 @pytest.fixture(params=["on the driver", "in workers"], autouse=True)
-def way(request, monkeypatch):
+def way(request, conf):
     """Runs each test with keys collected on the driver and in workers, which give equal summaries."""
     if request.param == "in workers":
-        monkeypatch.setattr(few_keys, "MOST_ROWS", 0)
-        monkeypatch.setattr(few_keys, "MOST_LONG_ROWS", 0)
+        conf("spark.pruning.limits.driver_rows", "0")
+        conf("spark.pruning.limits.driver_long_rows", "0")
     return request.param
 
 
-def collected(spark, df, options=OPTIONS):
-    result = collect(spark, df, options, "k")
+def options_of(spark) -> PruningOptions:
+    return PruningOptions.from_confs(option_confs(spark, CONF_PREFIX))
+
+
+def collected(spark, df, options=None):
+    result = collect(spark, df, options or options_of(spark), "k")
     assert isinstance(result, KeySummary), result
     return result
 
@@ -74,8 +79,9 @@ def test_frame_keys_equal_local_keys(spark, arrow_type, values):
     assert facts(summary_of(array, result.types, OPTIONS, "k")) == facts(result)
 
 
-def collected_by_one_job(spark, frame, options=OPTIONS):
+def collected_by_one_job(spark, frame, options=None):
     """The summaries of all keys of a frame, collected by one job."""
+    options = options or options_of(spark)
     (found,) = spark_keys.collected([frame], options, lambda wanted: builds.run_all(spark, wanted, timeout=100))
     return found
 
@@ -100,7 +106,7 @@ def test_keys_of_one_job_equal_those_of_separate_jobs(spark, partitions):
 def test_keys_of_one_job_share_the_limit(spark):
     df = spark.range(0, 5000, 1, 3).selectExpr("cast(id as int) a", "cast(id % 3 as int) b", "'t' || id % 3 c")
     keys = tuple(KeyColumns("abc"[at], (at,), (type_,)) for at, type_ in enumerate((INT, INT, TEXT)))
-    options = PruningOptions(max_build_bytes=60_000)
+    options = replace(options_of(spark), max_build_bytes=60_000)
     found = collected_by_one_job(spark, KeyFrame(df, keys), options)
     assert [None, 3, 3] == [each.distinct for each in found]
     assert [("KEYS_OVER_LIMIT", "a")] == [(it.code.name, it.subject) for each in found for it in each.reasons]
@@ -176,7 +182,7 @@ def test_columns_are_identified_by_position(spark):
 
 
 def test_keys_over_the_limit_become_bounds_and_bloom_filter(spark):
-    options = PruningOptions().with_limits(max_build_keys=100)
+    options = options_of(spark).with_limits(max_build_keys=100)
     result = collected(spark, spark.range(0, 1000, 1, 4).selectExpr("id * 1000 as id"), options)
     assert (None, 1000) == (result.distinct, result.rows)
     assert Domain.between(ValueType("bigint"), 0, 999_000) == result.domains[0].span()
@@ -194,14 +200,14 @@ def test_keys_over_the_limit_become_bounds_and_bloom_filter(spark):
     ],
 )
 def test_unsupported_key_types_are_a_reason(spark, expression, code_name):
-    reason = collect(spark, spark.range(3).selectExpr("id", f"{expression} as odd"), OPTIONS, "k")
+    reason = collect(spark, spark.range(3).selectExpr("id", f"{expression} as odd"), options_of(spark), "k")
     assert (code_name, "k") == (reason.code.name, reason.subject)
     assert "'odd'" in reason.detail
 
 
 def test_frame_without_columns_is_refused(spark):
     with pytest.raises(InvalidKeysError, match="without columns"):
-        collect(spark, spark.range(3).select(), OPTIONS, "k")
+        collect(spark, spark.range(3).select(), options_of(spark), "k")
 
 
 @pytest.mark.parametrize(
@@ -209,7 +215,7 @@ def test_frame_without_columns_is_refused(spark):
     [("cast(concat('secret', id) as int)", "CAST_INVALID_INPUT"), ("1 / (id - 1)", "DIVIDE_BY_ZERO")],
 )
 def test_failure_is_one_line_without_values(spark, expression, expected):
-    reason = collect(spark, spark.range(3).selectExpr(expression), OPTIONS, "k")
+    reason = collect(spark, spark.range(3).selectExpr(expression), options_of(spark), "k")
     assert ("BUILD_FAILED", expected) == (reason.code.name, reason.detail)
 
 
@@ -219,7 +225,7 @@ def test_failure_in_python_names_only_the_error(spark):
             raise KeyError("secret")
         yield from ()
 
-    reason = collect(spark, spark.range(3).mapInArrow(failing, "id long"), OPTIONS, "k")
+    reason = collect(spark, spark.range(3).mapInArrow(failing, "id long"), options_of(spark), "k")
     assert ("BUILD_FAILED", "KeyError in a Python worker") == (reason.code.name, reason.detail)
 
 
@@ -229,7 +235,7 @@ def test_failed_build_does_not_affect_other_builds(spark):
         (spark.range(3).selectExpr("1 / (id - 1)"), "b"),
         (spark.range(3).selectExpr("array(id)"), "c"),
     ]
-    first, *others = collect_all(spark, frames, OPTIONS)
+    first, *others = collect_all(spark, frames, options_of(spark))
     assert isinstance(first, KeySummary)
     assert ["BUILD_FAILED", "UNSUPPORTED_TYPE"] == [reason.code.name for reason in others]
 

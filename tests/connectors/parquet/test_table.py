@@ -11,6 +11,7 @@ import pytest
 
 from connectors.parquet.row_groups import FooterCache
 from connectors.parquet.table import ParquetSource
+from pruning.limits import Limits
 from pruning.reasons import ReasonCode
 from pruning.scan.skipping import prune
 from pruning.scan.statistics import UNKNOWN
@@ -207,7 +208,7 @@ def test_corrupt_footer_is_kept_with_a_reason(spark, tmp_path):
 def test_footer_limit_leaves_partition_pruning(spark, tmp_path):
     for value in range(4):
         in_files(tmp_path / "t" / f"p={value}", *numbered(value * 10))
-    table = opened(spark, tmp_path / "t", max_footers=3)
+    table = opened(spark, tmp_path / "t", limits=Limits(max_footers=3))
     found = pruned(table, {"p": [1, 2], "id": [15]})
     assert (2, {"partition": 2}) == (found.kept_count, found.skipped_by())
     assert [ReasonCode.NO_ROW_GROUPS_READ] == [each.code for each in table.problems]

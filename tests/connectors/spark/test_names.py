@@ -7,6 +7,7 @@ from connectors.registry import open_table
 from connectors.spark.files import is_name
 from pruning import explain, pruned_read
 from pruning.errors import SourceNotFoundError
+from pruning.limits import LIMITS
 
 pytestmark = pytest.mark.spark
 
@@ -18,7 +19,7 @@ def here(tmp_path, monkeypatch):
 
 
 def opened(spark, source):
-    return open_table(spark, source, format_=None, version=None, timestamp=None, max_footers=10)
+    return open_table(spark, source, format_=None, version=None, timestamp=None, limits=LIMITS)
 
 
 @pytest.mark.parametrize(
