@@ -106,6 +106,10 @@ class Connector(ABC):
     has_versions: bool = False
     # The session's conf that switches off skipping by statistics.
     skipping_conf: str
+    # `Class.method.method` of file indexes in optimised plans, which returns the snapshot that scans of it share.
+    snapshot_calls: tuple[str, ...] = ()
+    # The same in analysed plans, which returns an Option of the table's bytes, empty where only a job would tell them.
+    size_calls: tuple[str, ...] = ()
 
     @abstractmethod
     def claims_path(self, spark: SparkSession, path: str) -> bool:
@@ -123,6 +127,22 @@ class Connector(ABC):
     @abstractmethod
     def table_of(self, spark: SparkSession, name: str, leaf: Any, limits: Limits) -> Table | Reason:
         """The table of a leaf of a plan, a `LogicalRelation` of the JVM, at the version that the plan has pinned."""
+
+    def fingerprints(
+        self,
+        spark: SparkSession,  # noqa: ARG002 - a default
+        leaves: Sequence[Any],
+    ) -> Sequence[str | Reason | None]:
+        """The fingerprint of each leaf of builds: equal only for leaves that read the same rows and columns.
+
+        It covers the snapshot (the table and its version, or each file with its size and time), the columns, and the
+        options of the read. The connector knows the snapshot; `connectors.spark.fingerprints` adds columns and options.
+        None, or a `Reason` that says why, for a leaf whose rows may change: its build runs for each query.
+
+        Fingerprints are asked for before builds run and again afterwards, and a build is kept if they are the same.
+        `leaves` are a list in the JVM, so that one call may tell of all.
+        """
+        return [None] * len(leaves)
 
     def files_left(self, spark: SparkSession, leaf: Any, table: Table) -> BoolArray | None:  # noqa: ARG002 - a default
         """The files of `table` that conditions of the query itself leave at a leaf; None if all or not known."""

@@ -6,6 +6,8 @@ session by `register()`; both are asked before those that are built in.
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -18,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from connectors.base import Connector, ScannedVersion, Table
 from connectors.spark.files import is_name
+from connectors.spark.fingerprints import no_fingerprint
 from connectors.spark.jvm import analyzed_plan, frame_of, one_line, optimized_plan
 from connectors.spark.plan_reader import fresh_columns
 from connectors.spark.session_state import state_of
@@ -25,6 +28,8 @@ from pruning.errors import InvalidOptionError, SourceNotFoundError
 from pruning.limits import Limits
 from pruning.reasons import Reason, ReasonCode
 from pruning.values.ranges import BoolArray
+
+logger = logging.getLogger("scanprune")
 
 _ENTRY_POINTS = "scanprune.connectors"
 # Loaded by name, since their packages stand above this module. The last one claims any path.
@@ -171,12 +176,42 @@ def table_of(spark: SparkSession, leaf: Any, limits: Limits) -> Table | Reason:
     name = _name(leaf)
     try:
         format_ = str(leaf.relation().fileFormat().getClass().getSimpleName())
-        connector = next((each for each in connectors_of(spark) if format_ in each.file_formats), None)
+        connector = _reading(spark, format_)
         if connector is None:
             return Reason(ReasonCode.NOT_FILES, name, format_)
         return connector.table_of(spark, name, leaf, limits)
     except _TROUBLE as error:
         return Reason(ReasonCode.STATISTICS_FAILED, name, one_line(error))
+
+
+def _reading(spark: SparkSession, format_: str) -> Connector | None:
+    """The connector of a file format of Spark."""
+    return next((each for each in connectors_of(spark) if format_ in each.file_formats), None)
+
+
+def fingerprints(
+    spark: SparkSession, formats: Sequence[str], leaves: Callable[[tuple[str, ...]], Sequence[Any]]
+) -> list[str | Reason]:
+    """The fingerprints of leaves of plans, by their connectors: equal only for leaves that read the same rows.
+
+    `formats` has the file format of each leaf; `leaves` gives those of some formats, a list in the JVM.
+    """
+    found: list[str | Reason] = [no_fingerprint(f"it reads files by {each}") for each in formats]
+    reading = {each: _reading(spark, each) for each in formats}
+    for connector in connectors_of(spark):
+        own = tuple(format_ for format_, each in reading.items() if each is connector)
+        places = [at for at, each in enumerate(formats) if each in own]
+        if not places:
+            continue
+        try:
+            answers: Sequence[str | Reason | None] = connector.fingerprints(spark, leaves(own))
+        except (*_TROUBLE, OSError) as error:
+            logger.debug("The fingerprints of scans of %s failed", connector.name, exc_info=True)
+            answers = [no_fingerprint(one_line(error))] * len(places)
+        unpinned = no_fingerprint(f"the rows of a scan of {connector.name} are not pinned")
+        for at, answer in zip(places, answers, strict=True):
+            found[at] = answer or unpinned
+    return found
 
 
 def scan_of(spark: SparkSession, leaf: Any, table: Table) -> PlanTable | Reason:
@@ -186,6 +221,16 @@ def scan_of(spark: SparkSession, leaf: Any, table: Table) -> PlanTable | Reason:
         return PlanTable(table.with_frame(frame_of(spark, fresh.leaf())), fresh, leaf)
     except _TROUBLE as error:
         return Reason(ReasonCode.STATISTICS_FAILED, table.name, one_line(error))
+
+
+def snapshot_calls(spark: SparkSession) -> str:
+    """The `Connector.snapshot_calls` of all connectors, with spaces between them."""
+    return " ".join(call for each in connectors_of(spark) for call in each.snapshot_calls)
+
+
+def size_calls(spark: SparkSession) -> str:
+    """The `Connector.size_calls` of all connectors, with spaces between them."""
+    return " ".join(call for each in connectors_of(spark) for call in each.size_calls)
 
 
 def versions_by_format(spark: SparkSession) -> dict[str, bool]:

@@ -69,14 +69,6 @@ class ExecutionLimits:
         UNBOUNDED,
         1,
     )
-    fingerprint_files: int = limit(
-        32,
-        "files",
-        "each Parquet file of a cached build is one question about its time, before and after",
-        0,
-        0,
-        _JAVA_INT,
-    )
     poll_seconds: float = limit(
         0.2, "seconds", "builds that run are looked at again after this time", 0.001, 0.001, _DAY
     )

@@ -129,11 +129,17 @@ def test_prose_begins_with_a_subject(package, riddles):
 
 def test_table_formats_are_named_only_by_connectors():
     """The registry and the session are the only other files that a new format changes."""
-    named = re.compile(r"\bdelta\b", re.IGNORECASE)
+    named = re.compile(r"\bdelta\b|tahoe", re.IGNORECASE)
     found = {path.relative_to(ROOT) for each in ("pruning", "connectors") for path in modules(each)}
     found = {path for path in found if named.search((ROOT / path).read_text(encoding="utf-8"))}
     own = {path for path in found if path.parts[:2] in {("connectors", "delta"), ("connectors", "parquet")}}
     assert {"connectors/registry.py", "connectors/spark/session.py"} == {str(path) for path in found - own}
+
+
+def test_no_java_but_that_of_a_connector_names_the_format_of_a_table():
+    named = re.compile(r"delta|tahoe|parquet|\borc", re.IGNORECASE)
+    found = {path for path in (ROOT / "connectors").rglob("*.java") if named.search(path.read_text(encoding="utf-8"))}
+    assert {"delta", "parquet"} == {path.relative_to(ROOT / "connectors").parts[0] for path in found}
 
 
 @pytest.mark.parametrize(

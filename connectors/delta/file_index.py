@@ -6,6 +6,7 @@ A file index in the JVM holds the files of a pinned version and replaces Delta's
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -25,10 +26,14 @@ PRUNED_INDEX = "PrunedFileIndex"
 PREPARED_INDEX = "org.apache.spark.sql.delta.stats.PreparedDeltaFileIndex"
 _PREPARED = (PREPARED_INDEX.rpartition(".")[2], PRUNED_INDEX)
 _UNPREPARED = "TahoeLogFileIndex"
+SNAPSHOT_CALLS = (f"{_PREPARED[0]}.preparedScan.scannedSnapshot", f"{PRUNED_INDEX}.scannedSnapshot")
+SIZE_CALLS = (f"{_UNPREPARED}.snapshotAtAnalysis.sizeInBytesIfKnown",)
 _ADD_FILE = "org.apache.spark.sql.delta.actions.AddFile"
 # Delta lists what each scan reads by a job of its own while a plan is optimised, and one after the other.
 _FINDER = JavaFile("connectors.delta", "DeltaIndexFinder")
-_LISTS = JavaFile("connectors.delta", "DeltaFileLists", others=("VersionPinning", "ListedScans", PRUNED_INDEX))
+_LISTS = JavaFile(
+    "connectors.delta", "DeltaFileLists", others=("VersionPinning", "ListedScans", "LeafSnapshots", PRUNED_INDEX)
+)
 _SKIPPING_CONF = "spark.databricks.delta.stats.skipping"
 
 
@@ -91,6 +96,12 @@ def paths_left(spark: SparkSession, index: Any) -> pa.Array | None:
             return None
         files = scan.files()
     return pa.array(JvmList.of_scala(spark, files).texts(f"{_ADD_FILE}.path"), pa.string())
+
+
+def snapshots(spark: SparkSession, leaves: Sequence[Any]) -> Any:
+    """The table, version and files that each leaf of a plan reads, as a list of the JVM; see `LeafSnapshots.java`."""
+    kept = state_of(spark).slot(_KeptFiles).java or _kept_files(spark, leaves[0].relation().location())
+    return kept.snapshots(leaves)
 
 
 def snapshot_in(index: Any) -> Any:

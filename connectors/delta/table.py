@@ -20,12 +20,15 @@ from connectors.columns import Column, resolve
 from connectors.delta.file_index import (
     PREPARED_INDEX,
     PRUNED_INDEX,
+    SIZE_CALLS,
+    SNAPSHOT_CALLS,
     is_pinned_index,
     optimized_plan,
     over_files,
     paths_left,
     scanned_version,
     snapshot_in,
+    snapshots,
     tell_conditions,
 )
 from connectors.delta.log import DeltaFiles, FileCatalog, Snapshot, Uris, file_index, snapshot_of
@@ -40,6 +43,7 @@ from connectors.parquet.row_groups import (
     read_row_groups,
 )
 from connectors.spark.files import storage_of
+from connectors.spark.fingerprints import leaf_fingerprints
 from connectors.spark.jvm import frame_of, has_jvm, java_message
 from connectors.spark.session_state import SessionState, state_of
 from connectors.spark.versions import version_refusal
@@ -67,6 +71,8 @@ class DeltaConnector(Connector):
     file_formats = ("DeltaParquetFileFormat", "DeltaParquetFileFormatV2")
     has_versions = True
     skipping_conf = "spark.databricks.delta.stats.skipping"
+    snapshot_calls = SNAPSHOT_CALLS
+    size_calls = SIZE_CALLS
 
     def claims_path(self, spark: SparkSession, path: str) -> bool:
         """True for a directory that holds a log."""
@@ -92,6 +98,10 @@ class DeltaConnector(Connector):
         snapshot, state = snapshot_of(spark, snapshot_in(index), index.path()), state_of(spark)
         catalog = state.version(snapshot.identity, FileCatalog)
         return DeltaSource(name, frame_of(spark, leaf), snapshot, catalog, state.slot(FooterCache), limits)
+
+    def fingerprints(self, spark: SparkSession, leaves: Sequence[Any]) -> Sequence[str | Reason]:
+        """A leaf is pinned by the id of its table, its version and its files, which no later commit changes."""
+        return leaf_fingerprints(spark, leaves, snapshots(spark, leaves))
 
     def files_left(self, spark: SparkSession, leaf: Any, table: Table) -> BoolArray | None:
         """The files that Delta's own skipping by the query's conditions has left in the leaf's index."""

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from connectors.parquet.row_groups import FileRef
-from connectors.spark.jvm import JavaFile, analyzed_plan, frame_of, instance, java_names
+from connectors.spark.jvm import JavaFile, analyzed_plan, frame_of, instance, java_names, jvm_session
 from connectors.spark.transfer import JvmList
 from pruning.values.byte_strings import IntArray
 from pruning.values.ranges import BoolArray
@@ -31,6 +31,9 @@ _CACHE = f"{_DATASOURCES}.FileStatusCache"
 _ALL_IN_MEMORY = 1 << 60
 _INDEX = f"{_DATASOURCES}.InMemoryFileIndex"
 _PINNED = JavaFile("connectors.parquet", "PinnedFileIndex")
+_LISTED = JavaFile("connectors.parquet", "ListedFiles")
+# A file that is written once more within a tick of the store's clock keeps its time, and clocks differ by seconds.
+_SETTLED_MILLISECONDS = 60_000
 # Nodes that Spark puts above a table of its catalog: its name, and the padding of `char` columns.
 _HARMLESS = ("SubqueryAlias", "Project")
 
@@ -170,6 +173,11 @@ def spark_files(df: DataFrame) -> SparkFiles | None:
         statuses,
         directories.map(f"{_DIRECTORY}.values"),
     )
+
+
+def listed_files(spark: SparkSession, leaves: Sequence[Any]) -> Any:
+    """The files that each leaf of a plan reads, as a list of the JVM; see `ListedFiles.java`."""
+    return instance(spark, _LISTED, jvm_session(spark), leaves, _SETTLED_MILLISECONDS)
 
 
 def with_own_columns(df: DataFrame) -> DataFrame:

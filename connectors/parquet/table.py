@@ -16,7 +16,7 @@ from pyspark.sql.types import DataType, StructField, StructType
 from connectors.arrow_values import coded
 from connectors.base import Connector, OpaqueTable, Table
 from connectors.columns import Column
-from connectors.parquet.listing import SparkFiles, spark_files, with_own_columns
+from connectors.parquet.listing import SparkFiles, listed_files, spark_files, with_own_columns
 from connectors.parquet.pushdown import NO_LIMITS, ReaderLimits
 from connectors.parquet.row_groups import (
     FileLayout,
@@ -27,6 +27,7 @@ from connectors.parquet.row_groups import (
     read_row_groups,
 )
 from connectors.spark.files import Storage, exists, is_name, storage_of
+from connectors.spark.fingerprints import leaf_fingerprints
 from connectors.spark.jvm import frame_of, has_jvm, java_message
 from connectors.spark.session_state import state_of
 from connectors.spark.versions import version_refusal
@@ -112,6 +113,10 @@ class ParquetConnector(Connector):
         if files is None:
             return Reason(ReasonCode.NOT_FILES, name, str(leaf.relation().location().getClass().getSimpleName()))
         return parquet_source(spark, name, df, files, limits)
+
+    def fingerprints(self, spark: SparkSession, leaves: Sequence[Any]) -> Sequence[str | Reason]:
+        """A leaf is pinned by its listed files, if each is unchanged and was written a minute ago or more."""
+        return leaf_fingerprints(spark, leaves, listed_files(spark, leaves))
 
     def is_compared_whole(self, type_: ValueType) -> bool:
         """All types but decimals, whose literals the reader cuts to the width of a file's numbers."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from connectors.base import Table
 from connectors.columns import Column
-from connectors.registry import PlanTable, scan_of, table_of, versions_by_format
+from connectors.registry import PlanTable, scan_of, snapshot_calls, table_of, versions_by_format
 from connectors.scan.decision import Kept, has_few_keys, keys_from_statistics, leaves_out, plan_column
 from connectors.spark.plan_facts import PlanFacts, broadcast_limit, has_small_side, is_broadcast_side, plan_facts
 from connectors.spark.plan_reader import SparkPlan
@@ -56,7 +56,8 @@ class PlanMetadata:
     def facts(self) -> PlanFacts:
         """The facts about the plan, asked for once."""
         if self._facts is None:
-            self._facts = plan_facts(self.plan, versions_by_format(self.plan.spark))
+            spark = self.plan.spark
+            self._facts = plan_facts(self.plan, versions_by_format(spark), snapshot_calls(spark))
         return self._facts
 
     def table(self, relation: Relation) -> Table | Reason:

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from connectors.pipeline.query_run import QueryRun
 from connectors.pipeline.records import PrunedScan
 from connectors.pipeline.table_scan import warn
-from connectors.registry import observe, optimized
+from connectors.registry import observe, optimized, size_calls
 from connectors.spark.jvm import analyzed_plan, frame_of, one_line, optimized_plan, same_frame
 from connectors.spark.plan_reader import SparkPlan, check_has_plan, is_candidate
 from connectors.spark.versions import version_refusal, warn_of_version
@@ -125,7 +125,8 @@ def prune_query(
     try:
         if analyzed.isStreaming():
             return df, PrunedQuery.untouched(Reason(ReasonCode.STREAMING, _QUERY), options)
-        if not is_candidate(df.sparkSession, analyzed, options.min_probe_bytes, top_k=options.top_k):
+        calls = size_calls(df.sparkSession)
+        if not is_candidate(df.sparkSession, analyzed, options.min_probe_bytes, calls, top_k=options.top_k):
             return df, UntouchedQuery.of(df, options)
         return _pruned(df, options, cache)
     except Exception as error:

@@ -159,7 +159,8 @@ _LOCK = threading.Lock()
 class JavaFile:
     """A class of Java in the folder `java` of a package, with the classes that are compiled together with it.
 
-    Its name is unique among all packages: the JVM has one class of the name.
+    Its name is unique among all packages: Python calls one class of the name. A name of `others` with dots is that of a
+    class in another package, of which each class that uses it has its own copy.
     """
 
     package: str
@@ -168,13 +169,17 @@ class JavaFile:
 
     def source(self) -> str:
         """One compilation unit, which is all that Janino compiles at once: imports, then classes."""
-        folder = resources.files(self.package) / "java"
-        texts = [(folder / f"{name}.java").read_text(encoding="utf-8") for name in (self.name, *self.others)]
+        texts = [self._text(name) for name in (self.name, *self.others)]
         if len(texts) == 1:
             return texts[0]
         lines = [line for text in texts for line in text.splitlines()]
         imports = dict.fromkeys(line for line in lines if _is_import(line))
         return "\n".join([*imports, *(line for line in lines if not _is_import(line))])
+
+    def _text(self, name: str) -> str:
+        package, _, name = name.rpartition(".")
+        folder = resources.files(package or self.package) / "java"
+        return (folder / f"{name}.java").read_text(encoding="utf-8")
 
 
 def _is_import(line: str) -> bool:

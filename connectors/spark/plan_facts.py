@@ -18,7 +18,7 @@ from pruning.query.plan import Join, Node, Relation, relations_of
 
 logger = logging.getLogger("scanprune")
 
-_FACTS = JavaFile("connectors.spark", "PlanFacts")
+_FACTS = JavaFile("connectors.spark", "PlanFacts", others=("IndexCalls",))
 _UNKNOWN = "!"
 
 
@@ -51,14 +51,15 @@ class PlanFacts:
     may_be_asked_for_files: bool
 
 
-def plan_facts(plan: SparkPlan, formats: Mapping[str, bool]) -> PlanFacts:
+def plan_facts(plan: SparkPlan, formats: Mapping[str, bool], snapshot_calls: str) -> PlanFacts:
     """The facts about a plan, by one answer of the JVM whatever the size of the plan.
 
     `formats` are the simple class names of the file formats whose rows may be keys; True for tables with versions.
+    `snapshot_calls` are those of all connectors.
     """
     filters, relations, alike = filters_above(plan.root), relations_of(plan.root), _alike(plan)
     nodes = plan.nodes(each for relation in relations for each in (relation, *filters[relation.at]))
-    java = instance(plan.spark, _FACTS, plan.analyzed, nodes, plan.nodes(alike), " ".join(formats))
+    java = instance(plan.spark, _FACTS, plan.analyzed, nodes, plan.nodes(alike), " ".join(formats), snapshot_calls)
     may_be_asked, leaves, equal = str(java.text()).split("\n", 2)
     words, places = leaves.split(), [each.at for each in relations]
     return PlanFacts(

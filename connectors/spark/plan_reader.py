@@ -144,12 +144,15 @@ def without_spark_filters(spark: SparkSession, analyzed: Any, optimized: Any) ->
     return plan, frozenset(map(int, str(remover.columns()).split()))
 
 
-_PRECHECK = JavaFile("connectors.spark", "Precheck")
+_PRECHECK = JavaFile("connectors.spark", "Precheck", others=("IndexCalls",))
 
 
-def is_candidate(spark: SparkSession, analyzed: Any, min_probe_bytes: int, *, top_k: bool) -> bool:
-    """False where a query has no join, nor the first rows of an order with `top_k`, or no scan of as many bytes."""
-    return bool(instance(spark, _PRECHECK, analyzed, min_probe_bytes, top_k).isWorthIt())
+def is_candidate(spark: SparkSession, analyzed: Any, min_probe_bytes: int, size_calls: str, *, top_k: bool) -> bool:
+    """False where a query has no join, nor the first rows of an order with `top_k`, or no scan of as many bytes.
+
+    `size_calls` are those of all connectors.
+    """
+    return bool(instance(spark, _PRECHECK, analyzed, min_probe_bytes, top_k, size_calls).isWorthIt())
 
 
 _FRESH = JavaFile("connectors.spark", "FreshColumns")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,13 +12,15 @@ import numpy as np
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
+from connectors import registry
 from connectors.base import Connector, Table
+from connectors.builds.query_builds import QueryBuilds
 from connectors.columns import Column, resolve
 from connectors.delta.table import DELTA
 from connectors.parquet.table import PARQUET
 from connectors.registry import _Registered, claiming, connectors_of, open_table, register, table_of
 from connectors.spark.session_state import state_of
-from pruning import PruningOptions, explain, prune, pruned_read, report
+from pruning import PruningCache, PruningOptions, explain, prune, pruned_read, report
 from pruning.errors import SourceNotFoundError
 from pruning.limits import LIMITS
 from pruning.reasons import Reason, ReasonCode
@@ -176,6 +181,204 @@ def test_pruned_read_skips_files_and_gives_equal_rows(spark, path):
     assert rows_of(spark.sql(ROWS).where("k IN (60, 380)")) == rows_of(read)
     (table,) = explain(read).tables
     assert (2, FILES) == (table.files_kept, table.files_total)
+
+
+def settle(path: str, seconds: float = 600) -> None:
+    """As if its files had been written a while ago."""
+    for each in Path(path).glob("part-*"):
+        os.utime(each, (time.time() - seconds,) * 2)
+
+
+def first_leaf(df):
+    return df._jdf.queryExecution().optimizedPlan().collectLeaves().head()
+
+
+def leaf_of(spark, format_: Format, path: str, mask: np.ndarray | None = None, **options: str):
+    """The leaf of a build that reads a table, of the files of `mask` alone."""
+    df = spark.read.format(format_.writer).options(**options).load(path)
+    table = table_of(spark, first_leaf(df), 100)
+    return first_leaf(table.read(mask))
+
+
+def fingerprint(spark, leaf) -> str | Reason:
+    name = leaf.relation().fileFormat().getClass().getSimpleName()
+    (found,) = registry.fingerprints(spark, [name], lambda formats: [leaf] if formats == (name,) else [])
+    return found
+
+
+def changed(leaf, *, schema=None, options=None, output=None):
+    """The same leaf with another schema, other options, or other columns."""
+    old = leaf.relation()
+    relation = old.copy(
+        old.location(),
+        old.partitionSchema(),
+        schema or old.dataSchema(),
+        old.bucketSpec(),
+        old.fileFormat(),
+        options or old.options(),
+        old.sparkSession(),
+    )
+    return leaf.copy(relation, output or leaf.output(), leaf.catalogTable(), leaf.isStreaming(), leaf.stream())
+
+
+def test_leaves_that_read_the_same_have_one_fingerprint(spark, format_, path):
+    settle(path)
+    leaf = leaf_of(spark, format_, path)
+    first = fingerprint(spark, leaf)
+    assert isinstance(first, str), first
+    # Another listing of the same files, and the same table twice in a query.
+    assert {first} == {fingerprint(spark, each) for each in (leaf_of(spark, format_, path), leaf.newInstance())}
+    (one, other) = format_.connector.fingerprints(spark, [leaf, changed(leaf, output=leaf.output().take(1))])
+    assert first == one != other
+
+
+def test_a_leaf_that_reads_other_columns_or_in_another_way_has_another_fingerprint(spark, format_, path):
+    settle(path)
+    leaf = leaf_of(spark, format_, path)
+    schema, options, output = leaf.relation().dataSchema(), leaf.relation().options(), leaf.output()
+    leaves = {
+        "the table": leaf,
+        "fewer columns": changed(leaf, output=output.take(2)),
+        "columns in another order": changed(leaf, output=output.reverse()),
+        "another name": changed(leaf, output=output.take(2).appended(output.last().withName("c"))),
+        "never NULL": changed(leaf, output=output.take(2).appended(output.last().withNullability(False))),  # noqa: FBT003
+        "another schema of the files": changed(leaf, schema=schema.add("more", "int")),
+        "an option": changed(leaf, options=options.updated("mergeSchema", "true")),
+        "another value of it": changed(leaf, options=options.updated("mergeSchema", "false")),
+        "some files": leaf_of(spark, format_, path, np.arange(FILES) < 3),
+        "other files": leaf_of(spark, format_, path, np.arange(FILES) > 3),
+    }
+    found = {name: fingerprint(spark, each) for name, each in leaves.items()}
+    assert [] == [name for name, each in found.items() if not isinstance(each, str)]
+    assert len(found) == len(set(found.values()))
+
+
+def test_a_leaf_of_other_rows_has_another_fingerprint(spark, format_, path):
+    def current(path: str = path) -> str | Reason:
+        settle(path)
+        return fingerprint(spark, leaf_of(spark, format_, path))
+
+    found = [current()]
+    format_.write(spark.sql("SELECT 5L AS k, 0L AS other, 'x' AS `a.b`"), Path(path))
+    found.append(current())
+    found.append(current(shutil.copytree(path, f"{path} again")))
+    format_.write(spark.sql(ROWS), Path(path), "overwrite")
+    found.append(current())
+    assert [] == [each for each in found if not isinstance(each, str)]
+    assert len(found) == len(set(found))
+
+
+@pytest.mark.usefixtures("_only_here")
+def test_versions_have_fingerprints_of_their_own_and_keep_them(spark, tmp_path):
+    format_ = Format(DELTA)
+    path = format_.write(spark.sql(ROWS), tmp_path / "a table")
+    first = fingerprint(spark, leaf_of(spark, format_, path))
+    spark.sql(f"DELETE FROM delta.`{path}` WHERE k = 3")
+    old, new = (fingerprint(spark, leaf_of(spark, format_, path, versionAsOf=each)) for each in "01")
+    assert first == old != new == fingerprint(spark, leaf_of(spark, format_, path))
+
+
+@pytest.mark.parametrize("format_", [PARQUET, TOY], indirect=True, ids=lambda each: each.name)
+def test_files_that_may_not_be_those_that_were_listed_have_no_fingerprint(spark, format_, path):
+    def why(leaf) -> str:
+        found = fingerprint(spark, leaf)
+        assert isinstance(found, Reason), found
+        return found.detail
+
+    leaf = leaf_of(spark, format_, path)
+    assert "a file of it was written less than 60 seconds ago" == why(leaf)
+    settle(path)
+    leaf = leaf_of(spark, format_, path)
+    assert isinstance(fingerprint(spark, leaf), str)
+    first = min(Path(path).glob("part-*"))
+    content, listed = first.read_bytes(), first.stat().st_mtime_ns
+    for other, nanoseconds in ((content, listed - 10**9), (content + b"x", listed)):
+        first.write_bytes(other)
+        os.utime(first, ns=(nanoseconds, nanoseconds))
+        assert "a file of it is not the one that was listed" == why(leaf)
+    first.unlink()
+    assert why(leaf) in {"a file of it is gone", "FileNotFoundError"}
+
+
+def test_a_leaf_of_files_that_may_be_left_out_has_no_fingerprint(spark, format_, path, conf):
+    settle(path)
+    leaf = leaf_of(spark, format_, path)
+    for name in ("ignoreMissingFiles", "ignoreCorruptFiles"):
+        lenient = fingerprint(spark, changed(leaf, options=leaf.relation().options().updated(name, "true")))
+        assert "Spark reads on where a file of it is gone or broken" == lenient.detail
+        conf(f"spark.sql.files.{name}", "true")
+        assert "Spark reads on where a file of it is gone or broken" == fingerprint(spark, leaf).detail
+        conf(f"spark.sql.files.{name}", "false")
+    assert isinstance(fingerprint(spark, leaf), str)
+
+
+@pytest.mark.parametrize("format_", [DELTA, PARQUET], indirect=True, ids=lambda each: each.name)
+def test_a_leaf_that_is_not_pinned_has_no_fingerprint(spark, format_, path):
+    settle(path)
+    leaf = spark.read.format(format_.writer).load(path)._jdf.queryExecution().analyzed()
+    kind = {DELTA: "TahoeLogFileIndex", PARQUET: "InMemoryFileIndex"}[format_.connector]
+    assert f"the files of a {kind} are not pinned" == fingerprint(spark, leaf).detail
+
+
+@pytest.fixture
+def builds(monkeypatch):
+    """How many builds have run since it was last asked."""
+    run, count = QueryBuilds.run, [0]
+
+    def counted(self, asked):
+        count[0] += len(asked)
+        return run(self, asked)
+
+    def ran() -> int:
+        found, count[0] = count[0], 0
+        return found
+
+    monkeypatch.setattr(QueryBuilds, "run", counted)
+    return ran
+
+
+def test_a_cache_keeps_a_build_as_long_as_its_table_is_the_same(spark, format_, path, tmp_path, builds):
+    def agreed(cache: PruningCache | None, files: int) -> int:
+        """The builds that a query ran; `files` are those of the table that hold keys."""
+        build = spark.read.format(format_.writer).load(small).where("name = 'a'")
+        df = spark.read.format(format_.writer).load(path).join(build, "k")
+        result = prune(df, options=OPTIONS, cache=cache)
+        assert rows_of(df) == rows_of(result)
+        assert files == report(result).tables[0].planned.files_kept
+        return builds()
+
+    rows = spark.sql("SELECT * FROM VALUES (60L, 'a'), (61L, 'a'), (NULL, 'a'), (380L, 'b') AS t (k, name)")
+    small = format_.write(rows, tmp_path / "build")
+    settle(small)
+    cache = PruningCache()
+    assert [1, 0, 1, 0] == [agreed(each, 1) for each in (cache, cache, None, cache)]
+    format_.write(spark.sql("SELECT 380L AS k, 'a' AS name"), Path(small))
+    settle(small)
+    assert [1, 0] == [agreed(cache, 2) for _ in range(2)]
+    assert (2, 3, 2) == (len(cache), cache.hits, cache.misses)
+
+
+@pytest.mark.usefixtures("_only_here")
+@pytest.mark.parametrize(
+    ("gives", "why"),
+    [
+        (Connector.fingerprints, "the rows of a scan of toy are not pinned"),
+        (lambda *_: [""], "the rows of a scan of toy are not pinned"),
+        (lambda *_: [None, "a"], "ValueError"),
+        (lambda *_: {}["secret"], "KeyError"),
+    ],
+)
+def test_a_build_over_a_leaf_without_a_fingerprint_runs_each_time(spark, tmp_path, builds, monkeypatch, gives, why):
+    monkeypatch.setattr(type(TOY), "fingerprints", gives)
+    format_, cache = Format(TOY), PruningCache()
+    facts = spark.read.orc(format_.write(spark.sql(ROWS), tmp_path / "facts"))
+    build = spark.read.orc(format_.write(spark.sql("SELECT 60L AS k"), tmp_path / "build")).where("k > 5")
+    for _ in range(2):
+        df = facts.join(build, "k")
+        result = prune(df, options=OPTIONS, cache=cache)
+        assert rows_of(df) == rows_of(result)
+        assert [why] == [each.detail for each in explain(result).reasons if each.code is ReasonCode.NOT_CACHED]
+        assert (1, 0) == (builds(), len(cache))
 
 
 @pytest.mark.usefixtures("_toy_connector")

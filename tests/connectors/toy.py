@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +17,10 @@ from pyspark.sql.types import StructType
 
 from connectors.base import Connector, Table
 from connectors.columns import Column
+from connectors.spark.files import local_path
+from connectors.spark.fingerprints import leaf_fingerprints
 from connectors.spark.jvm import frame_of
+from connectors.spark.transfer import JvmList
 from pruning.errors import SourceNotFoundError
 from pruning.limits import Limits
 from pruning.reasons import Reason, ReasonCode
@@ -48,6 +52,22 @@ class ToyConnector(Connector):
         if not self.claims_path(spark, path):
             return Reason(ReasonCode.NO_STATISTICS, name, f"no {STATISTICS}")
         return ToyTable.of(name, path, frame_of(spark, leaf))
+
+    def fingerprints(self, spark: SparkSession, leaves: Sequence[Any]) -> Sequence[str | Reason]:
+        return leaf_fingerprints(spark, leaves, [_files(spark, each) for each in leaves])
+
+
+def _files(spark: SparkSession, leaf: Any) -> Sequence[str] | Reason:
+    """The files of a leaf, each with its size and time, if it still is the one that Spark listed."""
+    listed, status = JvmList.of_scala(spark, leaf.relation().location().allFiles()), "org.apache.hadoop.fs.FileStatus"
+    names = listed.texts(f"{status}.getPath", "org.apache.hadoop.fs.Path.toUri")
+    sizes, times = listed.numbers(f"{status}.getLen"), listed.numbers(f"{status}.getModificationTime")
+    found = [local_path(each).stat() for each in names]
+    if [*zip(sizes, times, strict=True)] != [(each.st_size, each.st_mtime_ns // 1_000_000) for each in found]:
+        return Reason(ReasonCode.NOT_CACHED, "a scan", "a file of it is not the one that was listed")
+    if max(times, default=0) > (time.time() - 60) * 1000:
+        return Reason(ReasonCode.NOT_CACHED, "a scan", "a file of it was written less than 60 seconds ago")
+    return sorted(map(str, zip(names, sizes.tolist(), times.tolist(), strict=True)))
 
 
 TOY = ToyConnector()

@@ -18,7 +18,8 @@ import scala.collection.immutable.Seq;
  *
  * The list of a whole version is asked for once and kept. restricted() puts an index over named files into a plan,
  * pinned() one over all files of a version for each scan, listed() one over the files that the conditions of a scan
- * leave, and observe() adds the conditions that each scan of named files was chosen by.
+ * leave, and observe() adds the conditions that each scan of named files was chosen by. snapshots() names the version
+ * and the files of each of some scans.
  *
  * It relies on Delta's Snapshot.getAllFiles() and filesForScan(), DeltaScan, VersionChecksum and OptimisticTransaction.
  */
@@ -70,10 +71,7 @@ public class DeltaFileLists {
 
     synchronized Seq all(Snapshot snapshot) {
         scala.Option sums = snapshot.checksumOpt();
-        Object commit = sums.isDefined() ? ((VersionChecksum) sums.get()).txnId() : sums;
-        Object key = java.util.Arrays.asList(new Object[] {snapshot.path(), snapshot.metadata().id(),
-            Long.valueOf(snapshot.version()), commit,
-            Long.valueOf(snapshot.logSegment().lastCommitFileModificationTimestamp())});
+        Object key = identity(snapshot);
         Seq found = (Seq) versions.get(key);
         if (found == null && sums.isDefined() && ((VersionChecksum) sums.get()).numFiles() <= MOST_FILES) {
             found = snapshot.getAllFiles(false);
@@ -83,6 +81,21 @@ public class DeltaFileLists {
             }
         }
         return found;
+    }
+
+    /**
+     * Equal only for the same version of the same log: a table that is made again at its path has another id, and a
+     * log that is written anew other commits.
+     */
+    static java.util.List identity(Snapshot snapshot) {
+        scala.Option sums = snapshot.checksumOpt();
+        return java.util.Arrays.asList(new Object[] {snapshot.path().toString(), snapshot.metadata().id(),
+            Long.valueOf(snapshot.version()), sums.isDefined() ? ((VersionChecksum) sums.get()).txnId() : sums,
+            Long.valueOf(snapshot.logSegment().lastCommitFileModificationTimestamp())});
+    }
+
+    public java.util.List snapshots(java.util.List leaves) {
+        return new LeafSnapshots(leaves).all();
     }
 
     public void observe(LogicalPlan plan) {

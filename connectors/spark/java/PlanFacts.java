@@ -33,9 +33,9 @@ import org.apache.spark.sql.types.StructType;
  * plans inside expressions do not. The answer is empty above an aggregate: no file is open where groups are made. The
  * same goes for the columns of _metadata, which no aggregate hands on.
  *
- * It calls preparedScan() and scannedSnapshot() of an index by reflection where it has them, and relies on
- * CatalogFileIndex and PartitioningAwareFileIndex, on HiveTableRelation,
- * and on LogicalPlan.canonicalized(), by which Spark itself finds the parts of a query that it runs once.
+ * It relies on connectors for the snapshot of an index, on CatalogFileIndex, PartitioningAwareFileIndex and
+ * HiveTableRelation, and on LogicalPlan.canonicalized(), by which Spark itself finds the parts of a query that it runs
+ * once.
  */
 public class PlanFacts {
     private static final java.util.List NONE = new java.util.ArrayList();
@@ -44,12 +44,15 @@ public class PlanFacts {
     private final java.util.List leaves;
     private final java.util.List alike;
     private final java.util.List formats;
+    private final IndexCalls snapshots;
 
-    public PlanFacts(LogicalPlan analyzed, java.util.List leaves, java.util.List alike, String formats) {
+    public PlanFacts(LogicalPlan analyzed, java.util.List leaves, java.util.List alike, String formats,
+        String snapshotCalls) {
         this.analyzed = analyzed;
         this.leaves = leaves;
         this.alike = alike;
         this.formats = java.util.Arrays.asList(formats.split(" "));
+        this.snapshots = new IndexCalls(snapshotCalls);
     }
 
     /**
@@ -77,7 +80,7 @@ public class PlanFacts {
         return words.toString();
     }
 
-    private static int first(LogicalRelation leaf, java.util.List known) throws Exception {
+    private int first(LogicalRelation leaf, java.util.List known) throws Exception {
         for (int at = 0; at < known.size(); at++) {
             if (areSame((LogicalRelation) known.get(at), leaf)) {
                 return at;
@@ -161,7 +164,7 @@ public class PlanFacts {
         return scala.jdk.javaapi.CollectionConverters.asScala(items).toSeq();
     }
 
-    private static boolean areSame(LogicalRelation one, LogicalRelation other) throws Exception {
+    private boolean areSame(LogicalRelation one, LogicalRelation other) throws Exception {
         if (!(one.relation() instanceof HadoopFsRelation) || !(other.relation() instanceof HadoopFsRelation)) {
             return false;
         }
@@ -174,21 +177,9 @@ public class PlanFacts {
             && columns(one).equals(columns(other));
     }
 
-    private static Object pinned(FileIndex index) throws Exception {
-        Object scan = has(index, "preparedScan") ? called(index, "preparedScan") : index;
-        return has(scan, "scannedSnapshot") ? called(scan, "scannedSnapshot") : index;
-    }
-
-    private static boolean has(Object target, String method) {
-        try {
-            return target.getClass().getMethod(method, new Class[0]) != null;
-        } catch (NoSuchMethodException none) {
-            return false;
-        }
-    }
-
-    private static Object called(Object target, String method) throws Exception {
-        return target.getClass().getMethod(method, new Class[0]).invoke(target, new Object[0]);
+    private Object pinned(FileIndex index) throws Exception {
+        Object snapshot = snapshots.result(index);
+        return snapshot == null ? index : snapshot;
     }
 
     private static Object name(LogicalRelation leaf) {

@@ -25,18 +25,19 @@ import org.apache.spark.sql.execution.datasources.PartitioningAwareFileIndex;
  * limit takes first rows; and a scan has no more bytes than the files of its table. A leaf of an unknown kind counts as
  * large and is sized later, and so does a size that is not at hand: to ask for it may take a job.
  *
- * It relies on PartitioningAwareFileIndex, and calls TahoeLogFileIndex.snapshotAtAnalysis() and
- * Snapshot.sizeInBytesIfKnown() of Delta by reflection.
+ * It relies on PartitioningAwareFileIndex, and on connectors for sizes of other file indexes.
  */
 public class Precheck {
     private final long least;
     private final boolean topK;
+    private final IndexCalls sizes;
     private boolean filters = false;
     private boolean isLarge = false;
 
-    public Precheck(LogicalPlan plan, Number least, boolean topK) throws Exception {
+    public Precheck(LogicalPlan plan, Number least, boolean topK, String sizeCalls) throws Exception {
         this.least = least.longValue();
         this.topK = topK;
+        this.sizes = new IndexCalls(sizeCalls);
         look(plan);
     }
 
@@ -73,7 +74,7 @@ public class Precheck {
         }
     }
 
-    private static long bytes(LogicalPlan leaf) throws Exception {
+    private long bytes(LogicalPlan leaf) throws Exception {
         if (leaf instanceof LocalRelation || leaf instanceof OneRowRelation || leaf instanceof Range
             || leaf instanceof InMemoryRelation || leaf instanceof CTERelationRef) {
             return -1L;
@@ -83,19 +84,11 @@ public class Precheck {
         return isOfFiles ? bytes(((HadoopFsRelation) ((LogicalRelation) leaf).relation()).location()) : Long.MAX_VALUE;
     }
 
-    private static long bytes(FileIndex index) throws Exception {
+    private long bytes(FileIndex index) throws Exception {
         if (index instanceof PartitioningAwareFileIndex) {
             return index.sizeInBytes();
         }
-        if (!index.getClass().getSimpleName().equals("TahoeLogFileIndex")) {
-            return Long.MAX_VALUE;
-        }
-        Object version = called(index, "snapshotAtAnalysis");
-        scala.Option size = (scala.Option) called(version, "sizeInBytesIfKnown");
-        return size.isDefined() ? ((Long) size.get()).longValue() : Long.MAX_VALUE;
-    }
-
-    private static Object called(Object target, String method) throws Exception {
-        return target.getClass().getMethod(method, new Class[0]).invoke(target, new Object[0]);
+        scala.Option size = (scala.Option) sizes.result(index);
+        return size != null && size.isDefined() ? ((Number) size.get()).longValue() : Long.MAX_VALUE;
     }
 }

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from connectors.registry import optimized, versions_by_format
+from connectors.registry import optimized, snapshot_calls, versions_by_format
 from connectors.spark.plan_facts import plan_facts
 from connectors.spark.plan_reader import SparkPlan
 from pruning import PruningOptions, explain, prune
@@ -17,10 +17,13 @@ pytestmark = pytest.mark.spark
 _GUESS = "spark.sql.sources.fileCompressionFactor"
 
 
+def facts_of(plan: SparkPlan):
+    return plan_facts(plan, versions_by_format(plan.spark), snapshot_calls(plan.spark))
+
+
 def sizes(df) -> list[int]:
     """The sizes of the scans of a query, in the order of its plan."""
-    plan = SparkPlan.of(df, optimized(df))
-    found = plan_facts(plan, versions_by_format(plan.spark)).leaves
+    found = facts_of(SparkPlan.of(df, optimized(df))).leaves
     assert found.files == set(found.sizes)
     return list(found.sizes.values())
 
@@ -106,7 +109,7 @@ def test_equal_leaves_and_nodes_refer_to_the_first(spark, tmp_path):
     sums = facts.where("amount > 5").groupBy("day").sum("amount")
     plan = SparkPlan.of(sums.join(others, "day").select("day").union(sums.select("day")))
     first, other, again = relations_of(plan.root)
-    found = plan_facts(plan, versions_by_format(plan.spark))
+    found = facts_of(plan)
     assert {first.at: first.at, other.at: other.at, again.at: first.at} == found.first_leaf
     assert first.at == found.equal[again.at]
     assert other.at not in found.equal
@@ -126,4 +129,4 @@ def test_equal_leaves_and_nodes_refer_to_the_first(spark, tmp_path):
 def test_input_file_is_possible_above_one_ungrouped_source(spark, tmp_path, query, expected):
     spark.range(0, 4, 1, 1).write.parquet(str(tmp_path / "one"))
     plan = SparkPlan.of(spark.sql(query.format(one=f"parquet.`{tmp_path}/one`")))
-    assert expected == plan_facts(plan, versions_by_format(plan.spark)).may_be_asked_for_files
+    assert expected == facts_of(plan).may_be_asked_for_files

@@ -1,0 +1,69 @@
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+
+/**
+ * Fingerprints of the operators of several builds, and the leaves below them by file format.
+ *
+ * It relies on SQLConf.getAllConfs() and sessionLocalTimeZone().
+ */
+public class BuildFingerprints {
+    private final SparkSession session;
+    private final java.util.ArrayList leaves = new java.util.ArrayList();
+
+    public BuildFingerprints(SparkSession session) {
+        this.session = session;
+    }
+
+    /**
+     * The fingerprint of the session: with other confs, equal plans may give other rows.
+     */
+    public String session() throws Exception {
+        FingerprintText text = new FingerprintText();
+        text.add(session.sessionState().conf().sessionLocalTimeZone());
+        text.add(session.sessionState().conf().getAllConfs());
+        return text.digest();
+    }
+
+    /**
+     * The fingerprint of the operators of a build and the file format of each of its leaves, separated by spaces; or
+     * why there is none, after an exclamation mark.
+     */
+    public String operators(LogicalPlan plan, Expression key) throws Exception {
+        try {
+            PlanFingerprint text = new PlanFingerprint();
+            text.add(plan);
+            text.add(key);
+            StringBuilder found = new StringBuilder(text.digest());
+            for (int at = 0; at < text.leaves().size(); at++) {
+                found.append(' ').append(format(text.leaves().get(at)));
+            }
+            leaves.addAll(text.leaves());
+            return found.toString();
+        } catch (UnsupportedOperationException refused) {
+            return "!" + refused.getMessage();
+        }
+    }
+
+    /**
+     * The leaves of all builds so far whose file format is one of these, which are separated by spaces.
+     */
+    public java.util.List leaves(String formats) {
+        java.util.List wanted = java.util.Arrays.asList(formats.split(" "));
+        java.util.ArrayList found = new java.util.ArrayList();
+        for (int at = 0; at < leaves.size(); at++) {
+            if (wanted.contains(format(leaves.get(at)))) {
+                found.add(leaves.get(at));
+            }
+        }
+        return found;
+    }
+
+    private static String format(Object leaf) {
+        HadoopFsRelation relation = (HadoopFsRelation) ((LogicalRelation) leaf).relation();
+        String name = relation.fileFormat().getClass().getSimpleName();
+        return name.isEmpty() ? relation.fileFormat().getClass().getName() : name;
+    }
+}
