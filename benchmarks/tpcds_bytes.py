@@ -25,8 +25,7 @@ from benchmarks.demo.run import made_tables
 from benchmarks.demo.star_join import Lake, Run, StarJoin, run_pruned, run_stock
 from benchmarks.row_group_limit import Limit, limit
 from benchmarks.tpcds_joins import JOINS, TABLES
-from connectors.cli.command import default_folder
-from connectors.cli.progress import progress_bar
+from connectors.cli.command import default_folder, progress_bar
 from connectors.spark.session import COUNTABLE, spark_session
 
 # A fair rival has its own row filter wherever it can, not only from 10 GB on.

@@ -136,7 +136,7 @@ class Connector(ABC):
         """The fingerprint of each leaf of builds: equal only for leaves that read the same rows and columns.
 
         It covers the snapshot (the table and its version, or each file with its size and time), the columns, and the
-        options of the read. The connector knows the snapshot; `connectors.spark.fingerprints` adds columns and options.
+        options of the read. The connector knows the snapshot; `connectors.spark.plan_facts` adds columns and options.
         None, or a `Reason` that says why, for a leaf whose rows may change: its build runs for each query.
 
         Fingerprints are asked for before builds run and again afterwards, and a build is kept if they are the same.

@@ -20,8 +20,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from connectors.base import Connector, ScannedVersion, Table
 from connectors.spark.files import is_name
-from connectors.spark.fingerprints import no_fingerprint
 from connectors.spark.jvm import analyzed_plan, frame_of, one_line, optimized_plan
+from connectors.spark.plan_facts import no_fingerprint
 from connectors.spark.plan_reader import fresh_columns
 from connectors.spark.session_state import state_of
 from pruning.errors import InvalidOptionError, SourceNotFoundError

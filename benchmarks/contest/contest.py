@@ -22,8 +22,7 @@ from benchmarks.contest.site import LOCAL, Site, site
 from benchmarks.contest.tables import tables
 from benchmarks.contest.worker import WorkerFailed
 from benchmarks.resume import resumed
-from connectors.cli.command import default_folder
-from connectors.cli.progress import progress_bar
+from connectors.cli.command import default_folder, progress_bar
 from pruning.errors import EnvironmentProblem
 from sample_data.cache import Progress, quiet
 from sample_data.layouts import LAYOUTS

@@ -15,7 +15,7 @@ from rich.console import Console
 from benchmarks.contest.place import Table
 from benchmarks.contest.site import Site
 from benchmarks.resume import ROOT
-from connectors.cli.progress import progress_bar
+from connectors.cli.command import progress_bar
 from connectors.spark.session import spark_session
 from sample_data.layouts import LAYOUTS, folder_of, is_written, write_layout
 from sample_data.tpcds import TpcdsFiles, generate

@@ -8,8 +8,7 @@ from rich.console import Console
 
 from benchmarks.demo.run import check, results
 from benchmarks.demo.view import results_table, verdict
-from connectors.cli.command import session
-from connectors.cli.progress import progress_bar
+from connectors.cli.command import progress_bar, session
 
 
 def show(folder: Path, scale: float, runs: int | None) -> bool:

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from benchmarks.demo.duckdb_answers import Oracle, oracle
 from benchmarks.demo.star_join import Dimension, Lake, Run, StarJoin, run_pruned, run_stock
-from connectors.cli.progress import Report as Progress
+from connectors.cli.command import Report as Progress
 from pruning.errors import EnvironmentProblem
 from sample_data.layout import write_delta, write_parquet
 from sample_data.tpcds import LEAST_SCALE, TpcdsFiles, generate

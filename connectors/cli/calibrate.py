@@ -18,8 +18,8 @@ from connectors.arrow_scan.files import FilePart
 from connectors.arrow_scan.reader import ArrowReader, KeyTest, ReadColumn
 from pruning import PruningOptions, pruned_read
 from pruning.keys.membership import MembershipTest
+from pruning.limits import ScanCosts
 from pruning.options import ARROW, PREDICATE
-from pruning.scan_costs import ScanCosts
 from pruning.values.byte_strings import IntArray
 from pruning.values.domain import Domain
 from pruning.values.types import ValueType

@@ -1,4 +1,4 @@
-"""Frame of every command: a Spark session that ends with it, and one line for any error."""
+"""Frame of every command: a Spark session that ends with it, a progress bar, and one line for any error."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from connectors.spark.session import COUNTABLE, spark_session
 from connectors.spark.versions import require_spark
@@ -173,3 +175,31 @@ def _in_short(error: BaseException, folder: Path) -> str:
 def _stop(line: str, code: int = 1) -> NoReturn:
     typer.echo(f"scanprune: {line}", err=True)
     raise typer.Exit(code)
+
+
+# Called with the name of a step and the share of the whole command that is done, from 0 to 1.
+Report: TypeAlias = Callable[[str, float], None]
+
+
+@contextmanager
+def progress_bar(console: Console) -> Iterator[Report]:
+    """A bar on a terminal; elsewhere one line a step."""
+    if not console.is_terminal:
+        yield _lines(console)
+        return
+    columns = (TextColumn("{task.description:<36}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("Starting Spark", total=1.0)
+        yield lambda what, share: progress.update(task, description=what, completed=share)
+
+
+def _lines(console: Console) -> Report:
+    last = ""
+
+    def line(what: str, share: float) -> None:
+        nonlocal last
+        if what != last:
+            console.print(f"{share:4.0%} {what}", highlight=False, soft_wrap=True)
+        last = what
+
+    return line

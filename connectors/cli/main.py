@@ -107,7 +107,7 @@ def _calibrate(folder: Path) -> None:
     from rich.console import Console  # noqa: PLC0415 - `--version` and `--help` answer at once
 
     from connectors.cli.calibrate import calibrated  # noqa: PLC0415 - the same
-    from connectors.cli.progress import progress_bar  # noqa: PLC0415 - the same
+    from connectors.cli.command import progress_bar  # noqa: PLC0415 - the same
 
     folder.mkdir(parents=True, exist_ok=True)
     with progress_bar(Console(stderr=True)) as progress, session("calibrate", folder, {}) as spark:

@@ -43,8 +43,8 @@ from connectors.parquet.row_groups import (
     read_row_groups,
 )
 from connectors.spark.files import storage_of
-from connectors.spark.fingerprints import leaf_fingerprints
 from connectors.spark.jvm import frame_of, has_jvm, java_message
+from connectors.spark.plan_facts import leaf_fingerprints
 from connectors.spark.session_state import SessionState, state_of
 from connectors.spark.versions import version_refusal
 from pruning.errors import PruningError

@@ -13,10 +13,9 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from pruning.limits import LIMITS
+from pruning.limits import LIMITS, ScanCosts
 from pruning.options import ARROW, PREDICATE
 from pruning.reasons import size
-from pruning.scan_costs import ScanCosts
 from pruning.values.byte_strings import IntArray
 
 FloatArray = npt.NDArray[np.float64]

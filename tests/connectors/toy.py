@@ -18,8 +18,8 @@ from pyspark.sql.types import StructType
 from connectors.base import Connector, Table
 from connectors.columns import Column
 from connectors.spark.files import local_path
-from connectors.spark.fingerprints import leaf_fingerprints
 from connectors.spark.jvm import frame_of
+from connectors.spark.plan_facts import leaf_fingerprints
 from connectors.spark.transfer import JvmList
 from pruning.errors import SourceNotFoundError
 from pruning.limits import Limits

@@ -11,7 +11,7 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as F  # noqa: N812  its usual name
 
 from pruning import explain, prune
-from pruning.scan_costs import ScanCosts
+from pruning.limits import ScanCosts
 from sample_data.rows import Rows
 from tests.oracle.lakes import Layout, write
 from tests.queries.arrow import counts, is_by_arrow, refusals, side_bytes

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.errors import PySparkException
 
-from connectors.builds import build_keys
+from connectors.builds import cached_builds
 from connectors.builds.query_builds import QueryBuilds
 from connectors.jobs.runner import BuildScheduler
 from pruning import PruningCache, PruningOptions, explain, prune, report
@@ -322,7 +322,7 @@ def test_failed_fingerprint_runs_the_build(spark, lake, monkeypatch):
         msg = "secret"
         raise PySparkException(msg)
 
-    monkeypatch.setattr(build_keys, "fingerprints", fails)
+    monkeypatch.setattr(cached_builds, "fingerprints", fails)
     cache = PruningCache()
     result = agreed(spark, lake.query(), cache)
     assert ([1], 0, 1) == (kept_files(result), len(cache), cache.misses)

@@ -10,8 +10,8 @@ import pytest
 from connectors.cli import calibrate
 from connectors.pipeline import table_scan as pipeline
 from pruning import explain, pruned_read
+from pruning.limits import ScanCosts
 from pruning.options import ARROW, PREDICATE
-from pruning.scan_costs import ScanCosts
 from tests.oracle.lakes import Layout, write
 from tests.queries.arrow import counts, is_by_arrow, refusals
 from tests.queries.star import DAYS_PER_FILE, OPTIONS, ROWS_PER_DAY, files

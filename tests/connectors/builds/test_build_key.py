@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
-from connectors.builds.build_keys import BuildKey, BuildKeys
+from connectors.builds.cached_builds import BuildKey, BuildKeys
 from connectors.registry import optimized
 from sample_data.confs import same_session
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from pruning.errors import InvalidOptionError
+from pruning.limits import ScanCosts
 from pruning.options import ARROW, PREDICATE, PruningOptions
 from pruning.scan.reader_cost import KeySample, KeyWork, RowGroupWork, Sample, ScanCase, by_arrow, by_predicate
-from pruning.scan_costs import ScanCosts
 
 NOTHING = ScanCosts.parse(
     "byte=0,spark_value=0,spark_test=0,arrow_value=0,arrow_test=0,arrow_search=0,arrow_handed=0,arrow_task=0,arrow_scan=0"
