@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+# Code generation of Spark, which the quick tier of tests switches off: with it, queries over hundreds of rows take twice
+# as long, and writes of hundreds of thousands of rows a third of the time.
+CODE_GENERATION: Mapping[str, str] = MappingProxyType(
+    {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
+)
 
 
 @contextmanager

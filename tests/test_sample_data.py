@@ -15,6 +15,7 @@ import pytest
 from pruning.errors import EnvironmentProblem
 from sample_data import nasty, tpcds
 from sample_data.cache import cache_folder, made_whole, remove_unfinished
+from sample_data.confs import CODE_GENERATION, conf
 from sample_data.rows import Rows, arrow_rows, ordered
 from sample_data.tpcds import TpcdsFiles, generate
 
@@ -209,10 +210,11 @@ def tables(spark, files, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
     chosen = ("store_sales", "inventory", "item")
     source = TpcdsFiles(files.scale, files.manifest, {table: files.paths[table] for table in chosen})
     target = tmp_path_factory.mktemp("lake house")
-    return {
-        "delta": dict(write_delta(spark, source, target / "delta")),
-        "parquet": dict(write_parquet(spark, source, target / "parquet")),
-    }
+    with conf(spark, CODE_GENERATION):
+        return {
+            "delta": dict(write_delta(spark, source, target / "delta")),
+            "parquet": dict(write_parquet(spark, source, target / "parquet")),
+        }
 
 
 def footers(folder: Path) -> list[pq.FileMetaData]:
@@ -290,7 +292,8 @@ def laid_out(spark, files, tmp_path_factory: pytest.TempPathFactory):
 
     def write(name: str, table: str) -> Path:
         source = TpcdsFiles(files.scale, files.manifest, {table: files.paths[table]})
-        return layouts.write_layout(spark, layouts.LAYOUTS[name], source, target)[table]
+        with conf(spark, CODE_GENERATION):
+            return layouts.write_layout(spark, layouts.LAYOUTS[name], source, target)[table]
 
     yield write
     patch.undo()

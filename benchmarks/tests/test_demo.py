@@ -18,6 +18,7 @@ from rich.console import Console
 
 from benchmarks.demo.run import FACT, JOINS, TABLES
 from pruning.reasons import ReasonCode
+from sample_data.confs import CODE_GENERATION, conf
 
 if TYPE_CHECKING:
     from benchmarks.demo.run import Result
@@ -45,7 +46,8 @@ def made(spark, tmp_path_factory) -> Made:
     from benchmarks.demo.run import made_tables  # noqa: PLC0415 - loads Spark
 
     folder, progress = tmp_path_factory.mktemp("demo"), []
-    sources, lakes = made_tables(spark, folder, SCALE, TABLES, lambda what, share: progress.append((what, share)))
+    with conf(spark, CODE_GENERATION):
+        sources, lakes = made_tables(spark, folder, SCALE, TABLES, lambda what, share: progress.append((what, share)))
     return Made(folder, sources, lakes, progress)
 
 

@@ -21,10 +21,14 @@ from pyspark.sql import SparkSession
 from pruning import PruningOptions, explain, prune, report
 from pruning.reasons import ReasonCode
 from pruning.results.prune_report import TableReport
+from sample_data import layout
+from sample_data import tpcds as tpcds_files
+from sample_data.confs import CODE_GENERATION, conf
 from sample_data.layout import write_delta
 from sample_data.tpcds import TpcdsFiles, generate
 from sample_data.tpcds_answers import disagreement, disorder
 from sample_data.tpcds_queries import SELECTIVE, Query, by_spark, duckdb_tables, queries, spark_tables
+from tests.kept import kept_folder
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -58,9 +62,11 @@ class Tpcds:
 
 @pytest.fixture(scope="module")
 def tpcds(spark, tmp_path_factory) -> Iterator[Tpcds]:
-    folder = tmp_path_factory.mktemp("tpcds")
-    sources = with_days_of_sales(generate(SCALE, folder), folder / "date_dim.parquet")
-    folders = write_delta(spark, sources, folder / "delta")
+    made_by = [Path(__file__), *(Path(each.__file__) for each in (layout, tpcds_files))]
+    folder, days = kept_folder("tpcds", made_by), tmp_path_factory.mktemp("days") / "date_dim.parquet"
+    sources = with_days_of_sales(generate(SCALE, folder), days)
+    with conf(spark, CODE_GENERATION):
+        folders = write_delta(spark, sources, folder / "delta")
     stock = spark.newSession()
     with (
         spark_tables(spark, folders),

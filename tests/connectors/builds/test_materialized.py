@@ -15,6 +15,7 @@ from pruning.keys.summary import KeySummary
 from pruning.limits import Limits
 from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
+from sample_data.confs import CODE_GENERATION
 
 pytestmark = pytest.mark.spark
 
@@ -53,8 +54,8 @@ def collected(spark, df, column: str, options: PruningOptions = OPTIONS):
 
 def test_equal_builds_are_compiled_once(spark, conf):
     """Spark numbers limits in its generated code, which could prevent reuse of compiled code."""
-    conf("spark.sql.codegen.wholeStage", "true")
-    conf("spark.sql.codegen.factoryMode", "FALLBACK")
+    for name, value in CODE_GENERATION.items():
+        conf(name, value)
     metrics = getattr(getattr(spark._jvm.org.apache.spark.metrics.source, "CodegenMetrics$"), "MODULE$")
     compiled = metrics.METRIC_COMPILATION_TIME()
 

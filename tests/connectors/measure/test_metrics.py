@@ -11,7 +11,7 @@ from connectors.measure import metrics as measured
 from connectors.measure import status_store
 from connectors.measure import status_store as scan_identity
 from pruning import PruningOptions, pruned_read, report
-from sample_data.confs import conf
+from sample_data.confs import CODE_GENERATION, conf
 from tests.connectors.parquet_tables import in_files, numbered
 
 pytestmark = pytest.mark.spark
@@ -177,8 +177,8 @@ def test_scan_of_count_is_found_by_its_listing(spark, tmp_path, folder):
 
 
 def test_each_run_of_a_plan_is_measured(read, conf):
-    conf("spark.sql.codegen.wholeStage", "true")
-    conf("spark.sql.codegen.factoryMode", "FALLBACK")
+    for name, value in CODE_GENERATION.items():
+        conf(name, value)
     assert [7] == [row.k for row in read.collect()]
     first = counters(read)
     assert (1, ROWS) == first[:2]

@@ -5,6 +5,7 @@ import shutil
 import numpy as np
 import pytest
 
+from sample_data.confs import CODE_GENERATION
 from tests.connectors.parquet_tables import in_files, numbered, opened, pruned, scanned
 
 pytestmark = pytest.mark.spark
@@ -24,8 +25,8 @@ def test_files_without_a_key_are_not_read(spark, tmp_path):
 
 
 def test_pruned_frame_equals_the_whole_in_schema_and_plan(spark, tmp_path, conf):
-    conf("spark.sql.codegen.wholeStage", "true")
-    conf("spark.sql.codegen.factoryMode", "FALLBACK")
+    for name, value in CODE_GENERATION.items():
+        conf(name, value)
     table = opened(spark, in_files(tmp_path / "t", *numbered(0, 100)))
     whole, part = table.read(None), table.read(np.array([True, False]))
     assert (whole.schema, whole.columns) == (part.schema, part.columns)
