@@ -26,7 +26,8 @@ from connectors.spark.plan_reader import SparkPlan
 from connectors.spark.session import COUNTABLE
 from pruning import PruningOptions, prune, report
 from pruning.query.filter_plan import FilterPlan
-from pruning.query.join_graph import JoinGraph
+from pruning.query.join_graph import Edge, JoinGraph
+from pruning.query.lineage import ProbeColumn
 from sample_data.tpcds import generate
 from sample_data.tpcds_answers import disagreement, disagreement_beyond_ties
 from sample_data.tpcds_queries import Answer, Query, by_spark, duckdb_tables, queries
@@ -108,13 +109,15 @@ def _filters(df: DataFrame, options: PruningOptions) -> Mapping[str, int]:
         graph = JoinGraph.of(plan.root, equivalence=equivalence)
         filters = FilterPlan.before_builds(graph, sizes_before_builds(metadata), options)
         found["scans"] = len(graph.relations)
-        found[f"reached{name}"] = len({(*edge.source.id, at.relation.at, at.column) for edge, at in _reached(graph)})
+        found[f"reached{name}"] = len(
+            {(*edge.build_side.id, probe.relation.id, probe.column) for edge, probe in _reached(graph)}
+        )
         found[f"filters{name}"] = sum(map(len, filters.levels))
     return found
 
 
-def _reached(graph: JoinGraph) -> list[tuple[Any, Any]]:
-    return [(edge, target) for edge in graph.edges for target in edge.targets]
+def _reached(graph: JoinGraph) -> list[tuple[Edge, ProbeColumn]]:
+    return [(edge, probe) for edge in graph.edges for probe in edge.probes]
 
 
 def main(

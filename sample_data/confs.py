@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-# Code generation of Spark, which the quick tier of tests switches off: with it, queries over hundreds of rows take twice
-# as long, and writes of hundreds of thousands of rows a third of the time.
+# Code generation of Spark, which the quick tier of tests switches off: with it, queries over hundreds of rows take
+# twice as long, and writes of hundreds of thousands of rows a third of the time.
 CODE_GENERATION: Mapping[str, str] = MappingProxyType(
     {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
 )

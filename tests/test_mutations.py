@@ -185,7 +185,7 @@ MUTANTS = {
     ),
     "a-build-does-not-wait-for-the-filters-inside-of-it": Mutant(
         "pruning/query/filter_plan.py",
-        "return is_split or any(each.probe.relation.at in inside for each in others)",
+        "return is_split or any(each.probe.relation.id in inside for each in others)",
         "return is_split",
         run_of("pruning/query/test_filter_plan.py"),
     ),

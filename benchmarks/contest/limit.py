@@ -75,17 +75,17 @@ def _survivors(query: QueryRun, relation: Relation, plan: PlanTable) -> DataFram
     for columns, summary in _keys(query, relation):
         frame, is_small = keys_frame(query.plan.spark, summary.types, key_arrays(summary))
         df = semi_joined(df, RowKeys(tuple(plan_column(table, relation, each) for each in columns), frame, is_small))
-    above = filters_above(query.plan.root)[relation.at]
+    above = filters_above(query.plan.root)[relation.id]
     renamed = plan.renamed(df)
     if not above:
         return frame_of(query.plan.spark, renamed)
-    return frame_of(query.plan.spark, query.plan.replaced(above[0], {**query.replacements, relation.at: renamed}))
+    return frame_of(query.plan.spark, query.plan.replaced(above[0], {**query.replacements, relation.id: renamed}))
 
 
 def _keys(query: QueryRun, relation: Relation) -> Iterator[tuple[tuple[int, ...], KeySummary]]:
     """Those that are known one by one: bounds that metadata gives are no keys of a build."""
-    single = {(column,): summaries for column, summaries in query.planner.keys.get(relation.at, {}).items()}
-    for columns, summaries in {**single, **query.planner.tuples.get(relation.at, {})}.items():
+    single = {(column,): summaries for column, summaries in query.planner.keys.get(relation.id, {}).items()}
+    for columns, summaries in {**single, **query.planner.tuples.get(relation.id, {})}.items():
         yield from ((columns, each) for each in summaries if each.exact)
 
 

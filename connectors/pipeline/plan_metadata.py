@@ -34,7 +34,7 @@ _LONG = ("string", "char", "binary", "array", "map", "struct", "variant")
 class PlanMetadata:
     """The tables of one plan, each opened once however many scans read it, and what their statistics say of keys.
 
-    `asked` gives the columns of scans whose statistics may be asked for, by `Relation.at`: of a version that no query
+    `asked` gives the columns of scans whose statistics may be asked for, by `Relation.id`: of a version that no query
     of the session has read, one job fetches all of them.
     """
 
@@ -62,7 +62,7 @@ class PlanMetadata:
 
     def table(self, relation: Relation) -> Table | Reason:
         """The table that a scan reads, which is the same object for scans that read the same."""
-        first = self.facts().first_leaf[relation.at]
+        first = self.facts().first_leaf[relation.id]
         if first not in self._tables:
             self._tables[first] = self._opened(relation, first)
         return self._tables[first]
@@ -78,17 +78,17 @@ class PlanMetadata:
         if self._asked is None:
             self._asked = self.asked()
         for each in relations_of(self.plan.root):
-            if self.facts().first_leaf[each.at] == first:
-                yield from (plan_column(table, each, column) for column in self._asked.get(each.at, ()))
+            if self.facts().first_leaf[each.id] == first:
+                yield from (plan_column(table, each, column) for column in self._asked.get(each.id, ()))
 
     def scan(self, relation: Relation) -> PlanTable | Reason:
         """The same for this scan alone, to be read in its place."""
-        if relation.at not in self._scans:
+        if relation.id not in self._scans:
             table = self.table(relation)
             if isinstance(table, Reason):
                 return table
-            self._scans[relation.at] = scan_of(self.plan.spark, self.plan.node(relation), table)
-        return self._scans[relation.at]
+            self._scans[relation.id] = scan_of(self.plan.spark, self.plan.node(relation), table)
+        return self._scans[relation.id]
 
     def needed(self, relation: Relation) -> tuple[str, ...]:
         """The columns of a scan that the query uses."""
@@ -123,7 +123,7 @@ class PlanMetadata:
 
     def has_few_keys(self, build_side: BuildSide, probe: ProbeColumn) -> bool:
         """True if metadata counts few rows of a build side beside the values of a probe column."""
-        pair = (*build_side.id, probe.relation.at, probe.column)
+        pair = (*build_side.id, probe.relation.id, probe.column)
         if pair not in self._few:
             table, zones = self.table(probe.relation), origins_of(build_side.node, build_side.key)
             self._few[pair] = not isinstance(table, Reason) and has_few_keys(
@@ -136,7 +136,7 @@ class PlanMetadata:
 
         Row groups are those of some large files.
         """
-        at = probe.relation.at, probe.column
+        at = probe.relation.id, probe.column
         if at not in self._covered:
             table = self.table(probe.relation)
             self._covered[at] = (
@@ -149,9 +149,9 @@ class PlanMetadata:
         return crosses_shuffle(build_side, probe, self._is_broadcast)
 
     def _is_broadcast(self, join: Join) -> bool:
-        if join.at not in self._broadcast:
-            self._broadcast[join.at] = has_small_side(self.plan, join)
-        return self._broadcast[join.at]
+        if join.id not in self._broadcast:
+            self._broadcast[join.id] = has_small_side(self.plan, join)
+        return self._broadcast[join.id]
 
     def is_hash_build_side(self, build_side: BuildSide, probe: ProbeColumn) -> bool:
         """True where rows of the probe column become a hash table before the join of the build side drops them."""
@@ -159,20 +159,20 @@ class PlanMetadata:
 
     def rows(self, relation: Relation) -> int:
         """How many rows a scan reads without filters; 0 where some file does not tell."""
-        if relation.at not in self._rows:
+        if relation.id not in self._rows:
             table = self.table(relation)
             rows = np.zeros(0, np.int64) if isinstance(table, Reason) else table.files([]).rows
-            self._rows[relation.at] = 0 if (rows == UNKNOWN).any() else int(rows.sum())
-        return self._rows[relation.at]
+            self._rows[relation.id] = 0 if (rows == UNKNOWN).any() else int(rows.sum())
+        return self._rows[relation.id]
 
     def needed_share(self, relation: Relation) -> float:
         """The share of the bytes of a scan's files that is in the columns which the query uses, by some large files."""
-        if relation.at not in self._shares:
+        if relation.id not in self._shares:
             table = self.table(relation)
-            self._shares[relation.at] = (
+            self._shares[relation.id] = (
                 1.0 if isinstance(table, Reason) else _share(table, self.needed(relation), self.options.limits)
             )
-        return self._shares[relation.at]
+        return self._shares[relation.id]
 
     def are_few(self, node: Node, rows: float) -> bool:
         """True if so many rows are few enough to be joined as they are, even if there are somewhat more."""

@@ -35,7 +35,7 @@ logger = logging.getLogger("scanprune")
 
 @dataclass(slots=True)
 class PrunedQuery:
-    """The record of one pruned query: its scans with filters by `Relation.at`, and what went wrong on the way.
+    """The record of one pruned query: its scans with filters by `Relation.id`, and what went wrong on the way.
 
     `known` are the sizes of its scans with filters, of which what is refused follows; `sizes` those without. The builds
     of the build sides in `from_cache` were not run for it.

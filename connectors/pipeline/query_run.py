@@ -42,7 +42,7 @@ from pruning.reasons import Reason
 
 @dataclass(slots=True)
 class QueryRun:
-    """One query on Spark; `replacements` are plans of the JVM that take the place of nodes, by `Node.at`."""
+    """One query on Spark; `replacements` are plans of the JVM that take the place of nodes, by `Node.id`."""
 
     plan: SparkPlan
     planner: QueryPlanner
@@ -89,7 +89,7 @@ class QueryRun:
                 places = {at: output.apply(at) for at in map(node.output.index, columns.build)}
                 return rows.tuples(places, self.planner.options, columns.name)
             case JoinRows(node, MaterializedBuild() as rows):
-                self.replacements[node.at] = rows.instead_of(self.plan.node(node))
+                self.replacements[node.id] = rows.instead_of(self.plan.node(node))
                 return None
             case ProveFirstRows(top):
                 return TopKMetadata(self.metadata).sure_or_reason(top)
@@ -110,9 +110,9 @@ class QueryRun:
         for relation in relations:
             table = self.metadata.scan(relation)
             if isinstance(table, Reason):
-                refused[relation.at] = table
+                refused[relation.id] = table
             else:
-                self.replacements[relation.at] = table.renamed(table.table.read(None))
+                self.replacements[relation.id] = table.renamed(table.table.read(None))
         return refused
 
     def _run_builds(self, filters: Sequence[RuntimeFilter]) -> Sequence[BuildResult]:

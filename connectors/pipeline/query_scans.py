@@ -29,9 +29,9 @@ logger = logging.getLogger("scanprune")
 
 @dataclass(slots=True)
 class QueryScans:
-    """Records of the scans that their filters change, by `Relation.at`.
+    """Records of the scans that their filters change, by `Relation.id`.
 
-    A scan that is used puts its plan, in the JVM, into the `replacements` that a caller gives, by `Relation.at`.
+    A scan that is used puts its plan, in the JVM, into the `replacements` that a caller gives, by `Relation.id`.
     """
 
     metadata: PlanMetadata
@@ -41,7 +41,7 @@ class QueryScans:
 
     def kept_files(self, relation: Relation) -> BoolArray | None:
         """The files that a pruned scan still reads; None for a scan that is not pruned."""
-        scan = self.records.get(relation.at)
+        scan = self.records.get(relation.id)
         return None if scan is None else scan.plan.files.kept
 
     def prune(self, request: PruneScan, replacements: dict[int, Any]) -> PrunedScan | Reason:
@@ -81,25 +81,25 @@ class QueryScans:
         return StaticPruning.of(found.table, relation, conditions_of(plan.root, relation), found.files_left(plan.spark))
 
     def _use(self, relation: Relation, scan: PrunedScan, plan: Any, replacements: dict[int, Any]) -> None:
-        self.records[relation.at], replacements[relation.at] = scan, plan
+        self.records[relation.id], replacements[relation.id] = scan, plan
         # Keys that metadata bounds are fewer over a scan that reads fewer files.
         self.metadata.forget_keys()
 
     def choose_reader(self, relation: Relation) -> PrunedScan:
         """The scan with the cheaper reader in its plan, where options leave the choice and costs are known."""
-        scan = self.records[relation.at]
+        scan = self.records[relation.id]
         case = case_of(scan.spark, scan.table, scan.decided, scan.needed, self.options)
-        self._cases[relation.at] = case
+        self._cases[relation.id] = case
         if case is not None:
             scan.decided = replace(scan.decided, plan=replace(scan.plan, choice=case.choice()))
         return scan
 
     def read_by_arrow(self, relation: Relation, replacements: dict[int, Any]) -> PrunedScan | Reason:
         """The scan by pyarrow; a `Reason`, which `explain()` tells, where Spark's reader has to keep it."""
-        found, scan = self.metadata.scan(relation), self.records[relation.at]
+        found, scan = self.metadata.scan(relation), self.records[relation.id]
         if isinstance(found, Reason):
             return found
-        made = table_scan.read_by_arrow(scan, self.options, self._cases.get(relation.at))
+        made = table_scan.read_by_arrow(scan, self.options, self._cases.get(relation.id))
         if isinstance(made, Reason):
             scan.decided = replace(scan.decided, reasons=(*scan.decided.reasons, made))
             return made

@@ -43,7 +43,7 @@ class LeafSizes:
 
 @dataclass(frozen=True, slots=True)
 class PlanFacts:
-    """Facts about a plan without any filter of ours, all by `Node.at`.
+    """Facts about a plan without any filter of ours, all by `Node.id`.
 
     - `leaves`: the bytes and the kinds of its relations
     - `first_leaf`: for each relation the first one that reads the same files and columns
@@ -64,10 +64,10 @@ def plan_facts(plan: SparkPlan, formats: Mapping[str, bool], snapshot_calls: str
     `snapshot_calls` are those of all connectors.
     """
     filters, relations, alike = filters_above(plan.root), relations_of(plan.root), _alike(plan)
-    nodes = plan.nodes(each for relation in relations for each in (relation, *filters[relation.at]))
+    nodes = plan.nodes(each for relation in relations for each in (relation, *filters[relation.id]))
     java = instance(plan.spark, _FACTS, plan.analyzed, nodes, plan.nodes(alike), " ".join(formats), snapshot_calls)
     may_be_asked, leaves, equal = str(java.text()).split("\n", 2)
-    words, places = leaves.split(), [each.at for each in relations]
+    words, places = leaves.split(), [each.id for each in relations]
     return PlanFacts(
         _leaf_sizes(places, words[::3], map(int, words[1::3]), formats),
         dict(zip(places, (places[int(first)] for first in words[2::3]), strict=True)),
@@ -92,7 +92,7 @@ def _equal_nodes(alike: Sequence[Node], text: str) -> Mapping[int, int]:
     found = text.split()
     several = {first for first, times in Counter(found).items() if times > 1}
     pairs = zip(alike, found, strict=True)
-    return {node.at: alike[int(first)].at for node, first in pairs if first in several}
+    return {node.id: alike[int(first)].id for node, first in pairs if first in several}
 
 
 def _alike(plan: SparkPlan) -> Sequence[Node]:
@@ -104,7 +104,7 @@ def _alike(plan: SparkPlan) -> Sequence[Node]:
     shapes: dict[int, Hashable] = {}
     _shape(plan.root, shapes)
     often = Counter(shapes.values())
-    return tuple(each for each in plan.root.walk() if often[shapes[each.at]] > 1)
+    return tuple(each for each in plan.root.walk() if often[shapes[each.id]] > 1)
 
 
 def _shape(node: Node, shapes: dict[int, Hashable]) -> Hashable:
@@ -112,8 +112,8 @@ def _shape(node: Node, shapes: dict[int, Hashable]) -> Hashable:
     below = tuple(_shape(each, shapes) for each in (*node.children, *node.subqueries))
     own = node.table if isinstance(node, Relation) else node.type if isinstance(node, Join) else ""
     # The shape of a whole subtree is hashed once, not once for each node above it.
-    shapes[node.at] = hash((node.kind, own, len(node.output), below))
-    return shapes[node.at]
+    shapes[node.id] = hash((node.kind, own, len(node.output), below))
+    return shapes[node.id]
 
 
 def broadcast_limit(spark: SparkSession) -> int:

@@ -67,35 +67,35 @@ class SparkPlan:
         plan.transformUpWithSubqueries(visitor)
         text, _, described = long_text(spark, visitor.texts(plan)).partition("\n")
         root, used = plan_tree(text, described)
-        first = {node.at: node.first for node in root.walk()}
+        first = {node.id: node.subtree_start for node in root.walk()}
         return SparkPlan(spark, root, used, partitions, _OPEN_FILE in text, analyzed, first, visitor)
 
     def node(self, node: Node) -> Any:
         """The JVM's object of a node."""
-        return self._visitor.node(node.at)
+        return self._visitor.node(node.id)
 
     def nodes(self, nodes: Iterable[Node]) -> Any:
         """The same for many nodes, as a list in the JVM."""
-        return self._visitor.nodes(" ".join(str(node.at) for node in nodes))
+        return self._visitor.nodes(" ".join(str(node.id) for node in nodes))
 
     def replaced(self, below: Node, others: Mapping[int, Any], sides: Mapping[int, Side] = _NONE_TOLD) -> Any:
         """The JVM's plan of `below` with other nodes at the places that `others` names.
 
         Joins at the places of `sides` are told which side to broadcast, unless the query says so itself.
         """
-        inside = {at: other for at, other in others.items() if below.first <= at <= below.at}
+        inside = {at: other for at, other in others.items() if below.subtree_start <= at <= below.id}
         # A replaced node is gone with all nodes below it.
         gone = {at for top in inside for at in range(self._first[top], top)}
         inside = {at: other for at, other in inside.items() if at not in gone}
-        left = {at for at in sides if below.first <= at <= below.at} - gone - inside.keys()
+        left = {at for at in sides if below.subtree_start <= at <= below.id} - gone - inside.keys()
         told = {at: sides[at] for at in left}
         if not inside and not told:
             return self.node(below)
         visitor = plan_visitor(
             self.spark,
-            {at - below.first: self._visitor.node(at) for at in inside},
-            {at - below.first: other for at, other in inside.items()},
-            {at - below.first: side.value for at, side in told.items()},
+            {at - below.subtree_start: self._visitor.node(at) for at in inside},
+            {at - below.subtree_start: other for at, other in inside.items()},
+            {at - below.subtree_start: side.value for at, side in told.items()},
         )
         return self.node(below).transformUpWithSubqueries(visitor)
 

@@ -183,7 +183,15 @@ def _atomic_type(name: str) -> str:
 
 def _made(node: Node, expressions: Mapping[str, tuple[Expression, ...]], item: Mapping[str, Any], table: str) -> Node:
     """The node as the class of its kind; opaque where it has none."""
-    same: _Same = (node.at, node.first, node.kind, node.output, node.children, node.subqueries, node.is_deterministic)
+    same: _Same = (
+        node.id,
+        node.subtree_start,
+        node.kind,
+        node.output,
+        node.children,
+        node.subqueries,
+        node.is_deterministic,
+    )
     match node.kind:
         case "LogicalRelation":
             known = _named_columns(node, expressions.get("output", ()))

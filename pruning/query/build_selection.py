@@ -77,7 +77,7 @@ class BuildSelection:
 
     def why_no_filter(self, probe: ProbeColumn) -> Reason | None:
         """The reason against any filter of a scan that costs a build; None if there is none."""
-        at, name = probe.relation.at, probe.name
+        at, name = probe.relation.id, probe.name
         if at in self.sizes.materialized:
             return Reason(ReasonCode.READ_BY_BUILD, name)
         if at not in self.sizes.files:
@@ -92,8 +92,8 @@ class BuildSelection:
         Of one that is pruned nothing else was counted.
         """
         relation, least, statistics = probe.relation, self.options.min_probe_bytes, self.sizes.statistics
-        scanned = self.sizes.scanned[relation.at]
-        if relation.at in self.sizes.pruned or scanned >= self.options.limits.columns_factor * least:
+        scanned = self.sizes.scanned[relation.id]
+        if relation.id in self.sizes.pruned or scanned >= self.options.limits.columns_factor * least:
             return None
         if self.may_skip(probe) or not 0 < statistics.rows(relation) < self.options.limits.many_rows:
             return None
@@ -143,10 +143,10 @@ class BuildSelection:
         """
         if build_side.condition.null_safe or build_side.is_widened_bound or not self._side(build_side.node).leaves_out:
             return False
-        places = {each.relation.at for each in origins_of(build_side.node, build_side.key)}
+        places = {each.relation.id for each in origins_of(build_side.node, build_side.key)}
         scanned = self.sizes.scanned
         described = sum(scanned.get(at, 0) for at in places)
-        is_worth_it = scanned.get(probe.relation.at, 0) >= described // self.options.limits.metadata_share
+        is_worth_it = scanned.get(probe.relation.id, 0) >= described // self.options.limits.metadata_share
         return bool(places) and places <= set(self.sizes.files) and is_worth_it
 
     def _worth_it(
@@ -159,7 +159,7 @@ class BuildSelection:
 
     def _worth(self, build_side: BuildSide, probe: ProbeColumn) -> int:
         """The bytes that a build may read: as many as the probed scan reads, or as the keys could spare of it."""
-        scanned, size = self.sizes.scanned[probe.relation.at], self.bytes_read(build_side)
+        scanned, size = self.sizes.scanned[probe.relation.id], self.bytes_read(build_side)
         share = 1 if build_side.condition.bound is None else self.options.limits.bound_share
         most = min(self.options.limits.max_build_scan_bytes, scanned // share)
         # Metadata is read only where the answer depends on it.
@@ -171,16 +171,16 @@ class BuildSelection:
 
     def _bytes_behind(self, relation: Relation) -> int:
         """Bytes of the other scans that the rows of a scan filter in turn."""
-        if relation.at not in self._behind:
+        if relation.id not in self._behind:
             found = {
-                each.relation.at
+                each.relation.id
                 for edge in self.edges
-                if edge.build_side.node.first <= relation.at <= edge.build_side.node.at
+                if edge.build_side.node.subtree_start <= relation.id <= edge.build_side.node.id
                 for each in edge.probes
             }
-            left = found.difference(self.sizes.materialized, {relation.at})
-            self._behind[relation.at] = sum(self.sizes.scanned[at] for at in left)
-        return self._behind[relation.at]
+            left = found.difference(self.sizes.materialized, {relation.id})
+            self._behind[relation.id] = sum(self.sizes.scanned[at] for at in left)
+        return self._behind[relation.id]
 
     def _may_be_kept(self, node: Node) -> bool:
         """False where the rows of a build are known to be many: then what it runs is run once more for the query.
@@ -194,7 +194,7 @@ class BuildSelection:
 
     def _spared(self, probe: ProbeColumn) -> int:
         """The bytes that keys could spare of a scan; rows that the scan drops spare the join its work alone."""
-        scanned = self.sizes.scanned[probe.relation.at]
+        scanned = self.sizes.scanned[probe.relation.id]
         return max(
             scanned // self.options.limits.join_share,
             int(scanned * (1 - self.sizes.statistics.unprunable_fraction(probe))),
@@ -202,7 +202,7 @@ class BuildSelection:
 
     def _has_many_rows(self, probe: ProbeColumn) -> bool:
         """True if rows that a scan lets through are worth a filter by themselves, where one may cost nothing."""
-        sizes, at = self.sizes, probe.relation.at
+        sizes, at = self.sizes, probe.relation.id
         if not sizes.expected:
             return False
         rows = sizes.expected[at].passing if at in sizes.expected else sizes.statistics.rows(probe.relation)
@@ -225,14 +225,14 @@ class BuildSelection:
         node = build_side.node
         if not build_side.condition.is_equality:
             return False
-        if node.at not in self._free:
-            self._free[node.at] = self._are_few(node)
-        return self._free[node.at]
+        if node.id not in self._free:
+            self._free[node.id] = self._are_few(node)
+        return self._free[node.id]
 
     def _are_few(self, node: Node) -> bool:
         sizes = self.sizes
         scan = only_scan(node, sizes.materialized)
-        known = None if scan is None else sizes.expected.get(scan.at)
+        known = None if scan is None else sizes.expected.get(scan.id)
         if known is None or known.ratio > self.options.limits.few_ratio:
             return False
         rows = expected_rows(node, sizes.expected, sizes.materialized)
@@ -242,7 +242,7 @@ class BuildSelection:
         """For a scan whose rows stay where they are, and none of which can be skipped by the column: what is left."""
         least, scanned, statistics = (
             self.options.min_probe_bytes,
-            self.sizes.scanned[probe.relation.at],
+            self.sizes.scanned[probe.relation.id],
             self.sizes.statistics,
         )
         if scanned // self.options.limits.join_share >= least or statistics.crosses_shuffle(build_side, probe):
@@ -292,17 +292,17 @@ class BuildSelection:
         return next((each.kind for each in nodes if each.kind == _CACHED or not _is_repeatable(each, self.sizes)), None)
 
     def _side(self, node: Node) -> _Side:
-        if node.at not in self._sides:
+        if node.id not in self._sides:
             below = [self._side(each) for each in (*node.children, *node.subqueries)]
             unrepeatable = None if _is_repeatable(node, self.sizes) else node.kind
-            own = self.sizes.scanned.get(node.at, 0) if isinstance(node, Relation) else 0
-            self._sides[node.at] = _Side(
+            own = self.sizes.scanned.get(node.id, 0) if isinstance(node, Relation) else 0
+            self._sides[node.id] = _Side(
                 own + sum(each.size for each in below),
                 next(filter(None, (unrepeatable, *(each.unrepeatable for each in below))), None),
                 _leaves_out(node, self.sizes) or any(each.leaves_out for each in below),
                 node.kind == _CACHED or any(each.is_cached for each in below),
             )
-        return self._sides[node.at]
+        return self._sides[node.id]
 
 
 def _is_repeatable(node: Node, sizes: Sizes) -> bool:
@@ -314,7 +314,7 @@ def _is_repeatable(node: Node, sizes: Sizes) -> bool:
     match node:
         case Relation():
             # Only of files is it known that both read the same.
-            return node.at in sizes.files
+            return node.id in sizes.files
         case Grouping(groups=groups):
             # Rows arrive in another order in every run; columns that are equal in all rows of a group do not see it.
             return node.order_free or (groups is not None and groups.keys() >= set(node.output))
@@ -330,6 +330,6 @@ def _leaves_out(node: Node, sizes: Sizes) -> bool:
         case Join(type="LeftSemi" | "LeftAnti"):
             return True
         case Relation():
-            return node.at in sizes.pruned
+            return node.id in sizes.pruned
         case _:
             return node.kind in ("LocalRelation", _CACHED)

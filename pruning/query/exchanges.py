@@ -78,8 +78,10 @@ def is_hash_build_side(build_side: BuildSide, probe: ProbeColumn, is_broadcast: 
 def between(top: Node, relation: Relation) -> Iterator[tuple[Node, Node]]:
     """Each node on the way down to a scan, and its child there."""
     node = top
-    while node is not relation and node.at != relation.at:
-        child = next(each for each in (*node.children, *node.subqueries) if each.first <= relation.at <= each.at)
+    while node is not relation and node.id != relation.id:
+        child = next(
+            each for each in (*node.children, *node.subqueries) if each.subtree_start <= relation.id <= each.id
+        )
         yield node, child
         node = child
 
@@ -101,7 +103,7 @@ _ReusedRows = tuple[int, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class ExchangeReuse:
-    """Exchanges that Spark runs once for several places of a plan, by `Node.at`, and the places of each."""
+    """Exchanges that Spark runs once for several places of a plan, by `Node.id`, and the places of each."""
 
     _kept: Mapping[int, tuple[_ReusedRows, Node]]
     _places: Mapping[_ReusedRows, Sequence[Node]]
@@ -110,7 +112,7 @@ class ExchangeReuse:
     def of(root: Node, equal: Mapping[int, int], crosses_shuffle: Callable[[Join, Node], bool]) -> ExchangeReuse:
         """The places of a plan.
 
-        `equal` gives nodes that are not the only ones to make their rows, by `Node.at`, a number that is the same for
+        `equal` gives nodes that are not the only ones to make their rows, by `Node.id`, a number that is the same for
         all of these; `crosses_shuffle` says whether the rows of a join side go to other tasks. An aggregate is assumed
         to shuffle its rows, though Spark leaves that out where a join has partitioned them by the same keys.
         """
@@ -120,12 +122,12 @@ class ExchangeReuse:
         for node in root.walk():
             for child in node.children:
                 whole = child if isinstance(node, Join) else node
-                if whole.at not in candidates or stays_in_place(node):
+                if whole.id not in candidates or stays_in_place(node):
                     continue
                 if isinstance(node, Join) and not crosses_shuffle(node, child):
                     continue
-                key = equal[whole.at], _keys(node, child) if isinstance(node, Join) else ()
-                kept[child.at] = key, whole
+                key = equal[whole.id], _keys(node, child) if isinstance(node, Join) else ()
+                kept[child.id] = key, whole
                 places.setdefault(key, []).append(whole)
         return ExchangeReuse(kept, places)
 
@@ -137,9 +139,9 @@ class ExchangeReuse:
         """
         found: dict[int, Node] = {}
         for _, child in between(build_side.join, probe.relation):
-            if child.at in self._kept:
-                key, own = self._kept[child.at]
-                found |= {each.at: each for each in self._places[key] if each.at != own.at}
+            if child.id in self._kept:
+                key, own = self._kept[child.id]
+                found |= {each.id: each for each in self._places[key] if each.id != own.id}
         return tuple(found.values())
 
 
@@ -147,8 +149,8 @@ def _with_groups(root: Node) -> set[int]:
     """The places of nodes that group rows, or have such a node below them."""
     found: set[int] = set()
     for node in reversed(list(root.walk())):
-        if isinstance(node, Grouping) or any(each.at in found for each in node.children):
-            found.add(node.at)
+        if isinstance(node, Grouping) or any(each.id in found for each in node.children):
+            found.add(node.id)
     return found
 
 
@@ -187,9 +189,9 @@ class Side(Enum):
 
 
 def broadcast_sides(root: Node, sizes: Mapping[int, int], limit: int, strategy: BroadcastStrategy) -> dict[int, Side]:
-    """The side to broadcast for joins of a plan, by `Join.at`; joins that are not in it stay as they are.
+    """The side to broadcast for joins of a plan, by `Join.id`; joins that are not in it stay as they are.
 
-    `sizes` are the bytes of nodes whose rows are there, by `Node.at`; larger ones than `limit` are not broadcast.
+    `sizes` are the bytes of nodes whose rows are there, by `Node.id`; larger ones than `limit` are not broadcast.
     """
     if strategy is BroadcastStrategy.NONE:
         return {}
@@ -200,7 +202,7 @@ def broadcast_sides(root: Node, sizes: Mapping[int, int], limit: int, strategy: 
             continue
         side = _side(node, few)
         if side is not Side.NEITHER or strategy is BroadcastStrategy.RUNTIME_ONLY:
-            told[node.at] = side
+            told[node.id] = side
     return told
 
 
@@ -214,5 +216,5 @@ def _side(join: Join, few: Mapping[int, int]) -> Side:
         (Side.LEFT, join.left, join.type in _LEFT_MAY),
         (Side.RIGHT, join.right, join.type in _RIGHT_MAY),
     )
-    known = [(few[node.at], side) for side, node, may in sides if may and node.at in few]
+    known = [(few[node.id], side) for side, node, may in sides if may and node.id in few]
     return min(known, key=lambda each: each[0])[1] if known else Side.NEITHER

@@ -50,7 +50,7 @@ class RuntimeFilter:
     @property
     def id(self) -> FilterId:
         """Equal for two filters that do the same."""
-        return *self.build_side.id, self.probe.relation.at, self.probe.column, self.from_metadata
+        return *self.build_side.id, self.probe.relation.id, self.probe.column, self.from_metadata
 
     def worded(self, source: str) -> str:
         """The name of its build side, and the origin of its keys if the build side is not run."""
@@ -91,7 +91,7 @@ class FilterPlan:
             levels.append(filters)
             done |= {each.id for each in filters}
             # Filters from metadata may leave out nothing, which is known only when they are planned.
-            pruned |= {each.probe.relation.at for each in filters if not each.from_metadata}
+            pruned |= {each.probe.relation.id for each in filters if not each.from_metadata}
 
     def __str__(self) -> str:
         """A line for each filter below its level, then the refusals."""
@@ -149,7 +149,7 @@ def _would_repeat(runtime_filter: RuntimeFilter, ids: Collection[FilterId], sele
     Nodes whose rows a build holds are not run again.
     """
     found = selection.sizes.statistics.shared_places(runtime_filter.build_side, runtime_filter.probe)
-    places = [each for each in found if each.at not in selection.sizes.materialized]
+    places = [each for each in found if each.id not in selection.sizes.materialized]
     return bool(places) and (
         not selection.may_skip(runtime_filter.probe) or not all(_is_fed(each, runtime_filter, ids) for each in places)
     )
@@ -160,7 +160,7 @@ def _is_fed(place: Node, runtime_filter: RuntimeFilter, ids: Collection[FilterId
 
     Metadata, which may leave out nothing, stands in for no keys but those of metadata.
     """
-    inside = range(place.first, place.at + 1)
+    inside = range(place.subtree_start, place.id + 1)
     return any(
         at in inside and build_side not in inside and (runtime_filter.from_metadata or not by_metadata)
         for build_side, _, at, _, by_metadata in ids
@@ -181,7 +181,7 @@ def _may_become_needless(
         or selection.may_skip(runtime_filter.probe)
     ):
         return False
-    others = (each.probe for each in ready if each.probe.relation.at == runtime_filter.probe.relation.at)
+    others = (each.probe for each in ready if each.probe.relation.id == runtime_filter.probe.relation.id)
     return any(selection.may_skip(each) for each in others)
 
 
@@ -194,11 +194,11 @@ def unused(
 ) -> tuple[UnusedFilter, ...]:
     """Every edge that is refused for a scan that it reaches.
 
-    `whole` are the bytes of scans without filters, by `Relation.at`: a scan that other keys have made small is refused
+    `whole` are the bytes of scans without filters, by `Relation.id`: a scan that other keys have made small is refused
     for the reason that held before, if there was one. A scan that `levels` have filtered by an edge was neither too
     small for it, nor would it have been run again.
     """
-    fed = {(it.build_side.join.at, it.probe.relation.at, it.probe.column) for filters in levels for it in filters}
+    fed = {(it.build_side.join.id, it.probe.relation.id, it.probe.column) for filters in levels for it in filters}
     now = BuildSelection(sizes, options, graph.edges)
     before = now if whole is None else BuildSelection(replace(sizes, scanned=whole), options, graph.edges)
     pairs = [(edge, probe) for edge in graph.edges for probe in edge.probes]
@@ -215,7 +215,7 @@ def unused(
         for edge, probe in pairs
         if (refused := _refused(edge, probe, now, ids))
         for reason in _first_refused(_refused(edge, probe, before, ids), refused)
-        if reason.code not in _OF_OTHERS or (edge.join.at, probe.relation.at, probe.column) not in fed
+        if reason.code not in _OF_OTHERS or (edge.join.id, probe.relation.id, probe.column) not in fed
     )
 
 
@@ -238,13 +238,13 @@ def _refused(
 
 def _waits(runtime_filter: RuntimeFilter, earlier: Sequence[RuntimeFilter]) -> bool:
     """True where an earlier filter of another build side makes this build smaller, or keeps rows inside of it."""
-    inside = range(runtime_filter.build_side.node.first, runtime_filter.build_side.node.at + 1)
+    inside = range(runtime_filter.build_side.node.subtree_start, runtime_filter.build_side.node.id + 1)
     others = [each for each in earlier if each.build_side != runtime_filter.build_side]
     # Two runs of what is cached may differ: the larger build reads the rows that the smaller one gave.
     is_split = any(
-        each.needs_rows and runtime_filter.build_side.node.at != each.build_side.node.at in inside for each in others
+        each.needs_rows and runtime_filter.build_side.node.id != each.build_side.node.id in inside for each in others
     )
-    return is_split or any(each.probe.relation.at in inside for each in others)
+    return is_split or any(each.probe.relation.id in inside for each in others)
 
 
 def _filters_of(edge: Edge, probe: ProbeColumn, selection: BuildSelection) -> Iterator[RuntimeFilter | Reason]:

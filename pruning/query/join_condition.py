@@ -79,9 +79,9 @@ class BuildSide:
         A column goes by its id, since names repeat, any other key by its place in the plan.
         """
         condition, column = self.condition, self.key.column
-        place = f"#{column}" if column is not None else "/".join(map(str, (condition.node.at, *condition.path)))
+        place = f"#{column}" if column is not None else "/".join(map(str, (condition.node.id, *condition.path)))
         kind = "" if condition.bound is None else f" {condition.bound.value}"
-        return self.node.at, f"{place}{kind}{'?' if condition.null_safe else ''}"
+        return self.node.id, f"{place}{kind}{'?' if condition.null_safe else ''}"
 
     @property
     def is_widened_bound(self) -> bool:

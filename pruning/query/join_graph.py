@@ -85,7 +85,7 @@ class JoinGraph:
     def __str__(self) -> str:
         """The scans, then a line for each edge (what it filters, and by what keys), then what is no edge."""
         names = PlanNames(self.root)
-        lines = [f"scan {names.scans[each.at]}" for each in self.relations]
+        lines = [f"scan {names.scans[each.id]}" for each in self.relations]
         lines += [_edge_line(each, names) for each in self.edges]
         lines += [f"no edge: {each}" for each in self.refusals]
         return "\n".join(lines)
@@ -196,9 +196,9 @@ def key_tuple(graph: JoinGraph, build_side: BuildSide, relation: Relation) -> Ke
     pairs: dict[int, int] = {}
     names: list[str] = []
     for edge in graph.edges:
-        if edge.join.at != build_side.join.at or not _is_plain(edge, build_side):
+        if edge.join.id != build_side.join.id or not _is_plain(edge, build_side):
             continue
-        found = next((each.column for each in edge.probes if each.relation.at == relation.at), None)
+        found = next((each.column for each in edge.probes if each.relation.id == relation.id), None)
         key = edge.build_side.key.column
         if found is not None and key is not None and found not in pairs.values() and key not in pairs:
             pairs[key] = found
@@ -219,4 +219,4 @@ def says_more(keys: KeySummary, options: PruningOptions) -> bool:
 
 def _is_plain(edge: Edge, build_side: BuildSide) -> bool:
     own = edge.build_side
-    return own.condition.is_equality and own.node.at == build_side.node.at and own.key.column in build_side.node.output
+    return own.condition.is_equality and own.node.id == build_side.node.id and own.key.column in build_side.node.output

@@ -114,12 +114,12 @@ def zone_domain(containers: Containers, name: str, kept: BoolArray, type_: Value
 
 def conditions_of(root: Node, relation: Relation) -> tuple[Expression, ...]:
     """The conditions of the filters right above a scan, which all its rows have to fulfil."""
-    found = filters_above(root).get(relation.at, ())
+    found = filters_above(root).get(relation.id, ())
     return tuple(each.condition for each in found if each.condition is not None)
 
 
 def filters_above(root: Node) -> dict[int, tuple[Filter, ...]]:
-    """For each scan, by `Relation.at`, the filters that its rows pass before anything else happens to them."""
+    """For each scan, by `Relation.id`, the filters that its rows pass before anything else happens to them."""
     found: dict[int, tuple[Filter, ...]] = {}
     waiting: list[tuple[Node, tuple[Filter, ...]]] = [(root, ())]
     while waiting:
@@ -127,7 +127,7 @@ def filters_above(root: Node) -> dict[int, tuple[Filter, ...]]:
         below: tuple[Filter, ...] = ()
         match node:
             case Relation():
-                found[node.at] = above
+                found[node.id] = above
             case Filter():
                 below = (*above, node)
             case Passthrough():
@@ -140,20 +140,20 @@ def filters_above(root: Node) -> dict[int, tuple[Filter, ...]]:
 
 
 def statistics_columns(graph: JoinGraph) -> Mapping[int, frozenset[int]]:
-    """By `Relation.at`: columns that keys may filter or come from, and those in conditions right above a scan."""
+    """By `Relation.id`: columns that keys may filter or come from, and those in conditions right above a scan."""
     found: dict[int, set[int]] = {}
     for at, column in _asked(graph):
         found.setdefault(at, set()).add(column)
-    own = {each.at: set(each.output) for each in graph.relations}
+    own = {each.id: set(each.output) for each in graph.relations}
     return {at: frozenset(columns & own[at]) for at, columns in found.items()}
 
 
 def _asked(graph: JoinGraph) -> Iterator[tuple[int, int]]:
     for edge in graph.edges:
-        yield from ((each.relation.at, each.column) for each in edge.probes)
+        yield from ((each.relation.id, each.column) for each in edge.probes)
         for zone in origins_of(edge.build_side.node, edge.build_side.key):
-            yield zone.relation.at, zone.column
-            yield from ((zone.relation.at, column) for column in _named(*zone.conditions))
+            yield zone.relation.id, zone.column
+            yield from ((zone.relation.id, column) for column in _named(*zone.conditions))
     for at, filters in filters_above(graph.root).items():
         conditions = (each.condition for each in filters if each.condition is not None)
         yield from ((at, column) for column in _named(*conditions))

@@ -75,8 +75,8 @@ class _Walk:
     _seen: set[tuple[int, int]] = field(default_factory=set)
 
     def down(self, node: Node, column: int) -> Iterator[ProbeColumn | Reason]:
-        if (node.at, column) not in self._seen:
-            self._seen.add((node.at, column))
+        if (node.id, column) not in self._seen:
+            self._seen.add((node.id, column))
             yield from self._step(node, column)
 
     def _step(self, node: Node, column: int) -> Iterator[ProbeColumn | Reason]:

@@ -50,16 +50,16 @@ class Expression:
 class Node:
     """One node of a plan. Every kind that has no class of its own is opaque: nothing is known of its rows.
 
-    - `at`: its place among all nodes of the query, where children come first, then the plans of subqueries in its
-      expressions, then the node; what lies below it begins at `first`
+    - `id`: its place among all nodes of the query, where children come first, then the plans of subqueries in its
+      expressions, then the node; the least id below it is `subtree_start`
     - `kind`: the engine's name, for people
     - `output`: the ids of its columns, in order
     - `is_deterministic`: none of its own expressions may differ between two runs
     - `subqueries`: the plans inside its expressions
     """
 
-    at: int
-    first: int
+    id: int
+    subtree_start: int
     kind: str
     output: tuple[int, ...]
     children: tuple[Node, ...] = ()
@@ -192,7 +192,7 @@ def conjuncts_at(
 
 def relations_of(root: Node) -> tuple[Relation, ...]:
     """The leaves that read tables, in the order of the plan."""
-    return tuple(sorted((node for node in root.walk() if isinstance(node, Relation)), key=lambda node: node.at))
+    return tuple(sorted((node for node in root.walk() if isinstance(node, Relation)), key=lambda node: node.id))
 
 
 class PlanNames:
@@ -206,9 +206,9 @@ class PlanNames:
         self._columns: dict[int, str] = {}
         for leaf in leaves:
             seen[leaf.table] += 1
-            self.scans[leaf.at] = leaf.table if counts[leaf.table] == 1 else f"{leaf.table}#{seen[leaf.table]}"
+            self.scans[leaf.id] = leaf.table if counts[leaf.table] == 1 else f"{leaf.table}#{seen[leaf.table]}"
             for column, name in zip(leaf.output, leaf.names, strict=True):
-                self._columns[column] = f"{self.scans[leaf.at]}.{name}"
+                self._columns[column] = f"{self.scans[leaf.id]}.{name}"
 
     def column(self, column: int) -> str:
         """A column of a scan."""

@@ -29,7 +29,7 @@ class Cardinality:
 
 def only_scan(node: Node, materialized: Collection[int]) -> Relation | None:
     """The one scan below a node that is left to be read; None of several, or of none."""
-    left = [each for each in node.walk() if isinstance(each, Relation) and each.at not in materialized]
+    left = [each for each in node.walk() if isinstance(each, Relation) and each.id not in materialized]
     return left[0] if len(left) == 1 else None
 
 
@@ -41,15 +41,15 @@ def expected_rows(node: Node, scans: Mapping[int, Cardinality], materialized: Co
     """
     match node:
         case Relation():
-            found = scans.get(node.at)
+            found = scans.get(node.id)
             return None if found is None else found.passing
         case Filter() | Project() | Passthrough() | Grouping():
             return expected_rows(node.children[0], scans, materialized)
         case Join(type=type_) if type_ in _LEFT_ONCE:
             return expected_rows(node.left, scans, materialized)
-        case Join(type="Inner") if node.right.at in materialized:
+        case Join(type="Inner") if node.right.id in materialized:
             return expected_rows(node.left, scans, materialized)
-        case Join(type="Inner") if node.left.at in materialized:
+        case Join(type="Inner") if node.left.id in materialized:
             return expected_rows(node.right, scans, materialized)
         case _:
             return None
@@ -128,7 +128,7 @@ class UnknownStatistics:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """The state of a query's scans at one moment, all by `Relation.at`.
+    """The state of a query's scans at one moment, all by `Relation.id`.
 
     - `scanned`: bytes that each reads; `files`: those that read files; `pruned`: those with a filter
     - `materialized`: nodes that are not run again, since a build holds their rows

@@ -60,7 +60,7 @@ BY_STATISTICS = "by the statistics of its files"
 class QueryFacts:
     """Facts about a query that its plan alone does not tell.
 
-    - `sizes`: bytes that each scan reads, by `Relation.at`
+    - `sizes`: bytes that each scan reads, by `Relation.id`
     - `files`: scans of files, whose rows may be keys; `unpinned`: those of them that list their files at each run
     - `partitions`: columns by which Spark itself prunes partitions
     - `asks_for_files`: the query names the file of a row; `may_be_asked_for_files`: a query over its result could
@@ -81,9 +81,9 @@ class QueryPlanner:
     """The state of one query's decisions.
 
     - `levels`: the filters of each level so far; `reasons`: why there were no more, in order
-    - `scans`: the pruned scans by `Relation.at`
-    - `materialized`: the nodes whose rows a build holds, and all below them, by `Node.at`: they are not run again
-    - `row_bytes`: bytes of these rows, by `Node.at` of the build
+    - `scans`: the pruned scans by `Relation.id`
+    - `materialized`: the nodes whose rows a build holds, and all below them, by `Node.id`: they are not run again
+    - `row_bytes`: bytes of these rows, by `Node.id` of the build
     - `from_cache`: ids of the build sides whose keys were known before
     """
 
@@ -137,7 +137,7 @@ class QueryPlanner:
                 is_pinned = True
                 continue
             done |= {each.id for each in filters}
-            wanted = tuple(each for each in filters if each.probe.relation.at not in self.materialized)
+            wanted = tuple(each for each in filters if each.probe.relation.id not in self.materialized)
             self.levels.append(wanted)
             yield from self._level(wanted)
         yield from self._choose_readers()
@@ -163,7 +163,7 @@ class QueryPlanner:
 
     def _pin(self) -> Requests:
         """Scans that cannot be pinned are no files from here on: their rows may be others in the next run."""
-        unpinned = tuple(each for each in self.graph.relations if each.at in self.facts.unpinned)
+        unpinned = tuple(each for each in self.graph.relations if each.id in self.facts.unpinned)
         refused: Mapping[int, Reason] = (yield PinFiles(unpinned)) if unpinned else {}
         self.reasons.update(dict.fromkeys(refused.values()))
         self._files -= refused.keys()
@@ -182,13 +182,13 @@ class QueryPlanner:
                 continue
             relation = each.probe.relation
             if not each.from_metadata:
-                joined[each.build_side.join.at, each.build_side.node.at, relation.at] = each
-            known = self.keys.setdefault(relation.at, {}).setdefault(each.probe.column, [])
+                joined[each.build_side.join.id, each.build_side.node.id, relation.id] = each
+            known = self.keys.setdefault(relation.id, {}).setdefault(each.probe.column, [])
             if keys not in known:
                 known.append(keys)
-                changed[relation.at] = relation
+                changed[relation.id] = relation
         for each in joined.values():
-            if each.probe.relation.at in changed:
+            if each.probe.relation.id in changed:
                 yield from self._add_tuple(each.build_side, each.probe.relation)
         for relation in changed.values():
             yield from self._prune(relation)
@@ -221,7 +221,7 @@ class QueryPlanner:
             return Reason(ReasonCode.UNREPEATABLE_KEYS, str(build_side.key), "its rows are too many to be kept")
         if built.rows is not None:
             # Never reached for rows that a later run may not give again: no tuple of theirs may be a key.
-            self._rows[build_side.node.at] = built.rows
+            self._rows[build_side.node.id] = built.rows
         return domain
 
     def _join_rows(self, node: Node, rows: BuildRows) -> Generator[Request, Any, bool]:
@@ -229,20 +229,20 @@ class QueryPlanner:
         if self.strategy is BroadcastStrategy.NONE or 0 <= self.facts.broadcast_limit < rows.nbytes:
             return False
         yield JoinRows(node, rows)
-        self.row_bytes[node.at] = rows.nbytes
+        self.row_bytes[node.id] = rows.nbytes
         for each in node.walk():
-            self.materialized.add(each.at)
+            self.materialized.add(each.id)
             if isinstance(each, Relation):
-                self._sizes[each.at] = 0
+                self._sizes[each.id] = 0
         return True
 
     def _add_tuple(self, build_side: BuildSide, relation: Relation) -> Requests:
         """Keys of all columns by which a join compares a scan with a build, where the rows of the build are at hand."""
-        rows, found = self._rows.get(build_side.node.at), key_tuple(self.graph, build_side, relation)
+        rows, found = self._rows.get(build_side.node.id), key_tuple(self.graph, build_side, relation)
         if rows is None or found is None:
             return
         keys: KeySummary | Reason = yield SummarizeTuples(build_side.node, rows, found)
-        known = self.tuples.setdefault(relation.at, {}).setdefault(found.probe, [])
+        known = self.tuples.setdefault(relation.id, {}).setdefault(found.probe, [])
         if isinstance(keys, Reason):
             self.reasons[keys] = None
         elif keys not in known and says_more(keys, self.options):
@@ -252,9 +252,9 @@ class QueryPlanner:
 
     def _prune(self, relation: Relation) -> Generator[Request, Any, PlannedScan | None]:
         """Plans a scan by all its filters; None where they change nothing."""
-        keys, tuples = self.keys.get(relation.at, {}), self.tuples.get(relation.at, {})
+        keys, tuples = self.keys.get(relation.id, {}), self.tuples.get(relation.id, {})
         scan: PlannedScan | Reason = yield PruneScan(
-            relation, keys, tuples, tuple(self._top_filters.get(relation.at, ()))
+            relation, keys, tuples, tuple(self._top_filters.get(relation.id, ()))
         )
         if isinstance(scan, Reason):
             self.reasons[scan] = None
@@ -266,8 +266,8 @@ class QueryPlanner:
         return scan
 
     def _use(self, relation: Relation, scan: PlannedScan) -> None:
-        self.scans[relation.at] = scan
-        self._sizes[relation.at] = min(self._sizes[relation.at], scan.planned_bytes)
+        self.scans[relation.id] = scan
+        self._sizes[relation.id] = min(self._sizes[relation.id], scan.planned_bytes)
 
     def _filter_first_rows(self) -> Requests:
         """Filters scans by the keys that enough rows surely have, as metadata alone proves."""
@@ -289,7 +289,7 @@ class QueryPlanner:
         made: ScanFilter | Reason = yield MakeTopKFilter(top, probe, keys)
         if isinstance(made, Reason):
             return made
-        own = self._top_filters.setdefault(probe.relation.at, [])
+        own = self._top_filters.setdefault(probe.relation.id, [])
         own.append(made)
         scan = yield from self._prune(probe.relation)
         if scan is None:
@@ -304,23 +304,23 @@ class QueryPlanner:
     def _choose_readers(self) -> Requests:
         """Pyarrow reads a scan only once all its keys are known: a later level would plan the scan anew."""
         for relation in self.graph.relations:
-            if relation.at not in self.scans or relation.at in self.materialized:
+            if relation.id not in self.scans or relation.id in self.materialized:
                 continue
             # Spark may run equal scans once; of two by pyarrow it knows of none that they are equal.
             if self.options.scan != AUTO or not self._is_read_again(relation):
-                self.scans[relation.at] = yield ChooseReader(relation)
-            if self.scans[relation.at].plan.wants_arrow(self.options) and not self._needs_spark_reader(relation):
+                self.scans[relation.id] = yield ChooseReader(relation)
+            if self.scans[relation.id].plan.wants_arrow(self.options) and not self._needs_spark_reader(relation):
                 made: PlannedScan | Reason = yield ReadByArrow(relation)
                 if not isinstance(made, Reason):
                     self._use(relation, made)
 
     def _is_read_again(self, relation: Relation) -> bool:
-        others = (each for each in self.graph.relations if each.at in self.scans and each.at != relation.at)
+        others = (each for each in self.graph.relations if each.id in self.scans and each.id != relation.id)
         return any(self.statistics.is_same_table(relation, each) for each in others)
 
     def _needs_spark_reader(self, relation: Relation) -> bool:
         """True if Spark prunes partitions of a scan by a column without keys, or its rows may be asked for a file."""
-        by_spark = self.facts.partitions.intersection(relation.output) - self.keys.get(relation.at, {}).keys()
+        by_spark = self.facts.partitions.intersection(relation.output) - self.keys.get(relation.id, {}).keys()
         if by_spark:
             names = dict(zip(relation.output, relation.names, strict=True))
             subject = ", ".join(sorted(names[each] for each in by_spark))
@@ -344,7 +344,7 @@ def too_few_first_rows(subject: str) -> Reason:
 
 
 def _top_id(top: TopK, probe: ProbeColumn) -> tuple[int, int, int]:
-    return top.at, probe.relation.at, probe.column
+    return top.id, probe.relation.id, probe.column
 
 
 def _strategy(graph: JoinGraph, options: PruningOptions, facts: QueryFacts) -> BroadcastStrategy:

@@ -76,7 +76,7 @@ class BuildAnswer(Protocol):
 class PinFiles:
     """List the files of these scans once, so that builds and query read the same.
 
-    Answer: a `Reason` by `Relation.at` for each scan that cannot be pinned.
+    Answer: a `Reason` by `Relation.id` for each scan that cannot be pinned.
     """
 
     relations: tuple[Relation, ...]

@@ -43,13 +43,13 @@ _KEEPS_LEFT = frozenset({"LeftOuter", "ExistenceJoin"})
 class TopK:
     """The first `rows` rows of `node` in an order whose first key is `first`; rows that tie with the last may follow.
 
-    - `at`: the place of the limit; `rows` counts those that an offset leaves out, too
+    - `id`: that of the limit; `rows` counts those that an offset leaves out, too
     - `probes`: columns of scans of which only rows as good as the last of the first ones are needed; `stops` says why
       the way from the key down to scans ended elsewhere
     - `sure`: the columns of scans each of whose rows with a value gives `node` a row with that very key
     """
 
-    at: int
+    id: int
     node: Node
     rows: int
     first: SortKey
@@ -58,15 +58,15 @@ class TopK:
     sure: tuple[ProbeColumn, ...] = ()
 
     @staticmethod
-    def of(at: int, node: Node, rows: int, first: SortKey) -> TopK:
+    def of(id_: int, node: Node, rows: int, first: SortKey) -> TopK:
         """With the scans that its key leads down to."""
         column = first.key.column
         if column is None:
-            return TopK(at, node, rows, first, stops=(stop(node, ReasonCode.COMPUTED, str(first.key)),))
+            return TopK(id_, node, rows, first, stops=(stop(node, ReasonCode.COMPUTED, str(first.key)),))
         found = list(trace(node, column))
         probes = tuple(each for each in found if isinstance(each, ProbeColumn))
         stops = tuple(each for each in found if isinstance(each, Reason))
-        return TopK(at, node, rows, first, probes, stops, tuple(_sure(node, column)))
+        return TopK(id_, node, rows, first, probes, stops, tuple(_sure(node, column)))
 
     def as_good_as(self, keys: Domain) -> Domain:
         """Every value that comes no later than one of `keys`.
@@ -101,7 +101,7 @@ def top_ks(root: Node) -> Iterator[TopK]:
             case Limit(kind="GlobalLimit"):
                 yield from _below_limit(node)
             case RankLimit(count=int(count), order=(first, *_)) if count and node.is_deterministic:
-                yield TopK.of(node.at, node.children[0], count, first)
+                yield TopK.of(node.id, node.children[0], count, first)
             case _:
                 pass
 
@@ -112,7 +112,7 @@ def _below_limit(limit: Limit) -> Iterator[TopK]:
     while rows:
         match node:
             case Sort(is_global=True, order=(first, *_)) if node.is_deterministic:
-                yield TopK.of(limit.at, node.children[0], rows, first)
+                yield TopK.of(limit.id, node.children[0], rows, first)
                 return
             case Limit(kind="Offset", count=int(skipped)):
                 rows += skipped

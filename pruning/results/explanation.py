@@ -50,21 +50,21 @@ class Explanation(QueryPlan):
         kinds: Mapping[FilterId, tuple[KindLine, ...]] = MappingProxyType({}),
         from_cache: Collection[tuple[int, str]] = (),
     ) -> Explanation:
-        """The explanation of a plan; `sizes` are bytes and `tables` pruned scans by `Relation.at`, `kinds` by filter.
+        """The explanation of a plan; `sizes` are bytes and `tables` pruned scans by `Relation.id`, `kinds` by filter.
 
         `from_cache` are the ids of build sides that were not run for it.
         """
         names = PlanNames(plan.graph.root)
         return Explanation(
             ran_builds,
-            {names.scans[each.at]: sizes.get(each.at, 0) for each in plan.graph.relations},
+            {names.scans[each.id]: sizes.get(each.id, 0) for each in plan.graph.relations},
             _edges(plan.graph, names),
             *_builds_and_filters(plan, sizes, kinds, from_cache, names),
             tuple(
                 UnusedLine(
                     each.edge.type,
                     _keys(each.edge.build_side, names),
-                    names.scans[each.probe.relation.at],
+                    names.scans[each.probe.relation.id],
                     each.probe.name,
                     each.reason,
                 )
@@ -112,12 +112,12 @@ def _keys(build_side: BuildSide, names: PlanNames) -> str:
     scan = next((each for each in relations_of(build_side.node) if column in each.output), None)
     if column is None or scan is None:
         return build_side.worded(names.expression(build_side.key))
-    return build_side.worded(f"{names.scans[scan.at]}.{scan.names[scan.output.index(column)]}")
+    return build_side.worded(f"{names.scans[scan.id]}.{scan.names[scan.output.index(column)]}")
 
 
 def _top_line(top: TopFilter, names: PlanNames) -> TopLine:
     probe, worded = top.probe, top.top.worded(names)
-    scan, column = ("", "") if probe is None else (names.scans[probe.relation.at], probe.name)
+    scan, column = ("", "") if probe is None else (names.scans[probe.relation.id], probe.name)
     if isinstance(top.found, Reason):
         return TopLine(worded, scan, column, None, top.found)
     return TopLine(worded, scan, column, top.found, None)
@@ -155,11 +155,11 @@ def _builds_and_filters(
                     str(len(builds) + 1),
                     level,
                     keys,
-                    tuple(names.scans[it.at] for it in reads),
-                    sum(sizes.get(it.at, 0) for it in reads),
+                    tuple(names.scans[it.id] for it in reads),
+                    sum(sizes.get(it.id, 0) for it in reads),
                     not each.from_metadata and each.build_side.id in from_cache,
                 ),
             )
-            scan = names.scans[each.probe.relation.at]
+            scan = names.scans[each.probe.relation.id]
             filters.append(FilterLine(level, build.name, keys, scan, each.probe.name, kinds.get(each.id, ())))
     return tuple(builds.values()), tuple(filters)

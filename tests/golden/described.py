@@ -24,7 +24,7 @@ FACT_BYTES, DIMENSION_BYTES = 10 << 30, 10 << 20
 def described(root: Node) -> str:
     """The join graph and the filter plan of a query, with sizes that do not change between runs."""
     graph = JoinGraph.of(root)
-    sizes = {each.at: _bytes(each.table) for each in graph.relations}
+    sizes = {each.id: _bytes(each.table) for each in graph.relations}
     options = PruningOptions().with_limits(max_build_scan_bytes=1 << 30)
     filters = FilterPlan.before_builds(graph, Sizes(sizes, sizes, ()), options)
     return f"{graph}\n\n{filters}\n".replace(f"{DATABASE}.", "")

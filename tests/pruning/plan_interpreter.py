@@ -30,9 +30,9 @@ class Lake:
     tests: dict[int, list[Callable[[Row], bool]]] = field(default_factory=dict)
 
     def scanned(self, relation: Relation, salt: int) -> list[Row]:
-        tests = self.tests.get(relation.at, ())
-        rows = [row for row in self.tables[relation.at] if all(test(row) for test in tests)]
-        return rows[::2] if salt and relation.at in self.unpinned else rows
+        tests = self.tests.get(relation.id, ())
+        rows = [row for row in self.tables[relation.id] if all(test(row) for test in tests)]
+        return rows[::2] if salt and relation.id in self.unpinned else rows
 
 
 def chosen_by(salt: int) -> Callable[[Row], tuple[int, str]]:

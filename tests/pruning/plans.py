@@ -44,7 +44,7 @@ class Plans:
     itself.
     """
 
-    at: int = 0
+    next_id: int = 0
     columns: int = 0
 
     def fresh(self, count: int = 1) -> tuple[int, ...]:
@@ -52,8 +52,8 @@ class Plans:
         return tuple(range(self.columns - count, self.columns))
 
     def place(self, children: Sequence[Node]) -> tuple[int, int]:
-        own, self.at = self.at, self.at + 1
-        return own, min([own, *(each.first for each in children)])
+        own, self.next_id = self.next_id, self.next_id + 1
+        return own, min([own, *(each.subtree_start for each in children)])
 
     def table(self, *names: str, type_: str = "bigint") -> Relation:
         output = self.fresh(len(names))

@@ -110,9 +110,9 @@ def test_equal_leaves_and_nodes_refer_to_the_first(spark, tmp_path):
     plan = SparkPlan.of(sums.join(others, "day").select("day").union(sums.select("day")))
     first, other, again = relations_of(plan.root)
     found = facts_of(plan)
-    assert {first.at: first.at, other.at: other.at, again.at: first.at} == found.first_leaf
-    assert first.at == found.equal[again.at]
-    assert other.at not in found.equal
+    assert {first.id: first.id, other.id: other.id, again.id: first.id} == found.first_leaf
+    assert first.id == found.equal[again.id]
+    assert other.id not in found.equal
     assert not found.may_be_asked_for_files
 
 

@@ -44,8 +44,8 @@ class Planning:
 
     @staticmethod
     def of(root: Node, sizes: dict[Relation, int], *, other: tuple[Relation, ...] = ()) -> Planning:
-        scanned = {relation.at: size for relation, size in sizes.items()}
-        return Planning(root, scanned, set(scanned) - {each.at for each in other})
+        scanned = {relation.id: size for relation, size in sizes.items()}
+        return Planning(root, scanned, set(scanned) - {each.id for each in other})
 
     def level(self) -> tuple[tuple[RuntimeFilter, ...], list[ReasonCode]]:
         """The filters of the next level, which count as done afterwards."""
@@ -54,7 +54,7 @@ class Planning:
         assert self.done.isdisjoint(each.id for each in filters)
         assert len(filters) == len({each.id for each in filters})
         self.done |= {each.id for each in filters}
-        for at in {each.probe.relation.at for each in filters}:
+        for at in {each.probe.relation.id for each in filters}:
             self.pruned.add(at)
             self.scanned[at] //= 10
         return filters, [each.code for each in reasons]
@@ -63,7 +63,7 @@ class Planning:
         """The places of builds and of the scans that they filter, for each level until there is none."""
         found = []
         while filters := self.level()[0]:
-            found.append({(each.build_side.node.at, each.probe.relation.at) for each in filters})
+            found.append({(each.build_side.node.id, each.probe.relation.id) for each in filters})
             assert len(found) < 50
         return found
 
@@ -78,8 +78,8 @@ def test_filtered_dimension_filters_the_fact(plans):
         plans.join(fact, few, equal(fact.output[0], dimension.output[0])), {fact: 5000, dimension: 50}
     )
     filters, reasons = planning.level()
-    assert [(few.at, dimension.output[0], fact.at, "k")] == [
-        (each.build_side.node.at, each.build_side.key.column, each.probe.relation.at, each.probe.name)
+    assert [(few.id, dimension.output[0], fact.id, "k")] == [
+        (each.build_side.node.id, each.build_side.key.column, each.probe.relation.id, each.probe.name)
         for each in filters
     ]
     assert [ReasonCode.PROBE_TOO_SMALL] == reasons
@@ -93,7 +93,7 @@ def test_independent_builds_are_one_level(plans):
     inner = plans.join(fact, first, equal(fact.output[0], *one.output))
     root = plans.join(inner, second, equal(fact.output[1], *other.output))
     planning = Planning.of(root, {fact: 5000, one: 50, other: 60})
-    assert [{(first.at, fact.at), (second.at, fact.at)}] == planning.levels()
+    assert [{(first.id, fact.id), (second.id, fact.id)}] == planning.levels()
 
 
 def test_build_waits_for_the_filter_that_shrinks_it(plans):
@@ -102,7 +102,7 @@ def test_build_waits_for_the_filter_that_shrinks_it(plans):
     dimension = plans.join(middle, few, equal(middle.output[1], *small.output))
     root = plans.join(fact, dimension, equal(*fact.output, middle.output[0]))
     planning = Planning.of(root, {fact: 50_000, middle: 500, small: 50})
-    assert [{(few.at, middle.at)}, {(dimension.at, fact.at)}] == planning.levels()
+    assert [{(few.id, middle.id)}, {(dimension.id, fact.id)}] == planning.levels()
 
 
 def test_builds_that_shrink_each_other_run_in_turn(plans):
@@ -111,9 +111,9 @@ def test_builds_that_shrink_each_other_run_in_turn(plans):
     left, right = plans.filter(one, at_least(a, 1)), plans.filter(other, at_least(c, 1))
     root = plans.join(left, right, equal(a, c), equal(b, d))
     planning = Planning.of(root, {one: 900, other: 800})
-    assert [{(right.at, one.at)}, {(left.at, other.at)}] == planning.levels()
+    assert [{(right.id, one.id)}, {(left.id, other.id)}] == planning.levels()
     planning = Planning.of(root, {one: 900, other: 90_000})
-    assert {(left.at, other.at)} == planning.levels()[0]
+    assert {(left.id, other.id)} == planning.levels()[0]
 
 
 def test_pruned_fact_filters_another_fact(plans):
@@ -123,7 +123,7 @@ def test_pruned_fact_filters_another_fact(plans):
     planning = Planning.of(
         plans.join(sold, second, equal(fact.output[1], *second.output)), {fact: 5000, second: 7000, days: 10}
     )
-    assert [{(few.at, fact.at)}, {(sold.at, second.at)}] == planning.levels()[:2]
+    assert [{(few.id, fact.id)}, {(sold.id, second.id)}] == planning.levels()[:2]
 
 
 def test_build_bytes_include_scans_of_subqueries(plans):
@@ -137,7 +137,7 @@ def test_build_bytes_include_scans_of_subqueries(plans):
     assert {610 + 10} == {
         selection.bytes_read(each.build_side) for each in JoinGraph.of(root).edges if each.build_side.node == chosen
     }
-    assert [{(few.at, inner.at)}, {(chosen.at, fact.at)}] == planning.levels()
+    assert [{(few.id, inner.id)}, {(chosen.id, fact.id)}] == planning.levels()
 
 
 # ------------------------------------------------------------------------------------------------- no duplicate filters
@@ -150,7 +150,7 @@ def test_one_build_filters_every_reachable_scan(plans):
     filters, _ = Planning.of(
         plans.join(pair, few, equal(*one.output, *days.output)), {one: 5000, other: 5000, days: 10}
     ).level()
-    assert {one.at, other.at} == {each.probe.relation.at for each in filters}
+    assert {one.id, other.id} == {each.probe.relation.id for each in filters}
     assert 1 == len({each.build_side.id for each in filters})
 
 
@@ -206,7 +206,7 @@ def test_build_reads_at_most_the_limit_and_the_saving(plans, build, probe, runs)
     fact, days, _, root = star(plans)
     planning = Planning.of(root, {fact: probe, days: build})
     filters, reasons = planning.level()
-    assert runs == (fact.at in {each.probe.relation.at for each in run(filters)})
+    assert runs == (fact.id in {each.probe.relation.id for each in run(filters)})
     assert [not runs] == [each.from_metadata for each in filters if each.probe.relation is fact]
     assert runs == (ReasonCode.BUILD_TOO_LARGE not in reasons)
 
@@ -223,7 +223,7 @@ def test_unselective_build_of_a_range_join_runs_if_small(plans, build, runs):
     fact, days = plans.table("k"), plans.table("k")
     root = plans.join(fact, days, call("LessThan", column(*fact.output), column(*days.output)))
     filters, reasons = Planning.of(root, {fact: 800, days: build}).level()
-    assert runs == ([(days.at, fact.at)] == [(each.build_side.node.at, each.probe.relation.at) for each in filters])
+    assert runs == ([(days.id, fact.id)] == [(each.build_side.node.id, each.probe.relation.id) for each in filters])
     assert runs == (reasons.count(ReasonCode.BUILD_TOO_LARGE) == 1)
 
 
@@ -255,15 +255,15 @@ def test_unselective_build_with_few_keys_is_run(plans):
 
     class PlanStatistics(UnknownStatistics):
         def has_few_keys(self, build_side, probe) -> bool:
-            queried.append((build_side.node.at, probe.relation.at))
+            queried.append((build_side.node.id, probe.relation.id))
             return True
 
-    for size, probes in ((1000, [fact.at]), (1001, [])):
-        sizes = Sizes({fact.at: 5000, days.at: size}, {fact.at, days.at}, (), statistics=PlanStatistics())
+    for size, probes in ((1000, [fact.id]), (1001, [])):
+        sizes = Sizes({fact.id: 5000, days.id: size}, {fact.id, days.id}, (), statistics=PlanStatistics())
         filters, _ = ready_filters(graph, sizes, (), OPTIONS)
-        assert probes == [each.probe.relation.at for each in filters if each.build_side.node is days]
+        assert probes == [each.probe.relation.id for each in filters if each.build_side.node is days]
         # Metadata is not read for a build that is too large anyway.
-        assert ((days.at, fact.at) in queried) == bool(probes)
+        assert ((days.id, fact.id) in queried) == bool(probes)
         queried.clear()
 
 
@@ -273,9 +273,9 @@ def test_cached_build_needs_its_rows(plans):
     (runtime_filter,) = Planning.of(plans.join(fact, cached, equal(*fact.output, *days.output)), {fact: 5000}).level()[
         0
     ]
-    assert (cached.at, fact.at, True) == (
-        runtime_filter.build_side.node.at,
-        runtime_filter.probe.relation.at,
+    assert (cached.id, fact.id, True) == (
+        runtime_filter.build_side.node.id,
+        runtime_filter.probe.relation.id,
         runtime_filter.needs_rows,
     )
 
@@ -290,8 +290,8 @@ def test_build_around_cached_rows_waits_for_the_smaller_build(plans):
     small = plans.table("k")
     root = plans.join(root, small, equal(*small.output, *cached.output))
     levels = Planning.of(root, {days: 500, small: 200, large: 5000}).levels()
-    assert (cached.at, small.at) in levels[0]
-    assert [False, True] == [(around.at, large.at) in level for level in levels[:2]]
+    assert (cached.id, small.id) in levels[0]
+    assert [False, True] == [(around.id, large.id) in level for level in levels[:2]]
 
 
 def test_is_not_null_is_not_selective(plans):
@@ -304,8 +304,8 @@ def test_is_not_null_is_not_selective(plans):
 def test_build_with_a_pruned_scan_is_selective(plans):
     fact, days, _, root = star(plans, filtered=False)
     planning = Planning.of(root, {fact: 5000, days: 10})
-    planning.pruned.add(days.at)
-    assert [{(days.at, fact.at)}] == planning.levels()
+    planning.pruned.add(days.id)
+    assert [{(days.id, fact.id)}] == planning.levels()
 
 
 def test_scan_without_known_files_is_not_filtered(plans):
@@ -351,7 +351,7 @@ def test_distinct_keys_are_order_free(plans):
     distinct = plans.aggregate(plans.filter(days, at_least(*days.output, 3)), *days.output, values=0, order_free=False)
     limited = plans.group_limit(distinct, *days.output)
     planning = Planning.of(plans.join(fact, limited, equal(*fact.output, *days.output)), {fact: 5000, days: 10})
-    assert [{(limited.at, fact.at)}] == planning.levels()
+    assert [{(limited.id, fact.id)}] == planning.levels()
 
 
 # Failure catalogue 41, 42.
@@ -375,8 +375,8 @@ def test_key_with_a_subquery_is_built_only_if_repeatable(plans, kind):
     key = call("Add", column(*days.output), call("ScalarSubquery"))
     join = replace(plans.join(fact, chosen, equal(column(*fact.output), key)), subqueries=(value,))
     filters, reasons = Planning.of(join, {fact: 5000, days: 10, other: 1}).level()
-    expected = ((), True) if kind else ((fact.at,), False)
-    assert expected == (tuple(it.probe.relation.at for it in run(filters)), ReasonCode.UNREPEATABLE_KEYS in reasons)
+    expected = ((), True) if kind else ((fact.id,), False)
+    assert expected == (tuple(it.probe.relation.id for it in run(filters)), ReasonCode.UNREPEATABLE_KEYS in reasons)
 
 
 def test_refused_build_falls_back_to_its_joined_tables(plans):
@@ -386,8 +386,8 @@ def test_refused_build_falls_back_to_its_joined_tables(plans):
     root = plans.join(fact, build, equal(*fact.output, large.output[0]))
     planning = Planning.of(root, {fact: 2_000_000, large: 500_000, small: 10})
     filters, reasons = planning.level()
-    assert {(few.at, fact.at), (few.at, large.at)} == {
-        (each.build_side.node.at, each.probe.relation.at) for each in filters
+    assert {(few.id, fact.id), (few.id, large.id)} == {
+        (each.build_side.node.id, each.probe.relation.id) for each in filters
     }
     assert ReasonCode.UNSELECTIVE_BUILD in reasons
 
@@ -398,11 +398,11 @@ def test_too_large_builds_filter_by_metadata_in_turn(plans):
     planning = Planning.of(plans.join(*sides, equal(*fact.output, *other.output)), {fact: 50_000, other: 60_000})
     filters, reasons = planning.level()
     assert ((), {ReasonCode.BUILD_TOO_LARGE}) == (run(filters), set(reasons))
-    assert [(sides[0].at, other.at, True)] == [
-        (each.build_side.node.at, each.probe.relation.at, each.from_metadata) for each in filters
+    assert [(sides[0].id, other.id, True)] == [
+        (each.build_side.node.id, each.probe.relation.id, each.from_metadata) for each in filters
     ]
     # The pruned scan is small enough to be run for the other one.
-    assert [{(sides[1].at, fact.at)}] == planning.levels()
+    assert [{(sides[1].id, fact.id)}] == planning.levels()
 
 
 def test_planning_ends_for_joins_that_shrink_each_other(plans):
@@ -427,14 +427,14 @@ class Known(UnknownStatistics):
         return float(probe.column in self.unclustered)
 
     def crosses_shuffle(self, build_side: BuildSide, probe: ProbeColumn) -> bool:  # noqa: ARG002 - of a protocol
-        return probe.relation.at not in self.in_place
+        return probe.relation.id not in self.in_place
 
 
 @pytest.mark.parametrize(("size", "is_filtered"), [(799, False), (800, True)])
 def test_unshuffled_rows_need_a_large_scan(plans, size, is_filtered):
     fact, days, _, root = star(plans)
-    known = Known({*fact.output}, {fact.at})
-    sizes = Sizes({fact.at: size, days.at: 10}, {fact.at, days.at}, (), statistics=known)
+    known = Known({*fact.output}, {fact.id})
+    sizes = Sizes({fact.id: size, days.id: 10}, {fact.id, days.id}, (), statistics=known)
     filters, reasons = ready_filters(JoinGraph.of(root), sizes, (), OPTIONS)
     assert is_filtered == bool(filters)
     assert is_filtered == (ReasonCode.SPARES_LITTLE not in [each.code for each in reasons])
@@ -471,7 +471,7 @@ class Narrow(UnknownStatistics):
 )
 def test_scan_of_few_rows_is_sized_by_its_columns(plans, size, rows, is_filtered):
     fact, days, _, root = star(plans)
-    sizes = Sizes({fact.at: size, days.at: 10}, {fact.at, days.at}, (), statistics=Narrow(rows))
+    sizes = Sizes({fact.id: size, days.id: 10}, {fact.id, days.id}, (), statistics=Narrow(rows))
     filters, reasons = ready_filters(JoinGraph.of(root), sizes, (), replace(OPTIONS, min_probe_bytes=100))
     assert is_filtered == bool(filters)
     assert is_filtered or ReasonCode.PROBE_TOO_SMALL in [each.code for each in reasons]
@@ -479,18 +479,18 @@ def test_scan_of_few_rows_is_sized_by_its_columns(plans, size, rows, is_filtered
 
 def test_prunable_files_get_a_filter_despite_few_columns(plans):
     fact, days, _, root = star(plans)
-    sizes = Sizes({fact.at: 999, days.at: 10}, {fact.at, days.at}, (), statistics=Narrow(100, 0.9))
+    sizes = Sizes({fact.id: 999, days.id: 10}, {fact.id, days.id}, (), statistics=Narrow(100, 0.9))
     filters, _ = ready_filters(JoinGraph.of(root), sizes, (), replace(OPTIONS, min_probe_bytes=100))
-    assert [fact.at] == [each.probe.relation.at for each in filters]
+    assert [fact.id] == [each.probe.relation.id for each in filters]
 
 
 @pytest.mark.parametrize("crosses_shuffle", [False, True])
 def test_prunable_or_shuffled_scan_gets_a_filter(plans, crosses_shuffle):
     fact, days, _, root = star(plans)
-    known = Known(unclustered={*fact.output}) if crosses_shuffle else Known(in_place={fact.at})
-    sizes = Sizes({fact.at: 100, days.at: 10}, {fact.at, days.at}, (), statistics=known)
+    known = Known(unclustered={*fact.output}) if crosses_shuffle else Known(in_place={fact.id})
+    sizes = Sizes({fact.id: 100, days.id: 10}, {fact.id, days.id}, (), statistics=known)
     filters, _ = ready_filters(JoinGraph.of(root), sizes, (), OPTIONS)
-    assert [fact.at] == [each.probe.relation.at for each in filters]
+    assert [fact.id] == [each.probe.relation.id for each in filters]
 
 
 @pytest.mark.parametrize(("size", "is_filtered"), [(200, True), (201, False)])
@@ -499,7 +499,7 @@ def test_build_of_joins_reads_at_most_its_saving(plans, size, is_filtered):
     chosen = plans.filter(second, at_least(*second.output, 3))
     parts = plans.join(first, chosen, equal(first.output[1], *second.output))
     root = plans.join(fact, parts, equal(*fact.output, first.output[0]))
-    sizes = Sizes({fact.at: 1600, first.at: size - 150, second.at: 150}, {fact.at, first.at, second.at}, ())
+    sizes = Sizes({fact.id: 1600, first.id: size - 150, second.id: 150}, {fact.id, first.id, second.id}, ())
 
     def build_sides(statistics: Known, materialized: tuple[int, ...] = ()) -> list[Node]:
         filters, _ = ready_filters(
@@ -507,13 +507,13 @@ def test_build_of_joins_reads_at_most_its_saving(plans, size, is_filtered):
         )
         return [each.build_side.node for each in run(filters) if each.probe.relation is fact]
 
-    unclustered, in_place = {*fact.output}, {fact.at}
+    unclustered, in_place = {*fact.output}, {fact.id}
     assert (
         ([parts] if is_filtered else []) == build_sides(Known(unclustered, in_place)) == build_sides(Known(unclustered))
     )
     # If some file lacks a value, or the build reads one scan, a filter is worth all scanned bytes.
     assert [parts] == build_sides(Known(in_place=in_place))
-    assert [parts] == build_sides(Known(unclustered, in_place), (second.at,))
+    assert [parts] == build_sides(Known(unclustered, in_place), (second.id,))
 
 
 @pytest.mark.parametrize(("size", "is_filtered"), [(1549, False), (1550, True)])
@@ -525,7 +525,7 @@ def test_build_of_joins_is_run_for_a_chain_to_a_large_scan(plans, size, is_filte
     parts = plans.join(first, chosen, equal(first.output[1], *second.output))
     local = plans.join(people, parts, equal(people.output[0], first.output[0]))
     root = plans.join(bought, local, equal(*bought.output, people.output[1]))
-    scanned = {bought.at: size, people.at: 800, first.at: 50, second.at: 150}
+    scanned = {bought.id: size, people.id: 800, first.id: 50, second.id: 150}
     known = Known({*people.output, *bought.output})
     filters, _ = ready_filters(JoinGraph.of(root), Sizes(scanned, {*scanned}, (), statistics=known), (), OPTIONS)
     assert is_filtered is any(each.build_side.node is parts and each.probe.relation is people for each in run(filters))
@@ -535,14 +535,14 @@ def test_build_of_joins_is_run_for_a_chain_to_a_large_scan(plans, size, is_filte
 def test_build_of_one_large_scan_reads_at_most_its_saving(rows, is_filtered):
     """Rows too many to be materialized are computed twice: for their keys, and for the query."""
     chain = Chain(share=1.0)
-    people = {} if rows is None else {chain.people.at: Cardinality(rows, 1.0)}
-    scanned = {chain.bought.at: 1600, chain.people.at: 201, chain.places.at: 0}
-    materialized = {each.at for each in chain.local.children[1].walk()}
-    sizes = Sizes(scanned, set(scanned), {chain.people.at}, materialized, people, chain)
+    people = {} if rows is None else {chain.people.id: Cardinality(rows, 1.0)}
+    scanned = {chain.bought.id: 1600, chain.people.id: 201, chain.places.id: 0}
+    materialized = {each.id for each in chain.local.children[1].walk()}
+    sizes = Sizes(scanned, set(scanned), {chain.people.id}, materialized, people, chain)
     first, _ = ready_filters(JoinGraph.of(chain.root), sizes, (), OPTIONS)
     filters, reasons = ready_filters(JoinGraph.of(chain.root), sizes, {each.id for each in first}, OPTIONS)
-    probes = {each.probe.relation.at for each in (*first, *filters) if not each.from_metadata and not each.must_fit}
-    assert is_filtered is (chain.bought.at in probes)
+    probes = {each.probe.relation.id for each in (*first, *filters) if not each.from_metadata and not each.must_fit}
+    assert is_filtered is (chain.bought.id in probes)
     assert is_filtered or ReasonCode.BUILD_TOO_LARGE in [each.code for each in reasons]
 
 
@@ -586,13 +586,13 @@ class Chain(UnknownStatistics):
     ) -> tuple[tuple[RuntimeFilter, ...], list[ReasonCode]]:
         """The second level: the places are materialized, and a row filter by places passes some of the people."""
         if expected is None:
-            expected = {self.people.at: Cardinality(self.people_rows, self.ratio)}
-        scanned = {self.bought.at: size, self.people.at: people, self.places.at: 0}
-        materialized = {each.at for each in self.local.children[1].walk()}
-        sizes = Sizes(scanned, set(scanned), {self.people.at}, materialized, expected, self)
+            expected = {self.people.id: Cardinality(self.people_rows, self.ratio)}
+        scanned = {self.bought.id: size, self.people.id: people, self.places.id: 0}
+        materialized = {each.id for each in self.local.children[1].walk()}
+        sizes = Sizes(scanned, set(scanned), {self.people.id}, materialized, expected, self)
         graph = JoinGraph.of(self.root)
         first, _ = ready_filters(graph, sizes, (), OPTIONS)
-        assert {self.people.at} == {each.probe.relation.at for each in first}
+        assert {self.people.id} == {each.probe.relation.id for each in first}
         filters, reasons = ready_filters(graph, sizes, {each.id for each in first}, OPTIONS)
         return run(filters), [each.code for each in reasons]
 
@@ -601,7 +601,7 @@ class Chain(UnknownStatistics):
 def test_materialized_build_is_free(size):
     chain = Chain()
     (runtime_filter,), _ = chain.second_level(size)
-    assert (chain.local.at, True) == (runtime_filter.build_side.node.at, runtime_filter.must_fit)
+    assert (chain.local.id, True) == (runtime_filter.build_side.node.id, runtime_filter.must_fit)
 
 
 def test_free_build_filters_a_broadcast_table():
@@ -630,7 +630,7 @@ def test_small_scan_is_not_filtered_by_a_costly_build(chain):
 
 def test_rows_with_a_row_filter_get_no_second_one():
     chain = Chain()
-    known = {chain.people.at: Cardinality(100_000, 0.01), chain.bought.at: Cardinality(1 << 18, 0.5)}
+    known = {chain.people.id: Cardinality(100_000, 0.01), chain.bought.id: Cardinality(1 << 18, 0.5)}
     assert () == chain.second_level(10, expected=known)[0]
 
 
@@ -646,22 +646,22 @@ def test_unclustered_filter_waits_for_a_skipping_filter(plans, size, waits):
     chosen = [plans.filter(each, at_least(*each.output, 3)) for each in (days, items)]
     inner = plans.join(fact, chosen[0], equal(day, *days.output))
     graph = JoinGraph.of(plans.join(inner, chosen[1], equal(item, *items.output)))
-    scanned = {fact.at: 1 << 30, days.at: 10, items.at: size}
+    scanned = {fact.id: 1 << 30, days.id: 10, items.id: size}
     options = PruningOptions(min_probe_bytes=2 << 20)
 
     def level(fact_bytes: int, done: set[FilterId]) -> tuple[RuntimeFilter, ...]:
-        sizes = Sizes({**scanned, fact.at: fact_bytes}, set(scanned), (), statistics=Known({item}))
+        sizes = Sizes({**scanned, fact.id: fact_bytes}, set(scanned), (), statistics=Known({item}))
         return ready_filters(graph, sizes, done, options)[0]
 
     first = level(1 << 30, set())
-    assert [days.at] + [items.at] * (not waits) == [_scan(each) for each in first]
+    assert [days.id] + [items.id] * (not waits) == [_scan(each) for each in first]
     done = {each.id for each in first}
-    assert ([items.at] if waits else []) == [_scan(each) for each in level(1 << 30, done)]
+    assert ([items.id] if waits else []) == [_scan(each) for each in level(1 << 30, done)]
     assert not level(1 << 20, done)
 
 
 def _scan(runtime_filter: RuntimeFilter) -> int:
-    return next(each.at for each in runtime_filter.build_side.node.walk() if isinstance(each, Relation))
+    return next(each.id for each in runtime_filter.build_side.node.walk() if isinstance(each, Relation))
 
 
 class Sums(UnknownStatistics):
@@ -693,9 +693,9 @@ class Sums(UnknownStatistics):
         return float(probe.relation in self.statistics and self.statistics.index(probe.relation) in self.unclustered)
 
     def sizes(self, *dimensions: int, materialized: int | None = None) -> Sizes:
-        scanned = {each.at: 1000 for each in self.statistics}
-        scanned |= {each.at: size for each, size in zip(self.dimensions, dimensions, strict=True)}
-        kept = () if materialized is None else {each.at for each in self.sums[materialized].walk()}
+        scanned = {each.id: 1000 for each in self.statistics}
+        scanned |= {each.id: size for each, size in zip(self.dimensions, dimensions, strict=True)}
+        kept = () if materialized is None else {each.id for each in self.sums[materialized].walk()}
         return Sizes(scanned, set(scanned), (), kept, statistics=self)
 
     def filtered_facts(self, sizes: Sizes) -> tuple[list[int], set[ReasonCode]]:

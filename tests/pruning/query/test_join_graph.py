@@ -26,16 +26,16 @@ def reached(node: Node, key: int) -> tuple[list[tuple[int, int]], list[ReasonCod
 def split(found) -> tuple[list[tuple[int, int]], list[ReasonCode]]:
     found = list(found)
     stops = [each.code for each in found if isinstance(each, Reason)]
-    return [(each.relation.at, each.column) for each in found if not isinstance(each, Reason)], stops
+    return [(each.relation.id, each.column) for each in found if not isinstance(each, Reason)], stops
 
 
 def scan(relation: Relation, key: int) -> tuple[int, int]:
-    return relation.at, key
+    return relation.id, key
 
 
 def directions(graph: JoinGraph) -> list[tuple[int, int]]:
     """The places of the build side and of the probe side, for each edge."""
-    return [(each.build_side.node.at, each.probe.at) for each in graph.edges]
+    return [(each.build_side.node.id, each.probe.id) for each in graph.edges]
 
 
 def refused(graph: JoinGraph) -> list[ReasonCode]:
@@ -63,7 +63,7 @@ def refused(graph: JoinGraph) -> list[ReasonCode]:
 def test_side_is_filtered_iff_its_rows_need_a_match(plans, type_, right_by_left, left_by_right):
     left, right = plans.table("k"), plans.table("k")
     graph = JoinGraph.of(plans.join(left, right, equal(*left.output, *right.output), type_=type_))
-    expected = [(right.at, left.at)] * left_by_right + [(left.at, right.at)] * right_by_left
+    expected = [(right.id, left.id)] * left_by_right + [(left.id, right.id)] * right_by_left
     assert expected == directions(graph)
     assert [ReasonCode.OUTER_SIDE] * (2 - len(expected)) == refused(graph)
     assert all(len(edge.probes) == 1 and not edge.stops for edge in graph.edges)
@@ -74,8 +74,8 @@ def test_operand_order_does_not_choose_the_build_side(plans):
     left, right = plans.table("k"), plans.table("k")
     graph = JoinGraph.of(plans.join(left, right, equal(*right.output, *left.output), type_="LeftOuter"))
     (edge,) = graph.edges
-    assert (left.at, left.output[0]) == (edge.build_side.node.at, edge.build_side.key.column)
-    assert [scan(right, *right.output)] == [(each.relation.at, each.column) for each in edge.probes]
+    assert (left.id, left.output[0]) == (edge.build_side.node.id, edge.build_side.key.column)
+    assert [scan(right, *right.output)] == [(each.relation.id, each.column) for each in edge.probes]
 
 
 # Failure catalogue 10.
@@ -103,7 +103,7 @@ def test_correlation_of_not_in_filters_only_its_subquery(plans):
     same = equal(left.output[0], right.output[0])
     condition = (call("Or", same, call("IsNull", same)), equal(left.output[1], right.output[1]))
     graph = JoinGraph.of(plans.join(left, right, *condition, type_="LeftAnti"))
-    assert [(left.at, right.at)] == directions(graph)
+    assert [(left.id, right.id)] == directions(graph)
     assert right.output[1] == graph.edges[0].probes[0].column
     assert [ReasonCode.NULL_AWARE, ReasonCode.OUTER_SIDE] == refused(graph)
 
@@ -163,11 +163,11 @@ def test_comparison_bounds_each_side_by_the_other(plans, kind, of_first, of_seco
     compared = call(kind, column(*first.output), column(*second.output))
     sides = (second, first) if is_mirrored else (first, second)
     graph = JoinGraph.of(plans.join(*sides, compared))
-    found = {(each.probes[0].relation.at, each.build_side.node.at): each.build_side for each in graph.edges}
-    assert {(first.at, second.at): of_first, (second.at, first.at): of_second} == {
+    found = {(each.probes[0].relation.id, each.build_side.node.id): each.build_side for each in graph.edges}
+    assert {(first.id, second.id): of_first, (second.id, first.id): of_second} == {
         places: build_side.condition.bound for places, build_side in found.items()
     }
-    assert [(1,), (0,)] == [found[each].condition.path for each in [(first.at, second.at), (second.at, first.at)]]
+    assert [(1,), (0,)] == [found[each].condition.path for each in [(first.id, second.id), (second.id, first.id)]]
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_comparison_bounds_each_side_by_the_other(plans, kind, of_first, of_seco
 def test_comparison_bounds_a_side_iff_its_rows_need_a_match(plans, type_, right_by_left, left_by_right):
     left, right = plans.table("k"), plans.table("k")
     graph = JoinGraph.of(plans.join(left, right, call("LessThan", column(0), column(1)), type_=type_))
-    assert [(right.at, left.at)] * left_by_right + [(left.at, right.at)] * right_by_left == directions(graph)
+    assert [(right.id, left.id)] * left_by_right + [(left.id, right.id)] * right_by_left == directions(graph)
     assert [ReasonCode.OUTER_SIDE] * (2 - len(graph.edges)) == refused(graph)
 
 
@@ -195,7 +195,7 @@ def test_bound_follows_equalities_but_not_comparisons(plans):
     pair = plans.join(plans.join(one, same, equal(k, m)), other, call("LessThan", column(k), column(n)))
     graph = JoinGraph.of(plans.join(pair, keys, call("GreaterThanOrEqual", column(k), column(low))))
     edge = next(each for each in graph.edges if each.build_side.node is keys)
-    assert [scan(one, k), scan(same, m)] == [(each.relation.at, each.column) for each in edge.probes]
+    assert [scan(one, k), scan(same, m)] == [(each.relation.id, each.column) for each in edge.probes]
 
 
 def test_nondeterministic_join_is_no_edge(plans):
@@ -225,7 +225,7 @@ def test_computed_keys_filter_only_the_other_side(plans, made):
     to_left, to_right = graph.edges
     assert ((), [ReasonCode.COMPUTED]) == (to_left.probes, [each.code for each in to_left.stops])
     assert (key, (0,)) == (to_right.build_side.key, to_right.build_side.condition.path)
-    assert [right.at] == [each.relation.at for each in to_right.probes]
+    assert [right.id] == [each.relation.id for each in to_right.probes]
 
 
 # --------------------------------------------------------------------------------------------------- walk down to scans
@@ -393,10 +393,10 @@ def test_columns_of_one_name_are_distinguished(plans):
     join = plans.join(plans.join(first, second, equal(a, b)), third, equal(c, d))
     graph = JoinGraph.of(join)
     into = {
-        (each.build_side.key.column, probe.relation.at, probe.column) for each in graph.edges for probe in each.probes
+        (each.build_side.key.column, probe.relation.id, probe.column) for each in graph.edges for probe in each.probes
     }
-    outer = {(d, second.at, c), (c, third.at, d)}
-    assert outer | {(b, first.at, a), (a, second.at, b)} == into
+    outer = {(d, second.id, c), (c, third.id, d)}
+    assert outer | {(b, first.id, a), (a, second.id, b)} == into
 
 
 # Failure catalogue 16.
@@ -439,7 +439,7 @@ def test_keys_follow_a_chain_of_equalities(plans):
     tables = [plans.table("k") for _ in range(4)]
     a, b, c, d = (each.output[0] for each in tables)
     chain = plans.join(plans.join(plans.join(*tables[:2], equal(a, b)), tables[2], equal(b, c)), tables[3], equal(c, d))
-    assert {(each.at, each.output[0]) for each in tables} == set(reached(chain, d)[0])
+    assert {(each.id, each.output[0]) for each in tables} == set(reached(chain, d)[0])
 
 
 # Fails if the walk without equivalence still follows equal columns.
@@ -470,7 +470,7 @@ def test_columns_of_many_equalities_are_walked_once(plans):
         node = plans.join(table, node, *pairs)
     probes, stops = reached(node, node.output[0])
     # The first table is reached only by the column of the keys, because no equality names its other column.
-    expected = {(each.at, key) for each in tables for key in each.output} - {(tables[-1].at, tables[-1].output[1])}
+    expected = {(each.id, key) for each in tables for key in each.output} - {(tables[-1].id, tables[-1].output[1])}
     assert (len(expected), expected, []) == (len(probes), set(probes), stops)
 
 
@@ -502,7 +502,7 @@ def test_keys_follow_equality_with_a_widened_column(plans):
 def test_widened_column_is_no_fallback_build_side(plans):
     left, right = plans.table("k"), plans.table("k", type_="int")
     join = plans.join(left, right, equal(column(*left.output), call("Cast", column(*right.output), type_="bigint")))
-    assert [(left.at, *left.output)] == parts(build_side_of(plans, join, *left.output))
+    assert [(left.id, *left.output)] == parts(build_side_of(plans, join, *left.output))
 
 
 def test_nondeterministic_join_stops_keys(plans):
@@ -525,7 +525,7 @@ def test_subquery_plans_have_edges(plans):
     inner = plans.aggregate(plans.join(left, right, equal(*left.output, *right.output)))
     outer = plans.table("k")
     graph = JoinGraph.of(plans.filter(outer, at_least(*outer.output, 0), subqueries=(inner,)))
-    assert [(right.at, left.at), (left.at, right.at)] == directions(graph)
+    assert [(right.id, left.id), (left.id, right.id)] == directions(graph)
     assert (left, right, outer) == graph.relations
 
 
@@ -533,8 +533,8 @@ def test_subquery_plans_have_edges(plans):
 def test_scans_of_one_table_are_filtered_separately(plans):
     first, second = plans.table("k", "v"), plans.table("k", "v")
     graph = JoinGraph.of(plans.join(first, second, equal(first.output[0], second.output[1])))
-    probes = [(each.probes[0].relation.at, each.probes[0].name) for each in graph.edges]
-    assert [(first.at, "k"), (second.at, "v")] == probes
+    probes = [(each.probes[0].relation.id, each.probes[0].name) for each in graph.edges]
+    assert [(first.id, "k"), (second.id, "v")] == probes
 
 
 # ------------------------------------------------------------------------------------------------- fallback build sides
@@ -547,7 +547,7 @@ def build_side_of(plans: Plans, node: Node, key: int) -> BuildSide:
 
 
 def parts(build_side: BuildSide) -> list[tuple[int, int | None]]:
-    return [(each.node.at, each.key.column) for each in fallback_build_sides(build_side)]
+    return [(each.node.id, each.key.column) for each in fallback_build_sides(build_side)]
 
 
 @pytest.mark.parametrize(
@@ -567,14 +567,14 @@ def test_fallbacks_of_a_join_are_the_sides_that_rows_need(plans, type_, expected
     build_side = build_side_of(
         plans, plans.aggregate(plans.filter(join, at_least(*left.output, 1)), *left.output), *left.output
     )
-    own, other = (left.at, *left.output), (right.at, *right.output)
+    own, other = (left.id, *left.output), (right.id, *right.output)
     assert ([own, other] if expected == "both" else [own]) == parts(build_side)
 
 
 def test_padded_nulls_of_an_outer_join_need_no_key(plans):
     left, right = plans.table("k"), plans.table("k")
     join = plans.join(left, right, equal(*left.output, *right.output), type_="LeftOuter")
-    assert [(right.at, *right.output)] == parts(build_side_of(plans, join, *right.output))
+    assert [(right.id, *right.output)] == parts(build_side_of(plans, join, *right.output))
 
 
 def test_keys_without_a_join_have_no_fallback(plans):
@@ -593,7 +593,7 @@ def test_computed_keys_of_a_join_have_no_fallback(plans):
     made = plans.project(join, call("Add", column(*left.output), literal(1)), column(*left.output))
     computed, renamed = made.output
     assert [] == parts(build_side_of(plans, made, computed))
-    assert [(left.at, *left.output), (right.at, *right.output)] == parts(build_side_of(plans, made, renamed))
+    assert [(left.id, *left.output), (right.id, *right.output)] == parts(build_side_of(plans, made, renamed))
 
 
 def test_id_of_a_build_side_is_its_column_or_expression(plans):

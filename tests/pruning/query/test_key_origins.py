@@ -24,26 +24,26 @@ def plans() -> Plans:
 def found(node, key=None):
     """The place, the key column and the number of conditions of each origin."""
     origins = origins_of(node, column(node.output[0]) if key is None else key)
-    return [(each.relation.at, each.column, len(each.conditions)) for each in origins]
+    return [(each.relation.id, each.column, len(each.conditions)) for each in origins]
 
 
 def test_scan_below_filters_is_an_origin_with_conditions(plans):
     table = plans.table("k", "x")
     k, x = table.output
-    assert [(table.at, k, 2)] == found(plans.filter(plans.filter(table, at_least(x, 3)), at_least(k, 1)))
+    assert [(table.id, k, 2)] == found(plans.filter(plans.filter(table, at_least(x, 3)), at_least(k, 1)))
 
 
 @pytest.mark.parametrize("kind", ["GlobalLimit", "LocalLimit", "Offset", "Tail", "Sample"])
 def test_limits_and_samples_keep_the_origin(plans, kind):
     table = plans.table("k")
-    assert [(table.at, *table.output, 1)] == found(plans.other(kind, plans.filter(table, at_least(*table.output, 3))))
+    assert [(table.id, *table.output, 1)] == found(plans.other(kind, plans.filter(table, at_least(*table.output, 3))))
 
 
 def test_aggregate_keeps_origin_without_conditions_on_sums(plans):
     table = plans.table("k", "x")
     grouped = plans.aggregate(table, table.output[0])
     above = plans.filter(grouped, at_least(grouped.output[-1], 3), at_least(table.output[0], 3))
-    assert [(table.at, table.output[0], 1)] == found(above, column(table.output[0]))
+    assert [(table.id, table.output[0], 1)] == found(above, column(table.output[0]))
     assert [] == found(grouped, column(grouped.output[-1]))
 
 
@@ -55,15 +55,15 @@ def test_condition_applies_only_to_its_own_scan(plans):
     renamed = plans.project(again, column(k), column(x))
     joined = plans.join(one, renamed, equal(k, renamed.output[0]))
     above = plans.filter(plans.other("GlobalLimit", joined), at_least(k, 5))
-    assert [(again.at, x, 0)] == found(above, column(renamed.output[1]))
-    assert [(one.at, x, 1)] == found(above, column(x))
+    assert [(again.id, x, 0)] == found(above, column(renamed.output[1]))
+    assert [(one.id, x, 1)] == found(above, column(x))
 
 
 def test_condition_on_both_join_sides_is_dropped(plans):
     one, other = plans.table("k"), plans.table("k")
     both_sides = call("Or", at_least(*one.output, 3), at_least(*other.output, 3))
     joined = plans.filter(plans.join(one, other), both_sides, at_least(*one.output, 1))
-    assert [(one.at, *one.output, 1)] == found(joined, column(*one.output))
+    assert [(one.id, *one.output, 1)] == found(joined, column(*one.output))
 
 
 @pytest.mark.parametrize(
@@ -72,9 +72,9 @@ def test_condition_on_both_join_sides_is_dropped(plans):
 def test_origin_is_the_join_side_of_the_key(plans, type_):
     left, right = plans.table("k"), plans.table("k")
     joined = plans.join(left, right, equal(*left.output, *right.output), type_=type_)
-    assert [(left.at, *left.output, 0)] == found(joined, column(*left.output))
+    assert [(left.id, *left.output, 0)] == found(joined, column(*left.output))
     if right.output[0] in joined.output:
-        assert [(right.at, *right.output, 0)] == found(joined, column(*right.output))
+        assert [(right.id, *right.output, 0)] == found(joined, column(*right.output))
 
 
 def test_union_has_an_origin_per_branch(plans):
@@ -82,7 +82,7 @@ def test_union_has_an_origin_per_branch(plans):
     one, other = plans.table("k"), plans.table("k")
     union = plans.union(plans.filter(one, at_least(*one.output, 1)), other)
     above = plans.filter(union, at_least(union.output[0], 3))
-    assert [(one.at, *one.output, 1), (other.at, *other.output, 0)] == found(above)
+    assert [(one.id, *one.output, 1), (other.id, *other.output, 0)] == found(above)
 
 
 def test_union_with_an_unknown_branch_has_no_origin(plans):
@@ -100,14 +100,14 @@ def test_widened_key_has_an_origin_and_computed_key_has_none(plans):
     table = plans.table("k", type_="int")
     own = column(*table.output, "int")
     assert [] == found(table, call("Add", own, own))
-    assert [(table.at, *table.output, 0)] == found(table, call("Cast", own, type_="bigint"))
+    assert [(table.id, *table.output, 0)] == found(table, call("Cast", own, type_="bigint"))
 
 
 # Failure catalogue 98: where a time zone skipped a day, the midnight of that day is that of the next.
 def test_date_cast_to_timestamp_has_no_origin(plans):
     table = plans.table("k", type_="date")
     own = column(*table.output, "date")
-    assert [(table.at, *table.output, 0)] == found(table, own)
+    assert [(table.id, *table.output, 0)] == found(table, own)
     assert [] == found(table, call("Cast", own, type_="timestamp"))
 
 

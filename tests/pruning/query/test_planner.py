@@ -102,11 +102,11 @@ class Script:
     def _answer(self, request: Request) -> Any:
         match request:
             case RunBuilds(filters):
-                return [self.builds[each.build_side.node.at] for each in filters]
+                return [self.builds[each.build_side.node.id] for each in filters]
             case BoundKeys(build_side):
-                return self.bounds[build_side.node.at]
+                return self.bounds[build_side.node.id]
             case PruneScan(relation):
-                return self.scans[relation.at](request) if relation.at in self.scans else Scan.of(2)
+                return self.scans[relation.id](request) if relation.id in self.scans else Scan.of(2)
             case JoinRows():
                 return None
             case _:
@@ -117,19 +117,19 @@ class Script:
 def _described(request: Request) -> str:
     match request:
         case PinFiles(relations):
-            return f"PinFiles {[each.at for each in relations]}"
+            return f"PinFiles {[each.id for each in relations]}"
         case RunBuilds(filters):
-            return f"RunBuilds {[each.build_side.node.at for each in filters]}"
+            return f"RunBuilds {[each.build_side.node.id for each in filters]}"
         case BoundKeys(build_side):
-            return f"BoundKeys {build_side.node.at}"
+            return f"BoundKeys {build_side.node.id}"
         case SummarizeTuples(node) | JoinRows(node):
-            return f"{type(request).__name__} {node.at}"
+            return f"{type(request).__name__} {node.id}"
         case ProveFirstRows():
             return "ProveFirstRows"
         case MakeTopKFilter(probe=probe):
-            return f"MakeTopKFilter {probe.relation.at}"
+            return f"MakeTopKFilter {probe.relation.id}"
         case PruneScan(relation) | ChooseReader(relation) | ReadByArrow(relation):
-            return f"{type(request).__name__} {relation.at}"
+            return f"{type(request).__name__} {relation.id}"
 
 
 def some_keys(*items: int | None) -> KeySummary:
@@ -154,7 +154,7 @@ class Star:
         return Star(fact, days, few, root)
 
     def planner(self, options: PruningOptions = OPTIONS, **facts: Any) -> QueryPlanner:
-        sizes = {self.fact.at: 5000, self.days.at: 50}
+        sizes = {self.fact.id: 5000, self.days.id: 50}
         known = QueryFacts(sizes, frozenset(sizes), **{"broadcast_limit": 1000, **facts})
         return QueryPlanner.of(JoinGraph.of(self.root), options, known, UnknownStatistics())
 
@@ -169,23 +169,23 @@ def codes(planner: QueryPlanner) -> list[ReasonCode]:
 
 
 def test_keys_of_a_build_filter_the_scan(star):
-    planner, script = star.planner(), Script({star.few.at: Built(some_keys(3, 4))}, others={ChooseReader: Scan.of(2)})
+    planner, script = star.planner(), Script({star.few.id: Built(some_keys(3, 4))}, others={ChooseReader: Scan.of(2)})
     assert script.run(planner) == [
-        f"RunBuilds [{star.few.at}]",
-        f"PruneScan {star.fact.at}",
-        f"ChooseReader {star.fact.at}",
+        f"RunBuilds [{star.few.id}]",
+        f"PruneScan {star.fact.id}",
+        f"ChooseReader {star.fact.id}",
     ]
-    assert {star.fact.output[0]: [some_keys(3, 4)]} == script.log[1].keys == planner.keys[star.fact.at]
-    assert (20, {}) == (planner.known().scanned[star.fact.at], planner.reasons)
+    assert {star.fact.output[0]: [some_keys(3, 4)]} == script.log[1].keys == planner.keys[star.fact.id]
+    assert (20, {}) == (planner.known().scanned[star.fact.id], planner.reasons)
     assert [1] == [len(level) for level in planner.levels]
 
 
 def test_few_rows_replace_the_build_side(star):
     planner = star.planner()
-    script = Script({star.few.at: Built(some_keys(3), Rows(1000))}, others={ChooseReader: Scan.of(2)})
-    assert f"JoinRows {star.few.at}" == script.run(planner)[1]
-    assert ({star.few.at, star.days.at}, {star.few.at: 1000}) == (planner.materialized, planner.row_bytes)
-    assert 0 == planner.known().scanned[star.days.at]
+    script = Script({star.few.id: Built(some_keys(3), Rows(1000))}, others={ChooseReader: Scan.of(2)})
+    assert f"JoinRows {star.few.id}" == script.run(planner)[1]
+    assert ({star.few.id, star.days.id}, {star.few.id: 1000}) == (planner.materialized, planner.row_bytes)
+    assert 0 == planner.known().scanned[star.days.id]
 
 
 @pytest.mark.parametrize(
@@ -200,36 +200,36 @@ def test_few_rows_replace_the_build_side(star):
 )
 def test_rows_do_not_replace_the_build_side(star, options, facts):
     planner = star.planner(options, **facts)
-    script = Script({star.few.at: Built(some_keys(3), Rows(1000))}, others={ChooseReader: Scan.of(2)})
+    script = Script({star.few.id: Built(some_keys(3), Rows(1000))}, others={ChooseReader: Scan.of(2)})
     assert not [each for each in script.run(planner) if each.startswith("JoinRows")]
     assert (set(), {}) == (planner.materialized, planner.row_bytes)
-    assert {star.fact.at} == planner.scans.keys()
+    assert {star.fact.id} == planner.scans.keys()
 
 
 def test_unchanged_scan_keeps_its_reasons(star):
     why = Reason(ReasonCode.UNCLUSTERED, "day")
     planner = star.planner()
-    script = Script({star.few.at: Built(some_keys(3))}, scans={star.fact.at: lambda _: Scan.of(FILES, why)})
+    script = Script({star.few.id: Built(some_keys(3))}, scans={star.fact.id: lambda _: Scan.of(FILES, why)})
     script.run(planner)
-    assert ({}, [why], 5000) == (planner.scans, list(planner.reasons), planner.known().scanned[star.fact.at])
+    assert ({}, [why], 5000) == (planner.scans, list(planner.reasons), planner.known().scanned[star.fact.id])
 
 
 def test_unplannable_scan_keeps_its_reason(star):
     why = Reason(ReasonCode.STATISTICS_FAILED, "fact")
     planner = star.planner()
-    Script({star.few.at: Built(some_keys(3))}, scans={star.fact.at: lambda _: why}).run(planner)
+    Script({star.few.id: Built(some_keys(3))}, scans={star.fact.id: lambda _: why}).run(planner)
     assert ({}, [why]) == (planner.scans, list(planner.reasons))
 
 
 def test_empty_build_filters_the_scan(star):
     planner = star.planner()
     script = Script(
-        {star.few.at: Built(some_keys())}, scans={star.fact.at: lambda _: Scan.of(0)}, others={ChooseReader: Scan.of(0)}
+        {star.few.id: Built(some_keys())}, scans={star.fact.id: lambda _: Scan.of(0)}, others={ChooseReader: Scan.of(0)}
     )
     script.run(planner)
     assert (0, True) == (
-        planner.known().scanned[star.fact.at],
-        planner.keys[star.fact.at][star.fact.output[0]][0].is_none,
+        planner.known().scanned[star.fact.id],
+        planner.keys[star.fact.id][star.fact.output[0]][0].is_none,
     )
 
 
@@ -239,17 +239,17 @@ def test_failed_build_is_bounded_by_statistics(star, code, is_bounded):
     why, unclustered = Reason(code, "day"), Reason(ReasonCode.UNCLUSTERED, "day")
     found = some_keys(1, 2) if is_bounded else unclustered
     planner = star.planner()
-    script = Script({star.few.at: Built(why)}, {star.few.at: found}, others={ChooseReader: Scan.of(2)})
+    script = Script({star.few.id: Built(why)}, {star.few.id: found}, others={ChooseReader: Scan.of(2)})
     requests = script.run(planner)
-    assert [f"RunBuilds [{star.few.at}]", f"BoundKeys {star.few.at}"] == requests[:2]
-    assert (f"PruneScan {star.fact.at}" in requests) == is_bounded == (star.fact.at in planner.scans)
+    assert [f"RunBuilds [{star.few.id}]", f"BoundKeys {star.few.id}"] == requests[:2]
+    assert (f"PruneScan {star.fact.id}" in requests) == is_bounded == (star.fact.id in planner.scans)
     assert [why, *([] if is_bounded else [unclustered])] == list(planner.reasons)
 
 
 def test_build_of_too_many_rows_gives_no_keys(star):
     why = Reason(ReasonCode.TOO_MANY_ROWS, "day")
-    planner, script = star.planner(), Script({star.few.at: Built(why)})
-    assert [f"RunBuilds [{star.few.at}]"] == script.run(planner)
+    planner, script = star.planner(), Script({star.few.id: Built(why)})
+    assert [f"RunBuilds [{star.few.id}]"] == script.run(planner)
     assert ({}, [why]) == (planner.scans, list(planner.reasons))
 
 
@@ -257,17 +257,17 @@ def test_build_of_too_many_rows_gives_no_keys(star):
 def test_null_key_of_a_null_safe_join_filters_nothing(items, is_used):
     star = Star.of("EqualNullSafe")
     planner = star.planner()
-    script = Script({star.few.at: Built(some_keys(*items), Rows(10))}, others={ChooseReader: Scan.of(2)})
+    script = Script({star.few.id: Built(some_keys(*items), Rows(10))}, others={ChooseReader: Scan.of(2)})
     requests = script.run(planner)
-    assert (f"PruneScan {star.fact.at}" in requests, f"JoinRows {star.few.at}" in requests) == (is_used, is_used)
+    assert (f"PruneScan {star.fact.id}" in requests, f"JoinRows {star.few.id}" in requests) == (is_used, is_used)
     assert ([] if is_used else [ReasonCode.NULL_SAFE]) == codes(planner)
 
 
 def test_keys_of_a_range_join_become_a_bound():
     star = Star.of("GreaterThanOrEqual")
     planner = star.planner()
-    Script({star.few.at: Built(some_keys(3, 9, None))}, others={ChooseReader: Scan.of(2)}).run(planner)
-    (found,) = planner.keys[star.fact.at][star.fact.output[0]]
+    Script({star.few.id: Built(some_keys(3, 9, None))}, others={ChooseReader: Scan.of(2)}).run(planner)
+    (found,) = planner.keys[star.fact.id][star.fact.output[0]]
     assert ("{[3, 9223372036854775807]}", False) == (str(found.domains[0]), found.exact)
 
 
@@ -277,17 +277,17 @@ def test_keys_of_cached_rows_need_materialized_rows(rows):
     plans = Plans()
     fact, cached = plans.table("day"), plans.other("InMemoryRelation", output=plans.fresh())
     root = plans.join(fact, cached, equal(fact.output[0], cached.output[0]))
-    facts = QueryFacts({fact.at: 5000}, frozenset({fact.at}), broadcast_limit=1000)
+    facts = QueryFacts({fact.id: 5000}, frozenset({fact.id}), broadcast_limit=1000)
     planner = QueryPlanner.of(JoinGraph.of(root), OPTIONS, facts, UnknownStatistics())
-    requests = Script({cached.at: Built(some_keys(3), rows)}, others={ChooseReader: Scan.of(2)}).run(planner)
+    requests = Script({cached.id: Built(some_keys(3), rows)}, others={ChooseReader: Scan.of(2)}).run(planner)
     is_used = rows == Rows(1000)
-    assert (f"JoinRows {cached.at}" in requests, f"PruneScan {fact.at}" in requests) == (is_used, is_used)
+    assert (f"JoinRows {cached.id}" in requests, f"PruneScan {fact.id}" in requests) == (is_used, is_used)
     assert ([] if is_used else [ReasonCode.UNREPEATABLE_KEYS]) == codes(planner)
 
 
 def test_planner_records_builds_from_the_cache(star):
     planner = star.planner()
-    Script({star.few.at: Built(some_keys(3), from_cache=True)}, others={ChooseReader: Scan.of(2)}).run(planner)
+    Script({star.few.id: Built(some_keys(3), from_cache=True)}, others={ChooseReader: Scan.of(2)}).run(planner)
     assert {planner.levels[0][0].build_side.id} == planner.from_cache
 
 
@@ -297,15 +297,15 @@ def test_level_waits_for_the_scan_pruned_before():
     few = plans.filter(small, at_least(*small.output, 3))
     dimension = plans.join(middle, few, equal(middle.output[1], *small.output))
     root = plans.join(fact, dimension, equal(*fact.output, middle.output[0]))
-    sizes = {fact.at: 50_000, middle.at: 500, small.at: 50}
+    sizes = {fact.id: 50_000, middle.id: 500, small.id: 50}
     facts = QueryFacts(sizes, frozenset(sizes))
     planner = QueryPlanner.of(JoinGraph.of(root), OPTIONS, facts, UnknownStatistics())
-    script = Script({few.at: Built(some_keys(3)), dimension.at: Built(some_keys(7))}, others={ChooseReader: Scan.of(2)})
+    script = Script({few.id: Built(some_keys(3)), dimension.id: Built(some_keys(7))}, others={ChooseReader: Scan.of(2)})
     assert script.run(planner)[:4] == [
-        f"RunBuilds [{few.at}]",
-        f"PruneScan {middle.at}",
-        f"RunBuilds [{dimension.at}]",
-        f"PruneScan {fact.at}",
+        f"RunBuilds [{few.id}]",
+        f"PruneScan {middle.id}",
+        f"RunBuilds [{dimension.id}]",
+        f"PruneScan {fact.id}",
     ]
 
 
@@ -314,30 +314,30 @@ def test_key_tuples_filter_if_rows_are_materialized():
     fact, days = plans.table("day", "shop"), plans.table("day", "shop")
     few = plans.filter(days, at_least(days.output[1], 3))
     root = plans.join(fact, few, equal(fact.output[0], days.output[0]), equal(fact.output[1], days.output[1]))
-    sizes = {fact.at: 5000, days.at: 50}
+    sizes = {fact.id: 5000, days.id: 50}
     facts = QueryFacts(sizes, frozenset(sizes), broadcast_limit=100)
     planner = QueryPlanner.of(JoinGraph.of(root), OPTIONS, facts, UnknownStatistics())
     tuples = summary([BIGINT, BIGINT], [(at, at) for at in range(9)])
     others = {SummarizeTuples: tuples, ChooseReader: Scan.of(2)}
-    script = Script({few.at: Built(some_keys(*range(9)), Rows(100))}, others=others)
-    assert f"SummarizeTuples {few.at}" in script.run(planner)
-    assert {fact.output: [tuples]} == planner.tuples[fact.at] == script.log[-2].tuples
+    script = Script({few.id: Built(some_keys(*range(9)), Rows(100))}, others=others)
+    assert f"SummarizeTuples {few.id}" in script.run(planner)
+    assert {fact.output: [tuples]} == planner.tuples[fact.id] == script.log[-2].tuples
 
 
 @pytest.mark.parametrize("is_pinned", [True, False])
 def test_unversioned_files_are_pinned_before_builds(star, is_pinned):
     why = Reason(ReasonCode.STATISTICS_FAILED, "days")
-    planner = star.planner(unpinned=frozenset({star.days.at}))
-    others = {PinFiles: {} if is_pinned else {star.days.at: why}, ChooseReader: Scan.of(2)}
-    requests = Script({star.few.at: Built(some_keys(3))}, others=others).run(planner)
-    assert f"PinFiles [{star.days.at}]" == requests[0]
+    planner = star.planner(unpinned=frozenset({star.days.id}))
+    others = {PinFiles: {} if is_pinned else {star.days.id: why}, ChooseReader: Scan.of(2)}
+    requests = Script({star.few.id: Built(some_keys(3))}, others=others).run(planner)
+    assert f"PinFiles [{star.days.id}]" == requests[0]
     # A scan that cannot be pinned gives no keys.
-    assert (f"RunBuilds [{star.few.at}]" in requests) == is_pinned
+    assert (f"RunBuilds [{star.few.id}]" in requests) == is_pinned
     assert ([] if is_pinned else [why]) == list(planner.reasons)
 
 
 def test_no_request_without_a_worthwhile_filter(star):
-    planner = star.planner(replace(OPTIONS, min_probe_bytes=1 << 40), unpinned=frozenset({star.days.at}))
+    planner = star.planner(replace(OPTIONS, min_probe_bytes=1 << 40), unpinned=frozenset({star.days.id}))
     assert [] == Script().run(planner)
     assert ([], {}) == (planner.levels, planner.scans)
 
@@ -360,16 +360,16 @@ def test_pyarrow_is_used_only_if_query_and_options_allow(star, options, facts, i
         facts = {"partitions": frozenset({columns[facts["partitions"]]})}
     planner = star.planner(replace(OPTIONS, **options), **facts)
     others = {ChooseReader: Scan.of(2), ReadByArrow: Scan.of(1)}
-    requests = Script({star.few.at: Built(some_keys(3))}, others=others).run(planner)
-    assert (f"ReadByArrow {star.fact.at}" == requests[-1], expected) == (is_arrow, codes(planner))
-    assert (10 if is_arrow else 20) == planner.known().scanned[star.fact.at]
+    requests = Script({star.few.id: Built(some_keys(3))}, others=others).run(planner)
+    assert (f"ReadByArrow {star.fact.id}" == requests[-1], expected) == (is_arrow, codes(planner))
+    assert (10 if is_arrow else 20) == planner.known().scanned[star.fact.id]
 
 
 def test_scan_refused_by_pyarrow_keeps_spark_reader(star):
     planner = star.planner(replace(OPTIONS, scan="ARROW"))
     others = {ChooseReader: Scan.of(2), ReadByArrow: Reason(ReasonCode.NOT_READ_BY_ARROW, "fact")}
-    Script({star.few.at: Built(some_keys(3))}, others=others).run(planner)
-    assert 20 == planner.known().scanned[star.fact.at] == planner.scans[star.fact.at].planned_bytes
+    Script({star.few.id: Built(some_keys(3))}, others=others).run(planner)
+    assert 20 == planner.known().scanned[star.fact.id] == planner.scans[star.fact.id].planned_bytes
 
 
 def test_reader_is_not_chosen_for_two_scans_of_one_table():
@@ -382,13 +382,13 @@ def test_reader_is_not_chosen_for_two_scans_of_one_table():
     few = plans.filter(days, at_least(days.output[1], 3))
     parts = [plans.table("day") for _ in range(2)]
     root = plans.join(plans.union(*parts), few, equal(parts[0].output[0], days.output[0]))
-    sizes = {**{each.at: 5000 for each in parts}, days.at: 50}
+    sizes = {**{each.id: 5000 for each in parts}, days.id: 50}
     facts = QueryFacts(sizes, frozenset(sizes))
     for statistics, count in ((OneTable(), 0), (UnknownStatistics(), 2)):
         planner = QueryPlanner.of(JoinGraph.of(root), replace(OPTIONS, scan="AUTO"), facts, statistics)
-        requests = Script({few.at: Built(some_keys(3))}, others={ChooseReader: Scan.of(2)}).run(planner)
+        requests = Script({few.id: Built(some_keys(3))}, others={ChooseReader: Scan.of(2)}).run(planner)
         assert count == sum(each.startswith("ChooseReader") for each in requests)
-        assert {each.at for each in parts} == planner.scans.keys()
+        assert {each.id for each in parts} == planner.scans.keys()
 
 
 @dataclass
@@ -408,7 +408,7 @@ class Ordered:
         return Ordered(scan, root)
 
     def planner(self) -> QueryPlanner:
-        facts = QueryFacts({self.scan.at: 5000}, frozenset({self.scan.at}))
+        facts = QueryFacts({self.scan.id: 5000}, frozenset({self.scan.id}))
         return QueryPlanner.of(JoinGraph.of(self.root), OPTIONS, facts, UnknownStatistics())
 
 
@@ -426,7 +426,7 @@ def test_top_k_filters_a_scan_by_metadata():
     planner, made = ordered.planner(), top_k_filter()
     others = {ProveFirstRows: Domain.of(BIGINT, 1), MakeTopKFilter: made, ChooseReader: Scan.of(2)}
     script = Script(others=others)
-    at = ordered.scan.at
+    at = ordered.scan.id
     assert ["ProveFirstRows", f"MakeTopKFilter {at}", f"PruneScan {at}", f"ChooseReader {at}"] == script.run(planner)
     assert [made] == list(script.log[2].top_filters)
     assert ["by the statistics of its files"] == [each.found for each in planner.top_filters()]
@@ -446,6 +446,6 @@ def test_top_k_without_a_filter_has_a_reason(proved, made, kept, code):
     ordered = Ordered.of()
     planner = ordered.planner()
     others = {ProveFirstRows: proved, MakeTopKFilter: made}
-    Script(scans={ordered.scan.at: lambda _: Scan.of(kept)}, others=others).run(planner)
+    Script(scans={ordered.scan.id: lambda _: Scan.of(kept)}, others=others).run(planner)
     assert ({}, [code]) == (planner.scans, [each.found.code for each in planner.top_filters()])
     assert ([code] if code is ReasonCode.STATISTICS_FAILED else []) == codes(planner)

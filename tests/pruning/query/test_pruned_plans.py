@@ -78,7 +78,7 @@ def origin_values_of(build_side: BuildSide, lake: Lake) -> set[object]:
 def put(lake: Lake, probe: ProbeColumn, build_side: BuildSide, keys: set[Any], noise: int) -> None:
     place = probe.relation.output.index(probe.column)
     test = partial(passes, place=place, bound=build_side.condition.bound, keys=keys, noise=noise)
-    lake.tests.setdefault(probe.relation.at, []).append(test)
+    lake.tests.setdefault(probe.relation.id, []).append(test)
 
 
 @dataclass
@@ -101,8 +101,8 @@ class Case:
     def of_plan(made: RandomPlans, root: Node) -> Case:
         random, repeatable = made.random, made.repeatable
         graph = JoinGraph.of(root)
-        unpinned = () if repeatable else {each.at for each in graph.relations if random.random() < 0.15}
-        lake = Lake({each.at: made.rows(each) for each in graph.relations}, unpinned)
+        unpinned = () if repeatable else {each.id for each in graph.relations if random.random() < 0.15}
+        lake = Lake({each.id: made.rows(each) for each in graph.relations}, unpinned)
         rows = rows_of(root, lake)
         assume(len(rows) < 500)
         note(f"{root}\n{lake.tables}")
@@ -122,7 +122,7 @@ def test_filter_on_any_one_probe_column_changes_no_row(seed):
         keys = keys_of(edge.build_side, case.lake, salt=0)
         for probe in edge.probes:
             put(case.lake, probe, edge.build_side, keys, case.random.randrange(3))
-            note(f"{probe.relation.at}.{probe.column} by {keys} of {edge.build_side.id}")
+            note(f"{probe.relation.id}.{probe.column} by {keys} of {edge.build_side.id}")
             assert case.expected == case.result()
             case.lake.tests.clear()
 
@@ -174,7 +174,7 @@ def test_key_origins_contain_every_key(seed):
     case = Case.of(seed, repeatable=False)
     for build_side in (each.build_side for each in case.graph.edges):
         origins = origins_of(build_side.node, build_side.key)
-        if origins and all(each.relation.at not in case.lake.unpinned for each in origins):
+        if origins and all(each.relation.id not in case.lake.unpinned for each in origins):
             known = origin_values_of(build_side, case.lake)
             assert all(keys_of(build_side, case.lake, salt) <= known for salt in range(3))
 
@@ -184,8 +184,8 @@ def test_key_origins_contain_every_key(seed):
 @given(SEEDS)
 def test_selected_builds_are_repeatable(seed):
     case = Case.of(seed, repeatable=False)
-    files = {each.at for each in case.graph.relations} - set(case.lake.unpinned)
-    sizes = Sizes(dict.fromkeys((each.at for each in case.graph.relations), 0), files, files)
+    files = {each.id for each in case.graph.relations} - set(case.lake.unpinned)
+    sizes = Sizes(dict.fromkeys((each.id for each in case.graph.relations), 0), files, files)
     done: set[FilterId] = set()
     while filters := ready_filters(case.graph, sizes, done, PruningOptions(min_probe_bytes=0))[0]:
         done |= {each.id for each in filters}
@@ -199,7 +199,7 @@ def test_selected_builds_are_repeatable(seed):
 def test_levels_of_filters_change_no_row(seed):
     case = Case.of(seed, repeatable=seed % 4 > 0)
     random, lake = case.random, case.lake
-    scanned = {each.at: random.choice((1, 10, 100, 1000)) for each in case.graph.relations}
+    scanned = {each.id: random.choice((1, 10, 100, 1000)) for each in case.graph.relations}
     files = {at for at in scanned if at not in lake.unpinned and random.random() < 0.9}
     options = PruningOptions(min_probe_bytes=random.choice((0, 0, 5))).with_limits(
         max_build_scan_bytes=random.choice((20, 300, 5000))
@@ -211,10 +211,10 @@ def test_levels_of_filters_change_no_row(seed):
         assert done.isdisjoint(each.id for each in filters)
         done |= {each.id for each in filters}
         for each, keys in _built(filters, lake, random):
-            note(f"{each.probe.relation.at}.{each.probe.column} by {keys} of {each.build_side.id}")
+            note(f"{each.probe.relation.id}.{each.probe.column} by {keys} of {each.build_side.id}")
             put(lake, each.probe, each.build_side, keys, random.randrange(3))
-            pruned.add(each.probe.relation.at)
-            scanned[each.probe.relation.at] //= 2
+            pruned.add(each.probe.relation.id)
+            scanned[each.probe.relation.id] //= 2
     assert case.expected == case.result()
 
 

@@ -37,18 +37,18 @@ class Twice:
     def others(self, part: int, equal_nodes: Mapping[int, int], *, is_shuffled: bool = False) -> list[int]:
         reuse = ExchangeReuse.of(self.root, equal_nodes, lambda _, side: is_shuffled and side in self.sums)
         edge = self.edge(part)
-        return [each.at for each in reuse.others(edge.build_side, edge.probes[0])]
+        return [each.id for each in reuse.others(edge.build_side, edge.probes[0])]
 
 
 def same(*pairs: tuple[Node, Node]) -> dict[int, int]:
-    return {each.at: one.at for one, other in pairs for each in (one, other)}
+    return {each.id: one.id for one, other in pairs for each in (one, other)}
 
 
 def test_equal_aggregates_share_an_exchange():
     plan = Twice()
     pairs = same(tuple(plan.statistics), tuple(plan.sums))
-    assert [plan.sums[1].at] == plan.others(0, pairs)
-    assert [plan.sums[0].at] == plan.others(1, pairs)
+    assert [plan.sums[1].id] == plan.others(0, pairs)
+    assert [plan.sums[0].id] == plan.others(1, pairs)
 
 
 def test_different_aggregates_share_no_exchange():
@@ -60,7 +60,7 @@ def test_different_aggregates_share_no_exchange():
 def test_equal_aggregates_below_equal_joins_share_an_exchange():
     plan = Twice()
     pairs = same(tuple(plan.statistics), tuple(plan.sums), tuple(plan.parts))
-    assert [plan.sums[1].at] == plan.others(0, pairs)
+    assert [plan.sums[1].id] == plan.others(0, pairs)
 
 
 def test_filter_on_a_scan_ends_reuse_of_its_join():
@@ -91,7 +91,7 @@ def test_shuffled_scan_without_aggregate_is_not_protected():
 
 def test_shuffled_aggregates_share_an_exchange():
     plan = Twice()
-    assert [plan.sums[1].at] == plan.others(0, same(tuple(plan.sums)), is_shuffled=True)
+    assert [plan.sums[1].id] == plan.others(0, same(tuple(plan.sums)), is_shuffled=True)
 
 
 def reused_places(key: int) -> list[int]:

@@ -55,14 +55,14 @@ def test_comparison_with_a_subquery_is_an_edge(plans, kind, bound, mirrored):
             edge.build_side.key.column,
             edge.build_side.condition.bound,
         )
-        assert [(table.at, *table.output)] == [(each.relation.at, each.column) for each in edge.probes]
+        assert [(table.id, *table.output)] == [(each.relation.id, each.column) for each in edge.probes]
         assert ("Scalar", ()) == (edge.type, fallback_build_sides(edge.build_side))
 
 
 def test_each_subquery_has_its_own_edge(plans):
     root, (first, second) = filtered(plans, "LessThan", "EqualTo")
     edges = JoinGraph.of(root).edges
-    assert [(first.at, 0), (second.at, 1)] == [(it.build_side.node.at, it.probe_key.column) for it in edges]
+    assert [(first.id, 0), (second.id, 1)] == [(it.build_side.node.id, it.probe_key.column) for it in edges]
 
 
 # A subquery without a row is NULL, which a null-safe equality matches.
@@ -138,11 +138,11 @@ def test_other_fields_are_no_edges(plans, made, of):
 def test_scalar_subquery_without_a_filter_is_run(plans, kind):
     root, (total,) = filtered(plans, kind)
     (edge,) = JoinGraph.of(root).edges
-    places = {each.at: 5000 if each is edge.probes[0].relation else 10 for each in JoinGraph.of(root).relations}
+    places = {each.id: 5000 if each is edge.probes[0].relation else 10 for each in JoinGraph.of(root).relations}
     filters, reasons = ready_filters(
         JoinGraph.of(root), Sizes(places, set(places), ()), set(), PruningOptions(min_probe_bytes=100)
     )
-    assert ([total.at], ()) == ([each.build_side.node.at for each in filters], reasons)
+    assert ([total.id], ()) == ([each.build_side.node.id for each in filters], reasons)
 
 
 def test_filter_without_a_condition_has_no_scalars(plans):

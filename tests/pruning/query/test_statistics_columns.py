@@ -13,12 +13,12 @@ def test_join_keys_and_condition_columns_need_statistics():
     (key, value, _), (id_, year, _) = fact.output, dimension.output
     chosen, some = plans.filter(dimension, at_least(year, 3)), plans.filter(fact, at_least(value, 1))
     graph = JoinGraph.of(plans.join(some, chosen, equal(key, id_)))
-    assert {fact.at: {key, value}, dimension.at: {id_, year}} == statistics_columns(graph)
+    assert {fact.id: {key, value}, dimension.id: {id_, year}} == statistics_columns(graph)
 
 
 def test_query_without_joins_needs_only_condition_columns():
     plans = Plans()
     fact = plans.table("k", "v")
-    assert {fact.at: {fact.output[1]}} == statistics_columns(
+    assert {fact.id: {fact.output[1]}} == statistics_columns(
         JoinGraph.of(plans.filter(fact, at_least(fact.output[1], 1)))
     )

@@ -288,10 +288,10 @@ def test_later_rows_do_not_change_the_first_rows(seed):
     root = made.tree(random.choice((1, 2, 2, 3)))
     at = random.choice(root.output)
     first = SortKey(column(at), random.random() < 0.5, random.random() < 0.5)
-    found = TopK.of(root.at + 1, root, 1, first)
+    found = TopK.of(root.id + 1, root, 1, first)
     assume(found.probes)
     relations = [each for each in root.walk() if isinstance(each, Relation)]
-    lake = Lake({each.at: made.rows(each) for each in relations})
+    lake = Lake({each.id: made.rows(each) for each in relations})
     rows = rows_of(root, lake)
     assume(len(rows) < 500)
     bound = random.choice((0, 1, 2, None))
@@ -301,7 +301,7 @@ def test_later_rows_do_not_change_the_first_rows(seed):
     for each in found.probes:
         if random.random() < 0.8:
             test = partial(_passes, place=each.relation.output.index(each.column), bound=bound, first=first)
-            lake.tests.setdefault(each.relation.at, []).append(test)
+            lake.tests.setdefault(each.relation.id, []).append(test)
     assert expected == Rows(row for row in rows_of(root, lake) if _as_good(row[place], bound, first))
 
 
@@ -316,11 +316,11 @@ def test_each_key_of_a_sure_scan_is_in_the_result(seed):
         joined = partial(made.plans.join, node, other, equal(random.choice(node.output), other.output[0]))
         node = joined(type_=random.choice(("LeftOuter", "Inner"))) if random.random() < 0.4 else made._above(node)
     at = random.choice(node.output)
-    found = TopK.of(node.at + 1, node, 1, SortKey(column(at), is_descending=False, nulls_first=True))
-    lake = Lake({each.at: made.rows(each) for each in node.walk() if isinstance(each, Relation)})
+    found = TopK.of(node.id + 1, node, 1, SortKey(column(at), is_descending=False, nulls_first=True))
+    lake = Lake({each.id: made.rows(each) for each in node.walk() if isinstance(each, Relation)})
     keys = Counter(row[node.output.index(at)] for row in rows_of(node, lake))
     for each in found.sure:
         place = each.relation.output.index(each.column)
-        own = Counter(row[place] for row in lake.tables[each.relation.at] if row[place] is not None)
+        own = Counter(row[place] for row in lake.tables[each.relation.id] if row[place] is not None)
         note(f"{node}\n{lake.tables}\n{each}: {own} and {keys}")
         assert own <= keys
