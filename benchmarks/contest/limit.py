@@ -56,7 +56,7 @@ def limit_bytes(df: DataFrame) -> int:
 
 def _chunks(query: QueryRun, relation: Relation) -> Iterator[tuple[tuple[Any, ...], int]]:
     """Each row group that a scan has to open, and the bytes of the scan's columns there."""
-    plan = query.metadata.scan(relation)
+    plan = query.metadata.plan_table(relation)
     if isinstance(plan, Reason):
         raise ValueError(f"Cannot tell how a scan of {', '.join(relation.names)} is stored: {plan}")  # noqa: TRY004
     needed, files = query.metadata.needed(relation), plan.table.files([])

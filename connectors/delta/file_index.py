@@ -37,7 +37,7 @@ _LISTS = JavaFile(
 _SKIPPING_CONF = "spark.databricks.delta.stats.skipping"
 
 
-class _KeptFiles:
+class _FileLists:
     """The Java object that holds the files of table versions for a session; None before the first Delta table."""
 
     java: Any = None
@@ -57,7 +57,7 @@ def optimized_plan(df: DataFrame) -> Any:
     try:
         plan = execution.withCachedData()
         index = instance(spark, _FINDER, plan).any()
-        kept = None if index is None else _kept_files(spark, index)
+        kept = None if index is None else _file_lists(spark, index)
         pinned = None if kept is None else kept.pinned(plan)
         if kept is None or pinned is None:
             return None
@@ -68,9 +68,9 @@ def optimized_plan(df: DataFrame) -> Any:
         return None
 
 
-def _kept_files(spark: SparkSession, index: Any) -> Any:
+def _file_lists(spark: SparkSession, index: Any) -> Any:
     """The file lists of table versions that the session keeps; `index` is any index of Delta."""
-    slot = state_of(spark).slot(_KeptFiles)
+    slot = state_of(spark).slot(_FileLists)
     if slot.java is None:
         slot.java = instance(spark, _LISTS, beside=index)
     return slot.java
@@ -83,7 +83,7 @@ def over_files(df: DataFrame, index: Any, paths: pa.Array | pa.ChunkedArray) -> 
     """
     spark = df.sparkSession
     plan: Any = analyzed_plan(df)
-    return frame_of(spark, _kept_files(spark, index).restricted(plan, index, "\n".join(paths.to_pylist())))
+    return frame_of(spark, _file_lists(spark, index).restricted(plan, index, "\n".join(paths.to_pylist())))
 
 
 def paths_left(spark: SparkSession, index: Any) -> pa.Array | None:
@@ -100,7 +100,7 @@ def paths_left(spark: SparkSession, index: Any) -> pa.Array | None:
 
 def snapshots(spark: SparkSession, leaves: Sequence[Any]) -> Any:
     """The table, version and files that each leaf of a plan reads, as a list of the JVM; see `LeafSnapshots.java`."""
-    kept = state_of(spark).slot(_KeptFiles).java or _kept_files(spark, leaves[0].relation().location())
+    kept = state_of(spark).slot(_FileLists).java or _file_lists(spark, leaves[0].relation().location())
     return kept.snapshots(leaves)
 
 
@@ -112,7 +112,7 @@ def snapshot_in(index: Any) -> Any:
 
 def tell_conditions(spark: SparkSession, plan: Any) -> None:
     """Tells each scan of kept files in an optimised plan the conditions on it, which are no reason to list again."""
-    kept = state_of(spark).slot(_KeptFiles).java
+    kept = state_of(spark).slot(_FileLists).java
     if kept is not None:
         kept.observe(plan)
 

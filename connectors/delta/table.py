@@ -97,7 +97,7 @@ class DeltaConnector(Connector):
             return Reason(ReasonCode.NOT_FILES, name, str(index.getClass().getSimpleName()))
         snapshot, state = snapshot_of(spark, snapshot_in(index), index.path()), state_of(spark)
         catalog = state.version(snapshot.identity, FileCatalog)
-        return DeltaSource(name, frame_of(spark, leaf), snapshot, catalog, state.slot(FooterCache), limits)
+        return DeltaTable(name, frame_of(spark, leaf), snapshot, catalog, state.slot(FooterCache), limits)
 
     def fingerprints(self, spark: SparkSession, leaves: Sequence[Any]) -> Sequence[str | Reason]:
         """A leaf is pinned by the id of its table, its version and its files, which no later commit changes."""
@@ -158,11 +158,11 @@ def open_delta(  # noqa: PLR0913 - keywords
         return OpaqueTable(source, DELTA, df, (Reason(ReasonCode.STATISTICS_FAILED, source, _one_line(error)),))
     cache = state_of(spark) if cache is None else cache
     catalog = cache.version(snapshot.identity, FileCatalog)
-    return DeltaSource(source, df, snapshot, catalog, cache.slot(FooterCache), limits)
+    return DeltaTable(source, df, snapshot, catalog, cache.slot(FooterCache), limits)
 
 
 @dataclass(slots=True, eq=False)
-class DeltaSource:
+class DeltaTable:
     """One version of a Delta table: a `Table` whose own log skips files by the predicate that it is given."""
 
     name: str
@@ -315,9 +315,9 @@ class DeltaSource:
         except (*_TROUBLE, PruningError):
             logger.debug("Naming columns of %s in its log failed", self.name, exc_info=True)
 
-    def with_frame(self, df: DataFrame) -> DeltaSource:
+    def with_frame(self, df: DataFrame) -> DeltaTable:
         """The same version, read by another DataFrame of it."""
-        return DeltaSource(self.name, df, self._snapshot, self._catalog, self._footers, self._limits)
+        return DeltaTable(self.name, df, self._snapshot, self._catalog, self._footers, self._limits)
 
     def _listed(self, columns: Sequence[Column]) -> tuple[DeltaFiles, dict[str, ColumnStatistics]] | None:
         """The files and the statistics of `columns`; None, with the reason noted, where the log cannot be read."""

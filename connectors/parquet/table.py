@@ -77,10 +77,10 @@ def parquet_source(  # noqa: PLR0913, PLR0917 - what a source is made of
     files: SparkFiles,
     limits: Limits,
     cache: FooterCache | None = None,
-) -> ParquetSource:
+) -> ParquetTable:
     """The table that `df` reads, whose `files` are known; footers are kept in `cache`, the session's if None."""
     kept = state_of(spark).slot(FooterCache) if cache is None else cache
-    return ParquetSource(name, df, files, _Footers(storage_of(spark, limits), kept, limits))
+    return ParquetTable(name, df, files, _Footers(storage_of(spark, limits), kept, limits))
 
 
 class ParquetConnector(Connector):
@@ -136,7 +136,7 @@ class _Footers:
 
 
 @dataclass(slots=True, eq=False)
-class ParquetSource:
+class ParquetTable:
     """Parquet files as Spark listed them once: a `Table` without versions."""
 
     name: str
@@ -236,9 +236,9 @@ class ParquetSource:
     def expect(self, columns: Iterable[Column]) -> None:
         """Nothing: one read of a footer gives the statistics of all its columns."""
 
-    def with_frame(self, df: DataFrame) -> ParquetSource:
+    def with_frame(self, df: DataFrame) -> ParquetTable:
         """The same files, read by another DataFrame of the same relation."""
-        return ParquetSource(self.name, df, self._files.with_frame(df), self._footers)
+        return ParquetTable(self.name, df, self._files.with_frame(df), self._footers)
 
     def _add(self, *problems: Reason) -> None:
         self._problems.update(dict.fromkeys(problems))

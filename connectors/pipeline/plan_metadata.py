@@ -81,7 +81,7 @@ class PlanMetadata:
             if self.facts().first_leaf[each.id] == first:
                 yield from (plan_column(table, each, column) for column in self._asked.get(each.id, ()))
 
-    def scan(self, relation: Relation) -> PlanTable | Reason:
+    def plan_table(self, relation: Relation) -> PlanTable | Reason:
         """The same for this scan alone, to be read in its place."""
         if relation.id not in self._scans:
             table = self.table(relation)

@@ -108,7 +108,7 @@ class QueryRun:
     def _pin(self, relations: Sequence[Relation]) -> Mapping[int, Reason]:
         refused: dict[int, Reason] = {}
         for relation in relations:
-            table = self.metadata.scan(relation)
+            table = self.metadata.plan_table(relation)
             if isinstance(table, Reason):
                 refused[relation.id] = table
             else:

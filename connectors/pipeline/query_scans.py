@@ -46,7 +46,7 @@ class QueryScans:
 
     def prune(self, request: PruneScan, replacements: dict[int, Any]) -> PrunedScan | Reason:
         """The scan by Spark's reader with all filters of the request; it is used if it acts."""
-        found = self.metadata.scan(request.relation)
+        found = self.metadata.plan_table(request.relation)
         if isinstance(found, Reason):
             return found
         collected, spark = self._collected(request, found), self.metadata.plan.spark
@@ -96,7 +96,7 @@ class QueryScans:
 
     def read_by_arrow(self, relation: Relation, replacements: dict[int, Any]) -> PrunedScan | Reason:
         """The scan by pyarrow; a `Reason`, which `explain()` tells, where Spark's reader has to keep it."""
-        found, scan = self.metadata.scan(relation), self.records[relation.id]
+        found, scan = self.metadata.plan_table(relation), self.records[relation.id]
         if isinstance(found, Reason):
             return found
         made = table_scan.read_by_arrow(scan, self.options, self._cases.get(relation.id))

@@ -19,7 +19,7 @@ from connectors.pipeline.records import PrunedScan
 from connectors.registry import open_table
 from connectors.scan.capabilities import abilities_of
 from connectors.scan.decision import ScanDecision, StaticPruning, decide
-from connectors.scan.spark_scan import scan
+from connectors.scan.spark_scan import pruned_frame
 from connectors.spark.jvm import has_jvm, one_line
 from connectors.spark.versions import version_refusal, warn_of_version
 from pruning.errors import InvalidKeysError, PruningError
@@ -135,7 +135,7 @@ def pruned_scan(  # noqa: PLR0913 - a table, its keys, and how to read it
         decided = replace(decided, reasons=(*decided.reasons, found))
     decisions = zip(collected, decided.plan.decisions, strict=True)
     keys = [row_keys(spark, each, decision, options) for each, decision in decisions]
-    df = scan(table, decided.plan, probes, keys, read.selected, options.limits)
+    df = pruned_frame(table, decided.plan, probes, keys, read.selected, options.limits)
     return df, PrunedScan.of(df, table, decided, needed, options)
 
 

@@ -44,7 +44,7 @@ class RowKeys:
     bloom_columns: tuple[str, ...] = ()
 
 
-def scan(  # noqa: PLR0913, PLR0917 - a table, and what its rows are tested by
+def pruned_frame(  # noqa: PLR0913, PLR0917 - a table, and what its rows are tested by
     table: Table,
     plan: ScanPlan,
     columns: Mapping[str, Column],

@@ -9,19 +9,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from connectors.columns import Column, resolve
-from connectors.parquet.table import ParquetSource, open_parquet
+from connectors.parquet.table import ParquetTable, open_parquet
 from pruning.scan.skipping import PruningResult, prune
 from pruning.values.domain import Domain
 from sample_data.rows import Rows
 
 
-def opened(spark, source: Path | str, **options) -> ParquetSource:
+def opened(spark, source: Path | str, **options) -> ParquetTable:
     table = open_parquet(spark, str(source), **options)
-    assert isinstance(table, ParquetSource)
+    assert isinstance(table, ParquetTable)
     return table
 
 
-def columns(table: ParquetSource, *names: str, case_sensitive: bool = False) -> list[Column]:
+def columns(table: ParquetTable, *names: str, case_sensitive: bool = False) -> list[Column]:
     partitions = table.partition_columns
     return [
         resolve(table.schema, name, table=table.name, case_sensitive=case_sensitive, partitions=partitions)
@@ -29,7 +29,7 @@ def columns(table: ParquetSource, *names: str, case_sensitive: bool = False) -> 
     ]
 
 
-def pruned(table: ParquetSource, keys: dict[str, Sequence[object]]) -> PruningResult:
+def pruned(table: ParquetTable, keys: dict[str, Sequence[object]]) -> PruningResult:
     """The files that may have a row with these keys in every column."""
     wanted = dict(zip(keys, columns(table, *keys), strict=True))
     domains = {wanted[name].name: Domain.of(wanted[name].type, *values) for name, values in keys.items()}
@@ -56,7 +56,7 @@ def numbered(*starts: int, count: int = 10) -> list[pa.Table]:
     return [pa.table({"id": range(start, start + count), "v": [f"v{start}"] * count}) for start in starts]
 
 
-def by_name(table: ParquetSource, *wanted: str, **options) -> dict[str, tuple[str, ...]]:
+def by_name(table: ParquetTable, *wanted: str, **options) -> dict[str, tuple[str, ...]]:
     """The domains of some columns of each file, by the file's name."""
     found = table.files(columns(table, *wanted, **options))
     texts = [tuple(map(str, found[index].domains.values())) for index in range(len(found))]

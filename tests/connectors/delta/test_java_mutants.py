@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from connectors.delta.file_index import _LISTS, _KeptFiles
+from connectors.delta.file_index import _LISTS, _FileLists
 from connectors.spark import jvm
 from connectors.spark.jvm import JavaFile
 from connectors.spark.session_state import state_of
@@ -80,7 +80,7 @@ INTACT = JavaMutant("class DeltaFileLists", "class DeltaFileLists", check_new_ve
 @contextmanager
 def compiled(spark, mutant: JavaMutant) -> Iterator[None]:
     """The session uses the mutant of the file index in this block, and the intact one afterwards."""
-    classes, slot = spark._jvm.__dict__[jvm._CLASSES], state_of(spark).slot(_KeptFiles)
+    classes, slot = spark._jvm.__dict__[jvm._CLASSES], state_of(spark).slot(_FileLists)
     intact, kept, source = classes.pop(_LISTS.name), slot.java, JavaFile.source
 
     def replaced(java: JavaFile) -> str:

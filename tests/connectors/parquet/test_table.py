@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from connectors.parquet.row_groups import FooterCache
-from connectors.parquet.table import ParquetSource
+from connectors.parquet.table import ParquetTable
 from pruning.limits import Limits
 from pruning.reasons import ReasonCode
 from pruning.scan.skipping import prune
@@ -22,7 +22,7 @@ from tests.connectors.parquet_tables import by_name, columns, in_files, numbered
 pytestmark = pytest.mark.spark
 
 
-def position(table: ParquetSource, name: str) -> int:
+def position(table: ParquetTable, name: str) -> int:
     return next(index for index, file in enumerate(table.files([]).names) if file.endswith(name))
 
 

@@ -21,7 +21,7 @@ def opened(df):
     plan = SparkPlan.of(df)
     metadata, relations = PlanMetadata(plan, PruningOptions()), JoinGraph.of(plan.root).relations
     tables = [metadata.table(each) for each in relations]
-    scans = [metadata.scan(each) for each in relations]
+    scans = [metadata.plan_table(each) for each in relations]
     assert not any(isinstance(each, Reason) for each in (*tables, *scans))
     ids = [scan.table.read(None)._jdf.queryExecution().analyzed().output().head().exprId().id() for scan in scans]
     assert len(set(ids)) == len(scans)
@@ -87,7 +87,7 @@ def test_unopenable_table_has_one_reason_for_all_scans(spark, written, monkeypat
     df = spark.read.parquet(written("facts", "parquet"))
     plan = SparkPlan.of(df.join(df.withColumnRenamed("v", "w"), "k"))
     metadata, relations = PlanMetadata(plan, PruningOptions()), JoinGraph.of(plan.root).relations
-    assert {Reason(ReasonCode.STATISTICS_FAILED, "facts")} == {metadata.scan(each) for each in relations}
+    assert {Reason(ReasonCode.STATISTICS_FAILED, "facts")} == {metadata.plan_table(each) for each in relations}
     assert [1] == calls
     assert 2 == len(relations)
 

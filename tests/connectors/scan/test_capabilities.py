@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql.types import DataType, DateType, DecimalType, LongType, StringType, TimestampType
 
 from connectors.columns import Column
-from connectors.parquet.table import ParquetSource
+from connectors.parquet.table import ParquetTable
 from connectors.scan.capabilities import abilities_of
 from pruning import explain, pruned_read, report
 from sample_data.confs import conf
@@ -31,7 +31,7 @@ TYPES: dict[str, DataType] = {
 
 
 @pytest.fixture
-def table(spark, tmp_path) -> ParquetSource:
+def table(spark, tmp_path) -> ParquetTable:
     return opened(spark, in_files(tmp_path / "files", *numbered(0)))
 
 
