@@ -22,7 +22,6 @@ from connectors.cli.command import default_folder
 from connectors.pipeline import plan_metadata, pruned_query, table_scan
 from connectors.pipeline.plan_metadata import PlanMetadata
 from connectors.pipeline.query_run import QueryRun
-from connectors.spark import plan_reader
 from connectors.spark.jvm import java_names, jvm_context
 from connectors.spark.plan_reader import SparkPlan
 from pruning import prune
@@ -43,14 +42,14 @@ ANALYSE, OPTIMISE, READ, FIND, OPEN, BUILD, DECIDE, REWRITE, AGAIN, PLAN, START 
 RUN = "run"
 # What `prune()` calls, by who calls it.
 _CALLS: Sequence[tuple[Any, str, str]] = (
-    (plan_reader, "optimised", OPTIMISE),
+    (pruned_query, "optimized", OPTIMISE),
     (SparkPlan, "of", READ),
     (JoinGraph, "of", FIND),
     (plan_metadata, "plan_facts", FIND),
     (planner, "ready_filters", FIND),
     *(
         (PlanMetadata, name, OPEN)
-        for name in ("table", "scan", "unprunable_fraction", "has_few_keys", "selective_keys")
+        for name in ("table", "plan_table", "unprunable_fraction", "has_few_keys", "selective_keys")
     ),
     (QueryBuilds, "run", BUILD),
     (table_scan, "pruned_scan", DECIDE),

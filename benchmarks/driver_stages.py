@@ -119,7 +119,7 @@ def _keys(case: Case, stages: Stages) -> KeySummary:
     stages.base = _settled() - sum(each.nbytes for each in received)
 
     def finish() -> KeySummary:
-        (found,) = messages(received)
+        ((_, found),) = messages(received)
         return KeyBuilder.from_bytes(found).finish(_PARTITIONS, source="keys", subject=inputs.COLUMN)
 
     return stages.run("receive keys", finish)
