@@ -78,7 +78,7 @@ def arrow_values(type_: str, numbers: IntArray) -> pa.Array:
 def log_column(type_: str) -> LogColumn:
     """The key column as described by a Delta log."""
     value_type = ValueType.parse(type_)
-    stored = StoredBounds(value_type, 32, False, False)  # noqa: FBT003 - neither widened from float nor computed
+    stored = StoredBounds(value_type, 32, False, False)  # noqa: FBT003 - neither widened from float nor a source
     return LogColumn(COLUMN, (COLUMN,), value_type, _SPARK_TYPES[type_], stored, is_partition=False)
 
 

@@ -57,7 +57,7 @@ def main(  # noqa: PLR0913, PLR0917 - options of a command
     tables: Annotated[Path | None, typer.Option(help="The folder of generated tables.")] = None,
     results: Annotated[Path, typer.Option(help="The folder of results.")] = RESULTS,
 ) -> None:
-    """Compares contenders on the same files, query by query; rows of earlier runs stay unless they are measured again."""
+    """Compares contenders on the same files, query by query; rows of earlier runs stay unless measured again."""
     settings = Settings(
         scale,
         _chosen("layout", layout, tuple(LAYOUTS)),

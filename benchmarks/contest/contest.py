@@ -79,7 +79,7 @@ QUICK = Settings(0.05, ("delta", "partitioned"), (20, 21, 96), conf=("spark.prun
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One answer: its time, its use of the machine and of the store, and how its rows are wrong ("" if they are right)."""
+    """One answer: its time, its use of the machine and the store, and the difference of its rows ("" if none)."""
 
     seconds: float
     used: Usage

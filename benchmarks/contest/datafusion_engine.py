@@ -99,7 +99,7 @@ def _register(context: SessionContext, table: Table) -> None:
         return
     # Delta's files also contain the partition column, which would then appear twice.
     fields = [field for field in context.read_parquet(table.files[0]).schema() if field.name != table.partition]
-    # DataFusion does not parse NULL from a folder name as an int, so the view casts a string. It still skips partitions.
+    # DataFusion does not parse NULL from a folder name as an int, so the view casts strings. It still skips partitions.
     files = f"{table.name}_files"
     days = [(table.partition, pa.string())]
     context.register_parquet(files, folder, table_partition_cols=days, schema=pa.schema(fields))

@@ -83,7 +83,7 @@ def _survivors(query: QueryRun, relation: Relation, plan: PlanTable) -> DataFram
 
 
 def _keys(query: QueryRun, relation: Relation) -> Iterator[tuple[tuple[int, ...], KeySummary]]:
-    """The exact keys of a scan by its columns; ranges from metadata are left out, because they are not keys of a build."""
+    """The exact keys of a scan by its columns; ranges from metadata are not keys of a build and are left out."""
     single = {(column,): summaries for column, summaries in query.planner.keys.get(relation.at, {}).items()}
     for columns, summaries in {**single, **query.planner.tuples.get(relation.at, {})}.items():
         yield from ((columns, each) for each in summaries if each.exact)

@@ -61,7 +61,7 @@ class SparkEngine:
         self._names = [each.name for each in tables]
 
     def answer(self, contender: str, query: str) -> Answer:
-        """All rows, with or without `prune()`; for the contender `LIMIT` one row with the bytes at the row-group limit."""
+        """All rows, with or without `prune()`; for the contender `LIMIT` one row, the bytes at the row-group limit."""
         self._before = last_execution(self._spark)
         df = self._spark.sql(query)
         if contender == LIMIT:
@@ -69,7 +69,7 @@ class SparkEngine:
         return by_spark(prune(df) if contender == "pruned" else df)
 
     def exchanged(self) -> int:
-        """Bytes of shuffle reads, and bytes returned from Python workers, which Spark reports with about three digits."""
+        """Bytes of shuffle reads, and bytes returned from Python workers, which Spark reports with three digits or so."""
         store, executions = sql_store(self._spark), finished_executions(self._spark, self._before)
         returned = [_returned(store, int(each.executionId())) for each in executions]
         return _shuffled(self._spark, executions) + sum(returned)
