@@ -79,7 +79,7 @@ def disorder(query: Query, columns: Sequence[str], stock: Answer, pruned: Answer
 def ordered_by(query: Query, columns: Sequence[str], types: Sequence[str]) -> tuple[int, ...]:
     """The positions of the columns of ORDER BY, up to the first item that is not a column of the result.
 
-    A double ends the list, too: sums of doubles differ in their last digits, so the order of later columns is undefined.
+    A double ends the list, too: sums of doubles differ in their last digits, so later columns have no fixed order.
     """
     names = [each.lower() for each in columns]
     places: list[int] = []

@@ -69,7 +69,7 @@ class SparkEngine:
         return by_spark(prune(df) if contender == "pruned" else df)
 
     def exchanged(self) -> int:
-        """Bytes of shuffle reads, and bytes returned from Python workers, which Spark reports with three digits or so."""
+        """Bytes of shuffle reads, and bytes returned from Python workers, which Spark rounds to three digits or so."""
         store, executions = sql_store(self._spark), finished_executions(self._spark, self._before)
         returned = [_returned(store, int(each.executionId())) for each in executions]
         return _shuffled(self._spark, executions) + sum(returned)

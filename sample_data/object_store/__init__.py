@@ -1,4 +1,4 @@
-"""A local S3-compatible object store with configurable latency and bandwidth and with counters, for tests and benchmarks.
+"""A local S3-compatible object store with set latency and bandwidth and with counters, for tests and benchmarks.
 
     with object_store(SHAPED) as store:
         store.upload(Path("tables"), "tables")

@@ -27,8 +27,8 @@ def s3a_conf(access: Access) -> Mapping[str, str]:
         "aws.credentials.provider": "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider",
         # The default stream reads ahead and caches, many times the bytes that a query needs.
         "input.stream.type": "classic",
-        # What is left of a range that is closed early is read to its end: a broken connection would leave the store's
-        # count of it open.
+        # The rest of a range is drained when a stream is closed early; with an aborted connection the store could not
+        # count the bytes of the range.
         "input.async.drain.threshold": "1G",
     }
     return {

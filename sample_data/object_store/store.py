@@ -124,7 +124,7 @@ class ObjectStore:
         self._ask({"ask": "shape", "shape": shape.to_json()})
 
     def refuse(self, requests: int) -> int:
-        """Makes the store answer the next `requests` GETs and HEADs by 503; returns the former number still to refuse."""
+        """Refuses the next `requests` GETs and HEADs by 503; returns the former number still to be refused."""
         return int(_asked(self._process, {"ask": "refuse", "requests": requests})["refusals"])
 
     def upload(self, folder: Path, key: str) -> None:
@@ -149,8 +149,8 @@ class ObjectStore:
 def object_store(shape: Shape = UNSHAPED, folder: Path | None = None) -> Iterator[ObjectStore]:
     """A store with an empty bucket; its processes and files are removed however the block ends.
 
-    `folder`: the folder of the server's program, by default the user's cache. Raises `EnvironmentProblem` if there is no
-    server and the build fails.
+    `folder`: the folder of the server's program, by default the user's cache. Raises `EnvironmentProblem` if there is
+    no server and the build fails.
     """
     program = gateway(folder)
     keys = {"ROOT_ACCESS_KEY": secrets.token_hex(8), "ROOT_SECRET_KEY": secrets.token_hex(16)}
