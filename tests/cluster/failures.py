@@ -123,7 +123,7 @@ class Failures:
         return self._found(found, failed())
 
     def refused(self, sql: str, scan: str, requests: int, *, while_pruned: bool) -> Found:
-        """Makes the store answer `requests` reads by 503, from the start of `prune()` or from the start of the query."""
+        """Makes the store answer `requests` reads by 503, from the start of `prune()` or of the query."""
         rows, counts = self.undisturbed(sql, scan)
         with self._failing() as failed:
             try:

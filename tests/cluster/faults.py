@@ -33,7 +33,7 @@ class Fault(Enum):
 
 
 class Place(Enum):
-    """The places of faults: after the first file part of a scan by pyarrow, at the end of a build's keys, after rows."""
+    """The places of faults: after the first part of a file in a scan by pyarrow, at the end of a build, after rows."""
 
     SCAN = "scan"
     KEYS = "keys"

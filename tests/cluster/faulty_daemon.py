@@ -15,7 +15,7 @@ _worker: Callable[[socket.socket, bool], int] = daemon.worker
 
 
 def worker(connection: socket.socket, authenticated: bool) -> int:  # noqa: FBT001 - PySpark's signature
-    """The main function of a forked worker. Imports are here, because Arrow's threads must not start before the fork."""
+    """The main function of a forked worker. It imports late, because Arrow's threads must not start before the fork."""
     from connectors.arrow_scan.reader import ArrowReader  # noqa: PLC0415 - as above
     from pruning.keys.builder import KeyBuilder  # noqa: PLC0415 - as above
     from tests.cluster.faults import Place, strike  # noqa: PLC0415 - as above

@@ -339,7 +339,7 @@ def builds(monkeypatch):
 
 def test_a_cache_keeps_a_build_as_long_as_its_table_is_the_same(spark, format_, path, tmp_path, builds):
     def agreed(cache: PruningCache | None, files: int) -> int:
-        """The number of builds that a query ran, after it read `files` files of the table."""
+        """The number of builds that a query ran, after a check that it kept `files` files of the table."""
         build = spark.read.format(format_.writer).load(small).where("name = 'a'")
         df = spark.read.format(format_.writer).load(path).join(build, "k")
         result = prune(df, options=OPTIONS, cache=cache)
