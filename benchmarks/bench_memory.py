@@ -24,8 +24,8 @@ FULL, QUICK = 1000, 20
 # Stars with one fact, a union, and a query that reads one table several times.
 _NUMBERS = (3, 7, 71, 98)
 _OPTIONS = PruningOptions(min_probe_bytes=20_000)
-# Spark keeps the history of so many executions. With its default limits, a thousand executions would still grow the
-# history, and the growth would hide a leak.
+# Limits of Spark's history of executions. With the default limits, the history would still grow within a thousand
+# executions, and its growth would hide a leak.
 _CONF = {
     "spark.sql.ui.retainedExecutions": "20",
     "spark.ui.retainedJobs": "20",

@@ -31,7 +31,7 @@ def main(
     resume: Annotated[bool, typer.Option("--resume", help="Keep results newer than the code.")] = False,
     inside: Annotated[bool, typer.Option("--inside", hidden=True)] = False,
 ) -> None:
-    """Measures every part, and prints the targets beside the measured numbers."""
+    """Measures all parts or those of `--only`, and prints the targets beside the measured numbers."""
     chosen = _chosen(only or [])
     folder = QUICK_RESULTS if quick else RESULTS
     folder.mkdir(parents=True, exist_ok=True)

@@ -27,7 +27,7 @@ def conf(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
 
 
 def same_session(spark: SparkSession) -> SparkSession:
-    """A new session of the application with equal settings, including those that Delta sets on the first read."""
+    """A new session of the application with equal settings, including settings that Delta makes on the first read."""
     other = spark.newSession()
     for name, value in spark.conf.getAll.items():
         if other.conf.get(name, None) != value:

@@ -16,7 +16,7 @@ from benchmarks.contest.site import S3A
 from sample_data.object_store.store import Access
 from sample_data.tpcds_queries import Answer
 
-# The same number of threads and the same memory as Spark.
+# Threads and memory, equal to those of Spark.
 _PARTITIONS, _MEMORY = 2, 4 << 30
 CONFIG: Mapping[str, str] = MappingProxyType(
     {

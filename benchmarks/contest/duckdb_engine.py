@@ -14,7 +14,7 @@ from sample_data.dsdgen import extension_file, quoted
 from sample_data.object_store.store import Access
 from sample_data.tpcds_queries import Answer, by_duckdb
 
-# The same number of threads and the same memory as Spark, and no cache of file contents between runs.
+# Threads and memory are equal to those of Spark; file contents are not cached between runs.
 _CONFIG = {"threads": 2, "memory_limit": "4GB", "enable_external_file_cache": False, "enable_object_cache": False}
 
 

@@ -44,7 +44,7 @@ class Pool:
         self._running: dict[str, _Running] = {}
 
     def worker(self, contender: str, layout: str, tables: Sequence[Table]) -> Worker:
-        """The worker of a contender, with these tables registered."""
+        """The worker of a contender, with `tables` registered."""
         engine = ENGINES[contender]
         process = contender if self._apart else engine
         found = self._running.get(process)

@@ -1,6 +1,6 @@
 """The protocol between a contest and its engines: one JSON object a line, one response for each request.
 
-- `{"ask": "tables", "tables": [...]}`: replace the registered tables by these
+- `{"ask": "tables", "tables": [...]}`: replace the registered tables
 - `{"ask": "answer", "contender": "stock", "query": "SELECT ..."}`: the response is `{"seconds": 1.5}`; rows are kept
 - `{"ask": "rows"}`: types and rows of the last answer; a separate request, so that sending rows is not measured
 - `{"ask": "exchanged"}`: bytes of the last answer that processes of the engine have read from each other
@@ -33,7 +33,7 @@ class Engine(Protocol):
     """An engine that answers queries over registered tables."""
 
     def tables(self, tables: Sequence[Table]) -> None:
-        """Replaces the registered tables by these."""
+        """Replaces the registered tables."""
 
     def answer(self, contender: str, query: str) -> Answer:
         """All rows of a query; raises `Unsupported` if the engine cannot plan it."""

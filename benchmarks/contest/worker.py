@@ -70,7 +70,7 @@ class Worker:
         return self._process.pid
 
     def tables(self, tables: Sequence[Table]) -> None:
-        """Replaces the engine's tables by these."""
+        """Replaces the engine's registered tables."""
         self._ask(
             {"ask": "tables", "tables": [each.to_json() for each in tables]}, max(self._seconds, _SECONDS_TO_START)
         )

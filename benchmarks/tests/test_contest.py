@@ -1,4 +1,4 @@
-"""Tests of the contest: workers and their protocol, engines, the judge, the rows of results, the page and its charts."""
+"""Tests of the contest: workers and their protocol, engines, judge, rows of results, page and charts."""
 
 from __future__ import annotations
 
