@@ -1,1 +1,1 @@
-"""Measurements, of which the results are committed."""
+"""Benchmarks; their recorded results are committed in `results/`."""

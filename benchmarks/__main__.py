@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: every measurement, at any scale."""
+"""The command `python -m benchmarks`: every benchmark, at any scale."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Seconds of `prune()` with a cache that has what its builds give, and without one, by turns in a warm session."""
+"""Seconds of `prune()` with a warm `PruningCache` and without a cache, alternating in a warm session."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _RUNS = 3
 
 
 def run(scale: float, names: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """One entry for each query with builds, and what they come to."""
+    """One entry for each query with builds, then their totals."""
     names = names or (_QUICK_QUERIES if scale <= QUICK else ())
     with delta_session("cache", scale, generate(scale, default_folder())) as spark:
         measured = [_measured(spark, each.name, each.text) for each in queries() if not names or each.name in names]
@@ -35,7 +35,7 @@ def run(scale: float, names: Sequence[str] = ()) -> list[dict[str, Any]]:
 
 
 def _measured(spark: SparkSession, query: str, text: str) -> dict[str, Any]:
-    """Each run is of the query analysed anew; the first ones fill what is kept in the session and in the cache."""
+    """The entry of one query. Each run analyses the query anew; untimed first runs warm the session and the cache."""
     cache, plain, cached = PruningCache(), [], []
     for _ in range(1 + _RUNS):
         plain.append(_seconds(spark, text, None)[0])

@@ -1,7 +1,7 @@
-"""How long the decision for a Delta table takes: logs of three sizes, written by hand, without data files.
+"""Seconds of the skipping decision for a Delta table, for logs of three sizes, written by hand, without data files.
 
-Cold: Delta has never seen the table. Warm: the session has decided for the same version before. Both open the
-table, read the statistics of two columns, and prune by keys that hit one file in a hundred.
+Cold: Delta has not loaded the table before. Warm: the session has already decided for this version. A cold and a warm
+decision both open the table, read the statistics of two columns, and prune by keys that hit one file in a hundred.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 2}
 
 
 def write_log(path: Path, files: int) -> None:
-    """A checkpoint with nearly all files, as large tables have, and one commit after it."""
+    """Writes a checkpoint with nearly all files, as in large tables, and one commit after it."""
     log = path / "_delta_log"
     log.mkdir(parents=True)
     checkpointed = files - _FILES_PER_COMMIT
@@ -67,7 +67,7 @@ def write_log(path: Path, files: int) -> None:
     with pq.ParquetWriter(log / f"{_CHECKPOINT:020}.checkpoint.parquet", schema) as checkpoint:
         head = {"add": [None, None], "protocol": [_PROTOCOL, None], "metaData": [None, _metadata_row()]}
         checkpoint.write_table(pa.table(head, schema=schema))
-        # A million of them as Python objects would take gigabytes.
+        # In batches: a million actions as Python objects would take gigabytes.
         for begin in range(0, checkpointed, _WRITTEN):
             adds = [{**_add(at), "partitionValues": []} for at in range(begin, min(begin + _WRITTEN, checkpointed))]
             none = [None] * len(adds)
@@ -80,14 +80,15 @@ def write_log(path: Path, files: int) -> None:
 
 
 def measure(spark: SparkSession, path: Path, files: int) -> dict[str, Any]:
-    """Seconds of the decision for one table, cold and warm (median), and what it decided.
+    """Seconds of the decision for one table, cold and warm (median), and the number of files that it keeps.
 
-    Bytes are those that the decision adds: at most and afterwards to this process, afterwards to Java's heap. Stock
-    seconds are those in which Delta, which then knows the log, lists what a predicate leaves.
+    `python_peak_bytes` and `python_bytes` are the memory that the decision adds to this process, at its peak and
+    afterwards; `heap_bytes` is what it adds to Java's heap. `stock_seconds` is the time that Delta takes to list the
+    files for a predicate once it has loaded the log.
     """
     write_log(path, files)
     cache, process = SessionState(), os.getpid()
-    # What the log was written from is not what the decision takes.
+    # Memory that was used to write the log is not part of the decision.
     pa.default_memory_pool().release_unused()
     ctypes.CDLL(None).malloc_trim(0)
     heap, memory = heap_bytes(spark), resident_bytes(process)
@@ -106,14 +107,14 @@ def measure(spark: SparkSession, path: Path, files: int) -> dict[str, Any]:
 
 
 def run(spark: SparkSession, sizes: Sequence[int] = SIZES) -> list[dict[str, Any]]:
-    """One entry for each size, after a small table that pays for Spark's own start."""
+    """One entry for each size, after a small table that warms up Spark."""
     with tempfile.TemporaryDirectory() as directory:
         measure(spark, Path(directory, "first"), 100)
         return [measure(spark, Path(directory, str(size)), size) for size in sizes]
 
 
 def heap_bytes(spark: SparkSession) -> int:
-    """What Java holds once its garbage is collected."""
+    """Bytes of Java's heap in use after a garbage collection."""
     jvm: Any = spark._jvm  # noqa: SLF001 - Java's counters have no other door
     for _ in range(2):
         jvm.java.lang.System.gc()

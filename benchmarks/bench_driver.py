@@ -1,8 +1,8 @@
-"""What the driver itself does for one scan, up to 1,000,000 files and 10,000,000 keys: seconds and memory by stage.
+"""Seconds and memory of the driver's work for one scan, by stage, up to 1,000,000 files and 10,000,000 keys.
 
-Files grow beside 100,000 keys, keys beside 100,000 files, and then there are most of both; of texts and decimals
-at most 3,000,000 keys, which are within the limits as 10,000,000 are not. No Spark runs: the inputs are what it hands
-over (`driver_inputs`). Each case is a process of its own (`driver_stages`).
+The number of files varies with 100,000 keys, the number of keys varies with 100,000 files, and the last case has the
+most of both. Strings and decimals stop at 3,000,000 keys, because 10,000,000 exceed the limits. Spark does not run:
+`driver_inputs` makes the data that Spark would hand over. Each case runs in a process of its own (`driver_stages`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SIZES = (
     *((10**5, 10**power) for power in (3, 4, 6, 7)),
     (10**6, 10**7),
 )
-# Of texts and decimals fewer: between them they grow as integers do.
+# Fewer sizes for strings and decimals, because they grow between these sizes as integers do.
 _FEWER = {
     UNCLUSTERED: (
         *((10**power, 10**5) for power in (3, 5, 6)),
@@ -36,7 +36,7 @@ _FEWER = {
 }
 _FOOTERS = (100, 1000, 10_000)
 _QUICK_SIZES = ((10**3, 10**4), (10**4, 10**4), (10**4, 10**5))
-# Stages whose result the others need: what a scan takes is their sum, whoever asks for an explanation or not.
+# The stages that every scan needs; `explain` and the like run only on demand and are not in the sum.
 IN_A_SCAN = (
     *("receive keys", "keys as a filter", "statistics of files", "decide by files", "decide by row groups"),
     *("predicate", "list of files", "bloom filter"),
@@ -74,7 +74,7 @@ def _stages(case: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _sum(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The stages of a scan one after the other; their peak is above what the driver held before the first of them."""
+    """The sum over the stages of a scan; the peak is measured above the memory of the driver before the first stage."""
     some = [row for row in rows if row["stage"] in IN_A_SCAN]
     sums = {name: sum(row.get(name, 0) for row in some) for name in ("seconds", "cpu_seconds", "sent_bytes")}
     peak = max(row["whole_bytes"] for row in some)

@@ -1,8 +1,9 @@
-"""How many keys a second the row filters test on one core, and how often a bloom filter errs.
+"""Keys tested per second and core by the row filters, and the false positive rate of the bloom filter.
 
-Each filter is tested with keys of which a tenth is in it, in a batch as a scan would bring it. Bitmap and bloom
-are timed from int64 codes, so the bloom's time includes hashing as Spark does. Rates are of the fastest and of
-the median of the runs: the first is what the code can do, the second what a busy machine leaves of it.
+Each filter tests a batch of keys of the size of a scan's batch, a tenth of which are in the filter. Bitmap and bloom
+filter are timed from int64 codes, so the time of the bloom filter includes Spark's hash function. Rates are those of
+the fastest run and of the median run: the fastest shows the speed of the code, the median includes the load of the
+machine.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def run(sizes: Sequence[int] = SIZES) -> list[dict[str, Any]]:
 
 
 def bitmap(items: int) -> dict[str, Any]:
-    # Every other number is a key, so that no answer follows from its neighbour's.
+    # Every other number is a key, so the answer for a number never follows from the answer for its neighbour.
     codes = np.arange(items, dtype=np.int64) * 2
     began = time.perf_counter()
     made = Bitmap.of(codes)

@@ -1,7 +1,7 @@
-"""Seconds from keys in memory to a `KeySummary`: int64 numbers and strings, within the limits and over them.
+"""Seconds to build a `KeySummary` from keys in memory: int64 numbers and strings, within the limits and over them.
 
-Keys are drawn at random, so that about a fifth of them repeats, and come in batches of the size in which Spark
-hands them over, or all at once as a user's array. Seconds are of one core, the fastest and the median of the runs.
+Keys are drawn at random, so that about a fifth of them are duplicates. They arrive in batches of Spark's size, or at
+once as an array of a user. Seconds are CPU seconds of one core, of the fastest and of the median run.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _AMPLE = PruningOptions(max_build_bytes=1 << 32).with_limits(max_build_keys=100_
 
 
 def run(sizes: Sequence[int] = SIZES) -> list[dict[str, Any]]:
-    """One entry for each type, size, limit and way of arrival."""
+    """One entry for each type, size, limit and form of arrival."""
     return list(_entries(sizes))
 
 

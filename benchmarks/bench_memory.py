@@ -1,4 +1,4 @@
-"""What a session holds after many prunes: Java's heap, this process, objects that Python keeps in Java, threads."""
+"""Memory of a session after many calls of `prune()`: Java's heap, this process, py4j objects, threads."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from sample_data.tpcds_queries import queries
 
 SCALE = 0.05
 FULL, QUICK = 1000, 20
-# Stars of one fact, a union, one with a table that is read several times.
+# Stars with one fact, a union, and a query that reads one table several times.
 _NUMBERS = (3, 7, 71, 98)
 _OPTIONS = PruningOptions(min_probe_bytes=20_000)
-# Spark keeps what it knows of so many executions, and forgets the oldest: with its own limits it is a growing session
-# for a thousand of them.
+# Limits of Spark's history of executions. With the default limits, the history would still grow within a thousand
+# executions, and its growth would hide a leak.
 _CONF = {
     "spark.sql.ui.retainedExecutions": "20",
     "spark.ui.retainedJobs": "20",
@@ -36,7 +36,7 @@ _SAMPLES = 5
 
 
 def run(prunes: int) -> list[dict[str, Any]]:
-    """One entry after each fifth of so many prunes, then what was added between the first and the last of them."""
+    """One entry after each fifth of the prunes, then the growth between the first entry and the last."""
     with delta_session("memory", SCALE, generate(SCALE, default_folder()), _CONF) as spark:
         return _sampled(spark, prunes)
 
@@ -71,7 +71,7 @@ def _held(spark: SparkSession) -> Mapping[str, int]:
 
 
 def _resident() -> int:
-    """Bytes of this process in memory; zero where the system keeps no such account."""
+    """Resident bytes of this process; zero on systems without `/proc`."""
     try:
         pages = Path("/proc/self/statm").read_text(encoding="utf-8").split()[1]
     except OSError:

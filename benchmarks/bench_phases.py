@@ -1,6 +1,6 @@
-"""Where the time of a query goes until its first task, stock and pruned by turns in a warm session.
+"""Time of a query until its first task, by phase, stock and pruned alternating in a warm session.
 
-A phase within another one stops the outer one's clock, so the milliseconds of a query's phases sum up to the whole.
+A nested phase stops the clock of the outer phase, so the phases of a query add up to its total.
 """
 
 from __future__ import annotations
@@ -31,16 +31,17 @@ from sample_data.tpcds import generate
 from sample_data.tpcds_queries import queries
 
 FULL, QUICK = 1.0, 0.05
-# Selective ones, in which fixed costs are most of what is left; one large and one small that nothing prunes.
+# Selective queries, which consist mostly of fixed costs once pruned; then a large and a small query without pruning.
 _QUERIES = ("q34", "q69", "q96", "q98", "q28", "q30")
 _QUICK_QUERIES = ("q34", "q30")
 _WARM_UPS, _RUNS = 3, 5
-# By default a hash table of a few rows takes 32 MiB, and those of broadcasts stay until garbage is collected.
+# With the default page size a hash table of a few rows takes 32 MiB, and hash tables of broadcasts stay until a
+# garbage collection.
 _CONF = {"spark.driver.memory": "4g", "spark.buffer.pageSize": "1m"}
 
 ANALYSE, OPTIMISE, READ, FIND, OPEN, BUILD, DECIDE, REWRITE, AGAIN, PLAN, START = PHASES
 RUN = "run"
-# What `prune()` calls, by who calls it.
+# Calls within `prune()` and their phases: the module or class that is patched, the attribute, the phase.
 _CALLS: Sequence[tuple[Any, str, str]] = (
     (pruned_query, "optimized", OPTIMISE),
     (SparkPlan, "of", READ),
@@ -60,7 +61,7 @@ _CALLS: Sequence[tuple[Any, str, str]] = (
 
 @dataclass(slots=True)
 class Stopwatch:
-    """Seconds by phase."""
+    """A clock for nested phases; `seconds` has the time of each phase."""
 
     seconds: dict[str, float] = field(default_factory=dict)
     _open: list[str] = field(default_factory=list)
@@ -68,7 +69,7 @@ class Stopwatch:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Within it time is that of `name`, but for phases inside."""
+        """Counts the time of the block for the phase `name`, except the time of nested phases."""
         self._stop()
         self._open.append(name)
         try:
@@ -78,7 +79,7 @@ class Stopwatch:
             self._open.pop()
 
     def timed(self, call: Callable[..., Any], name: str) -> Callable[..., Any]:
-        """The same call as a phase."""
+        """Returns a function that calls `call` within the phase `name`."""
 
         def within(*arguments: Any, **named: Any) -> Any:
             with self.phase(name):
@@ -94,7 +95,7 @@ class Stopwatch:
 
 
 def run(scale: float, names: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """One entry for each query and way of running it: milliseconds by phase."""
+    """One entry for each query, stock and pruned: milliseconds by phase."""
     names = names or (_QUERIES if scale > QUICK else _QUICK_QUERIES)
     with delta_session("phases", scale, generate(scale, default_folder()), _CONF) as spark:
         texts = {each.name: each.text for each in queries()}
@@ -125,7 +126,7 @@ def _phases(spark: SparkSession, text: str, made: Callable[[DataFrame], DataFram
             calls.enter_context(patch.object(owner, name, staticmethod(timed) if is_static else timed))
         with watch.phase(ANALYSE):
             df = spark.sql(text)
-        # What it does beside its calls is next to nothing but the first optimisation of its result.
+        # The time of `prune()` outside of `_CALLS` is almost entirely the first optimisation of its result.
         with watch.phase(AGAIN):
             df = made(df)
     execution: Any = df._jdf.queryExecution()  # noqa: SLF001 - plans have no public door
@@ -142,7 +143,7 @@ def _phases(spark: SparkSession, text: str, made: Callable[[DataFrame], DataFram
 
 
 def _first_task(spark: SparkSession, began: float) -> float:
-    """When the first task since a moment was launched, in seconds since 1970."""
+    """The launch time of the first task since `began`, in seconds since 1970."""
     context = jvm_context(spark)
     context.listenerBus().waitUntilEmpty()
     store = context.statusStore()

@@ -1,6 +1,6 @@
-"""Milliseconds of planning a query before any build runs, in a warm session.
+"""Milliseconds to plan the filters of a query before any build runs, in a warm session.
 
-What Spark's own optimiser takes is not counted: every query pays it, pruned or not.
+The time of Spark's own optimiser is excluded: every query pays it, pruned or not.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from sample_data.tpcds_queries import queries
 FULL, QUICK = 1.0, 0.05
 _WAYS, _BRANCHES = 20, 50
 _RUNS = 5
-# Small ones, and those of most nodes, scans and filters.
+# Small queries, and the queries with the most nodes, scans and filters.
 _QUICK_QUERIES = ("q3", "q7", "q14", "q23", "q64")
 
 
 def run(scale: float) -> list[dict[str, Any]]:
-    """One entry for each query of TPC-DS, two large ones, and what the 99 come to."""
+    """One entry for each query of TPC-DS and for two large synthetic queries, then median and maximum of TPC-DS."""
     with delta_session("planning", scale, generate(scale, default_folder())) as spark:
         chosen = [each for each in queries() if scale > QUICK or each.name in _QUICK_QUERIES]
         frames = {each.name: spark.sql(each.text) for each in chosen}
-        # Java compiles what runs often; a first query of a session takes many times what the later ones do.
+        # Warms up Java's compiler: the first query of a session takes many times as long as later queries.
         for df in frames.values():
             _planned(df)
         entries = [{"query": name, **_measured(df)} for name, df in frames.items()]
@@ -48,7 +48,7 @@ def run(scale: float) -> list[dict[str, Any]]:
 
 
 def _measured(df: DataFrame) -> Mapping[str, Any]:
-    """The median of several runs, by their sum."""
+    """The measurements of the run with the median total time."""
     df._jdf.queryExecution().optimizedPlan()  # type: ignore[operator]  # noqa: SLF001 - plans have no public door
     runs = sorted((_planned(df) for _ in range(_RUNS)), key=lambda each: each["milliseconds"])
     return runs[_RUNS // 2]
@@ -78,13 +78,13 @@ def _planned(df: DataFrame) -> Mapping[str, Any]:
 
 
 def _join(ways: int) -> str:
-    """A fact and dimensions on one key, so that each dimension's keys reach every other table."""
+    """A join of a fact and dimensions on one key, so that the keys of each dimension reach every other table."""
     days = (f"date_dim d{at} ON ss_sold_date_sk = d{at}.d_date_sk AND d{at}.d_dom > {at}" for at in range(1, ways))
     return " JOIN ".join(["SELECT count(*) FROM store_sales", *days])
 
 
 def _union(branches: int) -> str:
-    """As many stars, one below the other."""
+    """A union of `branches` star joins."""
     branch = "SELECT ss_item_sk FROM store_sales JOIN date_dim ON ss_sold_date_sk = d_date_sk WHERE d_moy = {}"
     return " UNION ALL ".join(branch.format(1 + at % 12) for at in range(branches))
 

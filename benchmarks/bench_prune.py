@@ -1,7 +1,8 @@
-"""Seconds and memory of deciding what to skip: `prune` and `compact` over many containers and many keys.
+"""Seconds and memory of the skipping decision: `prune` and `compact` over many containers and many keys.
 
-Keys and containers are spread over one space at random, the worst order there is. Each container is so wide that
-about a third is kept. The peak is what the call allocates on top of its arguments.
+Keys and containers are spread at random over one range of values, which is the worst order. The width of the
+containers is chosen so that about a third of them are kept. The peak is the memory that the call allocates on top of
+its arguments.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from pruning.values.domain import Domain
 from pruning.values.encoding import Codes
 from pruning.values.types import ValueType
 
-# (containers, keys), the last of each the one that the target is for.
+# Pairs (containers, keys); the target applies to the last pair of each type.
 SIZES = {
     "bigint": ((10_000, 1_000), (100_000, 10_000), (1_000_000, 100_000)),
     "string": ((1_000,) * 2, (10_000,) * 2, (100_000,) * 2),
@@ -37,7 +38,7 @@ TARGET_SECONDS = {
 _MOST_RANGES = 64
 _SPACE = 1 << 40
 _RUNS = 5
-# As long as the keys of a catalogue or the start of an address: every comparison reads past it.
+# A common prefix as in URLs or catalogue numbers, which every comparison of two keys has to read.
 _PREFIX = b"https://example.org/item/"
 
 

@@ -1,6 +1,7 @@
-"""Bytes that a scan reads with and without ranges of two columns (`limits.tuple_ranges`), by layout and keys.
+"""Bytes read by a scan with and without ranges of two columns (`limits.tuple_ranges`), by layout and keys.
 
-Keys are pairs of a shop and an order. Bytes are Spark's own counts of one action, so other load does not change them.
+Keys are pairs of a shop and an order. Bytes are Spark's own counter of one action, which does not depend on the load
+of the machine.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from sample_data.rows import Rows
 
 FULL, QUICK = 4_000_000, 400_000
 _FILES, _ROW_GROUP_BYTES = 8, 1 << 20
-# Shops and pairs of keys: few large shops, and many small ones.
+# (shops, pairs of keys): few large shops, then many small shops.
 _CASES = ((5, 8), (100, 30))
 _WITH = PruningOptions(min_probe_bytes=0)
 _WAYS = {"with": _WITH, "without": PruningOptions(min_probe_bytes=0, limits=_WITH.limits.without("tuple_ranges"))}

@@ -1,4 +1,4 @@
-"""Bytes read as Spark counts them, and as the operating system does."""
+"""Bytes read, as counted by Spark and by the operating system."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from sample_data.process_tree import below, bytes_read, is_accounted
 
 @dataclass(frozen=True, slots=True)
 class Bytes:
-    """What every task of a stretch of work read: `counted` by Spark, `seen` by the operating system.
+    """Bytes read by all tasks of a stretch of work: `counted` by Spark, `seen` by the operating system.
 
-    `seen` is None where the system keeps no such account.
+    `seen` is None on systems without `/proc/<process>/io`.
     """
 
     counted: int
@@ -23,7 +23,7 @@ class Bytes:
 
 
 class Stretch:
-    """Counts from its construction to each call of `bytes()`."""
+    """A stretch of work; it counts bytes from its construction to each call of `bytes()`."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -31,11 +31,11 @@ class Stretch:
         self._before = _bytes_read()
 
     def bytes(self) -> Bytes:
-        """What was read so far, by all executions and all their tasks."""
+        """Bytes read so far, by all executions and all their tasks."""
         seen = _bytes_read()
         executions = status_store.finished_executions(self._spark, self._after)
         inputs = [status_store.stage_input(self._spark, stage) for stage in status_store.stages_of(executions)]
-        # What never ran read nothing.
+        # A stage that never ran has no input metrics.
         counted = sum(each[0] for each in inputs if each is not None)
         if seen is None or self._before is None:
             return Bytes(counted, None)
@@ -43,7 +43,7 @@ class Stretch:
 
 
 def _bytes_read() -> dict[int, int] | None:
-    """Bytes by process: Spark's Java and the Python workers below it."""
+    """Bytes read by process: Spark's Java process and the Python workers below it."""
     java = SparkContext._gateway.proc.pid  # type: ignore[union-attr]  # noqa: SLF001
     if not is_accounted():
         return None

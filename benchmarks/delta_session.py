@@ -1,4 +1,4 @@
-"""A Spark session of a benchmark's own, with the tables of TPC-DS as Delta tables clustered by date."""
+"""A Spark session for one benchmark, with the tables of TPC-DS as Delta tables clustered by date."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sample_data.tpcds_queries import spark_tables
 def delta_session(
     part: str, scale: float, sources: TpcdsFiles, conf: Mapping[str, str] = MappingProxyType({})
 ) -> Iterator[SparkSession]:
-    """A session for this part of the benchmarks, stopped at its end; the tables, made of `sources`, are views."""
+    """A session for one part of the benchmarks, with views of the tables made from `sources`; stopped at the end."""
     with tempfile.TemporaryDirectory() as logs:
         spark = spark_session(f"scanprune benchmark: {part}", conf=conf, log=Path(logs, "spark.log"))
         try:

@@ -1,4 +1,4 @@
-"""`results/driver.svg`, the picture of what `bench_driver.py` has measured, made by `make readme`."""
+"""The chart `results/driver.svg` of the results of `bench_driver.py`, made by `make readme`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 Row = Mapping[str, Any]
 RESULTS = Path(__file__).resolve().parent / "results" / "driver.json"
-# All stages of a scan, one after the other.
+# The stage that is the sum of all stages of a scan.
 ALL = "all of the driver"
-# In the order in which they follow each other; `driver_stages` says what they are.
+# Stages in the order in which they run; see `driver_stages`.
 STAGES = (
     *("keys of an array", "receive keys", "statistics of files", "decide by files", "decide by row groups"),
     *("bloom filter", "explain", "keys of statistics", ALL),
@@ -28,13 +28,13 @@ _INCHES = (13.0, 10.0)
 
 
 def recorded(results: Path = RESULTS) -> Sequence[Row]:
-    """The stages as they were measured, none where nothing is."""
+    """The recorded rows, one for each stage; empty if there is no recording."""
     return json.loads(results.read_text(encoding="utf-8"))["rows"] if results.exists() else ()  # type: ignore[no-any-return]
 
 
 def picture(rows: Sequence[Row]) -> str:
-    """SVG: each stage over the number of files and of keys, both axes logarithmic, a column for each type of key."""
-    import matplotlib as mpl  # noqa: PLC0415 - who only reads the results needs none of it
+    """SVG of each stage over the number of files and of keys, both axes logarithmic, a column for each type of key."""
+    import matplotlib as mpl  # noqa: PLC0415 - reading the results needs no matplotlib
     from matplotlib.figure import Figure  # noqa: PLC0415
 
     from benchmarks.contest.charts import STYLE, svg  # noqa: PLC0415
@@ -60,18 +60,18 @@ def _line(chart: Any, sizes: Sequence[float], values: Sequence[float], stage: st
     chart.loglog(sizes, values, marker="o", markersize=3, label=stage, color=colour)
 
 
-def _curve(  # noqa: PLR0913, PLR0917 - what a line is of
+def _curve(  # noqa: PLR0913, PLR0917 - the coordinates of one line
     rows: Sequence[Row], type_: str, stage: str, size: str, beside: str, field: str, unit: float
 ) -> tuple[list[float], list[float]]:
     wanted = {"type": type_, "layout": _LAYOUT, "stage": stage, beside: _BESIDE}
     some = [row for row in rows if all(row.get(name) == value for name, value in wanted.items())]
-    # A logarithmic axis has no place for nothing.
+    # A logarithmic axis cannot show zero.
     found = sorted((row[size], row[field] / unit) for row in some if row[field] > 0)
     return [each[0] for each in found], [each[1] for each in found]
 
 
 def main(results: Path = RESULTS) -> None:
-    """Writes the picture of what is recorded, if anything is."""
+    """Writes the chart if there is a recording."""
     if rows := recorded(results):
         results.with_suffix(".svg").write_text(picture(rows), encoding="utf-8")
 

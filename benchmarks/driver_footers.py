@@ -1,6 +1,6 @@
-"""What row groups cost the driver beyond statistics of files: footers, and what tasks of a scan by pyarrow are told.
+"""The driver's cost of row groups on top of file statistics: footers, and the tasks of a scan by pyarrow.
 
-Footers are those of real files, and are handed over from memory: how long a store takes to give them is not in it.
+Footers are taken from real files and served from memory, so the latency of a store is excluded.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CORES = 2
 
 
 class Footers:
-    """A `Storage` of files that all end like one."""
+    """A `Storage` whose files all have the same footer."""
 
     def read_footer(self, uri: str, size: int) -> bytes:  # noqa: ARG002 - as of any storage
         """The footer with its trailer."""
@@ -36,14 +36,14 @@ class Footers:
 
 
 def read(files: int) -> Containers:
-    """The row groups of so many files, none of whose footers is known yet."""
+    """The row groups of `files` files, none of whose footers is cached yet."""
     refs = [FileRef(f"file:///table/part-{at:08}.parquet", 1 << 26, 0) for at in range(files)]
     column = FooterColumn(inputs.COLUMN, (inputs.COLUMN,), ValueType(inputs.BIGINT))
     return read_row_groups(refs, [column], [inputs.COLUMN], Footers(), FooterCache()).containers
 
 
 def told(files: int) -> bytes:
-    """The parts of so many files as tasks are given them, packed as they are sent."""
+    """The pickled tasks of a scan by pyarrow over `files` files, as they are sent to executors."""
     some = tuple(range(ROW_GROUPS))
     parts = [
         FilePart(f"/table/part-{at:08}.parquet", some, (0, 1), (None, None), 1 << 26, 0, one_footer())
@@ -55,7 +55,7 @@ def told(files: int) -> bytes:
 
 @cache
 def one_footer() -> bytes:
-    """The end of a file with a few row groups of some columns, the first of them the key."""
+    """The footer, with its trailer, of a file with `ROW_GROUPS` row groups and `COLUMNS` columns, the key first."""
     values = np.arange(_ROWS * ROW_GROUPS)
     names = [inputs.COLUMN, *(f"column_{at}" for at in range(1, COLUMNS))]
     file = io.BytesIO()

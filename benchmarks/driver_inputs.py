@@ -1,8 +1,8 @@
-"""What a driver is given for one scan, at any size: keys as Arrow arrays, files of a Delta log as Spark gives them.
+"""Inputs of the driver for one scan, at any size: keys as Arrow arrays, files of a Delta log as Spark lists them.
 
-Values are numbers of one space, written as the type asked for in their order. Where keys and files are `clustered`,
-each file holds a part of the space of its own and keys lie in a hundredth of it; where they are `unclustered`, each
-file spans nearly all of it and keys lie anywhere.
+Values are integers below `SPACE`, converted to the type in an order-preserving way. In the layout `clustered`, each
+file covers its own part of the space, and keys lie in a hundredth of the space. In the layout `unclustered`, each file
+spans nearly the whole space, and keys lie anywhere.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ COLUMN = "k"
 SPACE = 1 << 32
 _BURSTS = 16
 _SHARE_OF_KEYS = 100
-# Strings are as long as what Delta keeps of them, and begin alike.
+# Strings have the 32 characters that Delta keeps of a bound, with a common prefix.
 _PREFIX = b"https://shop.example/id="
 _DIGITS = 8
 _DECIMAL_SHIFT = 60
@@ -36,7 +36,7 @@ _SPARK_TYPES: dict[str, DataType] = {BIGINT: LongType(), STRING: StringType(), D
 
 
 def key_numbers(layout: str, count: int) -> IntArray:
-    """So many different keys, in random order."""
+    """`count` distinct keys, in random order."""
     random = np.random.default_rng(1)
     wanted = count + count // 10 + 10
     if layout == CLUSTERED:
@@ -49,7 +49,7 @@ def key_numbers(layout: str, count: int) -> IntArray:
 
 
 def file_bounds(layout: str, count: int) -> tuple[IntArray, IntArray]:
-    """The least and the greatest value of each file, in random order."""
+    """The minimum and the maximum of each file, files in random order."""
     random = np.random.default_rng(2)
     if layout == CLUSTERED:
         ends = np.linspace(0, SPACE, count + 1).astype(np.int64)
@@ -60,7 +60,7 @@ def file_bounds(layout: str, count: int) -> tuple[IntArray, IntArray]:
 
 
 def arrow_values(type_: str, numbers: IntArray) -> pa.Array:
-    """Numbers of the space as values of a type."""
+    """Integers of the space as values of a type."""
     match type_:
         case "bigint":
             return pa.array(numbers)
@@ -76,14 +76,14 @@ def arrow_values(type_: str, numbers: IntArray) -> pa.Array:
 
 
 def log_column(type_: str) -> LogColumn:
-    """The key column as a Delta log names it."""
+    """The key column as described by a Delta log."""
     value_type = ValueType.parse(type_)
-    stored = StoredBounds(value_type, 32, False, False)  # noqa: FBT003 - neither float before nor a source
+    stored = StoredBounds(value_type, 32, False, False)  # noqa: FBT003 - neither widened from float nor a source
     return LogColumn(COLUMN, (COLUMN,), value_type, _SPARK_TYPES[type_], stored, is_partition=False)
 
 
 def listed_files(type_: str, layout: str, count: int) -> pa.Table:
-    """What `delta_statistics.listing` gives of so many files, in the batches in which Spark hands them over."""
+    """The table of `count` files that a listing of the Delta log returns, in batches of Spark's size."""
     lows, highs = file_bounds(layout, count)
     names = np.random.default_rng(3).permutation(count)
     table = pa.table(
@@ -103,12 +103,12 @@ def listed_files(type_: str, layout: str, count: int) -> pa.Table:
 
 
 def batches(array: pa.Array) -> Sequence[pa.Array]:
-    """An array in the pieces in which Spark hands it to Python workers."""
+    """The slices of an array in which Spark hands it to Python workers."""
     return [array.slice(begin, _SPARK_BATCH) for begin in range(0, len(array), _SPARK_BATCH)]
 
 
 def _texts(prefix: bytes, numbers: IntArray) -> pa.Array:
-    """The prefix and the number in hexadecimal digits, which sort as the numbers do."""
+    """Strings of the prefix and the number in hexadecimal digits, which sort like the numbers."""
     shifts = np.arange(_DIGITS - 1, -1, -1, dtype=np.int64) * 4
     digits: npt.NDArray[np.uint8] = np.frombuffer(b"0123456789abcdef", np.uint8)
     rows = np.empty((len(numbers), len(prefix) + _DIGITS), np.uint8)

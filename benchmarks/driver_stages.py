@@ -1,6 +1,6 @@
-"""What the driver does for one scan, stage by stage, in a process of its own: `bench_driver` starts one a case.
+"""The driver's work for one scan, stage by stage; `bench_driver` starts one process for each case.
 
-Peaks are resident memory of this process above what it held when the stage began.
+Peaks are the resident memory of this process above its resident memory at the start of the stage.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ _OPTIONS = PruningOptions()
 _PARTITIONS = 8
 _ROW_GROUPS = 4
 _MOST_ROW_GROUPS = 1_000_000
-# What takes less is measured again, and the fastest counts.
+# A stage that takes less than `_SHORT_SECONDS` is repeated, and the fastest run counts.
 _SHORT_SECONDS, _RUNS = 0.1, 3
 _NO_SPARK = cast("SparkSession", None)
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One scan: the type of its key, how keys and files lie, and how many there are of each."""
+    """One scan: the type of its key, the layout of keys and files, and their numbers."""
 
     type: str
     layout: str
@@ -69,13 +69,13 @@ class Case:
 
 @dataclass(slots=True)
 class Stages:
-    """What was measured so far; `base` is what the process held before it was given anything."""
+    """The measurements so far; `base` is the resident memory of the process before it received its inputs."""
 
     base: int
     rows: list[dict[str, Any]] = field(default_factory=list)
 
     def run(self, stage: str, call: Callable[[], T], where: str = DRIVER, sent: Callable[[T], int] | None = None) -> T:
-        """What the stage gives; `sent` says how many bytes of it leave the process."""
+        """Measures one stage and returns its result; `sent` counts the bytes of the result that leave the process."""
         before = _settled()
         reset_peaks(os.getpid())
         wall, cpu = time.perf_counter(), time.process_time()
@@ -103,7 +103,7 @@ def measured(case: Case) -> list[dict[str, Any]]:
 
 
 def footers(files: int) -> list[dict[str, Any]]:
-    """The same of footers and of the tasks of a scan by pyarrow, for so many files."""
+    """A row for each of the stages that read footers and make the tasks of a scan by pyarrow, for `files` files."""
     driver_footers.read(1)
     stages = Stages(_settled())
     stages.run("footers", lambda: driver_footers.read(files))
@@ -115,7 +115,7 @@ def _keys(case: Case, stages: Stages) -> KeySummary:
     message = _sent(case, stages)
     received = list(pieces(0, message, _OPTIONS.limits.key_message_bytes))
     del message
-    # What tasks do is done, so from here on the process holds what a driver does.
+    # From here on only work of the driver is measured; the work of tasks is done.
     stages.base = _settled() - sum(each.nbytes for each in received)
 
     def finish() -> KeySummary:
@@ -126,7 +126,7 @@ def _keys(case: Case, stages: Stages) -> KeySummary:
 
 
 def _sent(case: Case, stages: Stages) -> bytes:
-    """What the driver gets of the keys of a DataFrame, made as tasks make it."""
+    """The message with the keys of a DataFrame that the driver receives, made by the same code as in tasks."""
     type_ = inputs.log_column(case.type).type
     array = inputs.arrow_values(case.type, inputs.key_numbers(case.layout, case.keys))
     stages.run("keys of an array", lambda: summary_of(array, [type_], _OPTIONS, inputs.COLUMN))
@@ -193,7 +193,7 @@ def _decisions(case: Case, stages: Stages, summary: KeySummary, files: Container
 
 
 def _row_groups(files: Containers) -> Containers:
-    """A few of each file, with the bounds of the file: as many as footers are read by default, and more."""
+    """`_ROW_GROUPS` row groups of each file, with the bounds of the file, at most `_MOST_ROW_GROUPS` in all."""
     parents = np.repeat(np.arange(min(len(files), _MOST_ROW_GROUPS // _ROW_GROUPS)), _ROW_GROUPS)
     columns = {name: each.take(parents) for name, each in files.columns.items()}
     sizes = files.sizes[parents] // _ROW_GROUPS
@@ -218,7 +218,7 @@ def _explained(facts: TableStatistics, plan: ScanPlan) -> Explanation:
 
 
 def _settled() -> int:
-    """What the process holds once everything is given back that it can give."""
+    """Resident bytes of the process after a garbage collection, with free memory returned to the system."""
     gc.collect()
     pa.default_memory_pool().release_unused()
     ctypes.CDLL(None).malloc_trim(0)
@@ -226,7 +226,7 @@ def _settled() -> int:
 
 
 def main(case: Mapping[str, Any]) -> None:
-    """Prints what was measured, as JSON; a case of files alone is one of footers."""
+    """Prints the measurements as JSON; a case without keys measures footers."""
     print(json.dumps(measured(Case(**case)) if "keys" in case else footers(case["files"])))
 
 

@@ -1,4 +1,4 @@
-"""What is measured, where its numbers are aimed, and how they are shown."""
+"""The parts of the benchmarks: their measurements, their targets, and the columns of their tables."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ class Target:
     bound: float
 
     def of(self, rows: Sequence[Row]) -> list[Row]:
-        """The rows it speaks of."""
+        """The rows that the target applies to."""
         return [row for row in rows if all(row.get(name) == value for name, value in self.where.items())]
 
     def reached(self, value: float) -> bool:
-        """True where `value` keeps to the bound."""
+        """True if `value` is within the bound."""
         return (operator.le if self.relation == "<=" else operator.ge)(value, self.bound)
 
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """How `field` grows with `size`, for rows that agree in `by`."""
+    """A growth curve of `field` over `size`, one for each group of rows that agree in `by`."""
 
     size: str
     field: str
@@ -44,7 +44,7 @@ class Growth:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One JSON file: `measure(quick)` gives its rows, of which a table shows `columns`."""
+    """One benchmark with its JSON file: `measure(quick)` returns the rows, a table shows their `columns`."""
 
     name: str
     title: str
@@ -54,7 +54,7 @@ class Part:
     growth: tuple[Growth, ...] = ()
 
 
-# Each imports what it measures when it runs, so that one part that cannot be loaded stops no other.
+# Imports are inside the functions, so that a part that cannot be imported does not stop the others.
 
 
 def _prune(quick: bool) -> list[dict[str, Any]]:  # noqa: FBT001 - the one argument of every part

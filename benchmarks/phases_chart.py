@@ -1,4 +1,4 @@
-"""`results/phases.svg`, the picture of what `bench_phases.py` has measured, made by `make readme`."""
+"""The chart `results/phases.svg` of the results of `bench_phases.py`, made by `make readme`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 Row = Mapping[str, Any]
 RESULTS = Path(__file__).resolve().parent / "results" / "phases.json"
-# In the order in which they begin; `bench_phases` says what they are, and loads Spark.
+# Phases in the order in which they begin. They are defined here because `bench_phases` loads Spark.
 PHASES = (
     *("analyse", "optimise", "read plan", "find filters", "open tables", "builds", "decide", "rewrite"),
     *("optimise again", "plan", "to first task"),
@@ -19,13 +19,13 @@ _WIDE = 0.8
 
 
 def recorded(results: Path = RESULTS) -> Sequence[Row]:
-    """The queries as they were measured, none where nothing is."""
+    """The recorded rows, one for each query and way; empty if there is no recording."""
     return json.loads(results.read_text(encoding="utf-8"))["rows"] if results.exists() else ()  # type: ignore[no-any-return]
 
 
 def picture(rows: Sequence[Row]) -> str:
-    """SVG: a bar for each query and way, of what it does until its first task."""
-    import matplotlib as mpl  # noqa: PLC0415 - who only reads the results needs none of it
+    """SVG with a bar for each query and way: the phases until the first task."""
+    import matplotlib as mpl  # noqa: PLC0415 - reading the results needs no matplotlib
     from matplotlib.figure import Figure  # noqa: PLC0415
 
     from benchmarks.contest.charts import STYLE, svg  # noqa: PLC0415
@@ -49,7 +49,7 @@ def picture(rows: Sequence[Row]) -> str:
 
 
 def main(results: Path = RESULTS) -> None:
-    """Writes the picture of what is recorded, if anything is."""
+    """Writes the chart if there is a recording."""
     if rows := recorded(results):
         results.with_suffix(".svg").write_text(picture(rows), encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""`results/tpcds_queries.md`: the 99 queries of TPC-DS as a table, made from the JSON beside it by `make readme`."""
+"""The page `results/tpcds_queries.md`, a table of the 99 TPC-DS queries, made from its JSON by `make readme`."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ SUMMED = (
 
 
 def recorded() -> Sequence[Mapping[str, Any]]:
-    """A row for each query, as they were measured."""
+    """The recorded rows, one for each query."""
     rows: Sequence[Mapping[str, Any]] = json.loads(RESULTS.read_text(encoding="utf-8"))["rows"]
     return rows
 
 
 def page(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Markdown: what the columns mean, then a line for each query, then their sums."""
+    """Markdown: the meaning of the columns, then a line for each query, then the sums."""
     (scale,) = {row["scale"] for row in rows}
     whole = {"query": "all", **{name: sum(row[name] for row in rows) for name in SUMMED}}
     lines = (_HEADER, ("---",) * len(_HEADER), *map(_cells, [*rows, whole]))
@@ -82,7 +82,7 @@ def _pair(row: Mapping[str, Any], before: str, after: str, shown: Any) -> str:
 
 
 def _mebibytes(count: int) -> str:
-    """One digit behind the point.
+    """Mebibytes with one digit after the point.
 
     >>> _mebibytes(21 << 20), _mebibytes(300_000)
     ('21.0', '0.3')
@@ -91,7 +91,7 @@ def _mebibytes(count: int) -> str:
 
 
 def main() -> None:
-    """Writes the page of what is recorded, if anything is."""
+    """Writes the page if there is a recording."""
     if RESULTS.exists():
         PAGE.write_text(page(recorded()), encoding="utf-8")
 

@@ -1,6 +1,6 @@
 """The tables of measurements in README.md and benchmarks/README.md, made from `results` by `make readme`.
 
-The same target makes the page of the 99 queries, the page of the contest, and the pictures of phases and driver.
+`make readme` also makes the page of the 99 queries, the page of the contest, and the charts of phases and driver.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ _HEADER = (
 )
 _CONTEST = "contest-sf10"
 _SUMMARY = ("TPC-DS, scale 10", "bytes saved", "bytes to stock", "seconds saved", "speed-up", "slower by more than 5 %")
-# Slower by a smaller share than this is within the noise of a run.
+# A smaller slowdown is within the noise of a run.
 _SLOWER = 1.05
 
 
 def recorded() -> Sequence[Mapping[str, Any]]:
-    """The star joins of `tpcds_bytes.json` on Delta tables, as they were measured."""
+    """The recorded rows of `tpcds_bytes.json` for Delta tables, one for each star join."""
     rows = json.loads(RESULTS.read_text(encoding="utf-8"))["rows"]
     return [row for row in rows if row["format"] == _FORMAT]
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Markdown, a line for each join."""
+    """Markdown table with a line for each join."""
     lines = (_HEADER, ("---",) * len(_HEADER), *map(_cells, rows))
     return "".join(f"| {' | '.join(line)} |\n".replace(" --- ", "---") for line in lines)
 
@@ -66,7 +66,7 @@ def _pair(before: Any, after: Any, shown: Any) -> str:
 
 
 def _mebibytes(count: int) -> str:
-    """Two digits at least.
+    """Mebibytes with at least two digits.
 
     >>> _mebibytes(21 << 20), _mebibytes(300_000)
     ('21.0', '0.29')
@@ -80,7 +80,7 @@ def _ratio(value: float) -> str:
 
 
 def replaced(text: str, made: str) -> str:
-    """The text with its table of the same first column replaced; `ValueError` where it has none, or several."""
+    """The text with the table replaced that has the same first column; `ValueError` unless there is exactly one."""
     header = made.split("|")[1].strip()
     table_in_text = re.compile(rf"^\| {header} \|.*?\n(?!\|)", re.MULTILINE | re.DOTALL)
     if len(table_in_text.findall(text)) != 1:
@@ -89,7 +89,7 @@ def replaced(text: str, made: str) -> str:
 
 
 def summary(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Markdown: pruned Spark beside stock Spark, a line for the ten selective queries and one for all."""
+    """Markdown table of pruned against stock Spark: a line for the ten selective queries and one for all queries."""
     ten = [row for row in rows if row["query"] in targets.TEN]
     lines = (
         _SUMMARY,
@@ -126,7 +126,7 @@ def benchmarks_readme(text: str) -> str:
 
 
 def main() -> None:
-    """Writes both READMEs with the tables of what is recorded, and the pages beside the results."""
+    """Writes the recorded tables into both READMEs, and the pages and charts beside the results."""
     for path, made in ((README, readme), (BENCHMARKS, benchmarks_readme)):
         path.write_text(made(path.read_text(encoding="utf-8")), encoding="utf-8")
     queries_table.main()

@@ -1,4 +1,4 @@
-"""Measurements as JSON files: what was found, by which code, on which machine."""
+"""Measurements as JSON files, with the commit of the code and a description of the machine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _RSS_UNIT = 1 if sys.platform == "darwin" else 1024
 
 
 def record(path: Path, name: str, measure: Callable[[], Sequence[Mapping[str, Any]]], *, quick: bool) -> None:
-    """Writes what `measure` finds, once it has found all."""
+    """Writes the rows of `measure` to `path`, only after all of them were measured."""
     load, began = os.getloadavg()[0], time.perf_counter()
     rows = measure()
     found = {
@@ -40,17 +40,17 @@ def record(path: Path, name: str, measure: Callable[[], Sequence[Mapping[str, An
 
 
 def recorded(path: Path) -> list[dict[str, Any]]:
-    """The rows of a file, each with its code and the load before it: the file's, but for rows of an earlier one."""
+    """The rows of a file, each with its commit and load; a row without its own takes those of the file."""
     found = json.loads(path.read_text(encoding="utf-8"))
     origin = {"code": found.get("code"), "load_before": found.get("machine", {}).get("load_before")}
     return [{**origin, **row} for row in found["rows"]]
 
 
 def _code() -> str | None:
-    """The commit that was measured, with a mark where files differ from it; None where git does not say."""
+    """The measured commit, with a suffix if the work tree differs from it; None if git cannot tell."""
     try:
         found = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--abbrev=12", "--match="],  # noqa: S607 - wherever git is
+            ["git", "describe", "--always", "--dirty", "--abbrev=12", "--match="],  # noqa: S607 - git is found on PATH
             cwd=ROOT,
             capture_output=True,
             text=True,

@@ -1,4 +1,4 @@
-"""Long measurements that go on after an interruption: each row is written down as soon as it is measured."""
+"""Measurements that resume after an interruption: each row is written to a file as soon as it is measured."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-# What is not whole is no result; it stays here until it is.
+# Rows of unfinished measurements are kept here, apart from results.
 _UNFINISHED = ROOT / ".cache" / "benchmarks"
 _SOURCES = ("pruning", "connectors", "benchmarks", "sample_data")
 _TESTS = ROOT / "benchmarks" / "tests"
 
 
 def is_newer_than_code(path: Path) -> bool:
-    """True for a file that was written by the code as it is."""
+    """True if a file is newer than every source file."""
     files = [each for folder in _SOURCES for each in (ROOT / folder).rglob("*.py") if _TESTS not in each.parents]
     code = max(each.stat().st_mtime for each in files)
     return path.exists() and path.stat().st_mtime > code
@@ -24,7 +24,7 @@ def is_newer_than_code(path: Path) -> bool:
 def resumed(
     name: str, keys: Iterable[str], measure: Callable[[str], dict[str, Any]], folder: Path = _UNFINISHED
 ) -> list[dict[str, Any]]:
-    """A row for each key, without measuring again what an interrupted call of this name has measured by this code."""
+    """A row for each key; rows that an interrupted call of this name measured with the same code are reused."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.jsonl"
     if not is_newer_than_code(path):
@@ -42,5 +42,5 @@ def resumed(
 
 
 def forget(name: str, folder: Path = _UNFINISHED) -> None:
-    """Lets the next call of this name begin anew."""
+    """Removes the rows of an interrupted call of this name, so that the next call starts over."""
     (folder / f"{name}.jsonl").unlink(missing_ok=True)

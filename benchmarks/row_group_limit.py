@@ -1,4 +1,7 @@
-"""The least that skipping row groups can read, computed without Spark and without statistics."""
+"""The row-group limit of a star join: the fewest bytes possible by skipping row groups.
+
+It is computed from all rows, without Spark and without statistics.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +22,9 @@ _HALF = 32
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What holds at least one row that survives every filter: files, row groups, and bytes of the needed columns.
+    """Files, row groups, and bytes of needed columns that hold at least one row that passes every filter.
 
-    `row_groups_total` and `bytes_total` are of the whole table.
+    `row_groups_total` and `bytes_total` count the whole table.
     """
 
     files: int
@@ -32,7 +35,7 @@ class Limit:
 
 
 def limit(join: StarJoin, folder: Path, keys: Mapping[tuple[str, ...], Sequence[tuple[int, ...]]]) -> Limit:
-    """The limit of a join over the Parquet files of a folder; `keys` by the probe columns they are for."""
+    """The limit of a join over the Parquet files of a folder; `keys` maps probe columns to their keys."""
     needed = {
         column: _packed(np.array(rows, np.int64).reshape(len(rows), len(column))) for column, rows in keys.items()
     }
@@ -70,5 +73,5 @@ def _among(rows: pa.Table, columns: tuple[str, ...], wanted: IntArray) -> BoolAr
 
 
 def _packed(rows: IntArray) -> IntArray:
-    """One number for a row of one or two, of which the second fits 32 bits: surrogate keys are small and positive."""
+    """One integer for each row of one or two columns; the second must fit 32 bits, as TPC-DS surrogate keys do."""
     return rows[:, 0] if rows.shape[1] == 1 else (rows[:, 0] << _HALF) | rows[:, 1]

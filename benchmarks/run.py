@@ -1,4 +1,4 @@
-"""Runs every measurement, writes one JSON file for each, and prints tables: `python -m benchmarks.run`."""
+"""The command `python -m benchmarks.run`: runs every part, writes one JSON file for each, and prints tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from benchmarks.resume import ROOT, is_newer_than_code
 from benchmarks.view import measurements, targets
 
 RESULTS = ROOT / "benchmarks" / "results"
-# A quick run shows that everything works; what it measures replaces no measurement.
+# A quick run only checks that every part works; its numbers do not replace recorded results.
 QUICK_RESULTS = ROOT / ".cache" / "benchmarks"
 INTERRUPTED = 130
 
@@ -31,7 +31,7 @@ def main(
     resume: Annotated[bool, typer.Option("--resume", help="Keep results newer than the code.")] = False,
     inside: Annotated[bool, typer.Option("--inside", hidden=True)] = False,
 ) -> None:
-    """Measures what the targets speak of, and shows the targets beside it."""
+    """Measures all parts or those of `--only`, and prints the targets beside the measured numbers."""
     chosen = _chosen(only or [])
     folder = QUICK_RESULTS if quick else RESULTS
     folder.mkdir(parents=True, exist_ok=True)
@@ -59,7 +59,7 @@ def _run_all(chosen: Sequence[Part], folder: Path, *, quick: bool, resume: bool)
         path = folder / f"{part.name}.json"
         if not (resume and is_newer_than_code(path)):
             console.print(f"Measuring: {part.title} ...", style="dim")
-            # In a process of its own: one part's memory and Java are none of the next one's.
+            # Each part has a process of its own, so that memory and the JVM of one part do not affect the next.
             command = [sys.executable, "-m", "benchmarks.run", "--inside", "--only", part.name]
             answer = subprocess.run([*command, *(["--quick"] if quick else [])], cwd=ROOT, check=False)  # noqa: S603
             if answer.returncode:

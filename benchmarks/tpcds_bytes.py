@@ -1,8 +1,8 @@
-"""Bytes that star joins on TPC-DS read: stock Spark, pruned, and the least that skipping row groups can read.
+"""Bytes read by star joins on TPC-DS: stock Spark, pruned Spark, and the row-group limit.
 
-Each join runs on Delta and on Parquet, by turns with and without pruning, after one run of each that warms up. Rows of
-every run are compared with DuckDB's. Bytes are Spark's counter for the scan of the fact table; beside it stands, for
-the whole query, what Spark counts for all its tasks and what the operating system saw its processes read.
+Each join runs on Delta and on Parquet, alternating without and with pruning, after one warm-up run of each. Rows of
+every run are compared with DuckDB's. Bytes are Spark's counter for the scan of the fact table. For the whole query,
+the results also have Spark's counter over all tasks and the operating system's counter of bytes read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from benchmarks.tpcds_joins import JOINS, TABLES
 from connectors.cli.command import default_folder, progress_bar
 from connectors.spark.session import COUNTABLE, spark_session
 
-# A fair rival has its own row filter wherever it can, not only from 10 GB on.
+# For a fair comparison stock Spark uses its runtime bloom filter on scans of any size, not only above 10 GB.
 RIVAL = {
     "spark.sql.optimizer.runtime.bloomFilter.enabled": "true",
     "spark.sql.optimizer.runtime.bloomFilter.applicationSideScanSizeThreshold": "0",
@@ -37,7 +37,7 @@ RIVAL = {
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How much to measure; `runs` are timed, and one more warms up."""
+    """Joins, formats and the number of timed `runs`; one more run warms up."""
 
     scale: float
     joins: tuple[StarJoin, ...] = JOINS
@@ -67,7 +67,7 @@ def run(settings: Settings) -> list[dict[str, Any]]:
 
 
 def entries(spark: SparkSession, settings: Settings, folder: Path, progress: Any) -> Iterator[dict[str, Any]]:
-    """Measures join by join, on tables that are made below `folder` where they are missing."""
+    """Yields one entry for each join and format; tables that are missing below `folder` are made first."""
     sources, lakes = made_tables(spark, folder, settings.scale, TABLES, progress)
     chosen = [lake for lake in lakes if lake.format in settings.formats]
     for at, join in enumerate(settings.joins):
@@ -78,7 +78,7 @@ def entries(spark: SparkSession, settings: Settings, folder: Path, progress: Any
 
 
 def entry(spark: SparkSession, lake: Lake, join: StarJoin, judge: Oracle, runs: int) -> dict[str, Any]:
-    """One join on one format, measured both ways."""
+    """The entry of one join on one format, measured without and with pruning."""
     stock, pruned = [], []
     for _ in range(runs + 1):
         stock.append(_counted(spark, lake, join, run_stock))
@@ -140,7 +140,7 @@ def _ratio(above: int | None, below: int | None) -> float | None:
 
 
 def _whole(name: str, whole: Bytes) -> dict[str, Any]:
-    """What the whole query read by both counts; the error is the share of the system's count that Spark misses."""
+    """Bytes of the whole query by both counters; the error is the share of the system's count that Spark misses."""
     error = None if not whole.seen else 1 - whole.counted / whole.seen
     return {f"query_bytes_{name}": whole.counted, f"system_bytes_{name}": whole.seen, f"count_error_{name}": error}
 

@@ -1,4 +1,4 @@
-"""Star joins patterned on TPC-DS queries: the same dimensions and constants, one fact table each."""
+"""Star joins modelled on TPC-DS queries: their dimensions and constants, with one fact table each."""
 
 from __future__ import annotations
 

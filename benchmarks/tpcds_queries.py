@@ -1,8 +1,8 @@
-"""The 99 queries of TPC-DS by `prune()`: filters found, scans pruned, bytes, and whether the rows stay the same.
+"""The 99 queries of TPC-DS by `prune()`: filters found, scans pruned, bytes, and a comparison of the rows.
 
-Filters are counted in the join graph (every column of a scan that some key set reaches) and in the plan (those that the
-gates let pass), each with and without global equivalence: with it, keys go on to columns that are equal to theirs by
-further joins. Bytes of a whole query are Spark's counter over all of its tasks, those of builds among them.
+Filters are counted in the join graph (every column of a scan that some key set reaches) and in the plan (filters that
+pass the gates), each with and without global equivalence, which propagates keys to columns that further joins make
+equal. Bytes of a whole query are Spark's counter over all of its tasks, including the tasks of builds.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from sample_data.tpcds import generate
 from sample_data.tpcds_answers import disagreement, disagreement_beyond_ties
 from sample_data.tpcds_queries import Answer, Query, by_spark, duckdb_tables, queries
 
-# Spark broadcasts all customer demographics, 450 MB in memory, and both ways of a query are there at once.
+# Spark broadcasts all customer demographics, 450 MB in memory, once for the stock query and once for the pruned one.
 _CONF = {**COUNTABLE, "spark.driver.memory": "4g"}
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Which queries, on tables of which scale; scans below `min_probe_bytes` are left alone."""
+    """Query numbers, the scale of the tables, and the option `min_probe_bytes`, below which scans are not pruned."""
 
     scale: float
     numbers: Sequence[int] = range(1, 100)
@@ -68,7 +68,7 @@ def run(settings: Settings) -> list[dict[str, Any]]:
 def entry(
     spark: SparkSession, duck: duckdb.DuckDBPyConnection, query: Query, options: PruningOptions
 ) -> dict[str, Any]:
-    """One query, both ways."""
+    """The entry of one query, run without and with pruning."""
     df = spark.sql(query.text)
     found = {"query": query.name, **_filters(df, options)}
     stretch = Stretch(spark)
@@ -95,7 +95,7 @@ def entry(
 
 
 def _verdict(duck: duckdb.DuckDBPyConnection, query: Query, stock: Answer, pruned: Answer) -> Mapping[str, Any]:
-    """Whether rows are equal; if only but for ties at a LIMIT, then `differs` says so."""
+    """The comparison of the rows; `differs` is "ties" if they are equal except for ties at a LIMIT."""
     differs = disagreement(query, duck, stock, pruned)
     beyond = disagreement_beyond_ties(query, duck, stock, pruned) if differs and query.limit is not None else differs
     return {"rows_equal": not beyond, "differs": beyond or ("ties" if differs else "")}

@@ -1,4 +1,4 @@
-"""Measurements as tables."""
+"""Tables of measurements and targets for the terminal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pruning.reasons import size
 
 
 def measurements(part: Part, rows: Sequence[Row]) -> RenderableType:
-    """The rows of one part, and how they grow."""
+    """The table of one part, and its growth curves."""
     table = Table(title=Text(part.title), title_justify="left", box=box.SIMPLE_HEAD)
     for name in part.columns:
         table.add_column(name.replace("_", " "), justify="left" if _is_text(rows, name) else "right")
@@ -26,7 +26,7 @@ def measurements(part: Part, rows: Sequence[Row]) -> RenderableType:
 
 
 def targets(parts: Sequence[tuple[Part, Sequence[Row]]]) -> RenderableType:
-    """Every target beside what was reached; the worst where several rows are aimed at it."""
+    """The table of targets and measured values; a target for several rows shows the worst of them."""
     table = Table(title=Text("Targets"), title_justify="left", box=box.SIMPLE_HEAD)
     for name in ("what", "target", "measured", ""):
         table.add_column(name, justify="left" if name in {"what", ""} else "right")
@@ -40,7 +40,7 @@ def targets(parts: Sequence[tuple[Part, Sequence[Row]]]) -> RenderableType:
 
 
 def growth_lines(part: Part, rows: Sequence[Row]) -> Iterator[str]:
-    """One line a curve: the exponent k of time ~ size^k from the smallest to the largest size."""
+    """One line for each curve: the exponent k of time ~ size^k from the smallest to the largest size."""
     for each in part.growth:
         for group, found in _curves(each, rows):
             first, last = found[0], found[-1]
@@ -62,7 +62,7 @@ def _curves(growth: Growth, rows: Sequence[Row]) -> Iterator[tuple[str, list[Row
 
 
 def shown(name: str, value: Any) -> str:
-    """A value as a person reads it.
+    """A value formatted for people.
 
     >>> shown("peak_bytes", 2048), shown("files", 24000), shown("seconds", 0.01234), shown("keys", None)
     ('2.0 KiB', '24,000', '0.0123', '-')

@@ -1,1 +1,1 @@
-"""Deterministic tables, and whatever else tests, demo and benchmarks share: README.md is the catalogue."""
+"""Deterministic tables and other helpers that tests, demo and benchmarks share; README.md is the catalogue."""

@@ -1,4 +1,4 @@
-"""A folder of generated tables that is only ever complete, absent or being made."""
+"""A cache folder of generated tables, in which each table is complete, absent or being made."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-# What is being done, and which share of the whole call is done (0 to 1).
+# A callback with a description of the current step and the share of the whole call that is done (0 to 1).
 Progress = Callable[[str, float], None]
 Manifest = Mapping[str, str | int | float]
 
@@ -19,15 +19,15 @@ _UNFINISHED = ".part"
 
 
 def quiet(_what: str, _share: float) -> None:
-    """Progress that nobody watches."""
+    """A progress callback that does nothing."""
 
 
 @contextmanager
 def cache_folder(folder: Path, manifest: Manifest, names: Iterable[str]) -> Iterator[None]:
-    """Holds `folder` for one process, without leftovers; of `names`, only what `manifest` made stays.
+    """Locks `folder` for this process, removes leftovers, and removes `names` if another manifest made them.
 
-    Waits while another process holds it. Raises `ValueError` if the folder holds files that were not
-    made here: nothing of a user's is ever deleted.
+    Waits while another process has the lock. Raises `ValueError` if the folder has files that were not
+    made here: files of a user are never deleted.
     """
     folder.mkdir(parents=True, exist_ok=True)
     _refuse_foreign(folder)
@@ -42,12 +42,12 @@ def cache_folder(folder: Path, manifest: Manifest, names: Iterable[str]) -> Iter
 
 
 def is_made(folder: Path, manifest: Manifest, names: Iterable[str]) -> bool:
-    """True where all of `names` are there, and `manifest` made them."""
+    """True if all of `names` exist and were made with this manifest."""
     return _read(folder) == dict(manifest) and all((folder / name).exists() for name in names)
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Removes what an interrupted process left half made; leaves alone what another process holds."""
+    """Removes unfinished files of an interrupted process, unless another process has the lock of the folder."""
     if not (folder / _LOCK).exists():
         return
     with (folder / _LOCK).open("w") as lock:
@@ -60,7 +60,7 @@ def remove_unfinished(folder: Path) -> None:
 
 @contextmanager
 def made_whole(final: Path) -> Iterator[Path]:
-    """A path to write to; it becomes `final` at once when the block ends well, and is removed otherwise."""
+    """A path to write to; it is renamed to `final` if the block succeeds, and removed otherwise."""
     unfinished = final.with_name(final.name + _UNFINISHED)
     try:
         yield unfinished

@@ -1,4 +1,4 @@
-"""Confs of a Spark session that are set for a block, and sessions with the same confs."""
+"""Settings of a Spark session for a block, and new sessions with equal settings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CODE_GENERATION: Mapping[str, str] = MappingProxyType(
 
 @contextmanager
 def conf(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Session confs inside the block; afterwards each has its former value, or none."""
+    """Sets session settings inside the block and restores their former values afterwards."""
     before = {name: spark.conf.get(name, None) for name in settings}
     try:
         for name, value in settings.items():
@@ -35,7 +35,7 @@ def conf(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
 
 
 def same_session(spark: SparkSession) -> SparkSession:
-    """Another session of the application with the same confs; Delta sets some when a table is first read."""
+    """A new session of the application with equal settings, including settings that Delta makes on the first read."""
     other = spark.newSession()
     for name, value in spark.conf.getAll.items():
         if other.conf.get(name, None) != value:

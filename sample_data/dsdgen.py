@@ -1,7 +1,7 @@
-"""Fills a DuckDB file with TPC-DS: run as `python dsdgen.py <database> <scale>`.
+"""The program `python dsdgen.py <database> <scale>`, which fills a DuckDB file with TPC-DS.
 
-The generator is one native call that no signal interrupts and that keeps its memory, so it gets a
-process of its own, which can be ended at any time.
+The generator is one native call that no signal interrupts and that does not free its memory, so it runs in a
+process of its own, which can be killed at any time.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ MEMORY_LIMIT = "1GB"
 
 
 def extension_file(name: str = "tpcds") -> Path:
-    """An extension that fits this DuckDB, as shipped by its Python package; `ImportError` where that is not there."""
+    """The file of a DuckDB extension, from its Python package; raises `ImportError` without that package."""
     package = importlib.import_module(f"duckdb_extension_{name}")
     return Path(package.__path__[0]) / "extensions" / f"v{duckdb.__version__}" / f"{name}.duckdb_extension"
 
 
 def load_tpcds(connection: duckdb.DuckDBPyConnection) -> None:
-    """Gives a connection `dsdgen`, `tpcds_queries()` and `tpcds_answers()`, without the network."""
+    """Loads `dsdgen`, `tpcds_queries()` and `tpcds_answers()` into a connection, without the network."""
     connection.execute(f"LOAD {quoted(extension_file())}")
 
 
 def quoted(path: Path) -> str:
-    """A path as an SQL string: statements such as LOAD and COPY take no parameters."""
+    """A path as an SQL string literal, for statements such as LOAD and COPY, which take no parameters."""
     return "'" + str(path).replace("'", "''") + "'"
 
 
 def fill(database: Path, scale: float) -> None:
-    """Makes the file `database` with all tables at this scale."""
+    """Makes the file `database` with all tables of this scale."""
     with duckdb.connect(database, config={"memory_limit": MEMORY_LIMIT}) as connection:
         load_tpcds(connection)
         connection.execute("CALL dsdgen(sf = ?)", [scale])

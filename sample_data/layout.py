@@ -1,6 +1,6 @@
-"""TPC-DS tables laid out as a lakehouse would hold them: facts clustered by date in several files.
+"""TPC-DS tables laid out as in a lakehouse: facts clustered by date in several files.
 
-`layouts.py` has other ways to lay facts out, for comparison.
+`layouts.py` has other layouts of facts, for comparison.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FILE = "__file__"
 
 @dataclass(frozen=True, slots=True)
 class Clustered:
-    """A fact table: ordered by `date`, rows of a day by `unique`; days are never split over files."""
+    """A fact table ordered by `date`, then by `unique`; a day is never split over files."""
 
     date: str
     unique: tuple[str, str]
@@ -37,11 +37,11 @@ class Clustered:
 
     @property
     def item(self) -> str:
-        """Its column of items."""
+        """The column of items."""
         return next(name for name in self.unique if name.endswith("_item_sk"))
 
     def files_of(self, rows: int) -> int:
-        """The number of files for so many rows."""
+        """The number of files for `rows` rows."""
         return max(self.files, math.ceil(rows / ROWS_PER_FILE_AT_MOST))
 
 
@@ -56,26 +56,26 @@ FACTS: Mapping[str, Clustered] = {
 }
 
 
-# Writes all rows of a fact to a folder that is not there, as a table of a format.
+# A function that writes all rows of a fact as a table of a format to a new folder.
 WriteFact = Callable[[DataFrame, Clustered, str, Path], None]
 
 
 def write_delta(
     spark: SparkSession, source: TpcdsFiles, target: Path, progress: Progress = quiet
 ) -> Mapping[str, Path]:
-    """The folder of each table as a Delta table below `target`, written where it is missing."""
+    """The folder of each table as a Delta table below `target`; missing tables are written."""
     return write(spark, source, target, manifest(source, "delta"), write_clustered, progress)
 
 
 def write_parquet(
     spark: SparkSession, source: TpcdsFiles, target: Path, progress: Progress = quiet
 ) -> Mapping[str, Path]:
-    """The folder of each table as Parquet files below `target`, written where it is missing."""
+    """The folder of each table as Parquet files below `target`; missing tables are written."""
     return write(spark, source, target, manifest(source, "parquet"), write_clustered, progress)
 
 
 def manifest(source: TpcdsFiles, table_format: Literal["delta", "parquet"]) -> Manifest:
-    """What tells tables of this source and format from others."""
+    """The manifest that identifies tables of this source and format."""
     return {**source.manifest, "format": table_format, "layout": _REVISION}
 
 
@@ -87,7 +87,7 @@ def write(  # noqa: PLR0913, PLR0917
     write_fact: WriteFact,
     progress: Progress = quiet,
 ) -> Mapping[str, Path]:
-    """The folder of each table below `target`: facts as `write_fact` has them, dimensions as one file each."""
+    """The folder of each table below `target`: facts written by `write_fact`, dimensions as one file each."""
     table_format = str(made["format"])
     folders = {table: target / table for table in source.paths}
     with cache_folder(target, made, TABLES):
@@ -108,7 +108,7 @@ def write(  # noqa: PLR0913, PLR0917
 
 
 def write_clustered(rows: DataFrame, layout: Clustered, table_format: str, folder: Path | str) -> None:
-    """A fact in files of whole days, in the order of days; `folder` is a path, or a URI that Spark writes to."""
+    """Writes a fact to files of whole days, in the order of days; `folder` is a path or a URI."""
     spark = rows.sparkSession
     days = [(day, count) for day, count in rows.groupBy(layout.date).count().orderBy(layout.date).collect()]
     total = sum(count for _, count in days)
@@ -117,7 +117,7 @@ def write_clustered(rows: DataFrame, layout: Clustered, table_format: str, folde
     small = spark.createDataFrame(file_of_day, f"day int, {_FILE} int")
     laid_out = (
         rows.join(F.broadcast(small), F.col(layout.date).eqNullSafe(F.col("day")))
-        # By id: boundaries that Spark samples itself differ from run to run.
+        # By partition id, because Spark samples the boundaries of range partitions, which differ from run to run.
         .repartitionById(files, F.col(_FILE))
         .sortWithinPartitions(layout.date, *layout.unique)
         .select(*rows.columns)
@@ -127,7 +127,7 @@ def write_clustered(rows: DataFrame, layout: Clustered, table_format: str, folde
 
 
 def _file_of_day(days: list[tuple[int | None, int]], total: int, files: int) -> Iterator[tuple[int | None, int]]:
-    """The file of each day, so that files hold nearly equal numbers of rows."""
+    """The file of each day, such that files have nearly equal numbers of rows."""
     before = 0
     for day, count in days:
         yield day, before * files // total
@@ -144,6 +144,6 @@ def _rows_per_group(days: list[tuple[int | None, int]], file_of_day: list[tuple[
 
 @contextmanager
 def row_groups_of(spark: SparkSession, rows: int) -> Iterator[None]:
-    """Lets the writes inside cut row groups of so many rows; Delta has a conf for it, and no option."""
+    """Sets the row count of row groups for writes inside the block, by a conf, because Delta has no option for it."""
     with conf(spark, {_ROWS_PER_GROUP: str(rows)}):
         yield

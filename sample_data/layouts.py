@@ -1,7 +1,7 @@
-"""The same TPC-DS tables in every layout that a benchmark compares: `LAYOUTS`, each written by `write_layout()`.
+"""The layouts of TPC-DS tables that benchmarks compare: `LAYOUTS`, each written by `write_layout()`.
 
-Files and row groups of a fact are as many in each as in the one clustered by date (`layout.py`), so that layouts differ
-in where rows are and in nothing else; the partitioned one alone has a file for each day.
+In each layout a fact has as many files and row groups as when it is clustered by date (`layout.py`), so that layouts
+differ only in the order of rows. The exception is the partitioned layout, which has a file for each day.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from sample_data.layout import (
 )
 from sample_data.tpcds import TpcdsFiles
 
-# Of files with fewer rows the footer is the larger part.
+# In files with fewer rows the footer is larger than the data.
 ROWS_PER_PARTITION_AT_LEAST = 400
 _FILE, _AT = "__file__", "__at__"
 _VACUUM_CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
@@ -40,7 +40,7 @@ _FILE_SIZE = "spark.databricks.delta.optimize.maxFileSize"
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A way to lay out facts; tables of a scale stand in a folder of its name."""
+    """A layout of facts; the tables of each scale are in a folder of its name."""
 
     name: str
     format: Literal["delta", "parquet"]
@@ -49,18 +49,18 @@ class Layout:
 
 
 def write_partitioned(rows: DataFrame, layout: Clustered, table_format: str, folder: Path) -> None:
-    """A fact partitioned by its date, one file a day; clustered by date where days have few rows."""
+    """Writes a fact partitioned by date, one file a day; or clustered by date if days have few rows."""
     count, days = rows.agg(F.count(F.lit(1)), F.countDistinct(layout.date)).first() or (0, 0)
     if count < ROWS_PER_PARTITION_AT_LEAST * days:
         write_clustered(rows, layout, table_format, folder)
         return
-    # A task writes many days one after the other, since its rows arrive in their order.
+    # Rows are sorted by date within a task, so a task writes its days one after the other.
     tasks = rows.repartition(layout.files, layout.date).sortWithinPartitions(layout.date, *layout.unique)
     tasks.write.format(table_format).partitionBy(layout.date).save(str(folder))
 
 
 def write_unclustered(rows: DataFrame, layout: Clustered, table_format: str, folder: Path) -> None:
-    """A fact in random order, the same one on each run."""
+    """Writes a fact in a random order, which is the same in each run."""
     count = rows.count()
     files = layout.files_of(count)
     laid_out = (
@@ -75,7 +75,7 @@ def write_unclustered(rows: DataFrame, layout: Clustered, table_format: str, fol
 
 
 def write_zordered(rows: DataFrame, layout: Clustered, table_format: str, folder: Path) -> None:
-    """A fact Z-ordered by date and item, as Delta does it; its files alone stay."""
+    """Writes a fact Z-ordered by date and item by Delta's OPTIMIZE, and vacuums the former files."""
     spark = rows.sparkSession
     write_unclustered(rows, layout, table_format, folder)
     count = rows.count()
@@ -84,12 +84,12 @@ def write_zordered(rows: DataFrame, layout: Clustered, table_format: str, folder
     size = table.detail().select("sizeInBytes").first()[0]  # type: ignore[index]
     with conf(spark, {_FILE_SIZE: str(size // files)}), row_groups_of(spark, _rows_per_group(count, files)):
         table.optimize().executeZOrderBy(layout.date, layout.item)
-    # By default Delta looks for old files by ten thousand tasks.
+    # By default Delta lists old files in ten thousand tasks.
     with conf(spark, {_VACUUM_CHECK: "false", _LISTING_TASKS: str(files)}):
         table.vacuum(0)
 
 
-# The first two are those of the demo and of other benchmarks.
+# The demo and other benchmarks use the first two layouts.
 LAYOUTS: Mapping[str, Layout] = MappingProxyType(
     {
         each.name: each
@@ -105,19 +105,19 @@ LAYOUTS: Mapping[str, Layout] = MappingProxyType(
 
 
 def folder_of(layout: Layout, folder: Path, scale: float) -> Path:
-    """Where the tables of a layout and scale stand below the folder of all generated tables."""
+    """The folder of the tables of a layout and scale, below the folder of all generated tables."""
     return folder / f"{layout.name}-sf{scale:g}"
 
 
 def is_written(layout: Layout, source: TpcdsFiles, folder: Path) -> bool:
-    """True where `write_layout()` has nothing to do."""
+    """True if `write_layout()` has nothing to do."""
     return is_made(folder_of(layout, folder, source.scale), _manifest(layout, source), source.paths)
 
 
 def write_layout(
     spark: SparkSession, layout: Layout, source: TpcdsFiles, folder: Path, progress: Progress = quiet
 ) -> Mapping[str, Path]:
-    """The folder of each table in this layout, written where it is missing."""
+    """The folder of each table in this layout; missing tables are written."""
     target = folder_of(layout, folder, source.scale)
     return write(spark, source, target, _manifest(layout, source), layout.write_fact, progress)
 
@@ -132,5 +132,5 @@ def _shuffled(layout: Clustered, salt: int) -> Column:
 
 
 def _rows_per_group(rows: int, files: int) -> int:
-    """A little more than a file's share, since no file has exactly that."""
+    """The row count of row groups: a little more than the average, because files vary in size."""
     return math.ceil(1.1 * rows / files / ROW_GROUPS_PER_FILE)

@@ -1,4 +1,4 @@
-"""Small Arrow tables of values and names that break pruning code: README.md says what each is for.
+"""Small Arrow tables of edge-case values and names that break pruning code; README.md explains each table.
 
 Every table has a column `id` that numbers its rows from 0, so that answers can be compared.
 """
@@ -31,7 +31,7 @@ INSTANTS: tuple[str | None, ...] = (
     *("2024-03-10T06:59:59.999999", "2024-03-10T07:00:00.000000", "2024-03-31T01:00:00.000000"),
     *("2024-10-27T00:30:00.000000", "2024-10-27T01:30:00.000000"),
     *("2024-11-03T05:30:00.000000", "2024-11-03T06:30:00.000000"),
-    # Outside of what 64-bit nanoseconds reach.
+    # Outside the range of 64-bit nanoseconds.
     *("1677-09-21T00:12:43.145224", "2262-04-11T23:47:16.854776"),
     "9999-12-31T23:59:59.999999",
 )
@@ -45,7 +45,7 @@ DATES: tuple[date | None, ...] = (
 FLOATS: tuple[float | None, ...] = (
     None,
     *(float("nan"), float("inf"), float("-inf"), -0.0, 0.0, 1.5, -1.5),
-    # Smallest subnormal and largest finite of both widths, and what an int no longer hits exactly.
+    # Smallest subnormal and largest finite number of both widths, and integers beyond which not all are exact.
     *(5e-324, 2.0**-149, 3.4028234663852886e38, 1.7976931348623157e308, 16777217.0, 9007199254740992.0),
 )
 
@@ -55,7 +55,7 @@ STRINGS: tuple[str | None, ...] = (
     # Above U+FFFF: after U+FF5E by bytes and by code point, before it by UTF-16 units, as Java compares.
     *("\uff5e", "\U0001f600", "\U0001f600\U0001f601", "\U0010ffff", "\uffff", "\ud7ff"),
     *("\x00", "a\x00", "a\x00b", "\x7f", "\n", "'", '"', "`", "\\", "%", "_", "$1", "; DROP TABLE t; --"),
-    # The first 32 characters agree, which is all that a Delta log keeps.
+    # Strings that agree in their first 32 characters, the prefix that a Delta log keeps.
     *("p" * 32, "p" * 32 + "a", "p" * 32 + "b", "p" * 31 + "\U0010ffff" + "z", "\U0010ffff" * 33),
     "long " * 2_000,
     "null",
@@ -82,7 +82,7 @@ PARTITION_VALUES: tuple[str | None, ...] = (
 
 
 def tables() -> Mapping[str, pa.Table]:
-    """Each table of the catalogue by its name; the same values on every call."""
+    """All tables of the catalogue by name; the values are the same on every call."""
     return {name: make() for name, make in _TABLES.items()}
 
 
@@ -102,8 +102,8 @@ def unsigned() -> pa.Table:
 
 
 def floats() -> pa.Table:
-    """Both widths: NULL, NaN, both zeros, both infinities, subnormals, where integers stop to be exact."""
-    # Through Arrow's cast, because numbers too large for a float become infinite there.
+    """Both widths: NULL, NaN, both zeros, both infinities, subnormals, the largest exact integers."""
+    # Arrow's cast turns numbers too large for a float into infinity.
     wide = pa.array(FLOATS, pa.float64())
     return _numbered({"float": wide.cast(pa.float32(), safe=False), "double": wide})
 
@@ -141,7 +141,7 @@ def dates() -> pa.Table:
 
 
 def timestamps() -> pa.Table:
-    """The same microseconds as instants and as wall-clock times."""
+    """Instants and wall-clock times of equal microseconds."""
     micros = [None if text is None else _microseconds(text) for text in INSTANTS]
     ntz = pa.array(micros, pa.timestamp("us"))
     return _numbered({"at": ntz.cast(pa.timestamp("us", tz="UTC")), "wall_clock": ntz})

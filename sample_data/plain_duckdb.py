@@ -1,9 +1,9 @@
-"""DuckDB as an oracle: plain tables, one thread, and no optimisation that it shares with what it judges.
+"""DuckDB as an oracle: plain tables, one thread, and no optimisation like those of the code under test.
 
-Rows come through Arrow and are copied into tables, so that no predicate reaches a file or Arrow data. DuckDB evaluates
-a query as written. Queries that list their tables with commas are the exception: without an optimizer these are cross
-products. For them `plans_joins` leaves the optimizer on, without the parts that derive filters from minima and maxima
-or from the keys of a join.
+Rows arrive as Arrow data and are copied into tables, so that no predicate reaches a file or Arrow data. DuckDB
+evaluates a query as written. Queries that list their tables with commas are the exception, because without an optimizer
+they are cross products. For such queries `plans_joins` leaves the optimizer on, without the rules that derive filters
+from minima and maxima or from the keys of a join.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ARRIVING = "arriving"
 def plain_duckdb(
     database: Path | str = ":memory:", *, plans_joins: bool = False, memory_limit: str = ""
 ) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection to `database`, by default one in memory."""
+    """A connection to `database`, by default an in-memory database."""
     config: dict[str, str | int] = {"threads": 1, **({"memory_limit": memory_limit} if memory_limit else {})}
     with duckdb.connect(database, config=config) as connection:
         connection.execute(
@@ -34,7 +34,7 @@ def plain_duckdb(
 
 
 def load(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table | pa.RecordBatchReader) -> None:
-    """Copies rows into the table `name`, which is replaced where it exists."""
+    """Copies rows into the table `name`, which is replaced if it exists."""
     connection.register(_ARRIVING, rows)
     try:
         connection.execute(f'CREATE OR REPLACE TABLE "{name}" AS FROM {_ARRIVING}')
@@ -45,7 +45,7 @@ def load(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table | pa.R
 def load_file(
     connection: duckdb.DuckDBPyConnection, name: str, path: Path, columns: Collection[str] | None = None
 ) -> None:
-    """Copies a Parquet file into the table `name`, batch by batch; only some `columns` where they are given."""
+    """Copies a Parquet file into the table `name`, batch by batch; all columns unless `columns` are given."""
     with pq.ParquetFile(path) as file:
         wanted = [each for each in file.schema_arrow.names if columns is None or each in columns]
         schema = pa.schema([file.schema_arrow.field(each) for each in wanted])

@@ -1,4 +1,4 @@
-"""What a process and all processes below it have used, as Linux accounts for it in `/proc`."""
+"""Resource usage of a process and all of its descendants, from Linux's `/proc`."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from pathlib import Path
 
 _PROC = Path("/proc")
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
-# Fields of `stat` behind the program's name.
+# Fields of `stat` after the name of the program.
 _PARENT, _TIMES = 1, slice(11, 15)
-# In a mask of signals the lowest bit is the first one's.
+# In a signal mask the lowest bit stands for signal 1.
 _CHILD_HAS_ENDED = 1 << (getattr(signal, "SIGCHLD", 17) - 1)
-# Sets VmHWM, the most memory that was resident, to what is resident.
+# Resets VmHWM, the peak of resident memory, to the current resident memory.
 _RESET_PEAK = "5"
 
 
 def is_accounted() -> bool:
-    """False on systems that keep no such account."""
+    """True on systems that have `/proc/<process>/io`."""
     return (_PROC / "self" / "io").exists()
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """What one process has used by itself, with its ended children unless it ignores their ends."""
+    """Resource usage of one process and of its ended children, unless the process ignores SIGCHLD."""
 
     parent: int
     bytes_read: int
@@ -35,12 +35,12 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a tree of processes used since it began.
+    """Resource usage of a tree of processes since its start.
 
-    - `bytes_read`: by every read, whether a disk, the page cache or another process gave them
-    - `cpu_seconds`: of user and system
-    - `peak_bytes`: the sum of what each process held at most, shared pages counted in each; since `reset_peaks()`
-    - `processes`: those that it is the sum of, by their ids
+    - `bytes_read`: bytes of all reads, from a disk, the page cache or another process
+    - `cpu_seconds`: user and system time
+    - `peak_bytes`: the sum of the peaks of all processes since `reset_peaks()`; shared pages count in each process
+    - `processes`: the processes of the sum, by their ids
     """
 
     bytes_read: int
@@ -49,10 +49,11 @@ class Usage:
     processes: Mapping[int, Process] = field(default_factory=dict, compare=False)
 
     def since(self, earlier: Usage) -> Usage:
-        """What was used between two readings; the peak stays the later one's.
+        """The usage between two readings; the peak is that of the later reading.
 
-        What a process has used counts with its parent once that has waited for it, and with nobody if the parent
-        ignores its end, as Spark's daemon of Python workers does: then only what it used between the readings is lost.
+        Linux adds the usage of an ended process to its parent once the parent has waited for it. If the parent ignores
+        SIGCHLD, as Spark's daemon of Python workers does, the usage is lost. Then this method adds the usage of the
+        earlier reading back, so that only the usage since the earlier reading is lost.
         """
         lost = [each for each in earlier.processes.items() if self._has_lost(*each, earlier.processes)]
         return Usage(
@@ -67,11 +68,11 @@ class Usage:
 
 
 def usage(root: int) -> Usage:
-    """A reading."""
+    """A reading of the usage of `root` and its descendants."""
     while True:
         processes = {process: each for process in below(root) if (each := _process(process)) is not None}
         peak = sum(map(peak_bytes, processes))
-        # Of one that has ended on the way, or begun, a part may stand with its parent and a part be missing.
+        # A process that started or ended meanwhile may be counted twice or not at all, so the reading is repeated.
         if processes.keys() == set(below(root)):
             found = processes.values()
             return Usage(
@@ -80,26 +81,26 @@ def usage(root: int) -> Usage:
 
 
 def reset_peaks(root: int) -> bool:
-    """Lets peaks begin anew; False where the system refuses that."""
+    """Resets the peaks of resident memory; returns False if the system does not permit it."""
     try:
         for process in below(root):
             (_PROC / str(process) / "clear_refs").write_text(_RESET_PEAK, encoding="utf-8")
     except PermissionError:
         return False
     except (FileNotFoundError, ProcessLookupError):
-        # One has ended meanwhile, so it is asked for those that are there.
+        # A process has ended meanwhile, so the reset is repeated for those that remain.
         return reset_peaks(root)
     return True
 
 
 def below(root: int) -> list[int]:
-    """The process and all that descend from it."""
+    """The ids of a process and all of its descendants."""
     parents = dict(_parents())
     return [process for process in parents if _is_below(process, root, parents)]
 
 
 def bytes_read(process: int) -> int:
-    """By one process and its ended children; 0 if it is not there."""
+    """Bytes read by one process and its ended children; 0 if the process does not exist."""
     for line in _lines(process, "io"):
         name, _, count = line.partition(":")
         if name == "rchar":
@@ -108,7 +109,7 @@ def bytes_read(process: int) -> int:
 
 
 def cpu_seconds(root: int) -> float:
-    """Of user and system, by a process and all below it."""
+    """User and system time of a process and all of its descendants."""
     return usage(root).cpu_seconds
 
 
@@ -126,12 +127,12 @@ def _process(process: int) -> Process | None:
 
 
 def peak_bytes(process: int) -> int:
-    """The most memory of one process that was resident since `reset_peaks()`; 0 if it is not there."""
+    """The peak of resident memory of one process since `reset_peaks()`; 0 if the process does not exist."""
     return _kibibytes(process, "VmHWM")
 
 
 def resident_bytes(process: int) -> int:
-    """The memory of one process that is resident; 0 if it is not there."""
+    """The resident memory of one process; 0 if the process does not exist."""
     return _kibibytes(process, "VmRSS")
 
 
@@ -155,12 +156,12 @@ def _is_below(process: int, ancestor: int, parents: dict[int, int]) -> bool:
 
 
 def _stat(process: int) -> list[str]:
-    # The program's name, in parentheses, may hold anything, also a line's end.
+    # The name of the program, in parentheses, may contain any character, even a newline.
     return "\n".join(_lines(process, "stat")).rpartition(")")[2].split()
 
 
 def _lines(process: int, account: str) -> list[str]:
-    """None if the process is not there."""
+    """The lines of a file in `/proc/<process>`; empty if the process does not exist."""
     try:
         return (_PROC / str(process) / account).read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""The one comparison of rows in tests and benchmarks, whichever engine or Arrow table they come from.
+"""The comparison of rows in tests and benchmarks, from any engine or Arrow table.
 
 `Rows` are equal as multisets: order does not matter, duplicates count. `ordered()` compares order, too. Values are
 compared by a *form*, a function that gives equal results for equal values. The default is `exact`:
@@ -9,18 +9,18 @@ compared by a *form*, a function that gives equal results for equal values. The 
 | NaN | NaN |
 | -0.0 | -0.0, not 0.0 |
 | float | the same bits; a single-precision number is the double of its value |
-| `1`, `1.0`, `Decimal(1)`, `True` | numbers of its own type: four different values |
+| `1`, `1.0`, `Decimal(1)`, `True` | equal numbers of the same type: these are four different values |
 | `Decimal("1.50")` | the same digits and scale, not `Decimal("1.5")` |
 | timestamp with a zone | the same microsecond of UTC |
 | timestamp without a zone | the same reading of a clock, never a timestamp with a zone |
 | string, bytes | the same characters, the same bytes; trailing spaces count |
-| array, map, struct | the same values in the same order; of a struct that Spark gives the names of fields, too |
+| array, map, struct | the same values in the same order; structs of Spark must also agree in the names of fields |
 
-`by_value` is for engines whose types differ: numbers are equal whatever their types and scales, both zeros are, and a
-timestamp with a zone equals the reading of a clock in UTC.
+`by_value` is for engines whose types differ: numbers of different types and scales are equal if their values are, both
+zeros are equal, and a timestamp with a zone equals the reading of a clock in UTC.
 
-A column may instead be compared by a function of two values (`near`), as for sums of doubles, which depend on the order
-of their rows. Rows that a LIMIT chooses among ties are compared by `unmatched()` with the rows before the LIMIT.
+A column may instead be compared by a function of two values (`near`), for example sums of doubles, which depend on the
+order of rows. Rows that a LIMIT chooses among ties are compared by `unmatched()` with the rows before the LIMIT.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ import pyarrow as pa
 
 Row = tuple[Any, ...]
 Form = Callable[[Any], Hashable]
-# By the place of a column: True for two values that are close enough.
+# Functions by the position of a column; each returns True for two values that are close enough.
 Near = Mapping[int, Callable[[Any, Any], bool]]
 Key = tuple[Hashable, ...]
 _Keyed = tuple[Key, Row]
@@ -59,14 +59,14 @@ class Moment:
 
     @staticmethod
     def of(value: datetime) -> Moment:
-        """The same moment; `fold` tells the second of two equal readings where clocks are set back."""
+        """The moment of a `datetime`; `fold` is 1 for the second of two equal readings when clocks are set back."""
         has_zone = value.tzinfo is not None
         since = (value if has_zone else value.replace(tzinfo=timezone.utc)) - _EPOCH
         return Moment(since // _MICROSECOND, has_zone, 0 if has_zone else value.fold)
 
 
 def exact(value: Any) -> str:
-    """The form of values that must be the same in every respect.
+    """The form by which values are equal only if they have the same type and representation.
 
     >>> exact(0.0) == exact(-0.0), exact(float("nan")) == exact(float("nan")), exact(1) == exact(True)
     (False, True, False)
@@ -88,7 +88,7 @@ def exact(value: Any) -> str:
 
 
 def by_value(value: Any) -> Hashable:
-    """The form of values that SQL's `=` finds equal, or that are both NULL.
+    """The form by which values are equal if SQL's `=` says so, or if both are NULL.
 
     >>> by_value(0.0) == by_value(-0.0), by_value(1) == by_value(1.0), by_value(None) == by_value(0)
     (True, True, False)
@@ -114,12 +114,12 @@ def by_value(value: Any) -> Hashable:
 
 
 def ordered(rows: Iterable[Iterable[Any]], form: Form = exact) -> list[Key]:
-    """The forms of rows in the order in which they came."""
+    """The forms of rows in their original order."""
     return [tuple(map(form, row)) for row in rows]
 
 
 def arrow_rows(table: pa.Table) -> list[Row]:
-    """The rows of an Arrow table; timestamps are `Moment`, as Python's own have fewer years."""
+    """The rows of an Arrow table; timestamps become `Moment`, because `datetime` covers fewer years."""
     return list(zip(*map(_values, table.columns), strict=True))
 
 
@@ -133,10 +133,9 @@ def _values(column: pa.ChunkedArray) -> list[Any]:
 
 
 class Rows(Sequence[Row]):
-    """Rows of a query as plain tuples, in an order that depends on nothing but their values.
+    """Rows of a query as plain tuples, in an order that depends only on their values.
 
-    Equal to other rows, or to a list of tuples, as multisets by `form`. `a - b` are the rows of `a` that `b` has less
-    often.
+    `==` compares with other rows, or with a list of tuples, as multisets by `form`. `a - b` is the multiset difference.
     """
 
     __hash__ = None  # type: ignore[assignment]
@@ -151,7 +150,7 @@ class Rows(Sequence[Row]):
 
     @cached_property
     def keyed(self) -> list[_Keyed]:
-        """Each row behind the forms of its values."""
+        """Pairs of the forms of a row's values and the row."""
         return _keyed(self._rows, self.form, _EXACTLY)
 
     def __getitem__(self, at: Any) -> Any:
@@ -182,7 +181,7 @@ def unmatched(
 ) -> tuple[list[Row], list[Row]]:
     """The rows on each side that have no partner of their own on the other side.
 
-    Partners are equal by `form` in all columns but those of `near`, and close enough in these.
+    Partners are equal by `form` in all columns except those of `near`, in which they are close enough.
     """
     waiting: defaultdict[Key, list[Row]] = defaultdict(list)
     for key, other in _keyed(others, form, near):
@@ -199,7 +198,7 @@ def unmatched(
 
 
 def difference(sides: Mapping[str, Iterable[Row]], form: Form = exact, near: Near = _EXACTLY) -> str:
-    """The rows that only one of two named sides has, as a sentence; empty where the sides are equal."""
+    """A sentence with the rows that only one of two named sides has; empty if the sides are equal."""
     (name, rows), (other_name, others) = sides.items()
     left, right = unmatched(rows, others, form, near)
     if not left and not right:
@@ -208,14 +207,14 @@ def difference(sides: Mapping[str, Iterable[Row]], form: Form = exact, near: Nea
 
 
 def few(rows: Sequence[Row]) -> str:
-    """The first rows, for a message."""
+    """The first rows as text for a message."""
     return ", ".join(repr(each)[:_LONGEST] for each in rows[:_FEW])
 
 
 def _keyed(rows: Iterable[Row], form: Form, near: Near) -> list[_Keyed]:
-    """Each row behind the forms of its values outside of `near`; in the order of the values of `near`.
+    """Pairs of the forms of a row's values outside of `near` and the row, sorted by the values of `near`.
 
-    In that order rows that are near to several others meet their partners.
+    The order ensures that rows that are near to several others are matched with their partners.
     """
     if not near:
         known = isinstance(rows, Rows) and rows.form is form

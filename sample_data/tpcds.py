@@ -1,4 +1,4 @@
-"""TPC-DS by DuckDB's generator: source files, the same bytes for the same scale and version."""
+"""TPC-DS source files by DuckDB's generator; equal scales and versions give equal bytes."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ TABLES: tuple[str, ...] = (
     *("web_page", "web_returns", "web_sales", "web_site"),
 )
 
-# The generator does not end at much smaller ones.
+# The generator does not terminate at much smaller scales.
 LEAST_SCALE = 0.01
 _GENERATOR = Path(__file__).with_name("dsdgen.py")
 _DATABASE = "dsdgen.duckdb"
 _REVISION = 1
-# The generator reports nothing, so its progress is judged by the size of the file that it fills.
+# The generator reports no progress, so progress is estimated from the size of its file.
 _BYTES_PER_SCALE = 320_000_000
 _SHARE_OF_GENERATOR = 0.8
-# These alone outgrow an int at the largest scales; every other number is an int in the standard.
+# Only these columns exceed an int at the largest scales; all other numbers are ints in the standard.
 _LONG = ("_ticket_number", "_order_number")
 
 
 @dataclass(frozen=True, slots=True)
 class TpcdsFiles:
-    """One Parquet file per table: int, bigint, decimal, date and string columns as Spark names them."""
+    """One Parquet file per table, with columns of Spark's types int, bigint, decimal, date and string."""
 
     scale: float
     manifest: Manifest
@@ -43,11 +43,11 @@ class TpcdsFiles:
 
 
 def generate(scale: float, target: Path, tables: Sequence[str] | None = None, progress: Progress = quiet) -> TpcdsFiles:
-    """The files of `tables` (None: all) below `target`, made where they are missing.
+    """The files of `tables` (None: all) below `target`; missing files are generated.
 
-    Each scale has a folder of its own. An interrupted call leaves no broken file, and the next one
-    goes on from there. Memory stays near `dsdgen.MEMORY_LIMIT` whatever the scale. Raises `ValueError`
-    for an impossible scale or table, `EnvironmentProblem` where the packages are missing.
+    Each scale has a folder of its own. An interrupted call leaves no broken file, and the next call
+    resumes. Memory stays near `dsdgen.MEMORY_LIMIT` at any scale. Raises `ValueError` for an invalid
+    scale or table, `EnvironmentProblem` if packages are missing.
     """
     if not (math.isfinite(scale) and scale >= LEAST_SCALE):
         raise ValueError(f"Cannot generate TPC-DS at scale {scale!r}: it must be a number from {LEAST_SCALE} on")
@@ -94,9 +94,9 @@ def _generate(scale: float, database: Path, progress: Progress) -> None:
 
 @contextmanager
 def _ended_with_us(database: Path, scale: float) -> Iterator[subprocess.Popen[str]]:
-    """The generator's process, ended also when this one is interrupted."""
+    """The process of the generator, which is killed when this process is interrupted."""
     command = [sys.executable, str(_GENERATOR), str(database), repr(scale)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:  # noqa: S603  our own file
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:  # noqa: S603  a file of this package
         try:
             yield process
         finally:
@@ -111,9 +111,9 @@ def _wait(process: subprocess.Popen[str], seconds: float) -> None:
 
 
 def _export(database: Path, paths: Mapping[str, Path], progress: Progress) -> None:
-    import duckdb  # noqa: PLC0415  an extra that only a first run needs
+    import duckdb  # noqa: PLC0415  an optional dependency that only a first run needs
 
-    from sample_data.dsdgen import MEMORY_LIMIT, quoted  # noqa: PLC0415  the same
+    from sample_data.dsdgen import MEMORY_LIMIT, quoted  # noqa: PLC0415  imports duckdb, too
 
     with duckdb.connect(database, read_only=True, config={"memory_limit": MEMORY_LIMIT}) as connection:
         for done, (table, path) in enumerate(paths.items()):

@@ -1,15 +1,15 @@
-"""When stock Spark, pruned Spark and DuckDB agree on a query of TPC-DS.
+"""The rules by which answers of stock Spark, pruned Spark and DuckDB to a TPC-DS query agree.
 
-Rows are multisets, and `disorder` looks at their order. Where ORDER BY leaves ties at a LIMIT, rows of the tie are as
-good as each other, so those of Spark only have to be among the rows without the LIMIT. Values are equal by the types of
-their columns:
+Rows are compared as multisets; `disorder` compares their order. If ORDER BY leaves ties at a LIMIT, any rows of the tie
+are correct, so Spark's rows only have to be among the rows without the LIMIT. Values are compared by the types of their
+columns:
 
-- whole numbers, decimals, dates, strings: equal, NULL to NULL; decimals as numbers, since `1.50` is `1.5`
-- a decimal of scale s beside a double: DuckDB divides and averages decimals as doubles, of which Spark keeps s digits.
-  They differ by at most half of the last digit (by more where `ROUNDED_TWICE` says why), beside the double's own error
-- two doubles: equal but for the double's own error, since sums of doubles depend on the order of their rows
+- integers, decimals, dates, strings: equal, NULL to NULL; decimals as numbers, so `1.50` equals `1.5`
+- a decimal of scale s and a double: DuckDB divides and averages decimals as doubles, whereas Spark rounds to s digits.
+  The values may differ by half of the last digit (by more for queries in `ROUNDED_TWICE`) plus the error of the double
+- two doubles: equal except for the rounding error of doubles, because sums of doubles depend on the order of rows
 
-`rows.py` compares them: columns of the first kind by `by_value`, the others as `near`. NaN is near to nothing.
+`rows.py` compares columns of the first kind by `by_value`, the others as `near`. NaN is near to nothing.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _DUCKDB_INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"}
 # Four units in the last place of a double.
 _DOUBLE_ERROR = 2.0**-50
 _ORDER_BY = re.compile(r"\bORDER\s+BY\b", re.IGNORECASE)
-# What may stand around the name of a column, or its number.
+# An item of ORDER BY that is the name or the number of a column, with optional qualifier and direction.
 _PLAIN_ITEM = re.compile(r"(?:\w+\.)?(\w+)(?:\s+(?:ASC|DESC))?(?:\s+NULLS\s+(?:FIRST|LAST))?", re.IGNORECASE)
 
-# The last digits by which Spark's decimals may be away from the exact result, where half a digit is not enough.
+# By query: the tolerance in units of the last digit of Spark's decimals, if it exceeds half a digit, and the reason.
 ROUNDED_TWICE: Mapping[int, tuple[Decimal, str]] = MappingProxyType(
     {
         58: (Decimal(10**6), "it divides by an average that Spark has rounded to six digits, and multiplies by 100"),
@@ -43,12 +43,12 @@ ROUNDED_TWICE: Mapping[int, tuple[Decimal, str]] = MappingProxyType(
 )
 
 Same = Callable[[Any, Any], bool]
-# How values of two types are compared; None for by value.
+# A function from two types to the comparison of their values; None means comparison by value.
 Rule = Callable[[str, str], "Same | None"]
 
 
 def disagreement(query: Query, duck: duckdb.DuckDBPyConnection, stock: Answer, pruned: Answer) -> str:
-    """How the three answers to a query differ; empty where they do not."""
+    """The difference between the three answers to a query; empty if they agree."""
     rule = spark_rule(query)
     return answers_difference("pruned", pruned, "stock", stock, rule) or answers_difference(
         "stock", stock, "DuckDB", by_duckdb(duck, query.text), rule
@@ -56,7 +56,7 @@ def disagreement(query: Query, duck: duckdb.DuckDBPyConnection, stock: Answer, p
 
 
 def disagreement_beyond_ties(query: Query, duck: duckdb.DuckDBPyConnection, stock: Answer, pruned: Answer) -> str:
-    """How they differ in more than which rows of a tie a LIMIT lets through; empty where they do not."""
+    """The difference between the answers beyond the choice of rows among ties at a LIMIT; empty if there is none."""
     whole = by_duckdb(duck, query.unlimited)
     return difference_beyond_ties("stock", stock, whole, query.limit, spark_rule(query)) or difference_beyond_ties(
         "pruned", pruned, whole, query.limit, spark_rule(query)
@@ -64,9 +64,9 @@ def disagreement_beyond_ties(query: Query, duck: duckdb.DuckDBPyConnection, stoc
 
 
 def disorder(query: Query, columns: Sequence[str], stock: Answer, pruned: Answer) -> str:
-    """Where the rows of the two differ in the columns that ORDER BY names, one row after the other; empty for nowhere.
+    """The first row at which two answers differ in the columns of ORDER BY; empty if there is none.
 
-    `columns` are the names of the result. Rows that are equal in these columns may be in any order.
+    `columns` are the names of the result. Rows that are equal in the columns of ORDER BY may be in any order.
     """
     places = ordered_by(query, columns, stock.types)
     mine, others = (ordered(([row[at] for at in places] for row in each.rows), by_value) for each in (pruned, stock))
@@ -77,9 +77,9 @@ def disorder(query: Query, columns: Sequence[str], stock: Answer, pruned: Answer
 
 
 def ordered_by(query: Query, columns: Sequence[str], types: Sequence[str]) -> tuple[int, ...]:
-    """The places of the columns that ORDER BY names, up to the first item that is no column of the result.
+    """The positions of the columns of ORDER BY, up to the first item that is not a column of the result.
 
-    None from a double on: sums of doubles differ in their last digits, and what comes after one is in any order.
+    A double ends the list, too: sums of doubles differ in their last digits, so later columns have no fixed order.
     """
     names = [each.lower() for each in columns]
     places: list[int] = []
@@ -96,7 +96,7 @@ def ordered_by(query: Query, columns: Sequence[str], types: Sequence[str]) -> tu
 
 
 def _order_items(text: str) -> list[str]:
-    """What a query's own ORDER BY names; none where the last one belongs to a window or a subquery."""
+    """The items of the query's outermost ORDER BY; empty if the last ORDER BY belongs to a window or a subquery."""
     items = [""]
     depth = 0
     for character in _ORDER_BY.split(text.strip().rstrip(";"))[-1]:
@@ -111,12 +111,12 @@ def _order_items(text: str) -> list[str]:
 
 
 def answers_difference(name: str, answer: Answer, other_name: str, other: Answer, rule: Rule) -> str:
-    """The rows that only one of two answers has, as a sentence; empty where the answers are equal."""
+    """A sentence with the rows that only one of two answers has; empty if the answers are equal."""
     return difference({name: answer.rows, other_name: other.rows}, by_value, _near(answer, other, rule))
 
 
 def difference_beyond_ties(name: str, answer: Answer, whole: Answer, limit: int | None, rule: Rule) -> str:
-    """How an answer is more than any `limit` rows of the whole one; empty where it is not."""
+    """The reason why an answer is not a choice of `limit` rows of the whole answer; empty if it is one."""
     expected = len(whole.rows) if limit is None else min(limit, len(whole.rows))
     if len(answer.rows) != expected:
         return f"{name}: {len(answer.rows)} rows, expected {expected}"
@@ -130,13 +130,13 @@ def _near(answer: Answer, other: Answer, rule: Rule) -> Near:
 
 
 def spark_rule(query: Query) -> Rule:
-    """How Spark's values are compared with Spark's own or DuckDB's."""
+    """The rule that compares Spark's values with Spark's or DuckDB's values."""
     digits = ROUNDED_TWICE[query.number][0] if query.number in ROUNDED_TWICE else Decimal("0.5")
     return lambda spark, other: _rule(spark, other, digits)
 
 
 def _rule(spark: str, other: str, digits: Decimal) -> Same | None:
-    """How two values of these types are compared; None for by value. `ValueError` for types that are never alike."""
+    """The comparison of values of two types; None means by value. Raises `ValueError` for incomparable types."""
     if spark == other == "double" or (spark, other) == ("double", "DOUBLE"):
         return _same_double
     if spark.startswith("decimal") and other == "DOUBLE":

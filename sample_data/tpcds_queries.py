@@ -1,4 +1,4 @@
-"""The 99 queries of TPC-DS, the same tables for Spark and for DuckDB, and the answers of both."""
+"""The 99 queries of TPC-DS, their tables in Spark and in DuckDB, and the answers of both engines."""
 
 from __future__ import annotations
 
@@ -16,55 +16,55 @@ from sample_data.dsdgen import load_tpcds
 from sample_data.plain_duckdb import load_file, plain_duckdb
 
 if TYPE_CHECKING:
-    # Other engines answer these queries in processes of their own, without Spark's memory.
+    # Processes of other engines import this module without loading Spark.
     from pyspark.sql import DataFrame, SparkSession
 
-# Queries that read little where joins prune scans: those of which Presto's dynamic filtering gives its numbers.
+# Queries whose joins prune scans well: the queries of Presto's published numbers for dynamic filtering.
 SELECTIVE = (10, 20, 31, 32, 34, 69, 71, 77, 96, 98)
 
 _LIMIT = re.compile(r"\bLIMIT\s+(\d+)\s*;?\s*$", re.IGNORECASE)
-# The queries name columns in double quotes.
+# The setting for the queries' column names in double quotes.
 QUOTED = "spark.sql.ansi.doubleQuotedIdentifiers"
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One query as DuckDB's extension has it."""
+    """One query, with the text of DuckDB's extension."""
 
     number: int
     text: str
 
     @property
     def name(self) -> str:
-        """Its usual short name."""
+        """The usual short name, such as "q3"."""
         return f"q{self.number}"
 
     def names(self, table: str) -> bool:
-        """True where the query may read this table."""
+        """True if the query may read this table."""
         return re.search(rf"\b{table}\b", self.text, re.IGNORECASE) is not None
 
     @property
     def unlimited(self) -> str:
-        """The query without the LIMIT at its end."""
+        """The text of the query without its final LIMIT."""
         return _LIMIT.sub("", self.text)
 
     @property
     def limit(self) -> int | None:
-        """The number of rows that its end asks for; None for all."""
+        """The number of rows of the final LIMIT; None if there is none."""
         found = _LIMIT.search(self.text)
         return int(found[1]) if found else None
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Rows in the order in which they came, and the engine's own names of the columns' types."""
+    """Rows in their original order, and the types of the columns as named by the engine."""
 
     types: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
 
 
 def queries() -> tuple[Query, ...]:
-    """All of them, by number."""
+    """All queries, by number."""
     with duckdb.connect() as connection:
         load_tpcds(connection)
         found = connection.execute("SELECT query_nr, query FROM tpcds_queries() ORDER BY query_nr").fetchall()
@@ -73,7 +73,7 @@ def queries() -> tuple[Query, ...]:
 
 @contextmanager
 def duckdb_tables(sources: Mapping[str, Path]) -> Iterator[duckdb.DuckDBPyConnection]:
-    """DuckDB with the rows of Parquet files in tables of its own, so that no filter reaches a file."""
+    """A DuckDB connection with the rows of Parquet files copied into tables, so that no filter reaches a file."""
     with plain_duckdb(plans_joins=True) as connection:
         for table, path in sources.items():
             load_file(connection, table, path)
@@ -82,7 +82,7 @@ def duckdb_tables(sources: Mapping[str, Path]) -> Iterator[duckdb.DuckDBPyConnec
 
 @contextmanager
 def spark_tables(spark: SparkSession, folders: Mapping[str, Path], table_format: str = "delta") -> Iterator[None]:
-    """Views by the names of the tables, in a session that reads the queries' quotes as they are meant."""
+    """Views with the names of the tables, in a session that parses double quotes as the queries require."""
     for table, folder in folders.items():
         spark.read.format(table_format).load(str(folder)).createOrReplaceTempView(table)
     try:
@@ -94,12 +94,12 @@ def spark_tables(spark: SparkSession, folders: Mapping[str, Path], table_format:
 
 
 def by_spark(df: DataFrame) -> Answer:
-    """What an action gives."""
+    """The answer of a DataFrame, by `collect()`."""
     return Answer(tuple(each.dataType.simpleString() for each in df.schema), tuple(map(tuple, df.collect())))
 
 
 def by_duckdb(connection: duckdb.DuckDBPyConnection, query: str) -> Answer:
-    """What DuckDB makes of the text of a query."""
+    """The answer of DuckDB to a query."""
     found = connection.execute(query)
     types = tuple(str(each[1]) for each in found.description)
     return Answer(types, tuple(found.fetchall()))

@@ -1,4 +1,4 @@
-"""Layers: pruning decides and loads no engine, connectors touch engines, and the prose of both is plain."""
+"""Layers: pruning decides and loads no engine, connectors touch engines, and prose is plain."""
 
 from __future__ import annotations
 
@@ -25,20 +25,12 @@ JVM = frozenset(
 )
 JVM_DOOR = ROOT / "connectors" / "spark"
 # First words that leave a sentence of a docstring or a comment without a subject.
+_RIDDLES_OF_TESTS = "What|Whether|Of|Who|Whose|Which|How|The same"
 RIDDLES = {
     "pruning": "What|Whether|Of an?",
     "connectors": "What|Whether|Of an?",
-    "tests": "What|Whether|Of|Who|Whose|Which|How|The same",
+    **dict.fromkeys(("tests", "benchmarks", "sample_data"), _RIDDLES_OF_TESTS),
 }
-# Tests of the benchmarks and of the cluster, whose prose was not revised yet.
-UNREVISED = (
-    "tests/cluster/",
-    "tests/stand_in_engine.py",
-    *(
-        f"tests/test_{name}.py"
-        for name in ("benchmarks", "contest", "demo", "limit", "object_store", "readme", "targets")
-    ),
-)
 
 
 def modules(package: str) -> list[Path]:
@@ -120,7 +112,6 @@ def test_prose_begins_with_a_subject(package, riddles):
     found = [
         f"{name_of(path)}:{line}: {text[:60]}"
         for path in modules(package)
-        if not name_of(path).startswith(UNREVISED)
         for line, text in sentences(path)
         if riddle.match(text)
     ]

@@ -1,4 +1,4 @@
-"""A store counts what it serves, passes requests on as they are, seems as far away as told, and leaves nothing."""
+"""Tests of the object store: counters, unchanged requests, latency and bandwidth, the build, and cleanup."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KIB = 1 << 10
 
 
 @given(st.lists(st.tuples(st.integers(1, 10_000), st.floats(0, 0.5)), min_size=1, max_size=50))
-def test_no_more_bytes_pass_in_any_time_than_the_rate_and_a_burst_allow(pieces):
+def test_bytes_in_any_interval_are_limited_by_rate_and_burst(pieces):
     bucket, now, passed = TokenBucket(rate=1000.0, burst=100.0), 0.0, []
     for size, pause in pieces:
         now += pause
@@ -41,20 +41,20 @@ def test_no_more_bytes_pass_in_any_time_than_the_rate_and_a_burst_allow(pieces):
             assert total <= 1000.0 * (at - began) + 100.0 + 1e-6
 
 
-def test_a_late_timer_costs_no_bandwidth_while_bytes_are_waiting():
+def test_a_late_timer_does_not_lower_the_bandwidth():
     bucket, now = TokenBucket(rate=1000.0, burst=100.0), 0.0
     for _ in range(100):
         now += bucket.delay(100, now) + 0.05
     assert 100 * 100 / 1000.0 == pytest.approx(now, abs=0.2)
 
 
-def test_a_shape_without_a_cap_never_waits_and_survives_json():
+def test_a_shape_without_a_bandwidth_never_waits_and_survives_json():
     assert 0.0 == TokenBucket.of(UNSHAPED).delay(1 << 40, 0.0)
     for shape in (UNSHAPED, SHAPED):
         assert shape == Shape.of_json(shape.to_json())
 
 
-# The proxy, before a server that says what a test wants.
+# The proxy, before a server with scripted responses.
 
 GO_ON = b"HTTP/1.1 100 Continue\r\n\r\n"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -70,9 +70,10 @@ def asked(method="GET", *headers):
 
 
 def conversation(tmp_path, exchanges, **proxy):
-    """What a client and a server got to see when each request of `exchanges` is answered by the bytes beside it.
+    """Sends the requests of `exchanges` through a proxy to a server that answers each with the paired bytes.
 
-    The server ends its connection where a request says so.
+    Returns the proxy, the responses that the client received, the requests that the server received, and the number of
+    connections to the server. The server ends its connection after a request with the header `X-Then: end`.
     """
     refused = (_REFUSAL_HEAD, _REFUSAL_HEAD + _REFUSAL)
     replies, seen, connections = iter([each for _, each in exchanges if each not in refused]), [], []
@@ -103,10 +104,10 @@ def conversation(tmp_path, exchanges, **proxy):
         for request, answer in exchanges:
             writer.write(request)
             got.append(await asyncio.wait_for(reader.readexactly(len(answer)), 10))
-            # Time in which the end of a connection is seen.
+            # Time for the proxy to notice the end of a connection.
             await asyncio.sleep(0.02)
         writer.close()
-        # Each end sees the other one's, and closes its own.
+        # Waits until the proxy and the server have closed their connections.
         await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()})
         listening.close()
         server.close()
@@ -140,13 +141,13 @@ def ignore_ends(serve):
     ],
     ids=["a length", "nothing", "chunks", "a HEAD", "no content", "a POST", "an error"],
 )
-def test_bodies_of_gets_are_counted_to_the_byte_and_passed_on_as_they_are(tmp_path, request_, answer, served):
+def test_bodies_of_gets_are_counted_to_the_byte_and_forwarded_unchanged(tmp_path, request_, answer, served):
     found, got, _, _ = conversation(tmp_path, [(request_, answer), (asked(), reply(b"again"))])
     assert [answer, reply(b"again")] == got
     assert (served + 5, 2) == (found.served, found.requests)
 
 
-def test_a_signed_request_arrives_with_every_byte_it_had(tmp_path):
+def test_a_signed_request_is_forwarded_byte_for_byte(tmp_path):
     signed = asked("GET", "authorization:  AWS4-HMAC-SHA256 Signature=ab", "X-Amz-Date: 1", "Range: bytes=0-4")
     upload = asked("PUT", "Content-Length: 5") + b"\x00\xffabc"
     _, _, seen, connections = conversation(tmp_path, [(signed, reply(b"hello")), (upload, reply(b""))])
@@ -155,8 +156,8 @@ def test_a_signed_request_arrives_with_every_byte_it_had(tmp_path):
 
 
 @pytest.mark.parametrize("how", ["Transfer-Encoding: chunked", "x-amz-content-sha256: STREAMING-AWS4-HMAC"])
-def test_no_request_follows_an_upload_in_pieces_on_its_connection(tmp_path, how):
-    """versitygw answers some of them with 400."""
+def test_no_request_follows_an_upload_in_chunks_on_its_connection(tmp_path, how):
+    """versitygw answers some requests after an upload in chunks with 400."""
     upload = asked("PUT", how) + b"3\r\nabc\r\n0\r\n\r\n"
     if "chunked" not in how:
         upload = asked("PUT", how, "Content-Length: 3") + b"abc"
@@ -165,20 +166,20 @@ def test_no_request_follows_an_upload_in_pieces_on_its_connection(tmp_path, how)
     assert 2 == connections
 
 
-def test_a_body_that_waits_to_be_asked_for_is_asked_for(tmp_path):
+def test_an_upload_that_expects_100_continue_receives_it(tmp_path):
     upload = asked("PUT", "Expect: 100-continue", "Content-Length: 3") + b"abc"
     _, got, _, _ = conversation(tmp_path, [(upload, GO_ON + reply(b"done"))])
     assert [GO_ON + reply(b"done")] == got
 
 
-def test_a_connection_that_the_server_has_ended_is_opened_again(tmp_path):
+def test_a_connection_that_the_server_closed_is_reopened(tmp_path):
     ended = asked("GET", "X-Then: end")
     found, got, _, connections = conversation(tmp_path, [(ended, reply(b"1")), (asked(), reply(b"2"))])
     assert [reply(b"1"), reply(b"2")] == got
     assert (2, 2) == (found.requests, connections)
 
 
-def test_each_request_waits_for_the_latency_and_bytes_wait_for_the_cap(tmp_path):
+def test_requests_wait_for_the_latency_and_bytes_for_the_bandwidth(tmp_path):
     clock = [0.0]
     pauses = []
 
@@ -189,12 +190,12 @@ def test_each_request_waits_for_the_latency_and_bytes_wait_for_the_cap(tmp_path)
     shape = Shape(latency=0.5, bytes_per_second=1000.0)
     exchanges = [(asked(), reply(b"x" * 500)), (asked("HEAD"), reply(b"", length=7)), (asked(), reply(b"x" * 400))]
     conversation(tmp_path, exchanges, shape=shape, now=lambda: clock[0], sleep=sleep)
-    # Of the first 500 bytes a burst of 10 passes at once.
+    # A burst of 10 bytes passes without delay, so the first 500 bytes wait for 0.49 s.
     assert [0.5, 0.49, 0.5, 0.5, 0.39] == pytest.approx(pauses)
 
 
-def test_refused_requests_are_answered_like_those_of_a_busy_store_and_reach_no_server(tmp_path):
-    """Uploads are not: who sends one has begun to when the answer comes."""
+def test_refused_requests_are_answered_by_503_and_do_not_reach_the_server(tmp_path):
+    """Uploads are never refused, because a client may have sent a part of the body when the response arrives."""
     refusal = _REFUSAL_HEAD + _REFUSAL
     exchanges = [(asked(), refusal), (asked("HEAD"), _REFUSAL_HEAD), (asked(), reply(b"x"))]
     upload = asked("PUT", "Content-Length: 3") + b"abc", reply(b"put")
@@ -206,10 +207,10 @@ def test_refused_requests_are_answered_like_those_of_a_busy_store_and_reach_no_s
     assert f"Content-Length: {len(_REFUSAL)}\r\n".encode() in _REFUSAL_HEAD
 
 
-# The server.
+# Building and starting the server.
 
 
-def test_without_go_and_without_a_server_one_line_says_what_to_do(tmp_path, monkeypatch):
+def test_without_go_and_without_a_server_one_line_has_the_remedy(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(gateway, "_USUAL_GO", str(tmp_path / "go"))
     with pytest.raises(EnvironmentProblem, match=r"^An object store needs Go once.*install it from \S+$"):
@@ -218,7 +219,7 @@ def test_without_go_and_without_a_server_one_line_says_what_to_do(tmp_path, monk
 
 
 def go(tmp_path, monkeypatch, script):
-    """A Go that runs a line of shell instead."""
+    """Puts a fake `go` on PATH that runs a shell script."""
     (tmp_path / "go").write_text(f"#!/bin/sh\n{script}\n")
     (tmp_path / "go").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
@@ -229,7 +230,7 @@ def test_a_server_is_built_once(tmp_path, monkeypatch):
     monkeypatch.setattr(gateway, "_USUAL_GO", "")
     folder = go(tmp_path, monkeypatch, f'echo "$@" >> {tmp_path}/calls; mkdir -p "$GOBIN"; touch "$GOBIN/versitygw"')
     first = gateway.gateway(folder)
-    # From there on it needs no Go.
+    # A built server needs no Go.
     monkeypatch.setenv("PATH", "")
     assert first == gateway.gateway(folder)
     assert first.exists()
@@ -237,14 +238,14 @@ def test_a_server_is_built_once(tmp_path, monkeypatch):
     assert 1 == len((tmp_path / "calls").read_text().splitlines())
 
 
-def test_a_server_that_cannot_be_built_is_one_line_and_leaves_none(tmp_path, monkeypatch):
+def test_a_failed_build_is_reported_in_one_line_and_leaves_no_server(tmp_path, monkeypatch):
     folder = go(tmp_path, monkeypatch, 'mkdir -p "$GOBIN"; touch "$GOBIN/versitygw"; echo "a\nno network" >&2; exit 1')
     with pytest.raises(EnvironmentProblem, match=r"^Cannot build '\S+', which needs the network: no network$"):
         gateway.gateway(folder)
     assert gateway.gateway_problem(folder) is not None
 
 
-def test_a_server_that_cannot_start_is_one_line(tmp_path, monkeypatch):
+def test_a_server_that_cannot_start_is_reported_in_one_line(tmp_path, monkeypatch):
     made = 'mkdir -p "$GOBIN"; printf "#!/bin/sh\\nexit 3" > "$GOBIN/versitygw"; chmod +x "$GOBIN/versitygw"'
     folder = go(tmp_path, monkeypatch, made)
     with (
@@ -258,14 +259,14 @@ def test_a_server_that_cannot_start_is_one_line(tmp_path, monkeypatch):
 
 
 def folder_of(tmp_path):
-    """Files of a table as Delta leaves them."""
+    """A folder with the files of a Delta table, including a hidden checksum."""
     for name, size in (("t/a.parquet", 300 * KIB), ("t/_delta_log/0.json", 10), ("t/.a.crc", 4)):
         (tmp_path / "lake" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "lake" / name).write_bytes(os.urandom(size))
     return tmp_path / "lake"
 
 
-def test_a_store_serves_what_was_put_into_it_and_counts_it(store, tmp_path):
+def test_a_store_serves_uploaded_files_and_counts_bytes(store, tmp_path):
     lake = folder_of(tmp_path)
     store.reset()
     store.upload(lake, "lake")
@@ -283,12 +284,12 @@ def test_a_store_serves_what_was_put_into_it_and_counts_it(store, tmp_path):
     assert (1024, opened + 1) == (store.counts().bytes, store.counts().requests)
 
 
-def test_a_store_refuses_who_does_not_know_its_secret(store):
+def test_a_store_refuses_a_wrong_secret_key(store):
     with pytest.raises(OSError, match="ACCESS_DENIED"):
         replace(store.access, secret_key=store.secret_key[::-1]).filesystem().create_dir(f"{store.bucket}/d")
 
 
-def test_a_store_may_seem_nearer_again(store):
+def test_the_shape_of_a_running_store_can_be_reset(store):
     store.reshape(SHAPED)
     store.reshape(UNSHAPED)
     store.reset()
@@ -305,7 +306,7 @@ def is_alive(process):
 @pytest.mark.skipif(not process_tree.is_accounted(), reason="needs Linux's /proc")
 @pytest.mark.parametrize("how", ["well", "by an error", "killed"])
 @pytest.mark.usefixtures("store")
-def test_nothing_of_a_store_is_left_when_its_block_has_ended(how, tmp_path, monkeypatch):
+def test_processes_and_files_of_a_store_are_removed_when_its_block_ends(how, tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     ending = {"well": "pass", "by an error": "raise ValueError", "killed": "os.kill(os.getpid(), 9)"}[how]
     code = f"""if True:

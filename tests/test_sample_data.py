@@ -317,7 +317,7 @@ def test_other_layouts_keep_every_row_in_files_of_one_version(spark, files, laid
     df = spark.read.format("delta").load(str(folder))
     source = pq.read_table(files.paths[table])
     assert Rows(arrow_rows(source)) == Rows(arrow_rows(df.select(*source.schema.names).toArrow()))
-    # Who knows no log reads the folder.
+    # An engine that does not read the log reads all files of the folder.
     assert {path.name for path in data_files(folder)} == {file.rpartition("/")[2] for file in df.inputFiles()}
 
 

@@ -1,4 +1,4 @@
-"""One query answered in three ways: by DuckDB, by Spark, and by Spark pruned."""
+"""Queries answered in three ways: by DuckDB, by stock Spark, and by pruned Spark."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class ThreeWays:
-    """Tables that Spark and DuckDB know by the same names."""
+    """A Spark session and a DuckDB connection with equal tables of equal names."""
 
     spark: SparkSession
     duck: duckdb.DuckDBPyConnection
@@ -32,7 +32,7 @@ class ThreeWays:
         self.rows(name, df)
 
     def rows(self, name: str, df: DataFrame) -> None:
-        """The same for DuckDB alone."""
+        """Copies the current rows of a DataFrame to a DuckDB table."""
         load(self.duck, name, df.toArrow())
 
     def stored(self, name: str, df: DataFrame, folder: str, format_: str, *partitions: str) -> None:

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.contest`: compares contenders at any scale, and writes `results/contest-sf<scale>.json`."""
+"""The command `python -m benchmarks.contest`: compares contenders and writes `results/contest-sf<scale>.json`."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def main(  # noqa: PLR0913, PLR0917 - options of a command
     tables: Annotated[Path | None, typer.Option(help="The folder of generated tables.")] = None,
     results: Annotated[Path, typer.Option(help="The folder of results.")] = RESULTS,
 ) -> None:
-    """Compares contenders on the same files, query by query; rows of earlier runs that are not measured again stay."""
+    """Compares contenders on the same files, query by query; rows of earlier runs stay unless measured again."""
     settings = Settings(
         scale,
         _chosen("layout", layout, tuple(LAYOUTS)),
@@ -89,9 +89,9 @@ def main(  # noqa: PLR0913, PLR0917 - options of a command
 
 
 def merged(before: Iterable[Mapping[str, Any]], rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Rows in the order of layouts, queries and contenders; later ones replace those of the same three.
+    """Rows sorted by layout, query and contender; each of `rows` replaces the row of `before` with the same three.
 
-    Those of before say by which code they were measured: the file that they come into tells of the later ones alone.
+    Rows of `before` have their own commit, because the file that they are written to names only the commit of `rows`.
     """
     found = {(row["layout"], row["query"], row["contender"]): row for each in (before, rows) for row in each}
     layouts, contenders = list(LAYOUTS), list(CONTENDERS)

@@ -1,4 +1,4 @@
-"""Pictures of a contest as SVG: bytes and seconds of each query, contenders side by side, and growth over scales."""
+"""Charts of a contest as SVG: bytes and seconds of each query, contenders side by side, and growth over scales."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import NullFormatter
 
 Row = Mapping[str, Any]
-# Text stays text, and equal numbers give an equal file.
+# Text stays text instead of paths, and a fixed salt makes the file reproducible.
 STYLE = {"svg.fonttype": "none", "svg.hashsalt": "scanprune", "font.size": 8.0, "axes.axisbelow": True}
 _COLOURS = {"pruned": "#1b7837", "stock": "#d6604d", "duckdb": "#e0b000", "datafusion": "#4393c3", "limit": "#bababa"}
 _LABELS = {
@@ -23,20 +23,20 @@ _LABELS = {
     "datafusion": "DataFusion",
     "limit": "row-group limit",
 }
-# What is drawn, its axis, and how many of its units are one of the axis.
+# The field, the title of its axis, and the divisor that converts the field to the unit of the axis.
 _MEASURES = (("bytes", "MiB read", float(1 << 20)), ("seconds", "seconds, median", 1.0))
 _INCHES_PER_QUERY, _INCHES_PER_LAYOUT, _INCHES_AT_LEAST = 0.55, 2.1, 4.5
 _SHARE_OF_BARS = 0.8
 
 
 def bars(rows: Sequence[Row]) -> str:
-    """Rows of one scale: a line of charts for each layout; axes are logarithmic, since ratios are what is compared."""
+    """Bar charts of the rows of one scale, a line for each layout; axes are logarithmic to compare ratios."""
     with mpl.rc_context(STYLE):
         return svg(_bars(rows))
 
 
 def growth(rows: Sequence[Row]) -> str:
-    """Rows of several scales and one layout: what each contender takes for all queries that each answered at each."""
+    """Chart of sums over scales, for one layout and the queries that every contender answered at every scale."""
     with mpl.rc_context(STYLE):
         return svg(_growth(rows))
 
@@ -77,12 +77,12 @@ def _bars_of(chart: Axes, rows: Sequence[Row], names: Sequence[str], field: str,
     for at, contender in enumerate(contenders):
         found = {row["query"]: row[field] / unit for row in rows if row["contender"] == contender and row.get(field)}
         left = wide * (at - (len(contenders) - 1) / 2)
-        # Who has no answer has no bar.
+        # A contender without an answer has no bar.
         places = [names.index(name) + left for name in found]
         chart.bar(places, list(found.values()), wide, color=_COLOURS[contender])
     chart.set_xticks(range(len(names)), names)
     chart.set_yscale("log")
-    # The smallest bar is seen, too.
+    # Keeps the smallest bar visible.
     smallest = min((row[field] / unit for row in rows if row.get(field)), default=1.0)
     chart.set_ylim(bottom=smallest / 2)
     chart.yaxis.set_major_formatter("{x:g}")
@@ -107,8 +107,8 @@ def _distinct(rows: Sequence[Row], field: str) -> list[Any]:
 
 
 def svg(figure: Figure) -> str:
-    """The text of a picture."""
+    """The SVG text of a figure."""
     found = io.StringIO()
     figure.savefig(found, format="svg", metadata={"Date": None})
-    # An editor that takes away spaces at ends of lines changes nothing.
+    # No trailing spaces, which editors would remove.
     return "".join(f"{line.rstrip()}\n" for line in found.getvalue().splitlines())

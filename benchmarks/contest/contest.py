@@ -1,4 +1,4 @@
-"""Lets contenders answer the same queries over the same files by turns, and writes down what each one used."""
+"""A contest: contenders answer the same queries over the same files in turns, and their resource use is recorded."""
 
 from __future__ import annotations
 
@@ -38,11 +38,13 @@ _SEPARATOR = " "
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What is compared: each query runs `runs` times, and once before that, in at most `seconds`.
+    """The settings of a contest: each query has a warm-up run and `runs` timed runs of at most `seconds` each.
 
-    `conf`: entries `name=value` of both Sparks' session beside those that it has. `place`: one of `PLACES`; `shape`:
-    how far away an object store seems. `label`: a word in the name of the results, "" for none. `apart`: each contender
-    has a process of its own, those of one engine too, so that peaks of memory are its own.
+    - `conf`: additional entries `name=value` of the session of both Sparks
+    - `place`: one of `PLACES`
+    - `shape`: latency and bandwidth of the object store
+    - `label`: a word in the name of the results, "" for none
+    - `apart`: each contender has a process of its own, even those of the same engine, to compare peaks of memory
     """
 
     scale: float
@@ -59,25 +61,25 @@ class Settings:
 
     @property
     def results(self) -> str:
-        """The name of the file of what is measured."""
+        """The name of the file of results."""
         told = (self.label, "" if self.place == LOCAL else self.place, f"sf{self.scale:g}")
         return "-".join(("contest", *filter(None, told)))
 
     @property
     def name(self) -> str:
-        """Of what measures the same, so that it may go on after an interruption."""
+        """The name that contests with equal settings share, so that an interrupted contest can be resumed."""
         same = (self.contenders, self.runs, self.seconds, self.conf, self.shape.to_json(), self.apart)
         return f"{self.results}-{zlib.crc32(json.dumps(same).encode()):08x}"
 
 
 FULL = Settings(1.0)
-# At this scale the default gates leave all scans alone, as they should.
+# A lower `min_probe_bytes`, because at this scale every scan is below the default.
 QUICK = Settings(0.05, ("delta", "partitioned"), (20, 21, 96), conf=("spark.pruning.min_probe_bytes=100000",))
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One answer: its time, what it took of the machine and of a store, how its rows are wrong ("" if they are not)."""
+    """One answer: its time, its use of the machine and the store, and the difference of its rows ("" if none)."""
 
     seconds: float
     used: Usage
@@ -87,20 +89,20 @@ class Run:
 
     @property
     def bytes_read(self) -> int:
-        """As the store counted them, else as the system did."""
+        """Bytes read, as counted by the object store if there is one, else by the operating system."""
         return self.used.bytes_read if self.served is None else self.served.bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """No answer, and why."""
+    """The reason why there is no answer."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Contest:
-    """Engines, tables by layout, queries by name, and who says what is right."""
+    """The engines, the tables by layout, the queries by name, and the judge of the rows."""
 
     settings: Settings
     pool: Pool
@@ -110,11 +112,11 @@ class Contest:
     site: Site
 
     def rows(self, layout: str, query: Query) -> list[dict[str, Any]]:
-        """A row for each contender."""
+        """One row for each contender."""
         found: dict[str, list[Run | Failed]] = {name: [] for name in self.settings.contenders if name != LIMIT}
         for _ in range(1 + self.settings.runs):
             for name, runs in found.items():
-                # Who failed once has failed.
+                # A contender that failed once does not run the query again.
                 if not (runs and isinstance(runs[-1], Failed)):
                     runs.append(self._run(layout, query, name))
         head = {"scale": self.settings.scale, "layout": layout, "query": query.name}
@@ -132,7 +134,7 @@ class Contest:
         return rows
 
     def _limit(self, layout: str, query: Query) -> dict[str, Any]:
-        """What nobody reads less than who skips whole row groups alone; computed once, and not measured."""
+        """Bytes at the row-group limit, the fewest possible by skipping row groups; computed once, not measured."""
         try:
             worker = self.pool.worker(LIMIT, layout, self.tables[layout])
             worker.answer(LIMIT, query.text)
@@ -159,7 +161,7 @@ class Contest:
 
 
 def run(settings: Settings, folder: Path | None = None) -> list[dict[str, Any]]:
-    """A row for each layout, query and contender; goes on where an interrupted call with these settings was."""
+    """One row for each layout, query and contender; resumes an interrupted call with equal settings."""
     if not is_accounted():
         raise EnvironmentProblem("Cannot count what engines read: this needs Linux's /proc/<process>/io")
     pairs = [f"{layout}{_SEPARATOR}q{number}" for layout in settings.layouts for number in settings.numbers]
@@ -177,7 +179,7 @@ def run(settings: Settings, folder: Path | None = None) -> list[dict[str, Any]]:
 def _contest(settings: Settings, folder: Path, progress: Progress = quiet) -> Iterator[Contest]:
     known = {each.name: each for each in queries() if each.number in settings.numbers}
     named = [table for table in TABLES if any(each.names(table) for each in known.values())]
-    # First of all, since tables are made in vain where there is no such place.
+    # The site comes first: if it is not available, the tables need not be made.
     with site(settings.place, folder) as found_at, tempfile.TemporaryDirectory() as logs:
         source = generate(settings.scale, folder, named, progress)
         laid_out = {layout: tables(layout, source, folder, found_at) for layout in settings.layouts}
@@ -191,7 +193,7 @@ def _contest(settings: Settings, folder: Path, progress: Progress = quiet) -> It
 
 
 def _summary(runs: Sequence[Run | Failed]) -> dict[str, Any]:
-    """Medians of the timed runs; bytes of the last one, which reads no class of Java's for the first time."""
+    """Medians of the timed runs; bytes are of the last run, in which Java does not load classes any more."""
     if isinstance(runs[-1], Failed):
         return {"failed": runs[-1].why}
     counted = [each for each in runs if isinstance(each, Run)]

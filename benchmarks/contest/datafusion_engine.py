@@ -1,4 +1,4 @@
-"""DataFusion as a contender, with every filter pushed down to the Parquet files and columns read late."""
+"""DataFusion as a contender, with filter pushdown into Parquet and late materialization."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from benchmarks.contest.site import S3A
 from sample_data.object_store.store import Access
 from sample_data.tpcds_queries import Answer
 
-# As many threads as Spark has, and as much memory.
+# Threads and memory, equal to those of Spark.
 _PARTITIONS, _MEMORY = 2, 4 << 30
 CONFIG: Mapping[str, str] = MappingProxyType(
     {
@@ -28,7 +28,7 @@ CONFIG: Mapping[str, str] = MappingProxyType(
         "datafusion.optimizer.enable_dynamic_filter_pushdown": "true",
     }
 )
-# Names of types as Spark has them.
+# Spark's names of Arrow types.
 _TYPES = MappingProxyType(
     {
         **dict.fromkeys((pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint32(), pa.uint64()), "bigint"),
@@ -41,13 +41,13 @@ _TYPES = MappingProxyType(
 
 
 class DatafusionEngine:
-    """Reads the folder of each table; that it holds no file besides the table's own is checked by Spark's engine."""
+    """An engine that reads the folder of each table; Spark's engine checks that the folder has no other files."""
 
     def __init__(self) -> None:
         self._context = SessionContext()
 
     def tables(self, tables: Sequence[Table]) -> None:
-        """Tables in a session of their own."""
+        """Registers the tables in a new session."""
         config = SessionConfig(dict(CONFIG)).with_target_partitions(_PARTITIONS)
         self._context = SessionContext(config, RuntimeEnvBuilder().with_disk_manager_os().with_fair_spill_pool(_MEMORY))
         if any(each.folder.startswith(S3A) for each in tables):
@@ -55,8 +55,8 @@ class DatafusionEngine:
         for each in tables:
             _register(self._context, each)
 
-    def answer(self, contender: str, query: str) -> Answer:  # noqa: ARG002 - it is one contender
-        """All rows."""
+    def answer(self, contender: str, query: str) -> Answer:  # noqa: ARG002 - the engine has one contender
+        """All rows of a query."""
         try:
             found = self._context.sql(query).to_arrow_table()
         except Exception as error:
@@ -65,11 +65,11 @@ class DatafusionEngine:
         return Answer(tuple(map(_type, found.schema.types)), tuple(zip(*columns, strict=True)))
 
     def exchanged(self) -> int:
-        """It is one process."""
+        """Zero, because the engine is one process."""
         return 0
 
     def _refusal(self, query: str) -> Unsupported | None:
-        """Why it cannot plan a query, if it cannot."""
+        """The error if DataFusion cannot plan the query, else None."""
         try:
             self._context.sql(query).execution_plan()
         except Exception as error:  # noqa: BLE001 - Rust's errors have no class of their own
@@ -78,7 +78,7 @@ class DatafusionEngine:
 
 
 def _reach_store(context: SessionContext) -> None:
-    """Lets it read the object store that its process was told of."""
+    """Registers the object store of the environment variables with DataFusion."""
     access = Access.of_environment()
     store = AmazonS3(
         access.bucket,
@@ -92,14 +92,14 @@ def _reach_store(context: SessionContext) -> None:
 
 
 def _register(context: SessionContext, table: Table) -> None:
-    # Of a store it takes a name that ends otherwise for that of a file.
+    # On an object store DataFusion takes a path without a trailing slash for a file.
     folder = f"{table.folder}/"
     if not table.partition:
         context.register_parquet(table.name, folder)
         return
-    # Files of Delta hold the column, too, which would be there twice.
+    # Delta's files also contain the partition column, which would then appear twice.
     fields = [field for field in context.read_parquet(table.files[0]).schema() if field.name != table.partition]
-    # It reads no NULL from a folder's name into an int. Partitions are skipped through this view all the same.
+    # DataFusion does not parse NULL from a folder name as an int, so the view casts strings. It still skips partitions.
     files = f"{table.name}_files"
     days = [(table.partition, pa.string())]
     context.register_parquet(files, folder, table_partition_cols=days, schema=pa.schema(fields))

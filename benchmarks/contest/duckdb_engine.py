@@ -1,4 +1,4 @@
-"""DuckDB as a contender: views over the Parquet files."""
+"""DuckDB as a contender, with views over the Parquet files."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from sample_data.dsdgen import extension_file, quoted
 from sample_data.object_store.store import Access
 from sample_data.tpcds_queries import Answer, by_duckdb
 
-# As many threads as Spark has, as much memory, and no bytes of files kept between runs.
+# Threads and memory are equal to those of Spark; file contents are not cached between runs.
 _CONFIG = {"threads": 2, "memory_limit": "4GB", "enable_external_file_cache": False, "enable_object_cache": False}
 
 
 class DuckdbEngine:
-    """Reads exactly the files of each table."""
+    """An engine that reads exactly the files of each table."""
 
     def __init__(self) -> None:
         self._connection = duckdb.connect(config=_CONFIG)
         self._names: list[str] = []
 
     def tables(self, tables: Sequence[Table]) -> None:
-        """Views over lists of files; partition columns are read from the names of folders."""
+        """Makes views over lists of files; values of partition columns come from the names of folders."""
         for name in self._names:
             self._connection.execute(f'DROP VIEW "{name}"')
         if any(each.folder.startswith(S3A) for each in tables):
@@ -36,7 +36,7 @@ class DuckdbEngine:
         self._names = [each.name for each in tables]
 
     def _reach_store(self) -> None:
-        """Lets it read the object store that its process was told of."""
+        """Gives DuckDB access to the object store of the environment variables."""
         access = Access.of_environment()
         self._connection.execute(f"LOAD {quoted(extension_file('httpfs'))}")
         self._connection.execute(
@@ -45,12 +45,12 @@ class DuckdbEngine:
             {"key": access.access_key, "secret": access.secret_key, "region": access.region, "host": access.host},
         )
 
-    def answer(self, contender: str, query: str) -> Answer:  # noqa: ARG002 - it is one contender
-        """All rows."""
+    def answer(self, contender: str, query: str) -> Answer:  # noqa: ARG002 - the engine has one contender
+        """All rows of a query."""
         return by_duckdb(self._connection, query)
 
     def exchanged(self) -> int:
-        """It is one process."""
+        """Zero, because the engine is one process."""
         return 0
 
 

@@ -1,9 +1,9 @@
-"""The right answers to the queries of TPC-DS, by DuckDB from tables of its own.
+"""The expected answers to the queries of TPC-DS, by DuckDB from tables of its own.
 
-Spark's answers are compared with them by the rules of `sample_data/tpcds_answers.py`. Other engines have types of their
-own for averages and quotients. By the `lenient_rule()`, doubles and decimals of different scales are equal where they
-differ by no more than the last digit of the coarser decimal, or by a thousand-millionth of their size; all else is
-equal by value.
+Spark's answers are compared by the rules of `sample_data/tpcds_answers.py`. Other engines use other types for averages
+and quotients, so their answers are compared by `lenient_rule()`: doubles and decimals of different scales are equal if
+they differ by at most the last digit of the coarser decimal, or by a relative error of 1e-9. All other values are
+compared by value.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ TIES = "ties"
 
 
 class Judge:
-    """Compares answers with DuckDB's, which it computes once a query and scale."""
+    """A judge of answers by DuckDB's, which are computed once for each query and scale."""
 
     def __init__(self, folder: Path, source: TpcdsFiles) -> None:
         self._folder, self._source = folder, source
         self._opened = ExitStack()
 
     def verdict(self, query: Query, contender: str, answer: Answer, *, strict: bool) -> str:
-        """How an answer is wrong: "" if it is right, `TIES` if only in which rows of a tie a LIMIT lets through.
+        """The difference to DuckDB's answer: "" if there is none, `TIES` if a LIMIT chose other rows of a tie.
 
-        `strict`: by the rule for Spark, else by the lenient one.
+        `strict`: compare by the rule for Spark, else by the lenient rule.
         """
         rule = spark_rule(query) if strict else lenient_rule
         differs = answers_difference(contender, answer, "DuckDB", self._right(query), rule)
@@ -69,13 +69,13 @@ class Judge:
         return connection
 
     def close(self) -> None:
-        """Lets go of the tables."""
+        """Closes the DuckDB connection."""
         self._opened.close()
 
 
 @contextmanager
 def judge(folder: Path, source: TpcdsFiles) -> Iterator[Judge]:
-    """A judge that keeps its tables and answers in `folder`, which is its own meanwhile."""
+    """A judge that keeps its tables and answers in `folder`, which is locked until the block ends."""
     made: Manifest = {**source.manifest, "judge": _REVISION}
     with cache_folder(folder, made, (_DATABASE, *(f"q{number}.json" for number in range(1, 100)))):
         found = Judge(folder, source)
@@ -86,7 +86,7 @@ def judge(folder: Path, source: TpcdsFiles) -> Iterator[Judge]:
 
 
 def lenient_rule(first: str, second: str) -> Same | None:
-    """How values of engines are compared that have types of their own for averages and quotients."""
+    """The comparison of columns of two numeric types, for engines with other types for averages and quotients."""
     scales = (_scale(first), _scale(second))
     if None in scales or (scales[0] == scales[1] != math.inf):
         return None
@@ -95,7 +95,7 @@ def lenient_rule(first: str, second: str) -> Same | None:
 
 
 def _scale(type_: str) -> float | None:
-    """Digits behind the point, of a double endlessly many; None for what is no number."""
+    """Digits after the decimal point: infinitely many for a double, None for a type that is not numeric."""
     name, _, parameters = type_.lower().rstrip(")").partition("(")
     match name:
         case "decimal":

@@ -1,9 +1,9 @@
-"""What a query would read if each scan opened just the row groups with a row that all filters of the query let pass.
+"""The row-group limit of a query: the bytes of all row groups with at least one row that passes every filter.
 
-Filters are the conditions right above a scan and the exact keys of the builds that `prune()` runs where no scan and no
-build has a wrong size: every row is tested by all of them exactly, so no statistics and no compaction are in it. What
-`prune()` leaves alone for other reasons is no filter here either. Bytes are those of the needed column chunks alone,
-without footers, logs and whatever else a process reads. Tables are those of a contest: no deletion vectors, no column
+Filters are the conditions directly above a scan and the exact keys of the builds that `prune()` runs when size limits
+for scans and builds are lifted. Every row is tested exactly by all filters, so neither statistics nor compaction
+matter. A join that `prune()` rejects for other reasons is not a filter here either. Bytes are those of the needed
+column chunks, without footers, logs and other reads of a process. Tables have no deletion vectors and no column
 mapping.
 """
 
@@ -32,7 +32,7 @@ from pruning.query.plan import Relation
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.statistics import Containers
 
-# Whatever scans and builds read; rows stay where the plan has them.
+# No size limits for scans and builds, no row filters and no changed join strategies.
 OPEN = PruningOptions(min_probe_bytes=0, broadcast_strategy="NONE", scan=PREDICATE).with_limits(
     max_build_scan_bytes=1 << 40, max_footers=100_000
 )
@@ -41,21 +41,21 @@ _SCHEME = re.compile("^[A-Za-z][A-Za-z0-9+.-]*:/+")
 
 
 def limit_bytes(df: DataFrame) -> int:
-    """Bytes of a query's scans at the row-group limit; what scans of the same columns have in common counts once.
+    """Bytes of a query's scans at the row-group limit; a row group that scans of equal columns share counts once.
 
-    `ValueError` where a table of the query has no footers to ask, or a build failed.
+    Raises `ValueError` if a table of the query has no footers, or a build failed.
     """
     query = QueryRun.of(SparkPlan.of(df), OPEN)
     query.run()
     if failed := [each for each in query.planner.reasons if each.code in _FAILED]:
         raise ValueError(f"Cannot tell the limit without all keys: {failed[0]}")
-    # Equal scans may be made once, so more is never taken for a limit.
+    # Spark may reuse equal scans, so a lower limit counts them once.
     found = {key: size for relation in query.planner.graph.relations for key, size in _chunks(query, relation)}
     return sum(found.values())
 
 
 def _chunks(query: QueryRun, relation: Relation) -> Iterator[tuple[tuple[Any, ...], int]]:
-    """Each row group that a scan has to open, and the bytes of the scan's columns there."""
+    """Each row group that a scan has to open, with the bytes of the scan's columns in it."""
     plan = query.metadata.plan_table(relation)
     if isinstance(plan, Reason):
         raise ValueError(f"Cannot tell how a scan of {', '.join(relation.names)} is stored: {plan}")  # noqa: TRY004
@@ -66,7 +66,7 @@ def _chunks(query: QueryRun, relation: Relation) -> Iterator[tuple[tuple[Any, ..
 
 
 def _survivors(query: QueryRun, relation: Relation, plan: PlanTable) -> DataFrame:
-    """The rows of a scan that keys and conditions let pass, from its files as they are: Delta's do not tell places."""
+    """The rows of a scan that pass keys and conditions, read as Parquet, because a Delta scan has no row positions."""
     table = plan.table
     reader = query.plan.spark.read.schema(table.schema)
     if table.partition_columns:
@@ -83,19 +83,19 @@ def _survivors(query: QueryRun, relation: Relation, plan: PlanTable) -> DataFram
 
 
 def _keys(query: QueryRun, relation: Relation) -> Iterator[tuple[tuple[int, ...], KeySummary]]:
-    """Those that are known one by one: bounds that metadata gives are no keys of a build."""
+    """The exact keys of a scan by its columns; ranges from metadata are not keys of a build and are left out."""
     single = {(column,): summaries for column, summaries in query.planner.keys.get(relation.id, {}).items()}
     for columns, summaries in {**single, **query.planner.tuples.get(relation.id, {})}.items():
         yield from ((columns, each) for each in summaries if each.exact)
 
 
 def _folder(file: str, levels: int) -> str:
-    """The folder of a table, one of whose files lies so many folders deeper."""
+    """The folder of a table that is `levels` folders above the folder of one of its files."""
     return file.rsplit("/", levels + 1)[0]
 
 
 def _opened(rows: DataFrame, files: Containers, groups: Containers) -> list[int]:
-    """The row groups in which rows lie, as places in `groups`."""
+    """The row groups that contain `rows`, as positions in `groups`."""
     if groups.parents is None or not len(groups):
         return []
     begins = np.concatenate([_begins(groups.rows[groups.parents == at]) for at in np.unique(groups.parents)])

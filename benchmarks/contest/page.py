@@ -1,4 +1,4 @@
-"""`results/contest.md` and its pictures, made from every `results/contest-*.json` by `make readme`."""
+"""The page `results/contest.md` and its charts, made from every `results/contest-*.json` by `make readme`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchmarks.contest.ratios import geometric_mean, saved
 Row = Mapping[str, Any]
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 _GROWTH = "contest-growth.svg"
-# Of the layouts, the one whose growth is drawn.
+# The layout whose growth is drawn.
 _GROWN = "delta"
 _SUMMARY = (
     *("layout", "queries", "bytes to stock", "to DuckDB", "to DataFusion", "to the limit"),
@@ -25,12 +25,12 @@ _OTHERS = ("stock", "duckdb", "datafusion", LIMIT)
 _QUERIES = ("query", "contender", "MiB", "seconds", "CPU seconds", "peak MiB", "rows")
 _REQUESTS = "requests"
 _SERVED_MEGABYTE = 1e6
-# A picture of more queries is metres wide.
+# A chart of more queries would be too wide to read.
 _MOST_DRAWN = 20
 
 
 def recorded(results: Path = RESULTS) -> Mapping[str, Sequence[Row]]:
-    """Rows by the name of their file, as they were measured; files of this machine first, then by scale."""
+    """The recorded rows by the name of their file; files without a label and on the local disk first, then by scale."""
     paths = results.glob("contest-*.json")
     found = {path.stem: record.recorded(path) for path in paths}
     names = sorted((name for name in found if found[name]), key=lambda name: _order(found[name][0]))
@@ -38,7 +38,7 @@ def recorded(results: Path = RESULTS) -> Mapping[str, Sequence[Row]]:
 
 
 def page(found: Mapping[str, Sequence[Row]]) -> str:
-    """Markdown: for each file a summary of layouts, the picture, and a table of queries for each layout."""
+    """Markdown: for each file a summary of layouts, the chart, and a table of queries for each layout."""
     parts = [
         _HEAD,
         _table(targets.HEADER, iter(targets.lines(found))),
@@ -61,7 +61,7 @@ def overview(found: Mapping[str, Sequence[Row]]) -> str:
 
 
 def pictures(found: Mapping[str, Sequence[Row]]) -> Mapping[str, str]:
-    """SVG by name of the file."""
+    """The SVG text of each chart by the name of its file."""
     from benchmarks.contest.charts import bars, growth  # noqa: PLC0415 - the page's text needs no matplotlib
 
     drawn = {f"{name}.svg": bars(_drawn(rows)) for name, rows in found.items()}
@@ -72,7 +72,7 @@ def pictures(found: Mapping[str, Sequence[Row]]) -> Mapping[str, str]:
 
 
 def _drawn(rows: Sequence[Row]) -> Sequence[Row]:
-    """All rows, or those of the selective queries where a picture of all could not be read."""
+    """All rows, or those of the selective queries if a chart of all would be too wide to read."""
     selective = [row for row in rows if row["query"] in targets.TEN]
     return selective if selective and len({row["query"] for row in rows}) > _MOST_DRAWN else rows
 
@@ -82,7 +82,7 @@ def _order(row: Row) -> tuple[str, str, float]:
 
 
 def _is_growth(found: Mapping[str, Sequence[Row]]) -> bool:
-    """True where files of this machine were read at several scales."""
+    """True if there are results of several scales on the local disk."""
     return sum(_grows(rows[0]) for rows in found.values()) > 1
 
 
@@ -133,7 +133,7 @@ def _of_file(name: str, rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _versions(rows: Sequence[Row]) -> Iterator[str]:
-    """A line for each version of the code, where there are several: rows of one query may be of several, too."""
+    """A line for each commit, if there are several; the rows of one query may also be of several commits."""
     known = Counter(row.get("code") for row in rows)
     if len(known) == 1:
         return
@@ -159,14 +159,14 @@ def _where(row: Row) -> str:
 
 
 def _shape(row: Row) -> str:
-    """What a store adds to what is asked of it."""
+    """The latency and bandwidth of an object store, in words."""
     rate = row.get("bytes_per_second")
     cap = f" and serves {rate / _SERVED_MEGABYTE:g} MB/s in all" if rate else ""
     return f"{1e3 * row['latency']:g} ms to each request{cap}"
 
 
 def _summaries(layout: str, rows: Sequence[Row]) -> Iterator[tuple[str, ...]]:
-    """A line of all queries of a layout, before it one of the selective ones where there are others."""
+    """A line for all queries of a layout, preceded by a line for the selective queries if there are others."""
     of_layout = [row for row in rows if row["layout"] == layout]
     selective = [row for row in of_layout if row["query"] in targets.TEN]
     if 0 < len(selective) < len(of_layout):
@@ -191,7 +191,7 @@ def _summary(layout: str, which: str, rows: Sequence[Row]) -> tuple[str, ...]:
 
 
 def _mean(ours: Sequence[Row], rows: Sequence[Row], other: str) -> float | None:
-    """None where another was not asked all queries, since its mean over some would stand in the line of all."""
+    """The mean ratio of bytes to another contender; None unless that contender ran every query of the line."""
     asked = {row["query"] for row in rows if row["contender"] == other}
     if any(row["query"] not in asked for row in ours):
         return None
@@ -230,7 +230,7 @@ def _share(value: float | None) -> str:
 
 
 def main(results: Path = RESULTS) -> None:
-    """Writes the page and the pictures of what is recorded, if anything is."""
+    """Writes the page and the charts if there is a recording."""
     if found := recorded(results):
         (results / "contest.md").write_text(page(found), encoding="utf-8")
         for name, text in pictures(found).items():

@@ -1,4 +1,4 @@
-"""Where tables of a contest live, and of which files they are."""
+"""The location of a contest's tables, and the lists of their files."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _HIDDEN = ("_", ".")
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table as every engine gets it: its folder, for those with a log its format, and all of its files.
+    """A table as every engine receives it: its folder and format, for engines that read a log, and all of its files.
 
-    `partition` is the column whose values are names of folders, "" for none; it is an int.
+    `partition` is the int column whose values are in the names of folders, "" for none.
     """
 
     name: str
@@ -26,25 +26,25 @@ class Table:
     partition: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """As `of_json()` reads it."""
+        """The JSON object that `of_json()` reads."""
         return asdict(self)
 
     @staticmethod
     def of_json(found: Mapping[str, Any]) -> Table:
-        """The table that `to_json()` told."""
+        """The table of a JSON object of `to_json()`."""
         return Table(**{**found, "files": tuple(found["files"])})
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A folder of a file system; `prefix` is what engines put before its paths, such as `s3a://`."""
+    """A folder of a file system; engines prepend `prefix` to its paths, such as `s3a://`."""
 
     root: str
     prefix: str = ""
     filesystem: fs.FileSystem = field(default_factory=fs.LocalFileSystem)
 
     def table(self, folder: str, name: str, table_format: str) -> Table:
-        """The table of this name in a folder. `ValueError` if it has no file."""
+        """The table of this name in a folder. Raises `ValueError` if it has no file."""
         path = f"{self.root}/{folder}/{name}"
         files = sorted(self._data_files(path))
         if not files:

@@ -1,4 +1,4 @@
-"""The engines of a contest, each in a process that is started when it is first needed."""
+"""The engines of a contest, each in a process that is started on first use."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from benchmarks.contest.place import Table
 from benchmarks.contest.worker import Worker
 
 _SPARK = "benchmarks.contest.spark_engine"
-# None who runs: what a perfect choice of row groups would read.
+# The row-group limit, a computed bound instead of a contender that runs.
 LIMIT = "limit"
-# The engine of each contender; those of one engine share its process.
+# The engine of each contender; contenders of one engine share its process.
 ENGINES: Mapping[str, str] = MappingProxyType(
     {
         "pruned": _SPARK,
@@ -34,7 +34,7 @@ class _Running:
 
 
 class Pool:
-    """Workers that know the tables of the layout they were last asked for; one that ended is started again."""
+    """The workers of all engines; a worker that has ended is restarted with the tables of the requested layout."""
 
     def __init__(
         self, logs: Path, seconds: float, conf: Sequence[str], environment: Mapping[str, str], *, apart: bool
@@ -44,7 +44,7 @@ class Pool:
         self._running: dict[str, _Running] = {}
 
     def worker(self, contender: str, layout: str, tables: Sequence[Table]) -> Worker:
-        """The worker of a contender, ready to answer queries over these tables."""
+        """The worker of a contender, with `tables` registered."""
         engine = ENGINES[contender]
         process = contender if self._apart else engine
         found = self._running.get(process)
@@ -61,7 +61,7 @@ class Pool:
         return found.worker
 
     def end(self) -> None:
-        """Ends all of them."""
+        """Ends all workers."""
         for each in self._running.values():
             each.worker.end()
 
@@ -75,9 +75,11 @@ def pool(
     *,
     apart: bool = False,
 ) -> Iterator[Pool]:
-    """A pool whose workers end with the block; each query has so many seconds.
+    """A pool whose workers end with the block; `seconds` is the time limit of a query.
 
-    `conf`: Spark's, as `name=value`; `environment`: variables of all; `apart`: a worker for each contender, not engine.
+    - `conf`: Spark's settings, as `name=value`
+    - `environment`: environment variables of all workers
+    - `apart`: a worker for each contender instead of one for each engine
     """
     found = Pool(logs, seconds, conf, environment, apart=apart)
     try:

@@ -1,10 +1,10 @@
-"""What a contest and its engines say to each other: a JSON object a line, each question answered by one.
+"""The protocol between a contest and its engines: one JSON object a line, one response for each request.
 
-- `{"ask": "tables", "tables": [...]}`: know these tables by their names, and no others
-- `{"ask": "answer", "contender": "stock", "query": "SELECT ..."}`: `{"seconds": 1.5}`; the rows are kept
-- `{"ask": "rows"}`: types and rows of the last answer; apart, so that telling them is not measured
-- `{"ask": "exchanged"}`: bytes of the last answer that the engine's own processes have read from each other
-- what could not be done: `{"failed": "..."}`, or `{"unsupported": "..."}` of a query that an engine cannot plan
+- `{"ask": "tables", "tables": [...]}`: replace the registered tables
+- `{"ask": "answer", "contender": "stock", "query": "SELECT ..."}`: the response is `{"seconds": 1.5}`; rows are kept
+- `{"ask": "rows"}`: types and rows of the last answer; a separate request, so that sending rows is not measured
+- `{"ask": "exchanged"}`: bytes of the last answer that processes of the engine have read from each other
+- the response to a failed request: `{"failed": "..."}`, or `{"unsupported": "..."}` if the engine cannot plan a query
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ class Unsupported(Exception):  # noqa: N818 - nothing went wrong
 
 
 class Engine(Protocol):
-    """What answers queries over tables that it knows by name."""
+    """An engine that answers queries over registered tables."""
 
     def tables(self, tables: Sequence[Table]) -> None:
-        """Knows these tables and no others."""
+        """Replaces the registered tables."""
 
     def answer(self, contender: str, query: str) -> Answer:
-        """All rows; raises `Unsupported` where it knows no way to run the query."""
+        """All rows of a query; raises `Unsupported` if the engine cannot plan it."""
 
     def exchanged(self) -> int:
-        """Bytes that its processes have read from each other, instead of from files, for the last answer."""
+        """Bytes of the last answer that processes of the engine read from each other instead of from files."""
 
 
 def serve(make: Callable[[], Engine]) -> None:
-    """Answers what is asked on standard input until that ends; whatever else is printed goes to standard error."""
+    """Answers requests on standard input until it ends; other output of the process goes to standard error."""
     with os.fdopen(os.dup(_STDOUT), "w", encoding="utf-8") as answers:
         os.dup2(_STDERR, _STDOUT)
         converse(make(), sys.stdin, answers)
 
 
 def converse(engine: Engine, asked: TextIO, answers: TextIO) -> None:
-    """Answers each line of `asked`, beginning with a greeting once the engine is there."""
+    """Sends a greeting once the engine is made, then answers each line of `asked`."""
     last = Answer((), ())
     _say(answers, {"ready": True})
     for line in asked:
@@ -72,34 +72,34 @@ def converse(engine: Engine, asked: TextIO, answers: TextIO) -> None:
                     said = {"failed": f"there is no question {other!r}"}
         except Unsupported as error:
             said = {"unsupported": str(error)}
-        except Exception as error:  # noqa: BLE001 - whatever an engine raises is its answer
+        except Exception as error:  # noqa: BLE001 - any error of an engine is its answer
             said = {"failed": reason(error)}
         _say(answers, said)
 
 
 def reason(error: Exception) -> str:
-    """The first line of what is wrong, and of what class it is."""
+    """The class of an error and the first line of its message."""
     lines = str(error).strip().splitlines() or [""]
     return f"{type(error).__name__}: {lines[0]}"[:_REASON_AT_MOST]
 
 
 def to_json(answer: Answer) -> dict[str, Any]:
-    """As `of_json()` reads it, after the way through text."""
+    """The object that `of_json()` reads, once it has been written by `dumped()` and read by `loaded()`."""
     return {"types": answer.types, "rows": answer.rows}
 
 
 def of_json(found: Mapping[str, Any]) -> Answer:
-    """The answer that `to_json()` told."""
+    """The answer of an object of `to_json()`."""
     return Answer(tuple(found["types"]), tuple(map(tuple, found["rows"])))
 
 
 def dumped(value: Any) -> str:
-    """JSON in which decimals and dates stay what they are."""
+    """JSON text that keeps the types of decimals and dates."""
     return json.dumps(value, default=_encoded)
 
 
 def loaded(text: str) -> Any:
-    """What `dumped()` wrote."""
+    """The value of a text that `dumped()` wrote."""
     return json.loads(text, object_hook=_decoded)
 
 

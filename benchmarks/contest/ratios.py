@@ -1,4 +1,4 @@
-"""What a contest's numbers are beside each other's."""
+"""Ratios between the contenders' numbers, their geometric mean, and shares that are saved."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 Row = Mapping[str, Any]
-# The ratio's name, its numerator, and whose number is the denominator.
+# The name of the ratio, its field, and the contender whose number is the denominator.
 _RATIOS = (
     ("seconds_to_stock", "seconds", "stock"),
     ("read_to_stock", "bytes", "stock"),
@@ -18,7 +18,7 @@ _RATIOS = (
 
 
 def with_ratios(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """The rows, each with its ratios to others of its layout and query: below 1 is less than these."""
+    """The rows, each with its ratios to other contenders for the same layout and query; below 1 is better."""
     of = {(row["layout"], row["query"], row["contender"]): row for row in rows}
     return [
         {
@@ -34,7 +34,7 @@ def _ratio(row: Row, other: Row, field: str) -> float | None:
 
 
 def geometric_mean(values: Iterable[float | None]) -> float | None:
-    """Of the values that are known; None if none is.
+    """The geometric mean of the values that are not None; None if all are.
 
     >>> geometric_mean([1.0, 4.0, None])
     2.0
@@ -44,9 +44,9 @@ def geometric_mean(values: Iterable[float | None]) -> float | None:
 
 
 def saved(rows: Iterable[Row], field: str, by: str = "pruned") -> float | None:
-    """The share of stock Spark's sum that a contender does not take, over queries that both answered; 0 to 1.
+    """The share of stock Spark's sum that a contender saves, at most 1, over queries that both answered.
 
-    None where there is no such query.
+    None if there is no such query.
     """
     of = {(row["query"], row["contender"]): row[field] for row in rows if row.get(field) is not None}
     both = [name for name, contender in of if contender == by and (name, "stock") in of]

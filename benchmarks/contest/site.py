@@ -1,4 +1,4 @@
-"""Where a contest takes place: on files of this machine, or on an object store."""
+"""The site of a contest: the local disk or an object store."""
 
 from __future__ import annotations
 
@@ -15,49 +15,49 @@ from sample_data.object_store.store import ObjectStore, Served, object_store
 
 LOCAL, S3 = "local", "s3"
 PLACES = (LOCAL, S3)
-# The store counts these reads truly, too, and without them stock Spark reads more and takes longer.
+# Vectored reads stay on: the store counts them correctly, and without them stock Spark reads more and is slower.
 _AS_USUAL: Mapping[str, str] = MappingProxyType({"spark.hadoop.parquet.hadoop.vectored.io.enabled": "true"})
-# As Spark names it; others are told to read it as they read `s3://`.
+# The URI scheme of Spark; other engines are configured to treat it as `s3://`.
 S3A = "s3a://"
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A place of tables; on an object store also what that has served, and how engines find it."""
+    """A place of tables, with the object store that holds them, if any."""
 
     place: Place
     store: ObjectStore | None = None
 
     @property
     def conf(self) -> tuple[str, ...]:
-        """Confs of a Spark that reads it, as `name=value`."""
+        """Settings of a Spark session that reads the site, as `name=value`."""
         if self.store is None:
             return ()
         return tuple(f"{name}={value}" for name, value in {**s3a_conf(self.store.access), **_AS_USUAL}.items())
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """Variables of processes that read it."""
+        """Environment variables of processes that read the site."""
         return {} if self.store is None else self.store.access.environment
 
     def bring(self, folder: Path, key: str) -> None:
-        """Puts the files of a folder to where engines read them; local ones are there."""
+        """Uploads the files of a folder to the object store; a local site needs no upload."""
         if self.store is not None:
             self.store.upload(folder, key)
 
     def reshape(self, shape: Shape) -> None:
-        """Lets an object store seem as far away as that."""
+        """Sets latency and bandwidth of the object store; has no effect on a local site."""
         if self.store is not None:
             self.store.reshape(shape)
 
     def reset(self) -> Served | None:
-        """What an object store has served since this was last asked."""
+        """The requests and bytes that the object store has served since the last reset; None for a local site."""
         return None if self.store is None else self.store.reset()
 
 
 @contextmanager
 def site(place: str, folder: Path) -> Iterator[Site]:
-    """The site for one of `PLACES`: `folder` itself, or an object store, which is empty and ends with the block."""
+    """The site for one of `PLACES`: `folder` itself, or a new, empty object store that ends with the block."""
     if place == LOCAL:
         yield Site(Place(str(folder)))
         return

@@ -1,4 +1,4 @@
-"""Spark as a contender, pruned and stock: one session for both, with the same settings."""
+"""Spark as two contenders, pruned and stock, in one session with the same settings."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from connectors.spark.session import spark_session
 from pruning import prune
 from sample_data.tpcds_queries import QUOTED, Answer, by_spark
 
-# Vectored reads and buffers are Spark's own, since the system counts what they read.
+# Vectored reads and buffers keep Spark's defaults, because the operating system counts their reads correctly.
 CONF: Mapping[str, str] = MappingProxyType(
     {
         **RIVAL,
@@ -41,7 +41,7 @@ _SIZE = re.compile(rf"([\d.,]+) ({'|'.join(_UNITS)})\b")
 
 
 class SparkEngine:
-    """Answers each query from a DataFrame of its own, so planning counts for both."""
+    """An engine that makes a new DataFrame for each query, so that planning counts for both contenders."""
 
     def __init__(self, conf: Mapping[str, str]) -> None:
         warehouse = Path(tempfile.gettempdir(), "scanprune-contest-warehouse").as_uri()
@@ -50,7 +50,7 @@ class SparkEngine:
         self._before = -1
 
     def tables(self, tables: Sequence[Table]) -> None:
-        """Views; `ValueError` if Spark would read other files than the others do."""
+        """Makes views; raises `ValueError` if Spark would read other files than the other engines."""
         for name in self._names:
             self._spark.catalog.dropTempView(name)
         for each in tables:
@@ -61,7 +61,7 @@ class SparkEngine:
         self._names = [each.name for each in tables]
 
     def answer(self, contender: str, query: str) -> Answer:
-        """All rows, by `prune()` or without it; of the limit how many bytes it reads."""
+        """All rows, with or without `prune()`; for the contender `LIMIT` one row, the bytes at the row-group limit."""
         self._before = last_execution(self._spark)
         df = self._spark.sql(query)
         if contender == LIMIT:
@@ -69,7 +69,7 @@ class SparkEngine:
         return by_spark(prune(df) if contender == "pruned" else df)
 
     def exchanged(self) -> int:
-        """What tasks read of shuffle files, and Java from Python workers (of this Spark tells three digits or so)."""
+        """Bytes of shuffle reads, and bytes returned from Python workers, which Spark rounds to three digits or so."""
         store, executions = sql_store(self._spark), finished_executions(self._spark, self._before)
         returned = [_returned(store, int(each.executionId())) for each in executions]
         return _shuffled(self._spark, executions) + sum(returned)
@@ -85,13 +85,13 @@ def _returned(store: Any, execution: int) -> int:
     metrics = [node.metrics() for node in (nodes.apply(at) for at in range(nodes.size()))]
     every = [each.apply(at) for each in metrics for at in range(each.size())]
     values = store.executionMetrics(execution)
-    # A plan that is used twice stands there twice, with the same counters.
+    # A reused subplan appears twice, with the same accumulators.
     counters = {int(each.accumulatorId()) for each in every if str(each.name()) == _RETURNED}
     return sum(size_of(str(values.apply(each))) for each in counters if values.contains(each))
 
 
 def size_of(told: str) -> int:
-    r"""Bytes of a size as Spark tells it, the first one where there are several.
+    r"""Bytes of a size in Spark's format, the first size if there are several.
 
     >>> size_of("total (min, med, max (stageId: taskId))\n7.6 MiB (3.8 MiB, 3.8 MiB, 3.8 MiB (stage 0.0: task 0))")
     7969177
@@ -105,10 +105,10 @@ def size_of(told: str) -> int:
 
 
 def _path(file: str) -> str:
-    """A file's path as the file system has it, of a URI or of a path."""
+    """The path of a file from a `file:` URI or a path."""
     return unquote(urlsplit(file).path) if file.startswith("file:") else file
 
 
 if __name__ == "__main__":
-    # Confs as `name=value`.
+    # The arguments are settings as `name=value`.
     sys.exit(serve(partial(SparkEngine, dict(each.split("=", 1) for each in sys.argv[1:]))))

@@ -1,4 +1,4 @@
-"""Makes the tables of a layout, in a process of its own: what that takes of memory is no contender's."""
+"""The tables of a layout, made in a separate process, so that its memory does not count for a contender."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from sample_data.tpcds import TpcdsFiles, generate
 
 
 def tables(name: str, source: TpcdsFiles, folder: Path, site: Site) -> Sequence[Table]:
-    """The tables of `source` in the layout of this name, brought to a site; written below `folder` where missing."""
+    """The tables of `source` in the named layout, uploaded to the site; written below `folder` if they are missing."""
     layout = LAYOUTS[name]
     if not is_written(layout, source, folder):
         command = [sys.executable, "-m", __name__, name, repr(source.scale), str(folder), *source.paths]
-        subprocess.run(command, cwd=ROOT, check=True)  # noqa: S603 - our own module
+        subprocess.run(command, cwd=ROOT, check=True)  # noqa: S603 - a module of this package
     written = folder_of(layout, folder, source.scale)
     for table in source.paths:
         site.bring(written / table, f"{written.name}/{table}")
@@ -34,10 +34,10 @@ def tables(name: str, source: TpcdsFiles, folder: Path, site: Site) -> Sequence[
 
 
 def main(layout: str, scale: float, folder: Path, names: Annotated[list[str] | None, typer.Argument()] = None) -> None:
-    """Writes what is missing of tables in a layout; all tables without `names`."""
+    """Writes the missing tables of a layout; all tables if `names` is empty."""
     with tempfile.TemporaryDirectory() as logs, progress_bar(Console(stderr=True)) as progress:
         source = generate(scale, folder, names or None, progress)
-        # Z-ordering shuffles a whole fact.
+        # More memory, because Z-ordering shuffles a whole fact table.
         spark = spark_session("scanprune tables", conf={"spark.driver.memory": "4g"}, log=Path(logs, "spark.log"))
         try:
             write_layout(spark, LAYOUTS[layout], source, folder, progress)

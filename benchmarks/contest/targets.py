@@ -1,4 +1,4 @@
-"""The numbers that pruned Spark is to reach, beside those that the recorded contests gave."""
+"""The targets for pruned Spark, compared with the numbers of the recorded contests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MEGABYTE = 1e6
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """What a contest gave, in words, and whether that is enough."""
+    """The recorded number for a target, in words, and `is_met`."""
 
     told: str
     is_met: bool
@@ -32,7 +32,7 @@ class Reached:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is asked of the queries of one layout in the recorded file `where`; `of` says it of their rows."""
+    """A target for queries of one layout in the recorded file `where`; `of` computes the number from their rows."""
 
     what: str
     asked: str
@@ -42,7 +42,7 @@ class Target:
     layout: str = "delta"
 
     def reached(self, found: Mapping[str, Rows]) -> Reached | None:
-        """None where not each of the queries was measured, of all that are compared."""
+        """The recorded number; None unless all compared contenders answered all `queries`."""
         rows = [
             row
             for row in found.get(self.where, ())
@@ -52,7 +52,7 @@ class Target:
 
 
 def lines(found: Mapping[str, Rows]) -> list[tuple[str, ...]]:
-    """What, target, reached, and whether that is enough, for each target."""
+    """The lines of the table of targets, with the columns of `HEADER`."""
     return [(each.what, each.asked, *_told(each.reached(found))) for each in _TARGETS]
 
 
@@ -63,18 +63,18 @@ def _told(reached: Reached | None) -> tuple[str, str]:
 
 
 def _of(rows: Rows, contender: str) -> Mapping[str, Row]:
-    """The rows of one contender by query."""
+    """Rows of one contender by query."""
     return {row["query"]: row for row in rows if row["contender"] == contender}
 
 
 def _beside(rows: Rows, other: str) -> Mapping[str, tuple[Row, Row]]:
-    """The rows of pruned Spark and of another contender by query; none unless both answered the same queries."""
+    """Rows of pruned Spark and of another contender by query; empty unless both answered the same queries."""
     ours, theirs = _of(rows, "pruned"), _of(rows, other)
     return {query: (row, theirs[query]) for query, row in ours.items()} if ours.keys() == theirs.keys() else {}
 
 
 def _mean(rows: Rows, field: str) -> float | None:
-    """The geometric mean of a ratio that each query has."""
+    """The geometric mean of a ratio; None if a query lacks the ratio."""
     ratios = [row.get(field) for row in _of(rows, "pruned").values()]
     return geometric_mean(ratios) if all(ratios) else None
 
@@ -108,7 +108,7 @@ def _saved(field: str, least: float) -> Callable[[Rows], Reached | None]:
 
 
 def _none_slower(rows: Rows) -> Reached | None:
-    """The query that is slowest beside stock Spark; some hundredths of a second more are no matter."""
+    """The query with the largest ratio to stock Spark's seconds; a slowdown below `_SLOWER_SECONDS` is ignored."""
     both = {query: (ours["seconds"], stock["seconds"]) for query, (ours, stock) in _beside(rows, "stock").items()}
     if not both:
         return None
@@ -120,7 +120,7 @@ def _none_slower(rows: Rows) -> Reached | None:
 
 
 def _memory(most: float) -> Callable[[Rows], Reached | None]:
-    """The most that the process of pruned Spark held above that of stock Spark in any query."""
+    """The largest difference of any query between the peak memory of pruned Spark and of stock Spark."""
 
     def of(rows: Rows) -> Reached | None:
         both = _beside(rows, "stock").values()

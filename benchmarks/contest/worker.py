@@ -1,4 +1,4 @@
-"""An engine's process as a contest sees it."""
+"""A worker: the process of one engine, and the requests of a contest to it."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _SECONDS_TO_START = 300.0
 _SECONDS_TO_END = 20.0
 
 
-class WorkerFailed(Exception):  # noqa: N818 - what an engine did, no fault of a contest
-    """A question without an answer: the text says why."""
+class WorkerFailed(Exception):  # noqa: N818 - a result of the engine, not an error of the contest
+    """A failed request, with the reason as its text."""
 
 
 class Worker:
-    """A running process of the module `engine`; what it prints besides answers is appended to `log`.
+    """A running process of the module `engine`; its output other than answers is appended to `log`.
 
-    `environment`: variables beside those of this process.
+    `environment`: variables in addition to those of this process.
     """
 
     def __init__(
@@ -43,14 +43,14 @@ class Worker:
     ) -> None:
         self._seconds, self._log, self._waits = seconds, log, False
         with log.open("a") as file:
-            self._process = subprocess.Popen(  # noqa: S603 - our own module
+            self._process = subprocess.Popen(  # noqa: S603 - a module of this package
                 [sys.executable, "-m", engine, *arguments],
                 cwd=ROOT,
                 env={**os.environ, **environment},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=file,
-                # Whoever interrupts a contest interrupts its engines through it.
+                # A new session, so that Ctrl-C reaches only the contest, which then ends its engines.
                 start_new_session=True,
             )
         try:
@@ -61,43 +61,43 @@ class Worker:
 
     @property
     def _patience(self) -> float:
-        """Seconds for all that is not measured."""
+        """The time limit in seconds of requests that are not measured."""
         return max(self._seconds, _SECONDS_TO_START)
 
     @property
     def process(self) -> int:
-        """The id of the process, below which are all others of the engine."""
+        """The id of the process; all other processes of the engine descend from it."""
         return self._process.pid
 
     def tables(self, tables: Sequence[Table]) -> None:
-        """Lets it know these tables and no others."""
+        """Replaces the engine's registered tables."""
         self._ask(
             {"ask": "tables", "tables": [each.to_json() for each in tables]}, max(self._seconds, _SECONDS_TO_START)
         )
 
     def answer(self, contender: str, query: str) -> float:
-        """Lets it run a query; the seconds that it took."""
+        """Runs a query and returns its seconds."""
         return float(self._ask({"ask": "answer", "contender": contender, "query": query}, self._seconds)["seconds"])
 
     def exchanged(self) -> int:
-        """Bytes that the engine's processes have read from each other for the last query."""
+        """Bytes that processes of the engine have read from each other for the last query."""
         return int(self._ask({"ask": "exchanged"}, self._patience)["bytes"])
 
     def rows(self) -> Answer:
-        """What the last query gave."""
+        """The answer to the last query."""
         return of_json(self._ask({"ask": "rows"}, self._patience))
 
     def is_alive(self) -> bool:
-        """False once it has ended."""
+        """False if the process has ended."""
         return self._process.poll() is None
 
     def end(self) -> None:
-        """Ends it and every process below it."""
+        """Ends the process and all of its descendants."""
         if self._process.stdin is not None:
             with contextlib.suppress(BrokenPipeError):
                 self._process.stdin.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            # Who waits for a question ends by itself, and Spark removes its files; who runs a query does not.
+            # An idle engine ends by itself when its input closes, and Spark removes its files. A busy engine does not.
             self._process.wait(_SECONDS_TO_END if self._waits else 0)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
@@ -134,6 +134,6 @@ class Worker:
         return said
 
     def _end(self) -> str:
-        """How it came to its end."""
+        """The exit code of the process and the last line of its log."""
         lines = self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:]
         return f"the process ended with {self._process.wait()}: {''.join(lines)}"

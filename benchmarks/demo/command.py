@@ -12,7 +12,7 @@ from connectors.cli.command import progress_bar, session
 
 
 def show(folder: Path, scale: float, runs: int | None) -> bool:
-    """Runs the demo with a progress bar and prints its table; returns False where rows differ."""
+    """Runs the demo with a progress bar and prints its table; returns False if any rows differ."""
     check(folder, scale)
     out, errors = Console(), Console(stderr=True)
     with progress_bar(errors) as progress, session("demo", folder, {}) as spark:

@@ -1,4 +1,4 @@
-"""DuckDB as the judge of answers: plain tables, no optimiser, one thread, nothing shared with what it checks."""
+"""DuckDB as the oracle for star joins: plain tables, no optimiser, one thread, no code shared with pruning."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ if TYPE_CHECKING:
 
 
 class Oracle:
-    """The right answer of star joins over tables that were read whole, without any filter."""
+    """An oracle for star joins, over tables that were read whole, without any filter."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._connection = connection
 
     def rows(self, join: StarJoin) -> Rows:
-        """The rows of the query."""
+        """The rows of a join."""
         return Rows(self._connection.execute(_unbraced(join.sql)).fetchall())
 
     def keys(self, dimension: Dimension) -> list[tuple[int, ...]]:
-        """The keys of one dimension, without those that are NULL in part: no `=` matches them."""
+        """The keys of one dimension, without keys that have a NULL, which `=` never matches."""
         rows = self._connection.execute(_unbraced(dimension.keys_sql)).fetchall()
         return [row for row in rows if None not in row]
 
 
 @contextmanager
 def oracle(sources: Mapping[str, Path], joins: Sequence[StarJoin]) -> Iterator[Oracle]:
-    """An oracle over the Parquet files of `sources`, with the tables and columns that the joins name."""
+    """An oracle over the Parquet files of `sources`, restricted to tables and columns that the joins mention."""
     try:
-        from sample_data.plain_duckdb import load_file, plain_duckdb  # noqa: PLC0415 - an extra
+        from sample_data.plain_duckdb import load_file, plain_duckdb  # noqa: PLC0415 - an optional dependency
     except ImportError as error:
         msg = "Checking answers needs the package 'duckdb': run `pip install 'scanprune[demo]'`"
         raise EnvironmentProblem(msg) from error

@@ -1,4 +1,4 @@
-"""The demo: TPC-DS tables made on this machine, star joins with and without pruning, every answer checked."""
+"""The demo: generates TPC-DS tables, runs star joins with and without pruning, and checks every answer."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from sample_data.tpcds import LEAST_SCALE, TpcdsFiles, generate
 
 _BYTES_PER_SCALE = 1_200_000_000
 _BYTES_AT_LEAST = 100_000_000
-# Shares of the whole, in order; the joins take the rest.
+# The progress after each step, as a share of the whole; the joins take the rest.
 _GENERATED, _WRITTEN, _LOADED = 0.25, 0.5, 0.55
-# Without a wish of the user, queries are repeated as long as the joins together stay within this time.
+# By default, queries are repeated as long as all joins together stay within this time.
 _RUNS_AT_MOST, _SECONDS_FOR_JOINS = 3, 75.0
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One join on one format, before and after; seconds are medians of `runs` runs by turns.
+    """One join on one format, before pruning and after; seconds are medians of `runs` alternating runs.
 
-    A first run of each way warms up and is not timed, unless time allows no other.
+    The first run of each way warms up and is not timed, unless there is time for one run only.
     """
 
     join: StarJoin
@@ -45,9 +45,9 @@ class Result:
 
 
 def results(spark: SparkSession, folder: Path, scale: float, runs: int | None, progress: Progress) -> Iterator[Result]:
-    """Each join on each format, as soon as it is measured; makes what `folder` does not hold yet.
+    """Yields each join on each format as soon as it is measured; makes tables that are missing in `folder`.
 
-    `runs`: timed runs of each query; None for as many as a short demo has time for.
+    `runs`: timed runs of each query; None for as many as fit into `_SECONDS_FOR_JOINS`.
     """
     sources, lakes = made_tables(spark, folder, scale, TABLES, progress)
     progress("Loading the same rows into DuckDB", _WRITTEN)
@@ -57,13 +57,13 @@ def results(spark: SparkSession, folder: Path, scale: float, runs: int | None, p
         for done, (join, lake) in enumerate(pairs):
             progress(f"{join.name}, {lake.format}", _LOADED + (1 - _LOADED) * done / len(pairs))
             until = began + _SECONDS_FOR_JOINS * (done + 1) / len(pairs)
-            # What runs first in a Java process that has just started is slow, whatever it is.
+            # The first query in a new JVM is always slow, so the first join has at least one more turn.
             yield compared(spark, lake, join, judge, _turns(runs, until, at_least=1 if done else 2))
     progress("Done", 1.0)
 
 
 def _turns(runs: int | None, until: float, at_least: int) -> Iterator[int]:
-    """Numbers of turns, the first of which warms up: as many as asked for, else as many as the time allows."""
+    """Numbers of turns, the first of which warms up: `runs` more if given, else as many as the time allows."""
     for turn in range((runs or _RUNS_AT_MOST) + 1):
         if runs is None and turn >= at_least and time.monotonic() > until:
             return
@@ -71,7 +71,7 @@ def _turns(runs: int | None, until: float, at_least: int) -> Iterator[int]:
 
 
 def compared(spark: SparkSession, lake: Lake, join: StarJoin, judge: Oracle, turns: Iterable[int]) -> Result:
-    """Both ways, by turns; rows of every run count."""
+    """The result of a join that runs both ways in turns; rows of every run are checked."""
     before, after = [], []
     for _ in turns:
         before.append(run_stock(spark, lake, join))
@@ -91,13 +91,13 @@ def compared(spark: SparkSession, lake: Lake, join: StarJoin, judge: Oracle, tur
 
 
 def _measured_last(runs: Sequence[Run]) -> Run:
-    """The latest run of which all was measured; each reads the same."""
+    """The last run with complete measurements, since all runs read the same."""
     whole = [run for run in runs if run.measured is not None and run.measured.bytes_scanned is not None]
     return (whole or runs)[-1]
 
 
 def check(folder: Path, scale: float) -> None:
-    """Raises where the demo cannot run: the scale, the checkout, the folder, the space on its disk."""
+    """Raises if the demo cannot run because of the scale, the folder, or the free space on its disk."""
     if not LEAST_SCALE <= scale <= 1000:
         raise ValueError(f"Cannot make TPC-DS at scale {scale:g}: it must be a number from {LEAST_SCALE} to 1000")
     _need_writable(folder)
@@ -126,7 +126,7 @@ def _need_writable(folder: Path) -> None:
 def made_tables(
     spark: SparkSession, folder: Path, scale: float, tables: Sequence[str], progress: Progress
 ) -> tuple[TpcdsFiles, tuple[Lake, ...]]:
-    """The generated files, and the same rows as Delta and as Parquet tables; made where `folder` lacks them."""
+    """The generated files, and their rows as Delta and as Parquet tables; made if `folder` lacks them."""
     half = (_WRITTEN - _GENERATED) / 2
     sources = generate(scale, folder, tables, _part(progress, 0, _GENERATED))
     lakes = []

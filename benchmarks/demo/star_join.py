@@ -1,4 +1,4 @@
-"""A star join over one table, run with and without pruning and measured by the same counters."""
+"""A star join over one fact table, run with and without pruning and measured by the same counters."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from sample_data.rows import Rows
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """One side table of a star: its rows where `where` holds join the fact table's `probe` columns by `key`.
+    """One dimension of a star: its rows that satisfy `where` join the fact table's `probe` columns by `key`.
 
-    - `source`: what stands behind FROM, with each table's name in braces; empty for plain `values` of the key
-    - `where`: empty for a dimension that is joined for its columns alone, and gives no keys
+    - `source`: the FROM clause, with table names in braces; empty for plain `values` of the key
+    - `where`: empty for a dimension that is joined only for its columns, and has no keys to filter by
     """
 
     probe: tuple[str, ...]
@@ -34,12 +34,12 @@ class Dimension:
 
     @property
     def filters(self) -> bool:
-        """True where the keys are fewer than the table's."""
+        """True if the keys are a subset of the table's keys."""
         return bool(self.where or self.values)
 
     @property
     def rows_sql(self) -> str:
-        """All columns of its rows that take part."""
+        """The SQL query of the dimension's rows that take part in the join."""
         if self.values:
             listed = ", ".join(f"({each})" for each in self.values)
             return f"SELECT * FROM (VALUES {listed}) AS v({self.key[0]})"
@@ -47,15 +47,15 @@ class Dimension:
 
     @property
     def keys_sql(self) -> str:
-        """Its keys."""
+        """The SQL query of the dimension's keys."""
         return f"SELECT {', '.join(self.key)} FROM ({self.rows_sql}) AS d"
 
 
 @dataclass(frozen=True, slots=True)
 class StarJoin:
-    """One query in words that Spark and DuckDB share, with each table's name in braces.
+    """One query in SQL that both Spark and DuckDB parse, with table names in braces.
 
-    - `shows`: what a reader should see in its numbers
+    - `shows`: the point that the numbers of this join illustrate
     - `exact`: dimensions only filter, and the pruned read returns the semijoin itself, so that no join is left
     """
 
@@ -69,21 +69,21 @@ class StarJoin:
 
     @property
     def sql(self) -> str:
-        """The whole query."""
+        """The SQL text of the whole query."""
         return self._selected(self._semi_joins() if self.exact else self._joins())
 
     @property
     def rest_sql(self) -> str:
-        """What is left to ask of a pruned read."""
+        """The SQL text that remains to run over a pruned read."""
         return self._selected("") if self.exact else self.sql
 
     @property
     def filters(self) -> tuple[Dimension, ...]:
-        """The dimensions that give keys."""
+        """The dimensions that have keys to filter by."""
         return tuple(each for each in self.dimensions if each.filters)
 
     def mentions(self, name: str) -> bool:
-        """True where the query, or a query of keys, names this column or table."""
+        """True if the query, or a query of keys, mentions this column or table."""
         texts = (self.sql, *(each.keys_sql for each in self.dimensions))
         return any(re.search(rf"\b{re.escape(name)}\b", text) for text in texts)
 
@@ -111,13 +111,13 @@ class Lake:
     folders: Mapping[str, str]
 
     def frame(self, spark: SparkSession, table: str) -> DataFrame:
-        """The whole table, as stock Spark reads it."""
+        """The DataFrame of a whole table, as stock Spark reads it."""
         return spark.read.format(self.format).load(self.folders[table])
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The rows of one execution, its seconds from opening the table to the last row, its scan.
+    """The rows of one execution, its seconds from opening the table to the last row, and its scan.
 
     `planned` is None for a run without pruning.
     """
@@ -129,7 +129,7 @@ class Run:
 
 
 def run_stock(spark: SparkSession, lake: Lake, join: StarJoin) -> Run:
-    """The query as Spark runs it by itself."""
+    """Runs the query without pruning."""
     frames = _dimensions(spark, lake, join)
     began = time.perf_counter()
     fact = lake.frame(spark, join.fact)
@@ -144,7 +144,7 @@ def run_stock(spark: SparkSession, lake: Lake, join: StarJoin) -> Run:
 
 
 def run_pruned(spark: SparkSession, lake: Lake, join: StarJoin) -> Run:
-    """The same with the fact table read by `pruned_read()`; collecting the keys and deciding is in its seconds."""
+    """Runs the query with the fact table read by `pruned_read()`; the seconds include collecting keys and planning."""
     frames = _dimensions(spark, lake, join)
     columns = [name for name in lake.frame(spark, join.fact).columns if join.mentions(name)]
     began = time.perf_counter()
@@ -161,7 +161,7 @@ def _dimensions(spark: SparkSession, lake: Lake, join: StarJoin) -> dict[str, Da
 
 
 def _asked(spark: SparkSession, sql: str, frames: Mapping[str, DataFrame]) -> DataFrame:
-    """The query over DataFrames that stand for the names in braces."""
+    """The DataFrame of the query, with `frames` in place of the names in braces."""
     used: dict[str, Any] = {name: frame for name, frame in frames.items() if f"{{{name}}}" in sql}
     return spark.sql(sql, **used)
 

@@ -14,7 +14,7 @@ from pruning.reasons import size
 from pruning.results.prune_report import Measured
 
 _TITLES = {"delta": "Delta", "parquet": "Parquet"}
-# Which numbers were measured stands above each of them.
+# The second line of each header says if the numbers were measured or planned.
 _COLUMNS = (
     ("files", "measured"),
     ("row groups", "planned"),
@@ -35,7 +35,7 @@ _WORTH_SHOWING = 1.5
 
 
 def results_table(results: Sequence[Result]) -> RenderableType:
-    """Before -> after of every join, one section a format, with what each join shows and what the numbers are."""
+    """The table of all joins, before -> after, one section for each format, with notes on joins and columns."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1))
     table.add_column("star join", overflow="fold")
     for name, kind in _COLUMNS:
@@ -61,7 +61,7 @@ def _runs(results: Sequence[Result]) -> str:
 
 
 def verdict(results: Sequence[Result]) -> Text:
-    """One line: whether all rows were equal, and how much less was read in all."""
+    """One line with the result of the comparison of rows and the bytes read in all."""
     wrong = [f"{each.join.name} ({each.format})" for each in results if not each.rows_equal]
     if wrong:
         return Text(f"Rows differ: {', '.join(wrong)}", style="bold red")
@@ -89,7 +89,7 @@ def _cells(each: Result) -> tuple[Text, ...]:
 
 
 def _less(before: int | None, after: int | None) -> Text:
-    """How many times less was read."""
+    """The ratio of bytes read before and after."""
     if before is None or after is None:
         return Text("?", "dim")
     if not after:

@@ -1,4 +1,4 @@
-"""An engine that does what its queries say, as a process of its own: a worker needs no real one."""
+"""A stand-in engine whose queries are commands such as `sleep 1`, for tests of workers without a real engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measurements go on after an interruption, and their page says what was recorded."""
+"""Tests of measurements that resume after an interruption, and of the pages and charts of recorded results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def measure():
-    """A measurement that is interrupted once it has come to `c`, the first time; what it measured."""
+    """A measurement that is interrupted at the first `c`; its attribute `measured` lists the measured keys."""
 
     def one(key: str) -> dict[str, str]:
         one.measured.append(key)
@@ -31,7 +31,7 @@ def measure():
     return one
 
 
-def test_an_interrupted_measurement_goes_on_where_it_was(measure, tmp_path):
+def test_an_interrupted_measurement_is_resumed(measure, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         resumed("part", "abcd", measure, tmp_path)
     assert [{"key": each} for each in "abcd"] == resumed("part", "abcd", measure, tmp_path)
@@ -39,7 +39,7 @@ def test_an_interrupted_measurement_goes_on_where_it_was(measure, tmp_path):
     assert [] == [*tmp_path.iterdir()]
 
 
-def test_what_other_code_measured_is_measured_again(measure, tmp_path):
+def test_rows_measured_by_other_code_are_measured_again(measure, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         resumed("part", "abc", measure, tmp_path)
     (unfinished,) = tmp_path.iterdir()
@@ -49,7 +49,7 @@ def test_what_other_code_measured_is_measured_again(measure, tmp_path):
     assert [*"abcabc"] == measure.measured
 
 
-def test_the_page_of_queries_is_what_was_measured():
+def test_the_page_of_queries_matches_the_recorded_results():
     written = PAGE.read_text(encoding="utf-8") if PAGE.exists() else None
     measured = page(recorded()) if RESULTS.exists() else None
     assert written == measured, "run `make readme`"
@@ -73,17 +73,17 @@ PHASED = [
 ]
 
 
-def test_the_picture_of_phases_names_each_query_and_phase_and_is_the_same_each_time():
+def test_the_chart_of_phases_names_each_query_and_phase_and_is_reproducible():
     pytest.importorskip("matplotlib")
     svg = phases_chart.picture(PHASED)
     assert svg == phases_chart.picture(PHASED)
     for text in ("q1 stock", "q1 pruned", "analyse", "optimise", "builds"):
         assert f">{text}<" in svg
-    # What nobody measured, and what comes after the first task.
+    # A phase without a measurement, and the phase after the first task.
     assert not {">decide<", ">run<"} & {f">{each}<" for each in (*phases_chart.PHASES, "run") if f">{each}<" in svg}
 
 
-def test_the_picture_of_phases_is_of_what_was_measured():
+def test_the_chart_of_phases_matches_the_recorded_results():
     assert (phases_chart.RESULTS.with_suffix(".svg")).exists() == bool(phases_chart.recorded())
     names = {(row["query"], row["way"]) for row in phases_chart.recorded()}
     assert all(f">{' '.join(each)}<" in phases_chart.RESULTS.with_suffix(".svg").read_text() for each in names)
@@ -106,7 +106,7 @@ def _stages(stage: str, **seconds: float) -> list[dict[str, object]]:
 
 
 @pytest.mark.full
-def test_the_picture_of_the_driver_has_a_line_for_each_stage_and_none_for_nothing():
+def test_the_chart_of_the_driver_has_a_line_for_each_measured_stage():
     pytest.importorskip("matplotlib")
     rows = [*_stages("explain", small=0.01, large=0.5, keys=2.0), *_stages("receive keys", small=0.1, large=0.0)]
     svg = driver_chart.picture(rows)
@@ -115,12 +115,12 @@ def test_the_picture_of_the_driver_has_a_line_for_each_stage_and_none_for_nothin
         assert f">{text}<" in svg
 
 
-def test_the_picture_of_the_driver_is_of_what_was_measured():
+def test_the_chart_of_the_driver_matches_the_recorded_results():
     assert driver_chart.RESULTS.with_suffix(".svg").exists() == bool(driver_chart.recorded())
     assert {driver_chart.ALL} <= {row["stage"] for row in driver_chart.recorded()} or not driver_chart.recorded()
 
 
-def test_time_in_a_phase_within_another_is_counted_once(monkeypatch):
+def test_time_in_a_nested_phase_is_counted_once(monkeypatch):
     pytest.importorskip("pyspark")
     from benchmarks.bench_phases import Stopwatch  # noqa: PLC0415 - loads Spark
 
@@ -133,7 +133,7 @@ def test_time_in_a_phase_within_another_is_counted_once(monkeypatch):
 
 
 def test_every_module_of_the_benchmarks_can_be_imported():
-    """Benchmarks run for an hour, and not for each commit."""
+    """Benchmarks take an hour and do not run for each commit, so a broken import would stay unseen."""
     paths = (path.relative_to(ROOT) for path in sorted((ROOT / "benchmarks").rglob("*.py")))
     names = [
         ".".join(path.with_suffix("").parts) for path in paths if path.stem != "__main__" and "tests" not in path.parts

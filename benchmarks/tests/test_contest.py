@@ -1,4 +1,4 @@
-"""Contenders are asked by lines, counted by the system, compared with right rows, and shown as they were measured."""
+"""Tests of the contest: workers and their protocol, engines, judge, rows of results, page and charts."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ ENGINED = tuple(name for name in CONTENDERS if name != LIMIT)
 MIB = 1 << 20
 
 
-# Questions and answers.
+# Workers and the protocol.
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def worker(tmp_path):
     found.end()
 
 
-def test_rows_arrive_with_the_values_that_the_engine_gave(worker):
+def test_rows_keep_their_values_and_types_in_the_protocol(worker):
     assert 0 <= worker.answer("stock", "anything") < 60
     answer = worker.rows()
     assert (ROW,) == answer.rows
@@ -61,17 +61,17 @@ def test_rows_arrive_with_the_values_that_the_engine_gave(worker):
     assert "decimal(3,2)" == answer.types[1]
 
 
-def test_seconds_are_those_of_the_query(worker):
+def test_seconds_are_the_time_of_the_query(worker):
     assert 0.3 <= worker.answer("stock", "sleep 0.3")
 
 
-def test_what_an_engine_prints_is_no_answer(worker, tmp_path):
+def test_output_of_an_engine_goes_to_the_log(worker, tmp_path):
     worker.answer("stock", "print")
     assert "a line that is no answer" in (tmp_path / "log").read_text()
     assert (ROW,) == worker.rows().rows
 
 
-def test_who_fails_or_refuses_a_query_says_why_and_answers_the_next(worker):
+def test_an_engine_reports_why_a_query_failed_and_answers_the_next(worker):
     with pytest.raises(WorkerFailed, match=r"^failed: ValueError: no such column$"):
         worker.answer("stock", "fail")
     with pytest.raises(WorkerFailed, match=r"^unsupported: no such function$"):
@@ -79,21 +79,21 @@ def test_who_fails_or_refuses_a_query_says_why_and_answers_the_next(worker):
     worker.answer("stock", "anything")
 
 
-def test_who_takes_too_long_is_ended(tmp_path):
+def test_contender_over_its_time_limit_is_ended(tmp_path):
     worker = Worker(STAND_IN, tmp_path / "log", 0.5)
     with pytest.raises(WorkerFailed, match=r"^no answer within 0\.5 s$"):
         worker.answer("stock", "sleep 100")
     assert not worker.is_alive()
 
 
-def test_who_cannot_start_says_its_last_line(tmp_path):
+def test_worker_that_cannot_start_reports_the_last_line_of_its_log(tmp_path):
     with pytest.raises(WorkerFailed, match=r"the process ended with 1: .*No module named benchmarks\.tests\.no_engine"):
         Worker("benchmarks.tests.no_engine", tmp_path / "log", 10.0)
 
 
 @pytest.fixture
 def stand_ins(monkeypatch, tmp_path):
-    """Workers of which each contender is a stand-in."""
+    """A pool in which the stand-in is the engine of each contender."""
     monkeypatch.setattr(pool, "ENGINES", dict.fromkeys(CONTENDERS, STAND_IN))
     with pool.pool(tmp_path, 20.0) as found:
         yield found
@@ -101,7 +101,7 @@ def stand_ins(monkeypatch, tmp_path):
 
 @pytest.fixture
 def lake(tmp_path):
-    """Tables of one plain and one partitioned folder, with what a log leaves beside them."""
+    """A plain and a partitioned table, with a Parquet file in the folder of a log, which is no data file."""
     rows = pa.table({"k": pa.array([1, 2], pa.int32())})
     for path in ("t/a.parquet", "t/_log/c.parquet", "p/day=1/a.parquet", "p/day=__HIVE_DEFAULT_PARTITION__/a.parquet"):
         file = tmp_path / "lake" / path
@@ -110,7 +110,7 @@ def lake(tmp_path):
     return [Place(str(tmp_path)).table("lake", name, "parquet") for name in ("t", "p")]
 
 
-def test_a_worker_that_ended_is_started_again_with_its_tables(stand_ins, lake):
+def test_a_worker_that_ended_is_restarted_with_its_tables(stand_ins, lake):
     first = stand_ins.worker("stock", "layout", lake)
     with pytest.raises(WorkerFailed, match="the process ended with 3"):
         first.answer("stock", "end")
@@ -124,7 +124,7 @@ def test_a_worker_that_ended_is_started_again_with_its_tables(stand_ins, lake):
 # Tables and engines.
 
 
-def test_a_table_has_its_own_files_and_the_column_of_its_folders(lake):
+def test_a_table_has_its_data_files_and_its_partition_column(lake):
     plain, partitioned = lake
     assert ("", ["a.parquet"]) == (plain.partition, [Path(each).name for each in plain.files])
     assert ("day", 2) == (partitioned.partition, len(partitioned.files))
@@ -138,7 +138,7 @@ def test_a_folder_without_files_is_refused(tmp_path):
 
 @pytest.fixture
 def remote(store, lake, tmp_path, monkeypatch):
-    """The same tables on an object store, which processes are told of."""
+    """The tables of `lake` on an object store, whose access is in environment variables."""
     for name, value in store.access.environment.items():
         monkeypatch.setenv(name, value)
     key = tmp_path.name
@@ -158,7 +158,7 @@ def test_engines_read_plain_and_partitioned_tables_alike(lake):
         assert ((2, 1, 2), (2, None, 2)) == engine.answer("", QUESTION).rows
 
 
-def test_engines_read_an_object_store_as_they_read_files(store, remote):
+def test_engines_read_tables_on_an_object_store(store, remote):
     pytest.importorskip("duckdb_extension_httpfs")
     datafusion = pytest.importorskip("benchmarks.contest.datafusion_engine")
     assert all(file.startswith(f"{S3A}{store.bucket}/") for each in remote for file in each.files)
@@ -170,7 +170,7 @@ def test_engines_read_an_object_store_as_they_read_files(store, remote):
         assert store.counts().requests > 0
 
 
-def test_a_partition_column_that_files_hold_too_is_read_once(tmp_path):
+def test_a_partition_column_that_files_contain_too_is_read_once(tmp_path):
     datafusion = pytest.importorskip("benchmarks.contest.datafusion_engine")
     file = tmp_path / "lake" / "p" / "day=1" / "a.parquet"
     file.parent.mkdir(parents=True)
@@ -180,7 +180,7 @@ def test_a_partition_column_that_files_hold_too_is_read_once(tmp_path):
         assert ((7, 1),) == engine.answer("", "SELECT k, day FROM p WHERE day = 1").rows
 
 
-def test_what_datafusion_cannot_plan_is_unsupported(lake):
+def test_a_query_that_datafusion_cannot_plan_is_unsupported(lake):
     datafusion = pytest.importorskip("benchmarks.contest.datafusion_engine")
     engine = datafusion.DatafusionEngine()
     engine.tables(lake)
@@ -189,7 +189,7 @@ def test_what_datafusion_cannot_plan_is_unsupported(lake):
 
 
 @needs_account
-def test_duckdb_reads_files_again_at_each_run(tmp_path):
+def test_duckdb_does_not_cache_files_between_runs(tmp_path):
     (tmp_path / "lake" / "t").mkdir(parents=True)
     file = tmp_path / "lake" / "t" / "a.parquet"
     pq.write_table(pa.table({"k": pa.array([hash(str(at)) for at in range(200_000)])}), file)
@@ -201,7 +201,7 @@ def test_duckdb_reads_files_again_at_each_run(tmp_path):
         assert process_tree.usage(os.getpid()).bytes_read - before > file.stat().st_size // 2 > MIB // 2
 
 
-# Rows.
+# The judge of rows.
 
 
 @pytest.fixture
@@ -216,7 +216,7 @@ def judged(tmp_path):
     return verdict
 
 
-def test_right_rows_are_right_again_when_they_are_remembered(judged):
+def test_verdict_is_the_same_with_cached_right_answers(judged):
     for _ in range(2):
         assert "" == judged("SELECT k FROM t ORDER BY k", ("int",), ((3,), (1,), (2,)))
         assert "1 rows of stock alone: (4,); 1 of DuckDB alone: (3,)" == judged(
@@ -224,12 +224,12 @@ def test_right_rows_are_right_again_when_they_are_remembered(judged):
         )
 
 
-def test_other_rows_of_a_tie_are_told_from_wrong_ones(judged):
+def test_other_rows_of_a_tie_are_not_wrong(judged):
     text = "SELECT k FROM t ORDER BY k > 0 LIMIT 1"
     assert {"", TIES} == {judged(text, ("int",), ((k,),)) for k in (1, 2, 3)}
 
 
-def test_a_tie_at_a_limit_lets_no_wrong_row_through(judged):
+def test_a_wrong_row_is_found_in_spite_of_ties_at_a_limit(judged):
     assert "that the whole answer has not" in judged("SELECT k FROM t LIMIT 1", ("int",), ((4,),))
 
 
@@ -246,7 +246,7 @@ def test_a_tie_at_a_limit_lets_no_wrong_row_through(judged):
     ],
     ids=str,
 )
-def test_the_lenient_rule_forgives_last_digits_of_averages_alone(first, second, pairs):
+def test_the_lenient_rule_tolerates_only_last_digits_of_averages(first, second, pairs):
     same = lenient_rule(first, second)
     if same is None:
         assert True not in pairs.values()
@@ -265,7 +265,7 @@ class RightIfAsked:
         return f"{contender} is wrong" if contender == "datafusion" else TIES if not strict else ""
 
 
-def test_each_contender_has_a_row_and_who_has_no_answer_says_why(stand_ins, lake):
+def test_each_contender_has_a_row_with_its_answer_or_the_reason_for_none(stand_ins, lake):
     settings = Settings(1.0, ("delta",), (1,), ENGINED, runs=2)
     known = Contest(settings, stand_ins, RightIfAsked(), {"delta": lake}, {}, HERE)
     rows = {row["contender"]: row for row in known.rows("delta", Query(1, "sleep 0.01"))}
@@ -278,7 +278,7 @@ def test_each_contender_has_a_row_and_who_has_no_answer_says_why(stand_ins, lake
     assert {"unsupported: no such function"} == {row["failed"] for row in failed}
 
 
-def test_the_limit_is_asked_for_once_and_has_bytes_alone(stand_ins, lake):
+def test_the_limit_runs_once_and_has_only_bytes(stand_ins, lake):
     settings = Settings(1.0, ("delta",), (1,), ("stock", LIMIT), runs=2, conf=("a=b",))
     known = Contest(settings, stand_ins, RightIfAsked(), {"delta": lake}, {}, HERE)
     head = {"scale": 1.0, "layout": "delta", "query": "q1", "conf": "a=b", "contender": LIMIT}
@@ -288,7 +288,7 @@ def test_the_limit_is_asked_for_once_and_has_bytes_alone(stand_ins, lake):
 
 @dataclass(frozen=True)
 class AsksMeanwhile:
-    """A judge that reads of the store itself."""
+    """A judge that itself reads from the store."""
 
     site: Site
     path: str
@@ -299,7 +299,7 @@ class AsksMeanwhile:
         return ""
 
 
-def test_bytes_and_requests_on_an_object_store_are_those_it_served_to_each(store, lake, monkeypatch, tmp_path):
+def test_bytes_and_requests_on_an_object_store_are_counted_for_each_contender(store, lake, monkeypatch, tmp_path):
     (tmp_path / "one" / "t").mkdir(parents=True)
     (tmp_path / "one" / "t" / "file").write_bytes(bytes(1000))
     store.upload(tmp_path / "one", tmp_path.name)
@@ -310,18 +310,18 @@ def test_bytes_and_requests_on_an_object_store_are_those_it_served_to_each(store
     with pool.pool(tmp_path, 20.0, environment=there.environment) as workers:
         known = Contest(settings, workers, AsksMeanwhile(there, path), {"delta": lake}, {}, there)
         rows = known.rows("delta", Query(1, f"fetch {path} {path}"))
-    # A HEAD and a GET for each.
+    # One HEAD and one GET for each path.
     assert [(2000, 4)] * 2 == [(each["bytes"], each["requests"]) for each in rows]
     assert [("s3", 0.02, 1e8)] * 2 == [(each["place"], each["latency"], each["bytes_per_second"]) for each in rows]
 
 
-def test_what_was_measured_at_another_place_or_distance_is_another_contest():
+def test_contests_at_other_places_or_latencies_have_other_names():
     near, far = (Settings(1.0, place="s3", shape=Shape(latency)) for latency in (0.0, 0.02))
     assert 3 == len({each.name for each in (Settings(1.0), near, far)})
     assert ["contest-sf1", "contest-s3-sf1"] == [each.results for each in (Settings(1.0), near)]
 
 
-def test_a_store_that_cannot_be_had_is_one_line_before_anything_is_made(tmp_path, monkeypatch, capsys):
+def test_a_missing_store_is_reported_in_one_line_before_tables_are_made(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(gateway, "_USUAL_GO", "")
@@ -333,14 +333,14 @@ def test_a_store_that_cannot_be_had_is_one_line_before_anything_is_made(tmp_path
     assert [tmp_path / "results"] == [*tmp_path.iterdir()]
 
 
-def test_files_of_this_machine_are_read_where_they_are(tmp_path):
+def test_a_local_site_needs_no_upload_and_no_settings(tmp_path):
     with site("local", tmp_path) as here:
         here.bring(tmp_path / "nothing", "nothing")
         here.reshape(Shape(1.0))
         assert (None, (), {}, str(tmp_path)) == (here.reset(), here.conf, here.environment, here.place.root)
 
 
-def test_contenders_run_by_turns(stand_ins, lake, monkeypatch):
+def test_contenders_take_turns(stand_ins, lake, monkeypatch):
     asked = []
     monkeypatch.setattr(Contest, "_run", lambda *run: asked.append(run[-1]) or contest.Failed("no"))
     settings = Settings(1.0, contenders=("pruned", "stock"), runs=3)
@@ -353,7 +353,7 @@ def test_contenders_run_by_turns(stand_ins, lake, monkeypatch):
     assert ["pruned", "stock"] * 4 == asked
 
 
-def test_an_interrupted_contest_goes_on_where_it_was(monkeypatch, tmp_path):
+def test_an_interrupted_contest_is_resumed(monkeypatch, tmp_path):
     asked = []
 
     class Interrupted:
@@ -403,14 +403,14 @@ MEASURED = with_ratios(
 )
 
 
-def test_ratios_are_to_the_same_query_and_absent_where_one_is():
+def test_ratios_compare_the_same_query_and_are_absent_without_an_answer():
     names = ("seconds_to_stock", "read_to_stock", "read_to_duckdb", "read_to_datafusion", "read_to_limit")
     assert [0.5, 0.25, 0.5, None, 4.0] == [MEASURED[0][name] for name in names]
     assert [2.0, 1.0, None, None, None] == [MEASURED[5][name] for name in names]
     assert {None} == {MEASURED[3][name] for name in names}
 
 
-def test_what_is_measured_again_replaces_its_row_and_all_others_stay_in_order():
+def test_a_repeated_measurement_replaces_its_row_and_other_rows_stay_in_order():
     before = [row("stock", "q10"), row("stock", "q3"), row("stock", "q3", "parquet")]
     found = merged(before, [row("pruned", "q10", seconds=3.0), row("stock", "q10", seconds=2.0)])
     assert [("q3", "stock"), ("q10", "pruned"), ("q10", "stock"), ("q3", "stock")] == [
@@ -419,7 +419,7 @@ def test_what_is_measured_again_replaces_its_row_and_all_others_stay_in_order():
     assert 1.5 == found[1]["seconds_to_stock"]
 
 
-def test_what_stays_says_by_which_code_it_was_measured(tmp_path):
+def test_rows_of_earlier_runs_keep_their_commit(tmp_path):
     path = tmp_path / "contest-sf1.json"
     head = {"code": "second", "machine": {"load_before": 0.5}}
     stays = {**row("duckdb"), "code": "first", "load_before": 0.1}
@@ -435,7 +435,7 @@ def test_what_stays_says_by_which_code_it_was_measured(tmp_path):
     assert "version" not in page.page({"contest-sf1": MEASURED})
 
 
-def test_queries_are_named_or_numbered_and_unknown_ones_refused():
+def test_queries_are_chosen_by_name_or_number_and_unknown_ones_are_refused():
     assert SELECTIVE == _numbers([])
     assert (3, 20) == _numbers(["q20", "3"])
     assert 99 == len(_numbers(["all"]))
@@ -445,19 +445,19 @@ def test_queries_are_named_or_numbered_and_unknown_ones_refused():
         _chosen("layout", ["iceberg"], ("delta", "parquet"))
 
 
-def test_a_query_names_the_tables_that_it_reads():
+def test_a_query_knows_the_tables_that_it_reads():
     query = Query(1, "SELECT * FROM store_sales, Item")
     assert [True, True, False] == [query.names(table) for table in ("store_sales", "item", "store")]
 
 
-def test_contenders_of_one_engine_share_a_process_unless_they_are_to_be_apart(monkeypatch, tmp_path, lake):
+def test_contenders_of_one_engine_share_a_process_unless_apart_is_set(monkeypatch, tmp_path, lake):
     monkeypatch.setattr(pool, "ENGINES", {"pruned": STAND_IN, "stock": STAND_IN})
     for apart, count in ((False, 1), (True, 2)):
         with pool.pool(tmp_path, 20.0, apart=apart) as workers:
             assert count == len({workers.worker(name, "delta", lake).process for name in pool.ENGINES})
 
 
-def test_what_is_measured_under_a_label_is_a_file_of_its_own_that_does_not_grow():
+def test_labelled_results_have_a_file_of_their_own_and_no_chart_of_growth():
     assert "contest-auto-s3-sf10" == Settings(10.0, place="s3", label="auto").results
     assert Settings(1.0).name != Settings(1.0, apart=True).name
     labelled = [{**each, "label": "auto", "apart": True} for each in MEASURED if "failed" not in each]
@@ -466,17 +466,17 @@ def test_what_is_measured_under_a_label_is_a_file_of_its_own_that_does_not_grow(
     assert "Growth" not in text
 
 
-def test_rows_of_a_contest_tell_its_label_and_whether_contenders_were_apart(stand_ins, lake):
+def test_rows_of_a_contest_have_its_label_and_the_flag_apart(stand_ins, lake):
     settings = Settings(1.0, ("delta",), (1,), ("stock",), runs=2, label="auto", apart=True)
     known = Contest(settings, stand_ins, RightIfAsked(), {"delta": lake}, {}, HERE)
     (found,) = known.rows("delta", Query(1, "names"))
     assert ("auto", True) == (found["label"], found["apart"])
 
 
-# What is shown.
+# The page and its charts.
 
 
-def test_the_page_tells_ratios_wrong_rows_and_who_has_no_answer():
+def test_the_page_shows_ratios_wrong_rows_and_missing_answers():
     text = page.page({"contest-sf1": MEASURED})
     # 2 of 5 MiB, 2.5 of 2 seconds.
     assert "| delta | 2 | 0.50 | 0.50 | - | - | 1.00 | 60.0% | -25.0% | q5: 2.00 | differ: stock q5 |" in text
@@ -488,21 +488,21 @@ def test_the_page_tells_ratios_wrong_rows_and_who_has_no_answer():
     assert "Both Sparks ran with `a=b`.\n" in page.page({"contest-sf1": [{**each, "conf": "a=b"} for each in MEASURED]})
 
 
-def test_the_page_sums_up_selective_queries_apart_from_all():
+def test_the_page_summarises_selective_queries_separately():
     others = with_ratios([row("pruned", "q20", seconds=0.25), row("stock", "q20"), *MEASURED])
     text = page.page({"contest-sf1": others})
     assert "| delta | 1 selective | 1.00 | - | - | - | 4.00 | 0.0% | 75.0% | q20: 0.25 | equal |\n| delta | 3 |" in text
     assert "selective |" not in page.page({"contest-sf1": with_ratios(others[:2])})
 
 
-def test_a_mean_beside_who_was_asked_some_queries_is_told_of_these_alone():
+def test_a_mean_over_some_queries_is_not_shown_for_all():
     some = [row("duckdb", "q20", bytes=2 * MIB), row(LIMIT, "q20", bytes=MIB // 4)]
     text = page.page({"contest-sf1": with_ratios([row("pruned", "q20"), *some, row("pruned", "q3")])})
     assert "| delta | 1 selective | - | 0.50 | - | 4.00 |" in text
     assert "| delta | 2 | - | - | - | - |" in text
 
 
-def test_the_page_tells_how_far_away_a_store_was_and_what_it_served():
+def test_the_page_shows_latency_bandwidth_and_requests_of_a_store():
     far = {"place": "s3", "latency": 0.02, "bytes_per_second": 1e8}
     rows = [{**each, **far, "requests": 1234} for each in MEASURED if "failed" not in each]
     rows.append(failed("datafusion", "no", **far))
@@ -518,7 +518,7 @@ def test_the_page_tells_how_far_away_a_store_was_and_what_it_served():
     assert "adds 20 ms to each request. Bytes" in page.page({"contest-s3-sf1": uncapped})
 
 
-def test_the_page_of_the_contest_is_what_was_measured():
+def test_the_page_of_the_contest_matches_the_recorded_results():
     path = page.RESULTS / "contest.md"
     written = path.read_text(encoding="utf-8") if path.exists() else None
     found = page.recorded()
@@ -528,26 +528,26 @@ def test_the_page_of_the_contest_is_what_was_measured():
 
 
 def bars_of(svg, colour):
-    """The filled shapes of one colour: its bars, and its mark in the legend."""
+    """The filled shapes of one colour: its bars, and its patch in the legend."""
     root = ET.fromstring(svg)  # noqa: S314 - made here
     return [
         each for each in root.iter("{http://www.w3.org/2000/svg}path") if f"fill: {colour}" in each.get("style", "")
     ]
 
 
-def test_a_picture_has_a_bar_for_each_answer_and_is_the_same_each_time():
+def test_a_chart_has_a_bar_for_each_answer_and_is_reproducible():
     pytest.importorskip("matplotlib")
     svg = bars(MEASURED)
     assert svg == bars(MEASURED)
-    # Twice, for bytes and for seconds, and one mark.
-    # The limit takes bytes alone.
+    # Bars for bytes and for seconds, and one patch in the legend.
+    # The limit has bytes only.
     counts = {"#1b7837": 2 * 2 + 1, "#d6604d": 2 * 2 + 1, "#e0b000": 2 * 1 + 1, "#4393c3": 1, "#bababa": 1 + 1}
     assert counts == {colour: len(bars_of(svg, colour)) for colour in counts}
     for text in ("pruned Spark", "DataFusion", "delta: MiB read", "q5"):
         assert f">{text}<" in svg
 
 
-def test_of_many_queries_the_selective_ones_are_drawn():
+def test_charts_of_many_queries_show_only_selective_ones():
     pytest.importorskip("matplotlib")
     many = {"contest-sf1": [row("pruned", f"q{number}") for number in range(1, 31)]}
     few = {"contest-sf1": many["contest-sf1"][:20]}
@@ -560,7 +560,7 @@ def test_of_many_queries_the_selective_ones_are_drawn():
     assert ">q11<" in page.pictures({"contest-sf1": unnamed})["contest-sf1.svg"]
 
 
-def test_growth_is_drawn_of_queries_that_all_answered_at_all_scales():
+def test_growth_covers_queries_that_all_contenders_answered_at_all_scales():
     pytest.importorskip("matplotlib")
     rows = [row(name, scale=scale) for scale in (0.1, 1.0) for name in ("pruned", "stock")]
     svg = growth([*rows, row("pruned", "q5"), failed("stock", "no", query="q5")])
@@ -568,7 +568,7 @@ def test_growth_is_drawn_of_queries_that_all_answered_at_all_scales():
     assert {"#1b7837", "#d6604d"} == {each for each in ("#1b7837", "#d6604d", "#e0b000") if each in svg}
 
 
-def test_pictures_are_written_beside_the_page(tmp_path):
+def test_charts_are_written_beside_the_page(tmp_path):
     pytest.importorskip("matplotlib")
     far = {"scale": 0.1, "place": "s3", "latency": 0.0}
     for name, more in (("sf1", {}), ("sf0.1", {"scale": 0.1}), ("s3-sf0.1", far)):
@@ -579,12 +579,12 @@ def test_pictures_are_written_beside_the_page(tmp_path):
     named = re.findall(r"\(([\w.-]+\.svg)\)", (tmp_path / "contest.md").read_text())
     assert ["contest-sf0.1.svg", "contest-sf1.svg", "contest-s3-sf0.1.svg", "contest-growth.svg"] == named
     assert {*named} == {each.name for each in tmp_path.glob("*.svg")}
-    # It grows with the scale alone, not with the distance.
+    # The chart of growth ignores results on an object store.
     here = {name: rows for name, rows in page.recorded(tmp_path).items() if "s3" not in name}
     assert (tmp_path / "contest-growth.svg").read_text() == page.pictures(here)["contest-growth.svg"]
 
 
-# All of it, with the engines themselves.
+# A whole contest with the real engines.
 
 
 @pytest.mark.full
@@ -598,7 +598,7 @@ def test_all_contenders_answer_two_queries_of_tpcds_with_the_right_rows(spark, t
     pytest.importorskip("datafusion")
     chosen = [each for each in queries() if each.number in {20, 96}]
     named = [table for table in TABLES if any(each.names(table) for each in chosen)]
-    # In the session that is there, so that no other one is started for it.
+    # Uses the session of the tests, so that no other session is started to write tables.
     write_layout(spark, LAYOUTS["delta"], generate(0.05, tmp_path, named), tmp_path)
     monkeypatch.setattr(contest, "resumed", partial(resumed, folder=tmp_path / "unfinished"))
     rows = contest.run(Settings(0.05, ("delta",), (20, 96), runs=1), tmp_path)

@@ -1,4 +1,4 @@
-"""The demo on small tables: rows, what is skipped and where nothing is, how it looks, how it is broken off."""
+"""Tests of the demo on small tables: rows, skipped files, reasons, the printed table, and interruption."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def made(spark, tmp_path_factory) -> Made:
 
 @pytest.fixture(scope="module")
 def results(spark, made) -> dict[tuple[str, str], Result]:
-    from benchmarks.demo.duckdb_answers import oracle  # noqa: PLC0415 - the same
+    from benchmarks.demo.duckdb_answers import oracle  # noqa: PLC0415 - loads Spark
     from benchmarks.demo.run import compared  # noqa: PLC0415 - loads Spark
 
     with oracle(made.sources.paths, JOINS) as judge:
@@ -64,13 +64,13 @@ def results(spark, made) -> dict[tuple[str, str], Result]:
         }
 
 
-def test_rows_of_every_join_are_those_of_duckdb(results):
+def test_rows_of_every_join_equal_those_of_duckdb(results):
     assert {} == {each: result.after.rows for each, result in results.items() if not result.rows_equal}
     some = {name for (name, _), result in results.items() if result.after.rows}
     assert {join.name for join in JOINS} - {"no store"} == some
 
 
-# Files and row groups that are read, of 24 and 96.
+# The numbers of files and row groups that are kept, of 24 and 96.
 @pytest.mark.parametrize("table_format", ["delta", "parquet"])
 @pytest.mark.parametrize(
     ("join", "files", "row_groups"),
@@ -83,7 +83,7 @@ def test_rows_of_every_join_are_those_of_duckdb(results):
         ("no store", 0, 0),
     ],
 )
-def test_joins_skip_what_their_keys_leave_out(results, table_format, join, files, row_groups):
+def test_joins_skip_files_and_row_groups_without_keys(results, table_format, join, files, row_groups):
     result = results[join, table_format]
     plan, measured = result.after.planned, result.after.measured
     assert (24, 96) == (plan.files_total, plan.row_groups_total)
@@ -98,13 +98,13 @@ def test_fewer_bytes_are_read_where_files_are_skipped(results):
             assert 0 < after < before / 2
 
 
-def test_join_that_gains_nothing_says_why(results):
+def test_join_without_a_gain_has_a_reason(results):
     for table_format in ("delta", "parquet"):
         reasons = results["items alone", table_format].after.planned.reasons
         assert [ReasonCode.UNCLUSTERED] == [reason.code for reason in reasons]
 
 
-def test_progress_of_making_never_goes_back(made):
+def test_progress_of_making_tables_never_decreases(made):
     shares = [share for _, share in made.progress]
     assert sorted(shares) == shares
     assert 0 <= shares[0] <= shares[-1] == 0.5
@@ -141,7 +141,7 @@ def test_table_shows_every_join_of_each_format_in_one_line(results):
     assert any("one run" in line for line in lines)
 
 
-def test_table_tells_how_many_runs_a_median_is_of(results):
+def test_table_shows_the_number_of_runs_of_a_median(results):
     one, *others = results.values()
     assert "median of 1 to 3." in printed([replace(one, runs=3), *others])
     assert "median of 3." in printed([replace(each, runs=3) for each in results.values()])
@@ -154,7 +154,7 @@ def test_rows_that_differ_are_named(results):
     assert "Rows differ: one month (delta)" in text
 
 
-def test_runs_asked_for_are_done_and_others_while_time_allows():
+def test_requested_runs_are_done_and_default_runs_stop_at_the_time_limit():
     from benchmarks.demo.run import _turns  # noqa: PLC0415 - loads Spark
 
     over, never = time.monotonic() - 1, time.monotonic() + SECONDS_AT_MOST
@@ -211,7 +211,7 @@ def wait_for(condition: Callable[[], bool], process: subprocess.Popen[bytes]) ->
 
 
 def still_running(session: int) -> list[str]:
-    """Processes of a session, which Python's workers leave no more than Java does; dead ones may wait for a parent."""
+    """Running processes of a session, Java and Python workers included; zombies are ignored."""
     asked = ["ps", "-A", "-o", "pid=,stat=,comm="]
     table = subprocess.run(asked, capture_output=True, text=True, check=True)
     found = []
@@ -224,7 +224,7 @@ def still_running(session: int) -> list[str]:
 
 
 def sales(spark, folder: Path) -> dict[str, int]:
-    """What a repeated run finds or makes."""
+    """The row counts of the fact tables that a repeated run finds or makes."""
     from benchmarks.demo.run import made_tables  # noqa: PLC0415 - loads Spark
 
     _, lakes = made_tables(spark, folder, SCALE, TABLES, lambda _what, _share: None)

@@ -1,4 +1,4 @@
-"""The demo refuses a scale that it cannot make before it makes anything."""
+"""Tests that the demo refuses an impossible scale before it makes anything."""
 
 from __future__ import annotations
 

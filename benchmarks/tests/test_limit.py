@@ -1,4 +1,4 @@
-"""The row-group limit of a query: row groups with a row that passes every filter, by the bytes of the used columns."""
+"""Tests of the row-group limit of a query: bytes of used columns in row groups with a row that passes every filter."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SKIPPABLE_BY_NOTHING = [1, 99] * 5
 
 @pytest.fixture
 def star(spark, tmp_path):
-    """A fact of two files of two row groups, keys 0 to 39 in order, and a dimension of keys of which few are wanted."""
+    """A fact of two files with two row groups each and keys 0 to 39 in order, and a dimension with few wanted keys."""
     halves = [
         pa.table({"k": range(at, at + 20), "w": SKIPPABLE_BY_NOTHING * 2, "v": range(20), "unused": ["x" * 50] * 20})
         for at in (0, 20)
@@ -29,7 +29,7 @@ def star(spark, tmp_path):
 
 
 def chunks(folder, columns, *places):
-    """Bytes of columns in row groups, by file and number."""
+    """Bytes of columns in the row groups at `places`, pairs of a file and a number."""
     found = 0
     for file, at in places:
         group = pq.read_metadata(folder / f"{file}.parquet").row_group(at)
@@ -47,23 +47,23 @@ DIM = {"d", "wanted"}
 @pytest.mark.parametrize(
     ("query", "fact"),
     [
-        # The keys are 4, 15 and 26, each in a row group of its own; that of 15 has w = 99, in a row group with both.
+        # The keys are 4, 15 and 26, each in a row group of its own. The row of key 15 has w = 99.
         ("SELECT sum(v) FROM fact JOIN dim ON k = d WHERE wanted", [(0, 0), (0, 1), (1, 0)]),
         ("SELECT sum(v) FROM fact JOIN dim ON k = d WHERE wanted AND w < 10", [(0, 0), (1, 0)]),
         ("SELECT sum(v) FROM fact JOIN dim ON k = d WHERE wanted AND w < 0", []),
-        # Rows without a match are in the result, so all of them are needed.
+        # Rows without a match are in the result, so all row groups are needed.
         ("SELECT sum(v) FROM fact LEFT JOIN dim ON k = d AND wanted", [(0, 0), (0, 1), (1, 0), (1, 1)]),
     ],
 )
-def test_a_row_group_counts_if_one_row_of_it_passes_all_filters(spark, star, query, fact):
+def test_a_row_group_counts_if_one_of_its_rows_passes_all_filters(spark, star, query, fact):
     columns = {"k", "v", "w"} if "w <" in query else {"k", "v"}
-    # A fact none of whose rows is left leaves nothing to look for; else one row of the dimension is wanted at least.
+    # Without remaining rows of the fact no row of the dimension is needed, else its one row group is read.
     expected = chunks(star / "fact", columns, *fact) + (chunks(star / "dim", DIM, (0, 0)) if fact else 0)
     assert expected == limit_bytes(spark.sql(query))
 
 
 @pytest.mark.full
-def test_scans_that_read_the_same_count_once_and_others_each(spark, star):
+def test_row_groups_that_several_scans_read_count_once(spark, star):
     one = "SELECT sum(v) s FROM fact JOIN dim ON k = d WHERE wanted AND k < 10"
     dim = chunks(star / "dim", DIM, (0, 0))
     expected = chunks(star / "fact", {"k", "v"}, (0, 0)) + dim
@@ -73,7 +73,7 @@ def test_scans_that_read_the_same_count_once_and_others_each(spark, star):
 
 
 @pytest.mark.full
-def test_tables_of_delta_and_partitions_in_folders_are_read_as_they_lie(spark, star, tmp_path):
+def test_partitioned_delta_tables_have_a_limit(spark, star, tmp_path):
     fact = spark.read.parquet(str(star / "fact")).selectExpr("*", "k DIV 20 AS p").repartition(1)
     fact.sortWithinPartitions("k").write.format("delta").partitionBy("p").save(str(tmp_path / "lake"))
     files = sorted((tmp_path / "lake").glob("p=*/*.parquet"))

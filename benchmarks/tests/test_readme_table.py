@@ -1,4 +1,4 @@
-"""README and benchmarks/README.md say what the recorded measurements say."""
+"""Tests that the tables in README.md and benchmarks/README.md match the recorded measurements."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from benchmarks.readme_table import BENCHMARKS, README, ROOT, benchmarks_readme, readme, recorded, replaced, table
 
 
-def test_the_tables_are_what_was_measured():
+def test_the_tables_match_the_recorded_results():
     for path, made in ((README, readme), (BENCHMARKS, benchmarks_readme)):
         text = path.read_text(encoding="utf-8")
         assert text == made(text), "run `make readme`"
@@ -21,7 +21,7 @@ def test_a_text_without_the_table_is_refused():
         replaced("# scanprune\n", table(recorded()))
 
 
-def test_the_table_needs_no_engine():
+def test_making_the_table_loads_no_engine():
     code = "import sys, benchmarks.readme_table; print('pyspark' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert "False" == done.stdout.strip()

@@ -1,4 +1,4 @@
-"""Targets beside what contests gave: met, missed, or not measured."""
+"""Tests of targets, which are met, missed, or not measured by the recorded contests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ALL = [f"q{number}" for number in range(1, 100)]
 
 
 def rows(queries=TEN, layout="delta", **contenders):
-    """A row of each query and contender: (bytes, seconds, peak bytes), or bytes alone."""
+    """A row for each query and contender, with (bytes, seconds, peak bytes), or fewer of them."""
     fields = ("bytes", "seconds", "peak_bytes")
     return with_ratios(
         [
@@ -25,7 +25,7 @@ def rows(queries=TEN, layout="delta", **contenders):
 
 
 def told(found, what, at=0):
-    """What is told of the target of these words; of several the one at a place."""
+    """The number and the verdict of the target named `what`; `at` selects one of several with the same name."""
     return [each[2:] for each in lines(found) if each[0] == what][at]
 
 
@@ -45,24 +45,24 @@ def test_seconds_are_compared_by_their_mean(seconds, expected):
     assert ("not measured", "") == told(found, "the same over the object store")
 
 
-def test_nothing_is_told_of_some_queries_only():
+def test_a_target_is_not_measured_by_some_of_its_queries():
     found = {"contest-sf10": rows(TEN[:8], pruned=(1, 1.0), stock=(1, 2.5))}
     assert {"not measured"} == {each[2] for each in lines(found)}
 
 
-def test_nothing_is_told_of_queries_that_the_others_did_not_all_answer():
+def test_a_target_is_not_measured_unless_others_answered_all_of_its_queries():
     ours = rows(ALL, pruned=(1, 1.0))
     found = {"contest-sf10": with_ratios(ours + rows(ALL[:50], stock=(1, 2.0), limit=(1,)))}
     assert {"not measured"} == {each[2] for each in lines(found)}
 
 
-def test_a_query_that_failed_was_not_measured():
+def test_a_target_with_a_failed_query_is_not_measured():
     whole = rows(pruned=(1, 1.0), stock=(1, 2.5))
     whole[0] = {"layout": "delta", "query": TEN[0], "contender": "pruned", "failed": "ended"}
     assert ("not measured", "") == told({"contest-sf10": whole}, "the ten, times faster than stock Spark")
 
 
-def test_what_is_saved_is_told_beside_what_the_limit_saves():
+def test_savings_are_shown_with_those_of_the_row_group_limit():
     what = "all 99: bytes of stock Spark no longer read"
     without = rows(ALL, pruned=(30, 5.0), stock=(100, 10.0))
     assert ("70.0%", "missed") == told({"contest-sf10": without}, what)
@@ -81,13 +81,13 @@ def test_what_is_saved_is_told_beside_what_the_limit_saves():
         (0.40, 0.20, ("q1: 2.00 (+0.20 s), 1 slower", "missed")),
     ],
 )
-def test_a_query_may_be_slower_by_a_share_or_by_little(ours, stock, expected):
+def test_a_query_may_be_slower_by_a_small_ratio_or_a_fraction_of_a_second(ours, stock, expected):
     others = rows(ALL[1:], pruned=(1, 1.0), stock=(1, 1.0))
     found = {"contest-sf10": rows(ALL[:1], pruned=(1, ours), stock=(1, stock)) + others}
     assert expected == told(found, "all 99: slowest to stock Spark")
 
 
-def test_layouts_and_memory_are_told_apart():
+def test_layouts_and_memory_have_targets_of_their_own():
     found = {
         "contest-sf10": rows(layout="partitioned", pruned=(1, 1.0), stock=(1, 1.3)),
         "contest-apart-sf10": rows(pruned=(1, 1.0, 1.2e9), stock=(1, 1.0, 1e9)),
@@ -98,5 +98,5 @@ def test_layouts_and_memory_are_told_apart():
     assert ("not measured", "") == told(found, "the ten, times faster than stock Spark")
 
 
-def test_what_was_not_answered_by_both_saves_nothing():
+def test_saved_is_none_without_a_query_that_both_answered():
     assert saved(rows(pruned=(1, 1.0)), "bytes") is None

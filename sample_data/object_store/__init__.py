@@ -1,4 +1,4 @@
-"""An S3-compatible object store on this machine, shaped and counted, for tests and measurements.
+"""A local S3-compatible object store with set latency and bandwidth and with counters, for tests and benchmarks.
 
     with object_store(SHAPED) as store:
         store.upload(Path("tables"), "tables")
@@ -6,6 +6,6 @@
         ...
         served = store.counts()
 
-`store.py` has that block, `s3a.py` what Spark needs to reach it. `python -m sample_data.object_store` builds its
-server, once.
+`store.py` has `object_store()`, and `s3a.py` has the settings for Spark. `python -m sample_data.object_store` builds
+the server, once.
 """

@@ -1,4 +1,4 @@
-"""`python -m sample_data.object_store`: builds the server where it is missing, and says where it is."""
+"""The command `python -m sample_data.object_store`: builds the server if it is missing, and prints its path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The server of an object store: versitygw, S3 over a folder, built from its source once."""
+"""The server of the object store: versitygw, which serves a folder by S3, built from source once."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ VERSION = "1.8.0"
 _MODULE = f"github.com/versity/versitygw/cmd/versitygw@v{VERSION}"
 _NAME = f"versitygw-{VERSION}"
 _BUILT = "bin"
-# Where Go's own installer puts it, often without a word on PATH.
+# The folder of Go's own installer, which is often not on PATH.
 _USUAL_GO = "/usr/local/go/bin/go"
 
 
 def gateway(folder: Path | None = None) -> Path:
-    """The program; built below `folder`, the user's cache by default, where it is missing.
+    """The path of the server; it is built below `folder`, by default the user's cache, if it is missing.
 
-    That takes some minutes and the network. Raises `EnvironmentProblem` where it can be neither found nor built.
+    The build takes some minutes and needs the network. Raises `EnvironmentProblem` if there is no server and the build
+    fails.
     """
     home = (folder or default_folder()) / _NAME
     built = _program(home)
@@ -35,7 +36,7 @@ def gateway(folder: Path | None = None) -> Path:
             "An object store needs Go once, to build its server; found no go on PATH: install it from https://go.dev/dl"
         )
     with cache_folder(home, {"versitygw": VERSION}, (_BUILT,)):
-        # Another process may have built it meanwhile.
+        # Another process may have built the server meanwhile.
         if not built.exists():
             with made_whole(home / _BUILT) as unfinished:
                 _build(go, unfinished)
@@ -43,7 +44,7 @@ def gateway(folder: Path | None = None) -> Path:
 
 
 def gateway_problem(folder: Path | None = None) -> str | None:
-    """Why there is no program at once, as one line with the remedy; None if there is one."""
+    """One line that says how to build the server if it is missing; None if it exists."""
     built = _program((folder or default_folder()) / _NAME)
     if built.exists():
         return None
@@ -60,12 +61,12 @@ def _build(go: str, target: Path) -> None:
             **os.environ,
             "CGO_ENABLED": "0",
             "GOBIN": str(target),
-            # All that it fetches and compiles goes with the folder, which read-only modules would not.
+            # All downloads and build products are in the temporary folder; read-only modules could not be removed.
             "GOPATH": f"{work}/path",
             "GOCACHE": f"{work}/cache",
             "GOFLAGS": "-modcacherw",
         }
-        # One package at a time takes a fifth of the memory.
+        # Compiling one package at a time takes a fifth of the memory.
         command = [go, "install", "-p", "1", "-trimpath", "-ldflags", "-s -w", _MODULE]
         answer = subprocess.run(command, cwd=work, env=environment, capture_output=True, text=True, check=False)  # noqa: S603
     if answer.returncode:

@@ -1,4 +1,4 @@
-"""What stands before a store's server: passes requests on as they are, makes them slower, and counts what is served."""
+"""A proxy before the server of an object store: forwards requests unchanged, delays them, and counts bytes served."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PIECE = 64 << 10
 _END_OF_HEAD = b"\r\n\r\n"
 _CHUNKED = "chunked"
 _WITHOUT_BODY = frozenset({"204", "304"})
-# What a store says that has too much to do; a request without a body may be answered so before anybody else sees it.
+# The response of an overloaded store. Only requests without a body are refused, before they reach the server.
 _REFUSED_METHODS = frozenset({"GET", "HEAD"})
 _REFUSAL = (
     b'<?xml version="1.0" encoding="UTF-8"?><Error><Code>SlowDown</Code><Message>Reduce your rate.</Message></Error>'
@@ -35,50 +35,50 @@ class Head:
 
     @staticmethod
     def of(raw: bytes) -> Head:
-        """Of all bytes up to the empty line."""
+        """The head of a message, parsed from all bytes up to the empty line."""
         first, *lines = raw.decode("latin-1").rstrip("\r\n").split("\r\n")
         pairs = (line.partition(":") for line in lines)
         return Head(raw, tuple(first.split(" ", 2)), {name.strip().lower(): value.strip() for name, _, value in pairs})
 
     @property
     def is_chunked(self) -> bool:
-        """True where the length of the body is told by its pieces."""
+        """True if the body has chunked transfer encoding."""
         return self.headers.get("transfer-encoding", "").lower() == _CHUNKED
 
     @property
     def length(self) -> int | None:
-        """Bytes of the body; None if that is not told."""
+        """Bytes of the body; None if there is no Content-Length."""
         told = self.headers.get("content-length")
         return None if told is None else int(told)
 
     @property
     def closes(self) -> bool:
-        """True where nothing follows on the connection."""
+        """True if the connection closes after this message."""
         return self.headers.get("connection", "").lower() == "close"
 
 
 @dataclass(slots=True)
 class Proxy:
-    """Counts of all requests and of the body bytes that GETs were given, each from when it was reset."""
+    """A proxy with counters of all requests and of the body bytes of GET responses since the last reset."""
 
     listens: str
-    """The socket of the server, by its name."""
+    """The path of the server's Unix socket."""
     shape: Shape = UNSHAPED
     served: int = 0
     requests: int = 0
     refusals: int = 0
-    """So many of the next requests to read are answered by 503; they count as requests."""
+    """The number of the next GET and HEAD requests to answer by 503; they count as requests."""
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     _bucket: TokenBucket = field(default_factory=lambda: TokenBucket.of(UNSHAPED))
 
     def reshape(self, shape: Shape) -> None:
-        """From the next request on."""
+        """Sets latency and bandwidth, from the next request on."""
         self.shape, self._bucket = shape, TokenBucket.of(shape)
 
     async def converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Passes on all that comes over one connection of a client."""
-        # Bytes count once the system has them, and no more than a piece waits for that.
+        """Forwards all requests of one client connection."""
+        # Bytes count once the system has accepted them, so the proxy buffers at most one piece.
         writer.transport.set_write_buffer_limits(0)
         server: Streams | None = None
         try:
@@ -95,7 +95,7 @@ class Proxy:
                     _close(server)
                     server = None
         except (OSError, EOFError, ValueError):
-            # One side has gone, or speaks something else: the other one sees its connection end.
+            # One side has closed, or does not speak HTTP, so the connection to the other side is closed.
             pass
         finally:
             _close(server)
@@ -108,11 +108,11 @@ class Proxy:
         await client.drain()
 
     async def _exchange(self, request: Head, client: Streams, server: Streams) -> bool:
-        """One request and its response; True if another one may follow."""
+        """Forwards one request and its response; returns True if another request may follow on the connection."""
         self.requests += 1
         await self.sleep(self.shape.latency)
         server[1].write(request.raw)
-        # At the same time, since a server may ask for a body first, or refuse it.
+        # The upload runs concurrently, because the server may request the body first (100 Continue), or refuse it.
         upload = asyncio.create_task(_upload(request, client[0], server[1]))
         try:
             response = await self._pass_head(client[1], server[0])
@@ -129,7 +129,7 @@ class Proxy:
                 await upload
 
     async def _pass_head(self, client: asyncio.StreamWriter, server: asyncio.StreamReader) -> Head:
-        """The head of the response, which is passed on like those before it that only say to go on."""
+        """Forwards the head of the response and any 1xx heads before it; returns the head of the response."""
         while True:
             found = await _head(server)
             if found is None:
@@ -141,7 +141,7 @@ class Proxy:
 
 
 async def _head(reader: asyncio.StreamReader) -> Head | None:
-    """None where the connection has ended."""
+    """The next head; None if the connection has ended."""
     try:
         return Head.of(await reader.readuntil(_END_OF_HEAD))
     except asyncio.IncompleteReadError as error:
@@ -160,14 +160,14 @@ async def _upload(request: Head, reader: asyncio.StreamReader, writer: asyncio.S
 
 
 def _body(request: Head, response: Head, reader: asyncio.StreamReader) -> AsyncIterator[tuple[bytes, bool]]:
-    """Pieces as they are passed on, and whether they are bytes of the body or only frame these."""
+    """Pieces to forward, each with True for bytes of the body and False for chunk framing."""
     if request.first[0] == "HEAD" or response.first[1] in _WITHOUT_BODY:
         return _counted(reader, 0)
     return _chunks(reader) if response.is_chunked else _counted(reader, response.length)
 
 
 async def _counted(reader: asyncio.StreamReader, left: int | None) -> AsyncIterator[tuple[bytes, bool]]:
-    """So many bytes, or all until the end."""
+    """Pieces of the next `left` bytes, or of all bytes until the end if `left` is None."""
     while left is None or left > 0:
         piece = await reader.read(_PIECE if left is None else min(left, _PIECE))
         if not piece:
@@ -179,7 +179,7 @@ async def _counted(reader: asyncio.StreamReader, left: int | None) -> AsyncItera
 
 
 async def _chunks(reader: asyncio.StreamReader) -> AsyncIterator[tuple[bytes, bool]]:
-    """Chunks with their sizes before them, up to the empty one and the empty line behind it."""
+    """Pieces of a chunked body with its framing, up to the last chunk, the trailers and the final empty line."""
     while True:
         line = await reader.readline()
         yield line, False
@@ -195,12 +195,12 @@ async def _chunks(reader: asyncio.StreamReader) -> AsyncIterator[tuple[bytes, bo
 
 
 def _lasts(response: Head) -> bool:
-    """True where the end of the connection is that of the body."""
+    """True if the body ends with the connection."""
     return response.length is None and not response.is_chunked and response.first[1] not in _WITHOUT_BODY
 
 
 def _ends_connection(request: Head) -> bool:
-    """True after an upload in pieces, behind which the server answers some requests with 400."""
+    """True for an upload in chunks, after which versitygw answers some requests on the connection with 400."""
     signed_in_pieces = request.headers.get("x-amz-content-sha256", "").startswith("STREAMING")
     return request.is_chunked or signed_in_pieces
 

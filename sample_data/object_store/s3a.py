@@ -1,4 +1,4 @@
-"""How Spark reaches a store by Hadoop's S3A."""
+"""Settings by which Spark reads the object store through Hadoop's S3A."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from sample_data.object_store.store import Access
 
-# Those of Spark's own Hadoop. The bundle of all of Amazon's services has 600 MB, of which these are what S3A uses.
+# The versions of Spark's own Hadoop. S3A needs only these modules of the AWS SDK, whose bundle has 600 MB.
 _SDK = "software.amazon.awssdk"
 _PACKAGES = (
     "org.apache.hadoop:hadoop-aws:3.5.0",
@@ -16,7 +16,7 @@ _EXCLUDED = (f"{_SDK}:bundle", "org.apache.hadoop:hadoop-client-api", "org.apach
 
 
 def s3a_conf(access: Access) -> Mapping[str, str]:
-    """Confs with which a session reads paths that begin with `s3a://`, and no more of a file than it asks for."""
+    """Settings of a session that reads `s3a://` paths, without read-ahead beyond the requested ranges."""
     confs = {
         "endpoint": access.endpoint,
         "endpoint.region": access.region,
@@ -25,10 +25,10 @@ def s3a_conf(access: Access) -> Mapping[str, str]:
         "access.key": access.access_key,
         "secret.key": access.secret_key,
         "aws.credentials.provider": "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider",
-        # The default one reads ahead and keeps what it read, many times what a query needs.
+        # The default stream reads ahead and caches, many times the bytes that a query needs.
         "input.stream.type": "classic",
-        # What is left of a range that is closed early is read to its end: a broken connection would leave the store's
-        # count of it open.
+        # The rest of a range is drained when a stream is closed early; with an aborted connection the store could not
+        # count the bytes of the range.
         "input.async.drain.threshold": "1G",
     }
     return {

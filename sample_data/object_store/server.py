@@ -1,7 +1,7 @@
-"""The process of an object store: its server, and the proxy before that, until standard input ends.
+"""The process of an object store, which runs the server and the proxy until standard input ends.
 
-It is asked by lines of JSON, each answered by one: `{"ask": "counts"}`, `{"ask": "reset"}`, and
-`{"ask": "shape", "shape": {...}}`. The first line it says is `{"port": ...}`.
+The process prints `{"port": ...}`, then answers requests in lines of JSON: `{"ask": "counts"}`, `{"ask": "reset"}`,
+`{"ask": "shape", "shape": {...}}` and `{"ask": "refuse", "requests": ...}`.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _SECONDS_BETWEEN_LOOKS = 0.02
 
 @contextmanager
 def _gateway(program: str) -> Iterator[str]:
-    """The socket of a running server of an empty folder; all of it is gone afterwards."""
+    """The socket of a running server over an empty folder; server and folder are removed afterwards."""
     with tempfile.TemporaryDirectory(prefix="scanprune-store-", ignore_cleanup_errors=True) as folder:
         for name in ("objects", "attributes"):
             Path(folder, name).mkdir()
-        # A name needs no look for a port that is free, and that somebody else may take first.
+        # A Unix socket needs no free port, which another process might take first.
         listens = f"{folder}/socket"
         command = [program, "--port", listens, "--keep-alive", "--quiet"]
-        # Not every file system has extended attributes.
+        # Attributes go to a folder, because not every file system has extended attributes.
         command += ["posix", "--sidecar", f"{folder}/attributes", f"{folder}/objects"]
         with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sys.stderr) as server:  # noqa: S603
             try:
@@ -50,7 +50,7 @@ def _gateway(program: str) -> Iterator[str]:
 
 
 def _wait_for(server: subprocess.Popen[bytes], listens: str) -> None:
-    """Until it listens; `OSError` if it does not."""
+    """Waits until the server listens; raises `OSError` if it does not."""
     until = time.monotonic() + _SECONDS_TO_START
     while server.poll() is None and time.monotonic() < until:
         with socket.socket(socket.AF_UNIX) as asked:
@@ -67,12 +67,12 @@ async def _serve(proxy: Proxy) -> None:
     _say({"port": listening.sockets[0].getsockname()[1]})
     while line := await lines.readline():
         _say(_answer(proxy, json.loads(line)))
-    # Nobody is left to read what is asked for still.
+    # The client has gone, so open connections need not be finished.
     listening.close()
 
 
 def _answer(proxy: Proxy, asked: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The counts, as they were before a reset, and how many requests were still to be refused."""
+    """The counters and the number of requests still to be refused, both from before the change."""
     found = {"bytes": proxy.served, "requests": proxy.requests, "refusals": proxy.refusals}
     match asked["ask"]:
         case "counts":

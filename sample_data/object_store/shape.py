@@ -1,4 +1,4 @@
-"""How far away a store seems: what it adds to each request, and how many bytes pass in a second."""
+"""Latency and bandwidth of an object store, to simulate a distant store."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-# Bytes that may pass at once after a pause, as seconds of the rate: a timer that is late by less costs nothing.
+# The size of a burst in seconds of the rate, so that a timer that fires late by less does not lower the bandwidth.
 _BURST_SECONDS = 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Seconds before each request is passed on, and a cap on the bytes of all responses together."""
+    """The latency of each request in seconds, and a limit on the bandwidth of all responses together."""
 
     latency: float = 0.0
     bytes_per_second: float = math.inf
 
     def to_json(self) -> dict[str, Any]:
-        """As `of_json()` reads it; JSON has no infinity."""
+        """The JSON object that `of_json()` reads; infinity is left out, because JSON does not have it."""
         return {name: value for name, value in asdict(self).items() if value != math.inf}
 
     @staticmethod
     def of_json(found: Mapping[str, Any]) -> Shape:
-        """The shape that `to_json()` told."""
+        """The shape of a JSON object of `to_json()`."""
         return Shape(**found)
 
 
@@ -34,7 +34,7 @@ SHAPED = Shape(latency=0.02, bytes_per_second=100e6)
 
 @dataclass(slots=True)
 class TokenBucket:
-    """Says how long bytes have to wait, so that in any t seconds at most `rate * t + burst` of them pass."""
+    """A token bucket, which delays bytes so that in any t seconds at most `rate * t + burst` bytes pass."""
 
     rate: float
     burst: float
@@ -46,7 +46,7 @@ class TokenBucket:
         return TokenBucket(shape.bytes_per_second, shape.bytes_per_second * _BURST_SECONDS)
 
     def delay(self, size: int, now: float) -> float:
-        """Seconds from `now` until `size` more bytes may pass, behind all that were asked for before.
+        """Seconds from `now` until `size` more bytes may pass, after all bytes of earlier calls.
 
         >>> bucket = TokenBucket(rate=100.0, burst=50.0)
         >>> bucket.delay(50, now=0.0), bucket.delay(100, now=0.0), bucket.delay(100, now=1.0), bucket.delay(1, now=9.0)

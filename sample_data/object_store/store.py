@@ -1,4 +1,4 @@
-"""An object store that runs as long as a block does."""
+"""The object store: a context manager that runs it, its access keys, and its counters."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _UPLOADS = 8
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """Body bytes that GETs were given, and requests of every kind."""
+    """Body bytes of GET responses, and the number of requests of every kind."""
 
     bytes: int
     requests: int
@@ -40,7 +40,7 @@ class Served:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How to reach a store; `endpoint` is a URL of this machine, without TLS, with the bucket in its paths."""
+    """Access to a store; `endpoint` is a local URL without TLS, with path-style buckets."""
 
     endpoint: str
     access_key: str
@@ -50,7 +50,7 @@ class Access:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """The variables by which programs find Amazon's store, and this one; as `of_environment()` reads it."""
+        """The environment variables of the AWS SDK for this store, which `of_environment()` reads."""
         return {
             "AWS_ENDPOINT_URL": self.endpoint,
             "AWS_ACCESS_KEY_ID": self.access_key,
@@ -60,17 +60,17 @@ class Access:
 
     @staticmethod
     def of_environment() -> Access:
-        """The store that this process was told of."""
+        """The access of the environment variables of this process."""
         told = ("AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
         return Access(*(os.environ[name] for name in told), region=os.environ["AWS_REGION"])
 
     @property
     def host(self) -> str:
-        """Its name and port."""
+        """The host name and port of the endpoint."""
         return urlsplit(self.endpoint).netloc
 
     def filesystem(self) -> fs.S3FileSystem:
-        """The store as pyarrow reads and writes it; paths begin with the bucket."""
+        """The store as a file system of pyarrow; paths begin with the bucket."""
         return fs.S3FileSystem(
             access_key=self.access_key,
             secret_key=self.secret_key,
@@ -81,7 +81,7 @@ class Access:
 
 
 class ObjectStore:
-    """A running store: how to reach it, and what it has served."""
+    """A running store, with its access and its counters."""
 
     def __init__(self, access: Access, process: subprocess.Popen[str]) -> None:
         self.access = access
@@ -89,46 +89,46 @@ class ObjectStore:
 
     @property
     def endpoint(self) -> str:
-        """Its URL."""
+        """The URL of the store."""
         return self.access.endpoint
 
     @property
     def access_key(self) -> str:
-        """The name to sign with."""
+        """The access key id for signatures."""
         return self.access.access_key
 
     @property
     def secret_key(self) -> str:
-        """The secret to sign with."""
+        """The secret access key for signatures."""
         return self.access.secret_key
 
     @property
     def bucket(self) -> str:
-        """The one bucket, which is there."""
+        """The only bucket, which exists from the start."""
         return self.access.bucket
 
     def filesystem(self) -> fs.S3FileSystem:
-        """As `Access.filesystem()`."""
+        """The store as a file system of pyarrow; see `Access.filesystem()`."""
         return self.access.filesystem()
 
     def counts(self) -> Served:
-        """What it has served since it began, or since it was reset."""
+        """The counters since the start of the store or the last reset."""
         return self._ask({"ask": "counts"})
 
     def reset(self) -> Served:
-        """Lets counts begin anew; as they were."""
+        """Resets the counters; returns their values before the reset."""
         return self._ask({"ask": "reset"})
 
     def reshape(self, shape: Shape) -> None:
-        """Lets it seem nearer or further away from the next request on."""
+        """Sets latency and bandwidth, from the next request on."""
         self._ask({"ask": "shape", "shape": shape.to_json()})
 
     def refuse(self, requests: int) -> int:
-        """Lets it answer so many of the next requests to read by 503; how many were still to be refused."""
+        """Refuses the next `requests` GETs and HEADs by 503; returns the former number still to be refused."""
         return int(_asked(self._process, {"ask": "refuse", "requests": requests})["refusals"])
 
     def upload(self, folder: Path, key: str) -> None:
-        """Puts every file below a folder under `key` in the bucket, but for hidden ones: Hadoop's checksums."""
+        """Uploads every file below a folder to `key` in the bucket, except hidden files such as Hadoop's checksums."""
         files = [each for each in sorted(folder.rglob("*")) if each.is_file() and not each.name.startswith(".")]
         target = self.filesystem()
 
@@ -147,10 +147,10 @@ class ObjectStore:
 
 @contextmanager
 def object_store(shape: Shape = UNSHAPED, folder: Path | None = None) -> Iterator[ObjectStore]:
-    """A store with an empty bucket; its processes and files are gone when the block ends, however it does.
+    """A store with an empty bucket; its processes and files are removed however the block ends.
 
-    `folder`: where its server is kept, the user's cache by default. Raises `EnvironmentProblem` where there is none and
-    none can be built.
+    `folder`: the folder of the server's program, by default the user's cache. Raises `EnvironmentProblem` if there is
+    no server and the build fails.
     """
     program = gateway(folder)
     keys = {"ROOT_ACCESS_KEY": secrets.token_hex(8), "ROOT_SECRET_KEY": secrets.token_hex(16)}
@@ -165,8 +165,8 @@ def object_store(shape: Shape = UNSHAPED, folder: Path | None = None) -> Iterato
 
 @contextmanager
 def _running(program: Path, keys: Mapping[str, str], log: IO[bytes]) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """The process of a store and the port it listens on."""
-    process = subprocess.Popen(  # noqa: S603 - our own module
+    """The process of a store and the port on which it listens."""
+    process = subprocess.Popen(  # noqa: S603 - a module of this package
         [sys.executable, "-m", "sample_data.object_store.server", str(program)],
         cwd=_ROOT,
         env={**os.environ, **keys},
@@ -174,7 +174,7 @@ def _running(program: Path, keys: Mapping[str, str], log: IO[bytes]) -> Iterator
         stdout=subprocess.PIPE,
         stderr=log,
         text=True,
-        # Whoever interrupts this process still needs the store until the block has ended.
+        # A new session, so that Ctrl-C does not reach the store, which is needed until the block has ended.
         start_new_session=True,
     )
     try:
@@ -184,7 +184,7 @@ def _running(program: Path, keys: Mapping[str, str], log: IO[bytes]) -> Iterator
 
 
 def _port(process: subprocess.Popen[str], log: IO[bytes]) -> int:
-    """What it says when it listens."""
+    """The port of the first line that the process prints once it listens."""
     line = process.stdout.readline() if process.stdout else ""
     if not line:
         process.wait()
@@ -204,7 +204,7 @@ def _asked(process: subprocess.Popen[str], question: Mapping[str, Any]) -> Mappi
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """Lets it remove its files, and ends what is left of it."""
+    """Closes the input of the process, so that it removes its files, then kills what is left of its session."""
     if process.stdin is not None:
         with contextlib.suppress(BrokenPipeError):
             process.stdin.close()

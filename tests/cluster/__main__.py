@@ -1,6 +1,6 @@
-"""`python -m tests.cluster`: runs all parts, prints what passed, and writes `.cache/cluster.json`.
+"""The command `python -m tests.cluster`: runs all parts, prints the results, and writes `.cache/cluster.json`.
 
-Ends with 1 where anything differed, and leaves no process.
+The exit code is 1 if any case failed. No process is left behind.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ def main(
     case: Annotated[str, typer.Option(help="Only failures that this pattern is found in.")] = "",
     logs: Annotated[Path | None, typer.Option(help="A folder that keeps logs; none are kept by default.")] = None,
 ) -> None:
-    """Compares pruned and unpruned queries on a cluster of this machine, processes of which are killed on the way."""
+    """Compares pruned and unpruned queries on a local cluster, while processes of the cluster are killed."""
     asked = BuildRequest(_parts(part or ()), _numbers(query or ()), _seeds(seeds), queries, case)
-    # Where nobody looks, lines are not cut to the width of a small terminal.
+    # Without a terminal, lines are not cut to the default width.
     console = Console() if Console().is_terminal else Console(width=_WIDTH)
     outcomes = Outcomes(console)
     try:
@@ -75,7 +75,7 @@ def _run(asked: BuildRequest, outcomes: Outcomes, logs: Path | None) -> None:
 
 @contextmanager
 def _folder(logs: Path | None) -> Iterator[Path]:
-    """One of this run's own: below `logs` it stays."""
+    """The folder of this run: a new folder below `logs` that is kept, or a temporary folder."""
     if logs is not None:
         logs.mkdir(parents=True, exist_ok=True)
         yield Path(tempfile.mkdtemp(dir=logs))
@@ -85,7 +85,7 @@ def _folder(logs: Path | None) -> Iterator[Path]:
 
 
 def _all_ended(processes: Iterable[int]) -> Found:
-    """Spark's workers end by themselves a moment after those that started them."""
+    """Checks that all processes have ended; Spark's workers end a moment after their parents."""
     until = time.monotonic() + _SECONDS_TO_END
     while (left := [each for each in processes if is_running(each)]) and time.monotonic() < until:
         time.sleep(_SECONDS_BETWEEN_LOOKS)
@@ -100,7 +100,8 @@ def _parts(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _numbers(names: Sequence[str]) -> tuple[int, ...]:
-    """
+    """The numbers of queries from their names.
+
     >>> _numbers(["q3", "96"]), _numbers([]) == NUMBERS, len(_numbers(["all"]))
     ((3, 96), True, 99)
     """

@@ -1,7 +1,8 @@
-"""Queries in the middle of which something fails: the rows are the same, and each row group counts once.
+"""Failures in the middle of queries: the rows do not change, and each row group counts once.
 
-Failure catalogue 40 (a filter that changes while a scan runs), 41 and 46 (a build that runs twice), 45 (a failed fetch
-runs some maps again), 55 (state that several readers share), 59 (a kept build whose blocks are gone and made again).
+Failure catalogue 40 (a filter that changes while a scan runs), 41 and 46 (a build that runs twice), 45 (a fetch failure
+that reruns some map tasks), 55 (state that several readers share), 59 (a kept build whose blocks are lost and made
+again).
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from tests.queries.star import FILES
 
 _DISTANT = Shape(latency=0.4)
 _SECONDS_TO_FAIL, _SECONDS_BETWEEN_LOOKS = 60.0, 0.02
-# Fewer than pyarrow asks again by itself, and so many that one of two tasks fails, which a sixth refusal ends.
+# A number of refusals that pyarrow's retries survive, and a number at which one of two tasks fails, by its sixth.
 SOME_REFUSALS, MANY_REFUSALS = 6, 14
 
 Counts = Mapping[str, tuple[tuple[int | None, ...], tuple[int | None, ...]]]
@@ -44,7 +45,7 @@ Counts = Mapping[str, tuple[tuple[int | None, ...], tuple[int | None, ...]]]
 
 @dataclass(slots=True)
 class Failures:
-    """Queries, and what can happen to them."""
+    """The failure cases, each for a query and a reader."""
 
     spark: SparkSession
     duck: duckdb.DuckDBPyConnection
@@ -54,11 +55,11 @@ class Failures:
     _whole: dict[tuple[str, str], tuple[Rows, Counts]] = field(default_factory=dict)
 
     def nothing(self, sql: str, scan: str) -> Found:
-        """The query when nothing fails."""
+        """Runs the query without a failure."""
         return self._found(self.undisturbed(sql, scan)[0], 0)
 
     def in_python(self, sql: str, scan: str, place: Place, fault: Fault) -> Found:
-        """A fault of a Python worker while the pruned query is run, or while it is built."""
+        """Runs the pruned query with a fault of a Python worker in its scan or in its build."""
         rows, counts = self.undisturbed(sql, scan)
         with self._failing() as failed:
             began = time.monotonic()
@@ -69,7 +70,7 @@ class Failures:
             seconds = time.monotonic() - began
             assert [] == self.faults.disarm(), "the fault did not strike"
         if scan == "PREDICATE" and place is Place.ROWS:
-            # Spark's own count of rows has what it read again, too.
+            # Spark's own count of rows includes rows that were read twice.
             counts = {
                 name: (planned, (read[0], _read_again(result, read[1]))) for name, (planned, read) in counts.items()
             }
@@ -81,7 +82,7 @@ class Failures:
         return self._found(found, failed())
 
     def build_on_executors_that_end(self, sql: str, scan: str) -> Found:
-        """All executors end in the middle of a build that Java runs."""
+        """Kills all executors in the middle of a build that runs in Java."""
         rows, counts = self.undisturbed(sql, scan)
         local_rows, ended = query_builds.local_rows, list[int]()
 
@@ -103,7 +104,7 @@ class Failures:
         return self._found(found, failed())
 
     def broadcasts_of_executors_that_end(self, sql: str, scan: str) -> Found:
-        """Keys and rows are broadcasts; an executor ends while it uses them, then all, and the query runs once more."""
+        """Kills an executor that uses broadcasts of keys and rows, then all executors, and runs the query once more."""
         rows, counts = self.undisturbed(sql, scan)
         with self._failing() as failed:
             result = self._pruned(sql, scan, task_payload_bytes=0)
@@ -122,7 +123,7 @@ class Failures:
         return self._found(found, failed())
 
     def refused(self, sql: str, scan: str, requests: int, *, while_pruned: bool) -> Found:
-        """The store answers 503 for so many requests to read, from when the query is pruned, or from when it is run."""
+        """Makes the store answer `requests` reads by 503, from the start of `prune()` or of the query."""
         rows, counts = self.undisturbed(sql, scan)
         with self._failing() as failed:
             try:
@@ -140,7 +141,7 @@ class Failures:
         return self._found(found, failed())
 
     def undisturbed(self, sql: str, scan: str) -> tuple[Rows, Counts]:
-        """Rows on which Spark, Spark pruned and DuckDB agree, and what the scans read."""
+        """The rows on which stock Spark, pruned Spark and DuckDB agree, and the counts of the scans."""
         if (sql, scan) not in self._whole:
             wait_for_executors(self.spark)
             rows = Rows(self.spark.sql(sql).collect())
@@ -173,14 +174,14 @@ class Failures:
 
     @contextmanager
     def _failing(self) -> Iterator[Callable[[], int]]:
-        """With both executors at its beginning; says how many tasks have failed or were ended since."""
+        """Waits for both executors; yields a function that counts tasks that have failed since."""
         wait_for_executors(self.spark)
         before = failed_tasks(self.spark)
         yield lambda: failed_tasks(self.spark) - before
 
     @contextmanager
     def _ended_once_busy(self, ended: list[int]) -> Iterator[None]:
-        """Ends all executors as soon as a task runs."""
+        """Kills all executors as soon as a task runs, and adds their ids to `ended`."""
         is_over = threading.Event()
 
         def end() -> None:
@@ -203,13 +204,13 @@ class Failures:
 
 
 def failed_tasks(spark: SparkSession) -> int:
-    """Of all jobs of the session, attempts that failed."""
+    """The number of failed task attempts in all jobs of the session."""
     jobs = jvm_context(spark).statusStore().jobsList(None)
     return sum(int(jobs.apply(at).numFailedTasks()) for at in range(jobs.size()))
 
 
 def _counts(result: DataFrame) -> Counts:
-    """What each scan with a filter was planned to read, and has read."""
+    """The planned and the measured counts of each scan with a filter, by table."""
     return {each.planned.table: (_planned(each.planned), _read(each.measured)) for each in report(result).tables}
 
 
@@ -218,7 +219,7 @@ def _planned(table: TableExplanation) -> tuple[int | None, ...]:
 
 
 def _read(measured: Measured | None) -> tuple[int | None, ...]:
-    """Files, rows, and where workers count for themselves, row groups and bytes."""
+    """Files and rows read; for scans by pyarrow also row groups and bytes, which Python workers count."""
     assert measured is not None, "nothing was measured"
     by_arrow = measured.row_groups_read is not None
     return (
@@ -229,7 +230,7 @@ def _read(measured: Measured | None) -> tuple[int | None, ...]:
 
 
 def _read_again(result: DataFrame, rows: int | None) -> int | None:
-    """What was counted where it is some of the rows once more, else the rows."""
+    """The measured row count if it is from `rows` to twice `rows`, as after a repeated task; else `rows`."""
     (table,) = report(result).tables
     counted = None if table.measured is None else table.measured.rows_scanned
     return counted if rows is not None and counted is not None and rows <= counted <= 2 * rows else rows

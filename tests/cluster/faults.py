@@ -1,7 +1,7 @@
-"""Failures of Spark's Python workers, each of which strikes once wherever it is met first.
+"""Faults of Spark's Python workers, each of which strikes once, in the first worker that reaches its place.
 
-An armed fault is a file, which just one process can remove. Workers run `strike()` at the places that
-`faulty_daemon.py` puts it.
+An armed fault is a file; the one process that succeeds in removing the file has the fault. `faulty_daemon.py` inserts
+calls of `strike()` into the code of workers.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from pathlib import Path
 import pyarrow as pa
 
 FOLDER = "SCANPRUNE_FAULTS"
-# A task that sleeps so long is repeated elsewhere before it ends.
+# Long enough for speculative execution to repeat the task on another executor.
 SLOW_SECONDS = 40.0
-# Whoever ends its own parent may live a little longer.
+# A worker that kills its executor may live a little longer than the executor.
 _SECONDS_TO_END = 60.0
 
 
 class Fault(Enum):
-    """What happens."""
+    """The kinds of faults."""
 
     RAISES = "raises"
     WORKER_ENDS = "worker-ends"
@@ -33,7 +33,7 @@ class Fault(Enum):
 
 
 class Place(Enum):
-    """Where: behind the first part of a file in a scan by pyarrow, at the end of a build's keys, behind rows."""
+    """The places of faults: after the first part of a file in a scan by pyarrow, at the end of a build, after rows."""
 
     SCAN = "scan"
     KEYS = "keys"
@@ -42,16 +42,16 @@ class Place(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """Those of a cluster, which its workers look for in a folder."""
+    """The armed faults of a cluster, as files in a folder."""
 
     folder: Path
 
     def arm(self, place: Place, fault: Fault) -> None:
-        """Lets it strike once."""
+        """Arms a fault, which will strike once."""
         _file(self.folder, place, fault).touch()
 
     def disarm(self) -> list[str]:
-        """The names of those that did not strike, which they will not any more."""
+        """Disarms all faults; returns the names of those that did not strike."""
         left = sorted(each.name for each in self.folder.iterdir())
         for name in left:
             (self.folder / name).unlink(missing_ok=True)
@@ -59,7 +59,7 @@ class Faults:
 
 
 def strike(place: Place) -> None:
-    """In a worker: lets a fault happen that is armed for this place, if there is one."""
+    """Raises or executes the fault that is armed for this place, if any; runs in a Python worker."""
     folder = os.environ.get(FOLDER)
     for fault in Fault if folder else ():
         if _is_claimed(_file(Path(folder or ""), place, fault)):
@@ -67,7 +67,7 @@ def strike(place: Place) -> None:
 
 
 def rows_then_strike(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows, handed over before a fault strikes: for `mapInArrow`."""
+    """A function for `mapInArrow` that passes all rows on, then calls `strike()`."""
     yield from batches
     strike(Place.ROWS)
 
@@ -100,6 +100,6 @@ def _happen(fault: Fault) -> None:
 
 
 def _parent(process: int) -> int:
-    """A worker's parent is Spark's daemon in Python, and the parent of that is the executor."""
+    """The parent of a process. The parent of a worker is Spark's Python daemon, whose parent is the executor."""
     stat = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
     return int(stat.rpartition(")")[2].split()[1])

@@ -1,6 +1,6 @@
-"""Spark's own daemon of Python workers, of which each runs into the faults that are armed.
+"""A version of Spark's daemon of Python workers whose workers have armed faults.
 
-A session names it in `spark.python.daemon.module`.
+The setting `spark.python.daemon.module` selects this module.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _worker: Callable[[socket.socket, bool], int] = daemon.worker
 
 
 def worker(connection: socket.socket, authenticated: bool) -> int:  # noqa: FBT001 - PySpark's signature
-    """What the daemon runs behind a fork, before which no thread may begin, as Arrow's do."""
+    """The main function of a forked worker. It imports late, because Arrow's threads must not start before the fork."""
     from connectors.arrow_scan.reader import ArrowReader  # noqa: PLC0415 - as above
     from pruning.keys.builder import KeyBuilder  # noqa: PLC0415 - as above
     from tests.cluster.faults import Place, strike  # noqa: PLC0415 - as above
@@ -36,7 +36,7 @@ def worker(connection: socket.socket, authenticated: bool) -> int:  # noqa: FBT0
 
 
 def main() -> None:
-    """Serves until its standard input ends."""
+    """Runs the daemon until its standard input ends."""
     daemon.worker = worker
     daemon.manager()
 

@@ -1,4 +1,4 @@
-"""What must not be there when queries have ended: jobs, threads, tags, broadcasts, and files of broadcasts."""
+"""Leftovers of ended queries that must not exist: jobs, threads, tags, broadcasts, and files of broadcasts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """What was there before."""
+    """The broadcasts and files that existed before the queries."""
 
     spark: SparkSession
     broadcasts: frozenset[str]
@@ -24,11 +24,11 @@ class Before:
 
     @staticmethod
     def of(spark: SparkSession) -> Before:
-        """As it is at this moment."""
+        """The present state of a session."""
         return Before(spark, frozenset(broadcasts(spark)), files(spark))
 
     def check(self) -> Found:
-        """Nothing else is there, sooner or later: Spark's cleaner follows the collection of garbage."""
+        """Checks that no leftovers remain after a while; Spark's cleaner runs after garbage collections."""
         until = time.monotonic() + _SECONDS
         while (left := self.left()) and time.monotonic() < until:
             time.sleep(0.2)
@@ -36,7 +36,7 @@ class Before:
         return Found()
 
     def left(self) -> str:
-        """In words; empty for nothing."""
+        """The leftovers in words; empty if there are none."""
         jobs, stages, threads, tags = running(self.spark)
         blocks = broadcasts(self.spark) - self.broadcasts
         found = {
@@ -51,6 +51,6 @@ class Before:
 
 
 def files(spark: SparkSession) -> frozenset[str]:
-    """What Python wrote beside this session: values of broadcasts, and rows on their way to Java."""
+    """Temporary files of the session's Python side: values of broadcasts, and rows on their way to Java."""
     folder = Path(spark.sparkContext._temp_dir)
     return frozenset(each.name for each in folder.iterdir() if each.is_file())

@@ -1,4 +1,4 @@
-"""Executors without this package: queries are left to Spark's own reader, with a reason, and their rows are right."""
+"""Executors without this package: Spark's own reader runs the query, with a reason, and its rows are right."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.queries.star import FILES
 
 
 def check_scan(spark: SparkSession, duck: duckdb.DuckDBPyConnection, scan: str) -> Found:
-    """Spark's reader makes the scan, which skips what it always does."""
+    """Checks that Spark's reader makes the scan and skips the same files."""
     result = prune(spark.sql(JOIN), options=options(scan))
     rows = Rows(result.collect())
     assert rows == Rows(duck.execute(JOIN).fetchall())
@@ -34,7 +34,7 @@ def _files(planned: TableExplanation) -> tuple[int | None, int | None]:
 
 
 def check_build(spark: SparkSession, duck: duckdb.DuckDBPyConnection) -> Found:
-    """Where Python workers have to collect keys, there are none, and the query is what it was."""
+    """Checks that a build that needs Python workers fails with a reason, and that the query still has its rows."""
     result = prune(spark.sql(JOIN), options=options("PREDICATE").with_limits(**BY_TASKS))
     rows = Rows(result.collect())
     assert rows == Rows(duck.execute(JOIN).fetchall())

@@ -1,4 +1,4 @@
-"""What was found: one row for each case, as a table and as JSON."""
+"""Outcomes of cases, one row for each, as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SHOWN = 400
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """Sums over the scans that have a filter: `(read, all)`; row groups that nobody counted are left out."""
+    """Sums `(read, total)` over the scans that have a filter; unknown row groups are left out."""
 
     scans: int = 0
     files: tuple[int, int] = (0, 0)
@@ -37,7 +37,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a case that went well has to say; `failed_tasks` are attempts that Spark made again."""
+    """The result of a case that passed; `failed_tasks` counts attempts that Spark repeated."""
 
     rows: int = 0
     skipped: Skipped = Skipped()
@@ -47,7 +47,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One case; without a `problem` it passed."""
+    """The outcome of one case, which passed if `problem` is empty."""
 
     part: str
     case: str
@@ -57,7 +57,7 @@ class Outcome:
     problem: str = ""
 
     def to_row(self) -> dict[str, Any]:
-        """For JSON."""
+        """The object for JSON."""
         found = asdict(self.found)
         skipped = found.pop("skipped")
         own = {"part": self.part, "case": self.case, "scan": self.scan, "seconds": self.seconds}
@@ -66,18 +66,18 @@ class Outcome:
 
 @dataclass(slots=True)
 class Outcomes:
-    """Those of a run, shown as they come."""
+    """The outcomes of a run, printed as they arrive."""
 
     console: Console
     all: list[Outcome] = field(default_factory=list)
 
     def run(self, part: str, case: str, scan: str, check: Callable[[], Found]) -> None:
-        """Runs one case; an error is its problem, and the next one goes on."""
+        """Runs one case; an error becomes the problem of the case and does not stop the run."""
         began = time.monotonic()
         found, problem = Found(), ""
         try:
             found = check()
-        except Exception as error:  # noqa: BLE001 - whatever fails is to be shown with its case
+        except Exception as error:  # noqa: BLE001 - any error is shown with its case
             problem = _told(error)
         outcome = Outcome(part, case, scan, round(time.monotonic() - began, 2), found, problem)
         self.all.append(outcome)
@@ -86,24 +86,24 @@ class Outcomes:
 
     @contextmanager
     def timed(self, what: str) -> Iterator[None]:
-        """Says how long something took that is no case."""
+        """Prints the seconds of a step that is not a case."""
         began = time.monotonic()
         yield
         self.console.print(Text(f"     {what} {time.monotonic() - began:.1f} s", "dim"))
 
     @property
     def problems(self) -> list[Outcome]:
-        """Those that did not pass."""
+        """The outcomes that did not pass."""
         return [each for each in self.all if each.problem]
 
     def write(self, path: Path) -> None:
-        """All of them as JSON, one object for each case."""
+        """Writes all outcomes as JSON, one object for each case."""
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps([each.to_row() for each in self.all], indent=1) + "\n", encoding="utf-8")
 
 
 def table(outcomes: Sequence[Outcome]) -> RenderableType:
-    """A line for each part and reader, and one for each case of failures."""
+    """A table with a line for each part and reader."""
     shown = Table(title=Text("On a cluster"), title_justify="left", box=box.SIMPLE_HEAD)
     for name in ("part", "scan", "cases", "passed", "rows", "scans", "files read", "row groups", "failed tasks", "s"):
         shown.add_column(name, justify="left" if name in {"part", "scan"} else "right")
@@ -136,7 +136,7 @@ def _of(pair: tuple[int, int]) -> str:
 
 
 def _told(error: Exception) -> str:
-    """The error in one line, and where it was raised."""
+    """An error in one line, with the function and line that raised it."""
     frames = traceback.extract_tb(error.__traceback__)
     where = f"{frames[-1].name}:{frames[-1].lineno}" if frames else ""
     return f"{type(error).__name__} in {where}: {' '.join(str(error).split())[:2000]}"

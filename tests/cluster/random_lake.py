@@ -1,4 +1,4 @@
-"""Random tables on the store and random queries over them: rows in three ways, and the filters that must be there."""
+"""Random tables on the store and random queries over them: rows in three ways, and the number of filters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.oracle.test_random_queries import Engines, check, engines
 
 @contextmanager
 def random_engines(spark: SparkSession, store: ObjectStore, folder: Path, seed: int) -> Iterator[Engines]:
-    """The tables of a seed, written to a folder and brought to the store, as both engines know them."""
+    """Both engines with the tables of a seed, which are written to a folder and uploaded to the store."""
     lake, key = random_lake(seed), f"random-{seed}"
     (folder / key).mkdir()
     for table in lake.tables:
@@ -36,7 +36,7 @@ def random_engines(spark: SparkSession, store: ObjectStore, folder: Path, seed: 
 
 
 def check_random(both: Engines, seed: int, number: int, scan: str) -> Found:
-    """One query by one reader; see `tests/oracle/test_random_queries.py` for how to run it in one process."""
+    """Checks one query with one reader; `tests/oracle/test_random_queries.py` runs the query in one process."""
     query = random_query(both.lake, Draws(f"query {seed} {number}"))
     before = len(both.filtered)
     with conf(both.spark, query.confs):

@@ -27,7 +27,7 @@ from tests.cluster.tpcds import SCANS, Tpcds, sources_of, views, write
 
 TPCDS, RANDOM, FAILURES, MISSING = PARTS = ("tpcds", "random", "failures", "missing")
 _BOTH = ("PREDICATE", "ARROW")
-# Where workers have a part in the scan, and where they have one in the builds.
+# Faults in scans by Python workers; below, faults after a scan and in builds by Python workers.
 _IN_A_SCAN = (
     ("a scan raises", JOIN, Place.SCAN, Fault.RAISES),
     ("a Python worker is killed in a scan", JOIN, Place.SCAN, Fault.WORKER_ENDS),
@@ -46,19 +46,19 @@ _IN_A_BUILD = (
 
 @dataclass(frozen=True, slots=True)
 class BuildRequest:
-    """What is run: parts, queries of TPC-DS by number, seeds of random tables, and so many queries over each."""
+    """The parts to run, TPC-DS queries by number, seeds of random tables, and the number of queries for each seed."""
 
     parts: Sequence[str]
     numbers: Sequence[int]
     seeds: Sequence[int]
     queries: int
     case: str = ""
-    """A pattern of the names of failures that are tried, each with its reader behind it."""
+    """A pattern that selects failure cases by their name and reader, such as `in a scan ARROW`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a run has, and where it tells what it finds."""
+    """A run of the parts over one cluster and store, with its outcomes."""
 
     cluster: Cluster
     store: ObjectStore
@@ -67,7 +67,7 @@ class Run:
     outcomes: Outcomes
 
     def all(self, cache: Path) -> None:
-        """All parts that were asked for; `cache` keeps what is generated."""
+        """Runs all requested parts; generated tables are kept in `cache`."""
         confs = sessions.conf(self.cluster.master, self.store.access, self.folder)
         log = self.folder / "spark.log"
         with plain_duckdb() as duck:
@@ -108,7 +108,7 @@ class Run:
                     for scan in SCANS:
                         name = f"seed {seed} query {number}"
                         self.outcomes.run(RANDOM, name, scan, partial(check_random, both, seed, number, scan))
-                # A query that is returned as it is passes every comparison of rows.
+                # An unchanged query passes every comparison of rows, so some queries must have filters.
                 least = len(SCANS) * self.asked.queries // 5
                 self.outcomes.run(RANDOM, f"seed {seed}: filters", "", partial(_at_least, least, len(both.filtered)))
 
@@ -118,7 +118,7 @@ class Run:
         for scan in _BOTH:
             for name, sql in (("nothing fails", JOIN), ("nothing fails, with an exchange", GROUPED)):
                 self.outcomes.run(FAILURES, name, scan, partial(failures.nothing, sql, scan))
-        # What is kept of tables as long as the session was made on the way.
+        # State that a session keeps for its tables exists by now, so it does not count as a leftover.
         before = Before.of(spark)
         for name, scan, check in _cases(failures):
             if re.search(self.asked.case, f"{name} {scan}"):
@@ -130,7 +130,7 @@ class Run:
         for scan in _BOTH:
             check = partial(missing_package.check_scan, spark, duck, scan)
             self.outcomes.run(MISSING, f"a scan, {name}", scan, check)
-        # Twice: what was found of workers is kept.
+        # Twice, because the result of the check of workers is cached.
         self.outcomes.run(MISSING, f"a scan once more, {name}", "ARROW", check)
         build = partial(missing_package.check_build, spark, duck)
         self.outcomes.run(MISSING, f"a build, {name}", "PREDICATE", build)

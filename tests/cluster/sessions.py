@@ -1,4 +1,4 @@
-"""Sessions on the cluster that read the object store."""
+"""Spark sessions on the cluster that read the object store."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _QUICK_JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
 
 def conf(master: str, access: Access, folder: Path) -> Mapping[str, str]:
-    """Of executors with one core and a gigabyte each, of which slow tasks are repeated; faults lie below `folder`."""
+    """Settings for executors with one core and 1 GB, speculative execution, and faults in a folder below `folder`."""
     return {
         **s3a_conf(access),
         "spark.master": master,
@@ -51,7 +51,7 @@ def conf(master: str, access: Access, folder: Path) -> Mapping[str, str]:
 
 
 def hidden_on(hosts: str, confs: Mapping[str, str]) -> Mapping[str, str]:
-    """The same where Python workers on these hosts, joined by commas, do not have the package."""
+    """The settings with the package hidden from Python workers on these comma-separated hosts."""
     return {
         **confs,
         _DAEMON: "pyspark.daemon",
@@ -62,7 +62,7 @@ def hidden_on(hosts: str, confs: Mapping[str, str]) -> Mapping[str, str]:
 
 @contextmanager
 def session(name: str, confs: Mapping[str, str], log: Path) -> Iterator[SparkSession]:
-    """An application of the cluster; both executors are there."""
+    """A session on the cluster, with both executors registered."""
     os.environ["SPARK_SUBMIT_OPTS"] = _QUICK_JAVA
     spark = spark_session(f"scanprune cluster: {name}", conf=confs, log=log)
     try:
@@ -73,10 +73,10 @@ def session(name: str, confs: Mapping[str, str], log: Path) -> Iterator[SparkSes
 
 
 def wait_for_executors(spark: SparkSession, count: int = 2) -> None:
-    """Until so many are registered."""
+    """Waits until `count` executors are registered."""
     context = spark.sparkContext._jsc.sc()
     until = time.monotonic() + _SECONDS_TO_START
-    # The driver is one of them.
+    # The list of executors includes the driver.
     while len(context.statusTracker().getExecutorInfos()) <= count:
         if time.monotonic() > until:
             raise TimeoutError(f"there are no {count} executors after {_SECONDS_TO_START:g} seconds")

@@ -1,4 +1,4 @@
-"""A Spark standalone cluster of this machine that lasts as long as a block: a master, two workers, their executors."""
+"""A local Spark standalone cluster for the time of a block: a master, two workers, and their executors."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ _SECONDS_TO_END = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """The URL that a session names as its master, and the ids of processes by their names."""
+    """A running cluster: the URL of its master, and the ids of its processes by name."""
 
     master: str
     processes: Mapping[str, int]
     supervisor: int
 
     def executors(self) -> list[int]:
-        """The ids of all executors that run, in the order in which they began."""
+        """The ids of all running executors, sorted."""
         workers = [process for name, process in self.processes.items() if name.startswith("worker")]
         found = {process for worker in workers for process in below(worker) if _EXECUTOR in _command(process)}
         return sorted(found)
 
     def kill_executors(self) -> list[int]:
-        """Ends all of them at once, as a machine that loses its power does; their ids."""
+        """Kills all executors at once by SIGKILL; returns their ids."""
         found = self.executors()
         for process in found:
             with contextlib.suppress(ProcessLookupError):
@@ -44,15 +44,15 @@ class Cluster:
         return found
 
     def everything(self) -> set[int]:
-        """The ids of all processes of it, the supervisor among them."""
+        """The ids of all processes of the cluster, including the supervisor."""
         return set(below(self.supervisor))
 
 
 @contextmanager
 def standalone(folder: Path) -> Iterator[Cluster]:
-    """A cluster without an application; its processes are gone when the block ends, and when this process does.
+    """A cluster without an application; its processes end with the block, and with this process.
 
-    Logs lie in `folder`. Raises `EnvironmentProblem` where it does not come up.
+    Logs are written to `folder`. Raises `EnvironmentProblem` if the cluster does not start.
     """
     with (folder / "supervisor.log").open("wb") as log:
         process = subprocess.Popen(
@@ -62,7 +62,7 @@ def standalone(folder: Path) -> Iterator[Cluster]:
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
-            # Whoever interrupts this process still needs the cluster until the block has ended.
+            # A new session, so that Ctrl-C does not reach the cluster, which is needed until the block has ended.
             start_new_session=True,
         )
     try:
@@ -72,7 +72,7 @@ def standalone(folder: Path) -> Iterator[Cluster]:
 
 
 def is_running(process: int) -> bool:
-    """True for a process that is there and has not ended."""
+    """True for a process that exists and is not a zombie."""
     try:
         stat = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -1,4 +1,4 @@
-"""A small star on the store, of which it is known by arithmetic what a query reads."""
+"""A small star schema on the store, for which the counts of a query follow from arithmetic."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from tests.queries.star import DAYS_PER_FILE, FILES, ITEMS, OPTIONS, ROWS_PER_DA
 
 TABLES = ("sales", "days", "items")
 DAYS_PER_GROUP, DAYS_PER_MONTH = 4, 30
-# Months 2 and 4 are days 60 to 89 and 120 to 149; 11 of 50 items have such a name, and a day has one half of all.
+# Months 2 and 4 are days 60 to 89 and 120 to 149; 11 of 50 items match the name, and each day has half of the items.
 JOIN = """
     SELECT s.*, month, name FROM sales s JOIN days d ON s.day = d.day JOIN items i ON s.item = i.item
     WHERE month IN (2, 4) AND name LIKE 'n1%'"""
 ROWS = 2 * DAYS_PER_MONTH // 2 * 11
-# Files hold 20 days, and row groups 4: of files 3 and 6 all row groups, and of 4 and 7 three.
+# Files have 20 days, row groups 4 days. Files 3 and 6 are read whole; of files 4 and 7, three row groups are read.
 FILES_READ, GROUPS_READ, GROUPS = 4, 5 + 3 + 5 + 3, FILES * DAYS_PER_FILE // DAYS_PER_GROUP
 ROWS_READ = GROUPS_READ * DAYS_PER_GROUP * ROWS_PER_DAY
-# The same rows behind an exchange.
+# The join above with an aggregation, so with an exchange.
 GROUPED = f"SELECT name, count(*) AS n, sum(amount) AS amount FROM ({JOIN}) GROUP BY name"
 _FOLDER = "star"
 
 
-# Limits with which builds are jobs whose Python workers collect keys, as those that read much are.
+# Limits by which builds become jobs whose Python workers collect keys, as large builds do.
 BY_TASKS = {"driver_rows": 0, "driver_long_rows": 0, "joined_build_bytes": 0}
 
 
 def options(scan: str) -> PruningOptions:
-    """Of builds that may have to wait for executors."""
+    """Options with a longer timeout, because builds may have to wait for executors."""
     return replace(OPTIONS, scan=scan, build_timeout_seconds=120.0).with_limits(all_builds_timeout_seconds=120.0)
 
 
 def write(spark: SparkSession, bucket: str) -> str:
-    """Where the folders of the Delta tables lie."""
+    """Writes the Delta tables; returns the URI of their folder."""
     place = f"s3a://{bucket}/{_FOLDER}"
     with row_groups_of(spark, DAYS_PER_GROUP * ROWS_PER_DAY):
         for name, df in frames(spark).items():
@@ -46,7 +46,7 @@ def write(spark: SparkSession, bucket: str) -> str:
 
 
 def frames(spark: SparkSession) -> dict[str, DataFrame]:
-    """The rows of each table, made anew: by partition those of a file."""
+    """A new DataFrame for each table; each partition has the rows of one file."""
     days = FILES * DAYS_PER_FILE
     return {
         "sales": spark.range(0, days * ROWS_PER_DAY, 1, FILES).selectExpr(
@@ -60,6 +60,6 @@ def frames(spark: SparkSession) -> dict[str, DataFrame]:
 
 
 def fill(duck: duckdb.DuckDBPyConnection, spark: SparkSession) -> None:
-    """The same rows in tables of DuckDB's own."""
+    """Copies the rows of all tables into DuckDB."""
     for name, df in frames(spark).items():
         load(duck, name, df.toArrow())

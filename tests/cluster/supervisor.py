@@ -1,7 +1,8 @@
-"""The process above a standalone cluster: a master and workers of its own, until standard input ends.
+"""The supervisor process of a standalone cluster, which runs a master and workers until standard input ends.
 
-It says one line of JSON when all workers are registered: `{"master": ..., "processes": {"worker-0": ..., ...}}`. Who
-started it may end in any way: its end of the pipe is closed then, and nothing of the cluster is left.
+The supervisor prints one line of JSON when all workers are registered:
+`{"master": ..., "processes": {"worker-0": ..., ...}}`. However its parent process ends, the pipe to standard input is
+closed, and the supervisor ends the cluster.
 """
 
 from __future__ import annotations
@@ -22,22 +23,22 @@ import pyspark
 from sample_data.process_tree import below
 
 _HOST = "127.0.0.1"
-# One address by two names: Spark repeats a slow task only on a host of another name.
+# One address by two names, because Spark runs a speculative copy of a task only on another host name.
 WORKER_HOSTS = (_HOST, "localhost")
-# By this Python workers know which host they are on.
+# The environment variable that tells Python workers their host name.
 HOST = "SCANPRUNE_HOST"
 _MASTER, _WORKER = "org.apache.spark.deploy.master.Master", "org.apache.spark.deploy.worker.Worker"
 _URL = re.compile(rb"Starting Spark master at (spark://\S+)")
 _REGISTERED = re.compile(rb"Registering worker ")
 _SECONDS_TO_START, _SECONDS_TO_END, _SECONDS_BETWEEN_LOOKS = 60.0, 10.0, 0.05
-# An executor's heap of a gigabyte, and what Python workers of it take.
+# Memory for the heap of an executor, 1 GB, and for its Python workers.
 _WORKER_MEMORY = "1500m"
 
 
 def main(folder: Path) -> None:
-    """Runs the cluster; logs and work folders lie below `folder`."""
+    """Runs the cluster, with logs and work folders below `folder`."""
     started: list[subprocess.Popen[bytes]] = []
-    # A request to end goes through the same door as the end of the pipe.
+    # SIGTERM ends the cluster in the same way as the end of standard input.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
         master = _java(folder, "master", [_MASTER, "--host", _HOST, "--port", "0", "--webui-port", "0"])
@@ -61,7 +62,7 @@ def _worker(folder: Path, at: int, host: str, url: str) -> Sequence[str]:
 
 
 def _java(folder: Path, name: str, command: Sequence[str], host: str = _HOST) -> subprocess.Popen[bytes]:
-    """Spark's script becomes the Java process, so the id is that; executors get the environment of their worker."""
+    """Starts a Java process by Spark's script, which execs Java; executors inherit the environment of their worker."""
     home = Path(pyspark.__file__).parent
     environment = {
         **os.environ,
@@ -71,7 +72,7 @@ def _java(folder: Path, name: str, command: Sequence[str], host: str = _HOST) ->
         "SPARK_LOCAL_DIRS": str(folder / "local"),
         "SPARK_DAEMON_MEMORY": "256m",
         "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
-        # What the runner's own Spark is told is none of theirs, and neither is a configuration of this machine.
+        # Without the options of the driver's Spark and without Spark configuration files of this machine.
         "SPARK_SUBMIT_OPTS": "",
         "SPARK_CONF_DIR": str(folder / "no-conf"),
         "TMPDIR": str(folder),
@@ -88,7 +89,7 @@ def _java(folder: Path, name: str, command: Sequence[str], host: str = _HOST) ->
 
 
 def _found(log: Path, process: subprocess.Popen[bytes], find: Callable[[bytes], object]) -> object:
-    """What `find` finds in a log, as soon as it does; `OSError` where it will not."""
+    """The first result of `find` on a log that is not None; raises `OSError` after a timeout."""
     until = time.monotonic() + _SECONDS_TO_START
     while time.monotonic() < until and process.poll() is None:
         if (found := find(log.read_bytes())) is not None:
@@ -99,7 +100,7 @@ def _found(log: Path, process: subprocess.Popen[bytes], find: Callable[[bytes], 
 
 
 def _end(started: Sequence[subprocess.Popen[bytes]]) -> None:
-    """All of them and all below them; executors are Java's children, and Python's workers those of executors."""
+    """Ends the started processes and all of their descendants: executors and Python workers."""
     known = {process for each in started for process in below(each.pid)}
     for each in reversed(started):
         each.terminate()
@@ -107,7 +108,7 @@ def _end(started: Sequence[subprocess.Popen[bytes]]) -> None:
     for each in started:
         with contextlib.suppress(subprocess.TimeoutExpired):
             each.wait(max(0.1, until - time.monotonic()))
-    # Whoever lost its parent is no longer below it.
+    # By ids from before, because an orphaned process is no longer a descendant.
     for process in known - {os.getpid()}:
         with contextlib.suppress(ProcessLookupError):
             os.kill(process, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""The parts of `python -m tests.cluster` that need no cluster."""
+"""Tests of the parts of `python -m tests.cluster` that need no cluster."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_without_a_folder_nothing_strikes(monkeypatch):
 
 
 def test_a_worker_that_ends_its_executor_ends_the_parent_of_its_parent(tmp_path):
-    """As Spark has it: an executor, below it the daemon, below that the worker."""
+    """The processes are nested as in Spark: the executor starts the daemon, the daemon starts the worker."""
     worker = "from tests.cluster.faults import Place, strike; strike(Place.ROWS)"
     run = "import subprocess, sys; subprocess.run([sys.executable, '-c', {!r}]); import time; time.sleep(60)"
     environment = {**os.environ, faults.FOLDER: str(tmp_path), "PYTHONPATH": str(ROOT)}
@@ -140,7 +140,7 @@ def test_what_is_not_there_cannot_be_chosen(choose, given):
 
 
 def test_every_module_can_be_imported():
-    """The cluster runs for many minutes, and not for each commit."""
+    """The run on a cluster takes many minutes and is not part of every commit, so a broken import would stay unseen."""
     paths = (path.relative_to(ROOT) for path in sorted(Path(__file__).parent.rglob("*.py")))
     names = [".".join(path.with_suffix("").parts) for path in paths if path.stem != "__main__"]
     program = f"from importlib import import_module\nfor each in {names}: import_module(each)"

@@ -1,4 +1,4 @@
-"""The tables of TPC-DS on the store, and its queries: rows in three ways, and the scans that `tests/oracle` expects."""
+"""The tables and queries of TPC-DS on the store: rows in three ways, and the scans that `tests/oracle` expects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sample_data.tpcds_queries import QUOTED, SELECTIVE, Answer, Query, by_spark
 from tests.cluster.outcomes import Found, Skipped
 from tests.oracle.test_tpcds import OPTIONS, SCALE, TROUBLE, expected_scans, scan_line, with_days_of_sales
 
-# Joins that skip, and of others those whose plans are other ones: returns beside sales, tables that stand twice in it.
+# Selective queries, and queries with other plans: returns with sales, tables that occur twice.
 NUMBERS = (*SELECTIVE, 1, 5, 7, 25)
 SCANS = ("PREDICATE", "ARROW", "AUTO")
 _FOLDER = "tpcds"
@@ -26,7 +26,7 @@ _FOLDER = "tpcds"
 
 @dataclass(slots=True)
 class Tpcds:
-    """A session with views of the tables, and the answers that were found already."""
+    """A session with views of the tables, with a cache of stock Spark's answers."""
 
     spark: SparkSession
     duck: duckdb.DuckDBPyConnection
@@ -34,7 +34,7 @@ class Tpcds:
     _stock: dict[int, Answer] = field(default_factory=dict)
 
     def check(self, number: int, scan: str) -> Found:
-        """One query by one reader."""
+        """Checks one query with one reader."""
         query = self.queries[number]
         df = self.spark.sql(query.text)
         is_first = number not in self._stock
@@ -51,7 +51,7 @@ class Tpcds:
         return Found(len(pruned.rows), self._skipped(number, scan, result))
 
     def _skipped(self, number: int, scan: str, result: DataFrame) -> Skipped:
-        """What was read is what was planned, and by Spark's reader what it is in one process, file by file."""
+        """Checks that measured counts equal planned counts, and that Spark's reader skips as in one process."""
         tables = report(result).tables
         for each in tables:
             if each.measured is None:
@@ -74,19 +74,19 @@ def _of(planned) -> Skipped:
 
 
 def sources_of(folder: Path, cache: Path) -> TpcdsFiles:
-    """Files of the generator, which `cache` keeps; the days of a few years are written to `folder`."""
+    """Generated files, kept in `cache`, with a `date_dim` of a few years in `folder`."""
     return with_days_of_sales(generate(SCALE, cache), folder / "date_dim.parquet")
 
 
 def views(spark: SparkSession, place: str, tables: Iterable[str]) -> None:
-    """Of tables that were written, by their names; the session reads the queries' quotes as they are meant."""
+    """Makes views of the written tables; double quotes delimit identifiers in the session, as the queries require."""
     for table in tables:
         spark.read.format("delta").load(f"{place}/{table}").createOrReplaceTempView(table)
     spark.conf.set(QUOTED, "true")
 
 
 def write(spark: SparkSession, store: ObjectStore, sources: TpcdsFiles, folder: Path) -> str:
-    """Where the folders of the Delta tables lie, which executors write through S3A, of files that lie in the store."""
+    """Uploads the source files, writes Delta tables from them by executors through S3A; returns the tables' folder."""
     arriving = folder / "arriving"
     arriving.mkdir()
     for table, path in sources.paths.items():

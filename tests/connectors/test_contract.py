@@ -1,4 +1,4 @@
-"""The contract of a connector, run for Delta, for Parquet, and for the toy of `tests/connectors/toy.py`."""
+"""The contract of a connector, tested for Delta, for Parquet, and for the toy of `tests/connectors/toy.py`."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def test_pruned_read_skips_files_and_gives_equal_rows(spark, path):
 
 
 def settle(path: str, seconds: float = 600) -> None:
-    """As if its files had been written a while ago."""
+    """Sets the modification times of a table's files to a while ago."""
     for each in Path(path).glob("part-*"):
         os.utime(each, (time.time() - seconds,) * 2)
 
@@ -194,7 +194,7 @@ def first_leaf(df):
 
 
 def leaf_of(spark, format_: Format, path: str, mask: np.ndarray | None = None, **options: str):
-    """The leaf of a build that reads a table, of the files of `mask` alone."""
+    """The leaf of a build that reads a table, restricted to the files of `mask`."""
     df = spark.read.format(format_.writer).options(**options).load(path)
     table = table_of(spark, first_leaf(df), 100)
     return first_leaf(table.read(mask))
@@ -207,7 +207,7 @@ def fingerprint(spark, leaf) -> str | Reason:
 
 
 def changed(leaf, *, schema=None, options=None, output=None):
-    """The same leaf with another schema, other options, or other columns."""
+    """A copy of a leaf with another schema, other options, or other columns."""
     old = leaf.relation()
     relation = old.copy(
         old.location(),
@@ -226,7 +226,7 @@ def test_leaves_that_read_the_same_have_one_fingerprint(spark, format_, path):
     leaf = leaf_of(spark, format_, path)
     first = fingerprint(spark, leaf)
     assert isinstance(first, str), first
-    # Another listing of the same files, and the same table twice in a query.
+    # Another listing of the same files, and another instance of the leaf, as when a query reads a table twice.
     assert {first} == {fingerprint(spark, each) for each in (leaf_of(spark, format_, path), leaf.newInstance())}
     (one, other) = format_.connector.fingerprints(spark, [leaf, changed(leaf, output=leaf.output().take(1))])
     assert first == one != other
@@ -322,7 +322,7 @@ def test_a_leaf_that_is_not_pinned_has_no_fingerprint(spark, format_, path):
 
 @pytest.fixture
 def builds(monkeypatch):
-    """How many builds have run since it was last asked."""
+    """A function that returns the number of builds that have run since its last call."""
     run, count = QueryBuilds.run, [0]
 
     def counted(self, asked):
@@ -339,7 +339,7 @@ def builds(monkeypatch):
 
 def test_a_cache_keeps_a_build_as_long_as_its_table_is_the_same(spark, format_, path, tmp_path, builds):
     def agreed(cache: PruningCache | None, files: int) -> int:
-        """The builds that a query ran; `files` are those of the table that hold keys."""
+        """The number of builds that a query ran, after a check that it kept `files` files of the table."""
         build = spark.read.format(format_.writer).load(small).where("name = 'a'")
         df = spark.read.format(format_.writer).load(path).join(build, "k")
         result = prune(df, options=OPTIONS, cache=cache)
@@ -401,7 +401,7 @@ def test_failed_connector_leaves_the_query_unchanged(spark, tmp_path, monkeypatc
 
 @pytest.mark.usefixtures("_toy_connector")
 def test_broken_metadata_is_a_problem_and_no_error(spark, tmp_path):
-    """Only the toy; the tests of Delta and Parquet break their own logs and footers."""
+    """Only the toy is tested here; the tests of Delta and Parquet break their own logs and footers."""
     path = Format(TOY).write(spark.sql(ROWS), tmp_path / "a table")
     Path(path, STATISTICS).write_text("{")
     table = opened(spark, path)

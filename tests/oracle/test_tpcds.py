@@ -1,7 +1,7 @@
-"""All 99 queries of TPC-DS: pruned = stock Spark = DuckDB, and the scans of `tpcds_scans.txt` skip what it says.
+"""All 99 queries of TPC-DS: pruned = stock Spark = DuckDB, and scans skip as recorded in `tpcds_scans.txt`.
 
-`GOLDEN=write make test ARGS=tests/oracle/test_tpcds.py` writes the scans that are found; read the difference before you
-commit it. How rows are compared stands in `sample_data/tpcds_answers.py`.
+`GOLDEN=write make test ARGS=tests/oracle/test_tpcds.py` records the scans; review the difference before you commit it.
+`sample_data/tpcds_answers.py` has the rules for the comparison of rows.
 """
 
 from __future__ import annotations

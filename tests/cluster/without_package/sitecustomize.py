@@ -1,5 +1,5 @@
-# ruff: noqa: INP001 - a folder of paths, no package: Python itself imports this before all else
-"""For executors that do not have this package: on hosts that the environment names, imports of it find nothing."""
+# ruff: noqa: INP001 - a folder on PYTHONPATH, no package: Python imports this module at startup
+"""Hides this package from Python workers on the hosts of an environment variable: imports of it fail."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _PACKAGES = ("connectors", "pruning")
 
 
 class Hidden:
-    """Finds these packages nowhere."""
+    """An import finder that hides `_PACKAGES`."""
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> None:  # noqa: ARG004
-        """Nothing, and for others nobody is asked here."""
+        """None for other packages; raises `ModuleNotFoundError` for hidden ones."""
         if name.partition(".")[0] in _PACKAGES:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
