@@ -1,12 +1,12 @@
-"""Builds of a query whose results the caller's `PruningCache` holds already, so that they are not run.
+"""Builds of a query with the caller's `PruningCache`: a build whose result is cached is not run.
 
-A build is found by its `BuildKey` and by the limits of a key set, and kept only where its key is the same before and
-after it ran: no conf was set, and no file that it reads was written meanwhile.
+A build is found by its `BuildKey` and by the limits of a key set. Its result is cached only if its key is the same
+before and after it ran, so that no conf was set and no file that it reads was written meanwhile.
 
-A key has three parts: the confs of the session, the operators of the build's plan (`PlanFingerprint.java`), and for
-each leaf of the plan a fingerprint by its connector. Operators are projections, filters, joins and aggregates; a build
-with any other has no key. Spark's own canonical form is no key: it is the same for 0.0 and -0.0, and for sums of
-doubles in any order.
+A key has three parts: the confs of the session, the operators of the build's plan (`PlanFingerprint.java`), and a
+fingerprint of each leaf of the plan by its connector. Operators are projections, filters, joins and aggregates; a build
+with any other operator has no key. Spark's own canonical form is no key: it is the same for 0.0 and -0.0, and for sums
+of doubles in any order.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from pruning.keys.key_set import KeyLimits
 from pruning.keys.summary import KeySummary
 from pruning.reasons import Reason, ReasonCode
 
-# A row is an object over an array, beside its bytes; what else a summary and an entry are made of.
+# Estimated overhead in bytes: the Java object and array of a row; the Python objects of an entry.
 _BYTES_BY_ROW, _BYTES_BY_ENTRY = 64, 4096
 
 
 @dataclass(frozen=True, slots=True)
 class _CachedBuild:
-    """The result of a build as the cache holds it."""
+    """The cached result of a build."""
 
     keys: KeySummary
     rows: MaterializedRows | None
@@ -55,9 +55,9 @@ class _CachedBuild:
 
 @dataclass(slots=True)
 class CachedBuildRunner:
-    """Runs builds as `QueryBuilds` does, but for those in `cache`; why one is not kept there is added to `reasons`.
+    """Runs builds as `QueryBuilds` does, except those in `cache`; `reasons` says why a result could not be cached.
 
-    Trouble with the cache leaves a build to be run.
+    A build runs if the cache fails.
     """
 
     channel: BuildScheduler
@@ -68,12 +68,12 @@ class CachedBuildRunner:
 
     def __post_init__(self) -> None:
         self._builds = QueryBuilds(self.channel)
-        # One and the same application: rows lie on the heap of its driver.
+        # Entries belong to one application, since rows lie on the heap of its driver.
         context = self.channel.spark.sparkContext
         self._owner = str(context.applicationId), int(context.startTime)
 
     def run(self, asked: Sequence[BuildRequest]) -> list[BuildResult]:
-        """The result of each build; those that have to run do so at the same time."""
+        """The result of each build; builds that are not cached run at the same time."""
         keys = BuildKeys(self.channel.spark, [(each.plan, each.key) for each in asked])
         before = keys.now()
         found = [self._found(each.name, key) for each, key in zip(asked, before, strict=True)]
@@ -114,7 +114,7 @@ class CachedBuildRunner:
 
 
 def _why_not(before: BuildKey, after: BuildKey | str, keys: KeySummary) -> str:
-    """Why another run may give something else; empty where none will."""
+    """The reason why another run may give another result; empty if there is none."""
     if isinstance(after, BuildKey) and before.session != after.session:
         return "confs were set meanwhile"
     if any(each.code is ReasonCode.UNREPEATABLE_KEYS for each in keys.reasons):
@@ -138,7 +138,7 @@ class BuildKey:
 
     @property
     def nbytes(self) -> int:
-        """The characters of all fingerprints."""
+        """The number of characters of all fingerprints."""
         return len(self.session) + len(self.operators) + sum(map(len, self.leaves))
 
 
@@ -152,9 +152,9 @@ class _Operators:
 
 @dataclass(slots=True)
 class BuildKeys:
-    """The keys of builds, each a plan of the JVM and the expression of its keys, at any moment.
+    """The cache keys of builds, each a JVM plan and the expression of its keys.
 
-    A build whose key is the same before and after it ran has read what the key names.
+    A build whose key is the same before and after it ran has read the confs, tables and files that the key names.
     """
 
     spark: SparkSession
@@ -174,7 +174,7 @@ class BuildKeys:
     def _now(self) -> list[BuildKey | str]:
         if self._java is None:
             self._java = instance(self.spark, _BUILDS, jvm_session(self.spark))
-        # Before anything else, so that the end of a build shows whether confs were set since its leaves were looked at.
+        # First, so that comparing keys after the build shows if confs were set since its leaves were fingerprinted.
         session = str(self._java.session())
         self._operators = self._operators or [_operators(self._java, *each) for each in self.builds]
         formats = [each for build in self._operators if isinstance(build, _Operators) for each in build.formats]

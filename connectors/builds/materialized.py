@@ -1,4 +1,4 @@
-"""Builds whose rows come to the driver's JVM, to be joined as they are: the query does not run them a second time."""
+"""Builds whose rows come to the driver's JVM as a local relation, so that the query does not run them again."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _ROWS = JavaFile("connectors.builds", "MaterializedRows")
 
 @dataclass(frozen=True, slots=True)
 class TooMany:
-    """A build that gave as many rows as it may, so it has these at least."""
+    """A build that reached the limit of rows, so that it has at least so many."""
 
     count: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MaterializedBuild:
-    """All rows of a plan, held by the driver's JVM; `nbytes` is what they take in Spark's own form."""
+    """All rows of a plan in the driver's JVM; `nbytes` is their size as `UnsafeRow`."""
 
     count: int
     nbytes: int
@@ -45,7 +45,7 @@ class MaterializedBuild:
     _keys: dict[int, KeySummary | Reason] = field(default_factory=dict)
 
     def keys(self, at: int, column: Any, options: PruningOptions, name: str) -> KeySummary | Reason:
-        """The summary of the values at one place of all rows; `column` is the attribute of it. No job is run."""
+        """The summary of the values of column number `at`, whose attribute is `column`. No job is run."""
         if at not in self._keys:
             types = key_types(StructType.fromJson(json.loads(self._rows.type(column))), name)
             self._keys[at] = types if isinstance(types, Reason) else self._summary(at, column, types, options, name)
@@ -59,7 +59,7 @@ class MaterializedBuild:
         )
 
     def tuples(self, columns: Mapping[int, Any], options: PruningOptions, name: str) -> KeySummary | Reason:
-        """The summary of the values at several places of each row; `columns` are their attributes. No job is run."""
+        """The summary of several columns together; `columns` maps their numbers to attributes. No job is run."""
         fields = [StructType.fromJson(json.loads(self._rows.type(each))).fields[0] for each in columns.values()]
         types = key_types(StructType(fields), name)
         if isinstance(types, Reason):
@@ -72,11 +72,11 @@ class MaterializedBuild:
         return pa.ipc.open_stream(long_bytes(self._spark, self._rows.values(at, column))).read_all()
 
     def held(self) -> MaterializedRows:
-        """The rows alone."""
+        """The rows without session and plan, for a cache."""
         return MaterializedRows(self.count, self.nbytes, self._rows)
 
     def instead_of(self, plan: Any) -> Any:
-        """A plan of these rows under the column ids of `plan`, which gives the same rows."""
+        """A local relation of the rows with the column ids of `plan`."""
         return self._rows.asLocalRelation(plan)
 
 
@@ -89,7 +89,7 @@ class MaterializedRows:
     _rows: Any
 
     def of(self, spark: SparkSession) -> MaterializedBuild:
-        """The same rows for a query of a session."""
+        """The build of these rows in a session."""
         return MaterializedBuild(self.count, self.nbytes, self._rows, spark)
 
 
@@ -100,9 +100,9 @@ def local_rows(
     limits: Limits = LIMITS,
     most_bytes: int | None = LIMITS.joined_build_bytes,
 ) -> MaterializedBuild | TooMany | None:
-    """The rows of a plan; None where it reads more than `most_bytes`, so that it was not run."""
+    """The rows of a plan; None if it would read more than `most_bytes`, in which case it is not run."""
     session = jvm_session(spark)
-    # Each call over the bridge waits for those of the builds beside this one.
+    # Few calls over py4j, since each waits for the calls of concurrent builds.
     sizes = limits.joined_rows, limits.joined_long_rows, limits.driver_partitions
     rows = instance(spark, _ROWS, session, plan, *sizes)
     execution = rows.execution()
@@ -111,5 +111,5 @@ def local_rows(
         return None
     with execution_released(spark, execution):
         count = int(rows.collect(f"rows of {name}"))
-    # A partition that was cut gave all the rows it may.
+    # A result with the limit of rows may have been cut.
     return MaterializedBuild(count, int(rows.bytes()), rows, spark) if count < int(rows.most()) else TooMany(count)

@@ -1,4 +1,4 @@
-"""The builds of one query: each distinct one runs once, whatever part of the plan asks for it."""
+"""The builds of one query: each distinct build runs once, however many parts of the plan need it."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ logger = logging.getLogger("scanprune")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BuildRequest:
-    """The values of `key`, an expression of the JVM, over the rows of `plan`; `name` is for messages.
+    """A build of the values of `key`, a JVM expression, over the rows of `plan`; `name` is for messages.
 
-    `place` is where `plan` has them among its columns, None where they are computed. If `must_fit`, the build yields
-    keys only when its rows are few enough to be joined as a local relation.
+    `place` is the number of the key among the columns of `plan`, None if it is computed. If `must_fit`, the build
+    yields keys only when its rows are few enough to be joined as a local relation.
     """
 
     plan: Any
@@ -41,9 +41,9 @@ class BuildRequest:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BuildResult:
-    """The result of a build: its keys, and its rows where they are few enough to be joined as they are.
+    """The result of a build: its keys, and its rows if they are few enough to be joined as a local relation.
 
-    `from_cache` says that it was not run for this query.
+    `from_cache`: the build was not run for this query.
     """
 
     keys: KeySummary | Reason
@@ -53,7 +53,7 @@ class BuildResult:
 
 @dataclass(slots=True)
 class _Numbers:
-    """Numbers plans; equal ones, which differ in names and ids alone, have the same number."""
+    """Numbers of plans; plans that differ only in names and ids have the same number."""
 
     _known: dict[int, list[tuple[Any, int]]] = field(default_factory=dict)
     _count: int = 0
@@ -71,7 +71,7 @@ class _Numbers:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Column:
-    """Keys whose values only a job can tell: a column of a plan, by its place; `number` is that of the plan."""
+    """Keys that only a job can collect: a column of plan `number`, by its place."""
 
     plan: Any
     number: int
@@ -87,7 +87,7 @@ class _Column:
 
 @dataclass(slots=True)
 class QueryBuilds:
-    """Runs builds and keeps what they gave: one job for all keys of a plan that are asked for at the same time."""
+    """Runs builds and memoizes their results: one job for all keys of a plan that are requested at the same time."""
 
     channel: BuildScheduler
     _numbers: _Numbers = field(default_factory=_Numbers)
@@ -95,7 +95,7 @@ class QueryBuilds:
     _keys: dict[tuple[int, int], KeySummary | Reason] = field(default_factory=dict)
 
     def run(self, asked: Sequence[BuildRequest]) -> list[BuildResult]:
-        """The result of each build, all run at the same time; equal ones give the same object."""
+        """The result of each build, all run at the same time; equal builds share one result object."""
         numbers = [self._numbers.of(each.plan) for each in asked]
         self._run({number: each for each, number in zip(asked, numbers, strict=True) if number not in self._rows})
         found = [self._keys_or_column(each, number) for each, number in zip(asked, numbers, strict=True)]
@@ -129,7 +129,7 @@ class QueryBuilds:
                 self._keys.update({each.id: _pinned(keys) for each, keys in zip(columns, result, strict=True)})
 
     def _frame(self, columns: Sequence[_Column]) -> KeyFrame | Reason:
-        """The job that reads all of these columns of one plan; equal plans have them at the same places."""
+        """The job that reads all these columns of one plan; equal plans have them at the same places."""
         first = columns[0]
         try:
             df = self._selected(first.plan, [first.plan.output().apply(each.place) for each in columns])
@@ -140,9 +140,9 @@ class QueryBuilds:
         return KeyFrame(df, keys, max(each.at_least for each in columns))
 
     def _keys_or_column(self, asked: BuildRequest, number: int) -> KeySummary | Reason | _Column:
-        """The keys of rows that are here, else the column that has them.
+        """The keys of materialized rows, else the column from which a job collects them.
 
-        That Spark does not understand one leaves the others theirs.
+        A failure of one build does not affect the others.
         """
         rows = self._rows[number]
         if isinstance(rows, Reason):
@@ -182,5 +182,5 @@ def _held(rows: MaterializedBuild | TooMany | Reason | None) -> MaterializedBuil
 
 
 def _pinned(keys: KeySummary) -> KeySummary:
-    """Builds read what the whole query reads, so its plan pins their tables."""
+    """The keys without the reason UNPINNED_KEYS: the plan of the query also pins the tables of its builds."""
     return replace(keys, reasons=tuple(it for it in keys.reasons if it.code is not ReasonCode.UNPINNED_KEYS))

@@ -1,15 +1,15 @@
-"""Bounds as Delta logs keep them, and what they really say.
+"""Bounds as Delta logs store them, and the values that they prove.
 
 | type | what writers do | so a bound is |
 |---|---|---|
 | timestamp, timestamp_ntz | cut to milliseconds | high + 999 us |
-| the same before 1973 | drop the seconds of a zone offset, or round towards 1970 | moved out by a minute |
+| timestamps before 1973 | drop the seconds of a zone offset, or round towards 1970 | moved out by a minute |
 | string | cut to a prefix, with a last character that may sort too low | high above every extension of the prefix |
 | string of bytes that are no UTF-8 | put U+FFFD in their place | cut before it |
-| decimal | keep it as a double | moved out by what a double leaves open |
+| decimal | store it as a double | moved out by the rounding error of a double |
 | double that was float | keep the digits of the float | either reading |
 
-Every other bound is exact. NaN bounds say nothing.
+Every other bound is exact. NaN bounds prove nothing.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Words = npt.NDArray[np.uint64]
 _TIMESTAMPS = ("timestamp", "timestamp_ntz")
 _MILLISECOND = 999
 _MINUTE = 60_000_000
-# Local times of one moment differ by less, also in the zones of the past.
+# Local times of one moment differ by less, also in historical time zones.
 _ZONES_APART = 2 * 24 * 60 * _MINUTE
 # No zone has had an offset with seconds since January 1972.
 _WHOLE_MINUTE_OFFSETS = 94_694_400_000_000
@@ -48,14 +48,14 @@ _MAY_BE_CUT = r"\x{FFFD}|[\x7F\x{FFFF}\x{10FFFF}]$"
 _LAST_CHARACTERS = r"(?s)(?:\x{FFFD}.*|[\x7F\x{FFFF}\x{10FFFF}]+)$"
 # The remainder of a character that was cut in half.
 _HALF_CHARACTER = r"\?+$"
-# Each step over texts makes all of them anew.
+# Texts are processed in blocks, since each step copies all of them.
 _BLOCK = 1 << 16
 _TWO_UNITS = r"[\x{10000}-\x{10FFFF}]"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bounds:
-    """Sound bounds of `n` files; entries count where `has_low`, `has_high` say so."""
+    """Sound bounds of `n` files; an entry counts only where `has_low`, `has_high` are True."""
 
     lows: Codes
     highs: Codes
@@ -65,11 +65,11 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Flaws:
-    """Why the stored bounds of a column, in any file, may skip what they should not.
+    """Flaws of the stored bounds of a column, in any file, by which Delta may skip files with matching rows.
 
-    - `replaced`: they may hold U+FFFD in the place of bytes that are no UTF-8, which sorts otherwise than these do
-      among all that is not ASCII
-    - `inverted`: a least value lies above a greatest, or is NaN, so that no value lies between
+    - `replaced`: a bound may hold U+FFFD in place of bytes that are no UTF-8, and U+FFFD sorts differently from these
+      bytes among characters that are not ASCII
+    - `inverted`: a least value lies above the greatest, or is NaN, so that no value lies between
     """
 
     replaced: bool
@@ -79,7 +79,7 @@ class Flaws:
     def of(lows: pa.ChunkedArray, highs: pa.ChunkedArray, type_: ValueType) -> Flaws:
         """The flaws of these bounds as they are stored."""
         replaced = type_.name == "string" and any(_has_replaced(each) for each in (lows, highs))
-        # Arrow's order of numbers and of bytes is Spark's; a least value that is NaN is none.
+        # Arrow orders numbers and bytes as Spark does; NaN is no valid least value.
         inverted = bool(pc.any(pc.greater(lows, highs)).as_py())
         inverted |= type_.is_float and bool(coded(lows, type_).nan.any())
         return Flaws(replaced, inverted)
@@ -90,12 +90,12 @@ NO_FLAW, ANY_FLAW = Flaws(replaced=False, inverted=False), Flaws(replaced=True, 
 
 @dataclass(frozen=True, slots=True)
 class StoredBounds:
-    """How a log keeps the bounds of one column.
+    """The form in which a log stores the bounds of one column.
 
     - `prefix`: the least number of UTF-16 units that strings may have been cut to
     - `was_float`: files from before the column became double have the digits of a float
-    - `is_source`: partition values are computed from the column, and Delta turns a predicate on it into one on
-      them, in the zone of the reader for timestamps, and by the order of the text for strings
+    - `is_source`: partition values are computed from the column, and Delta derives from a predicate on it one on the
+      partition values, in the zone of the reader for timestamps, and by the order of the text for strings
     """
 
     type: ValueType
@@ -117,10 +117,10 @@ class StoredBounds:
         return Bounds(self._moved_out(low.codes, up=False), top, low.valid, high.valid)
 
     def comparable(self, ranges: RangeSet, flaws: Flaws) -> RangeSet:
-        """Wider ranges, for which Delta keeps every file with a value of `ranges`; these if they do already.
+        """A superset of `ranges` with which Delta keeps every file with a value of `ranges`; `ranges` if that suffices.
 
-        Delta compares a predicate with bounds as they are stored, so a bound that lies too far inside would
-        skip a file with a matching row.
+        Delta compares a predicate with bounds as they are stored, so a stored bound that is too narrow would skip a
+        file with a matching row.
         """
         lows: Codes
         is_string = self.type.name == "string"
@@ -142,7 +142,7 @@ class StoredBounds:
         return wider.union(RangeSet(ranges.type, last, last, unbounded=True))
 
     def _moved_out(self, codes: Codes, *, up: bool) -> Codes:
-        """Each code as far out as the value may lie from what is stored, or the other way round."""
+        """Each code moved outward by the greatest possible distance between a value and its stored bound."""
         match self.type.name, codes:
             case (name, np.ndarray()) if name in _TIMESTAMPS:
                 moved = _plus(codes, _MINUTE) if up else _minus(codes, _MINUTE)
@@ -172,7 +172,7 @@ def _same(first: Codes, second: Codes) -> bool:
 
 
 def _floats_moved(codes: IntArray, *, up: bool) -> IntArray:
-    """The next float outside of each double: whatever its digits, read as a float, may be."""
+    """The next float outside of each double, which covers the digits of a float read as a double."""
     with np.errstate(over="ignore"):
         single = float_values(codes).astype(np.float32)
         outward = np.nextafter(single, np.float32(np.inf if up else -np.inf))
@@ -181,7 +181,7 @@ def _floats_moved(codes: IntArray, *, up: bool) -> IntArray:
 
 
 def _decimals_moved(codes: IntArray, most: int, *, up: bool) -> IntArray:
-    """By what a double leaves open, up to the greatest number of the type; open ends stay open."""
+    """Decimals moved outward by the rounding error of a double, within the type; open ends stay open."""
     is_number = (codes >= -most) & (codes <= most)
     slack = np.abs(np.where(is_number, codes, 0)) >> _DOUBLE_BITS
     moved = np.minimum(codes + slack, most) if up else np.maximum(codes - slack, -most)
@@ -189,12 +189,12 @@ def _decimals_moved(codes: IntArray, most: int, *, up: bool) -> IntArray:
 
 
 def _long_decimals_moved(codes: ByteStrings, most: int, *, up: bool) -> ByteStrings:
-    """The same in words of 64 bits, of which the first has its sign turned: see `pruning.values.encoding`."""
+    """Decimals of two 64-bit words, moved outward like short ones; see `pruning.values.encoding` for the sign bit."""
     is_number = codes.lengths() == _DECIMAL_WIDTH
     numbers = codes if is_number.all() else codes.take(np.flatnonzero(is_number))
     words = numbers.packed().data.reshape(-1, _DECIMAL_WIDTH).view(">u8").astype(np.uint64)
     high, low = words[:, 0], words[:, 1]
-    # The complement of a negative number is one less than its magnitude, which is near enough.
+    # The complement of a negative number is its magnitude minus one, which is precise enough.
     turned = np.where(high < _SIGN, np.uint64(GREATEST * 2 + 1), np.uint64(0))
     top, rest = (high ^ turned) ^ _SIGN, low ^ turned
     shift = np.uint64(_DOUBLE_BITS)
@@ -210,7 +210,7 @@ def _long_decimals_moved(codes: ByteStrings, most: int, *, up: bool) -> ByteStri
 
 
 def _within(high: Words, low: Words, limit: int, *, up: bool) -> ByteStrings:
-    """Numbers in words as codes, those beyond `limit` replaced by it."""
+    """The codes of numbers in two words, cut to `limit`."""
     last = np.frombuffer(long_decimal_code(limit), ">u8").astype(np.uint64)
     is_beyond = (high > last[0]) if up else (high < last[0])
     is_beyond |= (high == last[0]) & ((low > last[1]) if up else (low < last[1]))
@@ -245,7 +245,7 @@ def _may_be_cut(highs: pa.Array, prefix: int) -> BoolArray:
 
 
 def _shared_stem(highs: pa.Array, prefix: int) -> pa.Array:
-    """The prefix that each stored high surely shares with the greatest value, if it was cut."""
+    """The prefix that each stored high certainly shares with the greatest value, if it was cut."""
     stems = pc.utf8_slice_codeunits(pc.replace_substring_regex(highs, _LAST_CHARACTERS, ""), 0, prefix - 1)
     # A prefix is counted in UTF-16 units, of which some characters take two.
     halves = pc.utf8_slice_codeunits(stems, 0, (prefix - 1) // 2)
@@ -254,7 +254,7 @@ def _shared_stem(highs: pa.Array, prefix: int) -> pa.Array:
 
 
 def _after_all_extensions(stems: ByteStrings) -> ByteStrings:
-    """For each stem the least bytes of its length above all that begins with it; no byte of UTF-8 is 0xFF."""
+    """The least bytes of the length of each stem above all texts that begin with it; no byte of UTF-8 is 0xFF."""
     packed = stems.packed()
     data = packed.data.copy()
     data[packed.offsets[1:][packed.lengths() > 0] - 1] += 1

@@ -1,6 +1,6 @@
-"""Delta scans of named files, which Delta need not list by a job for each scan and each pushed predicate.
+"""File lists for Delta scans, so that Delta does not run a listing job for each scan and each pushed predicate.
 
-A file index in the JVM holds the files of a pinned version and replaces Delta's own in plans.
+A file index in the JVM holds the files of a pinned version and replaces Delta's own index in plans.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _UNPREPARED = "TahoeLogFileIndex"
 SNAPSHOT_CALLS = (f"{_PREPARED[0]}.preparedScan.scannedSnapshot", f"{PRUNED_INDEX}.scannedSnapshot")
 SIZE_CALLS = (f"{_UNPREPARED}.snapshotAtAnalysis.sizeInBytesIfKnown",)
 _ADD_FILE = "org.apache.spark.sql.delta.actions.AddFile"
-# Delta lists what each scan reads by a job of its own while a plan is optimised, and one after the other.
+# While a plan is optimised, Delta lists the files of each scan by a separate job, one after the other.
 _FINDER = JavaFile("connectors.delta", "DeltaIndexFinder")
 _LISTS = JavaFile(
     "connectors.delta", "DeltaFileLists", others=("VersionPinning", "ListedScans", "LeafSnapshots", PRUNED_INDEX)
@@ -44,10 +44,10 @@ class _FileLists:
 
 
 def optimized_plan(df: DataFrame) -> Any:
-    """The optimised plan of a query, made without a job for each scan of Delta; None where Spark has to make it.
+    """The optimised plan of a query, made without a job for each scan of Delta; None if Spark has to make it.
 
-    The list of a whole version is asked for once and kept, and Delta lists anew where a condition of the query may
-    leave out one of several files.
+    The list of a whole version is read once and cached. Delta lists files again where a condition of the query may
+    exclude one of several files.
     """
     execution: Any = query_execution(df)
     spark = df.sparkSession
@@ -69,7 +69,7 @@ def optimized_plan(df: DataFrame) -> Any:
 
 
 def _file_lists(spark: SparkSession, index: Any) -> Any:
-    """The file lists of table versions that the session keeps; `index` is any index of Delta."""
+    """The session's cached file lists of table versions; `index` is any index of Delta."""
     slot = state_of(spark).slot(_FileLists)
     if slot.java is None:
         slot.java = instance(spark, _LISTS, beside=index)
@@ -77,9 +77,9 @@ def _file_lists(spark: SparkSession, index: Any) -> Any:
 
 
 def over_files(df: DataFrame, index: Any, paths: pa.Array | pa.ChunkedArray) -> DataFrame:
-    """A plain read of one Delta table over those files of its index alone that lie at `paths` of the log.
+    """A plain read of one Delta table, restricted to the files of its index at `paths` of the log.
 
-    Never more files than the index lists: what the query's own conditions leave out stays out.
+    Files that the query's own conditions have excluded from the index are not read.
     """
     spark = df.sparkSession
     plan: Any = analyzed_plan(df)
@@ -87,7 +87,7 @@ def over_files(df: DataFrame, index: Any, paths: pa.Array | pa.ChunkedArray) -> 
 
 
 def paths_left(spark: SparkSession, index: Any) -> pa.Array | None:
-    """The paths in Delta's log of the files that an index of a plan lists; None where it lists all of the table."""
+    """The paths in Delta's log of the files that an index of a plan lists; None if it lists all files of the table."""
     if index.getClass().getName() == PRUNED_INDEX:
         files = index.files()
     else:
@@ -111,7 +111,7 @@ def snapshot_in(index: Any) -> Any:
 
 
 def tell_conditions(spark: SparkSession, plan: Any) -> None:
-    """Tells each scan of kept files in an optimised plan the conditions on it, which are no reason to list again."""
+    """Registers the conditions on each scan of listed files in an optimised plan, so that Delta does not list again."""
     kept = state_of(spark).slot(_FileLists).java
     if kept is not None:
         kept.observe(plan)

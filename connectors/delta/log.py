@@ -1,7 +1,4 @@
-"""The log of one Delta table at one version, as the DataFrame that reads the table holds it.
-
-The files of one version of a Delta table, and the statistics fetched of them so far.
-"""
+"""`Snapshot`: the log of a Delta table at one version; `FileCatalog`: its files and the statistics fetched so far."""
 
 from __future__ import annotations
 
@@ -53,7 +50,7 @@ class Snapshot:
     - `schema`: the table's schema with Delta's own metadata on its fields
     - `finds_by_id`: files are searched for a column by its id, not by its physical name
     - `generated`: the expressions, in lower case, that partition columns are computed by
-    - `string_prefix`: how many UTF-16 units of a string its statistics keep at least
+    - `string_prefix`: the least number of UTF-16 units of a string that its statistics hold
     """
 
     root: str
@@ -68,7 +65,7 @@ class Snapshot:
     _spark: SparkSession
 
     def actions(self) -> DataFrame:
-        """The reconstructed state, a row for each action; Delta caches it for its own planning, too."""
+        """The reconstructed state, a row for each action; Delta also caches it for its own planning."""
         return DataFrame(self._handle.stateDF(), self._spark)
 
     def physical_path(self, column: Column) -> tuple[str, ...]:
@@ -77,7 +74,7 @@ class Snapshot:
         return tuple(str(field.metadata.get(_PHYSICAL_NAME, field.name)) for field in fields)
 
     def log_column(self, column: Column, type_: ValueType) -> LogColumn:
-        """The column as the log names it."""
+        """The `LogColumn` of a column."""
         fields = fields_along(self.schema, column.path)
         was_float = type_.name == "double" and "float" in _types_before(fields[-1])
         return LogColumn(
@@ -90,7 +87,7 @@ class Snapshot:
         )
 
     def least_digits(self, column: Column, type_: ValueType) -> int | None:
-        """The digits of the narrowest decimal of the same scale that the column ever was; None where it was none."""
+        """The digits of the narrowest decimal of the same scale that the column ever had; None if there was none."""
         if type_.name != "decimal":
             return None
         before = [_DECIMAL.fullmatch(each) for each in _types_before(fields_along(self.schema, column.path)[-1])]
@@ -98,7 +95,7 @@ class Snapshot:
         return min(digits, default=None)
 
     def _is_source(self, name: str, type_: ValueType) -> bool:
-        """True where a predicate on the column may miss partitions; names are only looked for in the text."""
+        """True if a predicate on the column may miss partitions; only the text of generated columns is searched."""
         texts = [text for text in self.generated if name.lower() in text]
         match type_.name:
             case "timestamp":
@@ -109,7 +106,7 @@ class Snapshot:
                 return False
 
     def field_ids(self, column: Column) -> tuple[int, ...]:
-        """The ids by which files are searched for the column; none where names are."""
+        """The ids by which files are searched for the column; empty if files are searched by names."""
         if not self.finds_by_id:
             return ()
         return tuple(int(field.metadata.get(_FIELD_ID, -1)) for field in fields_along(self.schema, column.path))
@@ -177,7 +174,7 @@ def snapshot_of(spark: SparkSession, found: Any, path: Any) -> Snapshot:
 
 
 def _string_prefix(properties: Any, spark: SparkSession) -> int:
-    """The least of what the table, the session and other writers cut strings to, as far as they say."""
+    """The least prefix length of strings among the table's property, the session's conf and Delta's default."""
     found = properties.get(_PREFIX_PROPERTY)
     texts = (str(found.get()) if found.isDefined() else "", str(spark.conf.get(_PREFIX_CONF, str(_DEFAULT_PREFIX))))
     lengths = [int(text) for text in texts if text.isdecimal()]
@@ -214,8 +211,8 @@ class Uris(Sequence[str]):
 class DeltaFiles:
     """The `n` files of a version in the order of their paths.
 
-    `rows` are those in the file, also where deletion vectors mark them as gone, as `has_vector` says: at most `deleted`
-    of them. `modified` are milliseconds. `broken` counts the files whose statistics cannot be parsed whole.
+    `rows` includes rows that a deletion vector marks as deleted: at most `deleted` of them, where `has_vector` is True.
+    `modified` are milliseconds. `broken` counts the files whose statistics cannot be parsed completely.
     """
 
     uris: Uris
@@ -234,7 +231,7 @@ class DeltaFiles:
         return FileRef(self.uris[index], int(self.sizes[index]), int(self.modified[index]))
 
 
-# How bounds are to be read depends on the session, too.
+# The key includes `StoredBounds`, which depends on the session, too.
 _Key = tuple[tuple[str, ...], StoredBounds]
 
 
@@ -243,7 +240,7 @@ def _key(column: LogColumn) -> _Key:
 
 
 class FileCatalog:
-    """The files and statistics fetched of one version; for any number of threads, each column fetched once."""
+    """The files and statistics fetched of one version; thread-safe, and each column is fetched once."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -254,16 +251,16 @@ class FileCatalog:
 
     @property
     def is_fetched(self) -> bool:
-        """True if the files are known, and with them the statistics of some columns."""
+        """True if the files and the statistics of some columns were fetched."""
         return self._files is not None
 
     def expect(self, columns: Sequence[LogColumn]) -> None:
-        """Has the next job fetch these columns with what it is for: they may be asked for, too."""
+        """Adds columns to the next job, since their statistics may be needed later."""
         with self._lock:
             self._expected |= {_key(each): each for each in columns if _key(each) not in self._columns}
 
     def files(self, snapshot: Snapshot, columns: Sequence[LogColumn]) -> tuple[DeltaFiles, list[ColumnStatistics]]:
-        """The files, and the statistics of `columns`; one job of Spark for all that is not there yet."""
+        """The files, and the statistics of `columns`; one Spark job fetches those that are missing."""
         with self._lock:
             files = self._files
             missing = [column for column in columns if _key(column) not in self._columns]
@@ -276,7 +273,7 @@ class FileCatalog:
         return [self._columns[_key(column)] for column in columns]
 
     def flaws(self, column: LogColumn) -> Flaws:
-        """The flaws of the bounds of a column; all that can be where none were fetched."""
+        """The flaws of the bounds of a column; all possible flaws if it was not fetched."""
         with self._lock:
             return self._flaws.get(_key(column), ANY_FLAW)
 
@@ -288,11 +285,11 @@ class FileCatalog:
             every = [*columns, *more]
             try:
                 table = listing(snapshot.actions(), every).toArrow()
-                # Nobody has asked for these yet, and what cannot be parsed of one may be missing of others.
+                # Expected columns are dropped if some statistics cannot be parsed, which may hide those of others.
                 if not pc.any(table["broken"]).as_py():
                     return self._kept(snapshot, table, every)
             except Exception:
-                # Whoever asks for one of them is told what is wrong with it.
+                # The error is raised again when one of the expected columns is requested.
                 logger.debug("Fetching statistics of columns that may be asked for failed", exc_info=True)
         return self._kept(snapshot, listing(snapshot.actions(), columns).toArrow(), columns)
 
@@ -303,8 +300,8 @@ class FileCatalog:
         return files
 
     def keep(self, root: str, version: int, table: pa.Table, columns: Sequence[LogColumn]) -> DeltaFiles:
-        """The files of a `listing` of these columns, whose statistics are known from then on."""
-        # A state that is reconstructed anew need not come in the same order.
+        """The files of a `listing` of these columns, whose statistics are cached."""
+        # A state that is reconstructed again may have another order.
         table = table.sort_by([("path", "ascending"), ("vector", "ascending")]).combine_chunks()
         files = self._files or _files(root, table)
         if not table["path"].equals(files.uris.paths):

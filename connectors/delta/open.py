@@ -1,4 +1,4 @@
-"""A DataFrame that reads one version of a Delta table, or an error that says what was asked for and found."""
+"""A DataFrame that reads one version of a Delta table, or an error that says what was requested and found."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _NO_TABLE = {
     "REQUIRES_SINGLE_PART_NAMESPACE",
 }
 _NO_DELTA = {"DATA_SOURCE_NOT_FOUND", "DELTA_CONFIGURE_SPARK_SESSION_WITH_EXTENSION_AND_CATALOG"}
-# Of the class that Spark looks for last, it tells the name alone, under no condition.
+# Spark's error without a condition, which only names the class that it looked for last.
 _NO_DELTA_CLASS = "delta.DefaultSource"
 
 
@@ -65,9 +65,9 @@ def pinned_frame(spark: SparkSession, source: str, version: int | None, timestam
 def publicly_pinned_frame(
     spark: SparkSession, source: str, version: int | None, timestamp: str | None
 ) -> tuple[DataFrame, int]:
-    """The same by public names of Spark alone, which tell a version only from the table's history.
+    """The table at a version by Spark's public API alone, and the version, which is read from the table's history.
 
-    It serves Spark Connect, and a Spark whose internals are not known.
+    This is for Spark Connect, and for a version of Spark whose internals are unknown.
     """
     options = _options(source, version, timestamp)
     df = _load(spark, source, options)
@@ -94,7 +94,7 @@ def _load(spark: SparkSession, source: str, options: Mapping[str, str]) -> DataF
     reader = spark.read.format("delta").options(**options)
     try:
         df = reader.table(source) if is_name(spark, source) else reader.load(source)
-        df.schema  # noqa: B018 - a remote session finds out here
+        df.schema  # noqa: B018 - a remote session analyses the query here
     except (PySparkException, Py4JError) as error:
         raise _explained(source, options, error) from error
     return df
@@ -119,7 +119,7 @@ def _version_in_history(spark: SparkSession, source: str, timestamp: str | None)
 def _explained(source: str, options: Mapping[str, str], error: PySparkException | Py4JError) -> PruningError:
     condition = error.getCondition() if isinstance(error, PySparkException) else None
     text = str(error) if isinstance(error, PySparkException) else java_message(error)
-    # The query or a stack follows after a blank line.
+    # The query or a stack trace follows after a blank line.
     found = _CONDITION.sub("", " ".join(text.strip().split("\n\n")[0].split()))[:_ERROR_LENGTH]
     asked = "".join(f" at {name[:-4]} {value!r}" for name, value in options.items())
     if condition in _NO_DELTA or _NO_DELTA_CLASS in text:
@@ -132,10 +132,10 @@ def _explained(source: str, options: Mapping[str, str], error: PySparkException 
 
 
 def has_log(spark: SparkSession, source: str) -> bool:
-    """True where a path holds a log; `SourceNotFoundError` where it cannot be looked at."""
+    """True if a path holds a log; `SourceNotFoundError` if the path cannot be accessed."""
     log = source.rstrip("/") + "/" + _LOG
     if not has_jvm(spark):
-        # A remote session's files are looked at from here, where they are most likely the same.
+        # For a remote session the client's files are checked, which are most likely the same.
         return Path(source.removeprefix("file:"), _LOG).is_dir()
     try:
         return exists(spark, log)

@@ -25,7 +25,7 @@ from pruning.values.types import ValueType
 
 _ANY_NUMBER = int(np.iinfo(np.int64).max)
 _BROKEN = "_broken"
-# A NULL, or this very text: the log alone does not tell.
+# In the log this text may mean NULL or the text itself.
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _HAS_ZONE = r"(Z|[+-]\d{2}:?\d{2}(:?\d{2})?)$"
 # Types as which statistics of these types are parsed; other types are parsed as themselves.
@@ -81,7 +81,7 @@ def row_counts(table: pa.Table) -> IntArray:
 
 
 def deleted_counts(table: pa.Table) -> IntArray:
-    """At most how many rows of each file of a `listing` its deletion vector marks."""
+    """The most rows of each file of a `listing` that its deletion vector marks."""
     has_vector = np.asarray(table["vector"].is_valid().to_numpy(), bool)
     counts = _counts(table["deleted"])
     return np.where(has_vector, np.where(counts > 0, counts, _ANY_NUMBER), 0)
@@ -98,11 +98,11 @@ def column_statistics(table: pa.Table, index: int, column: LogColumn) -> ColumnS
         return replace(unknown, null_count=_believed(nulls, rows))
     lows, highs = table[f"l{index}"].combine_chunks(), table[f"h{index}"].combine_chunks()
     bounds = column.stored.sound(lows, highs)
-    # Delta skips no file that lacks any of these, so one of them alone says nothing.
+    # Delta skips a file only if it has all of these, so incomplete statistics count as unknown.
     is_whole = _present(lows) & _present(highs) & (nulls != UNKNOWN) & (rows != UNKNOWN)
     # Writers differ in whether a NULL parent counts for its fields.
     is_vague = (nulls == 0) & (len(column.path) > 1)
-    # Nothing but NULL has no bound.
+    # A column of only NULL has no bounds.
     is_vague |= (nulls == rows) & (_present(lows) | _present(highs))
     return ColumnStatistics(
         column.type,
@@ -111,7 +111,7 @@ def column_statistics(table: pa.Table, index: int, column: LogColumn) -> ColumnS
         has_low=bounds.has_low & is_whole,
         has_high=bounds.has_high & is_whole,
         null_count=np.where(is_vague, UNKNOWN, _believed(nulls, rows)),
-        # A writer that copies Parquet's bounds leaves NaN out of them.
+        # A writer that copies Parquet's bounds excludes NaN from them.
         may_have_nan=np.full(len(rows), column.type.is_float),
     )
 
@@ -148,7 +148,7 @@ def _present(bounds: pa.Array) -> BoolArray:
 
 
 def _believed(nulls: IntArray, rows: IntArray) -> IntArray:
-    """Counts of NULLs; more of them than rows, or beside no count of rows, say nothing."""
+    """The counts of NULL; unknown if there are more than rows or the number of rows is unknown."""
     return np.where(nulls > rows, UNKNOWN, nulls)
 
 
@@ -174,7 +174,7 @@ def _parsed(text: SparkColumn, columns: Sequence[LogColumn]) -> SparkColumn:
 
 
 def _nested(leaves: Iterable[tuple[tuple[str, ...], DataType]]) -> StructType:
-    """Structs down to each leaf."""
+    """The schema of nested structs with these leaves."""
     tops: dict[str, list[tuple[tuple[str, ...], DataType]]] = {}
     for path, type_ in leaves:
         tops.setdefault(path[0], []).append((path[1:], type_))
@@ -206,12 +206,12 @@ def _leaf(side: str, column: LogColumn) -> SparkColumn:
 
 
 def _typed(stored: SparkColumn, column: LogColumn) -> SparkColumn:
-    """The column's own type from what was parsed, NULL where that is not surely the value."""
+    """The parsed value in the column's own type, NULL if it is not certainly the stored value."""
     match column.type.name:
         case "date" | "timestamp_ntz":
             return stored.try_cast(column.spark_type)
         case "timestamp":
-            # Without a zone it would be read in the session's, whatever the writer's was.
+            # A text without a zone would be read in the session's zone, not in the writer's.
             return F.when(stored.rlike(_HAS_ZONE), stored.try_cast(column.spark_type))
         case _:
             return stored

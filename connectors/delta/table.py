@@ -100,11 +100,11 @@ class DeltaConnector(Connector):
         return DeltaTable(name, frame_of(spark, leaf), snapshot, catalog, state.slot(FooterCache), limits)
 
     def fingerprints(self, spark: SparkSession, leaves: Sequence[Any]) -> Sequence[str | Reason]:
-        """A leaf is pinned by the id of its table, its version and its files, which no later commit changes."""
+        """Fingerprints by the id of a leaf's table, its version and its files, which no later commit changes."""
         return leaf_fingerprints(spark, leaves, snapshots(spark, leaves))
 
     def files_left(self, spark: SparkSession, leaf: Any, table: Table) -> BoolArray | None:
-        """The files that Delta's own skipping by the query's conditions has left in the leaf's index."""
+        """The files in the leaf's index, after Delta's own skipping by the query's conditions."""
         paths, names = paths_left(spark, leaf.relation().location()), table.files([]).names
         if paths is None or not isinstance(names, Uris):
             return None
@@ -112,11 +112,11 @@ class DeltaConnector(Connector):
         return left
 
     def optimized_plan(self, df: DataFrame) -> Any:
-        """The plan, made without a listing job for each scan; None where it reads no Delta table."""
+        """The plan, made without a listing job for each scan; None if it reads no Delta table."""
         return optimized_plan(df)
 
     def observe(self, spark: SparkSession, plan: Any) -> None:
-        """Tells scans of kept files the conditions on them."""
+        """Registers the conditions on scans of listed files."""
         tell_conditions(spark, plan)
 
     def scanned_version(self, index: Any) -> ScannedVersion | None:
@@ -124,7 +124,7 @@ class DeltaConnector(Connector):
         return scanned_version(index)
 
     def is_compared_whole(self, type_: ValueType) -> bool:
-        """Integers and days: stored bounds of other types are cut short."""
+        """True for integers and dates: stored bounds of other types are truncated."""
         return type_.is_integer or type_.name == "date"
 
 
@@ -142,10 +142,10 @@ def open_delta(  # noqa: PLR0913 - keywords
 ) -> Table:
     """The Delta table at a path or of a name in the catalog, at `version` or `timestamp`, else as it is.
 
-    The version is pinned: whatever is committed later, statistics and read are of the same files. Statistics
-    and footers are kept in `cache`, the session's if None. Raises `SourceNotFoundError`, `InvalidOptionError`
-    or `EnvironmentProblem`. Over Spark Connect, and in a Spark that pruning does not know, nothing is known of the
-    files, and `problems` says so.
+    The version is pinned: whatever is committed later, statistics and read are of the same files. Statistics and
+    footers are cached in `cache`, the session's if None. Raises `SourceNotFoundError`, `InvalidOptionError` or
+    `EnvironmentProblem`. Over Spark Connect, and with an unknown version of Spark, nothing is known of the files, and
+    `problems` says so.
     """
     refusal = version_refusal(spark) if has_jvm(spark) else Reason(ReasonCode.NO_JVM, source)
     if refusal is not None:
@@ -163,7 +163,7 @@ def open_delta(  # noqa: PLR0913 - keywords
 
 @dataclass(slots=True, eq=False)
 class DeltaTable:
-    """One version of a Delta table: a `Table` whose own log skips files by the predicate that it is given."""
+    """One version of a Delta table: a `Table` whose own log skips files by the pushed predicate."""
 
     name: str
     _df: DataFrame
@@ -201,7 +201,7 @@ class DeltaTable:
 
     @property
     def accepts_file_list(self) -> bool:
-        """False: kept files follow from the predicate, by which Delta skips where they cannot be named."""
+        """False: the pushed predicate has to skip the files, since a list of kept files may not be accepted."""
         return False
 
     @property
@@ -239,12 +239,12 @@ class DeltaTable:
         parents = files[parents_of(groups)]
         repeated = {name: _repeated(each, listing, parents, groups.rows) for name, each in partitions.items()}
         statistics = {**groups.columns, **repeated}
-        # Which of its row groups a file's vector marks rows of is not known.
+        # The deleted rows of a file may lie in any of its row groups.
         deleted = listing.deleted[parents]
         return Containers(groups.kind, groups.names, groups.rows, groups.sizes, statistics, parents, deleted=deleted)
 
     def stored(self, files: IntArray, columns: Sequence[Column]) -> list[FileLayout] | Reason:
-        """The files at these indexes as they hold top-level columns."""
+        """The layouts of top-level columns in the files at these indexes."""
         # Columns that Delta adds to a scan, such as marks of a deletion vector, are in no file.
         added = next((each.name for each in columns if each.path[0] not in self._snapshot.schema.names), None)
         if added is not None:
@@ -267,7 +267,7 @@ class DeltaTable:
             case_sensitive=self._is_case_sensitive,
             threads=self._limits.footer_threads,
         )
-        # A table that was copied has the times of its log, and no file of it is ever replaced.
+        # The log of a copied table has the times of the original files; files of a Delta table are never replaced.
         return found if isinstance(found, Reason) else [replace(each, modified=None) for each in found]
 
     @property
@@ -275,7 +275,7 @@ class DeltaTable:
         return str(self._df.sparkSession.conf.get(_CASE_CONF, "false")).lower() == "true"
 
     def read(self, kept: BoolArray | None) -> DataFrame:
-        """The pinned table; of the kept files alone where the plan holds them, else Delta skips by the predicate."""
+        """The pinned table, restricted to the kept files if their list can be planned; else Delta skips files."""
         if kept is None or np.count_nonzero(kept) > self._limits.max_listed_files:
             return self._df
         try:
@@ -285,16 +285,16 @@ class DeltaTable:
                 return self._df
             return over_files(self._df, index, listed[0].uris.paths.filter(pa.array(kept)))
         except _TROUBLE:
-            # The same files are read, after one more job of Delta.
+            # Delta then skips the files by the predicate, with one more job.
             logger.debug("Naming the files of %s failed", self.name, exc_info=True)
             return self._df
 
     def storage_safe_ranges(self, column: str, ranges: RangeSet) -> RangeSet:
-        """A superset of `ranges` under which Delta, comparing bounds as stored, and the files' reader skip soundly."""
+        """A superset of `ranges` with which Delta, which compares stored bounds, and the files' reader skip soundly."""
         found = resolve(self.schema, column, table=self.name, case_sensitive=True, partitions=self.partition_columns)
         if found.is_partition:
             return ranges
-        # Statistics alone show if stored bounds can be trusted.
+        # Only the fetched statistics show if stored bounds can be trusted.
         self._listed([found])
         logged = self._snapshot.log_column(found, ranges.type)
         flaws = self._catalog.flaws(logged)
@@ -302,12 +302,12 @@ class DeltaTable:
             self._add(Reason(ReasonCode.STATISTICS_FAILED, column, "the least value of a file lies above its greatest"))
         comparable = logged.stored.comparable(ranges, flaws)
         digits = self._snapshot.least_digits(found, ranges.type)
-        # Footers tell the same, but of no more files than were asked for.
+        # Footers show the same, but only for files whose footers were read.
         comparable = comparable if digits is None or comparable.is_none else within_digits(comparable, digits)
         return self._reader_limits.storage_safe_ranges(column, comparable)
 
     def expect(self, columns: Iterable[Column]) -> None:
-        """Has one job fetch the statistics of these columns together, once those of one of them are asked for."""
+        """Adds columns to the next job, so that one job fetches the statistics of all of them."""
         if self._catalog.is_fetched:
             return
         try:
@@ -316,11 +316,11 @@ class DeltaTable:
             logger.debug("Naming columns of %s in its log failed", self.name, exc_info=True)
 
     def with_frame(self, df: DataFrame) -> DeltaTable:
-        """The same version, read by another DataFrame of it."""
+        """This version, read by another DataFrame of it."""
         return DeltaTable(self.name, df, self._snapshot, self._catalog, self._footers, self._limits)
 
     def _listed(self, columns: Sequence[Column]) -> tuple[DeltaFiles, dict[str, ColumnStatistics]] | None:
-        """The files and the statistics of `columns`; None, with the reason noted, where the log cannot be read."""
+        """The files and the statistics of `columns`; None, with the reason in `problems`, if the log cannot be read."""
         try:
             asked = [self._snapshot.log_column(column, type_) for column, type_ in _typed(columns)]
             files, statistics = self._catalog.files(self._snapshot, asked)
@@ -341,12 +341,12 @@ class DeltaTable:
         return FooterColumn(column.name, path, column.type, missing_is_null=False, field_ids=ids)
 
     def _read_column(self, column: Column) -> FooterColumn:
-        """As its rows are read: a file that lacks a column holds NULL, unless the schema has a default for it."""
+        """The column as rows are read: a file without it holds NULL, unless the schema has a default for it."""
         has_default = _DEFAULT_METADATA in self._snapshot.schema[column.path[0]].metadata
         return replace(self._footer_column(column), missing_is_null=not has_default)
 
     def _physical(self, names: Sequence[str]) -> list[str]:
-        # Beside the columns of the table stands what Spark tells of each file, such as its size.
+        # `names` may also hold metadata columns of Spark, such as the size of the file.
         stored = set(self._snapshot.schema.names).difference(self.partition_columns)
         return [self._snapshot.physical_top(name) for name in names if name in stored]
 

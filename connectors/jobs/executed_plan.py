@@ -1,6 +1,6 @@
 """Facts about a plan that ran: table versions, tasks, and reasons why another run may give other rows.
 
-Broadcasts that a plan made for its own joins are released with its action, not when garbage is collected.
+`broadcasts_released()` releases the broadcasts of a plan's joins with its action, before garbage collection does.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from connectors.registry import scanned_version
 from connectors.spark.jvm import JavaFile, has_jvm, instance, query_execution
 from pruning.reasons import Reason, ReasonCode
 
-# Which rows these let through depends on the order they come in. A limit of each partition stands alone only where
-# it cuts nothing.
+# Operators that pass rows by their order. A local limit without a global one is only planned where it cuts nothing.
 _ORDER_MATTERS = ("GlobalLimit", "Offset", "Tail", "Sample")
 
 
@@ -26,9 +25,9 @@ _ORDER_MATTERS = ("GlobalLimit", "Offset", "Tail", "Sample")
 class ExecutedPlan:
     """Facts about one execution.
 
-    - `tasks`: how many tasks the stage before the first exchange from the top had, None where that is not known
-    - `versions`: path of each versioned table read to its version; the older one of a table read at two. Tables that
-      the optimiser answered from metadata, or found cached, are not among them
+    - `tasks`: the number of tasks of the stage below the topmost exchange, None if unknown
+    - `versions`: the version of each versioned table read, by path; the older one of a table read at two versions.
+      Tables that the optimiser answered from metadata, or found cached, are missing
     - `reasons`: why another run might see other rows
     """
 
@@ -38,7 +37,7 @@ class ExecutedPlan:
 
 
 def executed_plan(df: DataFrame, subject: str) -> ExecutedPlan:
-    """The facts about a DataFrame that ran; none where the session has no JVM or its plan cannot be read."""
+    """The facts about a DataFrame that ran; empty if the session has no JVM or its plan cannot be read."""
     if not has_jvm(df.sparkSession):
         return ExecutedPlan()
     try:
@@ -55,7 +54,7 @@ def executed_plan(df: DataFrame, subject: str) -> ExecutedPlan:
 
 
 def _versions(spark: SparkSession, plans: Sequence[Any]) -> tuple[Mapping[str, int], Sequence[str]]:
-    """The versions, and a line on each table that was not asked for at a version."""
+    """The versions, and a line for each table that was read without naming a version."""
     versions: dict[str, int] = {}
     unpinned: dict[str, int] = {}
     for index in (index for plan in plans for index in _file_indexes(plan)):
@@ -93,7 +92,7 @@ def _nodes(plan: Any) -> Iterator[Any]:
 
 
 def _tasks(plan: Any) -> int | None:
-    """The map side of the first exchange below; above it is a line of nodes."""
+    """The number of tasks on the map side of the topmost exchange, above which each node has one child."""
     while True:
         match str(plan.getClass().getSimpleName()):
             case "AdaptiveSparkPlanExec":
@@ -118,7 +117,10 @@ _BROADCASTS = JavaFile("connectors.jobs", "PlanBroadcasts")
 
 @contextmanager
 def broadcasts_released(df: DataFrame) -> Iterator[None]:
-    """Within it `df` has its only action, however that ends: no plan reuses an exchange of another one."""
+    """A context in which `df` runs its only action; at its end, its broadcasts are released, even after an error.
+
+    This is safe because no plan reuses an exchange of another plan.
+    """
     if not has_jvm(df.sparkSession):
         yield
         return
@@ -128,7 +130,7 @@ def broadcasts_released(df: DataFrame) -> Iterator[None]:
 
 @contextmanager
 def execution_released(spark: SparkSession, execution: Any) -> Iterator[None]:
-    """The same for the JVM's own object of a query."""
+    """A context that releases the broadcasts of a JVM `QueryExecution` at its end."""
     try:
         yield
     finally:

@@ -22,7 +22,7 @@ logger = logging.getLogger("scanprune")
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a build is: tasks `done` of the `total` known so far; `total` is None where they are not counted."""
+    """The progress of a build: tasks `done` of the `total` known so far; `total` is None if tasks are not counted."""
 
     subject: str
     seconds: float
@@ -31,7 +31,7 @@ class Progress:
 
 
 def tasks_of(spark: SparkSession, tag: str, *, is_slow: bool) -> tuple[int, int | None]:
-    """Finished and known tasks of the jobs under a tag; nothing is asked of the JVM unless the build `is_slow`."""
+    """The finished and the known tasks of the jobs with a tag; the JVM is not called unless the build `is_slow`."""
     if not is_slow or not has_jvm(spark):
         return 0, None
     try:
@@ -41,7 +41,7 @@ def tasks_of(spark: SparkSession, tag: str, *, is_slow: bool) -> tuple[int, int 
     except Py4JError:
         return 0, None
     known = [stage.get() for stage in stages if stage.isDefined()]
-    # A stage whose output is there already is listed again, and never begins.
+    # A skipped stage, whose output exists already, is listed but never begins.
     begun = [stage for stage in known if stage.numCompletedTasks() + stage.numActiveTasks() > 0]
     return sum(stage.numCompletedTasks() for stage in begun), sum(stage.numTasks() for stage in begun) or None
 
@@ -56,12 +56,12 @@ class Display:
         self._next_line = limits.progress_seconds
 
     def close(self) -> None:
-        """Takes the bars off the terminal."""
+        """Removes the bars from the terminal."""
         if self._bars is not None:
             self._bars.stop()
 
     def show(self, builds: Sequence[Progress]) -> None:
-        """Shows where the builds that still run are."""
+        """Shows the progress of running builds."""
         slow = [each for each in builds if each.seconds >= self._limits.progress_seconds]
         if not slow:
             return
@@ -74,7 +74,7 @@ class Display:
 
     def _draw(self, builds: Sequence[Progress]) -> None:
         if self._bars is None:
-            # Names of columns are the user's, and may look like markup.
+            # Column names may look like markup.
             name, tasks = (
                 TextColumn(text, markup=False) for text in ("keys of {task.description}", "{task.fields[tasks]}")
             )

@@ -1,11 +1,8 @@
-"""Runs builds: each in a thread and under a job tag of its own, with a deadline, progress, and an end in every case.
+"""Runs builds: each in a thread and under a job tag of its own, with a deadline and progress.
 
-A build that fails or takes too long becomes a `Reason`; its jobs are cancelled, and nothing of the caller's own
-tags, job group or local properties changes.
-
-`BuildScheduler`: the builds of one query, from their start to their end, under one deadline.
-
-An action that is not waited for beyond a deadline.
+A build that fails or takes too long becomes a `Reason`; its jobs are cancelled. The caller's own tags, job group and
+local properties do not change. `BuildScheduler` runs the builds of one query under a common deadline; `within()` runs
+one action, and stops waiting at a deadline.
 """
 
 from __future__ import annotations
@@ -38,7 +35,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Build(Generic[T]):
-    """An action to run, and its purpose: `subject` names it in reasons and on the progress line."""
+    """An action to run; `subject` names it in reasons and on the progress line."""
 
     subject: str
     action: Callable[[], T]
@@ -85,7 +82,7 @@ def run_all(
 
 
 def _wait(running: Sequence[_Running[T]], on_progress: Callable[[Sequence[Progress]], None], limits: Limits) -> None:
-    """Returns once each build is done or past its deadline, which cancels it."""
+    """Waits until each build is done or past its deadline; a build past its deadline is cancelled."""
     pending = list(running)
     while pending:
         wait([each.future for each in pending], timeout=limits.poll_seconds, return_when=FIRST_COMPLETED)
@@ -111,7 +108,7 @@ class _Running(Generic[T]):
     _thread: threading.Thread | None = None
 
     def start(self) -> None:
-        # Local properties of the caller, such as its scheduler pool, count for the build, too.
+        # The build inherits local properties of the caller, such as its scheduler pool.
         target = inheritable_thread_target(self.spark)(self._work)
         self._thread = threading.Thread(target=target, name=f"build of {self.build.subject}", daemon=True)
         self._thread.start()
@@ -127,16 +124,16 @@ class _Running(Generic[T]):
         else:
             self.future.set_result(result)
         finally:
-            # Without pinned threads the JVM's thread, and its tags, serve others afterwards.
+            # Without pinned threads the JVM reuses the thread, with its tags, for other calls.
             with suppress(Py4JError, PySparkException, OSError, AttributeError, KeyError):
                 _remove_tag(self.spark, self.tag)
 
     def end(self) -> None:
-        """Cancels what still runs, and sees to it that nothing starts afterwards."""
+        """Cancels the build's jobs, and prevents that further ones start."""
         if self._thread is None or self.is_cancelled:
             return
         if self.future.done():
-            # Its result is there; only its tag is left to remove.
+            # The result is complete; the thread only removes its tag.
             self._thread.join(self.limits.cancel_seconds)
             return
         self.is_cancelled = True
@@ -148,7 +145,7 @@ class _Running(Generic[T]):
             threading.Thread(target=self._cancel_to_the_end, name=f"end of {self.build.subject}", daemon=True).start()
 
     def _cancel_to_the_end(self) -> None:
-        """A job that was not submitted yet cannot be cancelled yet."""
+        """Cancels until the thread ends, since a job can be cancelled only after it was submitted."""
         while self._thread is not None and self._thread.is_alive():
             self._cancel()
             self._thread.join(max(self.limits.cancel_seconds, self.limits.poll_seconds))
@@ -164,7 +161,7 @@ class _Running(Generic[T]):
             logger.debug("Cannot cancel the build of %s: %s", self.build.subject, one_line(error))
 
     def progress(self) -> Progress:
-        """How far the build is; tasks are counted only once it is worth asking for them."""
+        """The progress of the build; tasks are counted only after some seconds, since counting calls the JVM."""
         seconds = time.monotonic() - self.started
         done, total = tasks_of(self.spark, self.tag, is_slow=seconds >= self.limits.progress_seconds)
         return Progress(self.build.subject, seconds, done, total)
@@ -182,7 +179,7 @@ class _Running(Generic[T]):
 
 
 def _add_tag(spark: SparkSession, tag: str) -> None:
-    # A tag of the classic session can be interrupted only by the thread that added it; one of the context by any.
+    # Only the thread that added a session's tag can interrupt it; any thread can cancel a tag of the context.
     if has_jvm(spark):
         spark.sparkContext.addJobTag(tag)
     else:
@@ -198,10 +195,10 @@ def _remove_tag(spark: SparkSession, tag: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class BuildScheduler:
-    """Runs builds, each with a time of its own and all of them until `deadline`, of `time.monotonic()`.
+    """Runs builds, each with its own timeout and all of them until `deadline`, a time of `time.monotonic()`.
 
-    A build that has not ended by then gives a `Reason`, and its caller goes on without keys. Nothing runs on when
-    `run_all` returns or raises, in whatever thread: jobs are cancelled by a tag that no other build has.
+    A build that has not ended by then gives a `Reason`, and its caller continues without keys. No job runs after
+    `run_all` returns or raises, in any thread: jobs are cancelled by a tag that no other build has.
     """
 
     spark: SparkSession
@@ -210,7 +207,7 @@ class BuildScheduler:
 
     @staticmethod
     def of(spark: SparkSession, options: PruningOptions) -> BuildScheduler:
-        """The channel of a query whose builds begin at this moment."""
+        """The scheduler of a query whose builds begin at this moment."""
         return BuildScheduler(spark, options, time.monotonic() + options.limits.all_builds_timeout_seconds)
 
     def run_all(self, wanted: Sequence[Build[T]]) -> list[T | Reason]:
@@ -235,11 +232,11 @@ def _timed_out(result: object) -> bool:
 
 
 class DeadlineError(Exception):
-    """The action has come to no end; its thread ends with it, and keeps no process from ending."""
+    """The action did not end in time; its daemon thread runs on, and does not keep the process alive."""
 
 
 def within(seconds: float, action: Callable[[], T], name: str) -> T:
-    """The result or error of `action`, run in a thread of this name; `DeadlineError` where it takes longer."""
+    """The result or error of `action`, run in a thread of this name; `DeadlineError` if it takes longer."""
     future: Future[T] = Future()
 
     def run() -> None:

@@ -1,8 +1,8 @@
 """Keys of a DataFrame, collected by one job: a partial summary for each partition, then one task that merges them.
 
-However large the DataFrame is, no process holds more of its keys than the limits allow. A query that reads little is
-run for its rows instead, which are summarised on the driver as long as they are few: a shuffle and Python workers cost
-ten times as much as such a query itself.
+However large the DataFrame is, no process holds more of its keys than the limits allow. If a query reads little, its
+rows are first fetched and summarised on the driver, if they are few: a shuffle and Python workers cost ten times as
+much as such a query itself.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _SOURCE_LENGTH = 80
 
 
 def collect(spark: SparkSession, df: DataFrame, options: PruningOptions, name: str) -> KeySummary | Reason:
-    """The summary of all rows of `df`, whose columns are the keys; `name` says what they filter.
+    """The summary of all rows of `df`, whose columns are the keys; `name` describes the probe columns.
 
-    A `Reason` where a column's type cannot be pruned by, and where the job fails or takes longer than
+    A `Reason` if a column has an unsupported type, or if the job fails or takes longer than
     `options.build_timeout_seconds`.
     """
     (result,) = collect_all(spark, [(df, name)], options)
@@ -69,7 +69,7 @@ def _first(found: list[KeySummary] | Reason) -> KeySummary | Reason:
 
 @dataclass(frozen=True, slots=True)
 class KeyFrame:
-    """Rows that one job reads for several keys; it is known that there are `at_least` so many."""
+    """Rows that one job reads for several keys; at least `at_least` rows are known to exist."""
 
     df: DataFrame
     keys: tuple[KeyColumns, ...]
@@ -86,18 +86,18 @@ def collected(
     options: PruningOptions,
     run_all: Callable[[Sequence[Build[list[KeySummary]]]], Sequence[list[KeySummary] | Reason]],
 ) -> list[list[KeySummary] | Reason]:
-    """The summaries of the keys of each frame, in their order, by one build for each frame; `run_all` runs them."""
+    """The summaries of the keys of each frame, in order, by one build for each frame; `run_all` runs the builds."""
     return list(run_all([Build(each.name, partial(_collect, each, options)) for each in frames]))
 
 
 def key_types(schema: StructType, name: str) -> Sequence[ValueType] | Reason:
-    """The types of keys with such columns; a `Reason` where one cannot be pruned by."""
+    """The types of the key columns; a `Reason` if one is not supported."""
     if not schema.fields:
         msg = f"Cannot use keys of {name!r}: found a DataFrame without columns"
         raise InvalidKeysError(msg)
     types = []
     for field in schema.fields:
-        # Under a name of our own, since theirs may be empty or occur twice.
+        # Renamed, since column names may be empty or duplicated.
         renamed = StructType([StructField("key", field.dataType, metadata=field.metadata)])
         column = resolve(renamed, "key", table=name, case_sensitive=True)
         if column.type is None:
@@ -164,9 +164,9 @@ _IS_LONG = "__is_long"
 def few_rows(
     df: DataFrame, types: Sequence[ValueType], options: PruningOptions, at_least: int = 0
 ) -> tuple[DataFrame, pa.Table] | None:
-    """All rows of `df` and the DataFrame that ran; None where it reads much or gives more rows than are few.
+    """All rows of `df` and the DataFrame that ran; None if it would read many bytes or gives too many rows.
 
-    It is not run where it is known to have `at_least` so many rows that they are not few.
+    It is not run if `at_least`, the rows known to exist, are too many.
     """
     limits = options.limits
     most = _most_rows(types, options)
@@ -177,14 +177,14 @@ def few_rows(
         return None
     with broadcasts_released(cut):
         rows = cut.toArrow()
-    # A partition that was cut gave all the rows it may.
+    # A result with the limit of rows may have been cut.
     if rows.num_rows >= most or pc.any(rows.column(_IS_LONG)).as_py():
         return None
     return cut, rows.drop_columns(_IS_LONG)
 
 
 def _shortened(df: DataFrame, types: Sequence[ValueType], most_bytes: int) -> DataFrame:
-    """The keys, without those of more bytes, and beside them whether a row had one."""
+    """The keys, with NULL for values longer than `most_bytes`, and a column that is True for rows with such a value."""
     too_long = {
         name: F.coalesce(F.octet_length(F.col(name)) > most_bytes, F.lit(False))  # noqa: FBT003
         for name, type_ in zip(df.columns, types, strict=True)
@@ -205,9 +205,9 @@ def _most_rows(types: Sequence[ValueType], options: PruningOptions) -> int:
 
 
 def _limited(df: DataFrame, most: int) -> DataFrame:
-    """At most so many rows of each partition, with no exchange as a limit of all of them would need.
+    """At most `most` rows of each partition, without the exchange that a global limit needs.
 
-    Fewer than `most` rows are all rows of `df`.
+    If the result has fewer than `most` rows, it has all rows of `df`.
     """
     spark = df.sparkSession
     jvm = java_names(spark)
@@ -219,7 +219,7 @@ def _limited(df: DataFrame, most: int) -> DataFrame:
 
 
 def _bytes_read(df: DataFrame) -> int:
-    """Bytes that Spark estimates that the query reads; scans of kept files learn its conditions before it runs."""
+    """Spark's estimate of the bytes that a query reads; scans of listed files first get the query's conditions."""
     plan: Any = optimized_plan(df)
     observe(df.sparkSession, plan)
     leaves = plan.collectLeaves()

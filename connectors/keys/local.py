@@ -1,8 +1,8 @@
-"""Keys that are on the driver: Python sequences, numpy, pandas and Arrow data as a `KeySummary`.
+"""Keys on the driver: Python sequences, numpy, pandas and Arrow data as a `KeySummary`.
 
 NULL is None, Arrow's null, numpy's NaT and masked values, and pandas' missing values. NaN is missing too, since pandas
-turns an integer column with gaps into floats; only where the probe column is a float or double is it the value NaN,
-which can match one.
+turns an integer column with gaps into floats. Only if the probe column is a float or double is NaN a value that can
+match.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _BLOCK = 1 << 20
 
 
 def summary_of(data: Any, probe_types: Sequence[ValueType], options: PruningOptions, name: str) -> KeySummary:
-    """The summary of keys for probe columns of these types; `name` is theirs, for messages.
+    """The summary of keys for probe columns of these types; `name` describes the columns in messages.
 
     One probe column takes a sequence, range, set, generator, one-dimensional array, series or Arrow array;
     several take a sequence of tuples, a DataFrame, an Arrow table or a two-dimensional array, their columns in
     the order of the probe columns. A `KeySummary` is returned as it is.
 
-    Values have the probe column's type where it holds each of them exactly, else the type that does: what fits
-    no value of the column falls out when the two are compared. `InvalidKeysError` for other shapes, for values
+    Values have the probe column's type if it holds each of them exactly, else a type that does: values that match no
+    value of the column are dropped when keys and column are compared. `InvalidKeysError` for other shapes, for values
     that cannot be compared with the column, and for values of different kinds.
     """
     if isinstance(data, KeySummary):
@@ -53,9 +53,9 @@ def summary_of(data: Any, probe_types: Sequence[ValueType], options: PruningOpti
 
 
 def key_table(data: Any, probe_types: Sequence[ValueType], name: str) -> pa.Table:
-    """The keys as a table, a column for each probe column, whatever `summary_of` takes but a summary.
+    """The keys as a table with a column for each probe column; `data` is as for `summary_of`, but no summary.
 
-    For who needs the keys more than once: a generator can be read only here.
+    A caller that needs the keys twice takes the table, since a generator can be read only once.
     """
     columns = _columns(data, probe_types, name)
     _check_count(len(columns), len(probe_types), name)
@@ -64,13 +64,13 @@ def key_table(data: Any, probe_types: Sequence[ValueType], name: str) -> pa.Tabl
 
 
 def summary_of_table(table: pa.Table, options: PruningOptions, name: str, *, source: str) -> KeySummary:
-    """The summary of what `key_table` gave."""
+    """The summary of a table of `key_table`."""
     types = [value_type_of(column.type) for column in table.columns]
     return built(table, types, KeyLimits.of(options)).finish(1, source=source, subject=name)
 
 
 def built(table: pa.Table, types: Sequence[ValueType], limits: KeyLimits) -> KeyBuilder:
-    """All rows of a table as the one partition of a build, ready to be finished."""
+    """A builder with all rows of a table as its only partition, closed."""
     builder = KeyBuilder(types, limits)
     for batch in table.to_batches(max_chunksize=_BLOCK):
         builder.add([coded(column, type_) for column, type_ in zip(batch.columns, types, strict=True)])
@@ -101,7 +101,7 @@ def _columns(data: Any, probes: Sequence[ValueType], name: str) -> Sequence[Any]
         case _ if pandas and isinstance(data, pandas.Series | pandas.Index):
             return [data]
         case _ if hasattr(data, "columns") or isinstance(data, str | bytes | bytearray | Mapping):
-            # A frame of another library would give its column names.
+            # Iterating over a frame of another library would give its column names.
             raise _unusable(name, _called(data), probes)
         case Iterable():
             return _python_columns(list(data), probes, name)
@@ -131,7 +131,7 @@ def _numpy_columns(data: np.ndarray[Any, Any]) -> Sequence[Any]:
 
 
 def _python_columns(values: list[Any], probes: Sequence[ValueType], name: str) -> Sequence[Any]:
-    """Lists of Python values; a row of one column may be a tuple too, as `DataFrame.collect()` gives them."""
+    """The columns as lists of Python values; a row of one column may also be a tuple, as from `DataFrame.collect()`."""
     is_row = any(issubclass(cls, tuple | list) for cls in set(map(type, values)))
     if not is_row and (len(probes) == 1 or not values):
         return [values] * len(probes)
@@ -197,7 +197,7 @@ def _from_pandas(series: Any, probe: ValueType, name: str) -> pa.Array | pa.Chun
     if series.dtype == object:
         return python_array(series.tolist(), probe, name)
     try:
-        # The probe column decides later if NaN is missing.
+        # The probe column decides later if NaN counts as missing.
         return pa.array(series, from_pandas=getattr(series.dtype, "kind", "") != "f")
     except (pa.ArrowException, TypeError) as error:
         raise _unusable(name, f"pandas values of type {series.dtype}", [probe]) from error

@@ -1,6 +1,6 @@
-"""Python values as one Arrow array, typed by the column they are compared with where it can hold them exactly.
+"""Python values as one Arrow array, in the type of the probe column if it holds them exactly.
 
-Arrow by itself cuts 1.5 to 1 and a datetime to its date; here no value changes on its way into an array.
+Arrow by itself cuts 1.5 to 1 and a datetime to its date; here the conversion changes no value.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _DOUBLE_EXACT, _FLOAT_EXACT = 1 << 53, 1 << 24
 
 
 class Family(Enum):
-    """Kinds of values; those of one kind compare with each other."""
+    """A kind of values that compare with each other."""
 
     NULL = "NULL"
     BOOLEAN = "bool"
@@ -76,10 +76,10 @@ def families_of(type_: ValueType) -> set[Family]:
 
 
 def python_array(values: Sequence[Any], probe: ValueType, name: str) -> pa.Array:
-    """The values as an array of a type that holds each exactly; `InvalidKeysError` where there is none.
+    """The values as an array of a type that holds each exactly; `InvalidKeysError` if there is no such type.
 
-    None and pandas' NA and NaT are NULL, and so is NaN unless the probe column is of a type that has it. Numbers
-    that no Spark type holds equal nothing either and become NULL.
+    None and pandas' NA and NaT become NULL, and so does NaN unless the type of the probe column has it. Numbers that no
+    Spark type holds match nothing, so they become NULL, too.
     """
     kinds = {cls: _family(cls) for cls in {type(None), *map(type, values)}}
     if unknown := sorted(cls.__name__ for cls, family in kinds.items() if family is None):
@@ -119,14 +119,14 @@ def kinds_of(type_: ValueType) -> str:
 
 
 def _family(cls: type) -> Family | None:
-    # pandas' own words for NULL, recognised without loading pandas.
+    # pandas' NULL values, recognised without importing pandas.
     if cls.__name__ in {"NAType", "NaTType"} and cls.__module__.startswith("pandas."):
         return Family.NULL
     return next((family for classes, family in _CLASSES if issubclass(cls, classes)), None)
 
 
 def _without_missing(values: Sequence[Any], kinds: dict[type, Family | None], probe: ValueType) -> Sequence[Any]:
-    """The values with None for what is missing, so that what is left decides the type."""
+    """The values with None for missing ones, so that the others decide the type."""
     odd = {cls for cls, family in kinds.items() if family is Family.NULL and cls is not type(None)}
     if not probe.is_float:
         odd |= {cls for cls, family in kinds.items() if family in {Family.FLOAT, Family.DATETIME64}}
@@ -193,10 +193,10 @@ def _wide_integers(values: Sequence[Any], probe: ValueType) -> pa.Array:
 
 
 def fitted(array: pa.Array, probe: ValueType) -> pa.Array:
-    """An array of integers or floats in the probe column's type, where that changes no value of it."""
+    """An array of integers or floats, cast to the probe column's type if that changes no value."""
     numbers = array.drop_null().to_numpy(zero_copy_only=False)
     if probe.is_integer and numbers.dtype.kind == "f":
-        # From here on a float equals several integers.
+        # Above this number a float equals several integers.
         least_vague = 2.0 ** (np.finfo(numbers.dtype).nmant + 1)
         whole = np.isfinite(numbers) & (numbers == np.trunc(numbers)) & (np.abs(numbers) < least_vague)
         fits = bool(whole.all())
@@ -240,7 +240,7 @@ def _floats(values: Sequence[Any], probe: ValueType) -> pa.Array:
 
 
 def _doubles(values: Sequence[Any]) -> pa.Array:
-    """As doubles, rounded as Spark rounds what it compares with one."""
+    """The values as doubles, rounded as Spark rounds a number that is compared with a double."""
     return pa.array([None if value is None else _double(value) for value in values], pa.float64())
 
 
@@ -262,7 +262,7 @@ def _decimals(values: Sequence[Any], probe: ValueType) -> pa.Array:
         return pa.array(values, pa.decimal128(max(whole + scale, 1), scale))
     if probe.is_float:
         return _doubles(values)
-    # Too far apart for one type: only what the column itself can hold could equal a value of it.
+    # No type holds all values, so only those that the column's type holds stay: others match nothing.
     kept = [value if value is not None and _fits(value, probe) else None for value in values]
     target = arrow_type(probe) if probe.name == "decimal" else pa.decimal128(20, 0)
     return pa.array(kept, target)

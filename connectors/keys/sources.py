@@ -1,4 +1,4 @@
-"""Each entry of `keys`: collected into a filter, and kept for the row test that the plan chooses."""
+"""The entries of `keys`: each is collected into a filter, and available for the row filter that the plan chooses."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _BLOCK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class KeySource:
-    """The probe columns and what the caller gave as their keys."""
+    """The probe columns, and the caller's keys for them."""
 
     columns: tuple[Column, ...]
     data: Any
@@ -47,9 +47,9 @@ class KeySource:
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """The filter of one source, with what a row test can be made from.
+    """The filter of one source, with the input of its row filter.
 
-    `frame` gives the keys themselves where `summary` does not hold every one.
+    `frame` returns the keys themselves if `summary` does not list them.
     """
 
     source: KeySource
@@ -71,9 +71,9 @@ def collect_all(
     exact: bool,
     refusal: Reason | None = None,
 ) -> list[Collected]:
-    """Every source collected, builds at the same time; a build that fails becomes a filter that is always true.
+    """The filters of all sources, with builds run at the same time; a failed build gives a filter that is always true.
 
-    With a `refusal` every filter is, and no build runs.
+    With a `refusal` every filter is always true, and no build runs.
     """
     for source in sources:
         _check(source, exact=exact)
@@ -91,7 +91,7 @@ def collect_all(
 
 
 def _check(source: KeySource, *, exact: bool) -> None:
-    """Raises for a mistake that shows before anything is collected."""
+    """Raises an error for invalid keys that can be detected before collecting."""
     data = source.data
     if exact and isinstance(data, KeySummary) and not data.exact:
         msg = f"Cannot read just the keys of {source.name!r}: the summary does not hold each of them; pass the keys"
@@ -108,11 +108,11 @@ def _from_frame(
     if isinstance(summary, Reason):
         return _always_true(spark, source, summary, options, exact=exact)
     if not exact and (reason := _unrepeatable(summary)) is not None:
-        # A join that runs the query again needs the rows of other keys. An exact read is of the keys as they were.
+        # A later join runs the key query again and may need other keys. An exact read uses the keys of this moment.
         return _always_true(spark, source, reason, options, exact=exact)
     if summary.exact or not exact:
         return Collected(source, key_filter(source.columns, summary, options.limits), summary, None)
-    # The semi join will read the keys again: what is summarised must be what it reads.
+    # The semi join reads the keys again, so it must read the keys that are summarised.
     frame, trouble = _pinned(spark, source.data.distinct(), source, options)
     if not trouble:
         again = spark_keys.collect(spark, frame, options, source.name)
@@ -129,7 +129,7 @@ def _unrepeatable(summary: KeySummary) -> Reason | None:
 def _pinned(
     spark: SparkSession, keys: DataFrame, source: KeySource, options: PruningOptions
 ) -> tuple[DataFrame, tuple[Reason, ...]]:
-    """The keys as they are at this moment, else as they are whenever they are read, and why."""
+    """The keys pinned at this moment; if that fails, the unpinned keys and the reason."""
     result = builds.run(
         spark,
         keys.localCheckpoint,
@@ -169,7 +169,7 @@ def _always_true(
     trouble: tuple[Reason, ...] = ()
     if isinstance(source.data, DataFrame):
         if reason.code is ReasonCode.BUILD_TIMED_OUT:
-            # Whoever waited once for the keys is not made to wait for them again.
+            # The first attempt reached the timeout, so keys are not collected a second time.
             trouble = (Reason(ReasonCode.UNPINNED_KEYS, source.name),)
         else:
             frame, trouble = _pinned(spark, frame, source, options)
@@ -177,7 +177,7 @@ def _always_true(
 
 
 def _keys_again(spark: SparkSession, source: KeySource) -> DataFrame:
-    """The keys as a DataFrame, for a semi join alone."""
+    """The keys as a DataFrame, used only for a semi join."""
     if isinstance(source.data, DataFrame):
         return source.data
     if isinstance(source.data, KeySummary):
@@ -188,7 +188,7 @@ def _keys_again(spark: SparkSession, source: KeySource) -> DataFrame:
 
 
 def _table_frame(spark: SparkSession, table: pa.Table) -> DataFrame:
-    """Keys that no summary holds one by one; NULL equals nothing, so it can go."""
+    """A DataFrame of keys that are too many for an exact summary, without NULL, which equals nothing."""
     present = table.drop_null()
     types = [value_type_of(column.type) for column in present.columns]
     arrays = [_typed_array(column, type_) for column, type_ in zip(present.columns, types, strict=True)]
@@ -196,13 +196,13 @@ def _table_frame(spark: SparkSession, table: pa.Table) -> DataFrame:
 
 
 def _typed_array(column: pa.ChunkedArray, type_: ValueType) -> pa.Array:
-    """The values in the one Arrow type that Spark reads as `type_`; floats as they are, since NaN has no code."""
+    """The values in the Arrow type that Spark reads as `type_`; floats without codes, since NaN has no code."""
     flat = column.combine_chunks()
     return flat.cast(type_.name) if type_.is_float else arrow_of(type_, coded(flat, type_).codes)
 
 
 def _untyped_frame(spark: SparkSession, source: KeySource) -> DataFrame:
-    """Local keys of a type that Spark alone can compare, in the probe columns' own types."""
+    """A DataFrame of local keys in the probe columns' types, for types that only Spark can compare."""
     fields = [StructField(f"k{at}", column.spark_type) for at, column in enumerate(source.columns)]
     rows = [value if isinstance(value, tuple) else (value,) for value in _plain_values(source)]
     if any(len(row) != len(fields) for row in rows):
@@ -227,7 +227,7 @@ def _plain_values(source: KeySource) -> list[Any]:
 
 
 def row_keys(spark: SparkSession, collected: Collected, decision: FilterDecision, options: PruningOptions) -> RowKeys:
-    """The keys for the row test of a decision; empty for a test that is written as literals."""
+    """The input of the row filter of a decision; empty for a row filter by literals."""
     summary = collected.summary
     match decision.test:
         case RowFilter.SEMI_JOIN if summary is not None and summary.exact:
@@ -272,7 +272,7 @@ def _bloom_keys(collected: Collected, summary: KeySummary, options: PruningOptio
 
 
 def _bloom_bytes(types: Sequence[ValueType], rows: Sequence[Codes], options: PruningOptions) -> bytes | None:
-    """Hashed block by block: hashes of all rows would take as much memory as the rows themselves."""
+    """Spark's binary form of a bloom filter of the rows, hashed block by block to save memory; None if too large."""
     count = len(rows[0]) if rows else 0
     bloom = BloomFilter.of_capacity(count, options.limits.bloom_fpp)
     if not isinstance(bloom, BloomFilter):

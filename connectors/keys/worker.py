@@ -1,4 +1,4 @@
-"""Tasks of Spark's Python workers that collect keys: the module imports nothing but the core and Arrow."""
+"""Tasks of Spark's Python workers that collect keys; the module imports only the core and Arrow."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from pruning.values.types import ValueType
 
 Task: TypeAlias = "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]"
 
-# A message is cut into pieces that fit in a row of a shuffle and in a message of Spark Connect.
+# A message is split into pieces that fit into a row of a shuffle and into a message of Spark Connect.
 PIECES_DDL = "number int, piece int, pieces int, data binary"
 _SCHEMA = pa.schema([("number", pa.int32()), ("piece", pa.int32()), ("pieces", pa.int32()), ("data", pa.binary())])
 
 
 @dataclass(frozen=True, slots=True)
 class KeyColumns:
-    """The columns of a job's rows that are keys together, by their places, and their types; `name` says what of."""
+    """The places and types of the columns of a job's rows that form one key; `name` describes the probe columns."""
 
     name: str
     places: tuple[int, ...]
@@ -34,10 +34,10 @@ class KeyColumns:
 
 
 def partial_task(wanted: Sequence[KeyColumns], limits: KeyLimits, piece_bytes: int) -> Task:
-    """Gives each of the wanted keys of one partition, also where it has no rows: a message for each.
+    """The task that collects the wanted keys of one partition, even an empty one, and gives a message for each.
 
-    Messages are numbered through the partitions. All keys together are held within the limits; a piece of a message
-    has `piece_bytes` at most.
+    Messages are numbered across partitions. The limits apply to all keys together; a piece of a message has at most
+    `piece_bytes`.
     """
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -58,7 +58,7 @@ def partial_task(wanted: Sequence[KeyColumns], limits: KeyLimits, piece_bytes: i
 
 
 def merge_task(wanted: Sequence[KeyColumns], limits: KeyLimits, piece_bytes: int) -> Task:
-    """Gives each of the wanted keys of all partitions; there is one such task, which runs even if it gets nothing."""
+    """The single task that merges the wanted keys of all partitions; it runs even without input."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         builders = _builders(wanted, limits)
@@ -75,7 +75,7 @@ def _builders(wanted: Sequence[KeyColumns], limits: KeyLimits) -> list[KeyBuilde
 
 
 def pieces(number: int, message: bytes, size: int) -> Iterator[pa.RecordBatch]:
-    """A message as rows of `PIECES_DDL`, a batch for each of `size` bytes; no other message of a job has its number."""
+    """A message as rows of `PIECES_DDL`, one batch for each `size` bytes; `number` is unique within a job."""
     count = max(1, -(-len(message) // size))
     for piece in range(count):
         data = message[piece * size : (piece + 1) * size]
@@ -86,14 +86,11 @@ def pieces(number: int, message: bytes, size: int) -> Iterator[pa.RecordBatch]:
 
 
 def messages(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, bytes]]:
-    """The numbers and messages whose pieces come in any order.
-
-    `IncompleteBuildError` where a piece is missing or comes twice.
-    """
+    """The numbers and messages of pieces in any order; `IncompleteBuildError` if a piece is missing or comes twice."""
     waiting: dict[int, dict[int, pa.Buffer]] = {}
     for batch in batches:
         numbers = (batch.column(name).to_pylist() for name in ("number", "piece", "pieces"))
-        # As they lie in the batch: a message may be as large as all keys that are allowed.
+        # Without a copy: a message may be as large as the limit of all keys.
         for number, piece, count, data in zip(*numbers, batch.column("data"), strict=True):
             found = waiting.setdefault(number, {})
             if piece in found:

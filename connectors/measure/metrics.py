@@ -1,6 +1,6 @@
 """Rows, files and bytes that an action read through one scan, from Spark's SQL status store (classic sessions only).
 
-Bytes of a scan are known only where the tasks of an execution tell them apart from those of other scans.
+Bytes of a scan are known only if the stages of an execution separate them from the bytes of other scans.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from pruning.results.prune_report import Measured
 
 _FILE_SCANS = ("FileScan", "BatchScan")
 _DROPPED = "LocalTableScan <empty>"
-# Spark's name of an action that nobody described; a line of the user's own Python is more useful.
+# Spark's default description of an action; a line of the user's own Python is more useful.
 _CALL_SITE = re.compile(r"^(\w+) at (?!.*\.py:)\S+:\d+$")
 _FILES, _ROWS = "number of files read", "number of output rows"
 
 
 def latest(spark: SparkSession, identity: ScanIdentity, limits: Limits = LIMITS) -> tuple[Measured | None, int]:
-    """The last finished action that read the scan, and how many did; sums over its scans where it has several.
+    """The metrics of the last finished action that read the scan, summed over its scans, and the number of actions.
 
-    If the scan reads nothing, an action is any execution in which Spark dropped a scan: files, rows and bytes are
-    zero whichever of these it was.
+    If the scan reads nothing, an action is any execution in which Spark dropped a scan: files, rows and bytes are zero
+    for each of them.
     """
     found: list[tuple[Any, list[FileScan]]] = []
     executions = finished_executions(spark, identity.after_execution, limits)
@@ -52,7 +52,7 @@ def latest(spark: SparkSession, identity: ScanIdentity, limits: Limits = LIMITS)
 def latest_by_arrow(
     spark: SparkSession, counter: ScanCounter, after: int, limits: Limits = LIMITS
 ) -> tuple[Measured | None, int]:
-    """The same of a scan whose tasks count for themselves, from actions that read it to its end."""
+    """The result of `latest` for a scan by pyarrow, whose tasks count, from actions that read the whole scan."""
     counts = counter.by_execution(partial(stage_work, spark))
     found = [each for each in finished_executions(spark, after, limits) if int(each.executionId()) in counts]
     if not found:
@@ -85,7 +85,7 @@ def _scans(spark: SparkSession, execution: Any, earlier: Sequence[Any], identity
         if description.startswith(_FILE_SCANS):
             is_own = identity.is_in(description) or [description] == counts
             counters = _counters(node)
-            # A cached plan stands in the graph once for each use, with the same counters.
+            # A cached plan occurs in the graph once for each use, with the same counters.
             found[tuple(counters.values())] = _scan(store, description, counters, [execution, *earlier], is_own=is_own)
     return [*found.values(), *dropped]
 
@@ -113,7 +113,7 @@ def _counters(node: Any) -> dict[str, int]:
 
 
 def _value(store: Any, execution: Any, counter: int | None) -> str:
-    """The values that an execution added to a metric; empty if it added none."""
+    """The text of a metric's value in an execution; empty if there is none."""
     if counter is None:
         return ""
     value = store.executionMetrics(execution.executionId()).get(counter)
@@ -163,7 +163,7 @@ _SHARED_NOTE = "the scan shares its tasks with others, whose bytes are not told 
 
 @dataclass(frozen=True, slots=True)
 class FileScan:
-    """One file scan of an execution; of no files where its tasks never ran."""
+    """One file scan of an execution, with no files if its tasks never ran."""
 
     files: int
     rows: int
@@ -172,12 +172,12 @@ class FileScan:
 
 
 def counts_bytes(spark: SparkSession) -> bool:
-    """True where Spark's counter of input bytes misses none."""
+    """True if Spark's counter of input bytes is complete, which vectored reads prevent."""
     return bool(jvm_context(spark).hadoopConfiguration().get(_VECTORED_CONF, "true") == "false")
 
 
 def bytes_scanned(spark: SparkSession, execution: Any, scans: Sequence[FileScan]) -> tuple[int | None, str]:
-    """Input bytes of the stages that took in just the own scans' rows; a stage of several scans takes in more."""
+    """Input bytes of the stages that read exactly the rows of the own scans; else None with the reason."""
     if not counts_bytes(spark):
         return None, _VECTORED_NOTE
     inputs = [stage_input(spark, stage) for stage in stages_of([execution])]
@@ -187,10 +187,10 @@ def bytes_scanned(spark: SparkSession, execution: Any, scans: Sequence[FileScan]
 
 
 def _own_bytes(read: Sequence[tuple[int, int]], scans: Sequence[FileScan], *, is_whole: bool) -> int | None:
-    """The bytes of the own scans among stages of so many bytes and records; None where they are not told apart.
+    """The bytes of the own scans, from the bytes and records of all stages; None if they cannot be separated.
 
-    A scan that found no row still read footers, so rows alone do not tell that a stage is of one scan: where there
-    are others, each scan must have a stage of its own rows.
+    A scan that found no row still read footers, so the number of rows alone does not prove that a stage has only one
+    scan: if there are other scans, each scan must match a stage by its number of rows.
 
     >>> own, other = FileScan(1, 10, vectorised=True, is_own=True), FileScan(1, 0, vectorised=True, is_own=False)
     >>> _own_bytes([(70, 4), (30, 6)], [own], is_whole=True)
@@ -201,7 +201,7 @@ def _own_bytes(read: Sequence[tuple[int, int]], scans: Sequence[FileScan], *, is
     None
     """
     own = Counter(scan.rows for scan in scans if scan.is_own)
-    # Rows alone show that an unknown stage was none of the scan's.
+    # An unknown stage may belong to an own scan that found no rows.
     if not is_whole and 0 in own:
         return None
     records = Counter(count for _, count in read)

@@ -1,4 +1,4 @@
-"""Spark's own record of executions and stages, and the identity of a scan in it (classic sessions only)."""
+"""Spark's status store of executions and stages, and the identity of a scan in it (classic sessions only)."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def _executions_from_last(spark: SparkSession) -> Iterator[Any]:
 
 
 def finished_executions(spark: SparkSession, after: int, limits: Limits = LIMITS) -> list[Any]:
-    """Spark's records of the executions behind the one called `after` that have ended well, latest first.
+    """Spark's records of the successful executions with an id above `after`, latest first.
 
-    Spark writes the end of an execution from a thread of its own, which may come after the action has returned.
+    Spark writes the end of an execution in a thread of its own, which may happen after the action has returned.
     """
     with suppress(Py4JJavaError):
-        # A listener of the user's own may be slower than Spark's patience: what is there by then still counts.
+        # A slow listener of the user may exceed Spark's timeout: the records written by then still count.
         jvm_context(spark).listenerBus().waitUntilEmpty()
     deadline = time.monotonic() + limits.report_wait_seconds
     while True:
@@ -52,12 +52,12 @@ def last_execution(spark: SparkSession) -> int:
 
 
 def stages_of(executions: Iterable[Any]) -> set[int]:
-    """The stages of executions; one is listed under its execution and under the one that this is a part of."""
+    """The stages of executions; a stage of a nested execution is also listed under the outer one."""
     return {stage for each in executions for stage in _stages(each)}
 
 
 def stage_attempt(spark: SparkSession, stage: int) -> Any:
-    """Spark's record of a stage as it last ran; None where it never did, or so long ago that Spark forgot it."""
+    """Spark's record of the last attempt of a stage; None if it never ran, or if Spark has dropped the record."""
     try:
         return jvm_context(spark).statusStore().lastStageAttempt(stage)
     except Py4JJavaError:
@@ -65,16 +65,16 @@ def stage_attempt(spark: SparkSession, stage: int) -> Any:
 
 
 def stage_work(spark: SparkSession, stage: int) -> str:
-    """The work of a stage: the same text where Spark runs it again under another number, since its outputs were lost.
+    """A text that identifies the work of a stage, also when Spark runs it again with another id after lost outputs.
 
-    A stage that Spark forgot has a text of its own.
+    A stage without a record has a unique text.
     """
     attempt = stage_attempt(spark, stage)
     return f"stage {stage}" if attempt is None else str(attempt.rddIds().mkString(","))
 
 
 def stage_input(spark: SparkSession, stage: int) -> tuple[int, int] | None:
-    """Input bytes and records of the tasks of a stage; None as `stage_attempt()` says."""
+    """Input bytes and records of the tasks of a stage; None if Spark has no record of it."""
     attempt = stage_attempt(spark, stage)
     return None if attempt is None else (int(attempt.inputBytes()), int(attempt.inputRecords()))
 
@@ -91,7 +91,7 @@ def _failed(execution: Any) -> bool:
 
 
 def _runs(spark: SparkSession, execution: Any) -> bool:
-    """True where a job of the execution runs; the record's own word for it is as late as its end."""
+    """True if a job of the execution is running; the execution's own status may be out of date."""
     jobs, tracker = execution.jobs().keysIterator(), spark.sparkContext.statusTracker()
     active = set(tracker.getActiveJobsIds())
     while jobs.hasNext():
@@ -101,22 +101,22 @@ def _runs(spark: SparkSession, execution: Any) -> bool:
 
 
 _ATTRIBUTE = re.compile(r"#(\d+)")
-# The listing of a read, by enough of its digest; Spark cuts long descriptions short.
+# The listing of a read, by a prefix of its digest, since Spark truncates long descriptions.
 _LISTING = re.compile(r"\.scanprune-[0-9a-f]{16}")
 _WITHOUT_COLUMNS = re.compile(r"FileScan \w+ [^\[\]]*\[\] ")
 
 
 class Listings(Counter[str]):
-    """How many scans of a session read the files of each listing, by the path that stands for the listing."""
+    """The number of scans of a session that read each listing, by the path that names the listing."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScanIdentity:
-    """The identity of one DataFrame's scan among all of a session: the ids of its relation's attributes.
+    """The identity of one DataFrame's scan within a session: the ids of its relation's attributes.
 
-    - `reads_nothing`: the plan keeps no file, so Spark drops the scan, and no attribute of it is left to find
-    - `listing`: a name that only scans of the same kept files have, by which to find one that needs no column, such
-      as a plain count, unless several reads of the session keep these; empty where there is none
+    - `reads_nothing`: the plan keeps no file, so Spark drops the scan with all of its attributes
+    - `listing`: a name that only scans of the same kept files have, which identifies a scan without columns, such as a
+      plain count, unless several reads of the session keep the same files; empty if there is none
     """
 
     attributes: frozenset[str]
@@ -125,11 +125,11 @@ class ScanIdentity:
     listing: str = ""
 
     def is_in(self, description: str) -> bool:
-        """True for a scan, as a plan describes it, that reads a column of this one."""
+        """True if a scan, by its description in a plan, reads a column of this scan."""
         return not self.attributes.isdisjoint(_ATTRIBUTE.findall(description))
 
     def is_count(self, description: str) -> bool:
-        """True for a scan of this one's files that reads no column of them, of which no attribute is left."""
+        """True if a scan, by its description in a plan, reads the files of this scan without any column."""
         is_bare = _WITHOUT_COLUMNS.match(description) and not _ATTRIBUTE.search(description)
         return bool(is_bare and self.listing and self.listing in description)
 
@@ -158,9 +158,9 @@ def reads(df: DataFrame, identity: ScanIdentity) -> bool:
 
 
 def _without_semi_joins(plan: Any) -> Any:
-    """The part of a plan below the semi joins at its top, whose other sides read keys."""
+    """The part of a plan below the semi joins at its top, whose right sides read keys."""
     node = plan
-    # A name may be that of a view, whose joins are its own.
+    # Joins below a `SubqueryAlias` may belong to a view.
     while node.nodeName() != "SubqueryAlias" and node.children().size():
         if node.children().size() > 1 and not (node.nodeName() == "Join" and str(node.joinType()) == "LeftSemi"):
             return node

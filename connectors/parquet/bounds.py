@@ -1,8 +1,6 @@
 """Min and max of a Parquet column chunk as codes of Spark's column type, or nothing where they prove nothing.
 
-Which types are trusted says `connectors.parquet.bounds`; bounds in an order that is not the type's own prove nothing.
-
-Values of Parquet leaves as codes of Spark's column type, or nothing where they prove nothing.
+Bounds in an order that is not the type's own prove nothing. Values of these types are trusted:
 
 | Spark type | trusted in the file |
 |---|---|
@@ -36,7 +34,7 @@ from pruning.values.encoding import GREATEST, LEAST
 from pruning.values.types import INTEGER_BITS, Physical, ValueType
 
 _FIXED = {"INT32": "<i", "INT64": "<q", "FLOAT": "<f", "DOUBLE": "<d", "BOOLEAN": "<?"}
-# Where the Julian calendar, in which old Spark wrote, and the proleptic Gregorian one agree in every time zone.
+# From here on the Julian calendar of old Spark and the proleptic Gregorian one agree in every time zone.
 _FIRST_GREGORIAN_DAY = -141_427
 _FIRST_STANDARD_TIME = -2_208_988_800_000_000
 
@@ -48,7 +46,7 @@ _OLD_MAX, _OLD_MIN, _NULL_COUNT, _MAX, _MIN = 1, 2, 3, 5, 6
 class ChunkBounds:
     """The bounds of one column chunk; a code counts where it is not None.
 
-    `is_inverted`: its bounds are in the wrong order, so that a reader which believes them skips it whatever it holds.
+    `is_inverted`: the bounds are in the wrong order, so that a reader which trusts them skips the chunk in any case.
     """
 
     low: Code | None = None
@@ -59,10 +57,10 @@ class ChunkBounds:
 
 @dataclass(frozen=True, slots=True)
 class Decoder:
-    """Brings a chunk's statistics to codes.
+    """A decoder of a chunk's statistics to codes.
 
-    `unpack` reads a bound's bytes, None where they are no value; `to_code` gives its code, None where it proves
-    nothing. A low below `least_trusted`, or an unknown one, makes both ends unknown.
+    `unpack` reads a bound's bytes, None if they are no value; `to_code` gives its code, None if it proves nothing. A
+    low that is unknown or below `least_trusted` makes both ends unknown.
     """
 
     unpack: Callable[[bytes], Any]
@@ -88,7 +86,7 @@ class Decoder:
         return ChunkBounds(low, high)
 
     def _code(self, bound: object) -> Any:
-        """The code of one end; None without one, `_WRONG` for one that makes the other end doubtful, too."""
+        """The code of one end; None if there is none, `_WRONG` if it makes the other end untrusted, too."""
         if bound is None:
             return None
         value = self.unpack(bound) if isinstance(bound, bytes) else None
@@ -117,7 +115,7 @@ def decoder(leaf: LeafType, type_: ValueType, *, is_ordered: bool, is_gregorian:
     codes = to_code(leaf, type_)
     if codes is None:
         return None
-    # Values before the switch move when Spark rebases them, values after it stay, so one early bound taints both.
+    # Spark's rebasing moves only values before the calendar switch, so one bound before it makes both untrusted.
     is_rebased = type_.name in ("date", "timestamp") or leaf.annotation.kind == "DATE"
     trusted = _least_trusted(type_) if is_rebased and not is_gregorian else None
     return Decoder(
@@ -145,7 +143,7 @@ def _least_trusted(type_: ValueType) -> int:
 def null_count(found: object, values: int, *, has_bounds: bool, has_null_parents: bool) -> int:
     """The NULLs among `values` values, `UNKNOWN` where the count cannot be trusted.
 
-    Writers have left out the NULLs that a NULL parent makes, so below one no column is known to have none.
+    Some writers do not count NULLs under a NULL parent, so a count of 0 below an optional parent is not trusted.
     """
     if not isinstance(found, int) or not 0 <= found <= values or (has_bounds and found == values):
         return UNKNOWN
@@ -203,9 +201,9 @@ def _integer(leaf: LeafType, bits: int) -> ToCode | None:
 
 
 def _numbers(leaf: LeafType, *, wide_enough: bool) -> Callable[[int], int] | None:
-    """The kind of values that the integers of a leaf stand for; None where it holds something else.
+    """The function from the integers of a leaf to the numbers they represent; None if it holds something else.
 
-    Bounds of unsigned integers that were compared as signed ones come out in the wrong order, or are right.
+    Bounds of unsigned integers that were compared as signed ones are either in the wrong order or correct.
     """
     if leaf.physical not in ("INT32", "INT64") or (leaf.physical == "INT64" and not wide_enough):
         return None
@@ -268,7 +266,7 @@ def _unscaled(leaf: LeafType, type_: ValueType, scale: int) -> ToCode | None:
     if leaf.physical == "BYTE_ARRAY":
         return lambda value: _decimal_code(type_, _big_endian(value) * factor) if value else None
     if leaf.physical == "FIXED_LEN_BYTE_ARRAY":
-        # A bound of another width was cut, and a number that was cut is another number.
+        # A bound of another width was truncated, which makes it another number.
         return lambda value: _decimal_code(type_, _big_endian(value) * factor) if len(value) == leaf.length else None
     if leaf.physical in _INTEGER_DIGITS:
         return lambda value: _decimal_code(type_, value * factor)

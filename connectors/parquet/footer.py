@@ -1,6 +1,6 @@
-"""One Parquet footer: its schema, and where the metadata of each column chunk lies, found in one pass.
+"""One Parquet footer: its schema, and the offset of the metadata of each column chunk, found in one pass.
 
-Only what pruning needs is read. A footer may be any bytes: whatever does not hold together is a `ValueError`.
+Only fields that pruning needs are read. A footer may be any bytes: inconsistent ones are a `ValueError`.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Footer:
     - `sizes`, `values`: compressed bytes and number of values, NULL included, of each chunk, `[g, n]`
     - `chunks`: where the chunk's metadata begins in `data`, -1 where the file keeps it elsewhere, `[g, n]`
     - `is_ordered`: the leaves whose bounds follow the order that the format's specification gives their type
-    - `is_gregorian`: dates and timestamps surely count in the calendar that Spark reads them in
-    - `names_spark`: a version of Spark stands in it; where none does, the session says which calendar Spark reads
+    - `is_gregorian`: dates and timestamps are known to be in the calendar in which Spark reads them
+    - `names_spark`: the footer names a version of Spark; if not, the session's conf decides the calendar
     """
 
     data: bytes
@@ -65,7 +65,7 @@ class Footer:
 
 
 class Schemas:
-    """The `most` schemas met last, so that files of one table share one; for any number of threads."""
+    """A cache of the `most` latest schemas, so that files of one table share one object; thread-safe."""
 
     def __init__(self, most: int = 16) -> None:
         self._most = most
@@ -77,7 +77,7 @@ class Schemas:
         with self._lock:
             known = tuple(self._known)
         for schema in known:
-            # The encoding says where it ends, so what begins with the same bytes is the same.
+            # The encoding is self-delimiting, so data that begins with the same bytes has the same schema.
             if data.startswith(schema.encoded, at):
                 return schema
         schema = read_schema(data, at)
@@ -96,7 +96,7 @@ class _Parts:
 
 
 def parse_footer(footer: bytes, schemas: Schemas) -> Footer:
-    """A footer of its bytes with their trailer; `ValueError` where they are no footer."""
+    """The footer from its bytes with the trailer; `ValueError` if they are no footer."""
     data = footer[:-TRAILER]
     try:
         return _footer(data, _parts(data, schemas))
@@ -193,7 +193,7 @@ def _footer(data: bytes, parts: _Parts) -> Footer:
 
 
 def chunk_statistics(footer: Footer, group: int, leaf: int) -> Struct | None:
-    """The `Statistics` of one chunk by field id; None where it has none, or they are not surely this column's."""
+    """The `Statistics` of one chunk by field id; None if there are none, or they may be another column's."""
     begin = int(footer.chunks[group, leaf])
     if begin < 0 or footer.values[group, leaf] != footer.rows[group]:
         return None

@@ -1,7 +1,7 @@
-"""The files behind a DataFrame, from the listing that Spark made when it was opened, and the same over fewer files.
+"""The files of a DataFrame, from the listing that Spark made when it was opened, and DataFrames over some of them.
 
-Statistics, decision and read see the same files whatever is written meanwhile. The DataFrame itself does not: Spark
-lists anew what it writes to, and every DataFrame of a catalog table may share one listing.
+Statistics, decision and read use the same files whatever is written meanwhile. The DataFrame itself does not: Spark
+lists paths again after it writes to them, and all DataFrames of a catalog table may share one listing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ALL_IN_MEMORY = 1 << 60
 _INDEX = f"{_DATASOURCES}.InMemoryFileIndex"
 _PINNED = JavaFile("connectors.parquet", "PinnedFileIndex")
 _LISTED = JavaFile("connectors.parquet", "ListedFiles")
-# A file that is written once more within a tick of the store's clock keeps its time, and clocks differ by seconds.
+# A file written twice within a tick of the store's clock has the same time, and clocks differ by seconds.
 _SETTLED_MILLISECONDS = 60_000
 # Nodes that Spark puts above a table of its catalog: its name, and the padding of `char` columns.
 _HARMLESS = ("SubqueryAlias", "Project")
@@ -65,7 +65,7 @@ class SparkFiles:
         return list(map(FileRef, paths, self.sizes[indices].tolist(), self.modified[indices].tolist()))
 
     def with_frame(self, df: DataFrame) -> SparkFiles:
-        """The same files for another DataFrame of the same relation."""
+        """These files for another DataFrame of the same relation."""
         return replace(self, _df=df, _path=_path_to_relation(df))
 
     @property
@@ -77,7 +77,7 @@ class SparkFiles:
         return self._df.sparkSession
 
     def partitions(self) -> pa.Table:
-        """One row a partition: its values in Spark's own types, one column for each of `partition_columns`."""
+        """A row for each partition: its values in Spark's own types, a column for each of `partition_columns`."""
         jvm = java_names(self._spark)
         attributes = jvm.org.apache.spark.sql.catalyst.types.DataTypeUtils.toAttributes(
             self._relation.partitionSchema()
@@ -91,7 +91,7 @@ class SparkFiles:
         return frame_of(self._spark, local).toArrow()
 
     def restricted(self, kept: BoolArray) -> DataFrame:
-        """The DataFrame over the files where `kept` is True alone: same columns, same listing, never more."""
+        """The DataFrame over only the files where `kept` is True, with the same columns and listing."""
         *above, leaf = self._path
         relation = leaf.relation()
         fewer = relation.copy(
@@ -109,12 +109,12 @@ class SparkFiles:
         return frame_of(self._spark, plan)
 
     def _index(self, kept: BoolArray) -> Any:
-        """A file index over some of the files, listed from a cache that holds just these, and never again.
+        """A file index over some of the files, whose listing comes from a cache with only these and is never refreshed.
 
-        Spark takes two indexes of equal root paths for the same one, and would answer a read of the whole table
-        from a cached or reused part of it. So a root that no file has, named after the kept files, tells them apart.
-        It comes first and has a short name, because Spark cuts the description of a scan, by which `report()` finds
-        it, after some 100 characters.
+        Spark treats two indexes with equal root paths as the same, and would answer a read of the whole table from a
+        cached or reused part of it. So an additional root without files, named after the kept files, makes them
+        different. It comes first and has a short name, because `report()` finds a scan by its description, which Spark
+        truncates after some 100 characters.
         """
         jvm = java_names(self._spark)
         roots = self._relation.location().rootPaths()
@@ -138,7 +138,7 @@ class SparkFiles:
 
     @property
     def digest(self) -> str:
-        """Equal only for the same paths, sizes and modification times."""
+        """A digest of the paths, sizes and modification times of all files."""
         return self._digest(np.ones(len(self), bool))
 
     def _digest(self, kept: BoolArray) -> str:
@@ -181,9 +181,9 @@ def listed_files(spark: SparkSession, leaves: Sequence[Any]) -> Any:
 
 
 def with_own_columns(df: DataFrame) -> DataFrame:
-    """The same under column ids that no other DataFrame has: all those of a catalog table share one relation.
+    """The DataFrame with new column ids, since all DataFrames of a catalog table share one relation.
 
-    As it is where its columns are made from those of the relation, as padded ones are.
+    A DataFrame whose columns are computed from those of the relation, as padded ones are, is returned unchanged.
     """
     *above, leaf = _path_to_relation(df) or (None,)
     if leaf is None or any(node.nodeName() == "Project" for node in above):
@@ -195,7 +195,7 @@ def with_own_columns(df: DataFrame) -> DataFrame:
 
 
 def _path_to_relation(df: DataFrame) -> tuple[Any, ...]:
-    """The nodes of the plan from its top to its relation of Parquet files; none where it is another plan."""
+    """The nodes of the plan from its top to its relation of Parquet files; empty for any other plan."""
     nodes = []
     node: Any = analyzed_plan(df)
     while node.nodeName() in _HARMLESS:

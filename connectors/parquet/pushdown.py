@@ -1,12 +1,12 @@
-"""Which predicates Spark's Parquet reader takes, by what each file holds of a column, and which of them it gets wrong.
+"""Predicates that Spark's Parquet reader takes, by the type of a column in each file, and those it compares wrongly.
 
-Spark makes a predicate for a file only where what the file says of its leaf is one of a few forms, and fits the
-literal. Elsewhere the row groups of that file are all read, whatever their bounds say:
+Spark makes a predicate for a file only if the leaf has one of these types and the literal fits it. Otherwise all row
+groups of that file are read, whatever their bounds are:
 
 | Spark type | leaves with a predicate |
 |---|---|
 | tinyint, smallint, int | INT32, with or without a signed width |
-| bigint | the same, and INT64; an INT32 leaf only by literals of 32 bits |
+| bigint | INT32 as above, only by literals of 32 bits; INT64 |
 | float, double, boolean | FLOAT, DOUBLE, BOOLEAN |
 | decimal | DECIMAL of the same scale in INT32, INT64 or a fixed length |
 | string | BYTE_ARRAY annotated as a string, not as an enum or a document |
@@ -14,8 +14,8 @@ literal. Elsewhere the row groups of that file are all read, whatever their boun
 | date | DATE |
 | timestamp | TIMESTAMP in milliseconds or microseconds, adjusted to UTC |
 
-Spark checks the scale of a decimal's literal alone. A literal with more digits than the file's numbers have is cut to
-their width, so that the predicate skips rows that match, or it fails the read.
+Spark checks only the scale of a decimal literal. A literal with more digits than the file's numbers is cut to their
+width, so that the predicate skips matching rows, or the read fails.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _is_plain_integer(leaf: LeafType, *, wide: bool) -> bool:
 
 
 def fewer_digits(leaf: LeafType, type_: ValueType) -> int | None:
-    """The digits of the leaf's decimals, where the reader cuts a literal of `type_` to them; else None."""
+    """The digits of the leaf's decimals, if the reader cuts a literal of `type_` to them; else None."""
     if type_.name != "decimal" or not takes_predicate(leaf, type_):
         return None
     return leaf.annotation.precision if leaf.annotation.precision < type_.precision else None
@@ -78,7 +78,7 @@ def fewer_digits(leaf: LeafType, type_: ValueType) -> int | None:
 class ReaderLimits:
     """Limits of the reader of some files: literals that it compares wrongly, by the names of columns.
 
-    - `inverted`: bounds of a row group are in the wrong order, so that a reader which believes them skips what matches
+    - `inverted`: bounds of a row group are in the wrong order, so that a reader which trusts them skips matching rows
     - `digits`: the least number of digits of a file's decimals, where that is less than the column's
     """
 
@@ -92,7 +92,7 @@ class ReaderLimits:
         return ReaderLimits(self.inverted | other.inverted, {name: min(each) for name, each in found.items()})
 
     def storage_safe_ranges(self, column: str, ranges: RangeSet) -> RangeSet:
-        """A superset of `ranges` under which the reader skips nothing that lies in `ranges`; these where they do."""
+        """A superset of `ranges` with which the reader skips no row with a value in `ranges`; `ranges` if that works."""
         if ranges.is_none:
             return ranges
         if column in self.inverted:
@@ -104,7 +104,7 @@ NO_LIMITS = ReaderLimits()
 
 
 def within_digits(ranges: RangeSet, digits: int) -> RangeSet:
-    """Decimals whose ends have at most `digits` digits, an open end standing for all beyond: a superset.
+    """A superset of decimal ranges whose ends have at most `digits` digits; larger numbers become an open end.
 
     >>> type_ = ValueType("decimal", 4, 0)
     >>> within_digits(RangeSet.of_codes(type_, np.array([3, 50, 7000])), 2)

@@ -1,6 +1,7 @@
-"""Row groups of Parquet files with their statistics, from footers read in parallel and kept by the caller.
+"""Row groups and layouts of Parquet files, from footers that are read in parallel and cached by the caller.
 
-`file_layouts()` gives the files with the places of a table's columns in them, for a reader other than Spark's.
+`read_row_groups()` gives row groups with their statistics. `file_layouts()` gives the places of a table's columns in
+each file, for a reader other than Spark's.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class ParquetBacked(Table, Protocol):
     def stored(self, files: IntArray, columns: Sequence[Column]) -> list[FileLayout] | Reason:
         """The files at these indexes with their footers, and the places of these top-level columns in them.
 
-        A `Reason` where rows of a file are not simply those of its row groups, or a footer cannot be read.
+        A `Reason` if a file has other rows than its row groups, or a footer cannot be read.
         """
 
 
@@ -55,7 +56,7 @@ def parquet_backed(table: Table) -> ParquetBacked | None:
 
 @dataclass(frozen=True, slots=True)
 class FileRef:
-    """One file as it was listed.
+    """One listed file.
 
     `path` is a URI as Hadoop's `Path.toUri` writes it, or an absolute local path taken literally; `size` is in
     bytes, `modified` in milliseconds since 1970.
@@ -67,7 +68,7 @@ class FileRef:
 
 
 class FooterCache:
-    """Parsed footers up to `most_bytes`, the least recently used dropped first; for any number of threads."""
+    """A cache of parsed footers up to `most_bytes`, the least recently used dropped first; thread-safe."""
 
     def __init__(self, most_bytes: int = 256 << 20) -> None:
         self._most = most_bytes
@@ -81,7 +82,7 @@ class FooterCache:
 
     @property
     def nbytes(self) -> int:
-        """About how many bytes the cached footers take."""
+        """The approximate bytes of the cached footers."""
         return self._bytes
 
     def get(self, file: FileRef) -> Footer | None:
@@ -92,7 +93,7 @@ class FooterCache:
             return self._footers.get(file)
 
     def put(self, file: FileRef, footer: Footer) -> None:
-        """Keep `footer`, at the cost of older ones."""
+        """Caches `footer`, and drops older ones if needed."""
         with self._lock:
             if file in self._footers or footer.nbytes > self._most:
                 return
@@ -105,7 +106,7 @@ class FooterCache:
 
 @dataclass(frozen=True, slots=True)
 class FooterResult:
-    """Row groups in the order of their files, what could not be read, and what the files' reader cannot compare."""
+    """Row groups in the order of their files, reasons of unread footers, and the limits of the files' reader."""
 
     containers: Containers
     problems: tuple[Reason, ...]
@@ -122,7 +123,7 @@ def read_row_groups(  # noqa: PLR0913 - what to read, and what the caller holds
     case_sensitive: bool = False,
     threads: int = LIMITS.footer_threads,
 ) -> FooterResult:
-    """The row groups of `files`, their parents being indexes into it; never an exception for what storage holds.
+    """The row groups of `files`, with indexes of `files` as parents; no content of storage raises an exception.
 
     Sizes are the compressed bytes of the column chunks of the top-level columns `projected`, of all if None. A
     file whose footer cannot be read is one container of unknown rows, of the file's size. Names compare as
@@ -145,7 +146,7 @@ def read_row_groups(  # noqa: PLR0913 - what to read, and what the caller holds
 def load_footers(
     files: Sequence[FileRef], storage: Storage, cache: FooterCache, threads: int
 ) -> Iterator[Footer | Exception]:
-    """The footer of each file in their order, read by so many threads where it is not kept; or why there is none."""
+    """The footer of each file, in order, or the error; footers that are not cached are read by `threads` threads."""
     with ThreadPoolExecutor(threads, thread_name_prefix="footers") as pool:
         yield from pool.map(lambda file: _load(file, storage, cache), files)
 
@@ -273,19 +274,19 @@ def _shortened(problems: Sequence[Reason]) -> tuple[Reason, ...]:
 
 
 def unread(file: FileRef, error: Exception) -> Reason:
-    """That the footer of a file cannot be read, in one line."""
+    """The reason that the footer of a file cannot be read."""
     return Reason(ReasonCode.STATISTICS_FAILED, file.path, " ".join(str(error).split())[:200])
 
 
-# In the place of a column of the files: the value that all rows of a file have, or None for NULL.
+# The value of a column in all rows of a file that does not store it; None for NULL.
 Constant: TypeAlias = "pa.Scalar | None"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FileLayout:
-    """One file: for each column asked for where it lies, or, without a place, the value of all rows.
+    """The layout of one file: for each requested column its place, or, without a place, the value of all rows.
 
-    `modified` is the time of the file itself in milliseconds since 1970; None where only a log says one.
+    `modified` is the time of the file itself in milliseconds since 1970; None if only a log records one.
     """
 
     uri: str
@@ -305,7 +306,7 @@ def file_layouts(  # noqa: PLR0913 - what to read, and what the caller holds
     case_sensitive: bool,
     threads: int = LIMITS.footer_threads,
 ) -> list[FileLayout] | Reason:
-    """The files with all `columns`, each of the files or as the constants of every file; a `Reason` where one fails."""
+    """The layouts of `files`; each column is stored in files or a list of constants by file. A `Reason` if one fails."""
     found: list[FileLayout] = []
     for at, (file, footer) in enumerate(zip(files, load_footers(files, storage, cache, threads), strict=True)):
         if isinstance(footer, Exception):
@@ -322,7 +323,7 @@ def file_layouts(  # noqa: PLR0913 - what to read, and what the caller holds
 def partition_constants(
     names: Sequence[str], statistics: Mapping[str, ColumnStatistics], rows: IntArray, files: IntArray
 ) -> dict[str, list[Constant]] | Reason:
-    """The values of partition columns in the files at these indexes; a `Reason` where one is not known exactly."""
+    """The values of partition columns in the files at these indexes; a `Reason` if one is not known exactly."""
     found: dict[str, list[Constant]] = {}
     for name in names:
         column = statistics.get(name)

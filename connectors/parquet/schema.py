@@ -1,6 +1,6 @@
-"""The schema of a Parquet file: its tree of columns, and what each leaf stores.
+"""The schema of a Parquet file: its tree of columns and the type of each leaf.
 
-Where a column of the table lies in one Parquet file, by the rules by which Spark finds it.
+`locate()` finds the leaf of a table's column in a file by Spark's rules.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ _UNITS = {1: "milliseconds", 2: "microseconds", 3: "nanoseconds"}
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """The logical type of a leaf; a field counts only where its kind has it.
+    """The logical type of a leaf; a field counts only if its kind has it.
 
-    Of `kind`, `NONE` is no annotation, `TEXT` is an enum or a document in the order of strings, and `OTHER` is one
-    whose values are not compared (UUID, intervals, time).
+    The `kind` is `NONE` without an annotation, `TEXT` for an enum or a document in the order of strings, and `OTHER`
+    for types whose values are not compared (UUID, intervals, time).
     """
 
     kind: str = "NONE"
@@ -49,7 +49,7 @@ _CONVERTED_DECIMAL = 5
 
 @dataclass(frozen=True, slots=True)
 class LeafType:
-    """A leaf of a file's schema: its physical type, the bytes of a value where that is fixed, and its annotation."""
+    """A leaf of a file's schema: its physical type, the length of a value if it is fixed, and its annotation."""
 
     physical: str
     length: int
@@ -73,18 +73,18 @@ class Node:
 
     @property
     def is_optional(self) -> bool:
-        """True where NULL may stand."""
+        """True if the column may hold NULL."""
         return self.repetition != _REQUIRED
 
     @property
     def is_repeated(self) -> bool:
-        """True where one row may hold many."""
+        """True if one row may hold several values."""
         return self.repetition == _REPEATED
 
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """The top-level columns, the path of each leaf, and the bytes that say so."""
+    """The top-level columns, the path of each leaf, and the encoded bytes."""
 
     tops: tuple[Node, ...]
     paths: tuple[tuple[str, ...], ...]
@@ -95,7 +95,7 @@ class Schema:
 
 
 def read_schema(data: bytes, at: int) -> Schema:
-    """The schema encoded as a list of its nodes at this offset; `ValueError` where they make no tree."""
+    """The schema encoded as a list of its nodes at this offset; `ValueError` if they form no tree."""
     begin = at
     count, _, at = list_header(data, at)
     elements: list[Struct] = []
@@ -140,7 +140,7 @@ def _leaf_type(element: Struct) -> LeafType:
 
 
 def _annotation(element: Struct) -> Annotation:
-    """The logical type; where it says nothing, the converted type that came before it."""
+    """The logical type; if there is none, the older converted type."""
     for kind, fields in element.get(10, {}).items():
         return _logical(kind, fields)
     converted = element.get(6)
@@ -173,11 +173,11 @@ def _logical(kind: int, fields: Struct) -> Annotation:
 class FooterColumn:
     """A leaf column as files name it: physical names from the top, and the type that Spark reads it as.
 
-    - `name`: what the statistics are called
-    - `type`: None where its values cannot be compared, so that it has no statistics
-    - `missing_is_null`: False where a file without the column does not read as NULL (a column default)
-    - `field_ids`: the ids along the path where Spark finds columns by id; names then count for nothing, and a
-      file without the ids is unknown
+    - `name`: the name of the statistics
+    - `type`: None if its values cannot be compared, so that it has no statistics
+    - `missing_is_null`: False if a file without the column does not read as NULL (a column default)
+    - `field_ids`: the ids along the path if Spark finds columns by id; names are then ignored, and a file without the
+      ids is unknown
     """
 
     name: str
@@ -189,9 +189,9 @@ class FooterColumn:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One column in one file: the index and type of its leaf; or missing, so that every row is NULL; or unknown.
+    """The place of one column in one file: the index and type of its leaf; or missing (every row is NULL); or unknown.
 
-    `has_null_parents` says that a struct around it may be NULL.
+    `has_null_parents`: a struct around the column may be NULL.
     """
 
     leaf: int | None = None
@@ -201,7 +201,7 @@ class Place:
 
 
 def locate(schema: Schema, column: FooterColumn, *, case_sensitive: bool) -> Place:
-    """Where `column` lies in a file; unknown where two columns may be meant, or what is there is no plain leaf."""
+    """The place of `column` in a file; unknown if two columns match, or the match is no plain leaf."""
     here: Sequence[Node] = schema.tops
     found: Node | None = None
     has_null_parents = False

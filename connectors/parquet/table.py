@@ -53,8 +53,8 @@ def open_parquet(
 ) -> Table:
     """The Parquet files that Spark finds under `source` at this moment, a path or a name of the catalog.
 
-    At most `limits.max_footers` footers are read at a time, and kept in `cache`. `SourceNotFoundError` where there is
-    nothing to read. Where Spark does not name its files, the table is read whole, and `problems` says why.
+    At most `limits.max_footers` footers are read at a time, and cached in `cache`. `SourceNotFoundError` if there is
+    nothing to read. If Spark does not name its files, the table is read whole, and `problems` says why.
     """
     df = parquet_frame(spark, source)
     refusal = version_refusal(spark) if has_jvm(spark) else Reason(ReasonCode.NO_JVM, source)
@@ -78,7 +78,7 @@ def parquet_source(  # noqa: PLR0913, PLR0917 - what a source is made of
     limits: Limits,
     cache: FooterCache | None = None,
 ) -> ParquetTable:
-    """The table that `df` reads, whose `files` are known; footers are kept in `cache`, the session's if None."""
+    """The table that `df` reads, whose `files` are known; footers are cached in `cache`, the session's if None."""
     kept = state_of(spark).slot(FooterCache) if cache is None else cache
     return ParquetTable(name, df, files, _Footers(storage_of(spark, limits), kept, limits))
 
@@ -91,7 +91,7 @@ class ParquetConnector(Connector):
     skipping_conf = "spark.sql.parquet.filterPushdown"
 
     def claims_path(self, spark: SparkSession, path: str) -> bool:  # noqa: ARG002 - the last one that is asked
-        """True: files without a log of their own."""
+        """True: any path may hold Parquet files."""
         return True
 
     def open(
@@ -115,11 +115,11 @@ class ParquetConnector(Connector):
         return parquet_source(spark, name, df, files, limits)
 
     def fingerprints(self, spark: SparkSession, leaves: Sequence[Any]) -> Sequence[str | Reason]:
-        """A leaf is pinned by its listed files, if each is unchanged and was written a minute ago or more."""
+        """Fingerprints by the listed files of a leaf, if each is unchanged and was written a minute ago or more."""
         return leaf_fingerprints(spark, leaves, listed_files(spark, leaves))
 
     def is_compared_whole(self, type_: ValueType) -> bool:
-        """All types but decimals, whose literals the reader cuts to the width of a file's numbers."""
+        """True for all types but decimals, whose literals the reader cuts to the width of a file's numbers."""
         return type_.name != "decimal"
 
 
@@ -128,7 +128,7 @@ PARQUET = ParquetConnector()
 
 @dataclass(frozen=True, slots=True)
 class _Footers:
-    """Where footers come from, where they are kept, and how many are read at a time."""
+    """The reader of footers, their cache, and the limits of reading them."""
 
     storage: Storage
     cache: FooterCache
@@ -137,7 +137,7 @@ class _Footers:
 
 @dataclass(slots=True, eq=False)
 class ParquetTable:
-    """Parquet files as Spark listed them once: a `Table` without versions."""
+    """A `Table` without versions: Parquet files from one listing by Spark."""
 
     name: str
     _df: DataFrame
@@ -193,7 +193,7 @@ class ParquetTable:
         return Containers(ContainerKind.FILE, self._files.paths, rows, self._files.sizes, statistics)
 
     def row_groups(self, files: IntArray, columns: Sequence[Column], projected: Sequence[str] | None) -> Containers:
-        """The row groups of the files at these indexes; one container a file where there are too many footers."""
+        """The row groups of the files at these indexes; one container for each file if there are too many footers."""
         files = np.asarray(files, np.int64)
         groups = self._groups(files, columns, projected)
         parents = files[parents_of(groups)]
@@ -201,7 +201,7 @@ class ParquetTable:
         return Containers(groups.kind, groups.names, groups.rows, groups.sizes, statistics, parents)
 
     def stored(self, files: IntArray, columns: Sequence[Column]) -> list[FileLayout] | Reason:
-        """The files at these indexes as they hold top-level columns."""
+        """The layouts of top-level columns in the files at these indexes."""
         rows = np.ones(len(self._files), np.int64)
         partitions = [column for column in columns if column.is_partition]
         statistics = self._partition_statistics(partitions, np.arange(len(rows)), rows)
@@ -222,7 +222,7 @@ class ParquetTable:
         )
 
     def read(self, kept: BoolArray | None) -> DataFrame:
-        """The files as they were listed; only those where `kept` is True."""
+        """The DataFrame over the listed files where `kept` is True; over all if None."""
         try:
             return self._files.restricted(np.ones(len(self._files), bool) if kept is None else kept)
         except (Py4JError, PySparkException) as error:
@@ -230,14 +230,14 @@ class ParquetTable:
             return self._df
 
     def storage_safe_ranges(self, column: str, ranges: RangeSet) -> RangeSet:
-        """The same ranges, since row-group bounds cover their values, but for what the reader compares wrongly."""
+        """`ranges`, widened only for literals that the reader compares wrongly: row-group bounds cover their values."""
         return self._reader_limits.storage_safe_ranges(column, ranges)
 
     def expect(self, columns: Iterable[Column]) -> None:
-        """Nothing: one read of a footer gives the statistics of all its columns."""
+        """Does nothing: one read of a footer gives the statistics of all its columns."""
 
     def with_frame(self, df: DataFrame) -> ParquetTable:
-        """The same files, read by another DataFrame of the same relation."""
+        """These files, read by another DataFrame of the same relation."""
         return ParquetTable(self.name, df, self._files.with_frame(df), self._footers)
 
     def _add(self, *problems: Reason) -> None:
@@ -326,7 +326,7 @@ def parquet_frame(spark: SparkSession, source: str) -> DataFrame:
     """The DataFrame over a path or a name of the catalog; `SourceNotFoundError` where it reads nothing."""
     try:
         df = _unresolved(spark, source)
-        # A remote session looks for the source only when it is asked for something.
+        # A remote session looks for the source only when the schema is needed.
         _ = df.schema
     except (PySparkException, Py4JError, OSError) as error:
         raise SourceNotFoundError(_explained(source, error)) from error
@@ -336,7 +336,7 @@ def parquet_frame(spark: SparkSession, source: str) -> DataFrame:
 def _unresolved(spark: SparkSession, source: str) -> DataFrame:
     if is_name(spark, source):
         return spark.table(source)
-    # A path that is there by its very name is no pattern, whatever characters it holds.
+    # A path that exists literally is no pattern, whatever characters it holds.
     if _GLOB_CHARACTERS.intersection(source) and has_jvm(spark) and exists(spark, source):
         return spark.read.option("__globPaths__", "false").parquet(source)
     return spark.read.parquet(source)

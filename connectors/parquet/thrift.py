@@ -1,7 +1,7 @@
-"""Thrift's compact protocol, as far as Parquet footers use it, read in place without building what is not asked for.
+"""Thrift's compact protocol, as far as Parquet footers use it, read in place without decoding unused values.
 
-Offsets are positions in the encoded bytes. Encoded bytes may come from anywhere: `IndexError`, `ValueError` or
-`RecursionError` where they are no such encoding.
+Offsets are positions in the encoded bytes, which are untrusted: `IndexError`, `ValueError` or `RecursionError` if they
+are no such encoding.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def list_header(data: bytes, at: int) -> tuple[int, int, int]:
 
 
 def field_offsets(data: bytes, at: int) -> tuple[dict[int, int], int]:
-    """Where each field of a struct begins, by its id, and where the struct ends."""
+    """The offset of each field of a struct, by its id, and the offset of the struct's end."""
     offsets: dict[int, int] = {}
     last, kind, at = next_field(data, at, 0)
     while kind:
@@ -68,7 +68,7 @@ def field_offsets(data: bytes, at: int) -> tuple[dict[int, int], int]:
 
 
 def skip(data: bytes, at: int, kind: int) -> int:
-    """Where a value of this kind in a struct ends."""
+    """The offset of the end of a value of this kind in a struct."""
     match kind:
         case 4 | 5 | 6:
             while data[at] > 0x7F:

@@ -1,4 +1,4 @@
-"""The plan that `prune` would try, from metadata alone: keys of a build are bounded by the statistics of its files."""
+"""The plan that `prune` would try, from metadata alone: statistics of files bound the keys of each build."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def sizes_before_builds(metadata: PlanMetadata) -> Sizes:
 
 
 def estimates(metadata: PlanMetadata, filters: FilterPlan) -> Mapping[FilterId, tuple[KindLine, ...]]:
-    """The containers that each kind of each filter keeps at most; none for scans whose metadata cannot be read."""
+    """The most containers that each filter keeps, by kind; empty for scans whose metadata cannot be read."""
     found = {each.id: _kinds(metadata, each) for level in filters.levels for each in level}
     return {name: lines for name, lines in found.items() if lines}
 

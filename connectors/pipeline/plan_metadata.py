@@ -1,4 +1,4 @@
-"""`PlanMetadata`: answers of the metadata of a plan's tables, before any row is read."""
+"""`PlanMetadata`: facts from the metadata of a plan's tables, before any row is read."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from pruning.reasons import Reason, ReasonCode
 from pruning.scan.statistics import UNKNOWN, Containers
 from pruning.values.byte_strings import IntArray
 
-# Rows with values of such types are few only where they are fewer.
+# Types whose values may be long: rows with them have a lower limit.
 _LONG = ("string", "char", "binary", "array", "map", "struct", "variant")
 
 
 @dataclass(slots=True)
 class PlanMetadata:
-    """The tables of one plan, each opened once however many scans read it, and what their statistics say of keys.
+    """The tables of one plan, each opened once however many scans read it, and facts from their statistics.
 
-    `asked` gives the columns of scans whose statistics may be asked for, by `Relation.id`: of a version that no query
-    of the session has read, one job fetches all of them.
+    `asked` gives the columns of scans whose statistics may be needed, by `Relation.id`: one job fetches all of them for
+    a table version that no query of the session has read.
     """
 
     plan: SparkPlan
@@ -54,14 +54,14 @@ class PlanMetadata:
     _reuse: ExchangeReuse | None = None
 
     def facts(self) -> PlanFacts:
-        """The facts about the plan, asked for once."""
+        """The facts about the plan, read from the JVM once."""
         if self._facts is None:
             spark = self.plan.spark
             self._facts = plan_facts(self.plan, versions_by_format(spark), snapshot_calls(spark))
         return self._facts
 
     def table(self, relation: Relation) -> Table | Reason:
-        """The table that a scan reads, which is the same object for scans that read the same."""
+        """The table that a scan reads; scans of the same table version and files share one object."""
         first = self.facts().first_leaf[relation.id]
         if first not in self._tables:
             self._tables[first] = self._opened(relation, first)
@@ -74,7 +74,7 @@ class PlanMetadata:
         return table
 
     def _asked_of(self, table: Table, first: int) -> Iterator[Column]:
-        """The columns of a table whose statistics may be asked for; found out only if the table wants to know."""
+        """The columns of a table whose statistics may be needed; a generator, so computed only if the table uses it."""
         if self._asked is None:
             self._asked = self.asked()
         for each in relations_of(self.plan.root):
@@ -82,7 +82,7 @@ class PlanMetadata:
                 yield from (plan_column(table, each, column) for column in self._asked.get(each.id, ()))
 
     def plan_table(self, relation: Relation) -> PlanTable | Reason:
-        """The same for this scan alone, to be read in its place."""
+        """The table of this scan with column ids of its own, to replace the scan in the plan."""
         if relation.id not in self._scans:
             table = self.table(relation)
             if isinstance(table, Reason):
@@ -96,9 +96,9 @@ class PlanMetadata:
         return tuple(name for name, column in zip(relation.names, relation.output, strict=True) if column in used)
 
     def keys(self, build_side: BuildSide, kept_of: Kept) -> KeySummary | Reason:
-        """Every value that the files of a build side allow a key to match; a `Reason` where they do not bound it.
+        """The values that match the keys which the files of a build side allow; a `Reason` if these are not bounded.
 
-        `kept_of` gives the files that a pruned scan still reads; the answer is kept until `forget_keys`.
+        `kept_of` gives the files that a pruned scan still reads; the answer is memoized until `forget_keys`.
         """
         if build_side.id not in self._keys:
             zones = () if build_side.is_widened_bound else origins_of(build_side.node, build_side.key)
@@ -107,11 +107,11 @@ class PlanMetadata:
         return self._keys[build_side.id]
 
     def forget_keys(self) -> None:
-        """For when scans have shrunk."""
+        """Discards memoized keys, because scans read fewer files than before."""
         self._keys.clear()
 
     def selective_keys(self, build_side: BuildSide, probe: ProbeColumn, kept_of: Kept) -> KeySummary | Reason:
-        """The same, and a `Reason` too where they leave out no file of the probe column."""
+        """The result of `keys`, but a `Reason`, too, if the keys skip no file of the probe column."""
         found, table = self.keys(build_side, kept_of), self.table(probe.relation)
         if isinstance(found, Reason):
             return found
@@ -122,7 +122,7 @@ class PlanMetadata:
         return Reason(ReasonCode.UNCLUSTERED, probe.name, "metadata of the build side")
 
     def has_few_keys(self, build_side: BuildSide, probe: ProbeColumn) -> bool:
-        """True if metadata counts few rows of a build side beside the values of a probe column."""
+        """True if a build side has few rows by metadata, compared with the values of a probe column."""
         pair = (*build_side.id, probe.relation.id, probe.column)
         if pair not in self._few:
             table, zones = self.table(probe.relation), origins_of(build_side.node, build_side.key)
@@ -132,9 +132,9 @@ class PlanMetadata:
         return self._few[pair]
 
     def unprunable_fraction(self, probe: ProbeColumn) -> float:
-        """The share of a probe column's bytes in files, or in row groups where files tell nothing, that hold any key.
+        """The share of a probe column's bytes in files that any key keeps.
 
-        Row groups are those of some large files.
+        If the statistics of files skip nothing, row groups of some large files are used instead.
         """
         at = probe.relation.id, probe.column
         if at not in self._covered:
@@ -145,7 +145,7 @@ class PlanMetadata:
         return self._covered[at]
 
     def crosses_shuffle(self, build_side: BuildSide, probe: ProbeColumn) -> bool:
-        """True if rows of a probe column go to other tasks before the join of the build side drops them."""
+        """True if a shuffle moves rows of a probe column before the join of the build side drops them."""
         return crosses_shuffle(build_side, probe, self._is_broadcast)
 
     def _is_broadcast(self, join: Join) -> bool:
@@ -158,7 +158,7 @@ class PlanMetadata:
         return is_hash_build_side(build_side, probe, partial(is_broadcast_side, self.plan))
 
     def rows(self, relation: Relation) -> int:
-        """How many rows a scan reads without filters; 0 where some file does not tell."""
+        """The number of rows that a scan reads without filters; 0 if the row count of some file is unknown."""
         if relation.id not in self._rows:
             table = self.table(relation)
             rows = np.zeros(0, np.int64) if isinstance(table, Reason) else table.files([]).rows
@@ -166,7 +166,7 @@ class PlanMetadata:
         return self._rows[relation.id]
 
     def needed_share(self, relation: Relation) -> float:
-        """The share of the bytes of a scan's files that is in the columns which the query uses, by some large files."""
+        """The share of the bytes of a scan's files in columns that the query uses, estimated from some large files."""
         if relation.id not in self._shares:
             table = self.table(relation)
             self._shares[relation.id] = (
@@ -175,11 +175,11 @@ class PlanMetadata:
         return self._shares[relation.id]
 
     def are_few(self, node: Node, rows: float) -> bool:
-        """True if so many rows are few enough to be joined as they are, even if there are somewhat more."""
+        """True if `rows` rows, or somewhat more, are few enough to be joined as a local relation."""
         if self.options.broadcast_strategy == BroadcastStrategy.NONE.name:
             return False
         schema = self.plan.node(node).schema()
-        # In Spark's own form a value takes eight bytes, and what is longer so many more; names may hold the words, too.
+        # An `UnsafeRow` has eight bytes for each value, and more for long ones. Column names may contain type names.
         width = 8 + 8 * len(node.output) + int(schema.defaultSize())
         types = str(schema.catalogString()).removeprefix("struct")
         is_long = any(kind in types for kind in _LONG)
@@ -193,7 +193,7 @@ class PlanMetadata:
         return self.table(first) is self.table(second)
 
     def shared_places(self, build_side: BuildSide, probe: ProbeColumn) -> Sequence[Node]:
-        """The other places of a reused exchange, of which keys of the build side would filter one."""
+        """The other places of a reused exchange, if the keys of the build side would filter only one of them."""
         if self._reuse is None:
             self._reuse = ExchangeReuse.of(self.plan.root, self.facts().equal, self._is_sent_to)
         return self._reuse.others(build_side, probe)
@@ -203,7 +203,7 @@ class PlanMetadata:
 
     @staticmethod
     def column(table: Table, probe: ProbeColumn) -> Column:
-        """The column that a probe column names, as its table knows it."""
+        """The table's column for a probe column."""
         return plan_column(table, probe.relation, probe.column)
 
 
@@ -228,7 +228,7 @@ def _share(table: Table, columns: Sequence[str], limits: Limits) -> float:
     files = table.files([])
     sampled = _largest(files, limits)
     whole, part = int(files.sizes[sampled].sum()), int(table.row_groups(sampled, [], columns).sizes.sum())
-    # A table whose files know its columns by ids alone shows none of them by name.
+    # If the files of a table identify columns only by id, no column is found by name.
     return part / whole if whole and part else 1.0
 
 

@@ -1,4 +1,4 @@
-"""Any query with filters on its scans: builds run level by level, and each shrinks what the next ones read.
+"""Pruning of a whole query: builds run level by level, and each level shrinks the scans that the next one reads.
 
 plan --JoinGraph--> filters --build--> KeySummary --pruned_scan--> scans --> plan
 """
@@ -35,10 +35,10 @@ logger = logging.getLogger("scanprune")
 
 @dataclass(slots=True)
 class PrunedQuery:
-    """The record of one pruned query: its scans with filters by `Relation.id`, and what went wrong on the way.
+    """The record of one pruned query: its scans with filters by `Relation.id`, and the reasons of failures.
 
-    `known` are the sizes of its scans with filters, of which what is refused follows; `sizes` those without. The builds
-    of the build sides in `from_cache` were not run for it.
+    `known` are the sizes of its scans with filters, from which refusals follow; `sizes` are those without filters. The
+    builds of the build sides in `from_cache` were not run for this query.
     """
 
     plan: FilterPlan | None
@@ -51,14 +51,14 @@ class PrunedQuery:
 
     @staticmethod
     def untouched(reason: Reason, options: PruningOptions) -> PrunedQuery:
-        """The record of a query that was left as it is."""
+        """The record of an unchanged query."""
         return PrunedQuery(None, {}, Sizes({}, (), ()), {}, (reason,), options)
 
     def explanation(self) -> Explanation:
         """The plan of each scan with a filter, from metadata alone."""
         if self.plan is None:
             return Explanation.nothing(*self.reasons, ran_builds=True)
-        # It takes as long as finding the filters, and only who asks pays for it.
+        # Finding the refusals takes as long as finding the filters, so it is done only on demand.
         left = unused(self.plan.graph, self.known, self.options, self.sizes, self.plan.levels)
         tops = (each.found for each in self.plan.tops if isinstance(each.found, Reason))
         reasons = dict.fromkeys((*self.plan.graph.refusals, *self.reasons, *(each.reason for each in left), *tops))
@@ -83,18 +83,18 @@ class PrunedQuery:
 
 @dataclass(frozen=True, slots=True)
 class UntouchedQuery:
-    """The record of a query that was left as it is before it was optimised; why, is found out by who asks."""
+    """The record of a query that was left unchanged before it was optimised; the reasons are computed on demand."""
 
     df: DataFrame
     options: PruningOptions
 
     @staticmethod
     def of(df: DataFrame, options: PruningOptions) -> UntouchedQuery:
-        """The record of `df`, which may hold it: what it holds itself is another object for the same query."""
+        """The record of `df`; it holds another object for the same query, so that it does not keep `df` alive."""
         return UntouchedQuery(same_frame(df), options)
 
     def explanation(self) -> Explanation:
-        """Why there is no filter, from metadata alone."""
+        """The reasons why there is no filter, from metadata alone."""
         try:
             return _record(QueryRun.of(SparkPlan.of(self.df, optimized(self.df)), self.options)).explanation()
         except Exception as error:
@@ -112,7 +112,7 @@ def prune_query(
 ) -> tuple[DataFrame, PrunedQuery | UntouchedQuery]:
     """`df` with filters on its scans, or `df` itself where no filter is worth it or pruning fails.
 
-    Builds in `cache` are not run, and builds that ran are kept there.
+    Builds in `cache` are not run, and the results of builds that ran are added to it.
     """
     check_has_plan(df)
     if not options.enabled:
@@ -120,7 +120,7 @@ def prune_query(
     if (refusal := version_refusal(df.sparkSession)) is not None:
         warn_of_version(df.sparkSession)
         return df, PrunedQuery.untouched(refusal, options)
-    # An error of the query itself is raised here, in Spark's own words.
+    # An error of the query itself is raised here, as Spark reports it.
     analyzed: Any = analyzed_plan(df)
     try:
         if analyzed.isStreaming():
@@ -141,12 +141,12 @@ def _pruned(df: DataFrame, options: PruningOptions, cache: PruningCache | None) 
     query = QueryRun.of(plan, options, cache)
     query.run()
     record = _record(query)
-    # That a side of a join is not fit to be run beforehand is no trouble: nobody asked for it.
+    # A join side that cannot be run beforehand is no failure, so it gives no warning.
     warn("a query", [each for each in record.reasons if each.code is not ReasonCode.UNREPEATABLE_KEYS])
     if not (record.scans or query.planner.materialized):
         return df, record
     result: Any = frame_of(df.sparkSession, query.rewritten())
-    # Spark does it before the first action anyway. What it cannot do must show where the query itself is still at hand.
+    # Spark optimises before the first action anyway. Done here, an error still allows a fallback to the original query.
     observe(df.sparkSession, optimized_plan(result))
     return result, record
 

@@ -1,4 +1,4 @@
-"""`QueryRun`: the driver of `QueryPlanner` on Spark. It answers each request, and decides nothing."""
+"""`QueryRun`: the driver of `QueryPlanner` on Spark, which answers each request and decides nothing."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from pruning.reasons import Reason
 
 @dataclass(slots=True)
 class QueryRun:
-    """One query on Spark; `replacements` are plans of the JVM that take the place of nodes, by `Node.id`."""
+    """One query on Spark; `replacements` are JVM plans that replace nodes, by `Node.id`."""
 
     plan: SparkPlan
     planner: QueryPlanner
@@ -53,7 +53,7 @@ class QueryRun:
 
     @staticmethod
     def of(plan: SparkPlan, options: PruningOptions, cache: PruningCache | None = None) -> QueryRun:
-        """A query none of whose builds has run; `all_builds_timeout_seconds` begins here. `cache` may have keys."""
+        """A query before its builds; `all_builds_timeout_seconds` begins here. `cache` may hold results of builds."""
         channel, graph = BuildScheduler.of(plan.spark, options), JoinGraph.of(plan.root)
         metadata = PlanMetadata(plan, options, partial(statistics_columns, graph))
         planner = QueryPlanner.of(graph, options, _facts(metadata), metadata)
@@ -71,7 +71,7 @@ class QueryRun:
             answer = self._answer(request)
 
     def rewritten(self) -> Any:
-        """The plan of the query, in the JVM, with every replacement."""
+        """The JVM plan of the query with every replacement."""
         planner = self.planner
         sides = broadcast_sides(self.plan.root, planner.row_bytes, planner.facts.broadcast_limit, planner.strategy)
         return with_own_columns(self.plan.spark, self.plan.replaced(self.plan.root, self.replacements, sides))

@@ -31,7 +31,7 @@ logger = logging.getLogger("scanprune")
 class QueryScans:
     """Records of the scans that their filters change, by `Relation.id`.
 
-    A scan that is used puts its plan, in the JVM, into the `replacements` that a caller gives, by `Relation.id`.
+    The JVM plan of such a scan is added to the `replacements` of the caller, by `Relation.id`.
     """
 
     metadata: PlanMetadata
@@ -45,7 +45,7 @@ class QueryScans:
         return None if scan is None else scan.plan.files.kept
 
     def prune(self, request: PruneScan, replacements: dict[int, Any]) -> PrunedScan | Reason:
-        """The scan by Spark's reader with all filters of the request; it is used if it acts."""
+        """The scan by Spark's reader with all filters of the request; it replaces the query's scan if its plan acts."""
         found = self.metadata.plan_table(request.relation)
         if isinstance(found, Reason):
             return found
@@ -55,7 +55,7 @@ class QueryScans:
         try:
             df, scan = table_scan.pruned_scan(spark, found.table, collected, read, options)
         except Exception as error:
-            # The other scans keep their filters, and the builds that have run are not for nothing.
+            # Only this scan stays unpruned: the other scans keep their filters.
             logger.debug("Pruning %s failed", found.table.name, exc_info=True)
             return Reason(ReasonCode.STATISTICS_FAILED, found.table.name, one_line(error))
         scan.static = read.static
@@ -82,11 +82,11 @@ class QueryScans:
 
     def _use(self, relation: Relation, scan: PrunedScan, plan: Any, replacements: dict[int, Any]) -> None:
         self.records[relation.id], replacements[relation.id] = scan, plan
-        # Keys that metadata bounds are fewer over a scan that reads fewer files.
+        # Metadata bounds keys more narrowly when a scan reads fewer files.
         self.metadata.forget_keys()
 
     def choose_reader(self, relation: Relation) -> PrunedScan:
-        """The scan with the cheaper reader in its plan, where options leave the choice and costs are known."""
+        """The scan with the cheaper reader in its plan, if options leave the choice open and costs are known."""
         scan = self.records[relation.id]
         case = case_of(scan.spark, scan.table, scan.decided, scan.needed, self.options)
         self._cases[relation.id] = case
@@ -95,7 +95,7 @@ class QueryScans:
         return scan
 
     def read_by_arrow(self, relation: Relation, replacements: dict[int, Any]) -> PrunedScan | Reason:
-        """The scan by pyarrow; a `Reason`, which `explain()` tells, where Spark's reader has to keep it."""
+        """The scan by pyarrow; a `Reason`, which `explain()` shows, if Spark's reader has to read it."""
         found, scan = self.metadata.plan_table(relation), self.records[relation.id]
         if isinstance(found, Reason):
             return found

@@ -1,7 +1,7 @@
 """Records of pruned reads and queries, found by the DataFrame that was returned.
 
-The DataFrame itself is left as Spark made it. A record goes with its DataFrame, which nothing in the record may hold:
-`keep` returns another object for the same DataFrame, and that one is given to the user.
+The DataFrame itself is left as Spark made it. A record lives as long as its DataFrame, so the record must not hold the
+DataFrame: `keep` returns another object for the same DataFrame, which is returned to the user.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _RECORDS: WeakKeyDictionary[DataFrame, Record] = WeakKeyDictionary()
 
 
 def keep(df: DataFrame, record: Record) -> DataFrame:
-    """A new DataFrame over the plan of `df`, by which `record` is found."""
+    """A new DataFrame over the plan of `df`, with which `record_of` finds `record`."""
     result = same_frame(df)
     _RECORDS[result] = record
     return result
@@ -61,7 +61,7 @@ def record_of(df: DataFrame) -> Record | None:
 
 @dataclass(slots=True)
 class PrunedScan:
-    """Holds the table as pinned, the decision, and what tells the scan from others in the session."""
+    """The record of one scan: the pinned table, the decision, and the scan's identity in the session."""
 
     spark: SparkSession
     table: Table
@@ -85,7 +85,7 @@ class PrunedScan:
     ) -> PrunedScan:
         """The record of `df`; executions of the session up to here are not its actions.
 
-        `counter` is that of a scan whose tasks count for themselves.
+        `counter` belongs to a scan by pyarrow, whose tasks count what they read.
         """
         spark = df.sparkSession
         reads_nothing = not decided.plan.files.kept_count
@@ -100,13 +100,13 @@ class PrunedScan:
 
     @property
     def planned_bytes(self) -> int:
-        """Bytes that the scan reads: needed columns of row groups, all of files without footers."""
+        """The bytes that the scan reads: needed columns of row groups, or whole files if no footer was read."""
         containers, kept = self._read()
         return int(containers.sizes[kept].sum())
 
     @property
     def expected(self) -> Cardinality | None:
-        """The rows that it reads, and how many of them pass; None where some container does not tell."""
+        """The rows that the scan reads, and the share that passes; None if some container has no row count."""
         containers, kept = self._read()
         rows = containers.rows[kept]
         if (rows == UNKNOWN).any():
@@ -114,7 +114,7 @@ class PrunedScan:
         return Cardinality(int(rows.sum()), prod(map(self._tested_ratio, self.decided.plan.decisions)))
 
     def _read(self) -> tuple[Containers, BoolArray]:
-        """Row groups, or files where no footer was read, and which of them are kept."""
+        """The row groups, or the files if no footer was read, and an array: True where they are kept."""
         plan, groups = self.decided.plan, self.decided.row_groups
         if groups is None or plan.row_groups is None or groups.parents is None:
             return self.decided.files, plan.files.kept
@@ -131,13 +131,13 @@ class PrunedScan:
 
     @property
     def reasons(self) -> tuple[Reason, ...]:
-        """Everything that was left out, weakened or refused."""
+        """The reasons for every filter that was left out, weakened or refused."""
         plan = self.decided.plan
         own = (reason for decision in plan.decisions for reason in decision.reasons)
         return (*self.decided.reasons, *self.table.problems, *plan.reasons, *own)
 
     def explanation(self) -> Explanation:
-        """The plan; reads the footers of skipped files too, for the totals, where there are few enough."""
+        """The plan; if there are few enough files, reads footers of skipped files, too, for the totals."""
         with self._lock:
             if self._explained is None:
                 facts = TableStatistics(
@@ -155,7 +155,7 @@ class PrunedScan:
             return self._explained
 
     def _beside(self, facts: TableStatistics) -> tuple[TableStatistics, ScanPlan]:
-        """Facts and plan beside what the query itself leaves of the table, where that is known."""
+        """The facts and the plan, restricted to the containers that the query's own conditions keep, if known."""
         plan = self.decided.plan
         if self.static is None or not facts.files.is_listed:
             return facts, plan

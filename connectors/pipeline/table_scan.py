@@ -46,7 +46,7 @@ class Request:
 
 
 def run(spark: SparkSession, request: Request) -> tuple[DataFrame, PrunedScan]:
-    """The pruned DataFrame, and the record of how it came about."""
+    """The pruned DataFrame and its record."""
     table = open_table(
         spark,
         request.source,
@@ -65,7 +65,7 @@ def run(spark: SparkSession, request: Request) -> tuple[DataFrame, PrunedScan]:
     sources = [KeySource(resolver.key_columns(names), data) for names, data in request.keys.items()]
     projected = [resolver.column(name) for name in request.columns] if request.columns is not None else None
     collected = collect_all(spark, sources, request.options, exact=request.exact, refusal=refusal)
-    # A query above may ask rows for their file, which rows of pyarrow do not have.
+    # A query above may use `input_file_name()`, which gives nothing for rows from pyarrow.
     options = replace(request.options, scan=PREDICATE) if request.options.scan == AUTO else request.options
     try:
         df, record = pruned_scan(spark, table, collected, _read_of(projected), options, exact=request.exact)
@@ -82,7 +82,7 @@ def run(spark: SparkSession, request: Request) -> tuple[DataFrame, PrunedScan]:
 
 
 def _refusal(spark: SparkSession, options: PruningOptions) -> Reason | None:
-    """The reason to prune by no key, although the options ask for it: a version of Spark that is not known."""
+    """The reason not to prune at all, although the options enable it: an unknown version of Spark."""
     refusal = version_refusal(spark) if options.enabled else None
     if refusal is not None:
         warn_of_version(spark)
@@ -91,9 +91,9 @@ def _refusal(spark: SparkSession, options: PruningOptions) -> Reason | None:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """The columns read of a table: top-level ones, all if None, and the SQL expressions of the result.
+    """The top-level columns that are read, all if None, and the SQL expressions of the result.
 
-    `static` says what conditions above the scan leave of it.
+    `static` gives the containers that conditions above the scan keep.
     """
 
     columns: tuple[str, ...] | None = None
@@ -116,10 +116,10 @@ def pruned_scan(  # noqa: PLR0913 - a table, its keys, and how to read it
     *,
     exact: bool = False,
 ) -> tuple[DataFrame, PrunedScan]:
-    """Statistics, plan and scan for keys that are collected."""
+    """The scan and its record for collected keys: reads statistics, decides, builds the DataFrame."""
     probes = {column.name: column for each in collected for column in each.columns}
     fields = {field.name: field.dataType for field in table.schema.fields}
-    # A scan reads the top of a nested column, whatever leaf was asked for.
+    # A scan reads the whole top-level column of a nested leaf.
     tops = (
         fields if read.columns is None else dict.fromkeys((*read.columns, *(each.path[0] for each in probes.values())))
     )
@@ -151,9 +151,9 @@ def case_of(
 def read_by_arrow(
     scan: PrunedScan, options: PruningOptions, case: ScanCase | None
 ) -> tuple[DataFrame, PrunedScan] | Reason:
-    """A scan of Spark's reader made by pyarrow, by what was decided for it; a `Reason` where it stays as it is.
+    """A scan of Spark's reader made by pyarrow with the same decision; a `Reason` if it stays with Spark's reader.
 
-    `case` is what a look at some rows is weighed by.
+    `case` is the cost model by which a sample of rows may change the choice.
     """
     found = _by_arrow(scan.spark, scan.table, scan.decided, scan.needed, scan.static, options, case)
     if isinstance(found, Reason):
@@ -177,7 +177,7 @@ def _by_arrow(  # noqa: PLR0913, PLR0917 - a table, its keys, and how to read it
     options: PruningOptions,
     case: ScanCase | None = None,
 ) -> ArrowScan | Reason:
-    """The scan by pyarrow; a `Reason` where it has to be Spark's, which takes its place whatever goes wrong here."""
+    """The scan by pyarrow; a `Reason` if Spark's reader has to read it, also after any failure here."""
     try:
         columns = [
             resolve(table.schema, quoted(n), table=table.name, case_sensitive=True, partitions=table.partition_columns)
@@ -231,7 +231,7 @@ _TROUBLE = {
 
 
 def warn(table: str, reasons: Sequence[Reason]) -> None:
-    """One warning for trouble; a filter that is simply not worth it is no trouble."""
+    """Logs one warning for failures; a filter that is simply not worth it is no failure."""
     trouble = [reason for reason in reasons if reason.code in _TROUBLE]
     if trouble:
         logger.warning("Reading %s with less pruning than asked: %s", table, "; ".join(map(str, trouble)))

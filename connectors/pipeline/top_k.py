@@ -1,4 +1,4 @@
-"""Filters for ORDER BY ... LIMIT: metadata proves that enough rows have a key, so scans need no worse ones."""
+"""Filters for ORDER BY ... LIMIT: metadata proves that enough rows reach a key, so scans skip rows with worse keys."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ logger = logging.getLogger("scanprune")
 
 
 def expected(root: Node, metadata: PlanMetadata, selection: BuildSelection) -> Iterator[TopFilter]:
-    """The outcome that metadata tells for each scan below a limit, without changing any plan."""
+    """The outcome of top-k filtering for each scan below a limit by metadata, without changing any plan."""
     for top in top_ks(root) if metadata.options.top_k else ():
         known = TopKMetadata(metadata).sure(top) if worth_filtering(top, selection) else None
         for each in top.probes:
@@ -43,20 +43,20 @@ def expected(root: Node, metadata: PlanMetadata, selection: BuildSelection) -> I
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TopKMetadata:
-    """First rows of orders as the metadata of a plan's tables proves them."""
+    """Proofs about the first rows of an order by the metadata of a plan's tables."""
 
     metadata: PlanMetadata
 
     def sure(self, top: TopK) -> Domain | None:
-        """Keys, in the type of the order, of which as many rows as are asked for surely have one; None if unknown.
+        """Keys, in the type of the order, that at least as many rows as the limit have; None if unknown.
 
-        Each scan alone may tell, and the fewest keys that any of them tells are enough.
+        Each scan alone may prove a set of keys; their intersection is enough.
         """
         found = [each for probe in top.sure if (each := self._sure(top, probe)) is not None]
         return reduce(Domain.intersect, found) if found else None
 
     def sure_or_reason(self, top: TopK) -> Domain | Reason | None:
-        """The same; a `Reason` where reading the statistics fails."""
+        """The result of `sure`; a `Reason` if reading the statistics fails."""
         try:
             return self.sure(top)
         except Exception as error:
@@ -65,7 +65,7 @@ class TopKMetadata:
             return Reason(ReasonCode.STATISTICS_FAILED, subject, one_line(error))
 
     def filter_of(self, top: TopK, probe: ProbeColumn, keys: Domain) -> Collected | Reason:
-        """`keys`, in the type of the order, as the filter of a scan."""
+        """The filter of a scan from `keys`, which are in the type of the order."""
         opened = self._opened(probe)
         if isinstance(opened, Reason):
             return opened
@@ -91,7 +91,7 @@ class TopKMetadata:
         if isinstance(opened, Reason):
             return None
         table, column = opened
-        # Where files may be gone or broken, or their statistics are not to be trusted, no row is sure.
+        # No row is proved if files may be missing or corrupt, or if the session distrusts their statistics.
         spark = self.metadata.plan.spark
         if str(column.type) != top.first.key.type or skipping_switched_off(spark, table, [column]) is not None:
             return None
@@ -113,7 +113,7 @@ class TopKMetadata:
 
 
 def collected(top: TopK, column: Column, keys: Domain, names: PlanNames) -> Collected:
-    """Keys of a column, in its own type, as a filter."""
+    """A filter from `keys` of a column, which are in the column's own type."""
     filter_ = KeyFilter(
         (column.name,),
         {column.name: keys},

@@ -27,21 +27,21 @@ from pruning.scan.pushdown import PushdownCapabilities
 _VECTORISED = "spark.sql.parquet.enableVectorizedReader"
 _NESTED_VECTORISED = "spark.sql.parquet.enableNestedColumnVectorizedReader"
 _PARQUET_PUSHDOWN = "spark.sql.parquet.filterPushdown"
-# Types of which a conf alone says whether the reader takes a predicate.
+# The confs that switch on predicates of the reader for single types.
 _PUSHDOWN_OF = {
     DateType: f"{_PARQUET_PUSHDOWN}.date",
     DecimalType: f"{_PARQUET_PUSHDOWN}.decimal",
     TimestampType: f"{_PARQUET_PUSHDOWN}.timestamp",
 }
 _NESTED_PUSHDOWN = "spark.sql.optimizer.nestedPredicatePushdown.supportedFileSources"
-# Without a zone, a timestamp has no counterpart among the predicates that the reader can write for Parquet.
+# Spark's Parquet reader has no predicate for timestamps without a zone.
 _NOT_PUSHED = {TimestampNTZType()}
 
 
 def abilities_of(
     spark: SparkSession, table: Table, types: Iterable[DataType], probes: Iterable[Column], *, exact: bool
 ) -> PushdownCapabilities:
-    """The abilities of a scan of `table` that reads columns of these `types` and is filtered on `probes`."""
+    """The capabilities of a scan of `table` that reads columns of `types` and is filtered on `probes`."""
     return PushdownCapabilities(
         accepts_file_list=table.accepts_file_list,
         push_refusal=_push_refusal(spark, table, types),
@@ -54,7 +54,10 @@ def abilities_of(
 
 
 def _push_refusal(spark: SparkSession, table: Table, types: Iterable[DataType]) -> ReasonCode | None:
-    """Page skipping in the row-by-row reader of parquet-java can return a value of another row (parquet-java#3747)."""
+    """The reason not to push predicates; None if they may be pushed.
+
+    Page skipping in the row-by-row reader of parquet-java can return a value of another row (parquet-java#3747).
+    """
     nested = any(isinstance(each, StructType | ArrayType | MapType | UserDefinedType) for each in types)
     if not _is_on(spark, _VECTORISED) or (nested and not _is_on(spark, _NESTED_VECTORISED)):
         return ReasonCode.NOT_VECTORISED
@@ -62,9 +65,9 @@ def _push_refusal(spark: SparkSession, table: Table, types: Iterable[DataType]) 
 
 
 def skipping_switched_off(spark: SparkSession, table: Table, columns: Iterable[Column]) -> str | None:
-    """The conf, if any, by which the session tells readers not to trust statistics of files or row groups.
+    """The conf, if any, by which the session forbids readers to skip by statistics of files or row groups.
 
-    It counts for a reader of our own as for Spark's, be the scan vectorised or not.
+    The conf applies to Spark's reader and to pyarrow, vectorised or not.
     """
     confs = [
         table.connector.skipping_conf,
@@ -79,7 +82,7 @@ def _pushdown_confs(column: Column) -> list[str]:
 
 
 def _reaches_row_groups(spark: SparkSession, column: Column) -> bool:
-    """True if Spark's Parquet reader takes a predicate on the column; one on a partition column never needs it."""
+    """True if Spark's Parquet reader takes a predicate on the column, or needs none, as on a partition column."""
     if column.is_partition:
         return True
     if len(column.path) > 1 and not _pushes_nested(spark):
@@ -97,18 +100,18 @@ def _is_on(spark: SparkSession, conf: str) -> bool:
     return str(spark.conf.get(conf, "true")).lower() != "false"
 
 
-# With these Spark reads on where a file is gone or broken; what is then read is Spark's to say.
+# With these confs Spark skips missing or corrupt files, so only Spark's reader knows which rows remain.
 _IGNORING = ("spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles")
-# Parquet's own setting, by which its reader fails at a page whose bytes are not those that were written.
+# Parquet's setting by which its reader fails at a page with a wrong checksum.
 _CHECKSUMS = "parquet.page.verify-checksum.enabled"
-# The same as options of one read, which go before the session's.
+# Options of a single read with the same effect, which override the session's confs.
 _OPTIONS = ("ignorecorruptfiles", "ignoremissingfiles", "datetimerebasemode", _CHECKSUMS)
-# By these a read has settings of file systems of its own.
+# The prefix of options that set file system settings for a single read.
 _FILE_SYSTEM_OPTIONS = "fs."
 
 
 def reader_refusal(spark: SparkSession, table: Table, whole: DataFrame, compared: Sequence[Column]) -> Reason | None:
-    """Why Spark's reader has to read a table; `compared` are the columns by which containers are skipped."""
+    """The reason why Spark's reader has to read a table; `compared` are the columns by which containers are skipped."""
     if (why := next(_reasons(spark, whole), None)) is not None:
         return Reason(ReasonCode.NOT_READ_BY_ARROW, table.name, why)
     conf = skipping_switched_off(spark, table, compared)
@@ -116,7 +119,7 @@ def reader_refusal(spark: SparkSession, table: Table, whole: DataFrame, compared
 
 
 def lenient_settings(whole: DataFrame) -> list[str]:
-    """Settings by which Spark's reader may give other rows than another one, or go on where files are gone."""
+    """Settings with which Spark's reader may give other rows than another reader, or skips missing files."""
     conf = whole.sparkSession.conf
     options = str(_relation(whole).options().keys().mkString(" ")).lower().split()
     found = [name for name in _IGNORING if str(conf.get(name, "false")).lower() == "true"]
@@ -129,7 +132,7 @@ def _relation(whole: DataFrame) -> Any:
 
 
 def _reasons(spark: SparkSession, whole: DataFrame) -> Iterator[str]:
-    """By which Spark's reader may give other rows, go on where another fails, or fail where another goes on."""
+    """The settings with which Spark's reader may give other rows than another, or only one of both may fail."""
     yield from (f"{each} is set" for each in lenient_settings(whole))
     if _has_checksums(spark):
         yield f"{_CHECKSUMS} is set"
@@ -139,6 +142,6 @@ def _reasons(spark: SparkSession, whole: DataFrame) -> Iterator[str]:
 
 
 def _has_checksums(spark: SparkSession) -> bool:
-    # A session's own settings are Hadoop's, too, and go before those of the context.
+    # A session's conf is also a Hadoop setting, and overrides that of the context.
     hadoop: Any = jvm_context(spark).hadoopConfiguration()
     return str(spark.conf.get(_CHECKSUMS, hadoop.get(_CHECKSUMS, "false"))).strip().lower() == "true"

@@ -1,6 +1,6 @@
 """The plan of a scan from a table's metadata and the collected keys.
 
-`StaticPruning` gives the containers that the query's own conditions leave, against which pruning is measured.
+`StaticPruning` gives the containers that the query's own conditions keep, against which pruning is measured.
 `keys_from_statistics()` gives the keys that the files of a build side allow, if the build is not run.
 """
 
@@ -32,7 +32,7 @@ from pruning.values.ranges import BoolArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScanDecision:
-    """A plan with the containers it was made from, and what went wrong on the way.
+    """A plan with the containers from which it was made, and the reasons of failures.
 
     `group_columns` are those of `columns` by which the reader can skip row groups.
     """
@@ -53,7 +53,7 @@ def decide(  # noqa: PLR0913, PLR0917 - what a decision rests on, each of its ow
     abilities: PushdownCapabilities,
     options: PruningOptions,
 ) -> ScanDecision:
-    """Statistics of files, then of the row groups of those that are kept, then the plan."""
+    """The decision from statistics of all files and of the row groups of kept files."""
     domains = column_domains(filters)
     columns = tuple(probes[name] for name in domains)
     files = table.files(columns)
@@ -62,8 +62,8 @@ def decide(  # noqa: PLR0913, PLR0917 - what a decision rests on, each of its ow
     row_groups = _row_groups(table, kept, columns, needed, options)
     plan = plan_scan(files, row_groups, filters, abilities, options)
     while (plan.files.kept & ~kept).any():
-        # The scan cannot skip every file that the keys rule out, so it reads row groups of these, too. What they show
-        # of what their reader gets wrong may widen what is pushed, and so keep more files.
+        # The scan cannot skip every file that the keys rule out, so row groups of these files are read, too. Their
+        # footers may show values that the reader compares wrongly, which widens the pushed ranges and keeps more files.
         kept = kept | plan.files.kept
         row_groups = _row_groups(table, kept, columns, needed, options)
         plan = plan_scan(files, row_groups, filters, abilities, options)
@@ -78,14 +78,14 @@ def decide(  # noqa: PLR0913, PLR0917 - what a decision rests on, each of its ow
 def _row_groups(
     table: Table, kept: BoolArray, columns: Sequence[Column], needed: Sequence[str] | None, options: PruningOptions
 ) -> Containers | None:
-    """Those of the kept files; None where there are too many footers to read."""
+    """The row groups of the kept files; None if there are too many footers to read."""
     chosen = np.flatnonzero(kept)
     return table.row_groups(chosen, columns, needed) if len(chosen) <= options.limits.max_footers else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StaticPruning:
-    """The files that conditions leave, and what they leave of columns by `Column.name`."""
+    """The files that conditions keep, and the domains of columns under these conditions, by `Column.name`."""
 
     files: BoolArray
     columns: tuple[Column, ...]
@@ -95,7 +95,7 @@ class StaticPruning:
     def of(
         table: Table, relation: Relation, conditions: tuple[Expression, ...], listed: BoolArray | None
     ) -> StaticPruning:
-        """`listed` is True for the files that the plan itself reads by its conditions, None where it reads all."""
+        """The files that `conditions` keep; `listed` is True for the files that the plan itself reads, None for all."""
         columns, domains = static_columns(table, relation, conditions)
         files = table.files(list(columns.values()))
         by_layout = {name: each for name, each in domains.items() if columns[name].is_partition}
@@ -105,7 +105,7 @@ class StaticPruning:
         return StaticPruning(left, tuple(columns.values()), domains)
 
     def row_groups(self, table: Table, files: IntArray) -> BoolArray:
-        """Which row groups of the files at these indexes the reader does not skip by the conditions."""
+        """An array: True for each row group of the files at these indexes that the conditions do not skip."""
         groups = table.row_groups(files, self.columns, ())
         left: BoolArray = prune(groups.seen_by_reader(), self.domains).kept
         return left if groups.parents is None else left & self.files[groups.parents]
@@ -117,9 +117,9 @@ Kept = Callable[[Relation], BoolArray | None]
 def keys_from_statistics(
     zones: KeyOrigins, table_of: Callable[[Relation], Table | Reason], kept_of: Kept, name: str, options: PruningOptions
 ) -> KeySummary | Reason:
-    """A summary of every value that a key may have; a `Reason` where the statistics do not bound it.
+    """A summary of every value that a key may have; a `Reason` if the statistics do not bound it.
 
-    `kept_of` gives for a scan that is pruned already which of its table's files it reads; `name` is for messages.
+    `kept_of` gives the files that an already pruned scan reads; `name` is for messages.
     """
     if not zones:
         return Reason(ReasonCode.COMPUTED, name)
@@ -146,7 +146,7 @@ def keys_from_statistics(
 def _zone(
     zone: KeyOrigin, table: Table, kept: BoolArray | None, options: PruningOptions
 ) -> tuple[Domain, int] | Reason:
-    """The values of one scan's column, and at most how many rows have them."""
+    """The values of one scan's column, and the most rows that may have them."""
     key = plan_column(table, zone.relation, zone.column)
     if key.type is None:
         return key.refusal or Reason(ReasonCode.UNSUPPORTED_TYPE, key.name)
@@ -167,7 +167,7 @@ def _zone(
 
 
 def leaves_out(table: Table, column: Column, keys: KeySummary, options: PruningOptions) -> bool:
-    """True where some file of a table holds none of the keys."""
+    """True if some file of a table holds none of the keys."""
     filter_ = key_filter([column], keys, options.limits)
     files = table.files([column])
     kept = prune(files, filter_.domains).kept
@@ -181,9 +181,9 @@ def has_few_keys(
     column: Column,
     options: PruningOptions,
 ) -> bool:
-    """True where metadata counts few rows behind a key beside the values that a column of the probe side may have.
+    """True if a key has few rows by metadata, compared with the values that a probe column may have.
 
-    That is the filter ratio `1 - keys / values` before the build has run.
+    This estimates the filter ratio `1 - keys / values` before the build has run.
     """
     if column.type is None or not column.type.has_density or not zones:
         return False
@@ -207,14 +207,14 @@ def has_few_keys(
 def static_columns(
     table: Table, relation: Relation, conditions: Iterable[Expression]
 ) -> tuple[dict[str, Column], dict[str, Domain]]:
-    """The columns that a scan's own conditions bound, and what they leave of each, by `Column.name`."""
+    """The columns that a scan's own conditions bound, and the domain of each, by `Column.name`."""
     columns: dict[str, Column] = {}
     wanted: dict[str, Domain] = {}
     for at, domain in static_domains(conditions).items():
         if at not in relation.output:
             continue
         column = plan_column(table, relation, at)
-        # A comparison in another type than the stored one says nothing of stored values.
+        # A comparison in another type than the stored one does not bound stored values.
         if column.type == domain.type:
             columns[column.name] = column
             wanted[column.name] = domain
@@ -222,6 +222,6 @@ def static_columns(
 
 
 def plan_column(table: Table, relation: Relation, column: int) -> Column:
-    """A column of a scan as its table knows it."""
+    """The table's column for a column of a scan."""
     name = quoted(relation.names[relation.output.index(column)])
     return resolve(table.schema, name, table=table.name, case_sensitive=True, partitions=table.partition_columns)

@@ -1,7 +1,7 @@
 """Codes as Spark SQL text: literals in the column's own type, ranges as a search among them.
 
-Every literal folds to a constant before file skipping looks at it. Numbers, days and microseconds are passed as
-such, never as Python objects, whose way into the JVM depends on the process's time zone. Text goes as hex.
+Every literal folds to a constant before file skipping evaluates it. Dates and timestamps are written as numbers of days
+and microseconds, since the conversion of Python objects depends on the process's time zone. Text is written as hex.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _INTEGER_SUFFIX = {"tinyint": "Y", "smallint": "S", "int": "", "bigint": "L"}
 
 
 def ranges_sql(column: str, ranges: RangeSet, in_a_row: int = LIMITS.ranges_in_a_row) -> str:
-    """A predicate, TRUE just where `column` (SQL text) lies in `ranges`; NULL where it is NULL.
+    """A predicate that is TRUE exactly where `column` (SQL text) lies in `ranges`; NULL where it is NULL.
 
-    Of more ranges than `in_a_row` a row is compared with few, as a side whose half it is not in is not looked at.
-    Storage skips what it would by an OR of all: where bounds reach a range, they reach the halves that hold it.
+    More ranges than `in_a_row` become a binary search, so that a row is compared with few of them. Storage skips as
+    much as with an OR of all ranges: bounds that reach a range also reach the halves that hold it.
 
     >>> print(ranges_sql("`k`", RangeSet.of_codes(ValueType("int"), code.encode(ValueType("int"), [1, 2, 7]))))
     ((`k` >= 1 AND `k` <= 2) OR `k` = 7)
@@ -36,9 +36,9 @@ def ranges_sql(column: str, ranges: RangeSet, in_a_row: int = LIMITS.ranges_in_a
 
 
 def tuple_ranges_sql(columns: Sequence[str], push: PushedTupleRanges) -> str:
-    """A predicate, TRUE just where two columns together lie in a range of a push, in the order of the first column.
+    """A predicate that is TRUE exactly where two columns together lie in a range of a push, in lexicographic order.
 
-    That no value is NULL is said for itself, since storage finds it in no OR.
+    `IS NOT NULL` is written separately, since storage cannot derive it from an OR.
     """
     first, second = columns
     ranges = zip(*push.lows, *push.highs, strict=True)
@@ -58,12 +58,12 @@ def _tuple_range_sql(  # noqa: PLR0913, PLR0917 - two columns, and two ends of t
 
 
 def in_list_sql(column: str, type_: ValueType, points: Codes) -> str:
-    """A predicate, TRUE just where `column` is one of `points`."""
+    """A predicate that is TRUE exactly where `column` is one of `points`."""
     return f"{column} IN ({', '.join(literal_sql(type_, points[index]) for index in range(len(points)))})"
 
 
 def literal_sql(type_: ValueType, value: int | bytes, *, is_low: bool = True) -> str:
-    """One code as a constant of just its type; a float's end that single precision lacks is rounded outward."""
+    """One code as a constant of exactly its type; a range end that a float cannot represent is rounded outward."""
     match type_.name:
         case "tinyint" | "smallint" | "int" | "bigint":
             return _integer_sql(type_, int(value))
@@ -103,12 +103,12 @@ def _range_sql(column: str, ranges: RangeSet, index: int) -> str:
 
 
 def _is_least(low: int | bytes) -> bool:
-    """True if no value of its type lies below, so that comparing with it says nothing."""
+    """True if no value of the type lies below, so that a comparison with it is needless."""
     return low == b"" if isinstance(low, bytes) else int(low) == LEAST
 
 
 def _search(column: str, ranges: RangeSet, first: int, end: int, in_a_row: int) -> str:
-    """The ranges from `first` up to `end`, in halves: a chain as deep as it is long would overflow recursive walks."""
+    """The ranges from `first` up to `end` as a balanced tree: a chain would overflow Spark's recursive traversals."""
     if end - first == 1:
         return _range_sql(column, ranges, first)
     middle = (first + end) // 2
@@ -120,7 +120,7 @@ def _search(column: str, ranges: RangeSet, first: int, end: int, in_a_row: int) 
 
 
 def _integer_sql(type_: ValueType, value: int) -> str:
-    # The least number of a type has no literal: its positive half does not fit.
+    # The least number of a type has no literal: its absolute value does not fit.
     return f"{value}{_INTEGER_SUFFIX[type_.name]}" if value >= 0 else f"CAST('{value}' AS {type_})"
 
 
@@ -140,7 +140,7 @@ def _float_sql(type_: ValueType, value: int, *, is_low: bool) -> str:
         elif not is_low and float(single) < number:
             single = np.nextafter(single, np.float32(np.inf))
         number = float(single)
-    # Some readers tell the zeros apart: a low end takes the lesser, a high end the greater.
+    # Some readers distinguish -0.0 from 0.0, so a low end becomes -0.0 and a high end 0.0.
     text = ("-0.0" if is_low else "0.0") if number == 0 else repr(number).replace("inf", "Infinity")
     return f"CAST('{text}' AS {type_})"
 

@@ -1,7 +1,4 @@
-"""A `ScanPlan` as a DataFrame: kept files, pushed ranges, row tests.
-
-A bloom filter as a condition on a DataFrame, tested inside the JVM.
-"""
+"""A `ScanPlan` as a DataFrame: kept files, pushed ranges, row filters by literals, semi joins or bloom filters."""
 
 from __future__ import annotations
 
@@ -31,10 +28,10 @@ _LITERAL = frozenset({RowFilter.RANGES, RowFilter.IN_LIST})
 
 @dataclass(frozen=True, slots=True)
 class RowKeys:
-    """The input of one filter's row tests: its columns, and its keys as a frame or a bloom filter.
+    """The input of one row filter: its columns, and its keys as a frame or a bloom filter.
 
-    `frame` has one column a key column, in order; None where no semi join can be asked for. `bloom` is Spark's
-    binary form over the SQL texts `bloom_columns`.
+    `frame` has one column for each key column, in order; None if no semi join is possible. `bloom` is Spark's binary
+    form over the SQL texts `bloom_columns`.
     """
 
     columns: tuple[Column, ...]
@@ -52,7 +49,7 @@ def pruned_frame(  # noqa: PLR0913, PLR0917 - a table, and what its rows are tes
     projected: Sequence[str] | None,
     limits: Limits,
 ) -> DataFrame:
-    """The pinned table with everything the plan says on top, and only the `projected` SQL expressions if given."""
+    """The pinned table with the files, predicates and row filters of the plan; only `projected` columns if given."""
     in_a_row = limits.ranges_in_a_row
     kept = plan.files.kept
     # A constant FALSE makes Spark drop the scan; naming no file would still list and open the table.
@@ -65,7 +62,7 @@ def pruned_frame(  # noqa: PLR0913, PLR0917 - a table, and what its rows are tes
         _literal_test(decision, each.columns[0], in_a_row) for decision, each in tested if decision.test in _LITERAL
     ]
     if conditions:
-        # Each call would analyse the whole anew.
+        # One call, since each `where` analyses the whole plan again.
         df = df.where(F.expr(" AND ".join(f"({each})" for each in conditions)))
     for decision, row_keys in tested:
         df = _tested(df, decision, row_keys)
@@ -78,7 +75,7 @@ def _pushed(column: Column, push: PushedPredicate, in_a_row: int) -> str:
 
 
 def semi_joined(df: DataFrame, row_keys: RowKeys) -> DataFrame:
-    """The rows of `df` that equal a key in every column, as Spark's own `=` sees it."""
+    """The rows of `df` that equal a key in every column by Spark's `=`."""
     if row_keys.frame is None:
         msg = f"Cannot semi join on {', '.join(each.name for each in row_keys.columns)}: no keys were kept"
         raise ValueError(msg)
@@ -90,7 +87,7 @@ def semi_joined(df: DataFrame, row_keys: RowKeys) -> DataFrame:
 
 
 def _free_names(df: DataFrame, count: int) -> list[str]:
-    """Names that no column has, in any case."""
+    """Names that no column has, upper or lower case."""
     taken, prefix = {name.lower() for name in df.columns}, _KEY
     while any(name.startswith(prefix) for name in taken):
         prefix += "_"
@@ -116,7 +113,7 @@ def _tested(df: DataFrame, decision: FilterDecision, row_keys: RowKeys) -> DataF
         case RowFilter.NONE | RowFilter.RANGES | RowFilter.IN_LIST:
             return df
         case RowFilter.BLOOM:
-            # No filter is made where none could tell that many keys apart.
+            # There is no bloom filter if one of the largest size would pass nearly everything.
             bloom = row_keys.bloom
             return df if bloom is None else df.where(might_contain_column(df, row_keys.bloom_columns, bloom))
         case RowFilter.SEMI_JOIN if row_keys.frame is not None:
@@ -127,7 +124,7 @@ def _tested(df: DataFrame, decision: FilterDecision, row_keys: RowKeys) -> DataF
 
 
 def _implies(decision: FilterDecision, push: PushedPredicate) -> bool:
-    """True if storage, asked for what a filter's ranges leave, skips no less than by the wider ones of a push."""
+    """True if a row filter's own ranges, pushed to storage, skip at least as much as the wider ranges of a push."""
     asked = decision.test is RowFilter.RANGES and decision.is_pushed and decision.filter.columns == (push.column,)
     return asked and push.ranges.contains_all(decision.filter.domains[push.column].ranges)
 
@@ -138,7 +135,7 @@ def _literal_test(decision: FilterDecision, column: Column, in_a_row: int) -> st
         text = ranges_sql(column.sql, domain.ranges, in_a_row)
     else:
         text = in_list_sql(column.sql, domain.type, domain.ranges.points())
-    # No reader of files takes this form for a predicate of its own.
+    # `coalesce` hides the predicate from file readers.
     return text if decision.is_pushed else f"coalesce({text}, false)"
 
 
@@ -146,7 +143,7 @@ _SCHEMA = "bloom binary"
 
 
 def might_contain_column(df: DataFrame, columns: Sequence[str], bloom_bytes: bytes) -> SparkColumn:
-    """True for rows of `df` whose `columns`, SQL expressions of it, hash to something in the filter; never NULL.
+    """A condition: True for rows of `df` whose SQL expressions `columns` hash to an item of the filter; never NULL.
 
     `bloom_bytes` is `BloomFilter.to_bytes()` of Spark's `xxhash64` of keys in the very types of the expressions: a
     filter of ints loses every bigint. NULL is hashed too, so a row with a NULL key is dropped unless keys held one.
@@ -159,7 +156,7 @@ def might_contain_column(df: DataFrame, columns: Sequence[str], bloom_bytes: byt
         )
     jvm = java_names(spark)
     expressions = jvm.org.apache.spark.sql.catalyst.expressions
-    # By class, as SQL has no name for the one, and a session may give the other's name to another function.
+    # By class, since SQL has no `might_contain`, and a session may redefine the function `xxhash64`.
     keys = jvm.PythonUtils.toSeq([expression_of(spark, F.expr(each)) for each in columns])
     bloom = _scalar(spark, jvm, bloom_bytes)
     hashed = expressions.XxHash64(keys, SPARK_SEED)
@@ -167,7 +164,7 @@ def might_contain_column(df: DataFrame, columns: Sequence[str], bloom_bytes: byt
 
 
 def _scalar(spark: SparkSession, jvm: Any, value: bytes) -> Any:
-    """A scalar subquery of one local row: a literal would be spelled out in every text of the plan."""
+    """A scalar subquery of one local row: a literal would be written out in every text of the plan."""
     fields = new_array(spark, jvm.java.lang.Object, 1)
     fields[0] = value
     rows = jvm.java.util.List.of(jvm.org.apache.spark.sql.RowFactory.create(fields))

@@ -1,4 +1,4 @@
-"""Files through Spark's own file systems or the local one: footers, existence, and names of tables told from paths."""
+"""Files through Spark's own file systems or the local one: footers, existence, and a test for names of tables."""
 
 from __future__ import annotations
 
@@ -94,14 +94,14 @@ class SparkStorage:
             stream.close()
 
     def _conf(self) -> Any:
-        """The session's settings of file systems, of which Java copies a thousand; made once, and for these alone."""
+        """The session's file system settings, read once, since Java copies a thousand settings each time."""
         with self._lock:
             if self._known_conf is None:
                 self._known_conf = hadoop_conf(self._spark)
             return self._known_conf
 
     def _footer_of(self, stream: Any, size: int) -> bytes:
-        """The footer out of one read of the tail, which stays in the JVM but for the bytes needed."""
+        """The footer from one read of the file's tail; only the needed bytes leave the JVM."""
         held = min(self._limits.footer_tail_bytes, size)
         stream.seek(size - held)
         tail = self._buffer_class(stream, held or 1)
@@ -118,7 +118,7 @@ class SparkStorage:
 
 
 def whole_length(tail: bytes, size: int) -> int:
-    """How many bytes the footer and its trailer take, by the last bytes of a file of `size` bytes.
+    """The number of bytes of the footer and its trailer, from the last bytes of a file of `size` bytes.
 
     >>> whole_length((30).to_bytes(4, "little") + b"PAR1", size=100)
     38
@@ -139,12 +139,12 @@ def whole_length(tail: bytes, size: int) -> int:
 
 
 def storage_of(spark: SparkSession, limits: Limits = LIMITS) -> Storage:
-    """The reader of a session's files: the JVM's file systems where it has a JVM, else this machine's alone."""
+    """The reader of a session's files: by the JVM's file systems if there is a JVM, else local files only."""
     return SparkStorage(spark, limits) if has_jvm(spark) else LocalStorage(limits)
 
 
 def exists(spark: SparkSession, path: str) -> bool:
-    """True where a classic session's file systems find something under exactly this name; `OSError` where they fail."""
+    """True if a classic session's file systems find something under exactly this name; `OSError` if they fail."""
     jvm = java_names(spark)
     try:
         found = jvm.org.apache.hadoop.fs.Path(path)
@@ -175,9 +175,9 @@ _IN_BACKTICKS = re.compile(r"`(?:[^`]|``)*`")
 
 
 def is_name(spark: SparkSession, source: str) -> bool:
-    """True for a name in the catalog; whatever has a slash outside of backticks is a path.
+    """True for a name in the catalog; a text with a slash outside of backticks is a path.
 
-    A word that names both a table and something in the working directory is the table, as it is for Spark.
+    A word that names both a table and a file in the working directory is the table, as for Spark.
     """
     if "/" in _IN_BACKTICKS.sub("x", source):
         return False
@@ -188,5 +188,5 @@ def _is_in_catalog(spark: SparkSession, source: str) -> bool:
     try:
         return spark.catalog.tableExists(source)
     except PySparkException:
-        # No name at all, such as `sales.parquet.bak`.
+        # Not a valid name, such as `sales.parquet.bak`.
         return False

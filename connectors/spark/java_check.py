@@ -1,6 +1,6 @@
-"""The Java that Spark will start, and what is wrong with it.
+"""A check of the Java that Spark will start.
 
-Standard library alone, so that `make` can run this file before anything is installed.
+The module uses only the standard library, so that `make` can run this file before anything is installed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
 
 def java_problem() -> str | None:
-    """Why Spark cannot start on this machine's Java, as one line with the remedy; None if it can."""
+    """The reason why Spark cannot start on this machine's Java, as one line with the remedy; None if it can."""
     home = os.environ.get("JAVA_HOME")
     # Spark's launcher does not look at PATH when JAVA_HOME is set.
     java = shutil.which(Path(home, "bin", "java")) if home else shutil.which("java")
@@ -34,7 +34,7 @@ def java_problem() -> str | None:
 
 
 def _major_version(java: str, seconds: float = 30.0) -> int | None:
-    """17 for `17.0.15`, 8 for `1.8.0_392`; None where the program is not a working Java."""
+    """The major version, 17 for `17.0.15`, 8 for `1.8.0_392`; None if the program is not a working Java."""
     try:
         answer = subprocess.run(  # noqa: S603  the path comes from the user's own environment
             [java, "-version"], capture_output=True, text=True, timeout=seconds, check=False

@@ -1,11 +1,11 @@
-"""The one door to the JVM: sessions, plans and DataFrames there, names of classes, Java classes of ours, errors.
+"""Access to the JVM: its sessions, plans and DataFrames, names of classes, Java classes of this project, errors.
 
-No other package than `connectors.spark` touches the private attributes by which PySpark reaches its JVM, which
-`tests/test_layers.py` checks. Names of packages and classes are looked up once. Small Java classes are compiled inside
-Spark's own process: for what no call from outside can express.
+Only `connectors.spark` uses the private attributes by which PySpark reaches its JVM, which `tests/test_layers.py`
+checks. Names of packages and classes are looked up once. Small Java classes, for work that py4j calls cannot express,
+are compiled inside Spark's own process.
 """
 
-# ruff: noqa: SLF001 - PySpark has no public door to its JVM
+# ruff: noqa: SLF001 - PySpark has no public access to its JVM
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ def analyzed_plan(df: DataFrame) -> Any:
 
 
 def optimized_plan(df: DataFrame) -> Any:
-    """The plan of a DataFrame as Spark optimises it, which may run jobs; made once."""
+    """The optimised plan of a DataFrame, made once; optimising may run jobs."""
     return query_execution(df).optimizedPlan()
 
 
 def physical_plan(df: DataFrame) -> Any:
-    """The plan that runs for a DataFrame; an adaptive one holds what it has become."""
+    """The physical plan of a DataFrame; an adaptive plan holds its final plan after it ran."""
     return query_execution(df).executedPlan()
 
 
@@ -110,7 +110,7 @@ def new_array(spark: SparkSession, element: Any, length: int) -> Any:
 
 
 def jvm_broadcast(broadcast: Broadcast[Any]) -> tuple[str, Any]:
-    """The file that Python wrote a broadcast to, and the JVM's object of it."""
+    """The file to which Python wrote a broadcast, and its JVM object."""
     held: Any = broadcast
     return held._path, held._jbroadcast
 
@@ -137,13 +137,13 @@ class JavaNames:
             found = JavaNames(found)
         elif not isinstance(found, JavaClass):
             return found
-        # From here on Python finds it without asking.
+        # Later look-ups find the attribute without a call to the JVM.
         self.__dict__[name] = found
         return found
 
 
 def java_names(spark: SparkSession) -> Any:
-    """Those of a classic session's JVM, which keeps them."""
+    """The `JavaNames` of a classic session's JVM, stored with it."""
     jvm: Any = spark._jvm
     names = jvm.__dict__.get(_VIEW)
     if names is None:
@@ -159,8 +159,8 @@ _LOCK = threading.Lock()
 class JavaFile:
     """A class of Java in the folder `java` of a package, with the classes that are compiled together with it.
 
-    Its name is unique among all packages: Python calls one class of the name. A name of `others` with dots is that of a
-    class in another package, of which each class that uses it has its own copy.
+    The name is unique among all packages. A name with dots in `others` is a class of another package; each class that
+    uses it is compiled with its own copy.
     """
 
     package: str
@@ -190,11 +190,10 @@ _FACTORY = JavaFile("connectors.spark", "ObjectFactory")
 
 
 def instance(spark: SparkSession, java: JavaFile, *arguments: Any, beside: Any = None) -> Any:
-    """An object of a class that is compiled once, made by its only constructor.
+    """An object of a Java class, made by its only constructor; the class is compiled once.
 
-    It knows Spark's own classes, and those that are loaded with the class of the object `beside`.
-
-    Once for all sessions: py4j keeps methods by the name of their class, and would call that of another session's.
+    The class can use Spark's own classes, and those of the class loader of the object `beside`. It is compiled once for
+    all sessions, since py4j caches methods by class name and would call the method of another session's class.
     """
     jvm: Any = spark._jvm
     with _LOCK:
@@ -228,7 +227,7 @@ _CAUSES = 20
 
 
 def one_line(error: BaseException) -> str:
-    """The kind of error. Messages stay out of it, since Spark and Python quote the values they stumble on.
+    """The kind of an error without its message, since messages of Spark and Python quote values.
 
     >>> one_line(ZeroDivisionError("division of 'secret' by zero"))
     'ZeroDivisionError'
@@ -250,7 +249,7 @@ def java_message(error: Exception) -> str:
 
 
 def _python_error(text: str) -> str:
-    """The error of a Python worker; the last in its traceback is the one that was raised."""
+    """The error of a Python worker, which is the last line of its traceback."""
     found = _PYTHON_ERROR.findall(text)
     if not found:
         return ""

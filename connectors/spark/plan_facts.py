@@ -1,7 +1,7 @@
-"""Facts about a plan that only the JVM knows: sizes of leaves, equal leaves and nodes, sides that Spark broadcasts.
+"""Facts about a plan from the JVM: sizes of leaves, equal leaves and nodes, broadcast sides, fingerprints of leaves.
 
-Fingerprints of leaves, too, which are equal only for leaves that read the same rows and columns: a connector names the
-snapshot of a leaf, and everything else that decides on its rows is added here.
+A fingerprint is equal only for leaves that read the same rows and columns: a connector names the snapshot of a leaf,
+and this module adds everything else that its rows depend on.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _UNKNOWN = "!"
 
 @dataclass(frozen=True, slots=True)
 class LeafSizes:
-    """The bytes that each relation reads by its place, and the places of those that read files of a known format.
+    """The bytes that each relation reads by its place, and the places of relations over files of a known format.
 
-    Files count that the query's conditions on partitions leave, and those on statistics where a table knows them. The
-    plan itself pins the files of a table with versions; `unpinned` are the other ones.
+    Files that the query's conditions on partitions (and on statistics, if a table has them) exclude do not count. The
+    plan itself pins the files of a table with versions; `unpinned` are the other relations.
     """
 
     sizes: Mapping[int, int]
@@ -43,12 +43,12 @@ class LeafSizes:
 
 @dataclass(frozen=True, slots=True)
 class PlanFacts:
-    """Facts about a plan without any filter of ours, all by `Node.id`.
+    """Facts about a plan without our filters, all by `Node.id`.
 
     - `leaves`: the bytes and the kinds of its relations
-    - `first_leaf`: for each relation the first one that reads the same files and columns
-    - `equal`: for each node that has an equal one the first of these; empty where Spark runs all anew
-    - `may_be_asked_for_files`: Spark would tell the file of the query's rows, if it read all files itself
+    - `first_leaf`: the first relation that reads the same files and columns, for each relation
+    - `equal`: the first equal node, for each node with an equal one; empty if Spark reuses no exchange
+    - `may_be_asked_for_files`: `input_file_name()` over the query would work, if Spark read all files itself
     """
 
     leaves: LeafSizes
@@ -58,10 +58,10 @@ class PlanFacts:
 
 
 def plan_facts(plan: SparkPlan, formats: Mapping[str, bool], snapshot_calls: str) -> PlanFacts:
-    """The facts about a plan, by one answer of the JVM whatever the size of the plan.
+    """The facts about a plan, by one call to the JVM whatever the size of the plan.
 
     `formats` are the simple class names of the file formats whose rows may be keys; True for tables with versions.
-    `snapshot_calls` are those of all connectors.
+    `snapshot_calls` are the snapshot calls of all connectors.
     """
     filters, relations, alike = filters_above(plan.root), relations_of(plan.root), _alike(plan)
     nodes = plan.nodes(each for relation in relations for each in (relation, *filters[relation.id]))
@@ -96,7 +96,7 @@ def _equal_nodes(alike: Sequence[Node], text: str) -> Mapping[int, int]:
 
 
 def _alike(plan: SparkPlan) -> Sequence[Node]:
-    """The nodes that may have an equal one by which Spark runs both once."""
+    """The nodes that may have an equal node, so that Spark may reuse their exchange."""
     tables = Counter(each.table for each in relations_of(plan.root))
     is_reused = str(plan.spark.conf.get("spark.sql.exchange.reuse", "true")).lower() == "true"
     if not is_reused or max(tables.values(), default=0) < 2:
@@ -108,7 +108,7 @@ def _alike(plan: SparkPlan) -> Sequence[Node]:
 
 
 def _shape(node: Node, shapes: dict[int, Hashable]) -> Hashable:
-    """A hash that equal nodes share, and few others."""
+    """A hash that is the same for equal nodes, and rarely for others."""
     below = tuple(_shape(each, shapes) for each in (*node.children, *node.subqueries))
     own = node.table if isinstance(node, Relation) else node.type if isinstance(node, Join) else ""
     # The shape of a whole subtree is hashed once, not once for each node above it.
@@ -117,20 +117,20 @@ def _shape(node: Node, shapes: dict[int, Hashable]) -> Hashable:
 
 
 def broadcast_limit(spark: SparkSession) -> int:
-    """Bytes; negative where the session broadcasts nothing of itself."""
+    """The bytes up to which the session broadcasts a side by itself; negative for never."""
     state: Any = jvm_session(spark).sessionState()
     return int(state.conf().autoBroadcastJoinThreshold())
 
 
 def has_small_side(plan: SparkPlan, join: Join) -> bool:
-    """True if Spark takes a side of a join that it may broadcast to be small enough, before anything of it has run."""
+    """True if a side that Spark may broadcast is small enough by Spark's estimate, before anything has run."""
     limit = broadcast_limit(plan.spark)
     sides = (side for side in join.children if may_be_broadcast(join, side))
     return any(0 <= _size(plan, side) <= limit for side in sides)
 
 
 def is_broadcast_side(plan: SparkPlan, join: Join, side: Node) -> bool:
-    """True if Spark takes a side of a join to be the one to broadcast: of two that it may, the smaller one."""
+    """True if Spark would broadcast this side of a join by its estimates: the smaller one if it may broadcast both."""
     other = join.right if side is join.left else join.left
     size, others = _size(plan, side), _size(plan, other)
     is_few = may_be_broadcast(join, side) and size <= broadcast_limit(plan.spark)
@@ -138,7 +138,7 @@ def is_broadcast_side(plan: SparkPlan, join: Join, side: Node) -> bool:
 
 
 def _size(plan: SparkPlan, node: Node) -> int:
-    """Bytes by Spark's own estimate."""
+    """The bytes of a node by Spark's own estimate."""
     return int(str(plan.node(node).stats().sizeInBytes()))
 
 
@@ -153,7 +153,7 @@ def refused(text: str) -> str | None:
 
 
 def no_fingerprint(why: str) -> Reason:
-    """The reason why a build over a leaf is not kept."""
+    """The reason why a build over a leaf is not cached."""
     return Reason(ReasonCode.NOT_CACHED, "a scan", why)
 
 
@@ -162,9 +162,9 @@ def leaf_fingerprints(
 ) -> list[str | Reason]:
     """The fingerprints of leaves that read files, from the snapshot of each, in three calls to the JVM.
 
-    A snapshot is a list of numbers, texts and lists of them: everything that tells which rows the files hold, such as
-    paths, sizes and times, or the table and its version. A list of the JVM has such lists, or a text of an exclamation
-    mark and the reason why there is no snapshot.
+    A snapshot is a list of numbers, texts and lists of them that identifies the rows of the files, such as paths, sizes
+    and times, or the table and its version. A list of the JVM has such lists, or a text of an exclamation mark and the
+    reason why there is no snapshot.
     """
     if isinstance(snapshots, JavaObject):
         given: Any = snapshots

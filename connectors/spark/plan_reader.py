@@ -1,7 +1,7 @@
 """Spark's optimised plan as an engine-free tree, read in a few calls whatever its size (classic sessions only).
 
-One visitor numbers the nodes, describes them, and puts other nodes in their places. Spark's own join-driven filters are
-removed from the plan first. `is_candidate()` looks at a query before it is optimised.
+One visitor numbers, describes and replaces nodes. Spark's own join-driven filters are removed from the plan first.
+`is_candidate()` tests a query before it is optimised.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pruning.query.exchanges import Side
 from pruning.query.plan import Node
 
 _NONE_TOLD: Mapping[int, Side] = MappingProxyType({})
-# Prefix of the class names of all such expressions.
+# Prefix of the class names of `input_file_name()` and related expressions.
 _OPEN_FILE = "org.apache.spark.sql.catalyst.expressions.InputFile"
 _REMOTE = (
     "Cannot prune a DataFrame of Spark Connect: found no JVM plan to read; name the keys and use pruned_read(), "
@@ -39,9 +39,9 @@ def check_has_plan(df: DataFrame) -> None:
 class SparkPlan:
     """The optimised plan of a query: `root` as a tree, and the JVM's own object of each of its nodes.
 
-    `used` are the ids of the columns that some expression or the result uses, `partitions` of those by which Spark
-    itself prunes partitions. `asks_for_files` says that some expression may be the name or a part of the file that
-    Spark's reader has open. `analyzed` is the plan in the JVM before it was optimised.
+    `used` are the ids of the columns that some expression or the result uses, `partitions` the ids of those by which
+    Spark itself prunes partitions. `asks_for_files`: the plan contains `input_file_name()` or a related expression.
+    `analyzed` is the JVM plan before it was optimised.
     """
 
     spark: SparkSession
@@ -55,9 +55,9 @@ class SparkPlan:
 
     @staticmethod
     def of(df: DataFrame, optimized: Any = None) -> SparkPlan:
-        """The plan of a DataFrame, whose optimised plan in the JVM may be given.
+        """The plan of a DataFrame; `optimized` is its optimised JVM plan, if the caller has it.
 
-        `UnreadablePlanError` where it is not one tree.
+        `UnreadablePlanError` if the plan is not a single tree.
         """
         spark = df.sparkSession
         analyzed: Any = analyzed_plan(df)
@@ -75,16 +75,16 @@ class SparkPlan:
         return self._visitor.node(node.id)
 
     def nodes(self, nodes: Iterable[Node]) -> Any:
-        """The same for many nodes, as a list in the JVM."""
+        """The JVM's objects of nodes, as a list in the JVM."""
         return self._visitor.nodes(" ".join(str(node.id) for node in nodes))
 
     def replaced(self, below: Node, others: Mapping[int, Any], sides: Mapping[int, Side] = _NONE_TOLD) -> Any:
-        """The JVM's plan of `below` with other nodes at the places that `others` names.
+        """The JVM's plan of `below` with the nodes at the places in `others` replaced.
 
-        Joins at the places of `sides` are told which side to broadcast, unless the query says so itself.
+        Joins at the places in `sides` get a broadcast hint, unless the query has one itself.
         """
         inside = {at: other for at, other in others.items() if below.subtree_start <= at <= below.id}
-        # A replaced node is gone with all nodes below it.
+        # Replacing a node also removes all nodes below it.
         gone = {at for top in inside for at in range(self._first[top], top)}
         inside = {at: other for at, other in inside.items() if at not in gone}
         left = {at for at in sides if below.subtree_start <= at <= below.id} - gone - inside.keys()
@@ -110,10 +110,10 @@ def plan_visitor(
     others: Mapping[int, Any] = _NOTHING,
     sides: Mapping[int, str] = _NOTHING,
 ) -> Any:
-    """An object for `transformUpWithSubqueries`, which visits all nodes in one order; keys are their places in it.
+    """An object for `transformUpWithSubqueries`, which visits all nodes in a fixed order; map keys are places in it.
 
-    `others` take the places of the nodes that are `expected` there; `sides` of joins (`left`, `right`, `neither`) are
-    told to be broadcast.
+    `others` replace the nodes that are `expected` at their places; `sides` (`left`, `right`, `neither`) are the
+    broadcast hints of joins.
     """
     maps = [_java_map(spark, each) for each in (expected, others, sides)]
     return instance(spark, _VISITOR, *maps)
@@ -131,13 +131,14 @@ _REMOVER = JavaFile("connectors.spark", "SparkFilterRemover")
 
 
 def without_spark_filters(spark: SparkSession, analyzed: Any, optimized: Any) -> tuple[Any, frozenset[int]]:
-    """The optimised plan in the JVM before Spark pruned partitions and put bloom filters on scans: no row differs.
+    """The optimised JVM plan without Spark's dynamic partition pruning and bloom filters, which gives the same rows.
 
-    With it the ids of the columns by which partitions were pruned. Bloom filters stay where the query has some itself.
+    The second result are the ids of the columns by which partitions were pruned. Bloom filters stay if the query has
+    some itself.
 
-    A plan is analysed and optimised again before it runs, and Spark adds such filters anew. It does not see that there
-    are old ones: of a table that stands in a plan twice one side gets new column ids, which the plans inside the
-    conditions for partitions keep, and bloom filters that were merged into one subquery cannot be merged again.
+    The plan is analysed and optimised again before it runs, and Spark then adds such filters again without removing the
+    old ones. This fails: if a table occurs twice in a plan, one occurrence gets new column ids, but the plans inside
+    partition conditions keep the old ids; and bloom filters merged into one subquery cannot be merged again.
     """
     remover = instance(spark, _REMOVER, analyzed)
     plan = optimized.transformUpWithSubqueries(remover)
@@ -148,9 +149,9 @@ _PRECHECK = JavaFile("connectors.spark", "Precheck", others=("IndexCalls",))
 
 
 def is_candidate(spark: SparkSession, analyzed: Any, min_probe_bytes: int, size_calls: str, *, top_k: bool) -> bool:
-    """False where a query has no join, nor the first rows of an order with `top_k`, or no scan of as many bytes.
+    """False if a query has no join (nor, with `top_k`, a limit over an order), or no scan of `min_probe_bytes`.
 
-    `size_calls` are those of all connectors.
+    `size_calls` are the size calls of all connectors.
     """
     return bool(instance(spark, _PRECHECK, analyzed, min_probe_bytes, top_k, size_calls).isWorthIt())
 
@@ -160,10 +161,10 @@ _OWN = JavaFile("connectors.spark", "OwnColumns")
 
 
 def fresh_columns(spark: SparkSession, leaf: Any) -> Any:
-    """`leaf()`: one of the JVM with column ids of its own; `renamed()`: a plan over it, under the ids of the old."""
+    """A JVM object: `leaf()` is the leaf with new column ids; `renamed()` gives a plan over it the old ids."""
     return instance(spark, _FRESH, leaf)
 
 
 def with_own_columns(spark: SparkSession, plan: Any) -> Any:
-    """A plan of the JVM without the projections above its pruned scans, under the ids that it had at its top."""
+    """A JVM plan without the projections above its pruned scans, with unchanged column ids at its top."""
     return instance(spark, _OWN, plan).kept()

@@ -47,14 +47,14 @@ _Same: TypeAlias = tuple[int, int, str, tuple[int, ...], tuple[Node, ...], tuple
 
 
 class UnreadablePlanError(Exception):
-    """A plan whose text and objects do not fit together."""
+    """The text of a plan does not match the nodes of the JVM."""
 
 
 def plan_tree(text: str, described: str) -> tuple[Node, frozenset[int]]:
     """The tree of a plan, and the ids of the columns that some expression or the result uses.
 
     `text` is Spark's JSON of the plan; `described` has a line for each node, in the order of places.
-    `UnreadablePlanError` where the two do not fit together.
+    `UnreadablePlanError` if the two do not match.
     """
     reader = _Reader(described.splitlines())
     root = reader.read(json.loads(text))
@@ -63,7 +63,7 @@ def plan_tree(text: str, described: str) -> tuple[Node, frozenset[int]]:
 
 @dataclass(slots=True)
 class _Reader:
-    """Reads nodes in the order of the text, and takes from `lines` what the JVM says of them, in order of places."""
+    """Reads nodes in the order of the text, and their descriptions by the JVM from `lines`, in the order of places."""
 
     lines: Sequence[str]
     used: set[int] = field(default_factory=set)
@@ -173,7 +173,7 @@ def _sql_type(value: Any) -> str:
 
 @lru_cache(maxsize=1024)
 def _atomic_type(name: str) -> str:
-    # A plan names the same few types thousands of times, and reading one takes as long as reading its column.
+    # Cached, since a plan names the same few types thousands of times, and parsing a type is slow.
     field = {"name": "x", "type": name, "nullable": True, "metadata": {}}
     try:
         return str(StructType.fromJson({"type": "struct", "fields": [field]})["x"].dataType.simpleString())
@@ -182,7 +182,7 @@ def _atomic_type(name: str) -> str:
 
 
 def _made(node: Node, expressions: Mapping[str, tuple[Expression, ...]], item: Mapping[str, Any], table: str) -> Node:
-    """The node as the class of its kind; opaque where it has none."""
+    """The node as an object of the class of its kind; an opaque `Node` if the kind has no class."""
     same: _Same = (
         node.id,
         node.subtree_start,
@@ -248,7 +248,7 @@ def _first_rows(same: _Same, expressions: Mapping[str, tuple[Expression, ...]], 
 
 
 def _by_output(named: Sequence[Expression]) -> dict[int, Expression]:
-    """Each output column's id to what makes it."""
+    """The expression of each output column, by id."""
     return {each.column: _unnamed(each) for each in named if each.column is not None}
 
 
@@ -269,7 +269,7 @@ def _uncast(expression: Expression) -> Expression:
 
 
 def _equal_columns(child: Node, keys: Collection[int | None]) -> dict[int, Expression]:
-    """The columns of a node that are equal to one of some columns of it, by other names."""
+    """The other columns of a node that are equal to one of its columns `keys`."""
     made: Mapping[int, Expression] = {}
     if isinstance(child, Project) and child.made is not None:
         made = child.made
@@ -306,7 +306,7 @@ def _order(orders: Sequence[Expression]) -> tuple[SortKey, ...]:
 
 
 def _literal(expressions: Sequence[Expression]) -> int | None:
-    """The number that one literal is; None for anything else."""
+    """The integer value of a single literal; None for anything else."""
     return _whole(expressions[0].text) if [each.kind for each in expressions] == ["Literal"] else None
 
 

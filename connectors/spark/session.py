@@ -1,4 +1,4 @@
-"""A Spark session with Delta Lake on this machine, or one line about the missing part; and the options in its confs.
+"""`spark_session()`: a local Spark session with Delta Lake; `option_confs()`: the pruning options in its confs.
 
 Importing this module loads no engine.
 """
@@ -42,8 +42,8 @@ _DEFAULTS: Mapping[str, str] = MappingProxyType(
         "spark.executorEnv.PYTHONPATH": str(Path(__file__).resolve().parents[2]),
     }
 )
-# For who counts: Spark's counter of bytes misses vectored reads. Without these, a large buffer would read far beyond
-# each chunk; with a small one Spark reads about what its vectored reads do.
+# Confs for measurements: Spark's counter of bytes misses vectored reads. Without them a large buffer would read far
+# beyond each chunk; with a small buffer Spark reads about the same bytes as its vectored reads.
 COUNTABLE: Mapping[str, str] = MappingProxyType(
     {
         "spark.sql.shuffle.partitions": "2",
@@ -100,7 +100,7 @@ def _start_remedy() -> str:
 
 @contextmanager
 def _standard_error_to(log: Path | None) -> Iterator[None]:
-    """Lets a process started inside inherit the file, and gives this process its own stream back."""
+    """A context in which new processes inherit the file `log` as standard error; restores this process's stream."""
     if log is None:
         yield
         return
@@ -121,14 +121,14 @@ def option_confs(spark: SparkSession, prefix: str) -> Mapping[str, str]:
     from connectors.spark.transfer import JvmList  # noqa: PLC0415 - the same
 
     if not has_jvm(spark) or version_refusal(spark) is not None:
-        # Before version 4 a classic session has no public word for all of its confs.
+        # Before version 4 a classic session has no public method for all of its confs.
         every: Mapping[str, str] = getattr(spark.conf, "getAll", {})
         return {name: text for name, text in every.items() if name.startswith(prefix)}
-    # Sorted in the JVM, where those of a prefix are one part; PySpark's `getAll` asks for each conf by itself.
+    # Sorted in the JVM, so that confs of a prefix are one submap; PySpark's `getAll` makes a call for each conf.
     confs = jvm_session(spark).conf().getAllAsJava()
     own = java_names(spark).java.util.TreeMap(confs).subMap(prefix, f"{prefix}\uffff")
     if own.isEmpty():
-        # The end of an iterator of Java is an exception, of which PySpark asks by some eighty calls what it means.
+        # Iterating would end with a Java exception, which PySpark converts by some eighty calls.
         return {}
     return {name: own[name] for name in JvmList(spark, own.keySet()).texts()}
 

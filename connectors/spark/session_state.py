@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Refusals:
-    """Reasons why something that is slow to find out cannot be done, each remembered for so many `seconds`.
+    """Reasons of failures that are slow to detect, each remembered for `seconds`.
 
     `clock` returns seconds; tests set it.
     """
@@ -44,10 +44,11 @@ class Refusals:
 
 
 class SessionState:
-    """Caches of one session, of which the calls have limits of their own: a cache is as large as it was made.
+    """Caches of one session; the first call that creates a cache sets its limits.
 
-    Each package keeps an object of its own class in a slot. Table versions are kept by an immutable key, such as a
-    table's id and version, so none is ever invalidated; the least recently used of more than `versions` is dropped.
+    Each package has an object of its own class in a slot. Table versions are cached by an immutable key, such as a
+    table's id and version, so none is ever invalidated; at most `versions` are cached, the least recently used is
+    dropped.
     """
 
     def __init__(self, versions: int = 16) -> None:
@@ -65,7 +66,7 @@ class SessionState:
             return cast("T", self._slots[kind])
 
     def version(self, key: Hashable, make: Callable[[], T]) -> T:
-        """The object kept under `key`; if there is none, the result of `make`, which is then kept."""
+        """The object cached under `key`; if there is none, the result of `make`, which is then cached."""
         with self._lock:
             if key in self._versions:
                 self._versions.move_to_end(key)

@@ -1,12 +1,10 @@
-"""Long lists inside the JVM, read and filtered in a few calls however many elements they have.
+"""Transfer of long lists, texts and bytes between the JVM and Python in few calls of py4j.
 
-Each call over the bridge to the JVM costs about 0.2 ms, and a closure cannot be sent; so methods are looked up by
-reflection and handed to `java.util.stream` as functions.
-
-Long text and bytes from the JVM, in pieces that each fit into one packet of the bridge.
-
-py4j sends an answer of more than 8 KB as several small writes without TCP_NODELAY: each such answer waits some 40 ms
-for an acknowledgement that the other side holds back. Packed, the text of a plan is a handful of short answers.
+- `JvmList` maps and filters a list inside the JVM. Each call costs about 0.2 ms, and a closure cannot be sent, so
+  methods are looked up by reflection and passed to `java.util.stream` as functions.
+- `long_text()` and `long_bytes()` fetch compressed pieces that each fit into one packet. py4j sends an answer of more
+  than 8 KB as several small writes without TCP_NODELAY, and each such answer waits some 40 ms for a delayed
+  acknowledgement.
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ class JvmList:
 
     @staticmethod
     def of_scala(spark: SparkSession, sequence: Any) -> JvmList:
-        """A Scala sequence."""
+        """The list of a Scala sequence."""
         return JvmList(spark, java_names(spark).scala.jdk.javaapi.CollectionConverters.asJava(sequence))
 
     def __len__(self) -> int:
@@ -47,11 +45,11 @@ class JvmList:
         return JvmList(self._spark, self._mapped(methods).toList())
 
     def texts(self, *methods: str) -> list[str]:
-        """The same as text, which must not hold a line feed."""
+        """The results of the methods on each element as text, which must not hold a line feed."""
         return long_text(self._spark, self._mapped(methods).toList()).split("\n") if len(self) else []
 
     def numbers(self, *methods: str) -> IntArray:
-        """The same as integers."""
+        """The results of the methods on each element as integers."""
         return np.array(self.texts(*methods), np.int64)
 
     def flattened(self, method: str) -> JvmList:
@@ -106,7 +104,7 @@ class JvmList:
         return stream
 
     def _getter(self, method: str) -> Any:
-        """The method as a function, made once in a session."""
+        """The method as a Java function, made once in a session."""
         known: dict[str, Any] = self._spark.__dict__.setdefault(_GETTERS, {})
         if method not in known:
             known[method] = self._function(self._handle(method))

@@ -19,10 +19,10 @@ from pruning.reasons import Reason, ReasonCode
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Major and minor versions whose internals the tests have seen; vendors add words of their own behind these numbers.
+# Major and minor versions that the tests cover; vendors append suffixes to these numbers.
 KNOWN = ((4, 2),)
 INSTALL = "pip install 'scanprune[spark]'"
-# pyspark's client for Spark Connect comes without py4j, by which the other sessions are reached.
+# pyspark's client for Spark Connect comes without py4j, which classic sessions need.
 _SPARK = ("pyspark", "py4j")
 _NUMBERS = re.compile(r"(\d+)\.(\d+)(?!\d)")
 
@@ -30,7 +30,7 @@ logger = logging.getLogger("scanprune")
 
 
 def require_spark(asked: str) -> None:
-    """Raises `EnvironmentProblem` where Spark is not installed; `asked` is the word for what needs it."""
+    """Raises `EnvironmentProblem` if Spark is not installed; `asked` names the action that needs it."""
     missing = [name for name in _SPARK if not is_installed(name)]
     if missing:
         found = f"found no package {' and no '.join(missing)}"
@@ -60,7 +60,7 @@ def unknown_version(version: str) -> Reason | None:
 
 @dataclass(slots=True)
 class _Verdict:
-    """The answer for one session: the reason not to prune in it, once asked for, and whether it was told."""
+    """The check of one session: the reason not to prune in it, and True once the user was warned."""
 
     is_asked: bool = False
     reason: Reason | None = None
@@ -68,9 +68,9 @@ class _Verdict:
 
 
 def version_refusal(spark: SparkSession) -> Reason | None:
-    """The reason not to use the internals of a session's Spark; the session is asked for its version once.
+    """The reason not to use the internals of a session's Spark; the version is read once for each session.
 
-    None for Spark Connect, too, where pruning goes by public names alone.
+    None for Spark Connect, where pruning uses only public APIs.
     """
     from connectors.spark.jvm import has_jvm  # noqa: PLC0415 - loads Spark
 
@@ -82,7 +82,7 @@ def version_refusal(spark: SparkSession) -> Reason | None:
 
 
 def warn_of_version(spark: SparkSession) -> None:
-    """One warning a session, in which nothing is pruned since its version is not known."""
+    """Warns once in a session that nothing is pruned, since its version is unknown."""
     verdict = state_of(spark).slot(_Verdict)
     if verdict.reason is not None and not verdict.is_told:
         verdict.is_told = True

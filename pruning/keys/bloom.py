@@ -1,11 +1,10 @@
-"""`BloomFilter`: a set of 64-bit hashes that may claim too much and never too little.
+"""`BloomFilter`: a set of 64-bit hashes with false positives and no false negatives.
 
-It is bit for bit Spark's own `BloomFilter`, so that one filter serves the JVM's `might_contain` and numpy. Its items
-are `xxhash64` values (see `pruning.keys.xxhash64`), as in Spark's runtime filters; each becomes two murmur3 hashes,
-and those `hash_count` bit positions.
+It is bit for bit Spark's own `BloomFilter`, so that the JVM's `might_contain` and numpy share one filter. Its items are
+`xxhash64` values (see `pruning.keys.xxhash64`), as in Spark's runtime filters.
 
-Both versions start from two murmur3 hashes, read as signed numbers. The position at step `i = 1, 2, ...` is
-`x % bit_count`, or `~x % bit_count` where `x` is negative, with
+Each item has two murmur3 hashes, `first` and `second`, read as signed numbers, and from them `hash_count` bit
+positions. The position at step `i = 1, 2, ...` is `x % bit_count`, or `~x % bit_count` where `x` is negative, with
 
 - version 1: `x = first + i * second`, wrapping at 32 bits
 - version 2: `x = first * (2**31 - 1) + i * second` in 64 bits
@@ -36,7 +35,7 @@ _WORD_BITS = 64
 _BLOCK = 1 << 14
 _DROP_BELOW = 0.6
 _SPARE_BITS = 1.125
-# In a few words two hashes often share every position, however many bits there are an item.
+# In a filter of few words two items often share all positions, however many bits there are for each item.
 _LEAST_WORDS = 128
 _V1_POSITIONS = 1 << 31
 _HEADERS = {VERSION_1: struct.Struct(">iii"), VERSION_2: struct.Struct(">iiii")}
@@ -44,7 +43,7 @@ _HEADERS = {VERSION_1: struct.Struct(">iii"), VERSION_2: struct.Struct(">iiii")}
 
 @dataclass(frozen=True, slots=True)
 class TooLarge:
-    """Why there is no filter: the size asked for and the size allowed, in bytes."""
+    """The refusal of a filter that is too large: the needed and the allowed size, in bytes."""
 
     items: int
     fpp: float
@@ -60,7 +59,7 @@ class TooLarge:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BloomFilter:
-    """Immutable: adding and merging give a new filter. Two filters are the same where `to_bytes()` is.
+    """An immutable bloom filter: adding and merging give a new one. Two filters are equal if their `to_bytes()` are.
 
     >>> empty = BloomFilter.of_capacity(1000, 0.01)
     >>> empty.might_contain(np.array([7], np.uint64)).tolist()
@@ -87,7 +86,7 @@ class BloomFilter:
     def of_capacity(
         items: int, fpp: float, *, max_bytes: int = MAX_BYTES, version: int = VERSION_2
     ) -> BloomFilter | TooLarge:
-        """An empty filter that passes a share of `fpp` of what it does not hold once it holds `items`."""
+        """An empty filter whose false positive rate is `fpp` once it holds `items`."""
         if items < 0 or not 0 < fpp < 1:
             msg = f"Cannot size a bloom filter for {items} items at a rate of {fpp}: expected 0 < rate < 1"
             raise ValueError(msg)
@@ -109,7 +108,7 @@ class BloomFilter:
 
     @property
     def fill_ratio(self) -> float:
-        """Share of the bits that can be set which are."""
+        """The share of usable bits that are set."""
         blocks = range(0, len(self.words), _BLOCK)
         ones = sum(int(np.bitwise_count(self.words[at : at + _BLOCK]).sum(dtype=np.int64)) for at in blocks)
         usable = self.bit_count if self.version == VERSION_2 else min(self.bit_count, _V1_POSITIONS)
@@ -117,11 +116,11 @@ class BloomFilter:
 
     @property
     def expected_fpp(self) -> float:
-        """Share of absent items that pass, as the bits tell it."""
+        """The false positive rate that follows from the share of set bits."""
         return float(self.fill_ratio**self.hash_count)
 
     def adding(self, hashes: Hashes) -> BloomFilter:
-        """This filter with `hashes` in it."""
+        """A filter with the items of this one and `hashes`."""
         words = self.words.copy()
         octets = words.view(np.uint8)
         for begin in range(0, len(hashes), _BLOCK):
@@ -133,7 +132,7 @@ class BloomFilter:
         return replace(self, words=words)
 
     def might_contain(self, hashes: Hashes) -> BoolArray:
-        """For each hash: False where it was never added; True where it was, and by chance where not."""
+        """An array: True for each hash that was added, and by chance for others; False proves that it was not added."""
         octets = self.words.view(np.uint8)
         found = np.zeros(len(hashes), bool)
         for begin in range(0, len(hashes), _BLOCK):
@@ -189,12 +188,12 @@ def _hash_count(fpp: float) -> int:
 
 
 def _bits_per_item(fpp: float, hash_count: int) -> float:
-    # A share of 1 - exp(-hashes * items / bits) of the bits gets set; to that power it is the rate.
+    # The share of set bits is 1 - exp(-hashes * items / bits), and the rate is this share to the power `hash_count`.
     return -hash_count / math.log1p(-(fpp ** (1 / hash_count)))
 
 
 def _survivors(octets: ByteArray, cursor: Positions, count: int, steps: int) -> IntArray | BoolArray:
-    """Which of the `count` rows have all their bits set, as indices or as a mask."""
+    """The rows, of `count`, that have all their bits set, as indices or as a mask."""
     rows: IntArray | None = None
     hits = np.ones(count, np.uint8)
     for step in range(steps):
@@ -223,7 +222,7 @@ def _bits_at(octets: ByteArray, at: npt.NDArray[Any]) -> ByteArray:
 def _set_bits(octets: ByteArray, at: npt.NDArray[Any]) -> None:
     targets = (at >> at.dtype.type(3)).astype(np.int64)
     bits = np.uint8(1) << (at.astype(np.uint8) & np.uint8(7))
-    # Of two bits for one octet the last one written stays, so whatever got lost is written again.
+    # If several bits fall into one octet, numpy keeps only the last one written, so lost bits are written again.
     while len(targets):
         octets[targets] |= bits
         lost = np.flatnonzero((octets[targets] & bits) == 0)
@@ -261,14 +260,15 @@ def positions(hashes: Hashes, *, version: int, seed: int, bit_count: int, steps:
 
 
 class _Narrow:
-    """Version 2 where no step, of 2**31 at most, takes a sum past zero: remainders add up, 32 bits are enough."""
+    """Version 2 if no step, of at most 2**31, changes the sign of a sum: remainders are added in 32 bits."""
 
     def __init__(self, sums: IntArray, increments: npt.NDArray[np.int32], bit_count: int) -> None:
         size = np.uint32(bit_count)
         signs = sums >> np.int64(63)
         self._at = _remainder(sums ^ signs, bit_count).astype(np.uint32)
         step = (increments - increments // np.int32(bit_count) * np.int32(bit_count)).view(np.uint32)
-        # A complement goes down where its sum goes up, so its step is `size - step`: -1 as a mask says where.
+        # The complement of a negative sum decreases while the sum increases, so its step is `size - step`; the sign
+        # mask -1 selects these rows.
         down = signs.astype(np.uint32)
         self._step = (step ^ down) - down + (size & down)
         self._size = size
@@ -278,7 +278,7 @@ class _Narrow:
 
     def advance(self) -> None:
         self._at += self._step
-        # Taking the size off a smaller number wraps to a larger one: the least of both is the remainder.
+        # Subtracting the size from a smaller number wraps around to a larger one, so the minimum is the remainder.
         np.minimum(self._at, self._at - self._size, out=self._at)
 
     def keep(self, rows: IntArray) -> None:
@@ -286,7 +286,7 @@ class _Narrow:
 
 
 class _Wide:
-    """Version 2 as it is defined."""
+    """Version 2 by its definition."""
 
     def __init__(self, sums: IntArray, increments: IntArray, bit_count: int) -> None:
         self._sums, self._increments, self._bit_count = sums, increments, bit_count
@@ -302,7 +302,7 @@ class _Wide:
 
 
 class _Version1:
-    """Version 1 as it is defined."""
+    """Version 1 by its definition."""
 
     def __init__(self, first: npt.NDArray[np.int32], second: npt.NDArray[np.int32], bit_count: int) -> None:
         self._sums, self._increments, self._bit_count = first + second, second, bit_count
@@ -326,7 +326,7 @@ def _complemented(sums: IntArray) -> IntArray:
 
 def _remainder(dividends: IntArray, divisor: int) -> IntArray:
     """`dividends % divisor` of numbers that are not negative."""
-    # numpy divides unsigned numbers by a constant with a multiplication, but has no such way for `%`.
+    # numpy replaces `//` of unsigned numbers by a constant with a multiplication, but not `%`.
     unsigned = dividends.view(np.uint64)
     multiples = unsigned // np.uint64(divisor)
     multiples *= np.uint64(divisor)

@@ -26,7 +26,7 @@ class IncompleteBuildError(PruningError):
 
 
 class CodedColumn(Protocol):
-    """Values of one column: `codes` counts where `valid`; what is neither valid nor `nan` is NULL."""
+    """Values of one column: `codes` counts only where `valid`; a value that is neither valid nor `nan` is NULL."""
 
     @property
     def type(self) -> ValueType: ...  # noqa: D102
@@ -39,7 +39,7 @@ class CodedColumn(Protocol):
 
 
 class KeyBuilder:
-    """Keys of `types` seen so far, held within `limits`; not for several threads.
+    """Keys of `types` seen so far, within `limits`; not thread-safe.
 
     Each partition of a build has its own builder: `add` its batches, then `close` it. Closed builders `merge`
     in any order, also by way of `to_bytes`, and `finish` gives the summary once every partition is there.
@@ -101,7 +101,7 @@ class KeyBuilder:
             raise ValueError(msg)
 
     def close(self, partition: int) -> None:
-        """Declares that what was added is all of this partition."""
+        """Declares that the rows added so far are all rows of this partition."""
         if partition in self._reported or partition < 0:
             msg = f"Cannot report partition {partition}: it was reported before"
             raise IncompleteBuildError(msg)
@@ -110,7 +110,7 @@ class KeyBuilder:
 
     @property
     def partitions_seen(self) -> int:
-        """How many partitions there are at least: one more than the greatest index reported."""
+        """The least possible number of partitions: one more than the greatest index reported."""
         return max(self._reported, default=-1) + 1
 
     def merge(self, other: KeyBuilder) -> None:

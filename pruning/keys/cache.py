@@ -1,4 +1,4 @@
-"""`PruningCache`: what builds gave, held by the caller from one `prune()` to the next."""
+"""`PruningCache`: results of builds, which the caller passes from one `prune()` to the next."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ class _Entry:
 
 
 class PruningCache:
-    """Keys, and the few rows, that builds of `prune()` gave: hand the same cache to each, for builds to run once.
+    """A cache of build results, keys and few rows: pass the same cache to each `prune()`, so that a build runs once.
 
-    A build is found again by its plan, the versions or files of the tables that it reads, the session's confs and the
-    limits of a key set: what names immutable things is never out of date. Entries belong to one Spark application, and
-    go when another one uses the cache. For several threads; two that need a build at the same time may both run it.
+    A build is found by its plan, the versions or files of the tables that it reads, the session's confs and the limits
+    of a key set. All of these are immutable, so no entry is ever out of date. Entries belong to one Spark application
+    and are removed when another one uses the cache. Thread-safe; two threads that need a build at the same time may
+    both run it.
 
-    - `max_bytes`, `max_entries`: what is held at most; what was used longest ago goes first, and what is larger by
-      itself is not held. Rows of builds lie on the heap of Spark's driver, everything else in Python
-    - `hits`: builds that were not run since the cache had what they give; `misses`: those that were
+    - `max_bytes`, `max_entries`: the limits of the cache; the least recently used entries are removed first, and an
+      entry above `max_bytes` is not cached. Rows of builds lie on the heap of Spark's driver, everything else in Python
+    - `hits`: builds that were not run since the cache had their result; `misses`: builds that were run
 
     `InvalidOptionError` for limits that are no whole numbers from 1.
 
@@ -42,20 +43,20 @@ class PruningCache:
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
-        """The builds that are held."""
+        """The number of builds in the cache."""
         return len(self._entries)
 
     def __bool__(self) -> bool:
-        """True: an empty cache is one."""
+        """True, also for an empty cache."""
         return True
 
     @property
     def nbytes(self) -> int:
-        """Bytes that are held, as far as they are counted: arrays, rows and keys of entries."""
+        """The bytes of arrays, rows and keys of all entries."""
         return self._nbytes
 
     def clear(self) -> None:
-        """Lets everything go; counters stay."""
+        """Removes all entries; the counters stay."""
         with self._lock:
             self._entries.clear()
             self._nbytes = 0
@@ -67,7 +68,7 @@ class PruningCache:
     def find(self, owner: Hashable, key: Hashable) -> object | None:
         """The entry of `owner` under `key`, None if there is none; counted as a hit or a miss.
 
-        Entries of other owners go: what they hold may have ended with them.
+        Entries of other owners are removed, since their rows may have ended with the owner.
         """
         with self._lock:
             for other in [each for each in self._entries if each[0] != owner]:
@@ -81,12 +82,12 @@ class PruningCache:
             return found.value
 
     def missed(self) -> None:
-        """Counts a build that nothing can be kept of."""
+        """Counts a build whose result cannot be cached."""
         with self._lock:
             self.misses += 1
 
     def keep(self, owner: Hashable, key: Hashable, value: object, nbytes: int) -> bool:
-        """Keeps `value` of so many bytes, its key included; False where that is too large."""
+        """Caches `value` of `nbytes` bytes, its key included; False where it is too large."""
         with self._lock:
             self._drop((owner, key))
             if nbytes > self.max_bytes:

@@ -1,9 +1,7 @@
-"""`KeySet`: the distinct rows of some key columns while they are few, else what `loose_keys` keeps of them.
+"""`KeySet`: the distinct rows of some key columns while they are few, else a sketch of them.
 
-Named arrays beside a JSON header in one buffer: how partial key sets travel between processes.
-
-magic, header length (8 bytes, little-endian), header as UTF-8 JSON, then each array from a multiple of 8 bytes on.
-Nothing in it is executed on reading.
+`pack()` writes a partial key set to one buffer, to send it between processes: magic, header length (8 bytes,
+little-endian), header as UTF-8 JSON, then each array at a multiple of 8 bytes. `unpack()` executes nothing in it.
 """
 
 from __future__ import annotations
@@ -28,18 +26,18 @@ from pruning.values.encoding import Codes
 from pruning.values.ranges import BoolArray
 from pruning.values.types import ValueType
 
-# NaN among the codes of a key set: above those of every other float, and turned back into NaN by `float_values`.
+# The code of NaN in a key set: above those of every other float; `float_values` converts it back to NaN.
 NAN_CODE = 0x7FF8000000000000
 Columns: TypeAlias = tuple[Codes, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class KeyLimits:
-    """Keys and bytes that a key set holds one by one; the bloom filter and the coarse ranges that it keeps beyond them.
+    """Limits of keys and bytes of an exact key set, and of the bloom filter and coarse ranges of a larger one.
 
-    - `fpp`: the false positive rate of the bloom, kept up to `room` times `keys`; above `useless_fpp` there is none
+    - `fpp`: the false positive rate of the bloom up to `room` times `keys`; above `useless_fpp` there is none
     - `ranges`: coarse ranges at most
-    - `buffer`: bytes of keys that wait unsorted
+    - `buffer`: bytes of keys that are buffered unsorted
     """
 
     keys: int
@@ -65,15 +63,16 @@ class KeyLimits:
         )
 
     def shared(self, parts: int) -> KeyLimits:
-        """The limits of each of so many sets that keep to these together."""
+        """The limits of each of `parts` sets that keep to these limits together."""
         return replace(self, nbytes=max(1, self.nbytes // parts))
 
 
 class KeySet:
-    """Distinct rows of `types`, without NULL, NaN as `NAN_CODE`; not for several threads.
+    """Distinct rows of `types`, without NULL, NaN as `NAN_CODE`; not thread-safe.
 
-    `is_exact` while they are within the limits. Beyond them a set of one column has a `span`, and a set made
-    with a bloom filter has that. The limits are passed or not by the rows alone, in any order.
+    A set is exact (`is_exact`) while its rows are within the limits. Beyond them a set of one column has a `span`, and
+    a set made with a bloom filter keeps the filter. The order of rows does not change whether they are within the
+    limits.
     """
 
     def __init__(self, types: Sequence[ValueType], limits: KeyLimits, *, with_bloom: bool) -> None:
@@ -96,7 +95,7 @@ class KeySet:
         """Takes the rows of a set of the same types and limits."""
         other.settle()
         if other.is_exact:
-            # Sorted together with what comes next: one after the other, many sets would each sort all that is there.
+            # Buffered and sorted together with later rows: each merge would else sort all rows again.
             self.add(other._rows)
             return
         self.settle()
@@ -106,11 +105,11 @@ class KeySet:
             self.bloom = self.bloom.merge(other.bloom)
 
     def settle(self) -> None:
-        """Works off what is buffered, so that every attribute tells of all rows."""
+        """Adds the buffered rows, so that every attribute covers all rows."""
         if not self._buffer:
             return
         added = _concat(self.types, [self._rows, *self._buffer])
-        # Sorting takes one more array, so nothing else is held meanwhile.
+        # Sorting needs one more array, so the others are freed first.
         self._rows = tuple(code.empty(type_) for type_ in self.types)
         self._buffer, self._buffered = [], 0
         if not self.is_exact:
@@ -130,7 +129,7 @@ class KeySet:
         return self._rows
 
     def filter(self) -> BloomFilter | None:
-        """The bloom filter at the size its keys need; None for an exact set and one made without."""
+        """The bloom filter at the size that its keys need; None for an exact set and for one made without a filter."""
         self.settle()
         return None if self.bloom is None else folded(self.bloom, self.limits.fpp)
 
@@ -149,7 +148,7 @@ class KeySet:
             self.bloom = self.bloom.adding(row_hashes(self.types, rows))
 
     def packed(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-        """Header and arrays that `unpacked` makes the same set of."""
+        """Header and arrays from which `unpack` makes an equal set."""
         self.settle()
         header: dict[str, Any] = {"exact": self.is_exact, "shift": self.span.shift}
         arrays: dict[str, npt.NDArray[Any]] = {"prefixes": self.span.prefixes}
@@ -163,7 +162,7 @@ class KeySet:
         return header, arrays
 
     def unpack(self, header: Mapping[str, Any], arrays: Arrays) -> None:
-        """Fills this empty set with what `packed` gave."""
+        """Fills this empty set with the header and arrays of `packed`."""
         self.is_exact = bool(header["exact"])
         low, high = (_unpacked_codes(self.types[0], name, arrays) for name in ("low", "high"))
         self.span = KeySketch(self.types[0], low, high, int(header["shift"]), arrays["prefixes"], self.limits.ranges)
@@ -194,14 +193,14 @@ def _concat(types: Sequence[ValueType], parts: Sequence[Columns]) -> Columns:
 
 
 def _distinct_rows(types: Sequence[ValueType], rows: Columns) -> Columns:
-    """Each of the rows, which nobody else needs, once; in ascending order where it is one column of int64 codes."""
+    """The distinct rows, ascending if they are one column of int64 codes; the arrays of `rows` may be overwritten."""
     if len(rows) == 1 and isinstance(rows[0], np.ndarray):
         return (distinct_in_place(rows[0]),)
     hashes = row_hashes(types, rows)
     order = np.argsort(hashes)
     hashes = hashes[order]
     same = np.flatnonzero(hashes[1:] == hashes[:-1])
-    # Equal hashes only suggest equal rows. A row that is kept twice, between others of its hash, does no harm.
+    # Rows with equal hashes are compared. A duplicate that stays, between other rows of its hash, does no harm.
     repeated = same[_equal_rows(rows, order[same], order[same + 1])] + 1
     kept = np.ones(len(order), bool)
     kept[repeated] = False

@@ -1,6 +1,6 @@
-"""`Bitmap`: an exact set of int64 codes, one bit for each number between its least and its greatest.
+"""Membership tests of many rows: `MembershipTest` holds the values of one column in the form that is tested fastest.
 
-`MembershipTest`: the values that rows may have in one column, in the form in which many rows are tested fastest.
+`Bitmap` is an exact set of int64 codes, one bit for each number between its least and its greatest.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def span_fits(low: int, high: int, max_bytes: int) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bitmap:
-    """Immutable; bit `i`, least significant first, stands for the code `low + i`.
+    """An immutable set of codes; bit `i`, least significant first, stands for the code `low + i`.
 
     `low` is a multiple of eight, so that octets of two bitmaps cover the same codes; the last bit is clear.
 
@@ -74,7 +74,7 @@ class Bitmap:
 
     @property
     def count(self) -> int:
-        """How many codes are in the set."""
+        """The number of codes in the set."""
         blocks = range(0, len(self.octets), _SEGMENT_BITS)
         return sum(int(np.bitwise_count(self.octets[at : at + _SEGMENT_BITS]).sum()) for at in blocks)
 
@@ -111,7 +111,7 @@ class Bitmap:
 
 
 def _last(bitmap: Bitmap) -> int:
-    """The greatest code there is a bit for, the clear one at the end left out."""
+    """The greatest code that has a bit, without the clear bit at the end."""
     return bitmap.low + 8 * len(bitmap.octets) - 2
 
 
@@ -123,7 +123,7 @@ def _cleared(low: int, high: int) -> tuple[int, ByteArray]:
 
 
 def _fill(octets: ByteArray, low: int, codes: IntArray) -> None:
-    """Sets the bits of ascending codes, a segment at a time, since flags take eight times the room of bits."""
+    """Sets the bits of ascending codes, a segment at a time, since flags take eight times the memory of bits."""
     offsets = np.subtract(codes, np.int64(low))
     starts = np.arange(0, 8 * len(octets), _SEGMENT_BITS)
     bounds = np.append(np.searchsorted(offsets, starts), len(offsets))
@@ -146,7 +146,7 @@ class Flags:
 
     @staticmethod
     def of(points: IntArray) -> Flags:
-        """The set of `points`, of which there is one at least, ascending."""
+        """The set of `points`, ascending, at least one."""
         low = int(points[0]) - 1
         flags = np.zeros(int(points[-1]) - low + 2, bool)
         flags[points - low] = True
@@ -155,7 +155,7 @@ class Flags:
     def contains(self, codes: IntArray) -> BoolArray:
         """For each code: True where it is in the set."""
         found, offsets = np.empty(len(codes), bool), np.empty(_BLOCK, np.int64)
-        # A difference beyond 64 bits would come out among the flags.
+        # A difference that overflows 64 bits would wrap to an index among the flags.
         least, greatest = self.low, self.low + len(self.flags) - 1
         for begin in range(0, len(codes), _BLOCK):
             part = codes[begin : begin + _BLOCK]
@@ -173,7 +173,7 @@ class Flags:
 class MembershipTest:
     """A `Domain` as a test of rows: a table or a bitmap where its codes are dense enough, else its sorted ranges.
 
-    NaN and NULL have no codes, so whether a row may hold them stands in `nan` and `null`.
+    NaN and NULL have no codes, so `nan` and `null` say whether a row may hold them.
 
     >>> from pruning.values.types import ValueType
     >>> rows = MembershipTest.of(Domain.of(ValueType("int"), 3, 5, 9, 12))
@@ -197,7 +197,7 @@ class MembershipTest:
         return int(self.values.flags.nbytes) if isinstance(self.values, Flags) else self.values.nbytes
 
     def listed(self) -> Codes | None:
-        """The values, ascending, where a hash table of them is faster than what is held; else None.
+        """The values, ascending, if a hash table of them is faster than the form in `values`; else None.
 
         >>> from pruning.values.types import ValueType
         >>> dense, sparse = (Domain.of(ValueType("bigint"), 1, 3, 5, last) for last in (7, 1 << 60))
@@ -234,7 +234,7 @@ def _compared(codes: IntArray, ranges: RangeSet) -> BoolArray:
 
 
 def is_searched(domain: Domain, limits: Limits = LIMITS) -> bool:
-    """True where the values of a domain are neither in a table for each number nor compared with few ends."""
+    """True where rows are tested by a binary search, neither in a table nor by comparisons with few range ends."""
     return len(domain.ranges) > limits.compared_ranges and not _fits_a_table(domain.ranges, limits)
 
 
@@ -255,6 +255,6 @@ def _dense(ranges: RangeSet, limits: Limits) -> Flags | Bitmap | None:
     if not isinstance(points, np.ndarray):
         return None
     low, high = _ends(ranges)
-    # An end of all numbers leaves no room for the flag beyond it.
+    # Flags need a number below the least and above the greatest value.
     fits = high - low < limits.flags_span and LEAST < low and high < GREATEST
     return Flags.of(points) if fits else Bitmap.of(points)

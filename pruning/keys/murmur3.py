@@ -1,7 +1,7 @@
 """32-bit murmur3 as Spark's bloom filter computes it, over arrays.
 
-Whole words hash as everywhere else. Spark takes each byte after the last whole word as a signed word of
-its own, so strings whose length is not a multiple of four hash otherwise than with other libraries.
+Whole words hash as in other libraries. Spark hashes each byte after the last whole word as a signed word of its own,
+so strings whose length is not a multiple of four have other hashes than in other libraries.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _finished(hashes: Words, lengths: np.uint32 | Words) -> Words:
 
 
 def _rotated(words: Words, bits: int) -> Words:
-    """`words` rotated left; their memory is used up."""
+    """`words` rotated left; the array is overwritten."""
     rotated = words << np.uint32(bits)
     words >>= np.uint32(32 - bits)
     rotated |= words

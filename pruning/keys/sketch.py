@@ -1,4 +1,4 @@
-"""Sketch of keys that are too many to keep one by one: their bounds, coarse ranges and a bloom filter.
+"""Sketch of keys that are too many to list: their bounds, coarse ranges and a bloom filter.
 
 Each part depends only on the keys that were added, not on their order or grouping, so partial results merge to
 the same whole. Each part only widens.
@@ -25,10 +25,10 @@ _WORD_BITS = 64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeySketch:
-    """Bounds of codes of one type, one code each or none, and for int64 codes the `most` coarse ranges they lie in.
+    """Bounds of codes of one type, one code each or none, and for int64 codes at most `most` coarse ranges.
 
-    Range `p` holds the codes whose bits above the lowest `shift` are `p`; `shift` is the least that leaves at
-    most so many of them.
+    Range `p` holds the codes whose bits above the lowest `shift` are `p`; `shift` is the least that gives at most
+    `most` ranges.
 
     >>> span = KeySketch.empty(ValueType("bigint")).adding(np.arange(0, 3_000_000, 100))
     >>> span.shift, len(span.prefixes), span.range_set()
@@ -44,16 +44,16 @@ class KeySketch:
 
     @staticmethod
     def empty(type_: ValueType, most: int = LIMITS.coarse_ranges) -> KeySketch:
-        """The span of no codes."""
+        """The sketch of no codes."""
         nothing = code.empty(type_)
         return KeySketch(type_, nothing, nothing, 0, np.zeros(0, np.int64), most)
 
     def adding(self, codes: Codes) -> KeySketch:
-        """This span, with `codes` in it."""
+        """A sketch of the codes of this one and of `codes`."""
         return self.merge(_span_of(self.type, codes, self.most)) if len(codes) else self
 
     def merge(self, other: KeySketch) -> KeySketch:
-        """The span of both."""
+        """The sketch of the codes of both."""
         shift = max(self.shift, other.shift)
         prefixes = np.concatenate([self.prefixes >> (shift - self.shift), other.prefixes >> (shift - other.shift)])
         low, _ = _bounds(code.concat(self.type, [self.low, other.low]))
@@ -66,7 +66,7 @@ class KeySketch:
         if isinstance(self.low, ByteStrings):
             return bounds
         lows = self.prefixes << self.shift
-        # A shift by all but the sign bit wraps to -1, as it should: its range ends at the greatest int64.
+        # A shift by 63 wraps to -1, which is correct: the range of the sign bit 0 ends at the greatest int64.
         highs = lows + np.int64((1 << self.shift) - 1)
         return RangeSet.of_ranges(self.type, lows, highs).intersect(bounds)
 
@@ -77,7 +77,7 @@ def distinct(codes: IntArray) -> IntArray:
 
 
 def distinct_in_place(codes: IntArray) -> IntArray:
-    """The same of an array that nobody else needs: it is sorted, and given back where no code repeats."""
+    """The distinct codes in ascending order; the array is sorted in place, and returned if no code repeats."""
     codes.sort()
     kept = np.ones(len(codes), bool)
     np.not_equal(codes[1:], codes[:-1], out=kept[1:])
@@ -94,7 +94,7 @@ def _span_of(type_: ValueType, codes: Codes, most: int) -> KeySketch:
 def _coarsened(prefixes: IntArray, shift: int, most: int) -> tuple[int, IntArray]:
     if len(prefixes) <= most:
         return shift, prefixes
-    # Neighbours stay apart as long as their highest differing bit does, so the filter is on that bit.
+    # Neighbouring prefixes stay distinct while their highest differing bit is above the shift.
     differing = (prefixes[1:] ^ prefixes[:-1]).view(np.uint64)
     greatest_dropped = np.partition(differing, -most)[-most]
     more = int(greatest_dropped).bit_length()
@@ -122,8 +122,8 @@ def roomy_bloom(keys: int, fpp: float, max_bytes: int) -> BloomFilter:
 def folded(bloom: BloomFilter, fpp: float) -> BloomFilter:
     """The smallest halving of `bloom` that keeps the rate `fpp`.
 
-    A bit position is a hash modulo the size, and modulo half the size is the same taken once more: the halves of
-    a filter laid over each other are the filter of half the size.
+    A bit position is a hash modulo the size, and taking it modulo half the size gives the position in a filter of half
+    the size. So that filter is the bitwise OR of the two halves.
     """
     while len(bloom.words) % 2 == 0:
         half = len(bloom.words) // 2

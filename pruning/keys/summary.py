@@ -27,7 +27,7 @@ class KeyColumn:
     """One key column.
 
     `nulls` and `nans` count rows. `domain` holds the values of rows without NULL in any key column, since no
-    other row can equal anything; so it never holds NULL, and `nulls` says whether `<=>` would have to add it.
+    other row can equal anything; so it never holds NULL, and `<=>` would have to add NULL where `nulls` is not 0.
     """
 
     domain: Domain
@@ -44,7 +44,7 @@ class KeyColumn:
 class KeyRows:
     """The distinct rows of several key columns: row `i` is `columns[0][i], columns[1][i], ...`, as codes.
 
-    Ascending, the first column first, none of them with NULL. NaN has the code `key_sets.NAN_CODE`.
+    Rows ascend, ordered by the first column first, and hold no NULL. NaN has the code `key_set.NAN_CODE`.
     """
 
     columns: tuple[Codes, ...]
@@ -66,7 +66,7 @@ class KeyRows:
 class KeySummary:
     """The keys of one or several columns, counted to the last row: made by `KeyBuilder.finish` alone.
 
-    Each step describes the keys more widely, and never more narrowly than the keys themselves:
+    Each row of this table describes the keys more widely than the row before, and never more narrowly than they are:
 
     | keys | domain of each column | rows of several columns | bloom |
     |---|---|---|---|
@@ -78,8 +78,8 @@ class KeySummary:
     `rows` were seen, `null_rows` of them with NULL in some key column. `distinct` counts the different rows
     without NULL; it is None where they were over the limits, and `exact` is False there. `key_rows` are
     those rows, for an exact summary of several columns. `bloom` holds Spark's `xxhash64` of the rows in the
-    types `hashed_as`: a bloom filter of ints cannot be asked for bigints. `versions` maps each versioned
-    table that was read to the version.
+    types `hashed_as`: a bloom filter of ints cannot test bigints. `versions` maps each versioned table that was read
+    to its version.
     """
 
     columns: tuple[KeyColumn, ...]
@@ -192,7 +192,7 @@ class Bound(Enum):
     AT_MOST = "at most"
 
 
-# For each comparison what its first child is to the second, then the second to the first; strict ones are closed.
+# The bound of each comparison for a probe as the first child, then as the second; strict comparisons become closed.
 COMPARISONS: Mapping[str, tuple[Bound | None, Bound | None]] = MappingProxyType(
     {
         "EqualTo": (None, None),
@@ -216,7 +216,7 @@ def values_at_least(keys: Domain) -> Domain:
 
 
 def values_at_most(keys: Domain) -> Domain:
-    """Every value that is at most one of `keys`; under NaN lie all numbers.
+    """Every value that is at most one of `keys`; all numbers are below NaN.
 
     >>> from pruning.values.types import ValueType
     >>> print(values_at_most(Domain.of(ValueType("int"), 7, 3, None)))
@@ -228,8 +228,8 @@ def values_at_most(keys: Domain) -> Domain:
 def bounded(summary: KeySummary, bound: Bound) -> KeySummary:
     """A summary of every value on one side of the keys: ranges alone, since no single value can be listed.
 
-    The keys must have the type in which they are compared: of a narrower one, the values on one side end where that
-    type ends.
+    The keys must have the type in which they are compared: in a narrower type, the range would end at the limit of that
+    type.
     """
     widen = values_at_least if bound is Bound.AT_LEAST else values_at_most
     return replace(
@@ -239,7 +239,7 @@ def bounded(summary: KeySummary, bound: Bound) -> KeySummary:
         key_rows=None,
         bloom=None,
         source=f"{bound.value} one of {summary.source}",
-        # Of keys that were too many to be listed the ends are known all the same.
+        # The least and the greatest key are known even if there were too many keys to list.
         reasons=tuple(each for each in summary.reasons if each.code not in _OF_LISTS),
     )
 

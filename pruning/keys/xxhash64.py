@@ -1,12 +1,8 @@
-"""64-bit xxHash as Spark's `xxhash64` computes it, over arrays.
+"""64-bit xxHash over arrays, equal bit for bit to Spark SQL's `xxhash64(column, ...)`.
 
-It is the standard xxHash64 of the little-endian bytes of each value. Hashes are unsigned here and signed
-in Spark: the same bits.
-
-Hashes of codes, equal to Spark SQL's `xxhash64(column, ...)` bit for bit.
-
-Spark hashes the stored form of a value, so the type matters as much as the value: an `int` 7 and a
-`bigint` 7 are equal and hash differently. Bring keys to the probe column's type before hashing.
+It is the standard xxHash64 of the little-endian bytes of each value. Hashes are unsigned here and signed in Spark, with
+the same bits. Spark hashes the stored form of a value, so an `int` 7 and a `bigint` 7 are equal but have different
+hashes: cast keys to the probe column's type before hashing.
 
 | type | hashed as |
 |---|---|
@@ -78,7 +74,7 @@ def _hash_strings(data: ByteArray, starts: IntArray, lengths: IntArray, seeds: S
 
 
 def _hash_stripes(data: ByteArray, starts: IntArray, counts: IntArray, seeds: Hashes) -> Hashes:
-    """State after the whole 32-byte stripes of each string, `counts` of them and at least one."""
+    """The state after the whole 32-byte stripes of each string; `counts` holds their number, at least one."""
     # Longest first: the strings that still have a stripe to add are always a prefix.
     order = np.argsort(-counts, kind="stable")
     descending, positions = -counts[order], starts[order]
@@ -164,7 +160,7 @@ def _finished(hashes: Hashes) -> Hashes:
 
 
 def _rotated(words: Hashes, bits: int) -> Hashes:
-    """`words` rotated left; their memory is used up."""
+    """`words` rotated left; the array is overwritten."""
     rotated = words << np.uint64(bits)
     words >>= np.uint64(64 - bits)
     rotated |= words
@@ -200,7 +196,7 @@ def _minimal_big_endian(codes: ByteStrings) -> tuple[ByteArray, IntArray, IntArr
     width = 16
     rows = codes.packed().data.reshape(-1, width).copy()
     rows[:, 0] ^= _SIGN_BIT
-    # A leading byte says nothing where it repeats the sign bit of the byte after it.
+    # A leading byte is redundant where it only repeats the sign bit of the next byte.
     telling = np.ones(rows.shape, bool)
     np.not_equal(rows[:, :-1], (rows[:, 1:].view(np.int8) >> 7).view(np.uint8), out=telling[:, :-1])
     skipped = telling.argmax(axis=1)

@@ -52,7 +52,7 @@ class _Side:
     """A plan that may be run: the bytes it reads, and whether it may give fewer keys than its tables hold.
 
     - `unrepeatable`: the kind of a node that may give the query other rows than it gave a build
-    - `is_cached`: some of its rows are
+    - `is_cached`: some of its rows are those of a cached plan
     """
 
     size: int
@@ -63,9 +63,9 @@ class _Side:
 
 @dataclass(frozen=True, slots=True)
 class BuildSelection:
-    """The rules of build selection over the sizes of one moment; each plan is looked at once.
+    """The rules of build selection over the sizes of one moment; each plan is examined once.
 
-    `edges` are those of the query: they tell what keys of a scan do behind it.
+    `edges` are those of the query: they tell which further scans the rows of a scan filter.
     """
 
     sizes: Sizes
@@ -76,7 +76,7 @@ class BuildSelection:
     _free: dict[int, bool] = field(default_factory=dict)
 
     def why_no_filter(self, probe: ProbeColumn) -> Reason | None:
-        """The reason against any filter of a scan that costs a build; None if there is none."""
+        """The reason against any filter of a scan that needs a build; None if there is no such reason."""
         at, name = probe.relation.id, probe.name
         if at in self.sizes.materialized:
             return Reason(ReasonCode.READ_BY_BUILD, name)
@@ -87,9 +87,9 @@ class BuildSelection:
         return None
 
     def _why_too_narrow(self, probe: ProbeColumn) -> Reason | None:
-        """For a scan of few rows, none of which can be skipped by the column: what it reads of its files.
+        """The reason not to filter a small scan that this column cannot prune, judged by the columns that it reads.
 
-        Of one that is pruned nothing else was counted.
+        The size of a scan that is already pruned counts only those columns anyway.
         """
         relation, least, statistics = probe.relation, self.options.min_probe_bytes, self.sizes.statistics
         scanned = self.sizes.scanned[relation.id]
@@ -102,11 +102,11 @@ class BuildSelection:
         return Reason(ReasonCode.PROBE_TOO_SMALL, probe.name, found) if size < least else None
 
     def chosen(self, build_side: BuildSide, probe: ProbeColumn) -> Iterator[BuildSide | RefusedBuild]:
-        """The build side where it may be run; else those of its parts that may: for a scan of few bytes, at no cost."""
+        """The build side if it may be run, else its fallbacks that may; for a small scan only free builds."""
         refused = self.why_no_filter(probe)
         if refused is None:
             found = tuple(self._worth_it(build_side, probe))
-            # Looked up only where it matters.
+            # Metadata is read only if some build would be run.
             refused = self._why_too_narrow(probe) if any(isinstance(each, BuildSide) for each in found) else None
             if refused is None:
                 yield from found
@@ -120,7 +120,7 @@ class BuildSelection:
             yield RefusedBuild(build_side, refused)
 
     def must_fit(self, build_side: BuildSide, probe: ProbeColumn) -> bool:
-        """True where a build side is worth its run only if the query joins the rows that it gives as they are."""
+        """True where a build side is worth running only if its rows are few enough to be joined as a local relation."""
         is_small = self.why_no_filter(probe) is not None or self._why_too_narrow(probe) is not None
         return is_small or self.bytes_read(build_side) > self._worth(build_side, probe)
 
@@ -129,7 +129,7 @@ class BuildSelection:
         return self._side(build_side.node).size
 
     def may_skip(self, probe: ProbeColumn) -> bool:
-        """False where every container of a probe column has values all over the column."""
+        """False where the bounds of every container span the whole range of a probe column."""
         return self.sizes.statistics.unprunable_fraction(probe) < 1
 
     def needs_rows(self, build_side: BuildSide) -> bool:
@@ -152,13 +152,13 @@ class BuildSelection:
     def _worth_it(
         self, build_side: BuildSide, probe: ProbeColumn, *, is_small: bool = False
     ) -> Iterator[BuildSide | RefusedBuild]:
-        """For a probe column that `is_small` a build that is not free may read nothing."""
+        """The build sides that skip enough; if `is_small`, a build that is not free may read no bytes."""
         for found in self._chosen(build_side, probe, is_small=is_small):
             little = self._why_too_little(found, probe) if isinstance(found, BuildSide) else None
             yield found if little is None else RefusedBuild(build_side, little)
 
     def _worth(self, build_side: BuildSide, probe: ProbeColumn) -> int:
-        """The bytes that a build may read: as many as the probed scan reads, or as the keys could spare of it."""
+        """The most bytes that a build may read: those that the probed scan reads, or that keys could skip of it."""
         scanned, size = self.sizes.scanned[probe.relation.id], self.bytes_read(build_side)
         share = 1 if build_side.condition.bound is None else self.options.limits.bound_share
         most = min(self.options.limits.max_build_scan_bytes, scanned // share)
@@ -170,7 +170,7 @@ class BuildSelection:
         return min(most, self._spared(probe))
 
     def _bytes_behind(self, relation: Relation) -> int:
-        """Bytes of the other scans that the rows of a scan filter in turn."""
+        """Bytes of the other scans that the rows of this scan filter, as part of a build side."""
         if relation.id not in self._behind:
             found = {
                 each.relation.id
@@ -183,9 +183,9 @@ class BuildSelection:
         return self._behind[relation.id]
 
     def _may_be_kept(self, node: Node) -> bool:
-        """False where the rows of a build are known to be many: then what it runs is run once more for the query.
+        """False where a build gives too many rows to be joined as a local relation, so that the query runs it again.
 
-        Of one scan they are mostly few, which the query joins as they are; several scans are joined to make them.
+        A build of several scans is assumed to give many rows, since it joins them; a build of one scan mostly few.
         """
         if only_scan(node, self.sizes.materialized) is None:
             return False
@@ -193,7 +193,7 @@ class BuildSelection:
         return rows is None or self.sizes.statistics.are_few(node, rows)
 
     def _spared(self, probe: ProbeColumn) -> int:
-        """The bytes that keys could spare of a scan; rows that the scan drops spare the join its work alone."""
+        """The bytes of a scan that keys could skip, at least a small share, since the join gets fewer rows anyway."""
         scanned = self.sizes.scanned[probe.relation.id]
         return max(
             scanned // self.options.limits.join_share,
@@ -201,7 +201,7 @@ class BuildSelection:
         )
 
     def _has_many_rows(self, probe: ProbeColumn) -> bool:
-        """True if rows that a scan lets through are worth a filter by themselves, where one may cost nothing."""
+        """True if a scan passes on so many rows that dropping some is worth a filter whose build costs nothing."""
         sizes, at = self.sizes, probe.relation.id
         if not sizes.expected:
             return False
@@ -209,7 +209,7 @@ class BuildSelection:
         return rows >= self.options.limits.many_rows
 
     def _may_be_free(self, build_side: BuildSide) -> bool:
-        """False where no build of a build side, nor of its parts, is: then no table has to be opened for its rows."""
+        """False where neither the build side nor a fallback can be free; then no table is opened to count rows."""
         sizes = self.sizes
         has_rows = bool(sizes.materialized) or self.bytes_read(build_side) == 0
         return has_rows or any(each.ratio <= self.options.limits.few_ratio for each in sizes.expected.values())
@@ -218,9 +218,9 @@ class BuildSelection:
         return self._is_free(build_side) and self._has_many_rows(probe)
 
     def _is_free(self, build_side: BuildSide) -> bool:
-        """True if the query is expected to take the rows of a build, so that it reads nothing twice.
+        """True if the query is expected to join a build's rows as a local relation, so that nothing is read twice.
 
-        Those of several scans may be many, whatever is expected of each.
+        A build of several scans may give many rows, whatever is expected of each scan.
         """
         node = build_side.node
         if not build_side.condition.is_equality:
@@ -239,7 +239,7 @@ class BuildSelection:
         return rows is not None and sizes.statistics.are_few(node, rows)
 
     def _why_too_little(self, build_side: BuildSide, probe: ProbeColumn) -> Reason | None:
-        """For a scan whose rows stay where they are, and none of which can be skipped by the column: what is left."""
+        """The reason against a build whose keys skip few bytes of a scan and shrink no shuffle and no hash table."""
         least, scanned, statistics = (
             self.options.min_probe_bytes,
             self.sizes.scanned[probe.relation.id],
@@ -274,7 +274,7 @@ class BuildSelection:
         unrepeatable = side.unrepeatable or self._unrepeatable_in_key(build_side)
         if unrepeatable is not None:
             return Reason(ReasonCode.UNREPEATABLE_KEYS, subject, unrepeatable)
-        # A table may have few values on one side of a column's even where nothing leaves out a row of it.
+        # A bound or a scalar narrows the probe column even if the build side keeps all rows of its tables.
         is_selective = build_side.condition.is_narrowing or side.leaves_out
         if not is_selective and not (side.size <= most and self.sizes.statistics.has_few_keys(build_side, probe)):
             return Reason(ReasonCode.UNSELECTIVE_BUILD, subject)
@@ -283,9 +283,9 @@ class BuildSelection:
         return None
 
     def _unrepeatable_in_key(self, build_side: BuildSide) -> str | None:
-        """The kind of a node that may give the query another key of the same rows.
+        """The kind of a node by which the query may compute another key from the same rows.
 
-        A computed key may hold a subquery of the join, which runs again even where the query takes the build's rows.
+        A computed key may hold a subquery of the join, which runs again even where the query joins the build's rows.
         """
         plans = build_side.join.subqueries if build_side.key.column is None else ()
         nodes = (node for plan in plans for node in plan.walk())
@@ -313,10 +313,10 @@ def _is_repeatable(node: Node, sizes: Sizes) -> bool:
         return False
     match node:
         case Relation():
-            # Only of files is it known that both read the same.
+            # Only scans of files are known to read the same rows in the build and in the query.
             return node.id in sizes.files
         case Grouping(groups=groups):
-            # Rows arrive in another order in every run; columns that are equal in all rows of a group do not see it.
+            # Rows arrive in another order in every run; a column that is constant in a group does not depend on it.
             return node.order_free or (groups is not None and groups.keys() >= set(node.output))
         case _:
             return True

@@ -1,8 +1,8 @@
-"""Shuffles and broadcasts of a plan: rows that keys spare them, exchanges that Spark reuses, sides to broadcast.
+"""Shuffles and broadcasts of a plan: where keys reduce their rows, which exchanges Spark reuses, which sides fit.
 
-- Keys spare a scan bytes, and a shuffle or a hash table rows, before any key is known.
-- A filter for one place of a reused exchange alone makes Spark run it again for the others.
-- Sides to broadcast follow from the sizes that builds had, as in Flink's adaptive broadcast join (FLIP-483).
+- The benefit of a filter is estimated before its keys are known: bytes of the scan, rows of a shuffle or hash table.
+- A filter on only one consumer of a reused exchange makes Spark run the exchange again for the others.
+- Sides to broadcast follow from the sizes of finished builds, as in Flink's adaptive broadcast join (FLIP-483).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _IN_PLACE = (Filter, Project, Generate, Union)
 def unprunable_fraction(column: ColumnStatistics, sizes: IntArray, limits: Limits = LIMITS) -> float:
     """The share, 0 to 1, of all bytes in containers that a single key in the midst of the column's values keeps.
 
-    A container whose bounds are unknown counts as one that is skipped: too much hope costs a build, too little a scan.
+    A container with unknown bounds counts as skipped: too low a share costs a build, too high a share a whole scan.
 
     >>> from pruning.values.types import ValueType
     >>> days = ColumnStatistics.of(ValueType("int"), [(1, 10, 0), (11, 20, 0), (1, 20, 0)])
@@ -61,22 +61,22 @@ def unprunable_fraction(column: ColumnStatistics, sizes: IntArray, limits: Limit
 
 
 def crosses_shuffle(build_side: BuildSide, probe: ProbeColumn, is_broadcast: Callable[[Join], bool]) -> bool:
-    """True if rows of a scan go to other tasks on their way through the join that drops them.
+    """True if a shuffle moves rows of a scan before or in the join that drops them.
 
-    Joins one of whose sides is broadcast, and what works row by row, leave them where they are.
+    Broadcast joins and operators that work row by row do not shuffle.
     """
     return any(not _is_in_place(node, is_broadcast) for node, _ in between(build_side.join, probe.relation))
 
 
 def is_hash_build_side(build_side: BuildSide, probe: ProbeColumn, is_broadcast: Callable[[Join, Node], bool]) -> bool:
-    """True if rows of a scan are of the side that some join broadcasts, up to the one that drops them."""
+    """True if rows of a scan are part of a broadcast side of some join, up to the join that drops them."""
     return any(
         isinstance(node, Join) and is_broadcast(node, child) for node, child in between(build_side.join, probe.relation)
     )
 
 
 def between(top: Node, relation: Relation) -> Iterator[tuple[Node, Node]]:
-    """Each node on the way down to a scan, and its child there."""
+    """Each node on the path from `top` down to a scan, with its child on that path."""
     node = top
     while node is not relation and node.id != relation.id:
         child = next(
@@ -87,7 +87,7 @@ def between(top: Node, relation: Relation) -> Iterator[tuple[Node, Node]]:
 
 
 def stays_in_place(node: Node) -> bool:
-    """True if an operator that is no join leaves rows with the tasks that have them."""
+    """True if an operator other than a join does not shuffle its rows."""
     if isinstance(node, Passthrough):
         return node.kind in {"SubqueryAlias", "ReturnAnswer"}
     return isinstance(node, _IN_PLACE)
@@ -97,7 +97,7 @@ def _is_in_place(node: Node, is_broadcast: Callable[[Join], bool]) -> bool:
     return is_broadcast(node) if isinstance(node, Join) else stays_in_place(node)
 
 
-# A class of equal nodes, and by which of their columns their rows are spread over tasks.
+# A class of equal nodes, and the columns that partition their rows.
 _ReusedRows = tuple[int, tuple[str, ...]]
 
 
@@ -132,10 +132,10 @@ class ExchangeReuse:
         return ExchangeReuse(kept, places)
 
     def others(self, build_side: BuildSide, probe: ProbeColumn) -> Sequence[Node]:
-        """Other places of what a filter of the probe column would have run again.
+        """The other places of each exchange that a filter of the probe column would make Spark run again.
 
-        Only what groups rows somewhere counts: of mere scans the places have more to do than their reading, which keys
-        spare them.
+        Only subtrees that contain an aggregate or a window are protected; re-reading a plain scan is cheap, and keys
+        reduce it.
         """
         found: dict[int, Node] = {}
         for _, child in between(build_side.join, probe.relation):
@@ -155,7 +155,7 @@ def _with_groups(root: Node) -> set[int]:
 
 
 def _keys(join: Join, side: Node) -> tuple[str, ...]:
-    """The keys of a join's side, by the places of their columns."""
+    """The equality keys of a join's side, each column written as its index in the output."""
     places = {column: str(at) for at, column in enumerate(side.output)}
     return tuple(
         sorted(
@@ -175,13 +175,13 @@ def _placed(expression: Expression, places: Mapping[int, str]) -> str:
     return f"{expression.kind}({below}){expression.type} {expression.text}"
 
 
-# A side may be on every machine where no row of it reaches the result for want of a match.
+# Join types that allow a broadcast of the side: a row of it without a match does not reach the result.
 _LEFT_MAY = frozenset({"Inner", "Cross", "RightOuter"})
 _RIGHT_MAY = frozenset({"Inner", "Cross", "LeftOuter", "LeftSemi", "LeftAnti", "ExistenceJoin", "LeftSingle"})
 
 
 class Side(Enum):
-    """A side of a join, and the engine's word for a join of which none is to be broadcast."""
+    """The side of a join to broadcast; the values are the names that the engine's Java code reads."""
 
     LEFT = "left"
     RIGHT = "right"
@@ -191,7 +191,7 @@ class Side(Enum):
 def broadcast_sides(root: Node, sizes: Mapping[int, int], limit: int, strategy: BroadcastStrategy) -> dict[int, Side]:
     """The side to broadcast for joins of a plan, by `Join.id`; joins that are not in it stay as they are.
 
-    `sizes` are the bytes of nodes whose rows are there, by `Node.id`; larger ones than `limit` are not broadcast.
+    `sizes` are the bytes of materialized nodes, by `Node.id`; those above `limit` are not broadcast.
     """
     if strategy is BroadcastStrategy.NONE:
         return {}
@@ -207,7 +207,7 @@ def broadcast_sides(root: Node, sizes: Mapping[int, int], limit: int, strategy: 
 
 
 def may_be_broadcast(join: Join, side: Node) -> bool:
-    """True if a join can be made where one of its sides is whole on every machine."""
+    """True if the type of a join allows Spark to broadcast `side`."""
     return join.type in (_LEFT_MAY if side is join.left else _RIGHT_MAY)
 
 

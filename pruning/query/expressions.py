@@ -19,12 +19,12 @@ from pruning.values.domain import Domain
 from pruning.values.types import INTEGER_BITS, ValueType
 
 _WHOLE_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
-# The widest integers of which each is a number of the type.
+# The widest integers that each float type holds exactly.
 _EXACT_BITS = {"float": 16, "double": 32}
 
 
 def probed_column(key: Expression) -> int | None:
-    """The column whose values keys can be brought to: a plain one, or one that is only made wider."""
+    """The column to which keys can be converted back: the key itself, or the column below lossless casts."""
     while key.kind == "Cast" or key.is_normal_form:
         (inner,) = key.children
         if key.kind == "Cast" and not _is_lossless(inner.type, key.type):
@@ -41,10 +41,10 @@ def _is_lossless(source: str, target: str) -> bool:
 
 
 def is_lossless(source: ValueType, target: ValueType) -> bool:
-    """True where casting changes the type, and takes different values to different ones in the same order.
+    """True for a cast to another type that maps different values to different values in the same order.
 
-    Days are as good as different midnights: two fall on one instant only where a zone has left out a day, which
-    the margin for zones of `pruning.values.coercion` covers.
+    A date becomes the instant of its midnight. Two dates share an instant only where a time zone has left out a day,
+    which the margin for zones of `pruning.values.coercion` covers.
     """
     match source, target:
         case ValueType(name="float"), ValueType(name="double"):
@@ -70,7 +70,7 @@ _ANY_VALUES = frozenset({"aggregate.Count", "aggregate.CountIf", "aggregate.Max"
 # Sums of floats are rounded at each step.
 _EXACT_VALUES = frozenset({"aggregate.Sum"})
 _TYPED = frozenset({"AttributeReference", "Cast", "Literal"})
-# A quotient of integers is one of doubles that they are cast to.
+# `Divide` of integers casts them to double first, so the cast shows the float.
 _EXACT_KINDS = frozenset(
     {
         "Abs",
@@ -105,17 +105,17 @@ _WHOLE = frozenset({"UnboundedPreceding$", "UnboundedFollowing$"})
 
 
 def is_order_free(output: Expression) -> bool:
-    """True where an output of an aggregate is surely the same for any order of the rows of a group."""
+    """True where an output of an aggregate is proved not to depend on the order of the rows of a group."""
     return all(_is_call_order_free(each) for each in _all(output) if each.kind == _CALL)
 
 
 def is_frame_order_free(output: Expression) -> bool:
-    """The same of a window: its rank, or what an aggregate makes of the whole partition."""
+    """True where a window's output does not depend on the order of rows: ranks, aggregates of the whole partition."""
     return all(_is_one_frame_order_free(each) for each in _all(output) if each.kind == _FRAME)
 
 
 def is_rank(function: Expression) -> bool:
-    """True for a function under which rows that tie have one rank."""
+    """True for a function that gives tied rows the same rank."""
     return function.kind in _RANKS
 
 
@@ -132,7 +132,7 @@ def _is_call_order_free(call: Expression) -> bool:
 
 
 def _is_exact(function: Expression) -> bool:
-    """True where nothing that is added up can be a float: leaves have types, and what is between them adds none."""
+    """True where no summed value can be a float: no typed leaf is one, and no operator in between makes one."""
     inside = [each for child in function.children for each in _all(child)]
     typed = [each.type for each in inside if each.kind in _TYPED]
     known = all(each.kind in _TYPED or each.kind in _EXACT_KINDS for each in inside)
@@ -152,7 +152,7 @@ _FLIPPED = {
     "GreaterThan": "LessThan",
     "GreaterThanOrEqual": "LessThanOrEqual",
 }
-# The text of a plan has it for bytes that are no text.
+# The replacement character, which stands in a plan's text for bytes that are not UTF-8.
 _LOST = "\ufffd"
 
 
@@ -235,7 +235,7 @@ def _compared(column: Expression, kind: str, literal: Expression) -> dict[int, D
 
 
 def _next(type_: ValueType, value: object, step: int) -> object:
-    """The value beside a whole number; others are left in their range, which is closed."""
+    """The next integer in the direction of `step`; any other value stays, which only makes the closed range wider."""
     if not type_.is_integer or not isinstance(value, int):
         return value
     most = 1 << (INTEGER_BITS[type_.name] - 1)
@@ -243,7 +243,7 @@ def _next(type_: ValueType, value: object, step: int) -> object:
 
 
 def _value(literal: Expression, column: Expression) -> object | None:
-    """The Python value of a literal of the column's own type; None where its text does not tell."""
+    """The Python value of a literal of the column's own type; None where its text cannot be parsed."""
     if literal.kind != "Literal" or literal.type != column.type:
         return None
     text = literal.text

@@ -1,4 +1,4 @@
-"""`RuntimeFilter`s: which key set goes to which scan, in what order, decided from sizes before anything is run.
+"""`RuntimeFilter` and `FilterPlan`: which build side filters which scan, in what order, decided from sizes alone.
 
 JoinGraph, sizes --ready_filters--> filters of one level --build, prune--> smaller sizes --ready_filters--> ...
 """
@@ -19,9 +19,9 @@ from pruning.query.plan_statistics import Sizes
 from pruning.query.top_k import TopFilter
 from pruning.reasons import Reason, ReasonCode
 
-# Build sides that are refused for these reasons still have metadata that bounds their keys.
+# Reasons against running a build side whose keys metadata may still bound.
 _HAVE_METADATA = frozenset({ReasonCode.BUILD_TOO_LARGE, ReasonCode.UNREPEATABLE_KEYS})
-# Reasons against one build side of an edge, which do not concern another one that filters the scan.
+# Reasons against one build side of an edge that do not count if another build side filters the scan.
 _OF_OTHERS = frozenset({ReasonCode.PROBE_TOO_SMALL, ReasonCode.RUN_ONCE})
 FilterId: TypeAlias = tuple[int, str, int, int, bool]
 
@@ -33,7 +33,7 @@ class RuntimeFilter:
     - `instead`: why the build side is not run; then its keys are all values that the statistics of its files allow
     - `needs_rows`: a later run of the build side may give other rows, so its keys count only where the query takes the
       rows that the build gave
-    - `must_fit`: the build side is not run again for its keys where it gives too many rows to be joined as they are
+    - `must_fit`: the build yields keys only when its rows are few enough to be joined as a local relation
     """
 
     build_side: BuildSide
@@ -44,7 +44,7 @@ class RuntimeFilter:
 
     @property
     def from_metadata(self) -> bool:
-        """True where the build side is not run."""
+        """True where statistics of files give the keys, and the build side is not run."""
         return self.instead is not None
 
     @property
@@ -53,13 +53,13 @@ class RuntimeFilter:
         return *self.build_side.id, self.probe.relation.id, self.probe.column, self.from_metadata
 
     def worded(self, source: str) -> str:
-        """The name of its build side, and the origin of its keys if the build side is not run."""
+        """The name `source` of the build side, with the origin of the keys if the build side is not run."""
         return f"{source} by the statistics of its files" if self.from_metadata else source
 
 
 @dataclass(frozen=True, slots=True)
 class UnusedFilter:
-    """An edge that reaches a scan without being a filter of it, or only by some of the tables behind its keys."""
+    """An edge that reaches a scan but does not filter it, or filters it only by a fallback build side."""
 
     edge: Edge
     probe: ProbeColumn
@@ -68,7 +68,7 @@ class UnusedFilter:
 
 @dataclass(frozen=True, slots=True)
 class FilterPlan:
-    """Filters level by level, each of which waits for those before it, and why there are no others."""
+    """The filters of each level, which waits for the levels before it, and the reasons against all others."""
 
     graph: JoinGraph
     levels: tuple[tuple[RuntimeFilter, ...], ...]
@@ -78,7 +78,7 @@ class FilterPlan:
 
     @staticmethod
     def before_builds(graph: JoinGraph, sizes: Sizes, options: PruningOptions) -> FilterPlan:
-        """The plan before any build: every build is taken to leave something out, and no scan shrinks."""
+        """The plan before any build: every build is assumed to drop some keys, and no scan to shrink."""
         pruned, done = set(sizes.pruned), set[FilterId]()
         levels: list[tuple[RuntimeFilter, ...]] = []
         refusals: dict[Reason, None] = {}
@@ -90,11 +90,11 @@ class FilterPlan:
                 return FilterPlan(graph, tuple(levels), tuple(refusals), unused(graph, last, options))
             levels.append(filters)
             done |= {each.id for each in filters}
-            # Filters from metadata may leave out nothing, which is known only when they are planned.
+            # A filter from metadata may skip nothing; only planning the scan tells.
             pruned |= {each.probe.relation.id for each in filters if not each.from_metadata}
 
     def __str__(self) -> str:
-        """A line for each filter below its level, then the refusals."""
+        """The text of the plan: a line for each filter below its level, then the refusals."""
         names = PlanNames(self.graph.root)
         lines = []
         for number, filters in enumerate(self.levels, start=1):
@@ -111,8 +111,8 @@ def ready_filters(
 ) -> tuple[tuple[RuntimeFilter, ...], tuple[Reason, ...]]:
     """The filters that wait for no other, without those that are `done`, and why others are left out.
 
-    A build that another filter makes smaller waits for it; of two that would wait for each other the smaller is first,
-    so there is always one that waits for none. So does one that could only drop rows, for those that skip files.
+    A build waits for a filter that makes it smaller. If two builds would wait for each other, the smaller runs first,
+    so there is always one that waits for none. A filter that only drops rows waits for those that skip files.
     """
     selection = BuildSelection(sizes, options, graph.edges)
     refusals: dict[Reason, None] = {}
@@ -134,7 +134,7 @@ def ready_filters(
 def _together(
     filters: Mapping[FilterId, RuntimeFilter], done: Collection[FilterId], selection: BuildSelection
 ) -> Mapping[FilterId, RuntimeFilter]:
-    """The filters without those that would end an exchange reuse; leaving one out may leave out others."""
+    """The filters without those that would end an exchange reuse; removing one may make others end it, too."""
     left = dict(filters)
     while refused := [id_ for id_, each in left.items() if _would_repeat(each, {*left, *done}, selection)]:
         for id_ in refused:
@@ -143,10 +143,10 @@ def _together(
 
 
 def _would_repeat(runtime_filter: RuntimeFilter, ids: Collection[FilterId], selection: BuildSelection) -> bool:
-    """True for a filter that would have Spark run anew for each of several places what it runs once for all of them.
+    """True for a filter that ends an exchange reuse without enough benefit.
 
-    That is worth it where it may skip something and each place gets some of `ids`: else one run for all reads no more.
-    Nodes whose rows a build holds are not run again.
+    Ending it pays if the filter may skip something and each place of the exchange gets some filter of `ids`; else the
+    one shared run reads no more. Materialized nodes are not run again.
     """
     found = selection.sizes.statistics.shared_places(runtime_filter.build_side, runtime_filter.probe)
     places = [each for each in found if each.id not in selection.sizes.materialized]
@@ -156,9 +156,9 @@ def _would_repeat(runtime_filter: RuntimeFilter, ids: Collection[FilterId], sele
 
 
 def _is_fed(place: Node, runtime_filter: RuntimeFilter, ids: Collection[FilterId]) -> bool:
-    """True if keys from outside of a place come to it, too, as those of a filter do to another one.
+    """True if some filter of `ids` with a build side outside of `place` filters a scan in `place`.
 
-    Metadata, which may leave out nothing, stands in for no keys but those of metadata.
+    A filter from metadata may skip nothing, so it counts only beside another filter from metadata.
     """
     inside = range(place.subtree_start, place.id + 1)
     return any(
@@ -174,7 +174,7 @@ def _run_once(runtime_filter: RuntimeFilter) -> Reason:
 def _may_become_needless(
     runtime_filter: RuntimeFilter, ready: Sequence[RuntimeFilter], selection: BuildSelection
 ) -> bool:
-    """True for a filter by which nothing is skipped, where one that may leave little of the same scan is at hand."""
+    """True for a filter that cannot skip containers, if another ready filter may leave little of the same scan."""
     if (
         runtime_filter.from_metadata
         or selection.bytes_read(runtime_filter.build_side) < selection.options.limits.small_build_bytes
@@ -194,9 +194,9 @@ def unused(
 ) -> tuple[UnusedFilter, ...]:
     """Every edge that is refused for a scan that it reaches.
 
-    `whole` are the bytes of scans without filters, by `Relation.id`: a scan that other keys have made small is refused
-    for the reason that held before, if there was one. A scan that `levels` have filtered by an edge was neither too
-    small for it, nor would it have been run again.
+    `whole` are the bytes of scans without filters, by `Relation.id`: a scan that other filters have made small is
+    refused for the reason that held before, if there was one. If `levels` have filtered a scan by an edge, the reasons
+    PROBE_TOO_SMALL and RUN_ONCE do not count for that edge.
     """
     fed = {(it.build_side.join.id, it.probe.relation.id, it.probe.column) for filters in levels for it in filters}
     now = BuildSelection(sizes, options, graph.edges)
@@ -220,7 +220,7 @@ def unused(
 
 
 def _first_refused(before: tuple[Reason, ...], now: tuple[Reason, ...]) -> tuple[Reason, ...]:
-    """The reasons before other keys made scans small, if there were any; RUN_ONCE counts at the end."""
+    """The reasons from before other filters made scans small, if any; RUN_ONCE is judged by the final state."""
     is_run_once = any(each.code is ReasonCode.RUN_ONCE for each in now)
     return now if is_run_once else before or now
 
@@ -237,10 +237,10 @@ def _refused(
 
 
 def _waits(runtime_filter: RuntimeFilter, earlier: Sequence[RuntimeFilter]) -> bool:
-    """True where an earlier filter of another build side makes this build smaller, or keeps rows inside of it."""
+    """True where an earlier filter of another build side makes this build smaller, or materializes a part of it."""
     inside = range(runtime_filter.build_side.node.subtree_start, runtime_filter.build_side.node.id + 1)
     others = [each for each in earlier if each.build_side != runtime_filter.build_side]
-    # Two runs of what is cached may differ: the larger build reads the rows that the smaller one gave.
+    # Two runs of a cached plan may differ, so the larger build reads the rows of the smaller one.
     is_split = any(
         each.needs_rows and runtime_filter.build_side.node.id != each.build_side.node.id in inside for each in others
     )

@@ -1,7 +1,7 @@
-"""`JoinCondition`: one comparison of a probe key with the keys of a build side, and the values that these let match.
+"""`JoinCondition`: one comparison of a probe key with the keys of a build side, and the probe values that match.
 
     probe = build     the values of the keys            probe >= build    the least key and all above it
-    probe <=> build   the same, if none is NULL         probe <= build    the greatest key and all below it
+    probe <=> build   these values, if none is NULL     probe <= build    the greatest key and all below it
 
 A filter that compares with a scalar subquery is a join with one row, written another way.
 """
@@ -24,7 +24,7 @@ class JoinCondition:
     """One comparison of a join, or of a filter with a scalar subquery.
 
     - `node`: the join or the filter
-    - `path`: the way to the build key in the condition of `node`, if the key is no plain column
+    - `path`: the child indices that lead to the build key in the condition of `node`
     - `bound`: the side of the keys on which values match; None for an equality
     - `null_safe`: True for `<=>`, by which NULL matches NULL
     """
@@ -46,13 +46,13 @@ class JoinCondition:
 
     @property
     def is_narrowing(self) -> bool:
-        """True where the values that match may be fewer than the probe column has, even if the build keeps all rows."""
+        """True where the condition itself may drop probe values, even if the build side drops no rows."""
         return self.bound is not None or self.is_scalar
 
     def domain(self, keys: KeySummary, subject: str) -> KeySummary | Reason:
         """The values that match one of `keys`; a `Reason` about `subject` if they may include NULL.
 
-        No filter of a scan keeps the rows without a value, so a NULL key of a null-safe equality ends its use.
+        Filters of scans drop NULL, so a null-safe equality with a NULL key cannot become one.
         """
         if self.null_safe and keys.null_rows:
             return Reason(ReasonCode.NULL_SAFE, subject)
@@ -74,9 +74,9 @@ class BuildSide:
 
     @property
     def id(self) -> tuple[int, str]:
-        """Equal for two build sides that let the same values pass.
+        """An id that is equal for two build sides whose keys let the same values pass.
 
-        A column goes by its id, since names repeat, any other key by its place in the plan.
+        A column key is named by its id, since names repeat; any other key by its path in the plan.
         """
         condition, column = self.condition, self.key.column
         place = f"#{column}" if column is not None else "/".join(map(str, (condition.node.id, *condition.path)))
@@ -85,18 +85,18 @@ class BuildSide:
 
     @property
     def is_widened_bound(self) -> bool:
-        """True for a bound in a wider type than that of the columns it is made from.
+        """True for a bound whose type is wider than that of the columns from which it is computed.
 
-        Statistics of these columns would end it where their own type does.
+        Statistics of these columns would end the range at the limit of the narrower type.
         """
         return self.condition.bound is not None and self.key.column is None
 
     def domain(self, keys: KeySummary) -> KeySummary | Reason:
-        """The values of a probe key that match one of `keys`; a `Reason` if these do not tell."""
+        """The values of a probe key that match one of `keys`; a `Reason` if they may include NULL."""
         return self.condition.domain(keys, str(self.key))
 
     def described(self, names: PlanNames) -> str:
-        """The key, and the side of it on which values match."""
+        """The name of the key, with the side of it on which values match."""
         return self.worded(names.expression(self.key))
 
     def worded(self, key: str) -> str:
@@ -105,9 +105,9 @@ class BuildSide:
 
 
 def fallback_build_sides(build_side: BuildSide) -> tuple[BuildSide, ...]:
-    """Key sets that each hold that of `build_side` and come from fewer tables: those that its first join puts together.
+    """Build sides below the first join of `build_side`, which read fewer tables; the keys of each hold all its keys.
 
-    None for a null-safe equality: an outer join may add a NULL that no table holds. None for a scalar subquery.
+    Empty for a null-safe equality, since an outer join may add a NULL that no table holds, and for a scalar subquery.
     """
     if build_side.condition.null_safe or build_side.condition.is_scalar:
         return ()
@@ -133,7 +133,7 @@ def fallback_build_sides(build_side: BuildSide) -> tuple[BuildSide, ...]:
 
 def _join_sources(join: Join, column: int, build_side: BuildSide) -> Iterator[BuildSide]:
     equal = {column}
-    # A column of the other side holds every value of this one only where a row has to have a partner there.
+    # The equal column of the other side holds every value of this one only if each row must have a partner there.
     if join.type in {"Inner", "LeftSemi"}:
         equal |= set(partners(join, column))
     for side in join.children:
@@ -160,7 +160,7 @@ def scalars_of(filter_: Filter) -> Iterator[tuple[Expression, Expression, BuildS
 
 
 def _plans(filter_: Filter) -> dict[int, Node]:
-    """The plan of each scalar subquery, by the identity of its expression; none where others have plans, too."""
+    """The plan of each scalar subquery, by the identity of its expression; empty if other expressions have plans."""
     found = [] if filter_.condition is None else list(_subqueries(filter_.condition))
     if len(found) != len(filter_.subqueries):
         return {}
@@ -168,7 +168,7 @@ def _plans(filter_: Filter) -> dict[int, Node]:
 
 
 def _subqueries(expression: Expression) -> Iterator[Expression]:
-    """In the order of the plans of a node: those of its parts first."""
+    """The scalar subqueries in an expression, children first, which is the order of the plans of a node."""
     for child in expression.children:
         yield from _subqueries(child)
     if expression.kind == _SUBQUERY:
@@ -176,7 +176,7 @@ def _subqueries(expression: Expression) -> Iterator[Expression]:
 
 
 def _value(expression: Expression, plans: dict[int, Node]) -> tuple[Node, Expression] | None:
-    """The rows and the key behind a subquery, or behind a field of its one struct."""
+    """The build node and the key expression of a scalar subquery, or of a field of the struct that it returns."""
     if expression.kind == _SUBQUERY:
         plan = plans.get(id(expression))
         return None if plan is None else (plan, Expression("AttributeReference", (), plan.output[0], "", "value"))
@@ -186,6 +186,6 @@ def _value(expression: Expression, plans: dict[int, Node]) -> tuple[Node, Expres
     if not isinstance(plan, Project) or plan.made is None or not plan.is_deterministic or not expression.text:
         return None
     made = plan.made[plan.output[0]]
-    # Names and values take turns.
+    # The children of `CreateNamedStruct` alternate between names and values.
     field = made.children[2 * int(expression.text) + 1] if made.kind == "CreateNamedStruct" else made
     return (plan.children[0], field) if field.column is not None and field is not made else None

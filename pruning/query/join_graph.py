@@ -1,4 +1,4 @@
-"""`JoinGraph`: which keys of a query may filter which scans, and why others may not.
+"""`JoinGraph`: the scans of a query that the keys of each join may filter, and the reasons against the others.
 
     A join B = (A semijoin B) join B
 
@@ -32,7 +32,7 @@ from pruning.reasons import Reason, ReasonCode
 class Edge:
     """One comparison of a join, in the direction from build to probe.
 
-    `probes` are the scans that the walk from the probe side reached, `stops` why it went no further elsewhere.
+    `probes` are the scans that the walk from the probe key reached, `stops` the reasons where it ended above a scan.
     """
 
     join: Join | Filter
@@ -44,13 +44,13 @@ class Edge:
 
     @property
     def type(self) -> str:
-        """The type of its join, `Scalar` for a filter by a subquery."""
+        """The type of the join, `Scalar` for a filter by a subquery."""
         return self.join.type if isinstance(self.join, Join) else "Scalar"
 
 
 @dataclass(frozen=True, slots=True)
 class JoinGraph:
-    """Every edge of a query, and the comparisons that are none."""
+    """Every edge of a query, and the reasons against the comparisons that are not edges."""
 
     root: Node
     edges: tuple[Edge, ...]
@@ -60,8 +60,8 @@ class JoinGraph:
     def of(root: Node, *, equivalence: bool = True) -> JoinGraph:
         """The graph of a plan and of the plans of its subqueries.
 
-        Without `equivalence` keys reach only what the probe key itself leads down to, no column that is equal to it
-        by a further join: what that leaves out is what global equivalence gains.
+        Without `equivalence` keys reach only the scans of the probe key itself, no column that a further join sets
+        equal to it. The difference between both graphs is the gain of equivalence.
         """
         edges: list[Edge] = []
         refusals: list[Reason] = []
@@ -83,7 +83,7 @@ class JoinGraph:
         return relations_of(self.root)
 
     def __str__(self) -> str:
-        """The scans, then a line for each edge (what it filters, and by what keys), then what is no edge."""
+        """The text of the graph: the scans, a line for each edge with its probes and build key, then the refusals."""
         names = PlanNames(self.root)
         lines = [f"scan {names.scans[each.id]}" for each in self.relations]
         lines += [_edge_line(each, names) for each in self.edges]
@@ -118,7 +118,7 @@ def _scalar_edges(filter_: Filter, *, equivalence: bool) -> tuple[list[Edge], li
     refusals: list[Reason] = []
     for part, probe_key, build_side in scalars_of(filter_):
         if build_side.condition.null_safe:
-            # A subquery without a row is NULL, too, which its keys do not tell.
+            # A subquery without a row is also NULL, and no key shows that.
             refusals.append(stop(filter_, ReasonCode.NULL_AWARE, str(part)))
         elif not filter_.is_deterministic:
             refusals.append(stop(filter_, ReasonCode.NONDETERMINISTIC, str(part)))
@@ -128,7 +128,7 @@ def _scalar_edges(filter_: Filter, *, equivalence: bool) -> tuple[list[Edge], li
 
 
 def _sides(join: Join, part: Expression) -> tuple[int, int] | None:
-    """Which child of a comparison is of the left and which of the right side; None for other conditions."""
+    """The indices of a comparison's children on the left and on the right side of a join; None for other conditions."""
     if part.kind not in COMPARISONS:
         return None
     left, right = set(join.left.output), set(join.right.output)
@@ -139,7 +139,7 @@ def _sides(join: Join, part: Expression) -> tuple[int, int] | None:
 
 
 def _is_null_aware(join: Join, part: Expression) -> bool:
-    """True for an equality that holds where it is NULL, too, as NOT IN asks for."""
+    """True for a null-aware equality, which also matches where it is NULL, as in NOT IN."""
     if part.kind != "Or":
         return False
     return any(
@@ -149,7 +149,7 @@ def _is_null_aware(join: Join, part: Expression) -> bool:
 
 
 def _source(join: Join, part: Expression, path: tuple[int, ...], build: int, bound: Bound | None) -> BuildSide:
-    """`build` is the place of its key in the comparison."""
+    """The build side of a comparison whose child number `build` is the build key."""
     key = part.children[build]
     side = join.left if key.columns <= set(join.left.output) else join.right
     return BuildSide(side, key, JoinCondition(join, (*path, build), bound, part.kind == "EqualNullSafe"))
@@ -178,9 +178,9 @@ _SEVERAL = 2
 
 @dataclass(frozen=True, slots=True)
 class KeyTuple:
-    """Columns of the rows of a build, and those of a scan that hold the same in every row that finds a partner.
+    """Columns of a build's rows, and the columns of a scan that are equal to them in every row with a partner.
 
-    `name` is that of the keys, for people.
+    `name` describes the keys in messages.
     """
 
     build: tuple[int, ...]
@@ -191,7 +191,7 @@ class KeyTuple:
 def key_tuple(graph: JoinGraph, build_side: BuildSide, relation: Relation) -> KeyTuple | None:
     """The columns by which the join of a build side compares its rows with a scan; None if there is only one.
 
-    Both are columns as they are: rows of a build hold nothing that the join would compute of them.
+    Computed keys are left out: the rows of a build hold only its columns.
     """
     pairs: dict[int, int] = {}
     names: list[str] = []
@@ -207,7 +207,7 @@ def key_tuple(graph: JoinGraph, build_side: BuildSide, relation: Relation) -> Ke
 
 
 def says_more(keys: KeySummary, options: PruningOptions) -> bool:
-    """True if the rows of keys leave out, of all combinations of their values, as much as a test of rows has to."""
+    """True if the key rows are so few among all combinations of their values that a row filter by them pays."""
     counts = [each.ranges.point_count() for each in keys.domains]
     every = prod(each for each in counts if each is not None)
     return (

@@ -1,8 +1,8 @@
-"""The values that a key may have by metadata alone: those of its column in the files that conditions leave.
+"""Origins of keys: the scan columns that hold every key of a build side, so that file statistics bound its keys.
 
-A build side that is not run still has keys from somewhere: `origins_of` leads to the scans that hold each of them.
-
-The columns of scans whose statistics deciding on a query's filters may ask for.
+- `origins_of()` finds these columns without running the build side.
+- `zone_domain()` gives the values that such a column may hold in the files that conditions leave.
+- `statistics_columns()` lists the columns whose statistics the decisions on a query's filters may need.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from pruning.values.domain import Domain
 from pruning.values.ranges import BoolArray, RangeSet
 from pruning.values.types import TEMPORAL, ValueType
 
-# Operators that give rows of their one child, not always all of them, with the values that these have.
+# Operators that pass on some of the rows of their one child, unchanged.
 _SOME_ROWS = frozenset({"GlobalLimit", "LocalLimit", "Offset", "Tail", "Sample"})
 
 
 @dataclass(frozen=True, slots=True)
 class KeyOrigin:
-    """A column of a scan, and conditions that all of the scan's rows fulfil where they reach the key."""
+    """A column of a scan, and conditions that every row of the scan fulfils if it reaches the key."""
 
     relation: Relation
     column: int
@@ -50,8 +50,8 @@ KeyOrigins: TypeAlias = tuple[KeyOrigin, ...]
 
 
 def origins_of(node: Node, key: Expression) -> KeyOrigins:
-    """Columns of scans that together hold every value but NULL of a key of `node`; none where that is not known."""
-    # Days that share an instant are different days, so the days of a file bound no other days.
+    """Columns of scans that together hold every value but NULL of a key of `node`; empty if they are not known."""
+    # Different dates may share an instant, so the dates in a file do not bound dates that are compared as instants.
     column = key.column if key.type in TEMPORAL else probed_column(key)
     found = [] if column is None else list(_zones(node, column, ()))
     return () if None in found else tuple(each for each in found if each is not None)
@@ -71,7 +71,7 @@ def _zones(node: Node, column: int, conditions: tuple[Expression, ...]) -> Itera
         case Grouping(groups=groups) if groups is not None and column in groups:
             yield from _below(node, groups, column, conditions)
         case Union():
-            # The conditions name columns of the union, and its first branch may share their ids with another one.
+            # The conditions name columns of the union, whose ids a branch may use for other columns.
             for child in node.children:
                 yield from _zones(child, child.output[node.output.index(column)], ())
         case Join() if (column in node.left.output) is not (column in node.right.output):
@@ -95,31 +95,31 @@ def _below(
 
 
 def _about(conditions: tuple[Expression, ...], columns: Collection[int]) -> tuple[Expression, ...]:
-    """Those that speak of nothing else: an id that another column has too, elsewhere, is not the same column."""
+    """The conditions that use only `columns`; elsewhere in the plan an id may name another column."""
     return tuple(each for each in conditions if each.columns <= set(columns))
 
 
 def zone_domain(containers: Containers, name: str, kept: BoolArray, type_: ValueType) -> Domain:
-    """Every value but NULL of a column that the containers where `kept` is True may hold; one range for each."""
+    """The values but NULL that the containers where `kept` is True may hold in a column: one range per container."""
     column = containers.columns.get(name)
     kept = kept & (containers.rows != 0)
     if column is None:
         return Domain(RangeSet.all(type_), nan=type_.is_float) if kept.any() else Domain.none(type_)
     some = column.take(np.flatnonzero(kept & ~column.all_null(containers.rows)))
-    # Bounds in the wrong order would be an empty range.
+    # Bounds in the wrong order would give an empty range, which would be unsound.
     _, _, is_known = some.against(RangeSet.none(type_))
     ordered = RangeSet.of_ranges(type_, some.lows, some.highs) if is_known.all() else RangeSet.all(type_)
     return Domain(ordered, nan=type_.is_float and bool(some.may_have_nan.any()))
 
 
 def conditions_of(root: Node, relation: Relation) -> tuple[Expression, ...]:
-    """The conditions of the filters right above a scan, which all its rows have to fulfil."""
+    """The conditions of the filters directly above a scan, which all its rows have to fulfil."""
     found = filters_above(root).get(relation.id, ())
     return tuple(each.condition for each in found if each.condition is not None)
 
 
 def filters_above(root: Node) -> dict[int, tuple[Filter, ...]]:
-    """For each scan, by `Relation.id`, the filters that its rows pass before anything else happens to them."""
+    """The filters directly above each scan, by `Relation.id`."""
     found: dict[int, tuple[Filter, ...]] = {}
     waiting: list[tuple[Node, tuple[Filter, ...]]] = [(root, ())]
     while waiting:
@@ -140,7 +140,7 @@ def filters_above(root: Node) -> dict[int, tuple[Filter, ...]]:
 
 
 def statistics_columns(graph: JoinGraph) -> Mapping[int, frozenset[int]]:
-    """By `Relation.id`: columns that keys may filter or come from, and those in conditions right above a scan."""
+    """Columns by `Relation.id` that keys may filter or come from, and those in conditions directly above a scan."""
     found: dict[int, set[int]] = {}
     for at, column in _asked(graph):
         found.setdefault(at, set()).add(column)

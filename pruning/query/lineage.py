@@ -22,10 +22,10 @@ from pruning.query.plan import (
 )
 from pruning.reasons import Reason, ReasonCode
 
-# Join types under which rows of a side that match no key of the other side reach no result.
+# Join types in which rows of that side without a match do not reach the result.
 LEFT_NEEDS_MATCH = frozenset({"Inner", "Cross", "LeftSemi", "RightOuter"})
 RIGHT_NEEDS_MATCH = frozenset({"Inner", "Cross", "LeftSemi", "LeftOuter", "LeftAnti", "ExistenceJoin", "LeftSingle"})
-# Join types under which a row of a side that is taken away takes just its own results with it.
+# Join types in which removing a row of that side removes only the results of that row.
 _LEFT_STANDS_ALONE = frozenset({"Inner", "Cross", "LeftSemi", "LeftOuter", "LeftAnti", "ExistenceJoin", "LeftSingle"})
 _RIGHT_STANDS_ALONE = frozenset({"Inner", "Cross", "RightOuter"})
 _STOPS: Mapping[str, ReasonCode] = MappingProxyType(
@@ -59,17 +59,17 @@ class ProbeColumn:
 
 
 def trace(node: Node, column: int, *, equivalence: bool = True) -> Iterator[ProbeColumn | Reason]:
-    """The scans whose rows may go where a column of `node` must hold one of some keys, and each place where it ends.
+    """The scans that keys for a column of `node` may filter, and the reason at each place where the walk ends.
 
-    A row without such a value may be taken away below every node that the walk passes, without any change to the
-    rows with one. Without `equivalence` the walk does not go on to columns that joins on its way set equal.
+    Rows whose value is not a key may be removed below every node that the walk passes, without any change to the rows
+    whose value is one. Without `equivalence` the walk does not follow columns that joins on its way set equal.
     """
     return _Walk(equivalence).down(node, column)
 
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
-    """Several equalities may lead to one column; what lies below it is walked once, which `_seen` holds."""
+    """The walk of `trace`; `_seen` holds columns already walked, since several equalities may lead to one column."""
 
     equivalence: bool
     _seen: set[tuple[int, int]] = field(default_factory=set)
@@ -110,7 +110,7 @@ class _Walk:
     def _below(
         self, node: Node, expression: Expression | None, otherwise: ReasonCode
     ) -> Iterator[ProbeColumn | Reason]:
-        """On with the column that an expression is, or only makes wider, else the end."""
+        """The walk below the column that an expression is or losslessly casts; else the end."""
         column = None if expression is None else probed_column(expression)
         if column is None:
             yield stop(node, otherwise)
@@ -127,7 +127,7 @@ class _Walk:
             yield from self.down(own, column)
         else:
             yield stop(join, ReasonCode.OUTER_SIDE if join.is_deterministic else ReasonCode.NONDETERMINISTIC)
-        # Of two equal columns each holds one of the keys if the other one does.
+        # If one of two equal columns holds one of the keys, so does the other.
         other, needs_match = (join.right, RIGHT_NEEDS_MATCH) if in_left else (join.left, LEFT_NEEDS_MATCH)
         if self.equivalence and join.type in needs_match and join.is_deterministic:
             for partner in _probed_partners(join, column):
@@ -147,9 +147,9 @@ def partners(join: Join, column: int) -> Iterator[int]:
 
 
 def _probed_partners(join: Join, column: int) -> Iterator[int]:
-    """The columns that a join sets equal to `column`, as they are or made wider: keys can be brought to each.
+    """The columns that a join sets equal to `column`, plain or with a lossless cast: keys can be converted to each.
 
-    Not the wider ones that `column` is made equal to, since days that share an instant are different days.
+    If `column` itself is cast, its partner is left out, since different dates may share an instant.
     """
     for _, part in conjuncts_at(join.condition):
         if part.kind == "EqualTo":
@@ -160,6 +160,6 @@ def _probed_partners(join: Join, column: int) -> Iterator[int]:
 
 
 def stop(node: Node, code: ReasonCode, detail: str = "") -> Reason:
-    """Why a node is not passed."""
+    """The reason why the walk does not pass a node."""
     name = f"{node.type} join" if isinstance(node, Join) else node.kind
     return Reason(code, name, detail)

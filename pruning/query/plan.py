@@ -1,8 +1,6 @@
-"""The plan of a query as an engine-free tree: just what tells which rows of a scan a join can use.
+"""The plan of a query as an engine-free tree that holds only what pruning decisions need.
 
 Columns are the plan's own ids, never names: two columns of a query may share a name, and one may have several.
-
-Columns of scans that count by their place, though no expression names them.
 """
 
 from __future__ import annotations
@@ -17,8 +15,8 @@ class Expression:
     """One expression by the engine's name of its kind, such as `EqualTo`.
 
     - `column`: the id of the column that it refers to; None for any other kind
-    - `type`: the SQL type of a column or of what a cast gives; empty where it is not known
-    - `text`: the name of a column, the value of a literal, the place of a field in its struct, from 0
+    - `type`: the SQL type of a column or of the result of a cast; empty where it is not known
+    - `text`: the name of a column, the value of a literal, the index of a field in its struct, from 0
     """
 
     kind: str
@@ -35,7 +33,7 @@ class Expression:
 
     @property
     def is_normal_form(self) -> bool:
-        """True for what is put around floats that are compared: one NaN for all and no lesser zero, equal anyway."""
+        """True for the normalisation of NaN and -0.0 that Spark puts around compared floats; equality is unchanged."""
         return self.kind.rpartition(".")[2] in {"KnownFloatingPointNormalized", "NormalizeNaNAndZero"}
 
     def __str__(self) -> str:
@@ -48,7 +46,7 @@ class Expression:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One node of a plan. Every kind that has no class of its own is opaque: nothing is known of its rows.
+    """One node of a plan. Every kind without a class of its own is opaque: nothing is known of its rows.
 
     - `id`: its place among all nodes of the query, where children come first, then the plans of subqueries in its
       expressions, then the node; the least id below it is `subtree_start`
@@ -67,7 +65,7 @@ class Node:
     is_deterministic: bool = True
 
     def walk(self) -> Iterator[Node]:
-        """Every node of the tree, those of subqueries too, each before what lies below it."""
+        """Every node of the tree and of its subqueries, parents before children."""
         waiting = [self]
         while waiting:
             node = waiting.pop()
@@ -95,12 +93,12 @@ class SortKey:
 
 @dataclass(frozen=True, slots=True)
 class Passthrough(Node):
-    """Gives the rows of its one child, all of them, in another order or place: sort, repartition."""
+    """All rows of its one child, in another order or partition: sort, repartition."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sort(Passthrough):
-    """The rows of its child in an order: that of all of them together, or of each partition for itself."""
+    """The rows of its child in an order, over all partitions or within each partition."""
 
     order: tuple[SortKey, ...] = ()
     is_global: bool = False
@@ -108,14 +106,14 @@ class Sort(Passthrough):
 
 @dataclass(frozen=True, slots=True)
 class Limit(Node):
-    """Some of its child's rows: the first `count`, or all but these of an `Offset`; None where it is no literal."""
+    """The first `count` rows of its child, or all others for an `Offset`; `count` is None if it is no literal."""
 
     count: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Project(Node):
-    """One row for each of its child; `made` holds the expression of each output column."""
+    """One row for each row of its child; `made` holds the expression of each output column."""
 
     made: Mapping[int, Expression] | None = None
 
@@ -129,12 +127,11 @@ class Filter(Node):
 
 @dataclass(frozen=True, slots=True)
 class Grouping(Node):
-    """Rows that depend on those of one group of its child alone: aggregates, windows.
+    """Rows that each depend on one group of rows of its child alone: aggregates, windows.
 
-    `groups` maps the output columns that are made of one of the child's that is constant in a group, be it the very
-    column or a cast of it, to what makes them. The others are `order_free` where they and the choice of rows depend on
-    the set of rows of a group, not on the order in which these arrive, as those of `first`, `row_number` among ties,
-    and sums of doubles do.
+    `groups` maps an output column to its expression, if that is a column of the child (or a cast of one) that is
+    constant in a group. `order_free` is True if the other columns and the choice of rows depend only on the set of rows
+    of a group. The results of `first`, of `row_number` among ties and of sums of doubles depend on their order.
     """
 
     groups: Mapping[int, Expression] | None = None
@@ -143,7 +140,7 @@ class Grouping(Node):
 
 @dataclass(frozen=True, slots=True)
 class RankLimit(Grouping):
-    """The rows of its child whose rank in an order, which is the least one for rows that tie, is at most `count`."""
+    """The rows of its child whose rank in an order is at most `count`; tied rows share the least of their ranks."""
 
     order: tuple[SortKey, ...] = ()
     count: int | None = None
@@ -151,7 +148,7 @@ class RankLimit(Grouping):
 
 @dataclass(frozen=True, slots=True)
 class Generate(Node):
-    """Each row of its child several times, beside columns that a generator makes."""
+    """The rows of its child, each repeated for every row that a generator makes of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +177,7 @@ class Join(Node):
 def conjuncts_at(
     expression: Expression | None, path: tuple[int, ...] = ()
 ) -> Iterator[tuple[tuple[int, ...], Expression]]:
-    """The parts that all must hold, each with the path that leads to it."""
+    """The conjuncts of a condition, each with the child indices that lead to it."""
     if expression is None:
         return
     if expression.kind != "And":
@@ -196,7 +193,7 @@ def relations_of(root: Node) -> tuple[Relation, ...]:
 
 
 class PlanNames:
-    """The names of the scans and columns of a plan for messages: a table that is read several times is numbered."""
+    """Names of the scans and columns of a plan for messages; scans of the same table are numbered."""
 
     def __init__(self, root: Node) -> None:
         leaves = relations_of(root)
@@ -211,11 +208,11 @@ class PlanNames:
                 self._columns[column] = f"{self.scans[leaf.id]}.{name}"
 
     def column(self, column: int) -> str:
-        """A column of a scan."""
+        """The name of a column of a scan."""
         return self._columns[column]
 
     def expression(self, expression: Expression) -> str:
-        """An expression with the columns of scans by their full names."""
+        """The text of an expression, with the full names of the columns of scans."""
         if expression.column is not None:
             return self._columns.get(expression.column, expression.text)
         if expression.kind == "Literal":
@@ -227,14 +224,15 @@ class PlanNames:
         return f"{expression.kind}({', '.join(map(self.expression, expression.children))})"
 
 
-# Whatever these use, an expression of theirs names.
+# Operators whose expressions name every column that they use.
 _NAMING = frozenset({"Project", "Aggregate"})
 
 
 def columns_by_place(root: Node) -> frozenset[int]:
-    """The ids of columns of scans that no projection or aggregate right above names, be it above filters.
+    """The ids of columns of scans that count as used although no expression names them, as in a union.
 
-    Operators above use all columns that they are given: Spark's optimised plans leave out elsewhere what nothing uses.
+    A column is such unless a projection or an aggregate stands above its scan with only filters between. Spark's
+    optimised plans drop unused columns at the other operators.
     """
     found: set[int] = set()
     waiting = [(root, True)]

@@ -46,7 +46,7 @@ from pruning.query.top_k import TopFilter, TopK, top_ks
 from pruning.reasons import Reason, ReasonCode
 from pruning.values.domain import Domain
 
-# Builds that began and gave nothing; metadata may bound their keys.
+# Reasons of builds that began and gave no keys; metadata may still bound their keys.
 _NOT_DONE = frozenset({ReasonCode.BUILD_TIMED_OUT, ReasonCode.BUILD_FAILED})
 # Reasons that leave a top-k filter without effect on the files of a scan.
 _NO_FILTER = frozenset(
@@ -63,7 +63,8 @@ class QueryFacts:
     - `sizes`: bytes that each scan reads, by `Relation.id`
     - `files`: scans of files, whose rows may be keys; `unpinned`: those of them that list their files at each run
     - `partitions`: columns by which Spark itself prunes partitions
-    - `asks_for_files`: the query names the file of a row; `may_be_asked_for_files`: a query over its result could
+    - `asks_for_files`: the query contains `input_file_name()` or a related expression; `may_be_asked_for_files`: a
+      query over its result could contain one
     - `broadcast_limit`: bytes up to which the engine broadcasts a side of a join by itself; negative for never
     """
 
@@ -80,11 +81,11 @@ class QueryFacts:
 class QueryPlanner:
     """The state of one query's decisions.
 
-    - `levels`: the filters of each level so far; `reasons`: why there were no more, in order
+    - `levels`: the filters of each level so far; `reasons`: why there were no others, in order
     - `scans`: the pruned scans by `Relation.id`
-    - `materialized`: the nodes whose rows a build holds, and all below them, by `Node.id`: they are not run again
+    - `materialized`: the nodes whose rows a build gave, and all below them, by `Node.id`: they are not run again
     - `row_bytes`: bytes of these rows, by `Node.id` of the build
-    - `from_cache`: ids of the build sides whose keys were known before
+    - `from_cache`: ids of the build sides whose keys came from the cache
     """
 
     graph: JoinGraph
@@ -109,7 +110,7 @@ class QueryPlanner:
 
     @staticmethod
     def of(graph: JoinGraph, options: PruningOptions, facts: QueryFacts, statistics: PlanStatistics) -> QueryPlanner:
-        """The planner of a query none of whose builds has run."""
+        """The planner of a query before any of its builds has run."""
         reasons: dict[Reason, None] = {}
         if options.scan != PREDICATE and facts.asks_for_files:
             if options.scan == ARROW:
@@ -132,7 +133,7 @@ class QueryPlanner:
             if not filters:
                 break
             if not is_pinned:
-                # Pinning costs a listing, and may leave fewer builds to run.
+                # Pinning lists files, which is needless if there is no filter; the pinned sizes may need fewer builds.
                 yield from self._pin()
                 is_pinned = True
                 continue
@@ -153,7 +154,7 @@ class QueryPlanner:
         return BuildSelection(self.known(), self.options, self.graph.edges)
 
     def top_filters(self) -> Iterator[TopFilter]:
-        """The outcome for each scan below a limit that takes the first rows of an order."""
+        """The outcome of top-k filtering for each scan below a limit that takes the first rows of an order."""
         selection = self.selection()
         for top in self.tops:
             for each in top.probes:
@@ -162,7 +163,7 @@ class QueryPlanner:
             yield from (TopFilter(top, None, each) for each in top.stops)
 
     def _pin(self) -> Requests:
-        """Scans that cannot be pinned are no files from here on: their rows may be others in the next run."""
+        """Pins the files of scans; one that cannot be pinned gives no keys, since its next run may read other rows."""
         unpinned = tuple(each for each in self.graph.relations if each.id in self.facts.unpinned)
         refused: Mapping[int, Reason] = (yield PinFiles(unpinned)) if unpinned else {}
         self.reasons.update(dict.fromkeys(refused.values()))
@@ -220,12 +221,12 @@ class QueryPlanner:
         if runtime_filter.needs_rows and not is_joined:
             return Reason(ReasonCode.UNREPEATABLE_KEYS, str(build_side.key), "its rows are too many to be kept")
         if built.rows is not None:
-            # Never reached for rows that a later run may not give again: no tuple of theirs may be a key.
+            # Not reached for rows that a later run may not give again, so no tuple of such rows becomes a key.
             self._rows[build_side.node.id] = built.rows
         return domain
 
     def _join_rows(self, node: Node, rows: BuildRows) -> Generator[Request, Any, bool]:
-        """True where few rows take the place of a build side, so that the query does not read it again."""
+        """True if a build's rows were few enough to become a local relation; the query does not run it again."""
         if self.strategy is BroadcastStrategy.NONE or 0 <= self.facts.broadcast_limit < rows.nbytes:
             return False
         yield JoinRows(node, rows)
@@ -237,7 +238,7 @@ class QueryPlanner:
         return True
 
     def _add_tuple(self, build_side: BuildSide, relation: Relation) -> Requests:
-        """Keys of all columns by which a join compares a scan with a build, where the rows of the build are at hand."""
+        """Adds keys of several columns together, if the build's rows are materialized and the join compares several."""
         rows, found = self._rows.get(build_side.node.id), key_tuple(self.graph, build_side, relation)
         if rows is None or found is None:
             return
@@ -251,7 +252,7 @@ class QueryPlanner:
     # Scans.
 
     def _prune(self, relation: Relation) -> Generator[Request, Any, PlannedScan | None]:
-        """Plans a scan by all its filters; None where they change nothing."""
+        """Plans a scan by all its filters; None if the filters do not change it."""
         keys, tuples = self.keys.get(relation.id, {}), self.tuples.get(relation.id, {})
         scan: PlannedScan | Reason = yield PruneScan(
             relation, keys, tuples, tuple(self._top_filters.get(relation.id, ()))
@@ -270,7 +271,7 @@ class QueryPlanner:
         self._sizes[relation.id] = min(self._sizes[relation.id], scan.planned_bytes)
 
     def _filter_first_rows(self) -> Requests:
-        """Filters scans by the keys that enough rows surely have, as metadata alone proves."""
+        """Filters scans below a limit by the keys of its first rows, as far as metadata alone proves them."""
         for top in self.tops:
             if not (probes := worth_filtering(top, self.selection())):
                 continue
@@ -302,11 +303,11 @@ class QueryPlanner:
     # Readers.
 
     def _choose_readers(self) -> Requests:
-        """Pyarrow reads a scan only once all its keys are known: a later level would plan the scan anew."""
+        """Chooses readers last, when all keys of a scan are known: a later level would plan the scan again."""
         for relation in self.graph.relations:
             if relation.id not in self.scans or relation.id in self.materialized:
                 continue
-            # Spark may run equal scans once; of two by pyarrow it knows of none that they are equal.
+            # Spark runs equal scans once, but cannot see that two scans by pyarrow are equal.
             if self.options.scan != AUTO or not self._is_read_again(relation):
                 self.scans[relation.id] = yield ChooseReader(relation)
             if self.scans[relation.id].plan.wants_arrow(self.options) and not self._needs_spark_reader(relation):
@@ -319,14 +320,14 @@ class QueryPlanner:
         return any(self.statistics.is_same_table(relation, each) for each in others)
 
     def _needs_spark_reader(self, relation: Relation) -> bool:
-        """True if Spark prunes partitions of a scan by a column without keys, or its rows may be asked for a file."""
+        """True if Spark prunes partitions of a scan by a column without keys, or the file of a row may be needed."""
         by_spark = self.facts.partitions.intersection(relation.output) - self.keys.get(relation.id, {}).keys()
         if by_spark:
             names = dict(zip(relation.output, relation.names, strict=True))
             subject = ", ".join(sorted(names[each] for each in by_spark))
             self.reasons[Reason(ReasonCode.NOT_READ_BY_ARROW, subject, "Spark prunes partitions by it")] = None
             return True
-        # A user who set the option to ARROW chose that rows do not know their file.
+        # With the option ARROW the user accepts that `input_file_name()` gives nothing.
         if self.options.scan != AUTO or not self.facts.may_be_asked_for_files:
             return False
         self.reasons[Reason(ReasonCode.NOT_READ_BY_ARROW, _QUERY, "its rows may be asked for their file")] = None
@@ -334,7 +335,7 @@ class QueryPlanner:
 
 
 def worth_filtering(top: TopK, selection: BuildSelection) -> tuple[ProbeColumn, ...]:
-    """The scans below a limit that are worth a filter, where metadata may prove which rows come first."""
+    """The scans below a limit that are worth a filter, if metadata may prove which rows come first."""
     return tuple(each for each in top.probes if selection.why_no_filter(each) is None) if top.sure else ()
 
 
@@ -348,7 +349,7 @@ def _top_id(top: TopK, probe: ProbeColumn) -> tuple[int, int, int]:
 
 
 def _strategy(graph: JoinGraph, options: PruningOptions, facts: QueryFacts) -> BroadcastStrategy:
-    """Rows in the place of a build side end Spark's partition pruning by it, so keys have to reach these columns."""
+    """The broadcast strategy; NONE if Spark's dynamic partition pruning, which local relations end, is not replaced."""
     reached = {probe.column for edge in graph.edges for probe in edge.probes}
     is_reached = facts.partitions <= reached
     return BroadcastStrategy[options.broadcast_strategy] if is_reached else BroadcastStrategy.NONE

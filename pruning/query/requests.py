@@ -1,4 +1,4 @@
-"""The questions and commands of `QueryPlanner` to its driver, each with the form of its answer."""
+"""The requests of `QueryPlanner` to its driver, each with the type of its answer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pruning.values.domain import Domain
 
 
 class BuildRows(Protocol):
-    """The rows of a build, held by the engine; `nbytes` is their size there."""
+    """The rows of a build, materialized in the engine."""
 
     @property
     def nbytes(self) -> int:
@@ -41,19 +41,19 @@ class PlannedScan(Protocol):
 
     @property
     def expected(self) -> Cardinality | None:
-        """Rows read and the share of them that passes; None if some container does not tell its rows."""
+        """Rows read and the share of them that passes; None if the row count of some container is unknown."""
 
     @property
     def reasons(self) -> tuple[Reason, ...]:
-        """Everything that was left out, weakened or refused."""
+        """The reasons for every filter that was left out, weakened or refused."""
 
 
 class ScanFilter(Protocol):
-    """A filter of a scan that the engine made of keys that come from no build."""
+    """A filter of a scan whose keys come from metadata, not from a build."""
 
     @property
     def filter(self) -> KeyFilter:
-        """Its columns and domains, in the types of the table."""
+        """The columns and domains of the filter, in the types of the table."""
 
 
 class BuildAnswer(Protocol):
@@ -65,7 +65,7 @@ class BuildAnswer(Protocol):
 
     @property
     def rows(self) -> BuildRows | None:
-        """All rows, where they are few enough to be joined as they are."""
+        """All rows, if they are few enough to be joined as a local relation."""
 
     @property
     def from_cache(self) -> bool:
@@ -74,7 +74,7 @@ class BuildAnswer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PinFiles:
-    """List the files of these scans once, so that builds and query read the same.
+    """List the files of these scans once, so that builds and query read the same files.
 
     Answer: a `Reason` by `Relation.id` for each scan that cannot be pinned.
     """
@@ -108,7 +108,7 @@ class SummarizeTuples:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JoinRows:
-    """Put the rows of a build in the place of its plan, in later builds and in the query. Answer: None."""
+    """Replace the plan of a build by its rows, in later builds and in the query. Answer: None."""
 
     node: Node
     rows: BuildRows
@@ -116,14 +116,14 @@ class JoinRows:
 
 @dataclass(frozen=True, slots=True)
 class ProveFirstRows:
-    """Find keys that enough rows below a limit surely have. Answer: a `Domain`, None if unknown, or a `Reason`."""
+    """Bound the keys of first rows below a limit by metadata. Answer: a `Domain`, None if unknown, or a `Reason`."""
 
     top: TopK
 
 
 @dataclass(frozen=True, slots=True)
 class MakeTopKFilter:
-    """Make a filter of a scan of such keys. Answer: a `ScanFilter`, or a `Reason`."""
+    """Make a filter of a scan from the keys of first rows. Answer: a `ScanFilter`, or a `Reason`."""
 
     top: TopK
     probe: ProbeColumn
@@ -132,7 +132,7 @@ class MakeTopKFilter:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PruneScan:
-    """Plan a scan by all its filters, and use it if its plan acts. Answer: a `PlannedScan`, or a `Reason`."""
+    """Plan a scan by all its filters, and use the plan if it acts. Answer: a `PlannedScan`, or a `Reason`."""
 
     relation: Relation
     keys: Mapping[int, Sequence[KeySummary]]
@@ -142,14 +142,14 @@ class PruneScan:
 
 @dataclass(frozen=True, slots=True)
 class ChooseReader:
-    """Weigh Spark's reader against pyarrow for a scan. Answer: the `PlannedScan` with the choice in its plan."""
+    """Choose between Spark's reader and pyarrow for a scan. Answer: the `PlannedScan` with the choice in its plan."""
 
     relation: Relation
 
 
 @dataclass(frozen=True, slots=True)
 class ReadByArrow:
-    """Have pyarrow read a scan. Answer: the `PlannedScan`, or a `Reason` if Spark's reader keeps it."""
+    """Have pyarrow read a scan. Answer: the `PlannedScan`, or a `Reason` if Spark's reader reads it."""
 
     relation: Relation
 

@@ -1,7 +1,7 @@
-"""`TopK`: the first rows of an order that a query asks for, and what metadata says of where they lie.
+"""`TopK`: a limit that takes the first rows of an order, and the keys that metadata proves for these rows.
 
-Where `rows` rows surely have a key as good as t, no row with a worse one is among the first `rows`: those with a key as
-good as t, ties included, are all that the scans below have to give.
+If at least `rows` rows have a key as good as t, no row with a worse key is among the first `rows`. So the scans below
+have to give only the rows with a key as good as t, ties included.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ _KEEPS_LEFT = frozenset({"LeftOuter", "ExistenceJoin"})
 class TopK:
     """The first `rows` rows of `node` in an order whose first key is `first`; rows that tie with the last may follow.
 
-    - `id`: that of the limit; `rows` counts those that an offset leaves out, too
-    - `probes`: columns of scans of which only rows as good as the last of the first ones are needed; `stops` says why
-      the way from the key down to scans ended elsewhere
-    - `sure`: the columns of scans each of whose rows with a value gives `node` a row with that very key
+    - `id`: the id of the limit; `rows` includes the rows that an offset leaves out
+    - `probes`: scan columns that may be filtered, to values as good as the key of the last row; `stops` says where the
+      walk from the key down to scans ended
+    - `sure`: scan columns that prove keys: each row of the scan with a value gives `node` a row with that key
     """
 
     id: int
@@ -59,7 +59,7 @@ class TopK:
 
     @staticmethod
     def of(id_: int, node: Node, rows: int, first: SortKey) -> TopK:
-        """With the scans that its key leads down to."""
+        """The top-k of a limit, with the scan columns to which its key leads down."""
         column = first.key.column
         if column is None:
             return TopK(id_, node, rows, first, stops=(stop(node, ReasonCode.COMPUTED, str(first.key)),))
@@ -81,7 +81,7 @@ class TopK:
         return Domain(wider.ranges, self.first.nulls_first, wider.nan)
 
     def worded(self, names: PlanNames) -> str:
-        """Its name for messages."""
+        """The name of the top-k for messages."""
         return f"top {self.rows:,} by {names.expression(self.first.key)}{' descending' * self.first.is_descending}"
 
 
@@ -107,7 +107,7 @@ def top_ks(root: Node) -> Iterator[TopK]:
 
 
 def _below_limit(limit: Limit) -> Iterator[TopK]:
-    """Down to the order through what gives each row as it is, or leaves out the first ones."""
+    """The top-k of a limit over a global sort, with only projections, local limits and offsets in between."""
     rows, node = limit.count, limit.children[0]
     while rows:
         match node:
@@ -147,15 +147,15 @@ def _sure(node: Node, column: int) -> Iterator[ProbeColumn]:
 
 
 def _is_present(part: Expression, column: int) -> bool:
-    """True if a condition asks for a value of a column, and nothing else."""
+    """True if a condition is just `column IS NOT NULL`."""
     return part.kind == "IsNotNull" and part.children[0].column == column
 
 
 def surely_first(top: TopK, containers: Containers, name: str) -> Domain | None:
-    """A key that as many rows as `top` asks for surely have, or a better one, and all better ones; None if unknown.
+    """The keys as good as a threshold that at least `top.rows` rows reach by their bounds; None if there is none.
 
-    Of n rows, d with NULL and g marked as gone, at least n - d - g have a key no worse than the worse bound.
-    NULLs that come first are not counted: that asks for more other rows than need be.
+    Of a container's n rows, d with NULL and g marked as deleted, at least n - d - g have a key no worse than the worse
+    bound. NULLs that come first are not counted, which only makes the threshold weaker.
     """
     column = containers.columns.get(name)
     if column is None:
@@ -177,7 +177,7 @@ def surely_first(top: TopK, containers: Containers, name: str) -> Domain | None:
 
 
 def held(domain: Domain, containers: Containers, name: str) -> Domain:
-    """The same, without NULL and NaN where no container holds any."""
+    """The domain without NULL and NaN if no container holds any."""
     column = containers.columns.get(name)
     if column is None:
         return domain
@@ -192,8 +192,8 @@ def _from_end(top: TopK, column: ColumnStatistics, bounds: Codes, index: int) ->
 
 
 def _ends(column: ColumnStatistics) -> tuple[Intervals, BoolArray]:
-    """Bounds as numbers that compare as they do, and which containers have both, as some value may lie between."""
-    # Beside no keys, bounds of bytes have no order.
+    """The bounds as order-preserving integers, and the containers where both are known and in order."""
+    # Bounds of bytes have no order against an empty range set, so both are ranked together below.
     _, _, known = column.against(RangeSet.none(column.type))
     lows, highs = on_one_line(column.lows, column.highs)
     return (np.where(known, lows, LEAST), np.where(known, highs, GREATEST)), known

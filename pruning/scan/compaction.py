@@ -1,11 +1,11 @@
 """Lossless compaction: the few ranges that skip the same containers as the whole key set.
 
-Sorted keys leave gaps between them. A container can be skipped iff it lies inside one gap, so only gaps that hold
-a container stay open, and those that are likely to hold pages of one; every other gap is bridged. Under a budget the
-gaps with most bytes stay open.
+Sorted keys leave gaps between them. A container can be skipped iff it lies inside one gap, so only gaps that hold a
+container, or are likely to hold pages of one, stay open; every other gap is bridged. Under a budget the gaps with most
+bytes stay open.
 
-Bounds of pages are not read. Gaps that may hold pages are guessed from row groups in the order of the column; a wrong
-guess makes a predicate longer.
+Bounds of pages are not read. The gaps that may hold pages are estimated from row groups in the order of the column; a
+wrong estimate only makes a predicate longer.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from pruning.values.ranges import Intervals, RangeSet
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evidence:
-    """Containers a range set could skip: their bounds, and what skipping each is worth (bytes; 0: nothing).
+    """Containers that a range set could skip: their bounds, and the bytes that skipping each saves.
 
-    `rows` are those of row groups, whose pages may be skipped, too; None of files.
+    `rows` are the rows of row groups, whose pages may be skipped, too; None for files.
     """
 
     column: ColumnStatistics
@@ -39,7 +39,8 @@ class Evidence:
 def compact(ranges: RangeSet, evidence: Sequence[Evidence], most: int) -> RangeSet:
     """A superset of `ranges` in at most `most` ranges that skips every weighted container that `ranges` skips.
 
-    Where `most` ranges cannot skip them all, those with most bytes are skipped. Never skips more than `ranges`.
+    Where `most` ranges cannot skip them all, those with most bytes are skipped. The result never skips more than
+    `ranges`.
     """
     if most < 1:
         msg = f"Cannot compact to {most} ranges: at least one is needed"
@@ -52,14 +53,14 @@ def compact(ranges: RangeSet, evidence: Sequence[Evidence], most: int) -> RangeS
 
 
 def bridged(ranges: RangeSet, evidence: Sequence[Evidence]) -> RangeSet:
-    """A superset of `ranges` that skips just the same weighted containers, and all gaps with pages are still open."""
+    """A superset of `ranges` that skips the same weighted containers and leaves all gaps with pages open."""
     return ranges if len(ranges) <= 1 else ranges.bridged(_held(ranges, evidence)[0])
 
 
 def _held(ranges: RangeSet, evidence: Sequence[Evidence]) -> tuple[IntArray, IntArray]:
-    """The gaps that hold a container or pages, ascending, by the range behind each, and the bytes of each.
+    """The gaps that hold a container or pages, ascending, and the bytes of each; a gap is the index of the next range.
 
-    There may be many more gaps than containers, so nothing is counted for a gap without one.
+    There may be many more gaps than containers, so the arrays have no entry for an empty gap.
     """
     found = [_gaps(ranges, each) for each in evidence]
     none = np.zeros(0, np.int64)
@@ -70,9 +71,9 @@ def _held(ranges: RangeSet, evidence: Sequence[Evidence]) -> tuple[IntArray, Int
 
 
 def _gaps(ranges: RangeSet, evidence: Evidence) -> tuple[IntArray, IntArray]:
-    """For each container in a gap between two ranges, and each gap with pages, the range behind it, and its weight.
+    """The gap, as the index of the next range, and the weight of each container in a gap and of each gap with pages.
 
-    The gaps before the first and after the last range stay open at no cost.
+    The gaps before the first and after the last range are left out: they stay open at no cost.
     """
     keys, (lows, highs), _ = evidence.column.against(ranges)
     within = np.flatnonzero(~intervals.overlap(keys, lows, highs) & (evidence.weights > 0))
@@ -87,14 +88,14 @@ def _gaps(ranges: RangeSet, evidence: Evidence) -> tuple[IntArray, IntArray]:
 
 FloatArray = npt.NDArray[np.float64]
 
-# `parquet.page.row.count.limit`, as it is by default.
+# The default of `parquet.page.row.count.limit`.
 _ROWS_OF_A_PAGE = 20_000
 
 
 def page_index_gaps(
     ranges: RangeSet, column: ColumnStatistics, weights: IntArray, rows: IntArray, limits: Limits = LIMITS
 ) -> tuple[IntArray, IntArray]:
-    """The gaps that spare pages, ascending, by the range behind each, and the bytes; none among too many to look at.
+    """The gaps that skip pages, as indices of the next range, ascending, and their bytes; empty for too many gaps.
 
     `weights` are the bytes of each row group, `rows` its rows.
     """
@@ -116,7 +117,7 @@ def page_index_gaps(
 
 
 def _shared(keys: Intervals, first: FloatArray, last: FloatArray) -> FloatArray:
-    """For each gap between two keys, and each row group: how many values lie in both."""
+    """The number of values in both, for each gap between two keys and each row group."""
     after, before = keys[1][:-1].astype(np.float64), keys[0][1:].astype(np.float64)
     inside: FloatArray = np.minimum.outer(before - 1, last) - np.maximum.outer(after + 1, first) + 1
     return np.maximum(inside, 0.0)

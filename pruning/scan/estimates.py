@@ -1,11 +1,11 @@
 """Estimates for a row filter: the share of rows that pass, the bytes that a predicate opens, the size of its code.
 
 - The share of rows follows from the density of keys in each container.
-- For a predicate the reader opens every dictionary and page index of the column. Beside large row groups that is
-  little. Beside small ones it pays where few rows match. A long IN list counts only by its span, so it does not pay
-  where that covers next to all rows.
-- A stage is one Java method for each row, and the JVM never compiles a method of more than 8,000 bytes. Three million
-  rows took 8.5 s where 64 ranges were compared by an interpreted method, and 0.8 s compiled.
+- For a predicate the reader opens every dictionary and page index of the column. This costs little beside large row
+  groups; with small row groups it pays only where few rows match. A reader skips by the span of a long IN list alone,
+  so such a list does not pay where its span covers nearly all rows.
+- Spark generates one Java method for the rows of a stage, and the JVM never compiles a method of more than 8,000 bytes.
+  With 64 ranges, three million rows took 8.5 s in an interpreted method and 0.8 s in a compiled one.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from pruning.values.types import Physical
 FloatArray = npt.NDArray[np.float64]
 
 _VALUE, _LONG_VALUE = 4, 16
-# Parquet writers give up a dictionary that outgrows this.
+# Parquet writers give up a dictionary above this size.
 _LARGEST_DICTIONARY = 1 << 20
 
 
 def pass_ratio(column: ColumnStatistics, rows: IntArray, kept: BoolArray, domain: Domain) -> float:
     """The expected share, 0 to 1, of the rows in `kept` containers whose value lies in `domain`.
 
-    Values are taken to be spread evenly between a container's bounds. A container without bounds, or without a
-    row count, passes whole: an estimate that errs says that a filter is worth less than it is.
+    Values are assumed to be spread evenly between a container's bounds. A container without bounds or without a row
+    count counts as passing whole, so an error makes a filter look less useful than it is.
     """
     chosen = np.flatnonzero(kept)
     if len(chosen) == 0:
@@ -53,7 +53,7 @@ def pass_ratio(column: ColumnStatistics, rows: IntArray, kept: BoolArray, domain
 def span_ratio(column: ColumnStatistics, rows: IntArray, kept: BoolArray, domain: Domain) -> float:
     """The expected share, 0 to 1, of the rows in `kept` containers that lie within the span of `domain`.
 
-    Bytes have no density: their containers count as a whole, where both bounds lie between the two.
+    Bytes have no density: a container of bytes counts whole unless a known bound lies outside of the span.
     """
     span = Domain(domain.ranges.span())
     if column.type.has_density or span.is_none:
@@ -68,7 +68,7 @@ def span_ratio(column: ColumnStatistics, rows: IntArray, kept: BoolArray, domain
 
 
 def dictionary_bytes(column: ColumnStatistics, rows: IntArray) -> IntArray:
-    """About how many bytes the dictionary of each container of `rows` rows takes, at the most."""
+    """An estimate of the most bytes that the dictionary of each container of `rows` rows takes."""
     distinct = rows.astype(np.float64)
     if column.type.has_density:
         _, (lows, highs), _ = column.against(RangeSet.none(column.type))
@@ -82,7 +82,7 @@ def _width(lows: IntArray, highs: IntArray) -> FloatArray:
 
 
 def _within(keys: Intervals, least: np.int64, greatest: np.int64) -> Intervals:
-    """The keys between two ends: beside an end that is open, differences of floats would lose the rest."""
+    """The keys cut to two ends: beside an unbounded end, differences of floats would lose all precision."""
     inside = slice(int(np.searchsorted(keys[1], least, "left")), int(np.searchsorted(keys[0], greatest, "right")))
     lows, highs = keys[0][inside], keys[1][inside]
     if keys[0] is keys[1]:
@@ -93,11 +93,11 @@ def _within(keys: Intervals, least: np.int64, greatest: np.int64) -> Intervals:
 
 
 def _keys_before(keys: Intervals) -> FloatArray | None:
-    """How many key values lie before each interval, and last all of them; None for single values, whose place tells."""
+    """The number of key values before each interval, then of all; None for single values, whose index is the number."""
     if keys[0] is keys[1]:
         return None
     before = np.zeros(len(keys[0]) + 1)
-    # The keys may be millions, so each step writes where the last one did.
+    # There may be millions of keys, so each step works in place.
     before[1:] = keys[1]
     before[1:] -= keys[0]
     before[1:] += 1
@@ -105,7 +105,7 @@ def _keys_before(keys: Intervals) -> FloatArray | None:
 
 
 def _keys_up_to(keys: Intervals, before: FloatArray | None, points: IntArray, *, including: bool = True) -> FloatArray:
-    """How many key values lie at or below each point; strictly below it unless `including`."""
+    """The number of key values at or below each point; strictly below it unless `including`."""
     lows, highs = keys
     place = np.searchsorted(lows, points, "right" if including else "left")
     if before is None or len(lows) == 0:
@@ -122,16 +122,16 @@ def _ranges_between(keys: Intervals, lows: IntArray, highs: IntArray) -> FloatAr
     return reaching.astype(np.float64)
 
 
-# `spark.sql.parquet.pushdown.inFilterThreshold`, as it is by default.
+# The default of `spark.sql.parquet.pushdown.inFilterThreshold`.
 _LOOKED_UP = 10
-# A dictionary and a page index, however small, are each a read of their own.
+# A dictionary and a page index each need a separate read, however small they are.
 _LEAST_READ = 2 * 4096
 
 
 def list_spans_nearly_all(
     column: ColumnStatistics, containers: Containers, kept: BoolArray, domain: Domain, limits: Limits = LIMITS
 ) -> bool:
-    """True if an IN list of the values of `domain` is long, and its span covers next to all rows that are kept."""
+    """True if an IN list of the values of `domain` is long and its span covers nearly all rows of kept containers."""
     if (domain.ranges.point_count() or 0) <= _LOOKED_UP:
         return False
     return span_ratio(column, containers.rows, kept, domain) >= limits.list_span
@@ -140,7 +140,7 @@ def list_spans_nearly_all(
 def predicate_pays(
     column: ColumnStatistics, containers: Containers, kept: BoolArray, ratio: float, limits: Limits = LIMITS
 ) -> bool:
-    """True if what a predicate makes the reader open is little, or few rows match: `ratio` is the share expected."""
+    """True if a predicate makes the reader open few extra bytes, or few rows match; `ratio` is the expected share."""
     rows = np.maximum(containers.rows[kept], 1)
     if len(rows) == 0 or ratio * float(rows.mean()) < limits.few_matches:
         return True
@@ -148,15 +148,15 @@ def predicate_pays(
     return int(looked_at.sum()) <= limits.looked_at_share * int(containers.sizes[kept].sum())
 
 
-# Bytes of two comparisons; of a value of a list that becomes a `switch`, and of a list that becomes a set.
+# Code bytes of the two comparisons of a range, of one list value in a `switch`, and of a list compiled to a set.
 _RANGE, _VALUE_BYTES, _SET = 75, 16, 100
-# `spark.sql.optimizer.inSetSwitchThreshold`, as it is by default.
+# The default of `spark.sql.optimizer.inSetSwitchThreshold`.
 _SWITCH_THRESHOLD = 400
 _SWITCHED = frozenset({"tinyint", "smallint", "int", "date"})
 
 
 def fits_codegen_limit(ranges: int, listed: Domain | None = None, limits: Limits = LIMITS) -> bool:
-    """True if a stage has room for so many ranges, and a list of the values of `listed` beside them."""
+    """True if the code of a stage has room for `ranges` ranges and an IN list of the values of `listed`."""
     return ranges * _RANGE + (0 if listed is None else _list(listed)) <= limits.method_bytes
 
 

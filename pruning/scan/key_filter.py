@@ -1,9 +1,8 @@
-"""`KeyFilter`: collected keys brought to the columns they filter.
+"""`KeyFilter`: collected keys converted to the types of the columns they filter.
 
-Keys of several columns as points, and containers as boxes: one in which no point lies holds no row of these keys.
-
-Each column for itself may leave a box that no key lies in: of shops and numbers of their orders, say, where every shop
-begins to count at 1.
+`KeyPoints` are keys of several columns as points, and the bounds of a container are a box: a container whose box holds
+no point has no matching row. A test of each column alone may keep such a box: with keys of a shop and its order
+number, say, where the orders of every shop are counted from 1.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ FIRST_ROWS = "first rows"
 
 
 class FilteredColumn(Protocol):
-    """A column that keys are compared with: its name, its type, and why it cannot be pruned by where it has none."""
+    """A column that keys are compared with: its name, its type, and the reason against pruning by it if it has none."""
 
     @property
     def name(self) -> str: ...  # noqa: D102
@@ -44,13 +43,13 @@ class FilteredColumn(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class KeyFilter:
-    """One entry of `keys`, brought to its probe columns.
+    """One entry of `keys`, converted to the types of its probe columns.
 
-    `domains` holds what a row must have in each column; a column that is absent is not pruned by, for one of
-    the `reasons`. `is_exact` says that a row whose values lie in the domains does match a key, which needs a
-    single column. `distinct` is None where there were too many keys to count. `is_empty`: no row can match.
-    `is_order`: it has no keys, but what comes first in an order. `points` are the keys of several columns together,
-    where each of them is known in the columns' own types.
+    `domains` holds the values that a matching row may have in each column; an absent column is not pruned by, for one
+    of the `reasons`. `is_exact` says that a row whose values lie in the domains does match a key, which needs a single
+    column. `distinct` is None where there were too many keys to count. `is_empty`: no row can match. `is_order`: a
+    top-k filter, whose domain comes from an order, not from keys. `points` are the keys of several columns together,
+    if each of them is known in the columns' own types.
     """
 
     columns: tuple[str, ...]
@@ -67,7 +66,7 @@ class KeyFilter:
 
     @property
     def kind(self) -> str:
-        """The form of the keys, in words."""
+        """The form of the keys for messages."""
         match self:
             case KeyFilter(is_empty=True):
                 return "no keys"
@@ -90,9 +89,9 @@ class KeyFilter:
 
 
 def _hashes_agree(columns: Sequence[FilteredColumn], summary: KeySummary) -> bool:
-    """True if rows can be asked for in a bloom filter over the keys' own types: equal values must hash alike.
+    """True if a bloom filter over the keys' own types can test rows: equal values must have equal hashes.
 
-    Integers can be brought to the keys' width first; what does not fit it has no match.
+    Integers can be cast to the keys' width first; a value that does not fit it has no match.
     """
     if summary.bloom is None and summary.key_rows is None:
         return False
@@ -101,10 +100,10 @@ def _hashes_agree(columns: Sequence[FilteredColumn], summary: KeySummary) -> boo
 
 
 def _points(columns: Sequence[FilteredColumn], summary: KeySummary, limits: Limits) -> KeyPoints | Reason | None:
-    """The keys as they are; None where they are of one column, not known, or of a column that is not pruned by at all.
+    """The keys of several columns as points; None for one column, unknown keys, or a column that is not pruned by.
 
-    Integers have the same codes whatever their width. Keys of any other type than a column's are brought to it one
-    column at a time.
+    Integers have the same codes whatever their width. Keys of another type than the column's are only used one column
+    at a time.
     """
     names, types = tuple(column.name for column in columns), [column.type for column in columns if column.type]
     if summary.key_rows is None or len(types) < len(columns):
@@ -118,7 +117,7 @@ def _points(columns: Sequence[FilteredColumn], summary: KeySummary, limits: Limi
 
 
 def _within(types: Sequence[ValueType], rows: KeyRows) -> KeyRows:
-    """The rows whose every integer has a place in its column: others match nothing, and are no literals of its type."""
+    """The rows whose integers all fit the types of their columns: others match nothing, and have no literal."""
     held = np.ones(len(rows), bool)
     for type_, codes in zip(types, rows.columns, strict=True):
         if type_.is_integer and isinstance(codes, np.ndarray):
@@ -163,17 +162,17 @@ def key_filter(columns: Sequence[FilteredColumn], summary: KeySummary, limits: L
 
 @dataclass(frozen=True, eq=False)
 class KeyPoints:
-    """The rows of an exact key set over the columns `names`, as codes of the columns' own `types`."""
+    """The rows of an exact key set over the columns `names`, as codes of the columns' `types`."""
 
     names: tuple[str, ...]
     types: tuple[ValueType, ...]
     rows: KeyRows
 
     def lie_in(self, columns: Mapping[str, ColumnStatistics]) -> BoolArray:
-        """For each container, whether a point may lie in it; `columns` are statistics by name, of one at least.
+        """An array: True for each container that may hold a point; `columns` are statistics by name, at least one.
 
-        Columns are asked in pairs, the first one with each other one, so of three or more some boxes without a point
-        are not found. A column without statistics, or of floats (NaN lies in no bounds), keeps every box open.
+        Columns are tested in pairs, the first with each of the others, so with three or more columns some boxes without
+        a point are kept. A column without statistics, or of floats (NaN lies in no bounds), keeps every box.
         """
         first, *others = (self._places(at, columns.get(name)) for at, name in enumerate(self.names))
         count = len(next(iter(columns.values())))
@@ -186,10 +185,7 @@ class KeyPoints:
         return found
 
     def _places(self, at: int, column: ColumnStatistics | None) -> tuple[IntArray, IntArray] | None:
-        """The places, among the different values of a key column, of those that a container may hold; None if all.
-
-        From, and up to but not.
-        """
+        """The half-open ranks, among the distinct values of a key column, that a container may hold; None for all."""
         if column is None or self.types[at].is_float:
             return None
         distinct = self._distinct[at]
@@ -202,7 +198,7 @@ class KeyPoints:
 
     @cached_property
     def _ranks(self) -> tuple[IntArray, ...]:
-        """Each value of each row as its place among the different ones; those of the first column ascend."""
+        """The rank of each value of each row among the distinct values of its column; the first column ascends."""
         return tuple(map(_rank, self._distinct, self.rows.columns))
 
 
@@ -212,23 +208,23 @@ def _rank(distinct: Codes, values: Codes) -> IntArray:
 
 
 def _span(places: tuple[IntArray, IntArray] | None, count: int, rows: int) -> tuple[IntArray, IntArray]:
-    """The same for all containers of a column that says nothing."""
+    """The half-open ranks of each container; all ranks for a column without statistics."""
     return (np.zeros(count, np.int64), np.full(count, rows, np.int64)) if places is None else places
 
 
 def _any_between(values: IntArray, rows: tuple[IntArray, IntArray], wanted: tuple[IntArray, IntArray]) -> BoolArray:
-    """For each i, whether one of `values[rows[0][i] : rows[1][i]]` lies in `wanted[0][i] <= value < wanted[1][i]`.
+    """An array: True if some value of `values[rows[0][i] : rows[1][i]]` lies in `wanted[0][i] <= value < wanted[1][i]`.
 
-    Rows are cut into blocks of one, two, four, ... rows, each sorted in itself: any stretch of rows is two blocks of
-    each size at the most. So each size takes a sort of all rows and two searches a stretch, however long that is.
+    Rows are cut into blocks of 1, 2, 4, ... rows, each sorted: any slice of rows is at most two blocks of each size. So
+    each size needs one sort of all rows and two searches per slice, however long the slice is.
     """
     begins, ends = rows
     found = np.zeros(len(begins), bool)
-    # Blocks lie beside each other on one line, so far apart that what is searched in one is found in no other.
+    # Blocks are offset so far from each other that one `searchsorted` finds a value only in its own block.
     span = int(values.max(initial=0)) + 2
     size, blocks = 1, values
     while (is_open := (begins < ends) & ~found).any():
-        # The rest of the rows, too few for a block, is asked for in smaller ones alone.
+        # The last rows, too few for a block of this size, are searched in smaller blocks.
         blocks = np.sort(blocks[: len(values) // size * size].reshape(-1, size), axis=1, kind="stable").ravel()
         line = blocks + np.arange(len(blocks)) // size * span
         for block, is_asked in ((begins, is_open & (begins % 2 == 1)), (ends - 1, is_open & (ends % 2 == 1))):

@@ -1,4 +1,4 @@
-"""The plan of a scan that compares values with the keys themselves, instead of with literals of some ranges."""
+"""The plan of a scan that tests rows by the keys themselves, instead of by literal ranges."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pruning.scan.statistics import Containers
 from pruning.values.domain import Domain
 from pruning.values.ranges import BoolArray
 
-# Reasons that hold for a predicate and not for keys, or that are found anew for keys.
+# Reasons that do not hold for a scan by keys, or that are computed again for it.
 _OF_PREDICATES = frozenset(
     {
         ReasonCode.NOT_VECTORISED,
@@ -30,7 +30,7 @@ _OF_PREDICATES = frozenset(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OwnConditions:
-    """The files, and of those looked at the row groups, that the query's own conditions leave."""
+    """The files, and the examined row groups, that the query's own conditions keep."""
 
     files: BoolArray
     row_groups: BoolArray
@@ -39,10 +39,10 @@ class OwnConditions:
 def plan_key_scan(
     files: Containers, row_groups: Containers, plan: ScanPlan, own: OwnConditions | None = None
 ) -> ScanPlan:
-    """The `plan` of a scan by predicates as one by keys; `row_groups` are those of all files that may hold a key.
+    """The `plan` of a scan by predicates, changed to a scan by keys; `row_groups` are those of all files with keys.
 
-    A file is kept where one of its row groups is. Conditions stay above the scan, which skips by them what it can:
-    nobody else does for it. Of the reasons of `plan` those stay that hold for keys, too.
+    A file is kept if one of its row groups is. The query's conditions stay above the scan, and the scan also skips by
+    them, since Spark does not push them to it. The reasons of `plan` that hold for keys, too, are carried over.
     """
     if row_groups.parents is None:
         msg = "Cannot plan a scan by keys: found row groups of no known files"
@@ -71,13 +71,13 @@ def plan_key_scan(
 
 
 def _alone(filters: Sequence[KeyFilter], *levels: Containers) -> dict[str, Domain]:
-    """Domains of columns, without those that skip something together with others."""
+    """The domains of columns, without columns of key tuples that skip more than each column alone."""
     together = {name for each in filters if each.points is not None and _skip(each, levels) for name in each.columns}
     return {name: each for name, each in column_domains(filters).items() if name not in together}
 
 
 def _skip(filter_: KeyFilter, levels: Sequence[Containers]) -> bool:
-    """True if keys of several columns skip what each column for itself keeps."""
+    """True if keys of several columns skip containers that each column alone keeps."""
     by_column = (prune(level, filter_.domains).kept_count for level in levels)
     return any(prune_by(level, [filter_]).kept_count < kept for level, kept in zip(levels, by_column, strict=True))
 

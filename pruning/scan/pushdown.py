@@ -1,6 +1,6 @@
-"""Which ranges of which columns storage gets as predicates: the fewest that skip what the keys could.
+"""Choice of the ranges pushed to storage as predicates: the fewest that skip the containers that the keys could skip.
 
-`PushdownCapabilities`: what a scan can do with a decision.
+`PushdownCapabilities` describes the predicates and file lists that a scan can use.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pruning.values.ranges import BoolArray, RangeSet
 
 @dataclass(frozen=True, slots=True)
 class PushedPredicate:
-    """Ranges of one column that storage gets as a predicate, which rows without a value pass where `null` is True."""
+    """Ranges of one column that storage gets as a predicate; NULL passes, too, if `null` is True."""
 
     column: str
     ranges: RangeSet
@@ -39,9 +39,10 @@ class PushedPredicate:
 def choose_pushdown(
     levels: Sequence[Containers], domains: Mapping[str, Domain], abilities: PushdownCapabilities, limits: Limits
 ) -> tuple[tuple[PushedPredicate, ...], tuple[Reason, ...]]:
-    """At most `max_ranges` ranges, and why a column has none; the column that skips most bytes comes first.
+    """The pushed predicates, of at most `max_ranges` ranges, and why a column has none.
 
-    A column has one range at least: rows are compared with those of all columns.
+    The column that skips most bytes is chosen first. The limit counts the ranges of all columns together, since each
+    row is compared with all of them, and a chosen column gets at least one.
     """
     if not any(len(level) for level in levels):
         return (), ()
@@ -79,10 +80,9 @@ def _widened(  # noqa: PLR0913, PLR0917 - a column, the containers, and what sto
     abilities: PushdownCapabilities,
     limits: Limits,
 ) -> Domain:
-    """A superset of a domain for which storage may be asked.
+    """A superset of a domain that storage can compare with its bounds soundly.
 
-    Widening makes gaps narrower, so those that hold no container are bridged first: keys may be millions, and each end
-    of a range is moved.
+    Widening moves both ends of each range, and there may be millions, so gaps without a container are bridged first.
     """
     ranges = bridged(domain.ranges, _evidence(name, levels, left, limits))
     return Domain(abilities.widen(name, ranges), domain.null, domain.nan)
@@ -91,7 +91,7 @@ def _widened(  # noqa: PLR0913, PLR0917 - a column, the containers, and what sto
 def _blind_pushes(
     domains: Mapping[str, Domain], abilities: PushdownCapabilities, most: int
 ) -> tuple[tuple[PushedPredicate, ...], tuple[Reason, ...]]:
-    """The widest gaps between keys: storage may find files in them, though none is known here."""
+    """Predicates that leave the widest gaps between keys open: storage may skip files in them that are unknown here."""
     reasons: list[Reason] = []
     pushes: list[PushedPredicate] = []
     for name, domain in domains.items():
@@ -111,12 +111,12 @@ def _blind_pushes(
 
 
 def weights(level: Containers) -> IntArray:
-    """Bytes that skipping each container spares; 0 for one that is never read anyway."""
+    """The bytes that skipping each container saves; 0 for a container without rows, which is never read."""
     return np.where(level.rows == 0, 0, np.maximum(level.sizes, 1))
 
 
 def skips(level: Containers, name: str, domain: Domain) -> BoolArray:
-    """For each container, whether the statistics of one column skip it."""
+    """An array that is True for each container that the statistics of one column skip."""
     if name not in level.columns:
         return np.zeros(len(level), bool)
     out: BoolArray = column_causes(level.columns[name], level, domain) != SkipReason.KEPT
@@ -130,7 +130,10 @@ def _bytes_skipped(domain: Domain, name: str, levels: Sequence[Containers], left
 def _why_not_pushed(  # noqa: PLR0913, PLR0917 - the evidence for each reason
     name: str, domain: Domain, worth: int, alone: int, levels: Sequence[Containers], abilities: PushdownCapabilities
 ) -> Reason | None:
-    """`worth` is what the column skips beside those that are pushed, `alone` what it would without them."""
+    """The reason why a column is not pushed; None if it is.
+
+    `worth` are the bytes that it skips beyond the pushed columns, `alone` the bytes that it skips without them.
+    """
     columns = [level.columns[name] for level in levels if name in level.columns]
     known = any(_has_bounds(each) for each in columns)
     if domain.is_none:
@@ -145,7 +148,7 @@ def _why_not_pushed(  # noqa: PLR0913, PLR0917 - the evidence for each reason
 
 
 def _why_no_literals(name: str, domain: Domain, abilities: PushdownCapabilities) -> Reason | None:
-    """Why storage may not see ranges of a column, whatever it knows of its files."""
+    """The reason why ranges of a column cannot be pushed, whatever the statistics are; None if they can."""
     if abilities.push_refusal is not None:
         return Reason(abilities.push_refusal, name)
     return Reason(ReasonCode.NAN_KEYS, name) if domain.nan else None
@@ -154,7 +157,7 @@ def _why_no_literals(name: str, domain: Domain, abilities: PushdownCapabilities)
 def _push(  # noqa: PLR0913, PLR0917 - a column, the containers, and what is left
     name: str, keys: Domain, levels: Sequence[Containers], left: list[IntArray], most: int, limits: Limits
 ) -> PushedPredicate:
-    """The compacted ranges, with the bytes they skip taken off `left`."""
+    """The predicate of the compacted ranges; the bytes of the containers that it skips become 0 in `left`."""
     ranges = compact(keys.ranges, _evidence(name, levels, left, limits), most)
     skipped, size = 0, 0
     for at, level in enumerate(levels):
@@ -165,7 +168,7 @@ def _push(  # noqa: PLR0913, PLR0917 - a column, the containers, and what is lef
 
 
 def _evidence(name: str, levels: Sequence[Containers], left: Sequence[IntArray], limits: Limits) -> list[Evidence]:
-    """The containers that ranges of a column could skip."""
+    """The statistics and weights of the containers that ranges of a column could skip."""
     return [
         Evidence(level.columns[name], each, None if level.parents is None else level.rows, limits)
         for level, each in zip(levels, left, strict=True)
@@ -174,7 +177,7 @@ def _evidence(name: str, levels: Sequence[Containers], left: Sequence[IntArray],
 
 
 def file_only(row_groups: Containers | None, abilities: PushdownCapabilities) -> frozenset[str]:
-    """Also the columns on which the reader takes no predicate in any file whose row groups are known."""
+    """The columns by which the reader skips no row groups, also those that it ignores in all examined files."""
     columns = row_groups.columns.items() if row_groups is not None else ()
     hidden = {name for name, each in columns if _has_bounds(each) and not _has_bounds(each.seen_by_reader())}
     return abilities.file_only | hidden
@@ -188,13 +191,13 @@ def _has_bounds(column: ColumnStatistics) -> bool:
 class PushdownCapabilities:
     """Capabilities of a scan: each is a fact about the format, the session or the request.
 
-    - `accepts_file_list`: kept files are named to the reader, so that ranges need not skip them
+    - `accepts_file_list`: the reader gets the list of kept files, so that ranges need not skip files
     - `push_refusal`: why no literal predicate may reach storage statistics, None where one may
     - `tests_bloom`: the engine can probe a bloom filter
     - `must_be_exact`: the caller asked for the semijoin, without false positives
-    - `widen`: a column, ranges -> ranges under which storage, that compares bounds as stored, skips soundly
-    - `file_only`: columns on which the reader of files takes no predicate, so that it skips none of their row groups
-    - `pushes_without_statistics`: no file can be known, so that ranges are pushed though nothing tells what they skip
+    - `widen`: a column, ranges -> ranges with which storage, which compares bounds as stored, skips soundly
+    - `file_only`: columns on which the reader of files takes no predicate, so that it skips no row groups by them
+    - `pushes_without_statistics`: the files are unknown, so ranges are pushed without knowing how much they skip
     """
 
     accepts_file_list: bool

@@ -1,7 +1,7 @@
 """Costs of a scan by each reader, from statistics and keys, and the choice of the cheaper reader.
 
-predicate: rows of the row groups that ranges leave, all columns, a test of rows, the join above
-arrow: key columns of the row groups that keys leave, other columns where a row is left, those rows handed to Spark
+predicate: all columns and rows of the row groups that the ranges keep, a row filter, the join above
+arrow: key columns of the row groups that the keys keep, other columns where a row passes, those rows sent to Spark
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NANOSECONDS = 1e9
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Bytes that one reader reads, and the seconds of a core that this takes."""
+    """The bytes that one reader reads, and the core seconds that it takes."""
 
     bytes: int
     seconds: float
@@ -36,7 +36,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class ScanChoice:
-    """The reader of a scan, and what the two were expected to take; `survivors` is the share of rows left, 0 to 1."""
+    """The reader of a scan, and the estimates of both readers; `survivors` is the share of rows that pass, 0 to 1."""
 
     scan: str
     predicate: Estimate
@@ -50,9 +50,9 @@ class ScanChoice:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowGroupWork:
-    """Row groups that a scan reads: `rows` of each, `bytes` of all columns asked for, how many of those there are.
+    """Row groups that a scan reads: the `rows` of each, the `bytes` of its needed columns, the number of `columns`.
 
-    `is_remote`: they lie in a store, not on a disk of this machine.
+    `is_remote`: the files lie in an object store, not on a local disk.
     """
 
     rows: IntArray
@@ -69,8 +69,8 @@ class RowGroupWork:
 class KeyWork:
     """A key column: the share of rows whose value is a key, and its bytes in each row group.
 
-    `is_dense`: values are looked up in a table, or compared with an end or two. `nanoseconds` are those that decoding
-    and testing a value was seen to take, None where nobody looked.
+    `is_dense`: values are looked up in a table, or compared with few range ends. `nanoseconds` is the measured time for
+    decoding and testing a value, None if it was not measured.
     """
 
     ratio: float
@@ -86,15 +86,15 @@ class KeyWork:
         return least if self.is_dense else max(least, costs.arrow_search)
 
     def as_seen(self, seen: KeySample | None) -> KeyWork:
-        """The same by what a row group has shown of it."""
+        """The key column with the ratio and time measured in a sample, if there is one."""
         return self if seen is None else replace(self, ratio=seen.ratio, nanoseconds=seen.nanoseconds)
 
 
 @dataclass(frozen=True, slots=True)
 class KeySample:
-    """A key column in some rows of one row group: the share of them whose value is a key.
+    """A key column measured in some rows of one row group: the share of rows whose value is a key.
 
-    `nanoseconds` are those of a core for decoding and testing a value, None where rows are too few to tell.
+    `nanoseconds` is the core time for decoding and testing a value, None if the rows are too few to measure it.
     """
 
     ratio: float
@@ -103,7 +103,7 @@ class KeySample:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Some rows of one row group: the share that passes all tests, and each key, None of those not looked at."""
+    """Some rows of one row group: the share that passes all tests, and each key column, None if it was not read."""
 
     survivors: float
     keys: tuple[KeySample | None, ...]
@@ -116,10 +116,10 @@ class Sample:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScanCase:
-    """A scan as each reader would make it.
+    """The inputs of the cost model for one scan.
 
-    `tests` are the shares of rows that tests above Spark's reader let pass; `tasks` are those of Python workers.
-    pyarrow is chosen where Spark's reader takes more than `reader_factor` times as long.
+    `tests` are the shares of rows that pass each row filter above Spark's reader; `tasks` is the number of Python
+    tasks. pyarrow is chosen where Spark's reader takes more than `reader_factor` times as long.
     """
 
     by_ranges: RowGroupWork
@@ -131,9 +131,9 @@ class ScanCase:
     reader_factor: float = LIMITS.reader_factor
 
     def choice(self, sample: Sample | None = None) -> ScanChoice:
-        """The reader: pyarrow where it is clearly the cheaper; what a sample has shown counts instead of estimates.
+        """The reader: pyarrow if it is clearly cheaper; the values of a sample replace estimates.
 
-        Without one keys of several columns are taken to be independent.
+        Without a sample, keys of several columns are assumed to be independent.
         """
         keys, left = self.keys, prod(each.ratio for each in self.keys)
         if sample is not None:
@@ -146,7 +146,7 @@ class ScanCase:
 
 
 def by_predicate(work: RowGroupWork, tests: Sequence[float], costs: ScanCosts) -> Estimate:
-    """By Spark's reader."""
+    """The estimate for Spark's reader."""
     rows, read = float(work.rows.sum()), int(work.bytes.sum())
     spent = read * work.byte(costs) + rows * work.columns * costs.spark_value
     spent += rows * len(tests) * costs.spark_test + rows * prod(tests) * costs.joined_row
@@ -154,9 +154,9 @@ def by_predicate(work: RowGroupWork, tests: Sequence[float], costs: ScanCosts) -
 
 
 def by_arrow(work: RowGroupWork, keys: Sequence[KeyWork], survivors: float, tasks: int, costs: ScanCosts) -> Estimate:
-    """By pyarrow: a column is read of the row groups in which the ones before it, most selective first, leave a row.
+    """The estimate for pyarrow, which reads key columns most selective first, each only in row groups with a row left.
 
-    Rows that pass are taken to lie anywhere: where they lie together, fewer row groups are read.
+    Rows that pass are assumed to be spread evenly; if they are clustered, fewer row groups are read.
     """
     reach, left, others = np.ones(len(work.rows)), 1.0, work.bytes.astype(np.float64)
     read = spent = 0.0
@@ -176,7 +176,7 @@ def by_arrow(work: RowGroupWork, keys: Sequence[KeyWork], survivors: float, task
 
 
 def _any_of(rows: IntArray, ratio: float) -> FloatArray:
-    """The chance for each row group that one of its rows passes."""
+    """The probability for each row group that one of its rows passes."""
     if ratio >= 1.0:
         return np.ones(len(rows))
     chances: FloatArray = -np.expm1(np.maximum(rows, 0) * np.log1p(-ratio))

@@ -1,4 +1,4 @@
-"""`ScanPlan`: what one scan reads and tests, decided from statistics before any data is read.
+"""`ScanPlan`: the containers, pushed ranges and row filters of one scan, decided from statistics before any read.
 
 files, row groups --prune--> kept --compact--> pushed ranges --estimate--> row test per filter
 """
@@ -26,7 +26,7 @@ from pruning.values.ranges import BoolArray
 
 
 class RowFilter(Enum):
-    """How rows of kept containers are tested: after the scan, or by the keys themselves inside of it."""
+    """The way to test rows of kept containers: after the scan, or by the keys themselves inside of it."""
 
     NONE = "none"
     RANGES = "ranges"
@@ -38,9 +38,9 @@ class RowFilter(Enum):
 
 @dataclass(frozen=True, slots=True)
 class FilterDecision:
-    """The row filter chosen for one filter. `ratio` is the share of scanned rows expected to pass it.
+    """The row filter chosen for one key filter. `ratio` is the share of scanned rows expected to pass it.
 
-    `is_pushed` is False for a test that storage should not see: it would read more for it, and skip nothing.
+    `is_pushed` is False for a row filter that is hidden from storage, which would read more bytes and skip nothing.
     """
 
     filter: KeyFilter
@@ -54,7 +54,7 @@ class FilterDecision:
 class ScanPlan:
     """The whole decision for one scan; `row_groups` are of kept files, None where no footer was read.
 
-    `choice` is how its reader was chosen, where it was. `tuple_pushes` come after what `pushes` skip.
+    `choice` is the choice of the reader, None if it was not made. `tuple_pushes` skip containers that `pushes` keep.
     """
 
     files: PruningResult
@@ -67,18 +67,18 @@ class ScanPlan:
 
     @property
     def acts(self) -> bool:
-        """True where the scan is another one than without filters."""
+        """True where the filters change the scan."""
         tested = any(decision.test is not RowFilter.NONE for decision in self.decisions)
         return tested or bool(self.pushes or self.tuple_pushes) or not self.files.kept.all()
 
     def wants_arrow(self, options: PruningOptions) -> bool:
-        """True where pyarrow is to read the scan, by the option or by the choice between both readers' costs."""
+        """True where pyarrow is to read the scan, by the option or by the estimated costs."""
         is_chosen = self.choice is not None and self.choice.scan == ARROW
         return self.files.kept_count > 0 and (options.scan == ARROW or is_chosen)
 
 
 def no_row_matches(filters: Sequence[KeyFilter], domains: Mapping[str, Domain]) -> bool:
-    """True where a filter has no keys, or two of them share none on a column."""
+    """True where a filter has no keys, or two filters have no common value in a column."""
     return any(each.is_empty for each in filters) or any(domain.is_none for domain in domains.values())
 
 
@@ -89,7 +89,7 @@ def plan_scan(
     abilities: PushdownCapabilities,
     options: PruningOptions,
 ) -> ScanPlan:
-    """Decide what to read of `files` and of the `row_groups` of those that are kept."""
+    """The plan of a scan of `files`, whose kept files have the `row_groups`."""
     domains = column_domains(filters)
     abilities = replace(abilities, file_only=file_only(row_groups, abilities))
     readable = None if row_groups is None else row_groups.seen_by_reader(abilities.file_only)
@@ -98,7 +98,7 @@ def plan_scan(
     named = {name for name, each in domains.items() if abilities.accepts_file_list and skips(files, name, each).any()}
     pushed = {push.column: push.domain for push in pushes}
     nothing_matches = no_row_matches(filters, domains)
-    # A reader that is given no files knows of keys just what is pushed.
+    # A reader without a file list skips files only by the pushed ranges.
     kept_files = _by_name(files, row_groups, filters) if abilities.accepts_file_list else prune(files, pushed)
     kept_groups = prune(readable, pushed) if readable is not None else None
     tuple_pushes = _of_tuples(files, readable, kept_files, kept_groups, filters, abilities, options.limits)
@@ -127,7 +127,7 @@ def _of_tuples(  # noqa: PLR0913, PLR0917 - two levels of containers, what is ke
     abilities: PushdownCapabilities,
     limits: Limits,
 ) -> tuple[PushedTupleRanges, ...]:
-    """Ranges of several columns together, by what they skip of the containers that are otherwise read."""
+    """Ranges of several columns together that skip containers which are otherwise read."""
     levels, left = ([], []) if abilities.accepts_file_list else ([files], [kept_files.kept])
     if readable is not None and kept_groups is not None:
         is_read = abilities.accepts_file_list and readable.parents is not None
@@ -137,9 +137,9 @@ def _of_tuples(  # noqa: PLR0913, PLR0917 - two levels of containers, what is ke
 
 
 def _by_name(files: Containers, row_groups: Containers | None, filters: Sequence[KeyFilter]) -> PruningResult:
-    """The files that hold a row group with a key, as far as row groups were looked at.
+    """The files kept by all filters, without those whose examined row groups are all skipped.
 
-    By each column for itself a reader skips row groups as well; of keys of several columns no predicate tells it.
+    Row groups count only for keys of several columns: the reader itself skips row groups by each column alone.
     """
     found = prune_by(files, filters)
     if row_groups is None or row_groups.parents is None or all(each.points is None for each in filters):
@@ -179,7 +179,7 @@ def _is_pushed(  # noqa: PLR0913, PLR0917 - a filter, and what is known of the s
 
 
 def _ratio(each: KeyFilter, scanned: Containers, kept: BoolArray) -> float:
-    """Columns of a tuple are taken as independent, which only a correlated layout makes optimistic."""
+    """The expected share of rows that pass; columns of a tuple are assumed to be independent."""
     ratios = [
         pass_ratio(scanned.columns[name], scanned.rows, kept, domain)
         for name, domain in each.domains.items()
@@ -196,7 +196,7 @@ def _choose_test(
         return RowFilter.NONE, ()
     if not abilities.must_be_exact and ratio > 1 - options.limits.min_filter_ratio:
         return RowFilter.NONE, (Reason(ReasonCode.UNSELECTIVE, subject, f"{ratio:.0%} expected to pass"),)
-    # A bloom filter passes no NULL.
+    # A bloom filter drops NULL.
     has_bloom = each.has_bloom and not any(domain.null for domain in each.domains.values())
     tests_bloom = abilities.tests_bloom and has_bloom and not abilities.must_be_exact
     literal = _literal_test(each, abilities, options)
@@ -211,18 +211,18 @@ def _choose_test(
 
 @dataclass(frozen=True, slots=True)
 class _Literals:
-    """Literals that rows are compared with before their row filter; `others` counts those of further ranges."""
+    """The pushed ranges that every row is compared with; `others` counts the ranges of key tuples."""
 
     pushes: Sequence[PushedPredicate]
     others: int
 
     def beside(self, name: str = "") -> int:
-        """Ranges of all but one column."""
+        """The number of ranges of all columns but `name`."""
         return self.others + sum(len(push.ranges) for push in self.pushes if push.column != name)
 
 
 def _is_long(test: RowFilter, each: KeyFilter, literals: _Literals, limits: Limits) -> bool:
-    """True if a test by literals is too long beside the ranges that rows are compared with already."""
+    """True if a row filter by literals does not fit into generated code together with the pushed ranges."""
     ((name, domain),) = each.domains.items()
     if test is RowFilter.IN_LIST:
         return not fits_codegen_limit(literals.beside(), domain, limits)
@@ -230,12 +230,12 @@ def _is_long(test: RowFilter, each: KeyFilter, literals: _Literals, limits: Limi
 
 
 def _literal_test(each: KeyFilter, abilities: PushdownCapabilities, options: PruningOptions) -> RowFilter:
-    """An exact test by literals, where there are few enough of them and storage may see them."""
+    """An exact row filter by literals, if they are few enough and storage may see them; else NONE."""
     if not each.is_exact or abilities.push_refusal is not None or len(each.domains) != 1:
         return RowFilter.NONE
     ((name, domain),) = each.domains.items()
     test = RowFilter.NONE if domain.nan or domain.null else _shortest(domain, options)
-    # Asked of few ranges alone: to widen millions takes seconds.
+    # Only few ranges are widened here, since widening millions takes seconds.
     if test is not RowFilter.NONE and abilities.widen(name, domain.ranges) != domain.ranges:
         return RowFilter.NONE
     return test

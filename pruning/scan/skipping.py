@@ -1,10 +1,9 @@
-"""Which containers cannot hold a matching row.
+"""Skipping of containers that cannot hold a matching row.
 
-Soundness: a skipped container holds no row that the join could use; whatever is unknown is kept.
+Soundness: a skipped container holds no row that the join could use; a container with unknown statistics is kept.
 
-Which containers key filters rule out: by each column for itself, and by the keys of several columns together.
-
-Row-group statistics as statistics of the files they lie in.
+- `prune()` skips by the domain of each column, `prune_by()` also by keys of several columns together.
+- `fold_rows()` and `fold_column()` derive statistics of files from those of their row groups.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from pruning.values.ranges import BoolArray
 
 
 class SkipReason(IntEnum):
-    """Why a container is skipped; `KEPT` where it is not. The first of this list that applies is the one recorded."""
+    """The reason why a container is skipped; `KEPT` if it is not. The first member that applies is recorded."""
 
     KEPT = 0
     NO_ROWS = 1
@@ -51,11 +50,11 @@ class PruningResult:
 
     @property
     def kept_count(self) -> int:
-        """How many containers are kept."""
+        """The number of kept containers."""
         return int(np.count_nonzero(self.kept))
 
     def without(self, gone: BoolArray) -> PruningResult:
-        """The same, with the containers where `gone` is True skipped by their statistics, if nothing skips them yet."""
+        """A result that also skips, with the cause STATISTICS, the kept containers where `gone` is True."""
         gone = self.kept & gone
         return PruningResult(self.kept & ~gone, np.where(gone, np.int8(SkipReason.STATISTICS), self.causes))
 
@@ -64,7 +63,7 @@ class PruningResult:
         return PruningResult(self.kept[indices], self.causes[indices])
 
     def skipped_by(self) -> dict[str, int]:
-        """How many containers each cause skipped; causes that skipped none are left out."""
+        """The number of containers that each cause skipped; causes that skipped none are left out."""
         counts = np.bincount(self.causes, minlength=len(SkipReason))
         return {
             cause.label: int(counts[cause]) for cause in SkipReason if cause is not SkipReason.KEPT and counts[cause]
@@ -86,7 +85,7 @@ def prune(containers: Containers, domains: Mapping[str, Domain]) -> PruningResul
 
 
 def skip_all(containers: Containers) -> PruningResult:
-    """Keep none: there is no key that a row could match."""
+    """Skip every container, since there is no key that a row could match."""
     causes = np.where(containers.rows == 0, np.int8(SkipReason.NO_ROWS), np.int8(SkipReason.NO_KEYS))
     return PruningResult(np.zeros(len(containers), bool), causes)
 
@@ -104,7 +103,7 @@ def column_causes(column: ColumnStatistics, containers: Containers, domain: Doma
 
 
 def _first(known: npt.NDArray[np.int8], found: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
-    """Of two causes for each container the one that comes first, KEPT being none."""
+    """The first of two causes for each container, in the order of `SkipReason`; KEPT counts as no cause."""
     return np.where((known == SkipReason.KEPT) | ((found != SkipReason.KEPT) & (found < known)), found, known)
 
 
@@ -127,7 +126,7 @@ def column_domains(filters: Sequence[Keys]) -> dict[str, Domain]:
 
 
 def prune_by(containers: Containers, filters: Sequence[Keys]) -> PruningResult:
-    """Keep the containers that may hold a row which all filters let pass."""
+    """Keep the containers that may hold a row that passes all filters."""
     found = prune(containers, column_domains(filters))
     for each in filters:
         if each.points is not None:
@@ -138,7 +137,7 @@ def prune_by(containers: Containers, filters: Sequence[Keys]) -> PruningResult:
 def _without_points(containers: Containers, found: PruningResult, points: KeyPoints) -> PruningResult:
     left = np.flatnonzero(found.kept)
     columns = {name: containers.columns[name].take(left) for name in points.names if name in containers.columns}
-    # Keys of one column have ruled out what they do.
+    # Points of one column skip no more than the domain of that column.
     if len(columns) < 2 or not len(left):
         return found
     gone = np.zeros(len(containers), bool)
@@ -152,9 +151,9 @@ def fold_rows(groups: Containers, count: int) -> IntArray:
 
 
 def fold_column(column: ColumnStatistics, groups: Containers, count: int) -> ColumnStatistics:
-    """The statistics of one column for each of `count` files, known only where every row group tells.
+    """The statistics of one column for each of `count` files, known only where those of every row group are.
 
-    Row groups that are empty or hold NULL alone have no bounds and take none away.
+    Row groups that are empty or hold only NULL have no bounds and do not make those of their file unknown.
     """
     if not len(column):
         return ColumnStatistics.unknown(column.type, count)
@@ -164,7 +163,7 @@ def fold_column(column: ColumnStatistics, groups: Containers, count: int) -> Col
     nan = np.zeros(count, bool)
     np.logical_or.at(nan, parents, column.may_have_nan & counts)
     lows, highs = code.on_one_line(column.lows, column.highs)
-    # The complement reverses the order where a minus sign would overflow.
+    # The complement reverses the order; a minus sign would overflow at the least integer.
     least, has_low = _least(lows, column.has_low & ~wrong, counts, parents, count)
     greatest, has_high = _least(~highs, column.has_high & ~wrong, counts, parents, count)
     return ColumnStatistics(
@@ -201,7 +200,7 @@ def _summed(numbers: IntArray, parents: IntArray, count: int) -> IntArray:
 def _least(
     line: IntArray, known: BoolArray, counts: BoolArray, parents: IntArray, count: int
 ) -> tuple[IntArray, BoolArray]:
-    """Of each file the index of the row group with the least value, and whether all its groups have one."""
+    """The index of the row group with the least value of each file, and True where all its row groups have one."""
     used = np.flatnonzero(counts & known)
     ordered = used[np.lexsort((line[used], parents[used]))]
     files, first = np.unique(parents[ordered], return_index=True)

@@ -1,6 +1,6 @@
 """Statistics of containers (files, row groups), one array entry each.
 
-Where byte strings lie beside sorted ranges of them, as integers on one line, without sorting either of them again.
+`line_of()` encodes byte strings as integers by their position among sorted ranges, without sorting either again:
 
 | place | integer |
 |---|---|
@@ -9,7 +9,7 @@ Where byte strings lie beside sorted ranges of them, as integers on one line, wi
 | within range `i` | `4 i + 1` |
 | the high end of range `i`, where it is another | `4 i + 2` |
 
-Strings that lie between the same two ends share an integer, so their own order does not show.
+Strings between the same two ends share an integer, so their integers do not show their own order.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ UNKNOWN = -1
 
 
 class ContainerKind(Enum):
-    """The kind of a unit that is skipped as a whole."""
+    """The kind of a container, which is skipped as a whole."""
 
     FILE = "file"
     ROW_GROUP = "row group"
@@ -42,12 +42,12 @@ class ContainerKind(Enum):
 class ColumnStatistics:
     """Bounds and null counts of one column in `n` containers.
 
-    `lows` and `highs` hold `n` codes of `type`; an entry counts only where `has_low`, `has_high` say so and
-    anything may stand elsewhere. Bounds are sound: no value but NaN lies outside of them, so a connector
-    widens what its storage truncates. `null_count` is `UNKNOWN` where storage does not tell. `may_have_nan`
-    is False only where NaN is known to be absent. `is_partition` marks exact values from the layout. `file_only`
-    marks row groups that their reader cannot skip by the column, since it takes no predicate on what the file holds;
-    None marks none.
+    `lows` and `highs` hold `n` codes of `type`; an entry counts only where `has_low`, `has_high` are True and is
+    arbitrary elsewhere. Bounds are sound: no value but NaN lies outside of them, so a connector widens bounds that its
+    storage truncates. `null_count` is `UNKNOWN` where storage does not record it. `may_have_nan` is False only where
+    NaN is known to be absent. `is_partition` marks exact values from the layout. `file_only` marks row groups that
+    their reader cannot skip by the column, since it takes no predicate on the column as the file stores it; None marks
+    none.
     """
 
     type: ValueType
@@ -63,7 +63,7 @@ class ColumnStatistics:
     def __post_init__(self) -> None:
         arrays = (self.lows, self.highs, self.has_low, self.has_high, self.null_count, self.may_have_nan)
         if len({len(array) for array in arrays}) > 1:
-            # One entry would silently stand for all containers.
+            # numpy would silently broadcast an array of one entry to all containers.
             msg = (
                 f"Cannot describe a column by arrays of {[len(array) for array in arrays]} entries: expected one length"
             )
@@ -71,7 +71,7 @@ class ColumnStatistics:
 
     @staticmethod
     def unknown(type_: ValueType, count: int) -> ColumnStatistics:
-        """Nothing is known of `count` containers."""
+        """Statistics of `count` containers about which nothing is known."""
         return ColumnStatistics.of(type_, [(None, None, None)] * count)
 
     @staticmethod
@@ -108,7 +108,7 @@ class ColumnStatistics:
         )
 
     def seen_by_reader(self) -> ColumnStatistics:
-        """The same, unknown where `file_only`."""
+        """The statistics by which the reader skips row groups: unknown where `file_only`."""
         if self.file_only is None or not self.file_only.any():
             return self
         return replace(
@@ -137,22 +137,22 @@ class ColumnStatistics:
         return Domain(ranges, null=bool(one.null_count[0] != 0), nan=self.type.is_float and bool(one.may_have_nan[0]))
 
     def all_null(self, rows: IntArray) -> BoolArray:
-        """For each container of `rows` rows, whether it holds NULL alone; one that has bounds too is not believed."""
+        """An array: True for each container of `rows` rows that are all NULL; False if it has bounds all the same."""
         counted: BoolArray = (self.null_count == rows) & (rows != UNKNOWN)
         return counted & ~self.has_low & ~self.has_high
 
     def has_nan_bound(self) -> BoolArray:
-        """For each container, whether a bound is NaN, as some writers leave it: then neither bound says anything."""
+        """An array: True for each container with a NaN bound, which some writers store; neither bound is valid then."""
         if not self.type.is_float:
             return np.zeros(len(self), bool)
         return (self.has_low & ~is_number(self.lows)) | (self.has_high & ~is_number(self.highs))
 
     def against(self, ranges: RangeSet) -> tuple[Intervals, Intervals, BoolArray]:
-        """`ranges`, `[low, high]` of each container, on one line of integers, and where both of these are known.
+        """`ranges` and the bounds of each container as comparable integers, and True where both bounds are known.
 
-        Unknown ends are the line's. Bounds that are NaN or in the wrong order say that the writer was wrong, so both
-        are unknown. Of bytes only comparisons with `ranges` say anything: bounds that lie between the same two ends
-        share a place.
+        An unknown bound is the least or the greatest integer. Bounds that are NaN or in the wrong order are a writer's
+        error, so both count as unknown. Integers of bytes are only comparable with `ranges`: bounds that lie between
+        the same two ends share an integer.
         """
         if self.type != ranges.type:
             msg = f"Cannot compare bounds of {self.type} with keys of {ranges.type}: coerce the keys first"
@@ -166,12 +166,12 @@ class ColumnStatistics:
         return (keys, key_highs), bounds, has_low & has_high
 
     def _on_line_of(self, ranges: RangeSet) -> tuple[Intervals, Intervals, BoolArray]:
-        """`ranges`, the bounds as they are stored, and where a low lies above its high."""
+        """`ranges` and the stored bounds as comparable integers, and an array: True where a low lies above its high."""
         match (ranges.lows, ranges.highs, self.lows, self.highs):
             case (ByteStrings() as firsts, ByteStrings() as lasts, ByteStrings() as lows, ByteStrings() as highs):
                 keys, (low_line, high_line) = line_of(firsts, lasts, lows, highs)
                 is_inverted = low_line > high_line
-                # Two that lie between the same ends share a place, which tells no order.
+                # Two bounds between the same ends share an integer, so their bytes are compared.
                 alike = np.flatnonzero((low_line == high_line) & (low_line % 2 != 0))
                 is_inverted[alike] = lows is not highs and above(lows.take(alike), highs.take(alike))
                 return keys, (low_line, high_line), is_inverted
@@ -182,7 +182,7 @@ class ColumnStatistics:
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """One container as a person looks at it."""
+    """The description of one container in messages and reports."""
 
     kind: ContainerKind
     name: str
@@ -195,10 +195,9 @@ class Container:
 class Containers:
     """The `n` containers of a table, or of some of its files.
 
-    `rows` may be `UNKNOWN`; `sizes` are bytes. `columns` maps a column's name to its statistics; a column that
-    is absent is unknown everywhere. Row groups name the file they lie in by `parents`, an index into the files.
-    `is_listed` is False where one container stands for any number of them. Of `rows` at most `deleted` are marked as
-    gone, none where it is None.
+    `rows` may be `UNKNOWN`; `sizes` are bytes. `columns` maps a column's name to its statistics; a column that is
+    absent is unknown everywhere. `parents` holds for each row group the index of its file. `is_listed` is False where
+    one container stands for any number of them. At most `deleted` of the `rows` are marked as deleted; None means none.
     """
 
     kind: ContainerKind
@@ -221,7 +220,7 @@ class Containers:
         return len(self.rows)
 
     def take(self, indices: IntArray) -> Containers:
-        """The containers at `indices`, under the parents that they have."""
+        """The containers at `indices`, with unchanged parents."""
         return replace(
             self,
             names=[self.names[index] for index in indices.tolist()],
@@ -233,7 +232,7 @@ class Containers:
         )
 
     def seen_by_reader(self, file_only: Collection[str] = ()) -> Containers:
-        """The same row groups with what their reader can skip them by: nothing of the columns `file_only`."""
+        """The row groups with only the statistics by which their reader skips them: none of the columns `file_only`."""
         seen = {name: each.seen_by_reader() for name, each in self.columns.items() if name not in file_only}
         return replace(self, columns=seen)
 
@@ -244,7 +243,7 @@ class Containers:
 
 
 def _encoded(type_: ValueType, values: Sequence[object]) -> tuple[Codes, BoolArray]:
-    """Codes of Python values, and which of them are known: neither None nor NaN."""
+    """The codes of Python values, and an array: True where a value is known, so neither None nor NaN."""
     known = [value is not None and value == value for value in values]  # noqa: PLR0124  NaN alone differs from itself
     filler: object = {"string": "", "binary": b""}.get(type_.name, 0)
     encoded = code.encode(type_, [value if is_known else filler for value, is_known in zip(values, known, strict=True)])
@@ -252,10 +251,10 @@ def _encoded(type_: ValueType, values: Sequence[object]) -> tuple[Codes, BoolArr
 
 
 def line_of(lows: ByteStrings, highs: ByteStrings, *others: ByteStrings) -> tuple[Intervals, tuple[IntArray, ...]]:
-    """The ranges `[lows[i], highs[i]]`, sorted and disjoint, and other strings on their line."""
+    """The sorted, disjoint ranges `[lows[i], highs[i]]` and other strings, encoded as the table above says."""
     at = np.arange(len(lows), dtype=np.int64) * 4
     line = (at, at if highs is lows else at + 2 * _differs(lows, highs))
-    # An array that comes twice, as both ends of single values, is placed once.
+    # An array that is passed twice, as both ends of single values, is encoded once.
     known = {id(each): each for each in others}
     placed = {key: _placed(lows, highs, each) for key, each in known.items()}
     return line, tuple(placed[id(each)] for each in others)
@@ -270,5 +269,5 @@ def _placed(lows: ByteStrings, highs: ByteStrings, strings: ByteStrings) -> IntA
 
 
 def _differs(first: ByteStrings, second: ByteStrings) -> IntArray:
-    # Of sorted ends the second is never below the first.
+    # The high end of a range is never below its low end, so this is 0 or 1.
     return above(second, first).astype(np.int64)

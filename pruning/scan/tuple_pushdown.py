@@ -1,6 +1,6 @@
-"""Ranges of two columns together, in the order of the first and then of the second, for tables that lie in that order.
+"""Ranges of two columns together, in lexicographic order, for tables that are sorted by these columns.
 
-Keys in that order leave gaps, and a container lies in one of them where it holds no key, as far as its bounds tell:
+Sorted keys leave gaps between them. A container whose bounds lie in one gap holds no key:
 
     (a > 1 OR a = 1 AND b >= 5) AND (a < 3 OR a = 3 AND b <= 7)
 """
@@ -26,7 +26,7 @@ from pruning.values.types import ValueType
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PushedTupleRanges:
-    """Ranges of keys of two `columns` that storage gets as a predicate: from `lows` up to `highs`, as codes of `types`.
+    """Ranges of keys of two `columns` that storage gets as a predicate, `lows` to `highs` as codes of `types`.
 
     Range `i` goes from the key `lows[0][i], lows[1][i]` to the key `highs[0][i], highs[1][i]`.
     """
@@ -42,7 +42,7 @@ class PushedTupleRanges:
         return len(self.lows[0])
 
     def skips(self, level: Containers) -> BoolArray:
-        """For each container, whether no range reaches into its bounds; each end of a range is asked for itself."""
+        """An array: True for each container that no range overlaps; storage evaluates each end of a range by itself."""
         bounds = _bounds(level, self.columns, self.types)
         if bounds is None:
             return np.zeros(len(level), bool)
@@ -64,9 +64,9 @@ def plan_tuple_pushes(
     abilities: PushdownCapabilities,
     limits: Limits = LIMITS,
 ) -> tuple[PushedTupleRanges, ...]:
-    """The ranges by which keys of several columns skip containers that are `kept` otherwise, by level.
+    """The ranges by which keys of several columns skip containers that are otherwise `kept`, by level.
 
-    Of each filter the two columns, in the order, that skip most: a table lies in the order of a few at the best.
+    Each filter gets the ordered pair of columns that skips most, since a table is sorted by few columns at best.
     """
     left = [np.where(each, weights(level), 0) for level, each in zip(levels, kept, strict=True)]
     found = (_best(levels, left, each.points, abilities, limits) for each in filters if each.points is not None)
@@ -74,7 +74,7 @@ def plan_tuple_pushes(
 
 
 def kept_under(pushes: Sequence[PushedTupleRanges], level: Containers, found: PruningResult) -> PruningResult:
-    """The outcome with these ranges applied, too."""
+    """The result `found`, with containers that the ranges skip removed."""
     for each in pushes:
         found = found.without(each.skips(level))
     return found
@@ -113,12 +113,12 @@ def _push(
 
 
 def _is_partition(level: Containers, name: str) -> bool:
-    """True if values come from folders: a reader of files gets no condition that names such a column, too."""
+    """True if values come from folder names: file readers get no condition that names a partition column."""
     return name in level.columns and level.columns[name].is_partition
 
 
 def _is_plain(points: KeyPoints, at: int, abilities: PushdownCapabilities) -> bool:
-    """True if storage compares bounds of a column as the values that they are: else each end would have to be moved."""
+    """True if storage compares bounds of a column without widening; else each end of a range would have to be moved."""
     type_, codes = points.types[at], points.rows.columns[at]
     if not isinstance(codes, np.ndarray) or not (type_.is_integer or type_.name == "date"):
         return False
@@ -135,10 +135,10 @@ def _in_order(first: IntArray, second: IntArray, *, is_sorted: bool) -> tuple[In
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """Keys of two columns in their order, and where pairs of values lie among them.
+    """Keys of two columns in lexicographic order, encoded so that pairs of values can be located among them.
 
-    `numbers` are those of keys by their first value, so far apart that between two of them is room for the places of
-    all `distinct` second values; `line` has these added.
+    `numbers` are the ranks of the first values, multiplied so that the ranks of all `distinct` second values fit in
+    between; `line` is the sum of both ranks for each key.
     """
 
     first: IntArray
@@ -148,18 +148,18 @@ class _Line:
 
     @staticmethod
     def of(first: IntArray, second: IntArray) -> _Line:
-        """`first` ascends, and so does `second` where `first` stays the same."""
+        """The encoded keys; they must be sorted by `first`, then by `second`."""
         distinct = np.asarray(code.sort_unique(second))
         changes = np.concatenate([[0], first[1:] != first[:-1]])
         numbers = np.cumsum(changes) * (len(distinct) + 1)
         return _Line(first, distinct, numbers, numbers + np.searchsorted(distinct, second, "left"))
 
     def below(self, first: IntArray, second: IntArray) -> IntArray:
-        """How many keys come before each pair."""
+        """The number of keys before each pair."""
         return self._places(first, np.searchsorted(self.distinct, second, "left"))
 
     def up_to(self, first: IntArray, second: IntArray) -> IntArray:
-        """How many keys come before each pair or are that pair."""
+        """The number of keys up to and including each pair."""
         return self._places(first, np.searchsorted(self.distinct, second, "right"))
 
     def _places(self, first: IntArray, ranks: IntArray) -> IntArray:
@@ -172,7 +172,7 @@ class _Line:
 def _gaps(
     level: Containers, weight: IntArray, names: tuple[str, str], types: tuple[ValueType, ValueType], line: _Line
 ) -> tuple[IntArray, IntArray]:
-    """The gaps between keys in which containers lie, each as the number of keys before it, and what that is worth."""
+    """The gaps between keys in which containers lie, each as the number of keys before it, and the bytes to skip."""
     bounds = _bounds(level, names, types)
     if bounds is None:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -183,7 +183,7 @@ def _gaps(
 
 
 def _heaviest(gaps: IntArray, worth: IntArray, keys: int, most: int) -> IntArray:
-    """The gaps worth most, ascending; what lies before the first key or behind the last one needs no gap."""
+    """The gaps with the most bytes, ascending; those before the first key and after the last are always open."""
     inside = (gaps > 0) & (gaps < keys)
     distinct, which = np.unique(gaps[inside], return_inverse=True)
     sums = np.bincount(which, worth[inside], len(distinct))

@@ -28,8 +28,8 @@ public class BuildFingerprints {
     }
 
     /**
-     * The fingerprint of the operators of a build and the file format of each of its leaves, separated by spaces; or
-     * why there is none, after an exclamation mark.
+     * The fingerprint of the operators of a build and the file format of each of its leaves, separated by spaces; or,
+     * after an exclamation mark, the reason why there is no fingerprint.
      */
     public String operators(LogicalPlan plan, Expression key) throws Exception {
         try {
@@ -48,7 +48,7 @@ public class BuildFingerprints {
     }
 
     /**
-     * The leaves of all builds so far whose file format is one of these, which are separated by spaces.
+     * The leaves of all builds so far whose file format is one of formats, which are separated by spaces.
      */
     public java.util.List leaves(String formats) {
         java.util.List wanted = java.util.Arrays.asList(formats.split(" "));

@@ -26,7 +26,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.VariantType;
 
 /**
- * The rows of a plan, held by the driver in Spark's own form from the scan to the join: no value is converted.
+ * The rows of a plan on the driver, as UnsafeRow from the scan to the join: no value is converted.
  *
  * It relies on SQLExecution.withNewExecutionId, WholeStageCodegenExec, ArrowConverters and UnsafeRow.
  */
@@ -71,7 +71,7 @@ public class MaterializedRows extends scala.runtime.AbstractFunction0 {
 
     public Object apply() {
         SparkPlan plan = execution.executedPlan();
-        // Spark numbers limits in the code that it makes of them, so that each would be compiled anew.
+        // Spark numbers limits in generated code, so that each limit would be compiled again.
         if (plan instanceof WholeStageCodegenExec && ((WholeStageCodegenExec) plan).child() instanceof LocalLimitExec) {
             return ((WholeStageCodegenExec) plan).child().executeCollect();
         }
@@ -81,7 +81,7 @@ public class MaterializedRows extends scala.runtime.AbstractFunction0 {
     public int collect(String name) {
         Object found = SQLExecution.withNewExecutionId(execution, scala.Option.apply(name), this);
         rows = java.util.Arrays.asList((Object[]) found);
-        // Whoever keeps the rows keeps nothing of the plan that they came from.
+        // A cache of the rows must not keep their plan alive.
         execution = null;
         return rows.size();
     }

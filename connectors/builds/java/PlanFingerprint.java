@@ -9,12 +9,12 @@ import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 
 /**
- * Text of the operators of a build that is equal only for builds that give the same rows, if their leaves do.
+ * Text of the operators of a build; if the leaves of two builds give the same rows, equal texts mean equal results.
  *
  * It covers projections, filters, joins and aggregates, with deterministic expressions of Spark itself, over files and
- * over rows that an earlier build gave. Any other plan is refused. Of a leaf that reads files it has the place in the
- * plan and the columns: connectors tell what the leaf reads. Ids of columns are numbered in the order of their
- * occurrence, and names of columns that no result depends on are left out.
+ * over rows that an earlier build gave. Any other plan is refused. A leaf that reads files is written as its place in
+ * the plan and its columns; connectors add a fingerprint of the files. Ids of columns are numbered in the order of
+ * their occurrence, and names of columns that no result depends on are left out.
  *
  * It relies on the rule that TreeNode.productIterator() gives all constructor arguments of a node.
  */

@@ -16,10 +16,10 @@ import scala.collection.immutable.Seq;
 /**
  * The lists of files of table versions that a session has read, and file indexes over them in plans.
  *
- * The list of a whole version is asked for once and kept. restricted() puts an index over named files into a plan,
+ * The list of a whole version is read once and cached. restricted() puts an index over named files into a plan,
  * pinned() one over all files of a version for each scan, listed() one over the files that the conditions of a scan
- * leave, and observe() adds the conditions that each scan of named files was chosen by. snapshots() names the version
- * and the files of each of some scans.
+ * keep, and observe() adds the conditions by which the files of each scan were chosen. snapshots() names the version
+ * and the files of scans.
  *
  * It relies on Delta's Snapshot.getAllFiles() and filesForScan(), DeltaScan, VersionChecksum and OptimisticTransaction.
  */
@@ -84,8 +84,8 @@ public class DeltaFileLists {
     }
 
     /**
-     * Equal only for the same version of the same log: a table that is made again at its path has another id, and a
-     * log that is written anew other commits.
+     * An identity that is equal only for the same version of the same log: a table that is created again at its path
+     * has another id, and a log that is written again has other commits.
      */
     static java.util.List identity(Snapshot snapshot) {
         scala.Option sums = snapshot.checksumOpt();

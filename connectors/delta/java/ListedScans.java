@@ -55,7 +55,7 @@ public class ListedScans extends scala.runtime.AbstractPartialFunction {
         boolean skips = false;
         for (int at = 0; at < above.size(); at++) {
             Expression condition = (Expression) above.get(at);
-            // Delta evaluates what names no data column once for each file, so it must not differ between two runs.
+            // Delta evaluates a condition without data columns once for each file, so it must be deterministic.
             if (condition.deterministic() && condition.references().subsetOf(leaf.outputSet())
                 && !SubqueryExpression$.MODULE$.hasSubquery(condition)) {
                 own.add(condition);

@@ -19,12 +19,12 @@ import scala.collection.immutable.Seq;
 /**
  * File index of Delta over files that are known: matchingFiles() starts no job where all conditions are known.
  *
- * A prepared scan of Delta is listed again, by a job of Spark, wherever it meets other conditions than it was prepared
- * with: those that are pushed by us, and those that Spark infers from these. The files here have been chosen by them,
- * so only unknown conditions, as of a query built on the pruned one, ask Delta again, and only of these files.
- * Conditions are compared without the ids of columns, which is safe: a file more is read, and its rows are tested.
- * Conditions on partitions are tested on each file here, since Spark drops them from the tests of rows. The size is the
- * one before our filters, so that joins are planned as without them.
+ * Delta lists a prepared scan again, by a Spark job, if it has other conditions than those it was prepared with: our
+ * pushed predicates, and conditions that Spark infers from them. The files here were chosen by these conditions, so
+ * Delta lists again only for unknown conditions, as of a query built on the pruned one, and only among these files.
+ * Conditions are compared without the ids of columns, which is safe: at worst one file more is read, and its rows are
+ * tested. Conditions on partitions are tested on each file here, since Spark does not test rows by them. The size is
+ * that before our filters, so that joins are planned as without them.
  *
  * It extends Delta's TahoeFileIndexWithSnapshotDescriptor, and relies on matchingFiles() and getPartitionValuesRow().
  */

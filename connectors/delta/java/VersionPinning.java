@@ -17,8 +17,8 @@ import scala.collection.immutable.Seq;
 /**
  * Pinning of the Delta scans of an analysed plan to one version each, with the list of all its files.
  *
- * Left as they are: scans that Delta answers from metadata, streams, tables with generated columns, and versions of too
- * many files. A query of a single scan is left as a whole.
+ * Scans that Delta answers from metadata, streams, tables with generated columns, and versions with too many files are
+ * not changed. A query with a single scan is not changed at all.
  *
  * It relies on Delta's TahoeLogFileIndex.getSnapshot(), versionToUse() and snapshotAtAnalysis().
  */
@@ -60,14 +60,14 @@ public class VersionPinning extends scala.runtime.AbstractPartialFunction {
         java.util.HashMap snapshots = new java.util.HashMap();
         pinned = new java.util.HashMap();
         java.util.Iterator each = indexes.values().iterator();
-        // Nothing filters the only scan of a query, and what Spark finds out of it is then of use to the query itself.
+        // No build filters the only scan of a query, and Spark's own listing is then reused by the query itself.
         while (leaves > 1 && each.hasNext()) {
             TahoeLogFileIndex index = (TahoeLogFileIndex) each.next();
             Object log = index.deltaLog().compositeId();
             if (left.contains(log)) {
                 continue;
             }
-            // Each is asked, since it looks whether the table still has the columns that its query was analysed with.
+            // Called for each index, since getSnapshot() checks that the table still has the analysed columns.
             Snapshot snapshot = index.getSnapshot();
             if (!index.isTimeTravelQuery()) {
                 snapshots.putIfAbsent(log, snapshot);

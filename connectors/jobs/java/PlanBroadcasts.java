@@ -6,8 +6,8 @@ import org.apache.spark.sql.execution.exchange.BroadcastExchangeExec;
 /**
  * Release of the broadcasts that a plan made for its joins.
  *
- * A cached table ran outside of the plan that reads it, so its broadcasts stay. A broadcast that was never used has no
- * value, and to ask for it would make it.
+ * A cached table ran outside of the plan that reads it, so its broadcasts stay. A broadcast that was never used is
+ * skipped, since reading its value would create it.
  *
  * It relies on ExplainUtils.foreach and BroadcastExchangeExec.completionFuture().
  */

@@ -12,9 +12,9 @@ import scala.collection.immutable.Seq;
 /**
  * List of the files of each leaf of a plan that reads Parquet, with size, time and partition, as Spark listed them.
  *
- * A file may be overwritten, so each is looked at: size and time must be the listed ones, and the time long enough ago
- * that no later write can have the same. A leaf whose files are not pinned, or are not what they were, has no list of
- * files but the reason why, after an exclamation mark.
+ * A file may be overwritten, so each is checked: size and time must be the listed ones, and the time long enough ago
+ * that no later write can have the same. A leaf whose files are not pinned or have changed has no list of files but,
+ * after an exclamation mark, the reason.
  *
  * It relies on the name of PinnedFileIndex, which is loaded by another class loader, and on FileIndex.listFiles().
  */

@@ -1,8 +1,8 @@
 /**
  * File index over a fixed list of files, which no write refreshes.
  *
- * A write refreshes each index, cached ones too, that has a root at or below its path. Roots elsewhere would escape
- * that, but by its roots Spark also refuses to overwrite a table with rows that are still to be read from it.
+ * A write refreshes each index, cached ones too, that has a root at or below its path. Roots elsewhere would avoid
+ * that, but Spark also needs the roots to refuse overwriting a table from which the same query reads.
  *
  * It extends InMemoryFileIndex.
  */

@@ -17,7 +17,7 @@ public class FingerprintText {
     private StringBuilder text = new StringBuilder();
 
     public String digest() throws Exception {
-        // Two bytes for each character: no encoder replaces what is not valid Unicode.
+        // Two bytes for each character, since an encoder would replace invalid Unicode.
         java.nio.ByteBuffer bytes = java.nio.ByteBuffer.allocate(2 * text.length());
         bytes.asCharBuffer().put(text.toString());
         java.security.MessageDigest digest = java.security.MessageDigest.getInstance("SHA-256");

@@ -7,10 +7,10 @@ import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
 
 /**
- * New column ids for a pruned scan, by which the report tells it from the scan of the query as it was.
+ * New column ids for a pruned scan, by which the report distinguishes it from the query's original scan.
  *
- * renamed() puts a projection above a plan over the new ids, which gives its columns the ids that the query knows. A
- * projection that changes nothing but ids, in their order, has a tag, by which OwnColumns finds it.
+ * renamed() puts a projection above a plan over the new ids, which gives its columns the ids that the query uses. A
+ * projection that changes only ids, in their order, has a tag, by which OwnColumns finds it.
  *
  * It relies on LogicalRelation.newInstance() and on tags of tree nodes.
  */

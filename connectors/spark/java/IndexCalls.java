@@ -3,7 +3,7 @@ import org.apache.spark.sql.execution.datasources.FileIndex;
 /**
  * Calls of file indexes that connectors name, each by the simple name of a class and methods to call one after another.
  *
- * They are made by reflection, so that no class of a table format has to be there.
+ * Calls are made by reflection, so that no class of a table format has to be on the classpath.
  */
 public class IndexCalls {
     private final java.util.HashMap methods = new java.util.HashMap();

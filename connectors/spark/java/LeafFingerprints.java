@@ -8,9 +8,9 @@ import org.apache.spark.sql.internal.SQLConf;
 /**
  * Fingerprints of the leaves of a plan that read files, each from the snapshot that a connector names.
  *
- * To the snapshot it adds all that Spark itself knows of a leaf: classes, schemas, options, and columns without their
- * ids. A leaf that Spark reads on where a file is gone or broken has no fingerprint, since its rows are those of the
- * files that could be read.
+ * To the snapshot it adds the properties of the leaf in Spark: classes, schemas, options, and columns without their
+ * ids. A leaf for which Spark ignores missing or corrupt files has no fingerprint, since its rows depend on the files
+ * that could be read.
  *
  * A snapshot is any list of values that FingerprintText can write, or, after an exclamation mark, the reason why there
  * is none. text() has a line for each leaf: a digest, or such a reason.

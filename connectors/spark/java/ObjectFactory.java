@@ -1,7 +1,7 @@
 /**
  * Calls of one constructor with any number of arguments up to seven.
  *
- * py4j calls the method with as many parameters. An array of arguments would take three calls over the bridge more.
+ * py4j picks the method by the number of parameters. An array of arguments would take three more calls over py4j.
  *
  * It relies on nothing of Spark's.
  */

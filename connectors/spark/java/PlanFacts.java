@@ -20,18 +20,18 @@ import org.apache.spark.sql.execution.datasources.PartitioningAwareFileIndex;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * What is known of a plan without any filter of ours, in one text, which text() explains.
+ * Facts about a plan without our filters, in one text, whose format text() explains.
  *
- * Leaves are handed in with the filters above each, of which conditions on partitions leave out files. The index of a
- * table with versions has been prepared with all conditions, and knows its size. Spark's own estimate of a table is the
- * one that ANALYZE once counted, or counts every partition of a path, or is scaled by a conf. A query names the same
- * table many times, and metadata tells the same of it each time, so of leaves that read the same files and columns each
- * has the place of the first.
+ * The constructor takes leaves with the filters above each, whose conditions on partitions exclude files. The index of
+ * a table with versions was prepared with all conditions, and has its size. Spark's own estimate of a table may come
+ * from an old ANALYZE, count every partition of a path, or be scaled by a conf, so it is not used. A query often names
+ * the same table many times, so each leaf has the place of the first leaf that reads the same files and columns, and
+ * metadata is read once for all of them.
  *
- * Spark allows input_file_name() and the like above a plan where rows come from one source of files alone, of which the
- * branches of a union may each have one, and refuses them for any other query. Sources behind cached rows count, and
- * plans inside expressions do not. The answer is empty above an aggregate: no file is open where groups are made. The
- * same goes for the columns of _metadata, which no aggregate hands on.
+ * Spark allows input_file_name() and related expressions above a plan whose rows come from a single source of files (or
+ * one for each branch of a union), and refuses them for any other query. Sources behind cached rows count, and plans
+ * inside expressions do not. Above an aggregate the expressions give nothing, since no file is open there, and the
+ * columns of _metadata do not pass an aggregate.
  *
  * It relies on connectors for the snapshot of an index, on CatalogFileIndex, PartitioningAwareFileIndex and
  * HiveTableRelation, and on LogicalPlan.canonicalized(), by which Spark itself finds the parts of a query that it runs
@@ -56,9 +56,9 @@ public class PlanFacts {
     }
 
     /**
-     * Three lines: true where the file of a row may be asked for; for each leaf its kind, its bytes, and the place of
-     * the first leaf that reads the same; for each plan that may equal others the place of the first that does, or why
-     * that is not known, after an exclamation mark.
+     * Three lines: true if a query above may use input_file_name(); for each leaf its kind, its bytes, and the place of
+     * the first leaf that reads the same; for each plan that may have equals the place of the first equal plan, or,
+     * after an exclamation mark, the reason why it is unknown.
      */
     public String text() throws Exception {
         return (count(analyzed) < SEVERAL && isOpenAbove(analyzed)) + "\n" + leafWords() + "\n" + equalWords();

@@ -25,11 +25,11 @@ import org.apache.spark.sql.types.FloatType;
 import org.apache.spark.sql.types.StringType;
 
 /**
- * Visitor of each node after its children and the plans of its subqueries, which may put others in their places.
+ * Visitor of each node after its children and the plans of its subqueries, which may replace nodes.
  *
- * It also tells of each node if its rows depend on the order of its input, though the text of a plan does not show it:
- * a sum that is NULL where it overflows, the one of several equal texts that stands for their group or is the greatest,
- * and the sign of a zero that becomes a text.
+ * It also reports for each node if its rows depend on the order of its input where the text of a plan does not show it:
+ * a sum that is NULL on overflow, the one of several texts equal under a collation that represents their group or is
+ * the maximum, and the sign of a zero that is cast to a text.
  *
  * It relies on the order in which transformUpWithSubqueries visits, on JoinHint, HintInfo, EvalMode and UnsafeRowUtils.
  * NO_BROADCAST_HASH is the hint that rules out broadcast hash joins alone and leaves all other kinds of joins possible.

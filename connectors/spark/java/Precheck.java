@@ -19,11 +19,11 @@ import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.PartitioningAwareFileIndex;
 
 /**
- * Test of an analysed plan for any use of pruning it, before the plan is optimised, which is then paid twice.
+ * Test of an analysed plan: false if pruning cannot help, so that the plan is not optimised a second time for nothing.
  *
- * Without two inputs that meet, or a plan inside an expression, the optimiser makes no join, and without an order no
- * limit takes first rows; and a scan has no more bytes than the files of its table. A leaf of an unknown kind counts as
- * large and is sized later, and so does a size that is not at hand: to ask for it may take a job.
+ * Pruning needs a join, which the optimiser makes only from two inputs or a plan inside an expression, or a limit over
+ * an order; and a scan has no more bytes than the files of its table. A leaf of an unknown kind counts as large and is
+ * sized later, and so does a leaf whose size is not cached, since computing it may take a job.
  *
  * It relies on PartitioningAwareFileIndex, and on connectors for sizes of other file indexes.
  */
