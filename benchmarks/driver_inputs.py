@@ -90,6 +90,7 @@ def listed_files(type_: str, layout: str, count: int) -> pa.Table:
         {
             "path": _texts(b"sold_at=2024-01-01/part-00000-5d0f8a1e-8a0c-4f6e-9d7b-", names),
             "vector": pa.nulls(count, pa.string()),
+            "deleted": pa.nulls(count, pa.int64()),
             "size": np.full(count, _FILE_BYTES, np.int64),
             "modified": np.zeros(count, np.int64),
             "rows": np.full(count, _ROWS, np.int64),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -141,3 +142,21 @@ def test_every_module_of_the_benchmarks_can_be_imported():
     program = f"from importlib import import_module\nfor each in {names}: import_module(each)"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
     assert (0, "") == (done.returncode, done.stderr[-500:])
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is counted by /proc")
+@pytest.mark.parametrize(
+    ("case", "last"),
+    [
+        ({"type": "string", "layout": "clustered", "files": 50, "keys": 500}, "keys of statistics"),
+        ({"files": 3}, "tasks of pyarrow"),
+    ],
+    ids=["scan", "footers"],
+)
+def test_every_stage_of_the_driver_is_measured(case, last):
+    command = [sys.executable, "-m", "benchmarks.driver_stages", json.dumps(case)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert 0 == done.returncode, done.stderr[-2000:]
+    stages = [row["stage"] for row in json.loads(done.stdout)]
+    assert last == stages[-1]
+    assert len(stages) == len(set(stages)) > 1
