@@ -26,8 +26,8 @@ JVM = frozenset(
 JVM_DOOR = ROOT / "connectors" / "spark"
 # First words that leave a sentence of a docstring or a comment without a subject.
 RIDDLES = {
-    "pruning": "What|Whether|Of an?",
-    "connectors": "What|Whether|Of an?",
+    "pruning": "What|Whether|Of|Who|Whose|Which|How|The same",
+    "connectors": "What|Whether|Of|Who|Whose|Which|How|The same",
     "tests": "What|Whether|Of|Who|Whose|Which|How|The same",
 }
 # Tests of the benchmarks and of the cluster, whose prose was not revised yet.

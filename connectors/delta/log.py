@@ -1,5 +1,4 @@
-"""`Snapshot`: the log of a Delta table at one version; `FileCatalog`: its files and the statistics fetched so far.
-"""
+"""`Snapshot`: the log of a Delta table at one version; `FileCatalog`: its files and the statistics fetched so far."""
 
 from __future__ import annotations
 
