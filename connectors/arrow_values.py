@@ -34,7 +34,7 @@ class CodedArray:
 
     @property
     def null_count(self) -> int:
-        """How many values are NULL."""
+        """The number of NULL values."""
         return int(len(self.valid) - np.count_nonzero(self.valid) - np.count_nonzero(self.nan))
 
 

@@ -76,7 +76,7 @@ class Table(Protocol):
         """Announces columns whose statistics may be asked for, so that one job may fetch them together."""
 
     def with_frame(self, df: DataFrame) -> Table:
-        """The same snapshot, read by another DataFrame over the same relation."""
+        """This snapshot, read by another DataFrame over the same relation."""
 
     def read(self, kept: BoolArray | None) -> DataFrame:
         """The pinned table; of the files where `kept` is True alone, as far as its reader can be given files.
@@ -108,7 +108,7 @@ class Connector(ABC):
     skipping_conf: str
     # `Class.method.method` of file indexes in optimised plans, which returns the snapshot that scans of it share.
     snapshot_calls: tuple[str, ...] = ()
-    # The same in analysed plans, which returns an Option of the table's bytes, empty where only a job would tell them.
+    # Such calls in analysed plans, which return an Option of the table's bytes, empty if only a job could compute them.
     size_calls: tuple[str, ...] = ()
 
     @abstractmethod
@@ -212,7 +212,7 @@ class OpaqueTable:
         """Nothing is fetched."""
 
     def with_frame(self, df: DataFrame) -> OpaqueTable:
-        """The same, read by another DataFrame."""
+        """This table, read by another DataFrame."""
         return replace(self, df=df)
 
     def read(self, kept: BoolArray | None) -> DataFrame:  # noqa: ARG002 - its files have no names

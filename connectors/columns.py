@@ -47,7 +47,7 @@ class Column:
 
     @property
     def selected_sql(self) -> str:
-        """The same under the name that a field has when it is selected."""
+        """The column under the name that a field has when it is selected."""
         return self.sql if len(self.path) == 1 else f"{self.sql} AS {quoted(self.path[-1])}"
 
 

@@ -86,7 +86,7 @@ def pruned_read(  # noqa: PLR0913 - keywords, each with one meaning
 
 
 def prune(df: DataFrame, *, options: PruningOptions | None = None, cache: PruningCache | None = None) -> DataFrame:
-    """The same rows as `df`, whose joins filter the scans of the tables they join.
+    """A DataFrame with the rows of `df`, whose joins filter the scans of the tables they join.
 
     The plan of `df` says which side of a join can filter which scan. Sides that read little are run at once, before
     this function returns; everything else of the query stays as it is. Where no filter is worth it, the result is a new

@@ -17,7 +17,7 @@ _LIMITS = "limits."
 
 
 class BroadcastStrategy(Enum):
-    """Who decides on broadcasts in a pruned query."""
+    """The strategy for broadcasts in a pruned query."""
 
     AUTO = "builds that have run by the size they had, all else as Spark plans it"
     RUNTIME_ONLY = "builds that have run by the size they had, no hash join on an estimate"

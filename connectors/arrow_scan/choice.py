@@ -1,4 +1,4 @@
-"""Which reader makes a scan, by what both are expected to cost."""
+"""The input of the choice between Spark's reader and pyarrow: the work of each reader for a scan."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _AS_STORED = frozenset({*INTEGER_BITS, *TEMPORAL})
 def scan_case(
     table: Table, decided: ScanDecision, needed: Sequence[str] | None, cores: int, options: PruningOptions
 ) -> ScanCase | None:
-    """The work of either reader; None where it is little, or no footers tell.
+    """The work of either reader; None if it is little, or no footers were read.
 
     `needed` are the top-level columns that the scan reads, None for all.
     """
@@ -80,12 +80,12 @@ def _key_work(  # noqa: PLR0913, PLR0917 - row groups, and what is tested in the
 
 
 def _is_dense(domain: Domain, limits: Limits) -> bool:
-    """True where numbers are tested as they lie in memory; decimals, floats and texts are not, however few they are."""
+    """True if numbers are tested in their stored form; decimals, floats and texts are not, however few they are."""
     return domain.type.name in _AS_STORED and not is_searched(domain, limits)
 
 
 def _sizes(table: Table, groups: Containers, column: Column) -> IntArray | None:
-    """Bytes of one column in each row group; None if these are others than were looked at."""
+    """Bytes of one column in each row group; None if the row groups have changed since they were examined."""
     assert groups.parents is not None  # noqa: S101
     alone = table.row_groups(np.unique(groups.parents), [], [column.path[0]])
     return alone.sizes if np.array_equal(alone.rows, groups.rows) else None

@@ -1,4 +1,4 @@
-"""Counters of the tasks of an Arrow scan, told to the driver as each ends."""
+"""Counters of the tasks of an Arrow scan, sent to the driver when each task ends."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ _EXECUTION = "spark.sql.execution.id"
 
 @dataclass(frozen=True, slots=True)
 class TaskRead:
-    """The counts of one attempt at a task, and the numbered shares of the scan that it read to their ends."""
+    """The counts of one task attempt, and the numbers of the scan's shares that it read completely."""
 
     attempt: int
     counts: Counts
     shares: frozenset[int]
 
     def then(self, other: TaskRead) -> TaskRead:
-        """Both where they are of one attempt, which may read several shares; else the later attempt alone."""
+        """The sum of both if they are of one attempt, which may read several shares; else the later attempt."""
         if self.attempt != other.attempt:
             return other
         return TaskRead(self.attempt, self.counts + other.counts, self.shares | other.shares)
 
 
-# By execution, then by stage and partition, so that what runs twice counts once.
+# By execution, then by stage and partition, so that a repeated task counts once.
 ByTask: TypeAlias = dict[int, dict[tuple[int, int], TaskRead]]
 
 
@@ -41,11 +41,11 @@ class _ByTask(AccumulatorParam[ByTask]):
         self._most = executions
 
     def zero(self, value: ByTask) -> ByTask:  # noqa: ARG002 - PySpark's signature
-        """Nothing."""
+        """The empty counts."""
         return {}
 
     def addInPlace(self, value1: ByTask, value2: ByTask) -> ByTask:  # noqa: N802 - PySpark's name
-        """Both, of the latest executions."""
+        """Both counts merged, for the latest executions."""
         for execution, tasks in value2.items():
             known = value1.setdefault(execution, {})
             for task, read in tasks.items():
@@ -57,23 +57,23 @@ class _ByTask(AccumulatorParam[ByTask]):
 
 @dataclass(frozen=True, eq=False)
 class ScanCounter:
-    """Counts of one scan of some shares, whichever actions run it."""
+    """Counts of one scan of `shares` shares, over all actions that run it."""
 
-    # No slots, in which nobody could see the end of it.
+    # No `slots=True`: `weakref.finalize` below needs a weak-referenceable instance.
 
     shares: int
     _by_task: Accumulator[ByTask]
 
     @staticmethod
     def of(spark: SparkSession, shares: int, executions: int = LIMITS.counted_executions) -> ScanCounter:
-        """Nothing counted yet; counts of so many executions are kept, the latest ones."""
+        """A new counter, which keeps the counts of the latest `executions` executions."""
         found = ScanCounter(shares, spark.sparkContext.accumulator({}, _ByTask(executions)))
-        # PySpark keeps every accumulator there; what tasks tell of others it passes over.
+        # PySpark's registry keeps every accumulator alive; it ignores updates of unregistered ones.
         weakref.finalize(found, _accumulatorRegistry.pop, found._by_task.aid, None)
         return found
 
     def add(self, counts: Counts, shares: frozenset[int]) -> None:
-        """In a task: what it has read."""
+        """Adds the counts of a task, inside the task."""
         context = TaskContext.get()
         assert context is not None  # noqa: S101
         execution = int(context.getLocalProperty(_EXECUTION) or -1)
@@ -81,10 +81,10 @@ class ScanCounter:
         self._by_task.add({execution: {(context.stageId(), context.partitionId()): read}})
 
     def by_execution(self, work_of: Callable[[int], Hashable]) -> Mapping[int, Counts]:
-        """On the driver: the sums of what each execution has read, of those that have read every share to its end.
+        """The sums of each execution that has read every share completely, for use on the driver.
 
-        Others stopped early, as a limit does, and what their last tasks have read is not told. `work_of` gives the same
-        for stages that run the same work: what an executor takes with it is read again, and counts once.
+        Other executions stopped early, as with a limit, and their last tasks send no counts. `work_of` is equal for
+        stages that run the same work, so that a stage repeated after the loss of an executor counts once.
         """
         found: dict[int, Counts] = {}
         for execution, tasks in list(self._by_task.value.items()):
@@ -97,7 +97,7 @@ class ScanCounter:
 def _without_repeats(
     tasks: Mapping[tuple[int, int], TaskRead], work_of: Callable[[int], Hashable]
 ) -> Collection[TaskRead]:
-    """Of each partition of the same work the latest attempt."""
+    """The latest attempt for each partition of the same work."""
     stages = {stage for stage, _ in tasks}
     if len(stages) == 1:
         return tasks.values()

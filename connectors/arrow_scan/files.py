@@ -1,6 +1,6 @@
 """Parquet files as Spark's Python workers open them: local files, and objects of an S3 store.
 
-The module imports nothing but Arrow, limits and the names of buckets. A file is the one that was listed, or an error is
+The module imports only Arrow, limits and the names of buckets. If a file is not the one that was listed, an error is
 raised: row groups are named by number, and another file has other rows under the same numbers.
 """
 
@@ -30,16 +30,16 @@ _MILLISECONDS_PER_SECOND = 1_000
 
 
 class OtherFileError(OSError):
-    """A file is another one than was listed, or there is none."""
+    """The file at a path is not the one that was listed, or is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilePart:
-    """Row groups of one file; `path` is one of this machine, or a URI of an S3 store.
+    """Row groups of one file; `path` is a local path, or a URI of an S3 store.
 
-    - `leaves`: for each column of the result the leaf of the file that holds it, None where it has none
+    - `leaves`: for each column of the result the leaf of the file that holds it, None if there is none
     - `constants`: for each column without a leaf the value of all its rows
-    - `size`, `modified`: bytes and milliseconds since 1970 as they were listed; None where they say nothing
+    - `size`, `modified`: listed bytes and milliseconds since 1970; None if they are not to be checked
     - `footer`: the file's footer, which is then not read again; None to read it
     """
 
@@ -61,23 +61,23 @@ class OpenFile(Protocol):
         """Announces ranges that will be fetched together, by row group: a store may be asked for them beforehand."""
 
     def fetch(self, ranges: Sequence[Range]) -> int:
-        """Make chunks ready to be decoded, until the next call; the bytes that were read for it."""
+        """Makes chunks ready to be decoded until the next call, and returns the bytes that were read."""
 
     def check(self) -> None:
-        """Nothing where all that was read until now is of the file that was listed, else an `OSError`."""
+        """Raises an `OSError` unless all bytes read so far are of the file that was listed."""
 
     def read_besides(self) -> int:
-        """The bytes that were read but not fetched, such as footers, since the last call; nothing is under way then."""
+        """The bytes read without `fetch` since the last call, such as footers; pending requests are ended first."""
 
     def close(self) -> None:
-        """Holds nothing any more."""
+        """Releases all resources."""
 
 
 @contextmanager
 def open_file(part: FilePart, stores: Mapping[str, S3Access], limits: Limits = LIMITS) -> Iterator[OpenFile]:
-    """The file that was listed, an `OtherFileError` where there is another one or none.
+    """The file that was listed; `OtherFileError` if it was replaced or is missing.
 
-    `stores` are the buckets in which files may lie; an `OSError` where one gives no good answer.
+    `stores` are the buckets in which files may lie; `OSError` if a store fails.
     """
     metadata = None if part.footer is None else pq.read_metadata(pa.BufferReader(part.footer))
     bucket = bucket_of(part.path)
@@ -107,7 +107,7 @@ def _replaced(path: str) -> OtherFileError:
 
 
 class _LocalFile:
-    """A file of this machine: as long as it is open it stays what it was when it was opened."""
+    """A local file: while it is open, its content does not change."""
 
     def __init__(self, part: FilePart, metadata: pq.FileMetaData | None) -> None:
         self.parquet = pq.ParquetFile(part.path, metadata=metadata, pre_buffer=False)
@@ -120,30 +120,30 @@ class _LocalFile:
         self._besides = 0 if metadata is not None else int(self.parquet.metadata.serialized_size)
 
     def announce(self, coming: Mapping[int, Sequence[Range]]) -> None:
-        """Nothing: the system reads ahead."""
+        """Does nothing: the operating system reads ahead."""
 
     def fetch(self, ranges: Sequence[Range]) -> int:
-        """Arrow reads just these."""
+        """The size of the ranges, which Arrow reads itself."""
         return sum(size for _, size in ranges)
 
     def check(self) -> None:
-        """Nothing."""
+        """Does nothing: the open file cannot change."""
 
     def read_besides(self) -> int:
-        """The footer."""
+        """The bytes of the footer."""
         found, self._besides = self._besides, 0
         return found
 
     def close(self) -> None:
-        """Closes it."""
+        """Closes the file."""
         self.parquet.close(force=True)
 
 
 class _StoredObject:
-    """An object of an S3 store: announced chunks come in a few requests at a time, each of exactly these bytes.
+    """An object of an S3 store: announced chunks are read by a few requests at a time, each for exactly their bytes.
 
-    Memory: the chunks that were fetched last, and of those that were announced `store_request_bytes`, or one. Objects
-    are not changed but replaced, so one that has the same ETag as when it was opened was that all the time between.
+    Memory: the chunks fetched last, and announced chunks up to `store_request_bytes`, or a single one. Objects are
+    replaced as a whole, so an object with the same ETag as when it was opened has not changed in between.
     """
 
     def __init__(self, part: FilePart, metadata: pq.FileMetaData | None, store: _Client, limits: Limits) -> None:
@@ -161,7 +161,7 @@ class _StoredObject:
         self.parquet = pq.ParquetFile(pa.PythonFile(self._ranges, "r"), metadata=metadata, pre_buffer=False)
 
     def announce(self, coming: Mapping[int, Sequence[Range]]) -> None:
-        """Asks for as many as are few requests and bytes, in their order; what is of other row groups is given up."""
+        """Requests ranges in order, up to the limits of requests and bytes; cancels ranges of other row groups."""
         self._give_up([each for each, (number, _) in self._ahead.items() if number not in coming])
         most, most_bytes = self._limits.store_requests, self._limits.store_request_bytes
         for number, ranges in coming.items():
@@ -173,20 +173,20 @@ class _StoredObject:
                     self._ahead[each] = number, self._pool.submit(self._read, *each)
 
     def fetch(self, ranges: Sequence[Range]) -> int:
-        """Ranges that follow each other are one request, up to some megabytes."""
+        """Reads ranges, adjacent ones by one request of up to some megabytes."""
         wanted = _joined(ranges, self._limits.store_request_bytes)
         self._ranges.held.clear()
         under_way = [
             self._ahead.pop(each)[1] if each in self._ahead else self._pool.submit(self._read, *each) for each in wanted
         ]
         found = [each.result() for each in under_way]
-        # Only here: a look at the object covers what had arrived before it.
+        # Reset after the bytes have arrived: a check covers only bytes that arrived before it.
         self._is_checked = False
         self._ranges.held.update(zip((begin for begin, _ in wanted), map(pa.py_buffer, found), strict=True))
         return sum(size for _, size in wanted)
 
     def check(self) -> None:
-        """Asks the store by one request, but of files that nobody replaces."""
+        """Checks the object by one request, except for files that are never replaced."""
         if self._is_checked or not self._may_be_replaced:
             return
         self._object = self._opened()
@@ -195,13 +195,13 @@ class _StoredObject:
         self._is_checked = True
 
     def read_besides(self) -> int:
-        """Footers, and what was announced in vain."""
+        """The bytes of footers and of announced ranges that were not fetched."""
         self._give_up(list(self._ahead))
         found, self._ranges.besides = self._ranges.besides, 0
         return found
 
     def close(self) -> None:
-        """Ends what is under way."""
+        """Cancels pending requests and closes the file."""
         self._pool.shutdown(cancel_futures=True)
         self.parquet.close(force=True)
 
@@ -226,7 +226,7 @@ class _StoredObject:
         return found
 
     def _has_time(self, modified: int) -> bool:
-        """Where requests tell seconds, lists may tell parts of them."""
+        """True if the object has the listed time in whole seconds, since only listings give fractions of seconds."""
         found = self._entry("Last-Modified")
         return found is None or _seconds(found.decode()) == modified // _MILLISECONDS_PER_SECOND
 
@@ -251,7 +251,7 @@ class _StoredObject:
 
 
 class _Ranges(io.RawIOBase):
-    """A file for Arrow: ranges that are held, and any other range by a request for it."""
+    """A file for Arrow that reads buffered ranges from memory, and any other range by a request."""
 
     def __init__(self, size: int, read: Any) -> None:
         super().__init__()
@@ -268,21 +268,21 @@ class _Ranges(io.RawIOBase):
         return True
 
     def close(self) -> None:
-        """Holds nothing any more."""
+        """Releases the buffered ranges."""
         self.held.clear()
         super().close()
 
     def tell(self) -> int:
-        """Where the next read begins."""
+        """The offset of the next read."""
         return self._at
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Where the next read begins."""
+        """Sets the offset of the next read, and returns it."""
         self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
         return self._at
 
     def read(self, size: int = -1) -> Any:
-        """Bytes, or a buffer of them: those that are held are not copied."""
+        """The next bytes; buffered ones are returned without a copy."""
         left = max(0, self._size - self._at)
         size = left if size < 0 else min(size, left)
         begin, self._at = self._at, self._at + size
@@ -294,7 +294,7 @@ class _Ranges(io.RawIOBase):
 
 
 def _joined(ranges: Sequence[Range], most_bytes: int) -> list[Range]:
-    """The same bytes in as few ranges as there are, none cut, and none joined to more than `most_bytes`.
+    """The ranges with adjacent ones joined up to `most_bytes`; none is split.
 
     >>> _joined([(30, 5), (0, 10), (10, 5)], 15)
     [(0, 15), (30, 5)]
@@ -314,7 +314,7 @@ def _seconds(time: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Client:
-    """A store, and what asks it."""
+    """The client of a store."""
 
     access: S3Access
     files: Any
@@ -322,8 +322,8 @@ class _Client:
 
 @lru_cache(8)
 def _client(store: S3Access, attempts: int, connect_seconds: float, request_seconds: float) -> _Client:
-    """One for all tasks of a worker: each connects anew."""
-    # Where nothing lies in a store, it is not needed, and not every build of Arrow has it.
+    """A client that all tasks of a worker share, since each client opens new connections."""
+    # Imported only if a file lies in a store, since not every build of Arrow has S3.
     from pyarrow.fs import AwsStandardS3RetryStrategy, S3FileSystem  # noqa: PLC0415
 
     files = S3FileSystem(

@@ -1,4 +1,4 @@
-"""Parts of files that an Arrow scan reads, dealt out to tasks by their bytes.
+"""Parts of files that an Arrow scan reads, distributed to tasks by their bytes.
 
 A column is read by pyarrow only if it gives the values that Spark's own reader gives, after a cast that is lossless.
 """
@@ -28,7 +28,7 @@ from pruning.values.byte_strings import IntArray
 from pruning.values.ranges import BoolArray
 
 _MAGIC = b"PAR1"
-# Of others one reader has what the other lacks, or a framing of its own.
+# Codecs that both readers decode alike.
 _CODECS = frozenset({"UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD"})
 
 
@@ -41,7 +41,7 @@ class _Piece:
 
 
 def elsewhere(files: Containers, kept: BoolArray) -> Reason | None:
-    """Why a table is not read by pyarrow one of whose kept files lies neither on this machine nor in an S3 store."""
+    """The reason not to use pyarrow if a kept file is neither local nor in an S3 store; None if all are."""
     if not files.is_listed:
         return None
     names = (files.names[at] for at in np.flatnonzero(kept).tolist())
@@ -49,7 +49,7 @@ def elsewhere(files: Containers, kept: BoolArray) -> Reason | None:
 
 
 def _path(uri: str) -> str | None:
-    """The name of a file for its reader; None where pyarrow does not."""
+    """The path or URI of a file for the reader; None if pyarrow cannot read it."""
     path = local_path(uri)
     return str(path) if path is not None else uri if bucket_of(uri) else None
 
@@ -61,9 +61,9 @@ def _is_elsewhere(uri: str) -> Reason:
 def file_part(
     file: FileLayout, groups: Sequence[int], columns: Mapping[str, DataType], *, others_are_gregorian: bool
 ) -> FilePart | Reason:
-    """The row groups of one file; a `Reason` where pyarrow may not read each of its columns as Spark does.
+    """The row groups of one file; a `Reason` if pyarrow may not read each column as Spark does.
 
-    `others_are_gregorian` says that Spark rebases nothing in files that name no version of it.
+    `others_are_gregorian`: Spark rebases no values in files that name no version of Spark.
     """
     is_gregorian = file.footer.is_gregorian or (others_are_gregorian and not file.footer.names_spark)
     path = _path(file.uri)
@@ -99,7 +99,7 @@ def _stored_as(leaf: LeafType) -> str:
 
 
 def _refusal(part: FilePart, footer: Footer, columns: Mapping[str, DataType]) -> Reason | None:
-    """Why pyarrow cannot read the chunks of a part, or reads other types than Spark is to be given."""
+    """The reason why pyarrow cannot read the chunks of a part, or reads types that do not become Spark's."""
     tops = [node.leaf for node in footer.schema.tops]
     groups = list(part.row_groups)
     try:
@@ -113,7 +113,7 @@ def _refusal(part: FilePart, footer: Footer, columns: Mapping[str, DataType]) ->
                     return Reason(ReasonCode.OTHER_VALUES_BY_ARROW, name, f"pyarrow reads it as {found}")
                 is_whole = (footer.chunks[groups, leaf] >= 0) & (footer.values[groups, leaf] == footer.rows[groups])
                 if not is_whole.all():
-                    # So it is with encrypted chunks, and those in another file.
+                    # Encrypted chunks and chunks in another file have no metadata here.
                     return Reason(ReasonCode.NOT_READ_BY_ARROW, name, "a footer does not describe all of its chunks")
                 codecs = {metadata.row_group(each).column(leaf).compression for each in groups} - _CODECS
                 if codecs:
@@ -124,20 +124,20 @@ def _refusal(part: FilePart, footer: Footer, columns: Mapping[str, DataType]) ->
 
 
 def _described(part: FilePart, footer: Footer) -> pq.ParquetFile:
-    """The file; of one in a store just the footer, which is one of a file without rows."""
+    """The Parquet metadata of a file; for a file in a store, from the footer alone."""
     data = pa.BufferReader(whole_footer(footer.data))
     return pq.ParquetFile(data) if bucket_of(part.path) else pq.ParquetFile(part.path, metadata=pq.read_metadata(data))
 
 
 def whole_footer(data: bytes) -> bytes:
-    """A file of a footer's bytes alone, of which Arrow reads the metadata."""
+    """The bytes of a file with only a footer, from which Arrow reads the metadata."""
     footer = data + len(data).to_bytes(TRAILER - len(_MAGIC), "little") + _MAGIC
-    # Arrow takes a footer for a file without rows, which begins like every other.
+    # A file without rows still begins with the magic bytes.
     return _MAGIC + footer
 
 
 def task_count(row_groups: int, size: int, cores: int, task_bytes: int = LIMITS.arrow_task_bytes) -> int:
-    """Into how many tasks so many row groups of so many bytes together are dealt.
+    """The number of tasks for `row_groups` row groups of `size` bytes together.
 
     >>> task_count(3, 11 << 20, 2), task_count(1, 11 << 20, 2), task_count(9, 33 << 20, 2)
     (2, 1, 5)
@@ -148,7 +148,7 @@ def task_count(row_groups: int, size: int, cores: int, task_bytes: int = LIMITS.
 def dealt(
     parts: Sequence[FilePart], sizes: Sequence[IntArray], cores: int, limits: Limits = LIMITS
 ) -> list[list[FilePart]]:
-    """The parts as tasks that have about the same to read; `sizes` are bytes by part and row group.
+    """The parts, distributed to tasks with about equal bytes; `sizes` are bytes by part and row group.
 
     >>> part = FilePart("a", (0, 1, 2), (), ())
     >>> [[each.row_groups for each in task] for task in dealt([part], [np.array([6 << 20, 1, 5 << 20])], 2)]
@@ -173,7 +173,7 @@ def dealt(
 
 
 def _joined(parts: Sequence[FilePart]) -> list[FilePart]:
-    """Row groups of one file that follow each other as one part, so that it is opened once."""
+    """The parts with consecutive ones of the same file joined, so that the file is opened once."""
     found: list[FilePart] = []
     for each in parts:
         if found and found[-1].path == each.path:
@@ -184,7 +184,7 @@ def _joined(parts: Sequence[FilePart]) -> list[FilePart]:
 
 
 def chunk_bytes(file: FileLayout, groups: Sequence[int]) -> IntArray:
-    """The compressed bytes of the columns asked for in each of these row groups."""
+    """The compressed bytes of the requested columns in each of these row groups."""
     leaves = [place.leaf for place in file.places if place is not None and place.leaf is not None]
     found: IntArray = file.footer.sizes[np.asarray(groups, np.int64)][:, leaves].sum(axis=1)
     return found
@@ -209,7 +209,7 @@ _BINARY_COLLATION = "UTF8_BINARY"
 
 
 def arrow_type(type_: st.DataType) -> pa.DataType | None:
-    """The Arrow type that Spark takes for `type_` from a Python worker; None for types that are not read here."""
+    """The Arrow type that Spark expects for `type_` from a Python worker; None for types that pyarrow may not read."""
     match type_:
         case st.DecimalType():
             return pa.decimal128(type_.precision, type_.scale)
@@ -221,7 +221,7 @@ def arrow_type(type_: st.DataType) -> pa.DataType | None:
 
 
 def is_readable(leaf: LeafType, type_: st.DataType, *, is_gregorian: bool) -> bool:
-    """True where both readers take the same values from a leaf; `is_gregorian`: it surely counts days as Spark does."""
+    """True if both readers give the same values of a leaf; `is_gregorian`: the file uses Spark's calendar for sure."""
     kind, physical = leaf.annotation.kind, leaf.physical
     match type_:
         case st.ByteType() | st.ShortType() | st.IntegerType() | st.LongType():
@@ -247,9 +247,9 @@ def is_readable(leaf: LeafType, type_: st.DataType, *, is_gregorian: bool) -> bo
 
 
 def becomes(found: pa.DataType, wanted: pa.DataType) -> bool:
-    """True where `as_type` makes every value of what pyarrow reads into the same value of the type wanted.
+    """True if `as_type` converts every value of the type that pyarrow reads to the same value of the wanted type.
 
-    The stored type does not tell the type that pyarrow reads: a writer may have left its own types in the footer.
+    The stored type does not determine the type that pyarrow reads: the footer may hold the writer's Arrow schema.
     """
     types = pa.types
     if found == wanted:
@@ -284,6 +284,6 @@ def _is_integer(leaf: LeafType, bits: int) -> bool:
 
 
 def _is_moment(annotation: Annotation, *, is_utc: bool) -> bool:
-    # Nanoseconds are cut by one reader, and refused by the other.
+    # One reader truncates nanoseconds, the other refuses them.
     unit = annotation.unit == "microseconds"
     return annotation.kind == "TIMESTAMP" and unit and annotation.is_utc == is_utc

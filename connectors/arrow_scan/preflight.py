@@ -1,9 +1,9 @@
 """Trials on the driver before workers scan by pyarrow: a request to each store, and a sample of rows.
 
-Certificates and names may differ between pyarrow and Java, whatever the settings say, and a running query cannot fall
-back to Spark's reader. A store has seconds for an answer, and is not asked again for some minutes if it gives none.
+Certificates and host names may differ between pyarrow and Java in spite of equal settings, and a running query cannot
+fall back to Spark's reader. A store has some seconds to answer; if it does not, it is not tried again for some minutes.
 
-The sample is of one row group: the share of its rows that pass, and the time that testing one takes.
+The sample measures one row group: the share of its rows that pass, and the time of testing a value.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _FAILURES = (OSError, ImportError, ValueError, pa.ArrowException)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Preflight:
-    """How workers reach the buckets of the files, and what some rows showed; no sample where it was not asked for.
+    """The access to the buckets of the files, and a sample of rows.
 
-    Nor is there one where it would be much of the scan.
+    The sample is None if it was not requested, or if it would be a large part of the scan.
     """
 
     stores: Mapping[str, S3Access]
@@ -47,7 +47,7 @@ class Preflight:
 
 @dataclass(frozen=True, slots=True)
 class _Files:
-    """Where files lie: `stores` are the buckets of all of them."""
+    """Access to files with a timeout: `stores` are the buckets of all files."""
 
     stores: Mapping[str, S3Access]
     refusals: Refusals
@@ -58,7 +58,7 @@ class _Files:
         return next((each for each in found if each is not None), None)
 
     def asked(self, part: FilePart, action: Callable[[], T]) -> T | Reason:
-        """The result of `action` on a file; a `Reason` where its store gives no good answer in time."""
+        """The result of `action` on a file; a `Reason` if its store fails or does not answer in time."""
         bucket = bucket_of(part.path)
         if bucket is None:
             return action()
@@ -82,7 +82,7 @@ def check_stores(  # noqa: PLR0913 - what is tried, and how
     is_sampled: bool,
     limits: Limits = LIMITS,
 ) -> Preflight | Reason:
-    """The outcome of the trials; a `Reason` where settings of a store are not understood, or it fails."""
+    """The outcome of the trials; a `Reason` if a setting of a store is not supported, or the store fails."""
     some = {bucket: part for task in tasks for part in task if (bucket := bucket_of(part.path))}
     stores = s3_buckets(spark, [part.path for part in some.values()])
     if isinstance(stores, Reason):
@@ -101,7 +101,7 @@ def check_stores(  # noqa: PLR0913 - what is tried, and how
 
 
 def _hasty(limits: Limits) -> Limits:
-    """The same limits for a trial: a request that nobody waits for any more should end soon."""
+    """The limits for a trial, with short timeouts, so that an abandoned request ends soon."""
     return replace(
         limits,
         store_attempts=min(limits.store_attempts, 2),
@@ -116,7 +116,7 @@ def _open(part: FilePart, stores: Mapping[str, S3Access], limits: Limits) -> Non
 
 
 def _middle(tasks: Sequence[Sequence[FilePart]], least: int) -> FilePart | None:
-    """A row group from the middle of them all; None where there are fewer than `least`."""
+    """The row group in the middle of all; None if there are fewer than `least`."""
     parts = [replace(part, row_groups=(at,)) for task in tasks for part in task for at in part.row_groups]
     return parts[len(parts) // 2] if len(parts) >= least else None
 
@@ -139,10 +139,10 @@ def sample_row_group(
     stores: Mapping[str, S3Access],
     limits: Limits = LIMITS,
 ) -> Sample:
-    """The first rows of the first row group of a part, of which the file is one that was listed.
+    """A sample of the first rows of the first row group of a part.
 
-    A key is not looked at where those before it leave no row. None that passes counts as a part of one: there may be
-    one among the rows that were not looked at.
+    A key is not tested if the keys before it leave no row. If no row passes, a fraction of a row counts as passing,
+    since one may pass among the rows outside of the sample.
     """
     keys: list[KeySample | None] = []
     passing: BoolArray | None = None
@@ -163,16 +163,16 @@ def _share(found: BoolArray) -> float:
 
 
 def _tested(test: KeyTest, group: RowGroup) -> tuple[BoolArray, float | None]:
-    """True where each of the first rows passes, and nanoseconds for one of them.
+    """An array, True where each of the first rows passes, and the nanoseconds for one row.
 
-    Time is that of this thread on its core: waiting for a disk, a store or other threads is not what tests cost.
+    The time is CPU time of this thread, without waits for a disk, a store or other threads.
     """
     limits = group.limits
     tester = RowTester.of(test.type, test.rows, limits)
     if group.part.leaves[test.column] is None:
         return np.full(group.rows, tester.matching(next(group.values(test.column)))[0]), None
     pieces = group.values(test.column)
-    # The first rows, which decode alone, pay for all that is loaded but once.
+    # The first piece is not timed, since it includes one-time initialisation.
     first = tester.matching(next(pieces))
     began = time.thread_time()
     rest = list(_for_a_while(pieces, began, limits.sample_seconds))

@@ -1,6 +1,6 @@
-"""Reads row groups of Parquet files with pyarrow, keys first: what Spark's Python workers run for an Arrow scan.
+"""`ArrowReader` reads row groups of Parquet files with pyarrow, keys first; Spark's Python workers run it.
 
-Imports nothing but the core and Arrow. Types are those that `arrow_types.py` has allowed beforehand.
+The module imports only the core and Arrow. The types were checked by `partition.py` beforehand.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pruning.values.types import ValueType
 
 @dataclass(frozen=True, slots=True)
 class ReadColumn:
-    """A column of the result: its name, and its type in Arrow, which is the one that Spark takes for its own."""
+    """A column of the result: its name, and the Arrow type that Spark expects."""
 
     name: str
     type: pa.DataType
@@ -31,7 +31,7 @@ class ReadColumn:
 
 @dataclass(frozen=True, slots=True)
 class KeyTest:
-    """The keys of the result's column at `column`, which has this type in Spark."""
+    """The test of the result's column number `column` by keys; `type` is its Spark type."""
 
     column: int
     type: ValueType
@@ -42,9 +42,9 @@ class KeyTest:
 class Counts:
     """Counts of a reader.
 
-    - `bytes`: compressed bytes of column chunks, and of the footers that were not given; of a store what it sent
-    - `rows`: those of the `row_groups`, whether or not a key was found in each; `row_groups_used` are those in which
-    - `rows_passed`: those that have a key in every column
+    - `bytes`: compressed bytes of column chunks and of footers that were read; for a store, the bytes that it sent
+    - `rows`: rows of all `row_groups`; `row_groups_used`: row groups in which a key was found
+    - `rows_passed`: rows that have a key in every column
     """
 
     bytes: int = 0
@@ -67,7 +67,7 @@ class Counts:
 
 @dataclass(slots=True)
 class _Watched:
-    """A test, and how many of the rows that it was asked about have passed."""
+    """A test with the number of rows that it tested and that passed."""
 
     test: KeyTest
     tester: RowTester
@@ -86,7 +86,7 @@ class _Watched:
 
 @dataclass(slots=True)
 class ArrowReader:
-    """The rows of file parts that pass the tests; the order of tests follows what they were seen to drop.
+    """The rows of file parts that pass the tests; tests are ordered by the share of rows that they dropped so far.
 
     Memory: the keys of all tests; of one row group some bytes a row, up to `kept_key_bytes` of decoded key columns, and
     the chunks, as they are stored, of the columns that are read together (one key column, or all others); and a few
@@ -109,28 +109,28 @@ class ArrowReader:
 
     @property
     def schema(self) -> pa.Schema:
-        """Of every batch."""
+        """The schema of every batch."""
         return pa.schema([(each.name, each.type) for each in self.columns])
 
     def read(self, part: FilePart) -> Iterator[pa.RecordBatch]:
-        """The rows of one file part, in its order; `OSError` where the file is another than was listed."""
+        """The rows of one file part, in its order; `OSError` if the file is not the one that was listed."""
         self.counts.files.add(part.path)
         with open_file(part, self.stores, self.limits) as file:
             try:
                 groups = [RowGroup(file, at, part, self.columns, self.counts, self.limits) for at in part.row_groups]
                 batches = (batch for at in range(len(groups)) for batch in self._read_next(groups[at:]))
                 yield from _gathered(batches, self.limits)
-                # Row groups without a row for any key may be those of another file, too.
+                # Row groups without a matching row may be those of a replaced file, too.
                 file.check()
             finally:
                 self.counts.bytes += file.read_besides()
 
     def _read_next(self, groups: Sequence[RowGroup]) -> Iterator[pa.RecordBatch]:
-        """The rows of the first of some row groups; of those behind it what is read in any case may come meanwhile."""
+        """The rows of the first row group; chunks of later ones that are read in any case may be prefetched."""
         self._watched.sort(key=lambda each: each.ratio)
         used = [each for each in self._watched if not each.is_useless]
         test = used[0].test if used else None
-        # Which of several tests comes first is known once it was seen what one drops.
+        # The first of several tests is known only after one has dropped rows.
         ahead = groups[: self.limits.row_groups_ahead if len(used) < 2 or used[0].asked else 1]
         groups[0].file.announce({each.at: each.ranges(each.leaves(test)) for each in ahead})
         return self._read_group(groups[0])
@@ -164,26 +164,26 @@ class ArrowReader:
 
 @dataclass(slots=True)
 class _Pace:
-    """How many rows to decode at a time."""
+    """The number of rows to decode at a time."""
 
     rows: int
     limits: Limits
 
     @staticmethod
     def of(rows: int, size: int, limits: Limits) -> _Pace:
-        """That of the first batch, where `rows` rows take at least `size` bytes."""
+        """The number for the first batch, if `rows` rows take at least `size` bytes."""
         by_size = limits.batch_bytes * rows // max(1, size)
         return _Pace(max(1, min(limits.first_batch_rows, limits.batch_rows, by_size)), limits)
 
     def seen(self, rows: int, size: int) -> None:
-        """The batch decoded last."""
+        """Adjusts the number by the batch decoded last."""
         by_size = self.limits.batch_bytes * rows // max(1, size)
         self.rows = max(1, min(self.limits.batch_rows, self.limits.batch_growth * self.rows, by_size))
 
 
 @dataclass(slots=True)
 class RowGroup:
-    """One row group, of which each column is read when it is asked for; keys that are too large to keep once more."""
+    """One row group, whose columns are read on demand; key columns too large to buffer are read a second time."""
 
     file: OpenFile
     at: int
@@ -195,16 +195,16 @@ class RowGroup:
 
     @property
     def rows(self) -> int:
-        """How many it has."""
+        """The number of rows."""
         return int(self._metadata.num_rows)
 
     def leaves(self, test: KeyTest | None) -> list[int]:
-        """Those that a test is of, or all where there is none."""
+        """The leaves of a test's column, or all leaves without a test."""
         leaves = self.part.leaves if test is None else [self.part.leaves[test.column]]
         return [leaf for leaf in leaves if leaf is not None]
 
     def ranges(self, leaves: Sequence[int]) -> list[Range]:
-        """Where chunks lie."""
+        """The byte ranges of chunks."""
         return [self._range(leaf) for leaf in leaves]
 
     def values(self, index: int) -> Iterator[pa.Array]:
@@ -230,10 +230,10 @@ class RowGroup:
             self._read[index] = pa.chunked_array(kept, type_)
 
     def batches(self) -> Iterator[tuple[int, list[pa.Array]]]:
-        """All columns of all rows, as many at a time as are few bytes, and the number of the first row of each."""
+        """All columns of all rows, in batches of few bytes, each with the number of its first row."""
         leaves = enumerate(self.part.leaves)
         left = {index: leaf for index, leaf in leaves if leaf is not None and index not in self._read}
-        # In the order of the file, as they are read.
+        # Columns are read in the order of the file.
         order = sorted(left, key=left.__getitem__)
         chosen = [left[index] for index in order]
         begin, pace = 0, self._pace(chosen)
@@ -247,7 +247,7 @@ class RowGroup:
             raise self._other_count(begin)
 
     def _decoded(self, leaves: Sequence[int], pace: _Pace) -> Iterator[tuple[list[pa.Array], int]]:
-        """Batches of some leaves with their numbers of rows, each of as many as `pace` says when it is asked for."""
+        """Batches of some leaves with their numbers of rows, each as large as `pace` says at that moment."""
         if not leaves:
             begin = 0
             while begin < self.rows:
@@ -259,7 +259,7 @@ class RowGroup:
         reader = self.file.parquet.reader
         for each in reader.iter_batches(pace.rows, [self.at], column_indices=list(leaves), use_threads=False):
             yield each.columns, len(each)
-            # Before each batch it looks up how large that shall be.
+            # The reader looks up the batch size before each batch.
             reader.set_batch_size(pace.rows)
 
     def _pace(self, leaves: Sequence[int]) -> _Pace:
@@ -285,7 +285,7 @@ class RowGroup:
         return self.file.parquet.metadata.row_group(self.at)
 
     def _range(self, leaf: int) -> Range:
-        """Where a chunk lies."""
+        """The byte range of a chunk."""
         chunk = self._metadata.column(leaf)
         begin, first = int(chunk.data_page_offset), chunk.dictionary_page_offset
         # Some writers say 0 where there is none.
@@ -300,7 +300,7 @@ def _passing(watched: _Watched, group: RowGroup) -> BoolArray:
 
 
 def _joined(pieces: Iterator[pa.Array], limits: Limits) -> Iterator[pa.Array]:
-    """The pieces in fewer ones that are few bytes each: a test puts its keys in a table, or in order, once for each."""
+    """The pieces joined up to a limit of bytes, since a test builds its table of keys once for each piece."""
     waiting, size = list[pa.Array](), 0
     for piece in pieces:
         waiting.append(piece)
@@ -313,9 +313,9 @@ def _joined(pieces: Iterator[pa.Array], limits: Limits) -> Iterator[pa.Array]:
 
 
 def _gathered(batches: Iterator[pa.RecordBatch], limits: Limits) -> Iterator[pa.RecordBatch]:
-    """The same rows in fewer batches: each costs as much to hand over as thousands of rows.
+    """The rows in fewer batches, since sending a batch costs as much as thousands of rows.
 
-    The first is handed over at once, since whoever asked for a few rows may need no more.
+    The first batch is sent at once, since a query with a limit may need no more rows.
     """
     waiting, size, enough = list[pa.RecordBatch](), 0, 1
     for batch in batches:
@@ -333,12 +333,12 @@ def _gathered(batches: Iterator[pa.RecordBatch], limits: Limits) -> Iterator[pa.
 
 
 def as_type(array: pa.Array, type_: pa.DataType) -> pa.Array:
-    """The same values in another type of the same bytes, or a wider one."""
+    """The values in another type with the same bytes, or in a wider type."""
     if array.type == type_:
         return array
     if pa.types.is_dictionary(array.type):
         return as_type(array.dictionary_decode(), type_)
     if pa.types.is_string(type_) and pa.types.is_binary(array.type):
-        # Spark takes the bytes for text, whatever they are.
+        # Spark accepts any bytes as text.
         return array.view(type_)
     return array.cast(type_)

@@ -21,9 +21,9 @@ _TEXT_BYTES = 1 << 30
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowTester:
-    """Which rows have a value of a `MembershipTest`, of columns of one type; made once, for all rows of a reader.
+    """A test of rows by the values of a `MembershipTest`; made once, for all rows of a reader.
 
-    `keys` are the values where a table of them is looked up, as the bytes or numbers that Arrow compares.
+    `keys` are the values, as bytes or numbers that Arrow compares, if Arrow looks them up in a hash table.
     """
 
     type: ValueType
@@ -37,7 +37,7 @@ class RowTester:
         return RowTester(type_, rows, _listed(type_, rows), limits.compared_text_ranges)
 
     def matching(self, array: pa.Array) -> BoolArray:
-        """For each value of an array in Spark's own Arrow type: True where it is in the set."""
+        """An array: True for each value, in Spark's own Arrow type, that is in the set."""
         plain = _plain(array)
         if self.keys is not None and plain.type == self.keys.type:
             return self._with_nulls(_bools(pc.is_in(plain, self.keys)), array)
@@ -67,7 +67,7 @@ class RowTester:
 
 
 def _listed(type_: ValueType, rows: MembershipTest) -> pa.Array | None:
-    """None where codes are tested at least as fast, or values of one code differ, as both zeros do."""
+    """The values for Arrow's hash table; None if codes are tested as fast, or a code has two values, as zero does."""
     codes = None if type_.is_float or type_.name == "boolean" else rows.listed()
     if codes is None or codes.nbytes > _TEXT_BYTES:
         return None
@@ -75,7 +75,7 @@ def _listed(type_: ValueType, rows: MembershipTest) -> pa.Array | None:
 
 
 def _plain(array: pa.Array) -> pa.Array:
-    """The same bytes or numbers without what they mean: texts need not be valid to be equal."""
+    """The array as plain bytes or numbers, since texts need not be valid UTF-8 to be compared."""
     match array.type:
         case each if pa.types.is_string(each):
             return array.view(pa.binary())
@@ -100,7 +100,7 @@ def _between(array: pa.Array, ranges: RangeSet) -> BoolArray:
 
 
 def _bools(array: pa.Array) -> BoolArray:
-    """NULL is False; an array of its own, which may be changed."""
+    """A writable copy of the array as booleans, with False for NULL."""
     known = array.fill_null(False) if array.null_count else array  # noqa: FBT003 - a value, not a switch
     return np.array(known.to_numpy(zero_copy_only=False), bool)
 

@@ -1,9 +1,8 @@
-"""How pyarrow reaches a bucket just as Hadoop's S3A does, by S3A's own settings.
+"""Access of pyarrow to S3 buckets by the settings of Hadoop's S3A.
 
-Knows names of settings alone: no Spark, no Hadoop, no request. A setting that is not listed here may change what is
-read, or by whom, so it is a `Reason`; no reason names a value but that of a class or of an algorithm.
-
-The settings by which Spark's own file systems read buckets, as pyarrow is given them.
+`s3_access()` translates settings, without any request. A setting that is not listed here may change the bytes that are
+read, or the user who reads them, so it is a `Reason`; reasons quote no value but names of classes and algorithms.
+`s3_buckets()` takes the settings from Spark's own file systems.
 """
 
 from __future__ import annotations
@@ -27,20 +26,20 @@ _HADOOP = "org.apache.hadoop.fs.s3a."
 _BY_KEYS = frozenset({f"{_HADOOP}SimpleAWSCredentialsProvider", f"{_HADOOP}TemporaryAWSCredentialsProvider"})
 _TEMPORARY = f"{_HADOOP}TemporaryAWSCredentialsProvider"
 _ANONYMOUS = f"{_HADOOP}AnonymousAWSCredentialsProvider"
-# S3A's list where none is set.
+# S3A's default list.
 _DEFAULT_PROVIDERS = (
     _TEMPORARY,
     f"{_HADOOP}SimpleAWSCredentialsProvider",
     "software.amazon.awssdk.auth.credentials.EnvironmentVariableCredentialsProvider",
     f"{_HADOOP}auth.IAMInstanceCredentialsProvider",
 )
-# The store decrypts these by itself for everyone who may read.
+# Algorithms that the store decrypts itself for every permitted reader.
 _STORE_DECRYPTS = frozenset({"", "AES256", "SSE-KMS", "DSSE-KMS"})
 _ALGORITHMS = ("encryption.algorithm", "server-side-encryption-algorithm")
-# Where keys may lie instead of in the settings.
+# Settings of key stores, which may hold keys instead of the settings.
 _KEY_STORE, _CLEAR_TEXT = "hadoop.security.credential.provider.path", "hadoop.security.credential.clear-text-fallback"
 KEY_STORE_SETTINGS = (_KEY_STORE, _CLEAR_TEXT)
-# Names that an S3 client may read otherwise than as a region.
+# Names that an S3 client may not treat as a region.
 _NO_REGIONS = frozenset({"auto", "ec2", "sdk"})
 
 _READ = frozenset(
@@ -119,10 +118,10 @@ _HARMLESS_UNDER = (
 
 @dataclass(frozen=True, slots=True)
 class S3Access:
-    """One bucket as pyarrow reaches it.
+    """The access of pyarrow to one bucket.
 
-    `endpoint` is None for that of Amazon in the region; without keys requests are not signed. Keys are left out of
-    the representation, so no message holds them.
+    `endpoint` is None for Amazon's endpoint of the region; without keys, requests are not signed. Keys are left out of
+    `repr()`, so no message holds them.
     """
 
     region: str
@@ -162,9 +161,9 @@ def object_of(uri: str) -> str:
 
 
 def s3_access(bucket: str, settings: Mapping[str, str]) -> S3Access | Reason:
-    """How to reach a bucket by Hadoop's settings, named in full; those of the bucket go before those of all.
+    """The access to a bucket by Hadoop's settings with full names; settings of the bucket override general ones.
 
-    A `Reason` where that may be another way, or in another's name, than S3A's.
+    A `Reason` if pyarrow may read other bytes, or with other credentials, than S3A.
     """
     found = _of_bucket(bucket, settings)
     if not bucket or not bucket.replace("-", "").replace(".", "").isalnum():
@@ -189,14 +188,14 @@ def _of_bucket(bucket: str, settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def _other_setting(found: Mapping[str, str]) -> str | None:
-    """A setting that is neither understood nor without effect on what is read."""
+    """A setting that is neither supported nor known to have no effect on the bytes read."""
     known = _READ | _HARMLESS
     others = (name for name in sorted(found) if name not in known and not name.startswith(_HARMLESS_UNDER))
     return next((name for name in others if found[name].lower() not in {"", "false"}), None)
 
 
 def _keys(bucket: str, found: Mapping[str, str]) -> dict[str, str] | Reason:
-    """The keys that the first provider with any gives; none where requests are not signed."""
+    """The keys of the first provider that has any; empty if requests are not signed."""
     listed = [each.strip() for each in found.get("aws.credentials.provider", "").split(",") if each.strip()]
     keys = {name: found.get(name.replace("_", "."), "") for name in ("access_key", "secret_key", "session_token")}
     for provider in listed or _DEFAULT_PROVIDERS:
@@ -238,7 +237,7 @@ _S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 
 
 def s3_buckets(spark: SparkSession, uris: Iterable[str]) -> dict[str, S3Access] | Reason:
-    """How to reach the bucket of each file that lies in one, by its name; a `Reason` where that is not understood."""
+    """The access to the bucket of each file in a store, by the bucket's name; a `Reason` if one is not supported."""
     schemes = {bucket: uri.partition("://")[0] for uri in uris if (bucket := bucket_of(uri))}
     found: dict[str, S3Access] = {}
     for bucket, scheme in schemes.items():
@@ -254,10 +253,10 @@ def _access(spark: SparkSession, bucket: str, root: str) -> S3Access | Reason:
         system = _system(spark, root)
         if (name := str(system.getClass().getName())) != _S3A:
             return Reason(ReasonCode.NOT_READ_BY_ARROW, root, f"{name} reads it")
-        # Those that it was made with: a session may have changed them since, and Hadoop keeps its file systems.
+        # The settings with which the file system was created: Hadoop caches it, and the session may have changed since.
         return s3_access(bucket, _settings(spark, system.getConf()))
     except Py4JError as error:
-        # Its message may hold what the settings do.
+        # The error's message is left out, since it may hold secrets.
         kind = error.java_exception.getClass().getName() if isinstance(error, Py4JJavaError) else type(error).__name__
         return Reason(ReasonCode.NOT_READ_BY_ARROW, root, f"{kind} at its settings")
 
@@ -269,7 +268,7 @@ def _system(spark: SparkSession, root: str) -> Any:
 
 
 def _settings(spark: SparkSession, conf: Any) -> dict[str, str]:
-    """All of S3A's, and of others those that concern it, as one text: each one would be a call."""
+    """All settings of S3A and of key stores, fetched as one text, since each setting would be a call."""
     mapper = java_names(spark).com.fasterxml.jackson.databind.ObjectMapper()
     found = json.loads(mapper.writeValueAsString(conf.getPropsWithPrefix(PREFIX)))
     others = {name: conf.get(name) for name in KEY_STORE_SETTINGS}

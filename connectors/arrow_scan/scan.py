@@ -1,4 +1,4 @@
-"""A pruned scan made by pyarrow in Spark's Python workers: keys first, all else only of row groups with survivors."""
+"""A pruned scan by pyarrow in Spark's Python workers: key columns first, others only in row groups with a match."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _REBASE_CONF = "spark.sql.parquet.datetimeRebaseModeInRead"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ArrowScan:
-    """The scan as a DataFrame, what it reads, and what its tasks count; no counter where it reads nothing."""
+    """The scan as a DataFrame, its plan, and the counter of its tasks, which is None if it reads nothing."""
 
     df: DataFrame
     plan: ScanPlan
@@ -72,12 +72,12 @@ def arrow_scan(  # noqa: PLR0913, PLR0917 - a table, its keys, and how to read i
     static: StaticPruning | None = None,
     weighed: Callable[[Sample], ScanChoice] | None = None,
 ) -> ArrowScan | Reason:
-    """The rows of `columns`, all top-level, whose values lie in what the filters leave of theirs; in no order.
+    """The rows of `columns`, all top-level, whose values lie in the domains of the filters; in no order.
 
-    Containers that `static` leaves out are not read: conditions above the scan drop all their rows. `weighed` is the
-    choice of a reader by what some rows of one of several row groups show.
+    Containers that `static` excludes are not read: conditions above the scan drop all their rows. `weighed` chooses the
+    reader by a sample of rows.
 
-    A `Reason` where Spark's own reader has to read them.
+    A `Reason` if Spark's own reader has to read the table.
     """
     if not has_jvm(spark):
         return Reason(ReasonCode.NO_JVM, table.name)
@@ -122,7 +122,7 @@ def arrow_scan(  # noqa: PLR0913, PLR0917 - a table, its keys, and how to read i
     ids = task_ids(spark, len(tasks), like)
     rows = ids.mapInArrow(_task(payload, stores, counter), schema)
     if table.version is None:
-        # Tells Spark which files are read, though no row comes from there: it refuses to overwrite these.
+        # The empty branch makes Spark refuse to overwrite the files that are read.
         rows = rows.unionAll(like.where("false"))
     return ArrowScan(rows, plan, counter)
 
@@ -185,7 +185,7 @@ def _wanted(plan: ScanPlan, groups: Containers, own: IntArray, file: FileLayout)
     """The numbers of the row groups of one file that are read, of those at the places `own`."""
     assert plan.row_groups is not None  # noqa: S101
     if not np.array_equal(groups.rows[own], file.footer.rows):
-        # Numbers of row groups would mean others than those that were looked at.
+        # The file has changed, so the numbers would mean other row groups than those that were examined.
         return Reason(ReasonCode.NO_ROW_GROUPS_READ, file.uri)
     found: list[int] = np.flatnonzero(plan.row_groups.kept[own]).tolist()
     return found
@@ -194,7 +194,7 @@ def _wanted(plan: ScanPlan, groups: Containers, own: IntArray, file: FileLayout)
 def _reached(
     spark: SparkSession, table: Table, work: Work, weighed: Callable[[Sample], ScanChoice] | None
 ) -> tuple[Mapping[str, S3Access], ScanChoice | None] | Reason:
-    """How workers reach the buckets of the files, and the choice by what some rows have shown, where it stays."""
+    """The access to the buckets of the files, and the choice of the reader by a sample; a `Reason` against pyarrow."""
     trial = check_stores(
         spark, work.tasks, work.columns, work.tests, is_sampled=weighed is not None, limits=work.limits
     )
@@ -217,7 +217,7 @@ def _problem(  # noqa: PLR0913, PLR0917 - what a scan reads, and who
     tests: Sequence[KeyTest],
     options: PruningOptions,
 ) -> Reason | None:
-    """Why workers cannot make the scan, or may have too little memory for it."""
+    """The reason why workers cannot run the scan, or may have too little memory for it."""
     workers = workers_of(spark, options.build_timeout_seconds, options.limits)
     if isinstance(workers, Reason) or workers.room is None:
         return workers if isinstance(workers, Reason) else None
@@ -274,7 +274,7 @@ _FILE = JavaFile("connectors.arrow_scan", "BroadcastFile")
 class TaskPayload(Generic[T]):
     """A value for tasks, sent with their function while it is small, else as a broadcast.
 
-    Tasks may ask for it as often and as late as a plan that refers to it exists.
+    Tasks may read the value as long as a plan that refers to it exists.
     """
 
     _held: T | Broadcast[T]

@@ -30,9 +30,9 @@ _SCHEMA = "version string, room bigint"
 
 @dataclass(frozen=True, slots=True)
 class Workers:
-    """The answer of Python workers: the problem that keeps them from scanning, empty if there is none.
+    """The answer of Python workers: the problem that prevents a scan, empty if there is none.
 
-    `room` are the bytes that each may still take, None without a limit.
+    `room` are the bytes that each worker may still allocate, None without a limit.
     """
 
     problem: str = ""
@@ -40,15 +40,15 @@ class Workers:
 
 
 class KnownWorkers:
-    """The answer of a session's workers; None before they were asked, or while none has come."""
+    """The answer of a session's workers; None until one has arrived."""
 
     answer: Workers | None = None
 
 
 def workers_of(spark: SparkSession, timeout: float, limits: Limits = LIMITS) -> Workers | Reason:
-    """The answer of the workers; a `Reason` where they lack this package, or have another pyarrow than the driver.
+    """The answer of the workers; a `Reason` if they lack this package, or have another pyarrow than the driver.
 
-    One small job of at most `timeout` seconds; once in a session, or in ten minutes while none comes to a good end.
+    It takes one small job of at most `timeout` seconds, once in a session, or every ten minutes while it fails.
     """
     state = state_of(spark)
     known = state.slot(KnownWorkers)
@@ -65,7 +65,7 @@ def workers_of(spark: SparkSession, timeout: float, limits: Limits = LIMITS) -> 
 
 
 def refused_before(spark: SparkSession) -> Reason | None:
-    """Why workers cannot scan, where that is known already."""
+    """The reason why workers cannot scan, if it is already known."""
     state = state_of(spark)
     answer = state.slot(KnownWorkers).answer
     if answer is None:
@@ -83,7 +83,7 @@ def _asked(spark: SparkSession) -> Workers:
 
 
 def summed_up(answers: list[tuple[str, int | None]]) -> Workers:
-    """All workers by what each of them says: the version of its pyarrow, or its trouble, and its room."""
+    """The summary of all workers from the answer of each: the version of its pyarrow, or its problem, and its room."""
     own = version()
     others = sorted({answer for answer, _ in answers} - {own})
     problem = f"they have {'; '.join(others)}, and the driver has {own}" if others else ""
@@ -91,7 +91,7 @@ def summed_up(answers: list[tuple[str, int | None]]) -> Workers:
 
 
 def version() -> str:
-    """That of pyarrow, and whether it was built without S3; a worker says the same of itself."""
+    """The version of pyarrow on the driver, marked if it was built without S3, in the form of a worker's answer."""
     return str(next(probe()(iter([None]))).column(0)[0])
 
 
@@ -111,7 +111,7 @@ def probe() -> Probe:
             answer = f"pyarrow {pa.__version__}" + ("" if has_s3 else " without S3")
         except Exception as error:  # noqa: BLE001 - whatever they have in its place
             answer = f"no scanprune ({error})"
-        # Arrow reserves what it takes for a start.
+        # Allocated first, so that Arrow's initial reservation is included in the memory used.
         answers = pa.array([answer])
         room = None
         try:
@@ -122,7 +122,7 @@ def probe() -> Probe:
                 used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
                 room = max(0, limit - used)
         except (ImportError, OSError):
-            # Where addresses are not counted they are not limited either.
+            # A system that does not count addresses does not limit them either.
             pass
         for _ in batches:
             yield pa.record_batch([answers, pa.array([room], pa.int64())], ["version", "room"])
@@ -133,22 +133,22 @@ def probe() -> Probe:
 WORKERS = "the Python workers"
 # Batches on their way, the values tested at once, and codes of them: see `reader.py`.
 _BATCHES = 12
-# The limit is one on addresses, of which Arrow's allocator reserves so many at a time.
+# The limit counts addresses, and Arrow's allocator reserves so many at a time.
 _RESERVED = 1 << 30
-# Addresses of a thread that asks a store.
+# Addresses of a thread that sends requests to a store.
 _STACK = 32 << 20
 # Bytes of a row: its outcome for each test and all together, and its place among those that pass.
 _PER_ROW = 16
-# As they are sent, as they are held, and as the table of one test.
+# Copies of keys: as sent, as stored in the worker, and as the hash table of one test.
 _COPIES_OF_KEYS = 3
 
 
 def most_bytes(
     files: Sequence[tuple[FileLayout, Sequence[int]]], tests: Iterable[MembershipTest], limits: Limits = LIMITS
 ) -> int:
-    """Bytes of memory that a task takes at most to read these row groups of each file, with its columns.
+    """The most bytes of memory that a task needs to read these row groups of each file.
 
-    The chunks of the largest row group are counted as they are stored and as they become: both are held for a while.
+    The chunks of the largest row group count both compressed and decoded, since both are in memory for a while.
     """
     largest = max((_group_bytes(file, groups) for file, groups in files), default=0)
     any_row_group = limits.kept_key_bytes + _BATCHES * limits.batch_bytes
@@ -170,7 +170,7 @@ def _group_bytes(file: FileLayout, groups: Sequence[int]) -> int:
 
 
 def too_large(needed: int, workers: Workers) -> Reason | None:
-    """Why a scan is Spark's that may take so many bytes of a worker; None where they are there."""
+    """The reason not to use pyarrow for a scan that may need `needed` bytes of a worker; None if they are available."""
     if workers.room is None or needed <= workers.room:
         return None
     detail = f"a task may take {size(needed)}, and spark.executor.pyspark.memory leaves {size(workers.room)}"

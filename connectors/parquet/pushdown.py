@@ -92,7 +92,7 @@ class ReaderLimits:
         return ReaderLimits(self.inverted | other.inverted, {name: min(each) for name, each in found.items()})
 
     def storage_safe_ranges(self, column: str, ranges: RangeSet) -> RangeSet:
-        """A superset of `ranges` by which the reader skips no row with a value in `ranges`; itself if that works."""
+        """A superset of `ranges` with which the reader skips no row with a value in `ranges`."""
         if ranges.is_none:
             return ranges
         if column in self.inverted:

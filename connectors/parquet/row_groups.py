@@ -306,7 +306,7 @@ def file_layouts(  # noqa: PLR0913 - what to read, and what the caller holds
     case_sensitive: bool,
     threads: int = LIMITS.footer_threads,
 ) -> list[FileLayout] | Reason:
-    """The layouts of `files`; each column is in files or a list of constants by file. A `Reason` if one fails."""
+    """The layouts of `files`; a column is in files or a list of constants by file. A `Reason` if one fails."""
     found: list[FileLayout] = []
     for at, (file, footer) in enumerate(zip(files, load_footers(files, storage, cache, threads), strict=True)):
         if isinstance(footer, Exception):

@@ -154,8 +154,8 @@ def _is_present(part: Expression, column: int) -> bool:
 def surely_first(top: TopK, containers: Containers, name: str) -> Domain | None:
     """The keys as good as a threshold that at least `top.rows` rows reach by their bounds; None if there is none.
 
-    At least n - d - g rows of a container have a key no worse than the worse bound, if it has n rows, d of them NULL
-    and g marked as deleted. NULLs that come first are not counted, which only makes the threshold weaker.
+    If a container has n rows, d with NULL and g marked as deleted, at least n - d - g have a key no worse than the
+    worse bound. NULLs that come first are not counted, which only makes the threshold weaker.
     """
     column = containers.columns.get(name)
     if column is None:

@@ -80,7 +80,7 @@ class TableExplanation:
     choice: ScanChoice | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain values; reasons as dictionaries."""
+        """The explanation as plain values; reasons as dictionaries."""
         plain = asdict(self)
         plain["reasons"] = [reason.to_dict() for reason in self.reasons]
         for each, filter_ in zip(plain["filters"], self.filters, strict=True):
@@ -117,7 +117,7 @@ class RemainingContainers:
 
 
 def restrict_to(facts: TableStatistics, plan: ScanPlan, left: RemainingContainers) -> tuple[TableStatistics, ScanPlan]:
-    """The same facts and plan, as if the table had nothing else than what is left."""
+    """The facts and the plan, restricted to the containers that are left."""
     files = np.flatnonzero(left.files)
     places = np.cumsum(left.files) - 1
     planned = None if left.row_groups is None else np.flatnonzero(left.row_groups)
@@ -221,7 +221,7 @@ def _explain_filter(
 
 
 def _ranges(plan: ScanPlan, filter_: KeyFilter) -> dict[str, int]:
-    """How many ranges are pushed of each column, and of columns together."""
+    """The number of ranges pushed for each column, and for columns together."""
     found = {push.column: len(push.ranges) for push in plan.pushes if push.column in filter_.domains}
     together = (push for push in plan.tuple_pushes if {*push.columns} <= {*filter_.columns})
     return found | {", ".join(push.columns): len(push) for push in together}

@@ -69,7 +69,7 @@ class ByteStrings:
         return np.diff(self.offsets)
 
     def packed(self) -> ByteStrings:
-        """The same strings over just the bytes they use, from offset 0."""
+        """The strings over only the bytes that they use, from offset 0."""
         first, last = int(self.offsets[0]), int(self.offsets[-1])
         if first == 0 and last == len(self.data):
             return self
@@ -84,7 +84,7 @@ class ByteStrings:
         return self._gathered(self.offsets[:-1][indices], self.lengths()[indices])
 
     def _width(self) -> int:
-        """How long all strings are; 0 where they differ, or are empty, or none is there."""
+        """The common length of all strings; 0 if lengths differ, or all are empty, or there is none."""
         count, size = len(self), int(self.offsets[-1] - self.offsets[0])
         width = size // count if count else 0
         return width if width * count == size and (self.lengths() == width).all() else 0
@@ -181,7 +181,7 @@ def above(first: ByteStrings, second: ByteStrings) -> BoolArray:
 
 
 def _beside_all(below: IntArray, ends: IntArray, undecided: IntArray, wanted: Words, word: Words) -> IntArray:
-    """The same where all members have one word."""
+    """The undecided strings, narrowed by `wanted`, if all members have the same next word."""
     is_above, is_below = wanted > word, wanted < word
     below[undecided[is_above]], ends[undecided[is_below]] = ends[undecided[is_above]], 0
     found: IntArray = undecided[~is_above & ~is_below]
@@ -286,7 +286,7 @@ class _Words:
         return self._numbers[np.minimum(starts, self._end)].astype(np.uint64) & _LEADING[left]
 
     def common_prefix(self) -> int:
-        """How many bytes all strings begin with: those that the least and the greatest share."""
+        """The number of bytes that all strings begin with: those that the least and the greatest share."""
         if len(self.lengths) == 0:
             return 0
         return _common(*(self.strings[_extreme(self, greatest=which)] for which in (False, True)))

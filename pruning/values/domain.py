@@ -131,7 +131,7 @@ class Domain:
         return Domain(self.ranges.simplify(most), self.null, self.nan)
 
     def without_null(self) -> Domain:
-        """The same without NULL: what an equality can match."""
+        """The domain without NULL: what an equality can match."""
         return Domain(self.ranges, nan=self.nan)
 
     def __str__(self) -> str:

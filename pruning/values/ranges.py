@@ -151,7 +151,7 @@ class RangeSet:
         return self.bridged(_gaps_to_keep(self, most))
 
     def point_count(self) -> int | None:
-        """How many values the set holds, None where they cannot be listed (a range of bytes, or of floats)."""
+        """The number of values in the set, None where they cannot be listed (a range of bytes, or of floats)."""
         if isinstance(self.lows, ByteStrings):
             return len(self) if self.is_points else None
         return size(self._int_line()) if self.is_points or not self.type.is_float else None
@@ -252,7 +252,7 @@ BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 
 def normalize(lows: IntArray, highs: IntArray) -> Intervals:
-    """The same points as sorted intervals with a missing point between any two."""
+    """The points as sorted intervals with a missing point between any two."""
     if len(lows) == 0:
         return lows, highs
     order = np.argsort(lows, kind="stable")
@@ -266,7 +266,7 @@ def normalize(lows: IntArray, highs: IntArray) -> Intervals:
 
 def of_points(points: IntArray) -> Intervals:
     """Points that ascend without a repetition as intervals; the same array twice where no two of them touch."""
-    # Of two neighbours the second is above the least int64, so nothing wraps.
+    # The second of two neighbours is above the least int64, so nothing wraps.
     apart = points[1:] - 1 != points[:-1]
     if apart.all():
         return points, points
@@ -304,7 +304,7 @@ def contains(intervals: Intervals, points: IntArray) -> BoolArray:
 
 
 def size(intervals: Intervals) -> int:
-    """How many integers the intervals hold; exact beyond int64."""
-    # Of n disjoint intervals the widths sum to at most 2**64 - n, so only the last addition needs more than 64 bits.
+    """The number of integers that the intervals hold; exact beyond int64."""
+    # The widths of n disjoint intervals sum to at most 2**64 - n, so only the last addition needs more than 64 bits.
     widths = intervals[1].view(np.uint64) - intervals[0].view(np.uint64)
     return int(widths.sum(dtype=np.uint64)) + len(widths)

@@ -19,7 +19,7 @@ DECIMAL_DIGITS = 38
 
 
 class Physical(Enum):
-    """How the values of a type are held: see `pruning.values.encoding`."""
+    """The representation of the values of a type: see `pruning.values.encoding`."""
 
     INT64 = "int64"
     BYTES = "bytes"

@@ -7,10 +7,10 @@ import org.apache.spark.sql.execution.LogicalRDD;
 import org.apache.spark.sql.execution.QueryExecution;
 
 /**
- * Relation of the numbers of tasks, which has the size of another plan.
+ * Relation of the numbers of tasks with the size of another plan.
  *
- * Without a size of its own the scan would be as small for Spark as the numbers are, and be broadcast. For Spark a map
- * has the bytes of its input, however wide its rows are.
+ * Spark estimates a map by the bytes of its input, so it would otherwise broadcast the scan as if it were as small as
+ * the numbers.
  *
  * It relies on the constructors of LogicalRDD and Statistics.
  */

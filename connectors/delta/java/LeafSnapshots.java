@@ -11,7 +11,7 @@ import org.apache.spark.sql.execution.datasources.LogicalRelation;
 /**
  * Snapshots of the leaves of a plan that read Delta tables: table, version and files of each.
  *
- * A leaf whose index does not hold one version has no snapshot but, after an exclamation mark, the reason.
+ * A leaf whose index does not hold one version has the reason, after an exclamation mark, instead of a snapshot.
  *
  * It relies on Delta's PreparedDeltaFileIndex.preparedScan() and DeltaScan.
  */
