@@ -62,8 +62,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """
     problem = java_problem()
     for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
+        fixtures = getattr(item, "fixturenames", ())
+        if "spark" in fixtures:
             item.add_marker(pytest.mark.spark)
+        if "store" in fixtures:
+            item.add_marker(pytest.mark.full)
         if problem is not None and item.get_closest_marker("spark"):
             item.add_marker(pytest.mark.skip(reason=problem))
     tiers.deselect(config, items)

@@ -282,6 +282,7 @@ print("files", table.files_kept, table.files_total)
 
 
 @pytest.mark.spark
+@pytest.mark.full
 def test_readme_examples_run_with_the_installed_wheel(built, tmp_path):
     installed = environment(tmp_path, built.wheel, "spark")
     assert EXAMPLES

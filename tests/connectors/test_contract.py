@@ -196,7 +196,7 @@ def first_leaf(df):
 def leaf_of(spark, format_: Format, path: str, mask: np.ndarray | None = None, **options: str):
     """The leaf of a build that reads a table, restricted to the files of `mask`."""
     df = spark.read.format(format_.writer).options(**options).load(path)
-    table = table_of(spark, first_leaf(df), 100)
+    table = table_of(spark, first_leaf(df), LIMITS)
     return first_leaf(table.read(mask))
 
 
@@ -268,7 +268,7 @@ def test_a_leaf_of_other_rows_has_another_fingerprint(spark, format_, path):
     assert len(found) == len(set(found))
 
 
-@pytest.mark.usefixtures("_only_here")
+@pytest.mark.usefixtures("_toy_connector")
 def test_versions_have_fingerprints_of_their_own_and_keep_them(spark, tmp_path):
     format_ = Format(DELTA)
     path = format_.write(spark.sql(ROWS), tmp_path / "a table")
@@ -358,7 +358,7 @@ def test_a_cache_keeps_a_build_as_long_as_its_table_is_the_same(spark, format_, 
     assert (2, 3, 2) == (len(cache), cache.hits, cache.misses)
 
 
-@pytest.mark.usefixtures("_only_here")
+@pytest.mark.usefixtures("_toy_connector")
 @pytest.mark.parametrize(
     ("gives", "why"),
     [

@@ -32,7 +32,7 @@ class JavaMutant:
 
 
 def check_partitions(spark, lake, tmp_path):  # noqa: ARG001
-    checks.test_conditions_on_a_pruned_query(spark, lake, "part = 'p 1'")
+    checks.test_conditions_above_a_pruned_query(spark, lake, "part = 'p 1'")
 
 
 def check_kept_files(spark, lake, tmp_path):  # noqa: ARG001
@@ -40,11 +40,11 @@ def check_kept_files(spark, lake, tmp_path):  # noqa: ARG001
 
 
 def check_equality(spark, lake, tmp_path):  # noqa: ARG001
-    checks.test_indexes_are_equal_where_their_files_are(spark, lake)
+    checks.test_indexes_are_equal_iff_their_files_are(spark, lake)
 
 
 def check_later_conditions(spark, lake, tmp_path):  # noqa: ARG001
-    checks.test_conditions_on_a_pruned_query_still_skip_files(spark, lake)
+    checks.test_conditions_above_a_pruned_query_skip_files(spark, lake)
 
 
 def check_new_version(spark, lake, tmp_path):
@@ -68,7 +68,7 @@ MUTANTS = {
         "return areKnown(dataFilters) || left.size() < 2 ? left", "return true ? left", check_later_conditions
     ),
     "file-lists-are-kept-over-versions": JavaMutant(
-        "Long.valueOf(snapshot.version()), commit,\n"
+        "Long.valueOf(snapshot.version()), sums.isDefined() ? ((VersionChecksum) sums.get()).txnId() : sums,\n"
         "            Long.valueOf(snapshot.logSegment().lastCommitFileModificationTimestamp())",
         "Long.valueOf(0L)",
         check_new_version,
@@ -80,23 +80,26 @@ INTACT = JavaMutant("class DeltaFileLists", "class DeltaFileLists", check_new_ve
 @contextmanager
 def compiled(spark, mutant: JavaMutant) -> Iterator[None]:
     """The session uses the mutant of the file index in this block, and the intact one afterwards."""
-    classes, slot = spark._jvm.__dict__[jvm._CLASSES], state_of(spark).slot(_FileLists)
-    intact, kept, source = classes.pop(_LISTS.name), slot.java, JavaFile.source
+    classes, slot, source = spark._jvm.__dict__[jvm._CLASSES], state_of(spark).slot(_FileLists), JavaFile.source
+    # Failures, not assertions: an assertion would be taken for that of a check, or for trouble that leaves a query
+    # unpruned.
+    if (count := source(_LISTS).count(mutant.part)) != 1:
+        pytest.fail(f"{mutant.part!r} is {count} times in the file index: bring the mutant up to date")
 
     def replaced(java: JavaFile) -> str:
         text = source(java)
-        if java.name != _LISTS.name:
-            return text
-        assert 1 == text.count(mutant.part), f"bring the mutant of {mutant.part!r} up to date"
-        return text.replace(mutant.part, mutant.replacement)
+        return text.replace(mutant.part, mutant.replacement) if java.name == _LISTS.name else text
 
-    slot.java = None
+    intact, kept, slot.java = classes.pop(_LISTS.name), slot.java, None
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(JavaFile, "source", replaced)
         try:
             yield
         finally:
+            is_compiled = _LISTS.name in classes
             classes[_LISTS.name], slot.java = intact, kept
+    if not is_compiled:
+        pytest.fail(f"The mutant {mutant.replacement!r} was not compiled, or not used")
 
 
 def checked(spark, lake, tmp_path, mutant: JavaMutant) -> None:
@@ -106,7 +109,9 @@ def checked(spark, lake, tmp_path, mutant: JavaMutant) -> None:
     rows_of(prune(spark.sql(query_of(lake, "plain")), options=OPTIONS))
     table("parts")
     with compiled(spark, mutant), ThreadPoolExecutor(1) as thread:
-        thread.submit(mutant.check, spark, lake, tmp_path).result()
+        done = thread.submit(mutant.check, spark, lake, tmp_path)
+        done.exception()
+    done.result()
 
 
 def test_check_passes_without_a_mutation(spark, lake, tmp_path):

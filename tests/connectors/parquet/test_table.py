@@ -150,7 +150,7 @@ def test_decimals_in_legacy_format(spark, tmp_path):  # failure catalogue 81
         df = spark.range(0, 4, 1, 4).selectExpr("CAST(id - 2 AS DECIMAL(7,2)) AS d")
         df.write.parquet(str(tmp_path / "t"))
     table = opened(spark, tmp_path / "t")
-    assert ([(Decimal(-1),)], 1, 1) == scanned(table.read(pruned(table, {"d": [-1]}).kept))
+    assert ([(Decimal("-1.00"),)], 1, 1) == scanned(table.read(pruned(table, {"d": [-1]}).kept))
 
 
 @pytest.mark.parametrize("mode", ["LEGACY", "CORRECTED"])
