@@ -103,6 +103,7 @@ def test_bytes_beside_a_scan_in_its_own_stage_are_exact(read, other):
         assert (1, ROWS, size) == counters(read)
 
 
+@pytest.mark.full
 def test_bytes_beside_a_scan_of_equal_row_count_are_unknown(spark, source, read):
     second = pruned_read(spark, source, keys={"k": [ROWS + 7]})
     noop(read.join(second.hint("merge"), "v", "full"))
