@@ -114,7 +114,7 @@ class ParquetConnector(Connector):
         return parquet_source(spark, name, df, files, max_footers)
 
     def fingerprints(self, spark: SparkSession, leaves: Sequence[Any]) -> Sequence[str | Reason]:
-        """A leaf is pinned by its listed files, if each still is the listed one and was written a minute ago or more."""
+        """Fingerprints by the listed files of a leaf, if each is unchanged and was written a minute ago or more."""
         return leaf_fingerprints(spark, leaves, listed_files(spark, leaves))
 
     def is_compared_whole(self, type_: ValueType) -> bool:
