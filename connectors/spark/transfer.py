@@ -127,6 +127,7 @@ class JvmList:
 
 
 _PACKED = JavaFile("connectors.spark", "PackedText")
+_END = "."
 
 
 def long_text(spark: SparkSession, lines: Any) -> str:
@@ -141,5 +142,7 @@ def long_bytes(spark: SparkSession, stream: Any) -> bytes:
 
 def _bytes_of(spark: SparkSession, items: Any) -> bytes:
     packed = instance(spark, _PACKED, items)
-    pieces = "".join(packed.piece(at) for at in range(packed.pieces()))
-    return zlib.decompress(base64.b64decode(pieces))
+    pieces = [str(packed.piece(0))]
+    while not pieces[-1].endswith(_END):
+        pieces.append(str(packed.piece(len(pieces))))
+    return zlib.decompress(base64.b64decode("".join(pieces).removesuffix(_END)))

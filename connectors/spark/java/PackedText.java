@@ -34,11 +34,11 @@ public class PackedText {
         return all.toString().getBytes(java.nio.charset.StandardCharsets.UTF_8);
     }
 
-    public int pieces() {
-        return (text.length() + MOST - 1) / MOST;
-    }
-
+    /**
+     * The piece at a place from 0; the last one ends in a full stop.
+     */
     public String piece(int at) {
-        return text.substring(at * MOST, Math.min((at + 1) * MOST, text.length()));
+        int end = Math.min((at + 1) * MOST, text.length());
+        return text.substring(at * MOST, end) + (end == text.length() ? "." : "");
     }
 }

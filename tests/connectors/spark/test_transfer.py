@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import pytest
 
-from connectors.spark.transfer import JvmList
+from connectors.spark.transfer import JvmList, long_text
 
 pytestmark = pytest.mark.spark
 
@@ -22,6 +24,15 @@ def test_methods_are_called_on_every_element(spark):
 def test_empty_list_has_no_text(spark):
     assert ([], 0) == (words(spark).texts("java.lang.String.trim"), len(words(spark)))
     assert [""] == words(spark, "").texts()
+
+
+def test_long_text_comes_in_one_call_for_each_piece(spark, bridge_calls):
+    draw = random.Random(7)  # noqa: S311 - text that no packing makes short
+    for size, calls in ((0, 2), (100, 2), (7_000, 2), (30_000, 4)):
+        text = "".join(draw.choices("0123456789abcdef", k=size))
+        lines = words(spark, text).items
+        assert calls == bridge_calls(lambda lines=lines: long_text(spark, lines))
+        assert text == long_text(spark, lines)
 
 
 @pytest.mark.parametrize("count", [0, 1, 8, 9, 1000])
