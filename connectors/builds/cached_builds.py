@@ -106,7 +106,9 @@ class CachedBuildRunner:
 
     def _session(self) -> bytes | None:
         try:
-            return session_key(self.channel.spark) + repr(KeyLimits.of(self.channel.options)).encode()
+            options = self.channel.options
+            limits = KeyLimits.of(options), options.limits.joined_rows, options.limits.joined_long_rows
+            return session_key(self.channel.spark) + repr(limits).encode()
         except _TROUBLE:
             logger.debug("Reading the confs of the session failed", exc_info=True)
             return None

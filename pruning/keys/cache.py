@@ -20,7 +20,7 @@ class PruningCache:
     """Keys, and the few rows, that builds of `prune()` gave: hand the same cache to each, for builds to run once.
 
     A build is found again by its plan, the versions or files of the tables that it reads, the session's confs and the
-    limits of a key set: what names immutable things is never out of date. Entries belong to one Spark application, and
+    limits of its result: what names immutable things is never out of date. Entries belong to one Spark application, and
     go when another one uses the cache. For several threads; two that need a build at the same time may both run it.
 
     - `max_bytes`, `max_entries`: what is held at most; what was used longest ago goes first, and what is larger by
