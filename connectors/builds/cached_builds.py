@@ -96,7 +96,8 @@ class CachedBuildRunner:
         return found.built(self.channel.spark) if isinstance(found, _CachedBuild) else None
 
     def _full(self, key: BuildKey) -> Hashable:
-        return key, KeyLimits.of(self.channel.options)
+        limits = self.channel.options.limits
+        return key, KeyLimits.of(self.channel.options), limits.joined_rows, limits.joined_long_rows
 
     def _refuse(self, name: str, why: str) -> None:
         self.reasons[Reason(ReasonCode.NOT_CACHED, name, why)] = None

@@ -20,7 +20,7 @@ class PruningCache:
     """A cache of build results, keys and few rows: pass the same cache to each `prune()`, so that a build runs once.
 
     A build is found by its plan, the versions or files of the tables that it reads, the session's confs and the limits
-    of a key set. All of these are immutable, so no entry is ever out of date. Entries belong to one Spark application
+    of its result. All of these are immutable, so no entry is ever out of date. Entries belong to one Spark application
     and are removed when another one uses the cache. Thread-safe; two threads that need a build at the same time may
     both run it.
 

@@ -146,6 +146,7 @@ def test_too_many_rows_are_cached_as_keys(spark, lake, jobs):
         assert ([1], is_kept) == (kept_files(result), any(from_cache(result)))
         assert is_kept is (jobs() == 0)
         assert "LocalRelation" not in result._jdf.queryExecution().optimizedPlan().toString()
+    assert [False] == from_cache(agreed(spark, lake.query(), cache))
 
 
 @pytest.mark.full
