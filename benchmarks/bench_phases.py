@@ -25,7 +25,6 @@ from connectors.pipeline.query_run import QueryRun
 from connectors.spark.jvm import java_names, jvm_context
 from connectors.spark.plan_reader import SparkPlan
 from pruning import prune
-from pruning.query import planner
 from pruning.query.join_graph import JoinGraph
 from sample_data.tpcds import generate
 from sample_data.tpcds_queries import queries
@@ -47,11 +46,8 @@ _CALLS: Sequence[tuple[Any, str, str]] = (
     (SparkPlan, "of", READ),
     (JoinGraph, "of", FIND),
     (plan_metadata, "plan_facts", FIND),
-    (planner, "ready_filters", FIND),
-    *(
-        (PlanMetadata, name, OPEN)
-        for name in ("table", "plan_table", "unprunable_fraction", "has_few_keys", "selective_keys")
-    ),
+    (QueryRun, "run", FIND),
+    *((PlanMetadata, name, OPEN) for name in ("table", "plan_table", "answer")),
     (QueryBuilds, "run", BUILD),
     (table_scan, "pruned_scan", DECIDE),
     (QueryRun, "rewritten", REWRITE),

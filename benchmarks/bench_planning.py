@@ -15,12 +15,14 @@ from pyspark.sql import DataFrame
 
 from benchmarks.delta_session import delta_session
 from connectors.cli.command import default_folder
-from connectors.pipeline.dry_run import sizes_before_builds
 from connectors.pipeline.plan_metadata import PlanMetadata
+from connectors.pipeline.query_run import query_facts
 from connectors.spark.plan_reader import SparkPlan
 from pruning import PruningOptions
 from pruning.query.filter_plan import FilterPlan
 from pruning.query.join_graph import JoinGraph
+from pruning.query.plan_statistics import KnownStatistics, Sizes
+from pruning.query.requests import answered
 from sample_data.tpcds import generate
 from sample_data.tpcds_queries import queries
 
@@ -61,9 +63,10 @@ def _planned(df: DataFrame) -> Mapping[str, Any]:
     graph = JoinGraph.of(plan.root)
     traced = time.perf_counter()
     options = PruningOptions()
-    sizes = sizes_before_builds(PlanMetadata(plan, options))
+    metadata = PlanMetadata(plan, options.limits)
+    sizes = sizes_before_builds(metadata, options)
     sized = time.perf_counter()
-    filters = FilterPlan.before_builds(graph, sizes, options)
+    filters = answered(FilterPlan.before_builds(graph, sizes, options), metadata.answer)
     done = time.perf_counter()
     return {
         "milliseconds": 1000 * (done - began),
@@ -75,6 +78,12 @@ def _planned(df: DataFrame) -> Mapping[str, Any]:
         "scans": len(graph.relations),
         "filters": sum(map(len, filters.levels)),
     }
+
+
+def sizes_before_builds(metadata: PlanMetadata, options: PruningOptions) -> Sizes:
+    """The sizes of a query's scans before any build has run."""
+    facts = query_facts(metadata)
+    return Sizes(facts.sizes, facts.files, (), statistics=KnownStatistics(metadata.plan.root, facts, options))
 
 
 def _join(ways: int) -> str:

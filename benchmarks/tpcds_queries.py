@@ -16,11 +16,11 @@ import duckdb
 import typer
 from pyspark.sql import DataFrame, SparkSession
 
+from benchmarks.bench_planning import sizes_before_builds
 from benchmarks.counters import Stretch
 from benchmarks.delta_session import delta_session
 from benchmarks.resume import resumed
 from connectors.cli.command import default_folder
-from connectors.pipeline.dry_run import sizes_before_builds
 from connectors.pipeline.plan_metadata import PlanMetadata
 from connectors.spark.plan_reader import SparkPlan
 from connectors.spark.session import COUNTABLE
@@ -28,6 +28,7 @@ from pruning import PruningOptions, prune, report
 from pruning.query.filter_plan import FilterPlan
 from pruning.query.join_graph import Edge, JoinGraph
 from pruning.query.lineage import ProbeColumn
+from pruning.query.requests import answered
 from sample_data.tpcds import generate
 from sample_data.tpcds_answers import disagreement, disagreement_beyond_ties
 from sample_data.tpcds_queries import Answer, Query, by_spark, duckdb_tables, queries
@@ -103,11 +104,12 @@ def _verdict(duck: duckdb.DuckDBPyConnection, query: Query, stock: Answer, prune
 
 def _filters(df: DataFrame, options: PruningOptions) -> Mapping[str, int]:
     plan = SparkPlan.of(df)
-    metadata = PlanMetadata(plan, options)
+    metadata = PlanMetadata(plan, options.limits)
     found: dict[str, int] = {}
     for name, equivalence in (("_alone", False), ("", True)):
         graph = JoinGraph.of(plan.root, equivalence=equivalence)
-        filters = FilterPlan.before_builds(graph, sizes_before_builds(metadata), options)
+        sizes = sizes_before_builds(metadata, options)
+        filters = answered(FilterPlan.before_builds(graph, sizes, options), metadata.answer)
         found["scans"] = len(graph.relations)
         found[f"reached{name}"] = len(
             {(*edge.build_side.id, probe.relation.id, probe.column) for edge, probe in _reached(graph)}

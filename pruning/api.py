@@ -176,9 +176,9 @@ def _explained(df: DataFrame, options: PruningOptions, *, run_builds: bool) -> E
 
         _, record = prune_query(df, options)
         return record.explanation()
-    from connectors.pipeline.dry_run import dry_run  # noqa: PLC0415 - the same
+    from connectors.pipeline.pruned_query import explain_query  # noqa: PLC0415 - the same
 
-    return dry_run(df, options)
+    return explain_query(df, options)
 
 
 def report(df: DataFrame) -> PruneReport:

@@ -9,7 +9,7 @@ import pytest
 
 from connectors.builds import query_builds
 from connectors.measure.status_store import finished_executions, last_execution
-from connectors.pipeline import dry_run
+from connectors.pipeline import pruned_query
 from connectors.spark.plan_tree import UnreadablePlanError
 from pruning import PruningOptions, explain, prune
 from pruning.errors import InvalidDataFrameError, InvalidOptionError
@@ -207,7 +207,7 @@ def test_failure_is_a_reason(star, monkeypatch):
     def fails(*_: object) -> None:
         raise UnreadablePlanError
 
-    monkeypatch.setattr(dry_run.SparkPlan, "of", fails)
+    monkeypatch.setattr(pruned_query.SparkPlan, "of", fails)
     found = explain(star(MARCH), options=OPTIONS)
     assert ["the query: pruning failed (UnreadablePlanError)"] == list(map(str, found.reasons))
 

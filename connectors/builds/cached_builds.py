@@ -55,14 +55,10 @@ class _CachedBuild:
 
 @dataclass(slots=True)
 class CachedBuildRunner:
-    """Runs builds as `QueryBuilds` does, except those in `cache`; `reasons` says why a result could not be cached.
-
-    A build runs if the cache fails.
-    """
+    """Runs builds as `QueryBuilds` does, except those in `cache`. A build runs if the cache fails."""
 
     channel: BuildScheduler
     cache: PruningCache
-    reasons: dict[Reason, None]
     _builds: QueryBuilds = field(init=False)
     _owner: Hashable = field(init=False)
 
@@ -76,7 +72,7 @@ class CachedBuildRunner:
         """The result of each build; builds that are not cached run at the same time."""
         keys = BuildKeys(self.channel.spark, [(each.plan, each.key) for each in asked])
         before = keys.now()
-        found = [self._found(each.name, key) for each, key in zip(asked, before, strict=True)]
+        found = [self._found(key) for key in before]
         missing = [at for at, built in enumerate(found) if built is None]
         if not missing:
             return [built for built in found if built is not None]
@@ -84,12 +80,12 @@ class CachedBuildRunner:
         may_be_kept = any(isinstance(before[at], BuildKey) for at in missing)
         after = keys.now() if may_be_kept else before
         for at, built in ran.items():
-            self._keep(asked[at].name, before[at], after[at], built)
+            why = self._keep(before[at], after[at], built)
+            ran[at] = replace(built, reasons=(Reason(ReasonCode.NOT_CACHED, asked[at].name, why),)) if why else built
         return [ran[at] if built is None else built for at, built in enumerate(found)]
 
-    def _found(self, name: str, key: BuildKey | str) -> BuildResult | None:
+    def _found(self, key: BuildKey | str) -> BuildResult | None:
         if isinstance(key, str):
-            self._refuse(name, key)
             self.cache.missed()
             return None
         found = self.cache.find(self._owner, self._full(key))
@@ -99,19 +95,18 @@ class CachedBuildRunner:
         limits = self.channel.options.limits
         return key, KeyLimits.of(self.channel.options), limits.joined_rows, limits.joined_long_rows
 
-    def _refuse(self, name: str, why: str) -> None:
-        self.reasons[Reason(ReasonCode.NOT_CACHED, name, why)] = None
-
-    def _keep(self, name: str, before: BuildKey | str, after: BuildKey | str, built: BuildResult) -> None:
-        if isinstance(before, str) or isinstance(built.keys, Reason):
-            return
+    def _keep(self, before: BuildKey | str, after: BuildKey | str, built: BuildResult) -> str:
+        """Caches the result of a build; the reason why it is not cached, empty if it is or if there is no result."""
+        if isinstance(before, str):
+            return before
+        if isinstance(built.keys, Reason):
+            return ""
         why = _why_not(before, after, built.keys)
         kept = _CachedBuild(built.keys, None if built.rows is None else built.rows.held())
         nbytes = kept.nbytes + before.nbytes
         if not why and not self.cache.keep(self._owner, self._full(before), kept, nbytes):
             why = f"{nbytes:,} bytes, at most {self.cache.max_bytes:,} are held"
-        if why:
-            self._refuse(name, why)
+        return why
 
 
 def _why_not(before: BuildKey, after: BuildKey | str, keys: KeySummary) -> str:

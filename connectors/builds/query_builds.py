@@ -43,12 +43,13 @@ class BuildRequest:
 class BuildResult:
     """The result of a build: its keys, and its rows if they are few enough to be joined as a local relation.
 
-    `from_cache`: the build was not run for this query.
+    `from_cache`: the build was not run for this query; `reasons`: why the result was not cached.
     """
 
     keys: KeySummary | Reason
     rows: MaterializedBuild | None
     from_cache: bool = False
+    reasons: tuple[Reason, ...] = ()
 
 
 @dataclass(slots=True)

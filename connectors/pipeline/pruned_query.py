@@ -1,4 +1,6 @@
-"""Pruning of a whole query: builds run level by level, and each level shrinks the scans that the next one reads.
+"""Pruning of a whole query: `prune_query()` runs its builds and rewrites it, `explain_query()` runs nothing.
+
+Builds run level by level, and each level shrinks the scans that the next one reads:
 
 plan --JoinGraph--> filters --build--> KeySummary --pruned_scan--> scans --> plan
 """
@@ -6,27 +8,37 @@ plan --JoinGraph--> filters --build--> KeySummary --pruned_scan--> scans --> pla
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 from pyspark.sql import DataFrame
 
+from connectors.pipeline.plan_metadata import PlanMetadata
 from connectors.pipeline.query_run import QueryRun
 from connectors.pipeline.records import PrunedScan
 from connectors.pipeline.table_scan import warn
 from connectors.registry import observe, optimized, size_calls
+from connectors.scan.decision import plan_column, static_columns
 from connectors.spark.jvm import analyzed_plan, frame_of, one_line, optimized_plan, same_frame
 from connectors.spark.plan_reader import SparkPlan, check_has_plan, is_candidate
 from connectors.spark.versions import version_refusal, warn_of_version
 from pruning.keys.cache import PruningCache
 from pruning.options import PruningOptions
-from pruning.query.filter_plan import FilterPlan, unused
+from pruning.query.filter_plan import FilterId, FilterPlan, RuntimeFilter, unused
+from pruning.query.first_rows import expected_filters
+from pruning.query.key_origins import conditions_of
 from pruning.query.plan import PlanNames
 from pruning.query.plan_statistics import Sizes
+from pruning.query.planner_requests import BoundKeys
+from pruning.query.requests import Request, answered
 from pruning.reasons import Reason, ReasonCode, why_nothing
 from pruning.results.explanation import Explanation
 from pruning.results.prune_report import PruneReport
+from pruning.results.table_explanation import KindLine, Scanned, before_build, kinds_of
+from pruning.scan.key_filter import KeyFilter, key_filter
+from pruning.scan.skipping import prune
 
 _QUERY = "the query"
 
@@ -38,7 +50,7 @@ class PrunedQuery:
     """The record of one pruned query: its scans with filters by `Relation.id`, and the reasons of failures.
 
     `known` are the sizes of its scans with filters, from which refusals follow; `sizes` are those without filters. The
-    builds of the build sides in `from_cache` were not run for this query.
+    builds of the build sides in `from_cache` were not run for this query. `answer` answers requests about metadata.
     """
 
     plan: FilterPlan | None
@@ -48,6 +60,7 @@ class PrunedQuery:
     reasons: tuple[Reason, ...]
     options: PruningOptions
     from_cache: frozenset[tuple[int, str]] = frozenset()
+    answer: Callable[[Request[Any]], Any] | None = None
 
     @staticmethod
     def untouched(reason: Reason, options: PruningOptions) -> PrunedQuery:
@@ -56,10 +69,10 @@ class PrunedQuery:
 
     def explanation(self) -> Explanation:
         """The plan of each scan with a filter, from metadata alone."""
-        if self.plan is None:
+        if self.plan is None or self.answer is None:
             return Explanation.nothing(*self.reasons, ran_builds=True)
         # Finding the refusals takes as long as finding the filters, so it is done only on demand.
-        left = unused(self.plan.graph, self.known, self.options, self.sizes, self.plan.levels)
+        left = answered(unused(self.plan.graph, self.known, self.options, self.sizes, self.plan.levels), self.answer)
         tops = (each.found for each in self.plan.tops if isinstance(each.found, Reason))
         reasons = dict.fromkeys((*self.plan.graph.refusals, *self.reasons, *(each.reason for each in left), *tops))
         tables = {at: table for at, scan in self.scans.items() for table in scan.explanation().tables}
@@ -153,8 +166,64 @@ def _pruned(df: DataFrame, options: PruningOptions, cache: PruningCache | None) 
 
 def _record(query: QueryRun) -> PrunedQuery:
     planner = query.planner
-    scans = {at: scan for at, scan in query.scans.records.items() if at not in planner.materialized}
+    left = ((at, scan) for at, scan in planner.scans.items() if at not in planner.materialized)
+    scans = {at: scan for at, scan in left if isinstance(scan, PrunedScan)}
     reasons = tuple(planner.reasons)
     filters = FilterPlan(planner.graph, tuple(planner.levels), reasons, tops=tuple(planner.top_filters()))
     sizes, cached = planner.facts.sizes, frozenset(planner.from_cache)
-    return PrunedQuery(filters, sizes, planner.known(), scans, reasons, planner.options, cached)
+    return PrunedQuery(filters, sizes, planner.known(), scans, reasons, planner.options, cached, query.metadata.answer)
+
+
+def explain_query(df: DataFrame, options: PruningOptions) -> Explanation:
+    """The plan that `prune` would try: no build runs and no data is read."""
+    check_has_plan(df)
+    if not options.enabled:
+        return Explanation.nothing(Reason(ReasonCode.SWITCHED_OFF, _QUERY), ran_builds=False)
+    if (refusal := version_refusal(df.sparkSession)) is not None:
+        return Explanation.nothing(refusal, ran_builds=False)
+    try:
+        if df.isStreaming:
+            return Explanation.nothing(Reason(ReasonCode.STREAMING, _QUERY), ran_builds=False)
+        return _explained(df, options)
+    except Exception as error:
+        logger.debug("Explaining the query failed", exc_info=True)
+        return Explanation.nothing(Reason(ReasonCode.PRUNING_FAILED, _QUERY, one_line(error)), ran_builds=False)
+
+
+def _explained(df: DataFrame, options: PruningOptions) -> Explanation:
+    query = QueryRun.of(SparkPlan.of(df, optimized(df)), options)
+    planner, answer = query.planner, query.metadata.answer
+    known, selection = planner.known(), planner.selection()
+    filters = answered(FilterPlan.before_builds(planner.graph, known, options), answer)
+    outcomes = [answered(expected_filters(each, selection, options.limits), answer) for each in planner.tops]
+    tops = tuple(each for several in outcomes for each in several)
+    refused = (each.found for each in tops if isinstance(each.found, Reason))
+    reasons = (*planner.graph.refusals, *filters.refusals, *refused)
+    kinds = estimates(query.metadata, filters)
+    return Explanation.of(replace(filters, tops=tops), known.scanned, {}, reasons, ran_builds=False, kinds=kinds)
+
+
+def estimates(metadata: PlanMetadata, filters: FilterPlan) -> Mapping[FilterId, tuple[KindLine, ...]]:
+    """The most containers that each filter keeps, by kind; empty for scans whose metadata cannot be read."""
+    found = {each.id: _kinds(metadata, each) for level in filters.levels for each in level}
+    return {name: lines for name, lines in found.items() if lines}
+
+
+def _kinds(metadata: PlanMetadata, runtime_filter: RuntimeFilter) -> tuple[KindLine, ...]:
+    relation, limits = runtime_filter.probe.relation, metadata.limits
+    table = metadata.table(relation)
+    if isinstance(table, Reason):
+        return ()
+    column = plan_column(table, relation, runtime_filter.probe.column)
+    found = metadata.answer(BoundKeys(runtime_filter.build_side, {}))
+    keys = found if isinstance(found, Reason) else runtime_filter.build_side.domain(found)
+    filter_ = KeyFilter.unknown([column], "") if isinstance(keys, Reason) else key_filter([column], keys, limits)
+    columns, wanted = static_columns(table, relation, conditions_of(metadata.plan.root, relation))
+    columns = {**columns, column.name: column} if column.type is not None else columns
+    files = table.files(list(columns.values()))
+    left = prune(files, wanted).kept
+    chosen = np.flatnonzero(left)
+    groups = None
+    if files.is_listed and len(chosen) <= limits.max_footers:
+        groups = table.row_groups(chosen, list(columns.values()), metadata.needed(relation)).seen_by_reader()
+    return before_build(kinds_of(filter_, Scanned(files, groups, left), limits.max_ranges))

@@ -9,11 +9,11 @@ from typing import Any
 
 from connectors.builds.cached_builds import CachedBuildRunner
 from connectors.builds.materialized import MaterializedBuild
-from connectors.builds.query_builds import BuildRequest, BuildResult, QueryBuilds
+from connectors.builds.query_builds import BuildRequest, QueryBuilds
 from connectors.jobs.runner import BuildScheduler
 from connectors.pipeline.plan_metadata import PlanMetadata
 from connectors.pipeline.query_scans import QueryScans
-from connectors.pipeline.top_k import TopKMetadata
+from connectors.pipeline.records import PrunedScan
 from connectors.spark.plan_facts import broadcast_limit
 from connectors.spark.plan_reader import SparkPlan, with_own_columns
 from pruning.keys.cache import PruningCache
@@ -23,20 +23,18 @@ from pruning.query.filter_plan import RuntimeFilter
 from pruning.query.join_graph import JoinGraph
 from pruning.query.key_origins import statistics_columns
 from pruning.query.plan import Relation
-from pruning.query.planner import QueryFacts, QueryPlanner
-from pruning.query.requests import (
-    BoundKeys,
+from pruning.query.plan_statistics import KnownStatistics, QueryFacts
+from pruning.query.planner import QueryPlanner
+from pruning.query.planner_requests import (
     ChooseReader,
     JoinRows,
-    MakeTopKFilter,
     PinFiles,
-    ProveFirstRows,
     PruneScan,
     ReadByArrow,
-    Request,
     RunBuilds,
     SummarizeTuples,
 )
+from pruning.query.requests import Request, answered
 from pruning.reasons import Reason
 
 
@@ -54,21 +52,16 @@ class QueryRun:
     @staticmethod
     def of(plan: SparkPlan, options: PruningOptions, cache: PruningCache | None = None) -> QueryRun:
         """A query before its builds; `all_builds_timeout_seconds` begins here. `cache` may hold results of builds."""
-        channel, graph = BuildScheduler.of(plan.spark, options), JoinGraph.of(plan.root)
-        metadata = PlanMetadata(plan, options, partial(statistics_columns, graph))
-        planner = QueryPlanner.of(graph, options, _facts(metadata), metadata)
-        builds = QueryBuilds(channel) if cache is None else CachedBuildRunner(channel, cache, planner.reasons)
+        scheduler, graph = BuildScheduler.of(plan.spark, options), JoinGraph.of(plan.root)
+        metadata = PlanMetadata(plan, options.limits, partial(statistics_columns, graph))
+        facts = query_facts(metadata)
+        planner = QueryPlanner.of(graph, options, facts, KnownStatistics(plan.root, facts, options))
+        builds = QueryBuilds(scheduler) if cache is None else CachedBuildRunner(scheduler, cache)
         return QueryRun(plan, planner, metadata, builds, QueryScans(metadata, planner.options))
 
     def run(self) -> None:
         """Answers the planner until it has no more requests."""
-        requests, answer = self.planner.run(), None
-        while True:
-            try:
-                request = requests.send(answer)
-            except StopIteration:
-                return
-            answer = self._answer(request)
+        answered(self.planner.run(), self._answer)
 
     def rewritten(self) -> Any:
         """The JVM plan of the query with every replacement."""
@@ -76,14 +69,12 @@ class QueryRun:
         sides = broadcast_sides(self.plan.root, planner.row_bytes, planner.facts.broadcast_limit, planner.strategy)
         return with_own_columns(self.plan.spark, self.plan.replaced(self.plan.root, self.replacements, sides))
 
-    def _answer(self, request: Request) -> Any:
+    def _answer(self, request: Request[Any]) -> Any:
         match request:
             case PinFiles(relations):
                 return self._pin(relations)
             case RunBuilds(filters):
-                return self._run_builds(filters)
-            case BoundKeys(build_side, probe):
-                return self.metadata.selective_keys(build_side, probe, self.scans.kept_files)
+                return self.builds.run([self._build_request(each) for each in filters])
             case SummarizeTuples(node, MaterializedBuild() as rows, columns):
                 output = self.plan.node(node).output()
                 places = {at: output.apply(at) for at in map(node.output.index, columns.build)}
@@ -91,19 +82,14 @@ class QueryRun:
             case JoinRows(node, MaterializedBuild() as rows):
                 self.replacements[node.id] = rows.instead_of(self.plan.node(node))
                 return None
-            case ProveFirstRows(top):
-                return TopKMetadata(self.metadata).sure_or_reason(top)
-            case MakeTopKFilter(top, probe, keys):
-                return TopKMetadata(self.metadata).filter_of(top, probe, keys)
             case PruneScan():
-                return self.scans.prune(request, self.replacements)
-            case ChooseReader(relation):
-                return self.scans.choose_reader(relation)
-            case ReadByArrow(relation):
-                return self.scans.read_by_arrow(relation, self.replacements)
+                return self.scans.planned(request, self.replacements)
+            case ChooseReader(scan=PrunedScan() as scan):
+                return self.scans.choose_reader(scan)
+            case ReadByArrow(relation, PrunedScan() as scan):
+                return self.scans.read_by_arrow(relation, scan, self.replacements)
             case _:
-                msg = f"No answer to {type(request).__name__}: expected a request of `pruning.query.requests`"
-                raise TypeError(msg)
+                return self.metadata.answer(request)
 
     def _pin(self, relations: Sequence[Relation]) -> Mapping[int, Reason]:
         refused: dict[int, Reason] = {}
@@ -114,9 +100,6 @@ class QueryRun:
             else:
                 self.replacements[relation.id] = table.renamed(table.table.read(None))
         return refused
-
-    def _run_builds(self, filters: Sequence[RuntimeFilter]) -> Sequence[BuildResult]:
-        return self.builds.run([self._build_request(each) for each in filters])
 
     def _build_request(self, runtime_filter: RuntimeFilter) -> BuildRequest:
         build_side, must_fit = runtime_filter.build_side, runtime_filter.must_fit
@@ -130,12 +113,15 @@ class QueryRun:
         return BuildRequest(plan, expression, name, must_fit=must_fit)
 
 
-def _facts(metadata: PlanMetadata) -> QueryFacts:
+def query_facts(metadata: PlanMetadata) -> QueryFacts:
+    """The facts about a query before any decision."""
     plan, found = metadata.plan, metadata.facts()
     return QueryFacts(
         found.leaves.sizes,
         found.leaves.files,
         found.leaves.unpinned,
+        found.first_leaf,
+        found.equal,
         plan.partitions,
         asks_for_files=plan.asks_for_files,
         may_be_asked_for_files=found.may_be_asked_for_files,

@@ -1,10 +1,10 @@
-"""The pruned scans of one query on Spark, each planned by all keys known so far."""
+"""The scans of one query on Spark, each planned by all keys known so far."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from connectors.keys.sources import Collected, KeySource, collect_all
@@ -19,32 +19,20 @@ from pruning.keys.summary import KeySummary
 from pruning.options import PREDICATE, PruningOptions
 from pruning.query.key_origins import conditions_of
 from pruning.query.plan import Relation
-from pruning.query.requests import PruneScan
+from pruning.query.planner_requests import PruneScan
 from pruning.reasons import Reason, ReasonCode
-from pruning.scan.reader_cost import ScanCase
-from pruning.values.ranges import BoolArray
 
 logger = logging.getLogger("scanprune")
 
 
 @dataclass(slots=True)
 class QueryScans:
-    """Records of the scans that their filters change, by `Relation.id`.
-
-    The JVM plan of such a scan is added to the `replacements` of the caller, by `Relation.id`.
-    """
+    """Plans scans; the JVM plan of a scan that its filters change is added to `replacements`, by `Relation.id`."""
 
     metadata: PlanMetadata
     options: PruningOptions
-    records: dict[int, PrunedScan] = field(default_factory=dict)
-    _cases: dict[int, ScanCase | None] = field(default_factory=dict)
 
-    def kept_files(self, relation: Relation) -> BoolArray | None:
-        """The files that a pruned scan still reads; None for a scan that is not pruned."""
-        scan = self.records.get(relation.id)
-        return None if scan is None else scan.plan.files.kept
-
-    def prune(self, request: PruneScan, replacements: dict[int, Any]) -> PrunedScan | Reason:
+    def planned(self, request: PruneScan, replacements: dict[int, Any]) -> PrunedScan | Reason:
         """The scan by Spark's reader with all filters of the request; it replaces the query's scan if its plan acts."""
         found = self.metadata.plan_table(request.relation)
         if isinstance(found, Reason):
@@ -60,7 +48,7 @@ class QueryScans:
             return Reason(ReasonCode.STATISTICS_FAILED, found.table.name, one_line(error))
         scan.static = read.static
         if scan.plan.acts:
-            self._use(request.relation, scan, found.renamed(df), replacements)
+            replacements[request.relation.id] = found.renamed(df)
         return scan
 
     def _collected(self, request: PruneScan, found: PlanTable) -> list[Collected]:
@@ -73,36 +61,32 @@ class QueryScans:
             for columns, summaries in by_columns.items()
             for summary in summaries
         ]
-        made = [each for each in request.top_filters if isinstance(each, Collected)]
-        return [*collect_all(self.metadata.plan.spark, keys, self.options, exact=False), *made]
+        first_rows = [
+            Collected(KeySource((plan_column(found.table, request.relation, column),), None), filter_, None, None)
+            for column, filter_ in request.first_rows
+        ]
+        return [*collect_all(self.metadata.plan.spark, keys, self.options, exact=False), *first_rows]
 
     def _static(self, relation: Relation, found: PlanTable) -> StaticPruning:
         plan = self.metadata.plan
         return StaticPruning.of(found.table, relation, conditions_of(plan.root, relation), found.files_left(plan.spark))
 
-    def _use(self, relation: Relation, scan: PrunedScan, plan: Any, replacements: dict[int, Any]) -> None:
-        self.records[relation.id], replacements[relation.id] = scan, plan
-        # Metadata bounds keys more narrowly when a scan reads fewer files.
-        self.metadata.forget_keys()
-
-    def choose_reader(self, relation: Relation) -> PrunedScan:
+    def choose_reader(self, scan: PrunedScan) -> PrunedScan:
         """The scan with the cheaper reader in its plan, if options leave the choice open and costs are known."""
-        scan = self.records[relation.id]
-        case = case_of(scan.spark, scan.table, scan.decided, scan.needed, self.options)
-        self._cases[relation.id] = case
-        if case is not None:
-            scan.decided = replace(scan.decided, plan=replace(scan.plan, choice=case.choice()))
+        scan.case = case_of(scan.spark, scan.table, scan.decided, scan.needed, self.options)
+        if scan.case is not None:
+            scan.decided = replace(scan.decided, plan=replace(scan.plan, choice=scan.case.choice()))
         return scan
 
-    def read_by_arrow(self, relation: Relation, replacements: dict[int, Any]) -> PrunedScan | Reason:
+    def read_by_arrow(self, relation: Relation, scan: PrunedScan, replacements: dict[int, Any]) -> PrunedScan | Reason:
         """The scan by pyarrow; a `Reason`, which `explain()` shows, if Spark's reader has to read it."""
-        found, scan = self.metadata.plan_table(relation), self.records[relation.id]
+        found = self.metadata.plan_table(relation)
         if isinstance(found, Reason):
             return found
-        made = table_scan.read_by_arrow(scan, self.options, self._cases.get(relation.id))
+        made = table_scan.read_by_arrow(scan, self.options)
         if isinstance(made, Reason):
             scan.decided = replace(scan.decided, reasons=(*scan.decided.reasons, made))
             return made
         df, record = made
-        self._use(relation, record, found.renamed(df), replacements)
+        replacements[relation.id] = found.renamed(df)
         return record

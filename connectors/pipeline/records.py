@@ -29,6 +29,7 @@ from pruning.reasons import Reason
 from pruning.results.explanation import Explanation
 from pruning.results.prune_report import Measured, PruneReport, TableReport
 from pruning.results.table_explanation import RemainingContainers, TableStatistics, explain_table, restrict_to
+from pruning.scan.reader_cost import ScanCase
 from pruning.scan.scan_plan import FilterDecision, RowFilter, ScanPlan
 from pruning.scan.statistics import UNKNOWN, Containers
 from pruning.values.ranges import BoolArray
@@ -61,7 +62,10 @@ def record_of(df: DataFrame) -> Record | None:
 
 @dataclass(slots=True)
 class PrunedScan:
-    """The record of one scan: the pinned table, the decision, and the scan's identity in the session."""
+    """The record of one scan: the pinned table, the decision, and the scan's identity in the session.
+
+    `case` has the costs of both readers, if the options leave the choice open.
+    """
 
     spark: SparkSession
     table: Table
@@ -71,6 +75,7 @@ class PrunedScan:
     identity: ScanIdentity | None
     static: Callable[[], StaticPruning] | None = None
     counter: ScanCounter | None = None
+    case: ScanCase | None = None
     _explained: Explanation | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 

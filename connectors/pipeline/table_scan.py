@@ -148,14 +148,12 @@ def case_of(
     return scan_case(table, decided, needed, spark.sparkContext.defaultParallelism, options)
 
 
-def read_by_arrow(
-    scan: PrunedScan, options: PruningOptions, case: ScanCase | None
-) -> tuple[DataFrame, PrunedScan] | Reason:
+def read_by_arrow(scan: PrunedScan, options: PruningOptions) -> tuple[DataFrame, PrunedScan] | Reason:
     """A scan of Spark's reader made by pyarrow with the same decision; a `Reason` if it stays with Spark's reader.
 
-    `case` is the cost model by which a sample of rows may change the choice.
+    A sample of rows may change the choice by the costs in `PrunedScan.case`.
     """
-    found = _by_arrow(scan.spark, scan.table, scan.decided, scan.needed, scan.static, options, case)
+    found = _by_arrow(scan.spark, scan.table, scan.decided, scan.needed, scan.static, options, scan.case)
     if isinstance(found, Reason):
         return found
     decided = replace(scan.decided, plan=found.plan)

@@ -15,16 +15,17 @@ import numpy as np
 from connectors.base import Table
 from connectors.columns import Column, quoted, resolve
 from pruning.keys.summary import KeyColumn, KeySummary
+from pruning.limits import Limits
 from pruning.options import PruningOptions
 from pruning.query.expressions import static_domains
 from pruning.query.key_origins import KeyOrigin, KeyOrigins, zone_domain
 from pruning.query.plan import Expression, Relation
 from pruning.reasons import Reason, ReasonCode
-from pruning.scan.key_filter import KeyFilter, key_filter
+from pruning.scan.key_filter import KeyFilter
 from pruning.scan.pushdown import PushdownCapabilities
 from pruning.scan.scan_plan import ScanPlan, no_row_matches, plan_scan
 from pruning.scan.skipping import column_domains, prune, prune_by
-from pruning.scan.statistics import UNKNOWN, Containers
+from pruning.scan.statistics import Containers
 from pruning.values.byte_strings import IntArray
 from pruning.values.domain import Domain
 from pruning.values.ranges import BoolArray
@@ -111,15 +112,16 @@ class StaticPruning:
         return left if groups.parents is None else left & self.files[groups.parents]
 
 
-Kept = Callable[[Relation], BoolArray | None]
-
-
 def keys_from_statistics(
-    zones: KeyOrigins, table_of: Callable[[Relation], Table | Reason], kept_of: Kept, name: str, options: PruningOptions
+    zones: KeyOrigins,
+    table_of: Callable[[Relation], Table | Reason],
+    kept: Mapping[int, BoolArray],
+    name: str,
+    limits: Limits,
 ) -> KeySummary | Reason:
     """A summary of every value that a key may have; a `Reason` if the statistics do not bound it.
 
-    `kept_of` gives the files that an already pruned scan reads; `name` is for messages.
+    `kept` are the files that pruned scans read, by `Relation.id`; `name` is for messages.
     """
     if not zones:
         return Reason(ReasonCode.COMPUTED, name)
@@ -129,7 +131,7 @@ def keys_from_statistics(
         table = table_of(zone.relation)
         if isinstance(table, Reason):
             return table
-        found = _zone(zone, table, kept_of(zone.relation), options)
+        found = _zone(zone, table, kept.get(zone.relation.id), limits)
         if isinstance(found, Reason):
             return found
         domains.append(found[0])
@@ -143,9 +145,7 @@ def keys_from_statistics(
     return KeySummary((column,), counted, 0, 0 if domain.is_none else None, None, None, (), source, 0)
 
 
-def _zone(
-    zone: KeyOrigin, table: Table, kept: BoolArray | None, options: PruningOptions
-) -> tuple[Domain, int] | Reason:
+def _zone(zone: KeyOrigin, table: Table, kept: BoolArray | None, limits: Limits) -> tuple[Domain, int] | Reason:
     """The values of one scan's column, and the most rows that may have them."""
     key = plan_column(table, zone.relation, zone.column)
     if key.type is None:
@@ -159,49 +159,11 @@ def _zone(
     domain = zone_domain(files, key.name, left, key.type)
     rows = int(files.rows[left].clip(0).sum())
     chosen = np.flatnonzero(left)
-    if domain.ranges.is_all and len(chosen) <= options.limits.max_footers:
+    if domain.ranges.is_all and len(chosen) <= limits.max_footers:
         groups = table.row_groups(chosen, list(columns.values()), [key.path[0]])
         domain = zone_domain(groups, key.name, prune(groups, wanted).kept, key.type)
         rows = int(groups.rows.clip(0).sum())
     return domain, rows
-
-
-def leaves_out(table: Table, column: Column, keys: KeySummary, options: PruningOptions) -> bool:
-    """True if some file of a table holds none of the keys."""
-    filter_ = key_filter([column], keys, options.limits)
-    files = table.files([column])
-    kept = prune(files, filter_.domains).kept
-    return filter_.is_empty or not bool(kept[files.rows != 0].all())
-
-
-def has_few_keys(
-    zones: KeyOrigins,
-    table_of: Callable[[Relation], Table | Reason],
-    probe: Table,
-    column: Column,
-    options: PruningOptions,
-) -> bool:
-    """True if a key has few rows by metadata, compared with the values that a probe column may have.
-
-    This estimates the filter ratio `1 - keys / values` before the build has run.
-    """
-    if column.type is None or not column.type.has_density or not zones:
-        return False
-    rows = 0
-    for zone in zones:
-        table = table_of(zone.relation)
-        if isinstance(table, Reason):
-            return False
-        counts = table.files([]).rows
-        if (counts == UNKNOWN).any():
-            return False
-        rows += int(counts.sum())
-    files = probe.files([column])
-    ranges = zone_domain(files, column.name, files.rows != 0, column.type).ranges
-    values = None if ranges.is_all else ranges.point_count()
-    if values is None or (files.rows == UNKNOWN).any():
-        return False
-    return rows <= (1 - options.limits.min_filter_ratio) * min(values, int(files.rows.sum()))
 
 
 def static_columns(

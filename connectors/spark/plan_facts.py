@@ -17,15 +17,17 @@ from pyspark.sql import SparkSession
 
 from connectors.spark.jvm import JavaFile, instance, jvm_session
 from connectors.spark.plan_reader import SparkPlan
-from pruning.query.exchanges import may_be_broadcast
 from pruning.query.key_origins import filters_above
 from pruning.query.plan import Join, Node, Relation, relations_of
+from pruning.query.requests import RowShape
 from pruning.reasons import Reason, ReasonCode
 
 logger = logging.getLogger("scanprune")
 
 _FACTS = JavaFile("connectors.spark", "PlanFacts", others=("IndexCalls",))
 _UNKNOWN = "!"
+# Types whose values may be long: rows with them have a lower limit.
+_LONG = ("string", "char", "binary", "array", "map", "struct", "variant")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,24 +124,17 @@ def broadcast_limit(spark: SparkSession) -> int:
     return int(state.conf().autoBroadcastJoinThreshold())
 
 
-def has_small_side(plan: SparkPlan, join: Join) -> bool:
-    """True if a side that Spark may broadcast is small enough by Spark's estimate, before anything has run."""
-    limit = broadcast_limit(plan.spark)
-    sides = (side for side in join.children if may_be_broadcast(join, side))
-    return any(0 <= _size(plan, side) <= limit for side in sides)
-
-
-def is_broadcast_side(plan: SparkPlan, join: Join, side: Node) -> bool:
-    """True if Spark would broadcast this side of a join by its estimates: the smaller one if it may broadcast both."""
-    other = join.right if side is join.left else join.left
-    size, others = _size(plan, side), _size(plan, other)
-    is_few = may_be_broadcast(join, side) and size <= broadcast_limit(plan.spark)
-    return is_few and (size < others or not may_be_broadcast(join, other))
-
-
-def _size(plan: SparkPlan, node: Node) -> int:
-    """The bytes of a node by Spark's own estimate."""
+def estimated_bytes(plan: SparkPlan, node: Node) -> int:
+    """The bytes of a node by Spark's own estimate, before anything has run."""
     return int(str(plan.node(node).stats().sizeInBytes()))
+
+
+def row_shape(plan: SparkPlan, node: Node) -> RowShape:
+    """Spark's estimate of the bytes of a row's values, and if some of its types may have long values."""
+    schema = plan.node(node).schema()
+    # A column whose name contains a type name counts as long, too, which only lowers a limit.
+    types = str(schema.catalogString()).removeprefix("struct")
+    return RowShape(int(schema.defaultSize()), any(kind in types for kind in _LONG))
 
 
 FINGERPRINT_TEXT = "connectors.spark.FingerprintText"

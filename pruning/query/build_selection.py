@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from pruning.options import PruningOptions
 from pruning.query.join_condition import BuildSide, fallback_build_sides
-from pruning.query.join_graph import Edge
+from pruning.query.join_graph import Edge, JoinGraph
 from pruning.query.key_origins import origins_of
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import Filter, Grouping, Join, Node, Relation, conjuncts_at
@@ -74,6 +74,11 @@ class BuildSelection:
     _behind: dict[int, int] = field(default_factory=dict)
     _sides: dict[int, _Side] = field(default_factory=dict)
     _free: dict[int, bool] = field(default_factory=dict)
+
+    @staticmethod
+    def of(graph: JoinGraph, sizes: Sizes, options: PruningOptions) -> BuildSelection:
+        """The rules for the edges of a query."""
+        return BuildSelection(sizes, options, graph.edges)
 
     def why_no_filter(self, probe: ProbeColumn) -> Reason | None:
         """The reason against any filter of a scan that needs a build; None if there is no such reason."""

@@ -5,8 +5,9 @@ JoinGraph, sizes --ready_filters--> filters of one level --build, prune--> small
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeAlias
 
 from pruning.options import PruningOptions
@@ -16,6 +17,7 @@ from pruning.query.join_graph import Edge, JoinGraph
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import Node, PlanNames
 from pruning.query.plan_statistics import Sizes
+from pruning.query.requests import Steps, with_answers
 from pruning.query.top_k import TopFilter
 from pruning.reasons import Reason, ReasonCode
 
@@ -57,6 +59,9 @@ class RuntimeFilter:
         return f"{source} by the statistics of its files" if self.from_metadata else source
 
 
+Candidates: TypeAlias = list[tuple[Edge, ProbeColumn, tuple[RuntimeFilter | Reason, ...]]]
+
+
 @dataclass(frozen=True, slots=True)
 class UnusedFilter:
     """An edge that reaches a scan but does not filter it, or filters it only by a fallback build side."""
@@ -77,17 +82,18 @@ class FilterPlan:
     tops: tuple[TopFilter, ...] = ()
 
     @staticmethod
-    def before_builds(graph: JoinGraph, sizes: Sizes, options: PruningOptions) -> FilterPlan:
+    def before_builds(graph: JoinGraph, sizes: Sizes, options: PruningOptions) -> Steps[FilterPlan]:
         """The plan before any build: every build is assumed to drop some keys, and no scan to shrink."""
         pruned, done = set(sizes.pruned), set[FilterId]()
         levels: list[tuple[RuntimeFilter, ...]] = []
         refusals: dict[Reason, None] = {}
         while True:
             last = replace(sizes, pruned=pruned)
-            filters, refused = ready_filters(graph, last, done, options)
+            filters, refused = yield from ready_filters(BuildSelection.of(graph, last, options), done)
             refusals = dict.fromkeys(refused)
             if not filters:
-                return FilterPlan(graph, tuple(levels), tuple(refusals), unused(graph, last, options))
+                left = yield from unused(graph, last, options)
+                return FilterPlan(graph, tuple(levels), tuple(refusals), left)
             levels.append(filters)
             done |= {each.id for each in filters}
             # A filter from metadata may skip nothing; only planning the scan tells.
@@ -107,23 +113,36 @@ class FilterPlan:
 
 
 def ready_filters(
-    graph: JoinGraph, sizes: Sizes, done: Collection[FilterId], options: PruningOptions
-) -> tuple[tuple[RuntimeFilter, ...], tuple[Reason, ...]]:
+    selection: BuildSelection, done: Collection[FilterId]
+) -> Steps[tuple[tuple[RuntimeFilter, ...], tuple[Reason, ...]]]:
     """The filters that wait for no other, without those that are `done`, and why others are left out.
 
     A build waits for a filter that makes it smaller. If two builds would wait for each other, the smaller runs first,
     so there is always one that waits for none. A filter that only drops rows waits for those that skip files.
     """
-    selection = BuildSelection(sizes, options, graph.edges)
-    refusals: dict[Reason, None] = {}
-    wanted: dict[FilterId, RuntimeFilter] = {}
-    for edge in graph.edges:
+    candidates = yield from _candidates(selection)
+    return (yield from with_answers(lambda: _ready(candidates, selection, done)))
+
+
+def _candidates(selection: BuildSelection) -> Steps[Candidates]:
+    """The filters, and the reasons against others, of each edge and each scan that it reaches."""
+    found: Candidates = []
+    for edge in selection.edges:
         for probe in edge.probes:
-            for found in _filters_of(edge, probe, selection):
-                if isinstance(found, Reason):
-                    refusals[found] = None
-                elif found.id not in done:
-                    wanted.setdefault(found.id, found)
+            rule = partial(_filters_of, edge, probe, selection)
+            found.append((edge, probe, (yield from with_answers(rule))))
+    return found
+
+
+def _ready(
+    candidates: Candidates, selection: BuildSelection, done: Collection[FilterId]
+) -> tuple[tuple[RuntimeFilter, ...], tuple[Reason, ...]]:
+    found = [each for _, _, several in candidates for each in several]
+    refusals = dict.fromkeys(each for each in found if isinstance(each, Reason))
+    wanted: dict[FilterId, RuntimeFilter] = {}
+    for each in found:
+        if isinstance(each, RuntimeFilter) and each.id not in done:
+            wanted.setdefault(each.id, each)
     left = _together(wanted, done, selection)
     refusals |= dict.fromkeys(_run_once(each) for id_, each in wanted.items() if id_ not in left)
     ordered = sorted(left.values(), key=lambda each: (selection.bytes_read(each.build_side), each.id))
@@ -191,32 +210,33 @@ def unused(
     options: PruningOptions,
     whole: Mapping[int, int] | None = None,
     levels: Sequence[Sequence[RuntimeFilter]] = (),
-) -> tuple[UnusedFilter, ...]:
+) -> Steps[tuple[UnusedFilter, ...]]:
     """Every edge that is refused for a scan that it reaches.
 
     `whole` are the bytes of scans without filters, by `Relation.id`: a scan that other filters have made small is
     refused for the reason that held before, if there was one. If `levels` have filtered a scan by an edge, the reasons
     PROBE_TOO_SMALL and RUN_ONCE do not count for that edge.
     """
-    fed = {(it.build_side.join.id, it.probe.relation.id, it.probe.column) for filters in levels for it in filters}
-    now = BuildSelection(sizes, options, graph.edges)
-    before = now if whole is None else BuildSelection(replace(sizes, scanned=whole), options, graph.edges)
-    pairs = [(edge, probe) for edge in graph.edges for probe in edge.probes]
+    now = BuildSelection.of(graph, sizes, options)
+    found = yield from _candidates(now)
+    before = now if whole is None else BuildSelection.of(graph, replace(sizes, scanned=whole), options)
+    filtered = {(it.build_side.join.id, it.probe.relation.id, it.probe.column) for each in levels for it in each}
     done = {each.id for filters in levels for each in filters}
-    found = {
-        each.id: each
-        for edge, probe in pairs
-        for each in _filters_of(edge, probe, now)
-        if isinstance(each, RuntimeFilter)
-    }
-    ids = {*_together(found, done, now), *done}
-    return tuple(
-        UnusedFilter(edge, probe, reason)
-        for edge, probe in pairs
-        if (refused := _refused(edge, probe, now, ids))
-        for reason in _first_refused(_refused(edge, probe, before, ids), refused)
-        if reason.code not in _OF_OTHERS or (edge.join.id, probe.relation.id, probe.column) not in fed
-    )
+    wanted = {each.id: each for _, _, several in found for each in several if isinstance(each, RuntimeFilter)}
+    ids = {*(yield from with_answers(lambda: _together(wanted, done, now))), *done}
+    left: list[UnusedFilter] = []
+    for edge, probe, several in found:
+        refused = yield from with_answers(partial(_refused, several, now, ids))
+        if not refused:
+            continue
+        several_before = yield from with_answers(partial(_filters_of, edge, probe, before))
+        refused_before = yield from with_answers(partial(_refused, several_before, before, ids))
+        left += (
+            UnusedFilter(edge, probe, reason)
+            for reason in _first_refused(refused_before, refused)
+            if reason.code not in _OF_OTHERS or (edge.join.id, probe.relation.id, probe.column) not in filtered
+        )
+    return tuple(left)
 
 
 def _first_refused(before: tuple[Reason, ...], now: tuple[Reason, ...]) -> tuple[Reason, ...]:
@@ -226,9 +246,8 @@ def _first_refused(before: tuple[Reason, ...], now: tuple[Reason, ...]) -> tuple
 
 
 def _refused(
-    edge: Edge, probe: ProbeColumn, selection: BuildSelection, ids: Collection[FilterId]
+    found: Sequence[RuntimeFilter | Reason], selection: BuildSelection, ids: Collection[FilterId]
 ) -> tuple[Reason, ...]:
-    found = tuple(_filters_of(edge, probe, selection))
     refused = (each for each in found if isinstance(each, Reason))
     repeated = (
         _run_once(each) for each in found if isinstance(each, RuntimeFilter) and _would_repeat(each, ids, selection)
@@ -247,12 +266,14 @@ def _waits(runtime_filter: RuntimeFilter, earlier: Sequence[RuntimeFilter]) -> b
     return is_split or any(each.probe.relation.id in inside for each in others)
 
 
-def _filters_of(edge: Edge, probe: ProbeColumn, selection: BuildSelection) -> Iterator[RuntimeFilter | Reason]:
-    for found in selection.chosen(edge.build_side, probe):
-        if isinstance(found, BuildSide):
-            needs_rows, must_fit = selection.needs_rows(found), selection.must_fit(found, probe)
-            yield RuntimeFilter(found, probe, needs_rows=needs_rows, must_fit=must_fit)
+def _filters_of(edge: Edge, probe: ProbeColumn, selection: BuildSelection) -> tuple[RuntimeFilter | Reason, ...]:
+    found: list[RuntimeFilter | Reason] = []
+    for each in selection.chosen(edge.build_side, probe):
+        if isinstance(each, BuildSide):
+            needs_rows, must_fit = selection.needs_rows(each), selection.must_fit(each, probe)
+            found.append(RuntimeFilter(each, probe, needs_rows=needs_rows, must_fit=must_fit))
             continue
-        yield found.reason
-        if found.reason.code in _HAVE_METADATA and selection.is_bounded(found.build_side, probe):
-            yield RuntimeFilter(found.build_side, probe, found.reason)
+        found.append(each.reason)
+        if each.reason.code in _HAVE_METADATA and selection.is_bounded(each.build_side, probe):
+            found.append(RuntimeFilter(each.build_side, probe, each.reason))
+    return tuple(found)

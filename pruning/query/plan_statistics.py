@@ -1,14 +1,42 @@
-"""`Sizes` and `PlanStatistics`: the facts about a plan's scans on which build selection decides, without their rows."""
+"""`Sizes` and `PlanStatistics`: the facts about a plan's scans on which build selection decides, without their rows.
+
+`KnownStatistics` has them from answers about metadata, each asked for when a rule first depends on it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from functools import partial
+from typing import Any, Protocol
 
+import numpy as np
+
+from pruning.options import BroadcastStrategy, PruningOptions
+from pruning.query.exchanges import (
+    ExchangeReuse,
+    crosses_shuffle,
+    is_hash_build_side,
+    may_be_broadcast,
+    unprunable_fraction,
+)
 from pruning.query.join_condition import BuildSide
+from pruning.query.key_origins import origins_of, zone_domain
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import Filter, Grouping, Join, Node, Passthrough, Project, Relation
+from pruning.query.requests import (
+    A,
+    DescribeFiles,
+    DescribeRowGroups,
+    DescribeRows,
+    EstimateBytes,
+    Request,
+    ScanContainers,
+    Unanswered,
+)
+from pruning.reasons import Reason
+from pruning.scan.statistics import UNKNOWN
+from pruning.values.byte_strings import IntArray
 
 # Joins that give each row of the left side at most once.
 _LEFT_ONCE = frozenset({"LeftSemi", "LeftAnti", "ExistenceJoin"})
@@ -141,3 +169,181 @@ class Sizes:
     materialized: Collection[int] = ()
     expected: Mapping[int, Cardinality] = field(default_factory=dict)
     statistics: PlanStatistics = field(default_factory=UnknownStatistics)
+
+
+@dataclass(frozen=True, slots=True)
+class QueryFacts:
+    """Facts about a query that its plan alone does not tell.
+
+    - `sizes`: bytes that each scan reads, by `Relation.id`
+    - `files`: scans of files, whose rows may be keys; `unpinned`: those of them that list their files at each run
+    - `first_leaf`: the first scan that reads the same files and columns, by `Relation.id`
+    - `equal`: the first equal node of nodes that have one, by `Node.id`; empty if the engine reuses no exchange
+    - `partitions`: columns by which Spark itself prunes partitions
+    - `asks_for_files`: the query contains `input_file_name()` or a related expression; `may_be_asked_for_files`: a
+      query over its result could contain one
+    - `broadcast_limit`: bytes up to which the engine broadcasts a side of a join by itself; negative for never
+    """
+
+    sizes: Mapping[int, int]
+    files: frozenset[int]
+    unpinned: frozenset[int] = frozenset()
+    first_leaf: Mapping[int, int] = field(default_factory=dict)
+    equal: Mapping[int, int] = field(default_factory=dict)
+    partitions: frozenset[int] = frozenset()
+    asks_for_files: bool = False
+    may_be_asked_for_files: bool = False
+    broadcast_limit: int = -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KnownStatistics:
+    """The statistics of a query's plan, from the answers so far; raises `Unanswered` for an answer that is missing."""
+
+    root: Node
+    facts: QueryFacts
+    options: PruningOptions
+    _answers: dict[Hashable, Any] = field(default_factory=dict)
+    _fractions: dict[tuple[int, int], float] = field(default_factory=dict)
+    _few: dict[Hashable, bool] = field(default_factory=dict)
+    _reuse: list[ExchangeReuse] = field(default_factory=list)
+
+    def has_few_keys(self, build_side: BuildSide, probe: ProbeColumn) -> bool:
+        """True where an unfiltered build side has few rows by metadata, compared with the values of a probe column.
+
+        This estimates the filter ratio `1 - keys / values` before the build has run.
+        """
+        pair = (build_side.id, probe.relation.id, probe.column)
+        if pair not in self._few:
+            self._few[pair] = self._has_few_keys(build_side, probe)
+        return self._few[pair]
+
+    def _has_few_keys(self, build_side: BuildSide, probe: ProbeColumn) -> bool:
+        origins = origins_of(build_side.node, build_side.key)
+        counts = [self._row_count(each.relation) for each in origins]
+        files = self._files(probe.relation, probe.column) if origins and None not in counts else None
+        if not isinstance(files, ScanContainers) or files.type is None or not files.type.has_density:
+            return False
+        rows = files.containers.rows
+        ranges = zone_domain(files.containers, files.name, rows != 0, files.type).ranges
+        values = None if ranges.is_all else ranges.point_count()
+        if values is None or (rows == UNKNOWN).any():
+            return False
+        most = (1 - self.options.limits.min_filter_ratio) * min(values, int(rows.sum()))
+        return sum(each or 0 for each in counts) <= most
+
+    def unprunable_fraction(self, probe: ProbeColumn) -> float:
+        """The share, 0 to 1, of a probe column's bytes in containers that any key keeps.
+
+        If the statistics of files skip nothing, row groups of some large files are used instead.
+        """
+        at = probe.relation.id, probe.column
+        if at not in self._fractions:
+            self._fractions[at] = self._unprunable_fraction(probe)
+        return self._fractions[at]
+
+    def _unprunable_fraction(self, probe: ProbeColumn) -> float:
+        files = self._files(probe.relation, probe.column)
+        if isinstance(files, Reason) or files.type is None:
+            return 0.0
+        share = self._fraction_of(files)
+        if 0.0 < share < 1.0:
+            return share
+        groups = self._largest_row_groups(probe.relation, files, probe.column)
+        return share if isinstance(groups, Reason) or groups.column is None else self._fraction_of(groups)
+
+    def _fraction_of(self, found: ScanContainers) -> float:
+        if found.column is None:
+            return 0.0
+        return unprunable_fraction(found.column, found.containers.sizes, self.options.limits)
+
+    def crosses_shuffle(self, build_side: BuildSide, probe: ProbeColumn) -> bool:
+        """True where a shuffle moves rows of a probe column before the join drops them."""
+        return crosses_shuffle(build_side, probe, self._is_broadcast)
+
+    def is_hash_build_side(self, build_side: BuildSide, probe: ProbeColumn) -> bool:
+        """True where rows of a probe column become a broadcast hash table before the join drops them."""
+        return is_hash_build_side(build_side, probe, self._is_broadcast_side)
+
+    def _is_broadcast(self, join: Join) -> bool:
+        """True if a side that Spark may broadcast is small enough by Spark's estimate, before anything has run."""
+        sides = (each for each in join.children if may_be_broadcast(join, each))
+        return any(0 <= self._bytes(each) <= self.facts.broadcast_limit for each in sides)
+
+    def _is_broadcast_side(self, join: Join, side: Node) -> bool:
+        """True if Spark would broadcast this side by its estimates: the smaller one if it may broadcast both."""
+        if not may_be_broadcast(join, side) or self._bytes(side) > self.facts.broadcast_limit:
+            return False
+        other = join.right if side is join.left else join.left
+        return not may_be_broadcast(join, other) or self._bytes(side) < self._bytes(other)
+
+    def rows(self, relation: Relation) -> int:
+        """Rows that a scan reads without filters; 0 if not known."""
+        return self._row_count(relation) or 0
+
+    def _row_count(self, relation: Relation) -> int | None:
+        files = self._files(relation)
+        if isinstance(files, Reason) or (files.containers.rows == UNKNOWN).any():
+            return None
+        return int(files.containers.rows.sum())
+
+    def needed_share(self, relation: Relation) -> float:
+        """The share, 0 to 1, of the bytes of a scan's files in columns that the query uses, from some large files."""
+        files = self._files(relation)
+        if isinstance(files, Reason):
+            return 1.0
+        groups = self._largest_row_groups(relation, files)
+        if isinstance(groups, Reason):
+            return 1.0
+        sizes = files.containers.sizes
+        whole, part = int(sizes[self._largest(files)].sum()), int(groups.containers.sizes.sum())
+        # If the files of a table identify columns only by id, no column is found by name.
+        return part / whole if whole and part else 1.0
+
+    def are_few(self, node: Node, rows: float) -> bool:
+        """True where `rows` rows of a node, or somewhat more, are few enough to be joined as a local relation."""
+        if self.options.broadcast_strategy == BroadcastStrategy.NONE.name:
+            return False
+        limits, shape = self.options.limits, self._ask(DescribeRows(node), node.id)
+        # An `UnsafeRow` has eight bytes for each value, and more for long ones.
+        width = 8 + 8 * len(node.output) + shape.value_bytes
+        most = limits.joined_long_rows if shape.has_long_values else limits.joined_rows
+        rows *= limits.joined_rows_margin
+        return rows <= most and rows * width <= self.facts.broadcast_limit
+
+    def is_same_table(self, first: Relation, second: Relation) -> bool:
+        """True where two scans read the same table at the same version."""
+        leaf = self.facts.first_leaf
+        return leaf.get(first.id, first.id) == leaf.get(second.id, second.id)
+
+    def shared_places(self, build_side: BuildSide, probe: ProbeColumn) -> Sequence[Node]:
+        """The other places of a reused exchange, if the keys of a build side would filter only one of them."""
+        if not self._reuse:
+            self._reuse.append(ExchangeReuse.of(self.root, self.facts.equal, self._is_sent_to))
+        return self._reuse[0].others(build_side, probe)
+
+    def _is_sent_to(self, join: Join, side: Node) -> bool:
+        return not self._is_broadcast(join) or self._is_broadcast_side(join, side)
+
+    # Answers.
+
+    def _files(self, relation: Relation, column: int | None = None) -> ScanContainers | Reason:
+        return self._ask(DescribeFiles(relation, column), relation.id, column)
+
+    def _largest_row_groups(
+        self, relation: Relation, files: ScanContainers, column: int | None = None
+    ) -> ScanContainers | Reason:
+        return self._ask(DescribeRowGroups(relation, self._largest(files), column), relation.id, column)
+
+    def _largest(self, files: ScanContainers) -> IntArray:
+        return np.argsort(-files.containers.sizes)[: self.options.limits.sampled_files]
+
+    def _bytes(self, node: Node) -> int:
+        return self._ask(EstimateBytes(node), node.id)
+
+    def _ask(self, request: Request[A], *subject: Hashable) -> A:
+        key = (type(request), *subject)
+        if key not in self._answers:
+            raise Unanswered(request, partial(self._answers.__setitem__, key))
+        answer: A = self._answers[key]
+        return answer

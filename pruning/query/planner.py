@@ -2,6 +2,7 @@
 
 `run()` is a generator. It yields requests, and is sent the answer of each:
 
+    at any time:                               DescribeFiles, EstimateBytes, ... as rules depend on metadata
     PinFiles, then for each level of filters:  RunBuilds -> keys,  PruneScan for every scan with new keys
     last:                                      ChooseReader, ReadByArrow for every pruned scan that is left
 
@@ -10,40 +11,43 @@ A driver answers with an engine (`connectors/pipeline/query_run.py`); a test ans
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from pruning.keys.summary import KeySummary
 from pruning.options import ARROW, AUTO, PREDICATE, BroadcastStrategy, PruningOptions
 from pruning.query.build_selection import BuildSelection
 from pruning.query.filter_plan import FilterId, RuntimeFilter, ready_filters
+from pruning.query.first_rows import (
+    BY_STATISTICS,
+    first_rows_filter,
+    prove_first_rows,
+    too_few_first_rows,
+    worth_filtering,
+)
 from pruning.query.join_condition import BuildSide
 from pruning.query.join_graph import JoinGraph, key_tuple, says_more
 from pruning.query.lineage import ProbeColumn
-from pruning.query.plan import Node, Relation
-from pruning.query.plan_statistics import PlanStatistics, Sizes
-from pruning.query.requests import (
+from pruning.query.plan import Node, PlanNames, Relation
+from pruning.query.plan_statistics import PlanStatistics, QueryFacts, Sizes
+from pruning.query.planner_requests import (
     BoundKeys,
     BuildAnswer,
     BuildRows,
     ChooseReader,
     JoinRows,
-    MakeTopKFilter,
     PinFiles,
     PlannedScan,
-    ProveFirstRows,
     PruneScan,
     ReadByArrow,
-    Request,
-    Requests,
     RunBuilds,
-    ScanFilter,
-    Steps,
     SummarizeTuples,
 )
+from pruning.query.requests import DescribeFiles, Steps, ask
 from pruning.query.top_k import TopFilter, TopK, top_ks
 from pruning.reasons import Reason, ReasonCode
+from pruning.scan.key_filter import KeyFilter, key_filter
+from pruning.scan.skipping import skips_a_file
 from pruning.values.domain import Domain
 
 # Reasons of builds that began and gave no keys; metadata may still bound their keys.
@@ -53,28 +57,6 @@ _NO_FILTER = frozenset(
     {ReasonCode.UNCLUSTERED, ReasonCode.NAN_KEYS, ReasonCode.NO_STATISTICS, ReasonCode.NO_READER_FILTER}
 )
 _QUERY = "the query"
-BY_STATISTICS = "by the statistics of its files"
-
-
-@dataclass(frozen=True, slots=True)
-class QueryFacts:
-    """Facts about a query that its plan alone does not tell.
-
-    - `sizes`: bytes that each scan reads, by `Relation.id`
-    - `files`: scans of files, whose rows may be keys; `unpinned`: those of them that list their files at each run
-    - `partitions`: columns by which Spark itself prunes partitions
-    - `asks_for_files`: the query contains `input_file_name()` or a related expression; `may_be_asked_for_files`: a
-      query over its result could contain one
-    - `broadcast_limit`: bytes up to which the engine broadcasts a side of a join by itself; negative for never
-    """
-
-    sizes: Mapping[int, int]
-    files: frozenset[int]
-    unpinned: frozenset[int] = frozenset()
-    partitions: frozenset[int] = frozenset()
-    asks_for_files: bool = False
-    may_be_asked_for_files: bool = False
-    broadcast_limit: int = -1
 
 
 @dataclass(slots=True)
@@ -105,7 +87,8 @@ class QueryPlanner:
     _sizes: dict[int, int] = field(default_factory=dict)
     _files: set[int] = field(default_factory=set)
     _rows: dict[int, BuildRows] = field(default_factory=dict)
-    _top_filters: dict[int, list[ScanFilter]] = field(default_factory=dict)
+    _bounds: dict[tuple[int, str], KeySummary | Reason] = field(default_factory=dict)
+    _first_rows: dict[int, list[tuple[int, KeyFilter]]] = field(default_factory=dict)
     _top_outcomes: dict[tuple[int, int, int], str | Reason] = field(default_factory=dict)
 
     @staticmethod
@@ -121,7 +104,7 @@ class QueryPlanner:
         planner._sizes, planner._files = dict(facts.sizes), set(facts.files)
         return planner
 
-    def run(self) -> Requests:
+    def run(self) -> Steps[None]:
         """Top-k filters, then levels of builds until no filter is left, then the readers of the pruned scans."""
         done: set[FilterId] = set()
         is_pinned = any(worth_filtering(each, self.selection()) for each in self.tops)
@@ -129,7 +112,7 @@ class QueryPlanner:
             yield from self._pin()
             yield from self._filter_first_rows()
         while True:
-            filters, _ = ready_filters(self.graph, self.known(), done, self.options)
+            filters, _ = yield from ready_filters(self.selection(), done)
             if not filters:
                 break
             if not is_pinned:
@@ -151,7 +134,7 @@ class QueryPlanner:
 
     def selection(self) -> BuildSelection:
         """The rules of build selection over the sizes of this moment."""
-        return BuildSelection(self.known(), self.options, self.graph.edges)
+        return BuildSelection.of(self.graph, self.known(), self.options)
 
     def top_filters(self) -> Iterator[TopFilter]:
         """The outcome of top-k filtering for each scan below a limit that takes the first rows of an order."""
@@ -162,18 +145,20 @@ class QueryPlanner:
                 yield TopFilter(top, each, self._top_outcomes.get(_top_id(top, each), refused))
             yield from (TopFilter(top, None, each) for each in top.stops)
 
-    def _pin(self) -> Requests:
+    def _pin(self) -> Steps[None]:
         """Pins the files of scans; one that cannot be pinned gives no keys, since its next run may read other rows."""
         unpinned = tuple(each for each in self.graph.relations if each.id in self.facts.unpinned)
-        refused: Mapping[int, Reason] = (yield PinFiles(unpinned)) if unpinned else {}
+        refused = (yield from ask(PinFiles(unpinned))) if unpinned else {}
         self.reasons.update(dict.fromkeys(refused.values()))
         self._files -= refused.keys()
 
     # Levels of builds.
 
-    def _level(self, filters: Sequence[RuntimeFilter]) -> Requests:
+    def _level(self, filters: Sequence[RuntimeFilter]) -> Steps[None]:
         built = tuple(each for each in filters if not each.from_metadata)
-        answers: Iterator[BuildAnswer] = iter((yield RunBuilds(built)) if built else ())
+        results = (yield from ask(RunBuilds(built))) if built else ()
+        self.reasons.update(dict.fromkeys(reason for each in results for reason in each.reasons))
+        answers = iter(results)
         changed: dict[int, Relation] = {}
         joined: dict[tuple[int, int, int], RuntimeFilter] = {}
         for each in filters:
@@ -194,18 +179,29 @@ class QueryPlanner:
         for relation in changed.values():
             yield from self._prune(relation)
 
-    def _keys_of(self, runtime_filter: RuntimeFilter, answers: Iterator[BuildAnswer]) -> Steps:
+    def _keys_of(self, runtime_filter: RuntimeFilter, answers: Iterator[BuildAnswer]) -> Steps[KeySummary | Reason]:
         if runtime_filter.instead is not None:
             self.reasons[runtime_filter.instead] = None
             return (yield from self._bounded(runtime_filter))
         return (yield from self._from_build(runtime_filter, next(answers)))
 
-    @staticmethod
-    def _bounded(runtime_filter: RuntimeFilter) -> Steps:
-        keys: KeySummary | Reason = yield BoundKeys(runtime_filter.build_side, runtime_filter.probe)
-        return keys
+    def _bounded(self, runtime_filter: RuntimeFilter) -> Steps[KeySummary | Reason]:
+        """Keys by the statistics of the files of a build side; a `Reason` if they skip no file of the probed scan."""
+        build_side, probe = runtime_filter.build_side, runtime_filter.probe
+        if build_side.id not in self._bounds:
+            kept = {at: scan.plan.files.kept for at, scan in self.scans.items()}
+            found = yield from ask(BoundKeys(build_side, kept))
+            self._bounds[build_side.id] = found if isinstance(found, Reason) else build_side.domain(found)
+        keys = self._bounds[build_side.id]
+        if isinstance(keys, Reason):
+            return keys
+        files = yield from ask(DescribeFiles(probe.relation, probe.column))
+        if isinstance(files, Reason):
+            return files
+        skips = skips_a_file(key_filter([files], keys, self.options.limits), files.containers)
+        return keys if skips else Reason(ReasonCode.UNCLUSTERED, probe.name, "metadata of the build side")
 
-    def _from_build(self, runtime_filter: RuntimeFilter, built: BuildAnswer) -> Steps:
+    def _from_build(self, runtime_filter: RuntimeFilter, built: BuildAnswer) -> Steps[KeySummary | Reason]:
         build_side, keys = runtime_filter.build_side, built.keys
         if built.from_cache:
             self.from_cache.add(build_side.id)
@@ -225,11 +221,11 @@ class QueryPlanner:
             self._rows[build_side.node.id] = built.rows
         return domain
 
-    def _join_rows(self, node: Node, rows: BuildRows) -> Generator[Request, Any, bool]:
+    def _join_rows(self, node: Node, rows: BuildRows) -> Steps[bool]:
         """True if a build's rows were few enough to become a local relation; the query does not run it again."""
         if self.strategy is BroadcastStrategy.NONE or 0 <= self.facts.broadcast_limit < rows.nbytes:
             return False
-        yield JoinRows(node, rows)
+        yield from ask(JoinRows(node, rows))
         self.row_bytes[node.id] = rows.nbytes
         for each in node.walk():
             self.materialized.add(each.id)
@@ -237,12 +233,12 @@ class QueryPlanner:
                 self._sizes[each.id] = 0
         return True
 
-    def _add_tuple(self, build_side: BuildSide, relation: Relation) -> Requests:
+    def _add_tuple(self, build_side: BuildSide, relation: Relation) -> Steps[None]:
         """Adds keys of several columns together, if the build's rows are materialized and the join compares several."""
         rows, found = self._rows.get(build_side.node.id), key_tuple(self.graph, build_side, relation)
         if rows is None or found is None:
             return
-        keys: KeySummary | Reason = yield SummarizeTuples(build_side.node, rows, found)
+        keys = yield from ask(SummarizeTuples(build_side.node, rows, found))
         known = self.tuples.setdefault(relation.id, {}).setdefault(found.probe, [])
         if isinstance(keys, Reason):
             self.reasons[keys] = None
@@ -251,67 +247,66 @@ class QueryPlanner:
 
     # Scans.
 
-    def _prune(self, relation: Relation) -> Generator[Request, Any, PlannedScan | None]:
-        """Plans a scan by all its filters; None if the filters do not change it."""
+    def _prune(self, relation: Relation) -> Steps[PlannedScan | Reason]:
+        """Plans a scan by all its filters, and uses the plan if the filters change the scan."""
         keys, tuples = self.keys.get(relation.id, {}), self.tuples.get(relation.id, {})
-        scan: PlannedScan | Reason = yield PruneScan(
-            relation, keys, tuples, tuple(self._top_filters.get(relation.id, ()))
-        )
+        filters = tuple(self._first_rows.get(relation.id, ()))
+        scan = yield from ask(PruneScan(relation, dict(keys), dict(tuples), filters))
         if isinstance(scan, Reason):
             self.reasons[scan] = None
-            return None
-        if not scan.plan.acts:
+        elif scan.plan.acts:
+            self._use(relation, scan)
+        else:
             self.reasons.update(dict.fromkeys(scan.reasons))
-            return None
-        self._use(relation, scan)
         return scan
 
     def _use(self, relation: Relation, scan: PlannedScan) -> None:
         self.scans[relation.id] = scan
         self._sizes[relation.id] = min(self._sizes[relation.id], scan.planned_bytes)
+        # Metadata bounds keys more narrowly when a scan reads fewer files.
+        self._bounds.clear()
 
-    def _filter_first_rows(self) -> Requests:
+    def _filter_first_rows(self) -> Steps[None]:
         """Filters scans below a limit by the keys of its first rows, as far as metadata alone proves them."""
         for top in self.tops:
             if not (probes := worth_filtering(top, self.selection())):
                 continue
-            keys: Domain | Reason | None = yield ProveFirstRows(top)
-            if keys is None:
-                keys = too_few_first_rows(str(top.first.key))
-            elif isinstance(keys, Reason):
+            keys = yield from prove_first_rows(top, self.options.limits)
+            if isinstance(keys, Reason) and keys.code is ReasonCode.STATISTICS_FAILED:
                 self.reasons[keys] = None
             for each in probes:
                 refused = keys if isinstance(keys, Reason) else (yield from self._filter_by_first_rows(top, each, keys))
                 self._top_outcomes[_top_id(top, each)] = refused or BY_STATISTICS
 
-    def _filter_by_first_rows(
-        self, top: TopK, probe: ProbeColumn, keys: Domain
-    ) -> Generator[Request, Any, Reason | None]:
-        made: ScanFilter | Reason = yield MakeTopKFilter(top, probe, keys)
+    def _filter_by_first_rows(self, top: TopK, probe: ProbeColumn, keys: Domain) -> Steps[Reason | None]:
+        made = yield from first_rows_filter(top, probe, keys, PlanNames(self.graph.root))
         if isinstance(made, Reason):
             return made
-        own = self._top_filters.setdefault(probe.relation.id, [])
-        own.append(made)
+        own = self._first_rows.setdefault(probe.relation.id, [])
+        own.append((probe.column, made))
         scan = yield from self._prune(probe.relation)
-        if scan is None:
-            own.remove(made)
-            said = (each for each in reversed(self.reasons) if each.subject in made.filter.columns)
+        if isinstance(scan, Reason):
+            own.pop()
+            return scan
+        if not scan.plan.acts:
+            own.pop()
+            said = (each for each in reversed(scan.reasons) if each.subject in made.columns)
             return next(said, Reason(ReasonCode.UNCLUSTERED, probe.name))
-        refused = (each for each in scan.plan.reasons if each.subject == made.filter.columns[0])
+        refused = (each for each in scan.plan.reasons if each.subject in made.columns)
         return next((each for each in refused if each.code in _NO_FILTER), None)
 
     # Readers.
 
-    def _choose_readers(self) -> Requests:
+    def _choose_readers(self) -> Steps[None]:
         """Chooses readers last, when all keys of a scan are known: a later level would plan the scan again."""
         for relation in self.graph.relations:
             if relation.id not in self.scans or relation.id in self.materialized:
                 continue
             # Spark runs equal scans once, but cannot see that two scans by pyarrow are equal.
             if self.options.scan != AUTO or not self._is_read_again(relation):
-                self.scans[relation.id] = yield ChooseReader(relation)
+                self.scans[relation.id] = yield from ask(ChooseReader(relation, self.scans[relation.id]))
             if self.scans[relation.id].plan.wants_arrow(self.options) and not self._needs_spark_reader(relation):
-                made: PlannedScan | Reason = yield ReadByArrow(relation)
+                made = yield from ask(ReadByArrow(relation, self.scans[relation.id]))
                 if not isinstance(made, Reason):
                     self._use(relation, made)
 
@@ -332,16 +327,6 @@ class QueryPlanner:
             return False
         self.reasons[Reason(ReasonCode.NOT_READ_BY_ARROW, _QUERY, "its rows may be asked for their file")] = None
         return True
-
-
-def worth_filtering(top: TopK, selection: BuildSelection) -> tuple[ProbeColumn, ...]:
-    """The scans below a limit that are worth a filter, if metadata may prove which rows come first."""
-    return tuple(each for each in top.probes if selection.why_no_filter(each) is None) if top.sure else ()
-
-
-def too_few_first_rows(subject: str) -> Reason:
-    """The reason of a limit for which metadata counts too few rows."""
-    return Reason(ReasonCode.TOO_FEW_FIRST_ROWS, subject)
 
 
 def _top_id(top: TopK, probe: ProbeColumn) -> tuple[int, int, int]:

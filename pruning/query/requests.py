@@ -1,170 +1,134 @@
-"""The requests of `QueryPlanner` to its driver, each with the type of its answer."""
+"""Requests: what decisions ask of an engine, while they do no I/O themselves.
+
+A decision is a generator: it yields a request and is sent the answer. `answered()` runs it with whatever can answer:
+an engine, or the script of a test. Rules that are plain functions look answers up instead, and raise `Unanswered` for
+one that is missing; `with_answers()` asks for it and calls the rule again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Generic, TypeAlias, TypeVar
 
-from pruning.keys.summary import KeySummary
-from pruning.query.filter_plan import RuntimeFilter
-from pruning.query.join_condition import BuildSide
-from pruning.query.join_graph import KeyTuple
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import Node, Relation
-from pruning.query.plan_statistics import Cardinality
-from pruning.query.top_k import TopK
 from pruning.reasons import Reason
-from pruning.scan.key_filter import KeyFilter
-from pruning.scan.scan_plan import ScanPlan
-from pruning.values.domain import Domain
+from pruning.scan.statistics import ColumnStatistics, Containers
+from pruning.values.byte_strings import IntArray
+from pruning.values.types import ValueType
+
+A = TypeVar("A")
+T = TypeVar("T")
 
 
-class BuildRows(Protocol):
-    """The rows of a build, materialized in the engine."""
+class Request(Generic[A]):
+    """A request whose answer is an `A`."""
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes in the form in which the engine would broadcast them."""
+    __slots__ = ()
 
 
-class PlannedScan(Protocol):
-    """A scan as the engine planned it for the filters known so far."""
-
-    @property
-    def plan(self) -> ScanPlan:
-        """The containers kept, the pushed predicates and the row filters."""
-
-    @property
-    def planned_bytes(self) -> int:
-        """Bytes of the containers kept: needed columns of row groups, or whole files without footers."""
-
-    @property
-    def expected(self) -> Cardinality | None:
-        """Rows read and the share of them that passes; None if the row count of some container is unknown."""
-
-    @property
-    def reasons(self) -> tuple[Reason, ...]:
-        """The reasons for every filter that was left out, weakened or refused."""
+Steps: TypeAlias = Generator[Request[Any], Any, T]
 
 
-class ScanFilter(Protocol):
-    """A filter of a scan whose keys come from metadata, not from a build."""
-
-    @property
-    def filter(self) -> KeyFilter:
-        """The columns and domains of the filter, in the types of the table."""
+def ask(request: Request[A]) -> Steps[A]:
+    """The answer to one request."""
+    answer: A = yield request
+    return answer
 
 
-class BuildAnswer(Protocol):
-    """The result of one build."""
-
-    @property
-    def keys(self) -> KeySummary | Reason:
-        """All keys of the build; a `Reason` if it failed, took too long or gave too many rows."""
-
-    @property
-    def rows(self) -> BuildRows | None:
-        """All rows, if they are few enough to be joined as a local relation."""
-
-    @property
-    def from_cache(self) -> bool:
-        """True if the build did not run for this query."""
+def answered(steps: Steps[T], answer: Callable[[Request[Any]], Any]) -> T:
+    """The result of a decision, each of whose requests is answered by `answer`."""
+    sent = None
+    while True:
+        try:
+            request = steps.send(sent)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        sent = answer(request)
 
 
-@dataclass(frozen=True, slots=True)
-class PinFiles:
-    """List the files of these scans once, so that builds and query read the same files.
+class Unanswered(Exception):  # noqa: N818 - no error: it never leaves `with_answers()`
+    """A rule needs the answer to `request`; `remember` takes it."""
 
-    Answer: a `Reason` by `Relation.id` for each scan that cannot be pinned.
+    def __init__(self, request: Request[Any], remember: Callable[[Any], None]) -> None:
+        super().__init__(type(request).__name__)
+        self.request, self.remember = request, remember
+
+
+def with_answers(rule: Callable[[], T]) -> Steps[T]:
+    """The result of a rule, called again after each answer that it needs. Its expensive parts should be memoized."""
+    while True:
+        try:
+            return rule()
+        except Unanswered as missing:
+            request, remember = missing.request, missing.remember
+        remember((yield request))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScanContainers:
+    """Files or row groups of a scan's table; `name` and `type` are those of the one column with statistics, if any.
+
+    `type` is None, and `refusal` may say why, for a column that containers are not skipped by.
     """
 
-    relations: tuple[Relation, ...]
+    containers: Containers
+    name: str = ""
+    type: ValueType | None = None
+    refusal: Reason | None = None
+
+    @property
+    def column(self) -> ColumnStatistics | None:
+        """The statistics of the column; None if there are none."""
+        return self.containers.columns.get(self.name)
 
 
-@dataclass(frozen=True, slots=True)
-class RunBuilds:
-    """Run these build sides at the same time. Answer: a `BuildAnswer` for each, in order."""
+@dataclass(frozen=True, slots=True, eq=False)
+class DescribeFiles(Request[ScanContainers | Reason]):
+    """Describe all files of a scan's table, with statistics of a column of the scan, or of none."""
 
-    filters: tuple[RuntimeFilter, ...]
+    relation: Relation
+    column: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class BoundKeys:
-    """Bound the keys of a build side by the statistics of its files. Answer: `KeySummary`, or a `Reason`."""
+@dataclass(frozen=True, slots=True, eq=False)
+class DescribeRowGroups(Request[ScanContainers | Reason]):
+    """Describe the row groups of files, given by their indexes, with statistics of a column of the scan, or of none.
 
-    build_side: BuildSide
+    Their sizes are bytes of that column, without one the bytes of all columns that the query uses.
+    """
+
+    relation: Relation
+    files: IntArray
+    column: int | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrustStatistics(Request[bool]):
+    """Answer False where statistics of a column prove no rows, since the session distrusts them or may skip files."""
+
     probe: ProbeColumn
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SummarizeTuples:
-    """Summarize several columns of a build's rows together. Answer: `KeySummary`, or a `Reason`."""
+class EstimateBytes(Request[int]):
+    """Estimate the bytes of a node's rows as the engine does to choose broadcast joins."""
 
     node: Node
-    rows: BuildRows
-    columns: KeyTuple
+
+
+@dataclass(frozen=True, slots=True)
+class RowShape:
+    """The engine's estimate of the bytes of a row's values, and if some of its types may have long values."""
+
+    value_bytes: int
+    has_long_values: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class JoinRows:
-    """Replace the plan of a build by its rows, in later builds and in the query. Answer: None."""
+class DescribeRows(Request[RowShape]):
+    """Describe the rows of a node."""
 
     node: Node
-    rows: BuildRows
-
-
-@dataclass(frozen=True, slots=True)
-class ProveFirstRows:
-    """Bound the keys of first rows below a limit by metadata. Answer: a `Domain`, None if unknown, or a `Reason`."""
-
-    top: TopK
-
-
-@dataclass(frozen=True, slots=True)
-class MakeTopKFilter:
-    """Make a filter of a scan from the keys of first rows. Answer: a `ScanFilter`, or a `Reason`."""
-
-    top: TopK
-    probe: ProbeColumn
-    keys: Domain
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PruneScan:
-    """Plan a scan by all its filters, and use the plan if it acts. Answer: a `PlannedScan`, or a `Reason`."""
-
-    relation: Relation
-    keys: Mapping[int, Sequence[KeySummary]]
-    tuples: Mapping[tuple[int, ...], Sequence[KeySummary]]
-    top_filters: Sequence[ScanFilter]
-
-
-@dataclass(frozen=True, slots=True)
-class ChooseReader:
-    """Choose between Spark's reader and pyarrow for a scan. Answer: the `PlannedScan` with the choice in its plan."""
-
-    relation: Relation
-
-
-@dataclass(frozen=True, slots=True)
-class ReadByArrow:
-    """Have pyarrow read a scan. Answer: the `PlannedScan`, or a `Reason` if Spark's reader reads it."""
-
-    relation: Relation
-
-
-Request: TypeAlias = (
-    PinFiles
-    | RunBuilds
-    | BoundKeys
-    | SummarizeTuples
-    | JoinRows
-    | ProveFirstRows
-    | MakeTopKFilter
-    | PruneScan
-    | ChooseReader
-    | ReadByArrow
-)
-Requests: TypeAlias = Generator[Request, Any, None]
-Steps: TypeAlias = "Generator[Request, Any, KeySummary | Reason]"

@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from pruning.scan.key_filter import KeyPoints
+from pruning.scan.key_filter import KeyFilter, KeyPoints
 from pruning.scan.statistics import UNKNOWN, ColumnStatistics, Containers
 from pruning.values import encoding as code
 from pruning.values import ranges as intervals
@@ -68,6 +68,12 @@ class PruningResult:
         return {
             cause.label: int(counts[cause]) for cause in SkipReason if cause is not SkipReason.KEPT and counts[cause]
         }
+
+
+def skips_a_file(filter_: KeyFilter, files: Containers) -> bool:
+    """True if some file with rows holds none of a filter's keys."""
+    kept = prune(files, filter_.domains).kept
+    return filter_.is_empty or not bool(kept[files.rows != 0].all())
 
 
 def prune(containers: Containers, domains: Mapping[str, Domain]) -> PruningResult:

@@ -11,7 +11,9 @@ from pruning.query.filter_plan import FilterPlan
 from pruning.query.join_graph import JoinGraph
 from pruning.query.plan import Node
 from pruning.query.plan_statistics import Sizes
+from pruning.query.requests import answered
 from sample_data.layout import FACTS
+from tests.pruning.plans import never_asked
 
 HERE = Path(__file__).parent
 RULES = HERE / "rules.txt"
@@ -26,7 +28,7 @@ def described(root: Node) -> str:
     graph = JoinGraph.of(root)
     sizes = {each.id: _bytes(each.table) for each in graph.relations}
     options = PruningOptions().with_limits(max_build_scan_bytes=1 << 30)
-    filters = FilterPlan.before_builds(graph, Sizes(sizes, sizes, ()), options)
+    filters = answered(FilterPlan.before_builds(graph, Sizes(sizes, sizes, ()), options), never_asked)
     return f"{graph}\n\n{filters}\n".replace(f"{DATABASE}.", "")
 
 

@@ -2,10 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from pruning.options import PruningOptions
+from pruning.query.build_selection import BuildSelection
+from pruning.query.filter_plan import FilterId, RuntimeFilter, UnusedFilter, ready_filters, unused
+from pruning.query.join_graph import JoinGraph
 from pruning.query.plan import Expression, Filter, Generate, Grouping, Join, Node, Passthrough, Project, Relation, Union
+from pruning.query.plan_statistics import Sizes
+from pruning.query.requests import Request, answered
+from pruning.reasons import Reason
+
+
+def never_asked(request: Request[object]) -> object:
+    """No answer: statistics of tests are all known beforehand."""
+    msg = f"asked for {request}"
+    raise AssertionError(msg)
+
+
+def ready(
+    graph: JoinGraph, sizes: Sizes, done: Collection[FilterId], options: PruningOptions
+) -> tuple[tuple[RuntimeFilter, ...], tuple[Reason, ...]]:
+    """`ready_filters()` with the statistics of `sizes`."""
+    return answered(ready_filters(BuildSelection.of(graph, sizes, options), done), never_asked)
+
+
+def left_out(
+    graph: JoinGraph,
+    sizes: Sizes,
+    options: PruningOptions,
+    whole: Mapping[int, int] | None = None,
+    levels: Sequence[Sequence[RuntimeFilter]] = (),
+) -> tuple[UnusedFilter, ...]:
+    """`unused()` with the statistics of `sizes`."""
+    return answered(unused(graph, sizes, options, whole, levels), never_asked)
 
 
 def column(at: int, type_: str = "bigint", name: str = "k") -> Expression:

@@ -110,7 +110,7 @@ def test_pyarrow_scan_is_created_once_after_all_levels(pruned, monkeypatch):
     made = []
 
     def one_at_a_time(*arguments):
-        filters, refused = ready_filters(*arguments)
+        filters, refused = yield from ready_filters(*arguments)
         return filters[:1], refused
 
     def counted(*arguments):

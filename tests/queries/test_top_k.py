@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from connectors.pipeline.top_k import BY_STATISTICS as METADATA
-from connectors.pipeline.top_k import TopKMetadata
+from connectors.pipeline.plan_metadata import PlanMetadata
 from pruning import PruningOptions, explain, prune, report
+from pruning.query.first_rows import BY_STATISTICS as METADATA
 from sample_data.rows import ordered
 from tests.queries import star
 from tests.queries.star import files as read_files
@@ -211,7 +211,7 @@ def test_failed_statistics_give_no_top_k_filter(spark, facts, monkeypatch, caplo
         msg = "secret"
         raise ValueError(msg)
 
-    monkeypatch.setattr(TopKMetadata, "sure", fails)
+    monkeypatch.setattr(PlanMetadata, "_described", fails)
     result = prune(df, options=OPTIONS)
     assert ["STATISTICS_FAILED"] == [each.reason.code.name for each in explain(result).tops]
     assert "(ValueError)" in caplog.text

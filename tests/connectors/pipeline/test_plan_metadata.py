@@ -12,6 +12,7 @@ from connectors.pipeline import plan_metadata
 from connectors.pipeline.plan_metadata import PlanMetadata
 from connectors.spark.plan_reader import SparkPlan
 from pruning import PruningOptions, prune, report
+from pruning.limits import LIMITS
 from pruning.query.join_graph import JoinGraph
 from pruning.reasons import Reason, ReasonCode
 
@@ -19,7 +20,7 @@ from pruning.reasons import Reason, ReasonCode
 def opened(df):
     """For each scan of a query, the index of the first scan that shares its table."""
     plan = SparkPlan.of(df)
-    metadata, relations = PlanMetadata(plan, PruningOptions()), JoinGraph.of(plan.root).relations
+    metadata, relations = PlanMetadata(plan, LIMITS), JoinGraph.of(plan.root).relations
     tables = [metadata.table(each) for each in relations]
     scans = [metadata.plan_table(each) for each in relations]
     assert not any(isinstance(each, Reason) for each in (*tables, *scans))
@@ -86,7 +87,7 @@ def test_unopenable_table_has_one_reason_for_all_scans(spark, written, monkeypat
     monkeypatch.setattr(plan_metadata, "table_of", failing)
     df = spark.read.parquet(written("facts", "parquet"))
     plan = SparkPlan.of(df.join(df.withColumnRenamed("v", "w"), "k"))
-    metadata, relations = PlanMetadata(plan, PruningOptions()), JoinGraph.of(plan.root).relations
+    metadata, relations = PlanMetadata(plan, LIMITS), JoinGraph.of(plan.root).relations
     assert {Reason(ReasonCode.STATISTICS_FAILED, "facts")} == {metadata.plan_table(each) for each in relations}
     assert [1] == calls
     assert 2 == len(relations)

@@ -135,7 +135,7 @@ def unknown(spark, monkeypatch):
         "delta.table.snapshot_of",
         "parquet.table.spark_files",
         "parquet.table.with_own_columns",
-        "pipeline.dry_run.SparkPlan.of",
+        "pipeline.pruned_query.SparkPlan.of",
         "pipeline.pruned_query.is_candidate",
         "pipeline.records.identity_of",
         "spark.jvm.java_names",

@@ -9,14 +9,14 @@ import pytest
 from pruning.keys.summary import Bound
 from pruning.options import PruningOptions
 from pruning.query.build_selection import BuildSelection
-from pruning.query.filter_plan import FilterId, RuntimeFilter, ready_filters, unused
+from pruning.query.filter_plan import FilterId, RuntimeFilter
 from pruning.query.join_condition import BuildSide
 from pruning.query.join_graph import JoinGraph
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import Node, Relation
 from pruning.query.plan_statistics import Cardinality, Sizes, UnknownStatistics
 from pruning.reasons import ReasonCode
-from tests.pruning.plans import Plans, at_least, call, column, equal
+from tests.pruning.plans import Plans, at_least, call, column, equal, left_out, ready
 
 OPTIONS = PruningOptions(min_probe_bytes=100).with_limits(max_build_scan_bytes=1000)
 
@@ -50,7 +50,7 @@ class Planning:
     def level(self) -> tuple[tuple[RuntimeFilter, ...], list[ReasonCode]]:
         """The filters of the next level, which count as done afterwards."""
         sizes = Sizes(self.scanned, self.files, self.pruned)
-        filters, reasons = ready_filters(JoinGraph.of(self.root), sizes, self.done, self.options)
+        filters, reasons = ready(JoinGraph.of(self.root), sizes, self.done, self.options)
         assert self.done.isdisjoint(each.id for each in filters)
         assert len(filters) == len({each.id for each in filters})
         self.done |= {each.id for each in filters}
@@ -260,7 +260,7 @@ def test_unselective_build_with_few_keys_is_run(plans):
 
     for size, probes in ((1000, [fact.id]), (1001, [])):
         sizes = Sizes({fact.id: 5000, days.id: size}, {fact.id, days.id}, (), statistics=PlanStatistics())
-        filters, _ = ready_filters(graph, sizes, (), OPTIONS)
+        filters, _ = ready(graph, sizes, (), OPTIONS)
         assert probes == [each.probe.relation.id for each in filters if each.build_side.node is days]
         # Metadata is not read for a build that is too large anyway.
         assert ((days.id, fact.id) in queried) == bool(probes)
@@ -435,7 +435,7 @@ def test_unshuffled_rows_need_a_large_scan(plans, size, is_filtered):
     fact, days, _, root = star(plans)
     known = Known({*fact.output}, {fact.id})
     sizes = Sizes({fact.id: size, days.id: 10}, {fact.id, days.id}, (), statistics=known)
-    filters, reasons = ready_filters(JoinGraph.of(root), sizes, (), OPTIONS)
+    filters, reasons = ready(JoinGraph.of(root), sizes, (), OPTIONS)
     assert is_filtered == bool(filters)
     assert is_filtered == (ReasonCode.SPARES_LITTLE not in [each.code for each in reasons])
 
@@ -472,7 +472,7 @@ class Narrow(UnknownStatistics):
 def test_scan_of_few_rows_is_sized_by_its_columns(plans, size, rows, is_filtered):
     fact, days, _, root = star(plans)
     sizes = Sizes({fact.id: size, days.id: 10}, {fact.id, days.id}, (), statistics=Narrow(rows))
-    filters, reasons = ready_filters(JoinGraph.of(root), sizes, (), replace(OPTIONS, min_probe_bytes=100))
+    filters, reasons = ready(JoinGraph.of(root), sizes, (), replace(OPTIONS, min_probe_bytes=100))
     assert is_filtered == bool(filters)
     assert is_filtered or ReasonCode.PROBE_TOO_SMALL in [each.code for each in reasons]
 
@@ -480,7 +480,7 @@ def test_scan_of_few_rows_is_sized_by_its_columns(plans, size, rows, is_filtered
 def test_prunable_files_get_a_filter_despite_few_columns(plans):
     fact, days, _, root = star(plans)
     sizes = Sizes({fact.id: 999, days.id: 10}, {fact.id, days.id}, (), statistics=Narrow(100, 0.9))
-    filters, _ = ready_filters(JoinGraph.of(root), sizes, (), replace(OPTIONS, min_probe_bytes=100))
+    filters, _ = ready(JoinGraph.of(root), sizes, (), replace(OPTIONS, min_probe_bytes=100))
     assert [fact.id] == [each.probe.relation.id for each in filters]
 
 
@@ -489,7 +489,7 @@ def test_prunable_or_shuffled_scan_gets_a_filter(plans, crosses_shuffle):
     fact, days, _, root = star(plans)
     known = Known(unclustered={*fact.output}) if crosses_shuffle else Known(in_place={fact.id})
     sizes = Sizes({fact.id: 100, days.id: 10}, {fact.id, days.id}, (), statistics=known)
-    filters, _ = ready_filters(JoinGraph.of(root), sizes, (), OPTIONS)
+    filters, _ = ready(JoinGraph.of(root), sizes, (), OPTIONS)
     assert [fact.id] == [each.probe.relation.id for each in filters]
 
 
@@ -502,7 +502,7 @@ def test_build_of_joins_reads_at_most_its_saving(plans, size, is_filtered):
     sizes = Sizes({fact.id: 1600, first.id: size - 150, second.id: 150}, {fact.id, first.id, second.id}, ())
 
     def build_sides(statistics: Known, materialized: tuple[int, ...] = ()) -> list[Node]:
-        filters, _ = ready_filters(
+        filters, _ = ready(
             JoinGraph.of(root), replace(sizes, statistics=statistics, materialized=materialized), (), OPTIONS
         )
         return [each.build_side.node for each in run(filters) if each.probe.relation is fact]
@@ -527,7 +527,7 @@ def test_build_of_joins_is_run_for_a_chain_to_a_large_scan(plans, size, is_filte
     root = plans.join(bought, local, equal(*bought.output, people.output[1]))
     scanned = {bought.id: size, people.id: 800, first.id: 50, second.id: 150}
     known = Known({*people.output, *bought.output})
-    filters, _ = ready_filters(JoinGraph.of(root), Sizes(scanned, {*scanned}, (), statistics=known), (), OPTIONS)
+    filters, _ = ready(JoinGraph.of(root), Sizes(scanned, {*scanned}, (), statistics=known), (), OPTIONS)
     assert is_filtered is any(each.build_side.node is parts and each.probe.relation is people for each in run(filters))
 
 
@@ -539,8 +539,8 @@ def test_build_of_one_large_scan_reads_at_most_its_saving(rows, is_filtered):
     scanned = {chain.bought.id: 1600, chain.people.id: 201, chain.places.id: 0}
     materialized = {each.id for each in chain.local.children[1].walk()}
     sizes = Sizes(scanned, set(scanned), {chain.people.id}, materialized, people, chain)
-    first, _ = ready_filters(JoinGraph.of(chain.root), sizes, (), OPTIONS)
-    filters, reasons = ready_filters(JoinGraph.of(chain.root), sizes, {each.id for each in first}, OPTIONS)
+    first, _ = ready(JoinGraph.of(chain.root), sizes, (), OPTIONS)
+    filters, reasons = ready(JoinGraph.of(chain.root), sizes, {each.id for each in first}, OPTIONS)
     probes = {each.probe.relation.id for each in (*first, *filters) if not each.from_metadata and not each.must_fit}
     assert is_filtered is (chain.bought.id in probes)
     assert is_filtered or ReasonCode.BUILD_TOO_LARGE in [each.code for each in reasons]
@@ -591,9 +591,9 @@ class Chain(UnknownStatistics):
         materialized = {each.id for each in self.local.children[1].walk()}
         sizes = Sizes(scanned, set(scanned), {self.people.id}, materialized, expected, self)
         graph = JoinGraph.of(self.root)
-        first, _ = ready_filters(graph, sizes, (), OPTIONS)
+        first, _ = ready(graph, sizes, (), OPTIONS)
         assert {self.people.id} == {each.probe.relation.id for each in first}
-        filters, reasons = ready_filters(graph, sizes, {each.id for each in first}, OPTIONS)
+        filters, reasons = ready(graph, sizes, {each.id for each in first}, OPTIONS)
         return run(filters), [each.code for each in reasons]
 
 
@@ -651,7 +651,7 @@ def test_unclustered_filter_waits_for_a_skipping_filter(plans, size, waits):
 
     def level(fact_bytes: int, done: set[FilterId]) -> tuple[RuntimeFilter, ...]:
         sizes = Sizes({**scanned, fact.id: fact_bytes}, set(scanned), (), statistics=Known({item}))
-        return ready_filters(graph, sizes, done, options)[0]
+        return ready(graph, sizes, done, options)[0]
 
     first = level(1 << 30, set())
     assert [days.id] + [items.id] * (not waits) == [_scan(each) for each in first]
@@ -700,9 +700,9 @@ class Sums(UnknownStatistics):
 
     def filtered_facts(self, sizes: Sizes) -> tuple[list[int], set[ReasonCode]]:
         """The facts that are filtered, by keys or by metadata, and the reasons, which are those of `explain`."""
-        filters, reasons = ready_filters(self.graph, sizes, (), OPTIONS)
+        filters, reasons = ready(self.graph, sizes, (), OPTIONS)
         codes = {each.code for each in reasons}
-        assert codes == {each.reason.code for each in unused(self.graph, sizes, OPTIONS, sizes.scanned)}
+        assert codes == {each.reason.code for each in left_out(self.graph, sizes, OPTIONS, sizes.scanned)}
         return sorted(self.statistics.index(each.probe.relation) for each in filters), codes
 
 
@@ -757,9 +757,9 @@ def test_place_with_refused_keys_is_not_filtered():
 
 def test_filtered_scan_has_no_run_once_reason():
     plan = Sums(TWICE)
-    filters, _ = ready_filters(plan.graph, plan.sizes(500, 500), (), OPTIONS)
+    filters, _ = ready(plan.graph, plan.sizes(500, 500), (), OPTIONS)
     first = tuple(each for each in filters if each.probe.relation is plan.statistics[0])
-    left = unused(plan.graph, plan.sizes(500, 5000), OPTIONS, None, [first])
+    left = left_out(plan.graph, plan.sizes(500, 5000), OPTIONS, None, [first])
     assert [] == [each.probe.relation for each in left if each.reason.code is ReasonCode.RUN_ONCE]
-    left = unused(plan.graph, plan.sizes(500, 5000), OPTIONS)
+    left = left_out(plan.graph, plan.sizes(500, 5000), OPTIONS)
     assert ReasonCode.RUN_ONCE in {each.reason.code for each in left}

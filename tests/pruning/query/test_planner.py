@@ -13,26 +13,34 @@ from pruning.keys.summary import KeySummary
 from pruning.options import PruningOptions
 from pruning.query.join_graph import JoinGraph
 from pruning.query.plan import Limit, Node, Relation, Sort, SortKey
-from pruning.query.plan_statistics import Cardinality, UnknownStatistics
-from pruning.query.planner import QueryFacts, QueryPlanner
-from pruning.query.requests import (
+from pruning.query.plan_statistics import Cardinality, KnownStatistics, QueryFacts, UnknownStatistics
+from pruning.query.planner import QueryPlanner
+from pruning.query.planner_requests import (
     BoundKeys,
     ChooseReader,
     JoinRows,
-    MakeTopKFilter,
     PinFiles,
-    ProveFirstRows,
     PruneScan,
     ReadByArrow,
-    Request,
     RunBuilds,
     SummarizeTuples,
 )
+from pruning.query.requests import (
+    DescribeFiles,
+    DescribeRowGroups,
+    DescribeRows,
+    EstimateBytes,
+    Request,
+    RowShape,
+    ScanContainers,
+    TrustStatistics,
+    answered,
+    with_answers,
+)
 from pruning.reasons import Reason, ReasonCode
-from pruning.scan.key_filter import KeyFilter
 from pruning.scan.scan_plan import ScanPlan
 from pruning.scan.skipping import PruningResult, SkipReason
-from pruning.values.domain import Domain
+from pruning.scan.statistics import UNKNOWN, ColumnStatistics, ContainerKind, Containers
 from pruning.values.types import ValueType
 from tests.pruning.keys.test_summary import keys, summary
 from tests.pruning.plans import Plans, at_least, call, column, equal
@@ -52,6 +60,7 @@ class Built:
     keys: KeySummary | Reason
     rows: Rows | None = None
     from_cache: bool = False
+    reasons: tuple[Reason, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -73,9 +82,15 @@ class Scan:
         return Scan(ScanPlan(PruningResult(mask, causes), None, (), (), ()), reasons)
 
 
-@dataclass(frozen=True)
-class TopKFilter:
-    filter: KeyFilter
+def files(*bounds: tuple[int, int], rows: int = 100, type_: ValueType | None = BIGINT) -> ScanContainers:
+    """Files of ten bytes, with the least and the greatest value of the column `k` in each."""
+    known = {} if type_ is None else {"k": ColumnStatistics.of(type_, [(*each, 0) for each in bounds])}
+    count = len(bounds)
+    names = [f"file {at}" for at in range(count)]
+    containers = Containers(
+        ContainerKind.FILE, names, np.full(count, rows, np.int64), np.full(count, 10, np.int64), known
+    )
+    return ScanContainers(containers, "k", type_)
 
 
 @dataclass
@@ -90,16 +105,11 @@ class Script:
 
     def run(self, planner: QueryPlanner) -> list[str]:
         """Each request as a word and its places."""
-        requests, answer = planner.run(), None
-        while True:
-            try:
-                request = requests.send(answer)
-            except StopIteration:
-                return [_described(each) for each in self.log]
-            self.log.append(request)
-            answer = self._answer(request)
+        answered(planner.run(), self.answer)
+        return [_described(each) for each in self.log]
 
-    def _answer(self, request: Request) -> Any:
+    def answer(self, request: Request[Any]) -> Any:
+        self.log.append(request)
         match request:
             case RunBuilds(filters):
                 return [self.builds[each.build_side.node.id] for each in filters]
@@ -114,7 +124,7 @@ class Script:
                 return found(request) if callable(found) else found
 
 
-def _described(request: Request) -> str:
+def _described(request: Request[Any]) -> str:
     match request:
         case PinFiles(relations):
             return f"PinFiles {[each.id for each in relations]}"
@@ -124,12 +134,16 @@ def _described(request: Request) -> str:
             return f"BoundKeys {build_side.node.id}"
         case SummarizeTuples(node) | JoinRows(node):
             return f"{type(request).__name__} {node.id}"
-        case ProveFirstRows():
-            return "ProveFirstRows"
-        case MakeTopKFilter(probe=probe):
-            return f"MakeTopKFilter {probe.relation.id}"
+        case TrustStatistics(probe):
+            return f"TrustStatistics {probe.relation.id}"
+        case EstimateBytes(node) | DescribeRows(node):
+            return f"{type(request).__name__} {node.id}"
         case PruneScan(relation) | ChooseReader(relation) | ReadByArrow(relation):
             return f"{type(request).__name__} {relation.id}"
+        case DescribeFiles(relation, column=at) | DescribeRowGroups(relation, column=at):
+            return f"{type(request).__name__} {relation.id}{'' if at is None else f' #{at}'}"
+        case _:
+            raise TypeError(request)
 
 
 def some_keys(*items: int | None) -> KeySummary:
@@ -236,10 +250,10 @@ def test_empty_build_filters_the_scan(star):
 @pytest.mark.parametrize("code", [ReasonCode.BUILD_FAILED, ReasonCode.BUILD_TIMED_OUT])
 @pytest.mark.parametrize("is_bounded", [True, False])
 def test_failed_build_is_bounded_by_statistics(star, code, is_bounded):
-    why, unclustered = Reason(code, "day"), Reason(ReasonCode.UNCLUSTERED, "day")
-    found = some_keys(1, 2) if is_bounded else unclustered
+    why, unclustered = Reason(code, "day"), Reason(ReasonCode.UNCLUSTERED, "day", "metadata of the build side")
+    others = {ChooseReader: Scan.of(2), DescribeFiles: files((0, 9), (10, 19) if is_bounded else (0, 9))}
     planner = star.planner()
-    script = Script({star.few.id: Built(why)}, {star.few.id: found}, others={ChooseReader: Scan.of(2)})
+    script = Script({star.few.id: Built(why)}, {star.few.id: some_keys(1, 2)}, others=others)
     requests = script.run(planner)
     assert [f"RunBuilds [{star.few.id}]", f"BoundKeys {star.few.id}"] == requests[:2]
     assert (f"PruneScan {star.fact.id}" in requests) == is_bounded == (star.fact.id in planner.scans)
@@ -412,40 +426,204 @@ class Ordered:
         return QueryPlanner.of(JoinGraph.of(self.root), OPTIONS, facts, UnknownStatistics())
 
 
-def top_k_filter() -> TopKFilter:
-    domain = Domain.of(BIGINT, 1)
-    return TopKFilter(
-        KeyFilter(
-            ("k",), {"k": domain}, rows=5, distinct=None, is_exact=True, is_empty=False, has_bloom=False, source="top 5"
-        )
-    )
-
-
-def test_top_k_filters_a_scan_by_metadata():
+def test_first_rows_filter_a_scan_by_metadata():
     ordered = Ordered.of()
-    planner, made = ordered.planner(), top_k_filter()
-    others = {ProveFirstRows: Domain.of(BIGINT, 1), MakeTopKFilter: made, ChooseReader: Scan.of(2)}
-    script = Script(others=others)
-    at = ordered.scan.id
-    assert ["ProveFirstRows", f"MakeTopKFilter {at}", f"PruneScan {at}", f"ChooseReader {at}"] == script.run(planner)
-    assert [made] == list(script.log[2].top_filters)
+    others = {TrustStatistics: True, DescribeFiles: files((0, 9), (10, 19)), ChooseReader: Scan.of(1)}
+    planner, script, at = (
+        ordered.planner(),
+        Script(others={**others, DescribeRowGroups: files((0, 9))}),
+        ordered.scan.id,
+    )
+    assert script.run(planner) == [
+        f"TrustStatistics {at}",
+        f"DescribeFiles {at} #0",
+        f"DescribeRowGroups {at} #0",
+        f"DescribeFiles {at} #0",
+        f"PruneScan {at}",
+        f"ChooseReader {at}",
+    ]
+    ((column_, made),) = script.log[4].first_rows
+    assert (ordered.scan.output[0], "{[-9223372036854775808, 9]}") == (column_, str(made.domains["k"]))
     assert ["by the statistics of its files"] == [each.found for each in planner.top_filters()]
 
 
 @pytest.mark.parametrize(
-    ("proved", "made", "kept", "code"),
+    ("trusted", "described", "kept", "code"),
     [
-        (None, None, 2, ReasonCode.TOO_FEW_FIRST_ROWS),
-        (Reason(ReasonCode.STATISTICS_FAILED, "k"), None, 2, ReasonCode.STATISTICS_FAILED),
-        (Domain.of(BIGINT, 1), Reason(ReasonCode.UNSUPPORTED_TYPE, "k"), 2, ReasonCode.UNSUPPORTED_TYPE),
-        (Domain.of(BIGINT, 1), top_k_filter(), FILES, ReasonCode.UNCLUSTERED),
+        (False, None, 2, ReasonCode.TOO_FEW_FIRST_ROWS),
+        (True, files((0, 9), rows=4), 2, ReasonCode.TOO_FEW_FIRST_ROWS),
+        (True, files((0, 9), type_=ValueType("int")), 2, ReasonCode.TOO_FEW_FIRST_ROWS),
+        (True, files((0, 9), type_=None), 2, ReasonCode.TOO_FEW_FIRST_ROWS),
+        (True, Reason(ReasonCode.STATISTICS_FAILED, "t"), 2, ReasonCode.STATISTICS_FAILED),
+        (True, files((0, 9)), FILES, ReasonCode.UNCLUSTERED),
     ],
-    ids=["unknown", "failed", "type", "unclustered"],
+    ids=["distrusted", "few", "other type", "no type", "failed", "unclustered"],
 )
-def test_top_k_without_a_filter_has_a_reason(proved, made, kept, code):
+def test_first_rows_without_a_filter_have_a_reason(trusted, described, kept, code):
     ordered = Ordered.of()
     planner = ordered.planner()
-    others = {ProveFirstRows: proved, MakeTopKFilter: made}
+    others = {TrustStatistics: trusted, DescribeFiles: described, DescribeRowGroups: described}
     Script(scans={ordered.scan.id: lambda _: Scan.of(kept)}, others=others).run(planner)
     assert ({}, [code]) == (planner.scans, [each.found.code for each in planner.top_filters()])
     assert ([code] if code is ReasonCode.STATISTICS_FAILED else []) == codes(planner)
+
+
+def test_unplannable_scan_refuses_its_first_rows():
+    """The reason is that of the scan, though a column of another scan has the same name."""
+    ordered = Ordered.of()
+    planner, why = ordered.planner(), Reason(ReasonCode.STATISTICS_FAILED, "t")
+    found = files((0, 9), (10, 19))
+    others = {TrustStatistics: True, DescribeFiles: found, DescribeRowGroups: found}
+    Script(scans={ordered.scan.id: lambda _: why}, others=others).run(planner)
+    assert ([why], [why]) == ([each.found for each in planner.top_filters()], list(planner.reasons))
+
+
+@dataclass
+class Asked:
+    """A star of two scans whose statistics are asked for; bytes by `Relation.id`."""
+
+    star: Star
+    sizes: Mapping[int, int]
+    options: PruningOptions = OPTIONS
+
+    def planner(self, **facts: Any) -> QueryPlanner:
+        graph = JoinGraph.of(self.star.root)
+        known = QueryFacts(self.sizes, frozenset(self.sizes), **{"broadcast_limit": 1000, **facts})
+        return QueryPlanner.of(graph, self.options, known, KnownStatistics(self.star.root, known, self.options))
+
+
+def metadata(log: list[str]) -> list[str]:
+    return [each for each in log if each.startswith(("Describe", "Estimate", "Trust"))]
+
+
+def test_rules_ask_for_no_metadata_that_decides_nothing(star):
+    """A build much smaller than the scan is worth it whatever the statistics say."""
+    planner = Asked(star, {star.fact.id: 50_000, star.days.id: 50}).planner()
+    script = Script({star.few.id: Built(some_keys(3))}, others={ChooseReader: Scan.of(2)})
+    assert [] == metadata(script.run(planner))
+    assert {star.fact.id} == planner.scans.keys()
+
+
+@pytest.mark.parametrize(
+    ("fact_files", "is_used"),
+    [
+        (files(*((at, at + 9) for at in range(0, 100, 10))), True),
+        (files((0, 19), (0, 19)), False),
+        (Reason(ReasonCode.STATISTICS_FAILED, "t"), True),
+    ],
+    ids=["clustered", "unclustered", "unreadable"],
+)
+def test_rules_ask_each_question_once(star, fact_files, is_used):
+    """Unclustered files save nothing where no shuffle shrinks; unreadable statistics refuse no filter."""
+    planner = Asked(star, {star.fact.id: 150, star.days.id: 50}).planner()
+    others = {DescribeFiles: fact_files, DescribeRowGroups: fact_files, EstimateBytes: 10, ChooseReader: Scan.of(2)}
+    script = Script({star.few.id: Built(some_keys(3))}, others=others)
+    asked = metadata(script.run(planner))
+    assert len(asked) == len(set(asked)) > 0
+    assert is_used == (star.fact.id in planner.scans)
+    if not is_used:
+        # Files say nothing, so row groups of the largest ones are described as well.
+        assert f"DescribeRowGroups {star.fact.id} #{star.fact.output[0]}" in asked
+
+
+@dataclass(frozen=True)
+class Facts:
+    """`KnownStatistics` of a star whose files and estimates are given."""
+
+    star: Star
+    known: KnownStatistics
+
+    @staticmethod
+    def of(star: Star, answers: Mapping[type, Any], **facts: Any) -> Facts:
+        known = KnownStatistics(star.root, QueryFacts({}, frozenset(), **facts), OPTIONS)
+        return Facts(star, _Answering(known, Script(others=answers)))
+
+
+class _Answering:
+    """Asks the script for each missing answer."""
+
+    def __init__(self, known: KnownStatistics, script: Script) -> None:
+        self._known, self._script = known, script
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        rule = getattr(self._known, name)
+        return lambda *args: answered(with_answers(lambda: rule(*args)), self._script.answer)
+
+
+@pytest.mark.parametrize(
+    ("probe", "build_rows", "expected"),
+    [
+        (files((0, 999)), 499, True),
+        (files((0, 999)), 500, True),
+        (files((0, 999)), 501, False),
+        (files((0, 9)), 50, False),
+        (files((0, 999), type_=None), 1, False),
+        (files((0, 999), rows=UNKNOWN), 1, False),
+        (files((0, 999)), UNKNOWN, False),
+    ],
+)
+def test_few_keys_are_at_most_half_of_the_values(star, probe, build_rows, expected):
+    def described(request: DescribeFiles) -> ScanContainers:
+        return replace_rows(probe) if request.relation is star.fact else files((0, 9), rows=build_rows)
+
+    def replace_rows(found: ScanContainers) -> ScanContainers:
+        rows = np.where(found.containers.rows == UNKNOWN, UNKNOWN, 1000).astype(np.int64)
+        return replace(found, containers=replace(found.containers, rows=rows))
+
+    (edge,) = [each for each in JoinGraph.of(star.root).edges if each.probes[0].relation is star.fact]
+    found = Facts.of(star, {DescribeFiles: described}).known
+    assert expected == found.has_few_keys(edge.build_side, edge.probes[0])
+
+
+@pytest.mark.parametrize(
+    ("limit", "left", "right", "is_broadcast"),
+    [(100, 500, 100, True), (99, 500, 100, False), (-1, 0, 0, False), (100, 100, 500, True)],
+)
+def test_shuffle_is_crossed_unless_a_side_is_broadcast(star, limit, left, right, is_broadcast):
+    (edge,) = [each for each in JoinGraph.of(star.root).edges if each.probes[0].relation is star.fact]
+    sizes = {star.fact.id: left, star.few.id: right}
+    found = Facts.of(star, {EstimateBytes: lambda it: sizes[it.node.id]}, broadcast_limit=limit).known
+    assert is_broadcast is not found.crosses_shuffle(edge.build_side, edge.probes[0])
+    assert (is_broadcast and left < right) == found.is_hash_build_side(edge.build_side, edge.probes[0])
+
+
+@pytest.mark.parametrize(
+    ("rows", "shape", "limit", "expected"),
+    [
+        (10, RowShape(8, has_long_values=False), 100_000, True),
+        (10, RowShape(8, has_long_values=False), 100, False),
+        (60_000, RowShape(8, has_long_values=False), 1 << 40, True),
+        (60_000, RowShape(8, has_long_values=True), 1 << 40, False),
+        (10, RowShape(8, has_long_values=False), -1, False),
+    ],
+    ids=["few", "above the broadcast limit", "many", "many long", "no broadcast"],
+)
+def test_rows_are_few_by_number_and_bytes(star, rows, shape, limit, expected):
+    found = Facts.of(star, {DescribeRows: shape}, broadcast_limit=limit).known
+    assert expected == found.are_few(star.few, rows)
+
+
+def test_share_of_needed_columns_is_estimated_from_the_largest_files(star):
+    groups = files((0, 9), rows=100)
+    described = {DescribeFiles: files((0, 9), (10, 19), (20, 29)), DescribeRowGroups: groups}
+    assert (0.5, 300) == (
+        Facts.of(star, described).known.needed_share(star.fact),
+        Facts.of(star, described).known.rows(star.fact),
+    )
+    failed = Reason(ReasonCode.STATISTICS_FAILED, "t")
+    unknown = Facts.of(star, {DescribeFiles: failed}).known
+    assert (1.0, 0, 0.0) == (
+        unknown.needed_share(star.fact),
+        unknown.rows(star.fact),
+        unknown.unprunable_fraction(probe_of(star)),
+    )
+
+
+def probe_of(star: Star) -> Any:
+    return next(each.probes[0] for each in JoinGraph.of(star.root).edges if each.probes[0].relation is star.fact)
+
+
+def test_equal_leaves_read_one_table(star):
+    known = Facts.of(star, {}, first_leaf={star.fact.id: star.fact.id, star.days.id: star.fact.id}).known
+    assert known.is_same_table(star.fact, star.days)
+    assert not Facts.of(star, {}).known.is_same_table(star.fact, star.days)

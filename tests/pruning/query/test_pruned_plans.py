@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from pruning.keys.summary import Bound
 from pruning.options import PruningOptions
 from pruning.query.expressions import static_domains
-from pruning.query.filter_plan import FilterId, RuntimeFilter, ready_filters
+from pruning.query.filter_plan import FilterId, RuntimeFilter
 from pruning.query.join_condition import BuildSide, fallback_build_sides
 from pruning.query.join_graph import JoinGraph
 from pruning.query.key_origins import origins_of
@@ -26,6 +26,7 @@ from pruning.query.plan import Node
 from pruning.query.plan_statistics import Sizes
 from sample_data.rows import Rows
 from tests.pruning.plan_interpreter import Lake, Row, rows_of, value
+from tests.pruning.plans import ready
 from tests.pruning.random_plans import RandomPlans
 
 LAW = settings(max_examples=settings().max_examples * 10)
@@ -187,7 +188,7 @@ def test_selected_builds_are_repeatable(seed):
     files = {each.id for each in case.graph.relations} - set(case.lake.unpinned)
     sizes = Sizes(dict.fromkeys((each.id for each in case.graph.relations), 0), files, files)
     done: set[FilterId] = set()
-    while filters := ready_filters(case.graph, sizes, done, PruningOptions(min_probe_bytes=0))[0]:
+    while filters := ready(case.graph, sizes, done, PruningOptions(min_probe_bytes=0))[0]:
         done |= {each.id for each in filters}
         for build_side in {each.build_side.id: each.build_side for each in filters if not each.from_metadata}.values():
             keys = keys_of(build_side, case.lake, salt=0)
@@ -207,7 +208,7 @@ def test_levels_of_filters_change_no_row(seed):
     # A table that static filters have pruned is worth a build.
     pruned = {at for at in files if random.random() < 0.7}
     done: set[FilterId] = set()
-    while filters := ready_filters(case.graph, Sizes(scanned, files, pruned), done, options)[0]:
+    while filters := ready(case.graph, Sizes(scanned, files, pruned), done, options)[0]:
         assert done.isdisjoint(each.id for each in filters)
         done |= {each.id for each in filters}
         for each, keys in _built(filters, lake, random):

@@ -6,13 +6,12 @@ import pytest
 
 from pruning.keys.summary import Bound
 from pruning.options import PruningOptions
-from pruning.query.filter_plan import ready_filters
 from pruning.query.join_condition import fallback_build_sides, scalars_of
 from pruning.query.join_graph import JoinGraph
 from pruning.query.plan import Expression, Filter, Node
 from pruning.query.plan_statistics import Sizes
 from pruning.reasons import ReasonCode
-from tests.pruning.plans import Plans, both, call, column, literal
+from tests.pruning.plans import Plans, both, call, column, literal, ready
 
 SUBQUERY = call("ScalarSubquery")
 LITERAL_NAME = literal("a")
@@ -139,7 +138,7 @@ def test_scalar_subquery_without_a_filter_is_run(plans, kind):
     root, (total,) = filtered(plans, kind)
     (edge,) = JoinGraph.of(root).edges
     places = {each.id: 5000 if each is edge.probes[0].relation else 10 for each in JoinGraph.of(root).relations}
-    filters, reasons = ready_filters(
+    filters, reasons = ready(
         JoinGraph.of(root), Sizes(places, set(places), ()), set(), PruningOptions(min_probe_bytes=100)
     )
     assert ([total.id], ()) == ([each.build_side.node.id for each in filters], reasons)

@@ -1,0 +1,102 @@
+"""First rows of an order by metadata: which rows of a `TopK` its scans have to give, decided before any is read."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import numpy as np
+
+from pruning.limits import Limits
+from pruning.query.build_selection import BuildSelection
+from pruning.query.lineage import ProbeColumn
+from pruning.query.plan import PlanNames
+from pruning.query.requests import DescribeFiles, DescribeRowGroups, Steps, TrustStatistics, ask
+from pruning.query.top_k import TopFilter, TopK, held, surely_first
+from pruning.reasons import Reason, ReasonCode
+from pruning.scan.key_filter import KeyFilter
+from pruning.scan.skipping import prune
+from pruning.values.coercion import coerce
+from pruning.values.domain import Domain
+
+BY_STATISTICS = "by the statistics of its files"
+
+
+def worth_filtering(top: TopK, selection: BuildSelection) -> tuple[ProbeColumn, ...]:
+    """The scans below a limit that are worth a filter, if metadata may prove which rows come first."""
+    return tuple(each for each in top.probes if selection.why_no_filter(each) is None) if top.sure else ()
+
+
+def too_few_first_rows(subject: str) -> Reason:
+    """The reason of a limit for which metadata counts too few rows."""
+    return Reason(ReasonCode.TOO_FEW_FIRST_ROWS, subject)
+
+
+def prove_first_rows(top: TopK, limits: Limits) -> Steps[Domain | Reason]:
+    """Keys, in the type of the order, that at least as many rows as the limit have; a `Reason` if none are known.
+
+    Each scan alone may prove a set of keys; their intersection is enough.
+    """
+    found: list[Domain] = []
+    for probe in top.sure:
+        proved = yield from _proved_by(top, probe, limits)
+        if isinstance(proved, Reason):
+            return Reason(ReasonCode.STATISTICS_FAILED, str(top.first.key), proved.detail)
+        found += () if proved is None else (proved,)
+    return reduce(Domain.intersect, found) if found else too_few_first_rows(str(top.first.key))
+
+
+def _proved_by(top: TopK, probe: ProbeColumn, limits: Limits) -> Steps[Domain | Reason | None]:
+    """The keys that one scan proves; a `Reason` if its statistics cannot be read."""
+    if not (yield from ask(TrustStatistics(probe))):
+        return None
+    files = yield from ask(DescribeFiles(probe.relation, probe.column))
+    if isinstance(files, Reason):
+        return files if files.code is ReasonCode.STATISTICS_FAILED else None
+    if files.type is None or str(files.type) != top.first.key.type:
+        return None
+    found = surely_first(top, files.containers, files.name)
+    chosen = np.flatnonzero(prune(files.containers, {} if found is None else {files.name: found}).kept)
+    if not files.containers.is_listed or len(chosen) > limits.max_footers:
+        return found
+    groups = yield from ask(DescribeRowGroups(probe.relation, chosen, probe.column))
+    if isinstance(groups, Reason):
+        return groups
+    both = [each for each in (found, surely_first(top, groups.containers, groups.name)) if each is not None]
+    return reduce(Domain.intersect, both) if both else None
+
+
+def first_rows_filter(top: TopK, probe: ProbeColumn, keys: Domain, names: PlanNames) -> Steps[KeyFilter | Reason]:
+    """The filter of a scan by `keys`, which are in the type of the order."""
+    files = yield from ask(DescribeFiles(probe.relation, probe.column))
+    if isinstance(files, Reason):
+        return files
+    if files.type is None:
+        return files.refusal or Reason(ReasonCode.UNSUPPORTED_TYPE, probe.name)
+    found = coerce(keys, files.type, files.name)
+    if isinstance(found, Reason):
+        return found
+    held_keys = held(found.domain, files.containers, files.name)
+    return KeyFilter(
+        (files.name,),
+        {files.name: held_keys},
+        rows=top.rows,
+        distinct=None,
+        is_exact=True,
+        is_empty=held_keys.is_none,
+        has_bloom=False,
+        source=top.worded(names),
+        is_order=True,
+    )
+
+
+def expected_filters(top: TopK, selection: BuildSelection, limits: Limits) -> Steps[tuple[TopFilter, ...]]:
+    """The outcome for each scan below a limit, as far as it is known before any scan is planned."""
+    proved = (yield from prove_first_rows(top, limits)) if worth_filtering(top, selection) else None
+    is_proved = isinstance(proved, Domain)
+    found = [
+        TopFilter(
+            top, each, selection.why_no_filter(each) or (BY_STATISTICS if is_proved else too_few_first_rows(each.name))
+        )
+        for each in top.probes
+    ]
+    return *found, *(TopFilter(top, None, each) for each in top.stops)

@@ -1,0 +1,138 @@
+"""The requests of `QueryPlanner` that have something run, pinned or read, each with the type of its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from pruning.keys.summary import KeySummary
+from pruning.query.filter_plan import RuntimeFilter
+from pruning.query.join_condition import BuildSide
+from pruning.query.join_graph import KeyTuple
+from pruning.query.plan import Node, Relation
+from pruning.query.plan_statistics import Cardinality
+from pruning.query.requests import Request
+from pruning.reasons import Reason
+from pruning.scan.key_filter import KeyFilter
+from pruning.scan.scan_plan import ScanPlan
+from pruning.values.ranges import BoolArray
+
+
+class BuildRows(Protocol):
+    """The rows of a build, materialized in the engine."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in the form in which the engine would broadcast them."""
+
+
+class PlannedScan(Protocol):
+    """A scan as the engine planned it for the filters known so far."""
+
+    @property
+    def plan(self) -> ScanPlan:
+        """The containers kept, the pushed predicates and the row filters."""
+
+    @property
+    def planned_bytes(self) -> int:
+        """Bytes of the containers kept: needed columns of row groups, or whole files without footers."""
+
+    @property
+    def expected(self) -> Cardinality | None:
+        """Rows read and the share of them that passes; None if the row count of some container is unknown."""
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """The reasons for every filter that was left out, weakened or refused."""
+
+
+class BuildAnswer(Protocol):
+    """The result of one build."""
+
+    @property
+    def keys(self) -> KeySummary | Reason:
+        """All keys of the build; a `Reason` if it failed, took too long or gave too many rows."""
+
+    @property
+    def rows(self) -> BuildRows | None:
+        """All rows, if they are few enough to be joined as a local relation."""
+
+    @property
+    def from_cache(self) -> bool:
+        """True if the build did not run for this query."""
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """The reasons why the result was not cached."""
+
+
+@dataclass(frozen=True, slots=True)
+class PinFiles(Request[Mapping[int, Reason]]):
+    """List the files of these scans once, so that builds and query read the same files.
+
+    The answer has a `Reason` by `Relation.id` for each scan that cannot be pinned.
+    """
+
+    relations: tuple[Relation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunBuilds(Request[Sequence[BuildAnswer]]):
+    """Run these build sides at the same time. The answer has the result of each, in order."""
+
+    filters: tuple[RuntimeFilter, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoundKeys(Request[KeySummary | Reason]):
+    """Bound the keys of a build side by the statistics of its files; `kept` are the files that pruned scans read."""
+
+    build_side: BuildSide
+    kept: Mapping[int, BoolArray]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SummarizeTuples(Request[KeySummary | Reason]):
+    """Summarize several columns of a build's rows together."""
+
+    node: Node
+    rows: BuildRows
+    columns: KeyTuple
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JoinRows(Request[None]):
+    """Replace the plan of a build by its rows, in later builds and in the query."""
+
+    node: Node
+    rows: BuildRows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PruneScan(Request[PlannedScan | Reason]):
+    """Plan a scan by all its filters, and use the plan if it acts.
+
+    `keys` and `tuples` are by the columns that they filter; `first_rows` are filters of columns by first rows.
+    """
+
+    relation: Relation
+    keys: Mapping[int, Sequence[KeySummary]]
+    tuples: Mapping[tuple[int, ...], Sequence[KeySummary]]
+    first_rows: Sequence[tuple[int, KeyFilter]] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChooseReader(Request[PlannedScan]):
+    """Choose between Spark's reader and pyarrow for a pruned scan. The answer has the choice in its plan."""
+
+    relation: Relation
+    scan: PlannedScan
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReadByArrow(Request[PlannedScan | Reason]):
+    """Have pyarrow read a pruned scan. The answer is a `Reason` if Spark's reader reads it."""
+
+    relation: Relation
+    scan: PlannedScan
