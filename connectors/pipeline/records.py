@@ -30,7 +30,7 @@ from pruning.results.explanation import Explanation
 from pruning.results.prune_report import Measured, PruneReport, TableReport
 from pruning.results.table_explanation import RemainingContainers, TableStatistics, explain_table, restrict_to
 from pruning.scan.reader_cost import ScanCase
-from pruning.scan.scan_plan import FilterDecision, RowFilter, ScanPlan
+from pruning.scan.scan_plan import ScanPlan
 from pruning.scan.statistics import UNKNOWN, Containers
 from pruning.values.ranges import BoolArray
 
@@ -116,7 +116,8 @@ class PrunedScan:
         rows = containers.rows[kept]
         if (rows == UNKNOWN).any():
             return None
-        return Cardinality(int(rows.sum()), prod(map(self._tested_ratio, self.decided.plan.decisions)))
+        limits = self.options.limits
+        return Cardinality(int(rows.sum()), prod(each.passing_ratio(limits) for each in self.decided.plan.decisions))
 
     def _read(self) -> tuple[Containers, BoolArray]:
         """The row groups, or the files if no footer was read, and an array: True where they are kept."""
@@ -124,15 +125,6 @@ class PrunedScan:
         if groups is None or plan.row_groups is None or groups.parents is None:
             return self.decided.files, plan.files.kept
         return groups, plan.row_groups.kept & plan.files.kept[groups.parents]
-
-    def _tested_ratio(self, decision: FilterDecision) -> float:
-        match decision.test:
-            case RowFilter.NONE:
-                return 1.0
-            case RowFilter.BLOOM:
-                return decision.ratio + (1 - decision.ratio) * self.options.limits.bloom_fpp
-            case _:
-                return decision.ratio
 
     @property
     def reasons(self) -> tuple[Reason, ...]:

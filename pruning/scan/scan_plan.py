@@ -49,6 +49,16 @@ class FilterDecision:
     reasons: tuple[Reason, ...]
     is_pushed: bool = True
 
+    def passing_ratio(self, limits: Limits) -> float:
+        """The share of scanned rows that is expected to leave the scan."""
+        match self.test:
+            case RowFilter.NONE:
+                return 1.0
+            case RowFilter.BLOOM:
+                return self.ratio + (1 - self.ratio) * limits.bloom_fpp
+            case RowFilter.RANGES | RowFilter.IN_LIST | RowFilter.SEMI_JOIN | RowFilter.KEYS:
+                return self.ratio
+
 
 @dataclass(frozen=True, slots=True)
 class ScanPlan:
