@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -12,7 +12,7 @@ from pruning.query.join_condition import BuildSide
 from pruning.query.join_graph import JoinGraph
 from pruning.query.plan import PlanNames, relations_of
 from pruning.query.top_k import TopFilter
-from pruning.reasons import Reason
+from pruning.reasons import Reason, remedies
 from pruning.results.blocks import Block, as_html, as_rich, as_text
 from pruning.results.prune_report import table_blocks
 from pruning.results.query_lines import BuildLine, EdgeLine, FilterLine, QueryPlan, TopLine, UnusedLine
@@ -103,7 +103,14 @@ class Explanation(QueryPlan):
         return as_html(self._blocks())
 
     def _blocks(self) -> list[Block]:
-        return table_blocks(self.tables) if self.is_read else query_blocks(self)
+        shown = table_blocks(self.tables) if self.is_read else query_blocks(self)
+        of_tables = (each for table in self.tables for each in (*table.reasons, *_reasons_of_filters(table)))
+        lines = remedies((*self.reasons, *of_tables))
+        return [*shown, *([Block("What to try", (), (), lines)] if lines else [])]
+
+
+def _reasons_of_filters(table: TableExplanation) -> Iterator[Reason]:
+    return (reason for each in table.filters for reason in each.reasons)
 
 
 def _keys(build_side: BuildSide, names: PlanNames) -> str:
