@@ -46,7 +46,7 @@ def test_scans_list_filters_and_reasons_filtered_scans_first():
         "days: 9 B",
         "└── no filter: the scan reads too little to be worth a filter (9 bytes)",
         "items: 2.0 KiB",
-        "equalities that reach no scan, or not every one",
+        "join keys that do not reach every scan",
         "└── sales.s_day by days.d_day (Inner join): GlobalLimit: it ends",
         "  LeftOuter join: rows of this side reach the result without a match (EqualTo(a, b))",
     ]
