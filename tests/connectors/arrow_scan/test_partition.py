@@ -45,7 +45,7 @@ def test_file_part_describes_the_listed_file(tmp_path):
 @pytest.mark.parametrize(
     ("change", "options", "why"),
     [
-        ({"uri": "hdfs://host/t.parquet"}, {}, "neither a local file or of an S3 store"),
+        ({"uri": "hdfs://host/t.parquet"}, {}, "neither a local file nor in an S3 store"),
         ({}, {"compression": "brotli"}, "(compressed by BROTLI)"),
         ({"uri": "/nowhere/t.parquet"}, {}, "FileNotFoundError"),
     ],
