@@ -119,7 +119,7 @@ class PlanMetadata:
             return table
         if leaves_out(table, self.column(table, probe), found, self.options):
             return found
-        return Reason(ReasonCode.UNCLUSTERED, probe.name, "by the statistics of the build side")
+        return Reason(ReasonCode.UNCLUSTERED, probe.name, "metadata of the build side")
 
     def has_few_keys(self, build_side: BuildSide, probe: ProbeColumn) -> bool:
         """True if a build side has few rows by metadata, compared with the values of a probe column."""
