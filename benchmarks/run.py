@@ -42,7 +42,7 @@ def main(
     try:
         _run_all(chosen, folder, quick=quick, resume=resume)
     except KeyboardInterrupt:
-        typer.echo("Interrupted; --resume goes on from what was measured", err=True)
+        typer.echo("Interrupted; --resume continues with what is left", err=True)
         raise typer.Exit(INTERRUPTED) from None
 
 
@@ -71,7 +71,7 @@ def _run_all(chosen: Sequence[Part], folder: Path, *, quick: bool, resume: bool)
     console.print(targets(done))
     console.print(f"Written to {str(folder)!r}", style="dim", soft_wrap=True)
     if failed:
-        console.print(f"Not measured, as told above: {', '.join(failed)}", style="bold red")
+        console.print(f"Not measured, see above: {', '.join(failed)}", style="bold red")
         raise typer.Exit(1)
 
 

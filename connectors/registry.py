@@ -206,7 +206,7 @@ def fingerprints(
         try:
             answers: Sequence[str | Reason | None] = connector.fingerprints(spark, leaves(own))
         except (*_TROUBLE, OSError) as error:
-            logger.debug("The fingerprints of scans of %s failed", connector.name, exc_info=True)
+            logger.debug("Fingerprinting scans of %s failed", connector.name, exc_info=True)
             answers = [no_fingerprint(one_line(error))] * len(places)
         unpinned = no_fingerprint(f"the rows of a scan of {connector.name} are not pinned")
         for at, answer in zip(places, answers, strict=True):

@@ -218,6 +218,6 @@ def _found(df: object) -> Any:
 def _record(df: DataFrame, asked: str) -> Any:
     record = _found(df)
     if record is None:
-        msg = f"Cannot {asked} a DataFrame that prune() or pruned_read() did not return: pass the very one it returned"
+        msg = f"Cannot {asked} a DataFrame that prune() or pruned_read() did not return: pass the one it returned"
         raise NotPrunedReadError(msg)
     return record

@@ -1,18 +1,18 @@
-"""Errors a caller can meet: all derive from `PruningError`.
+"""Errors that the public functions raise; all derive from `PruningError`.
 
-A user's mistake raises one of these at once. Trouble inside pruning never raises: it gives the
-unpruned answer and a `Reason`. Message rule: what was asked, what was found, what to do.
+A mistake of the caller raises one of them at once. Trouble inside pruning raises none: it gives the unpruned answer and
+a `Reason`. A message says what was asked, what was found and what to do.
 """
 
 from __future__ import annotations
 
 
 class PruningError(Exception):
-    """Base of every error this package raises on purpose."""
+    """The base of all errors that this package raises."""
 
 
 class EnvironmentProblem(PruningError):
-    """The machine lacks what a session needs (Java, Python worker, a package)."""
+    """Java, a package or a Python worker that a session needs is missing."""
 
 
 class InvalidOptionError(PruningError, ValueError):
@@ -20,7 +20,7 @@ class InvalidOptionError(PruningError, ValueError):
 
 
 class SourceNotFoundError(PruningError):
-    """No table is there: not at the path, not in the catalog, or not at that version."""
+    """There is no table at the path, in the catalog, or at the version."""
 
 
 class ColumnNotFoundError(PruningError):
@@ -32,7 +32,7 @@ class InvalidKeysError(PruningError, ValueError):
 
 
 class InvalidQueryError(PruningError, ValueError):
-    """The text of a command line is no query, or one that Spark does not understand."""
+    """The SQL of a command is no query, or Spark cannot parse it."""
 
 
 class UnsupportedTypeError(PruningError, TypeError):
@@ -40,12 +40,12 @@ class UnsupportedTypeError(PruningError, TypeError):
 
 
 class UnsupportedSessionError(PruningError):
-    """The session cannot do what was asked (Spark Connect has no JVM plan)."""
+    """The session has no JVM plan, as with Spark Connect."""
 
 
 class InvalidDataFrameError(PruningError, TypeError):
-    """The argument for a DataFrame is none."""
+    """The argument is no DataFrame of Spark."""
 
 
 class NotPrunedReadError(PruningError):
-    """The DataFrame did not come from `pruned_read()` or `prune()`, so nothing was measured about it."""
+    """The DataFrame is not a result of `pruned_read()` or `prune()`, so it has no report."""

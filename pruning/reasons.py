@@ -1,8 +1,8 @@
-"""Reasons: why something was not done, as a code for machines, a sentence for people, and what to try."""
+"""`Reason`: why a filter was left out, weakened or refused: a code for programs, a sentence and a remedy for people."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
@@ -11,65 +11,65 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 class ReasonCode(Enum):
-    """Every way a filter is left out, weakened or refused."""
+    """The reasons for which a filter is left out, weakened or refused; the value is the sentence."""
 
     SWITCHED_OFF = "pruning is switched off by the option `enabled`"
     NO_STATISTICS = "storage has no statistics of the column"
-    UNSUPPORTED_TYPE = "values of this type cannot be pruned by"
-    COLLATED = "a collation other than UTF8_BINARY orders the column otherwise than its statistics"
-    CHAR_PADDED = "char(n) values are padded on reading, so stored bounds and keys differ"
-    INEXACT_CAST = "the keys cannot be brought to the column's type without losing or inventing matches"
-    NAN_KEYS = "a key is NaN, which min and max do not cover"
-    COLUMNS_APART = "the key columns rule files out one by one, not all of them together"
-    UNCLUSTERED = "no container lies wholly between keys"
+    UNSUPPORTED_TYPE = "columns of this type cannot be compared with keys by their statistics"
+    COLLATED = "a collation other than UTF8_BINARY orders the column in another way than its statistics"
+    CHAR_PADDED = "values of char(n) are padded when they are read, so stored bounds and keys differ"
+    INEXACT_CAST = "the keys cannot be cast to the column's type without losing or adding matches"
+    NAN_KEYS = "a key is NaN, which the minimum and maximum of a column do not cover"
+    COLUMNS_APART = "keys of several columns are compared column by column, not together"
+    UNCLUSTERED = "every container may hold one of the keys"
     NO_ROW_GROUPS_READ = "footers were not read"
-    KEYS_OVER_LIMIT = "more keys than the limits allow: only coarse ranges of them and a bloom filter are used"
+    KEYS_OVER_LIMIT = "there are more keys than the limits allow, so coarse ranges and a bloom filter replace them"
     BLOOM_TOO_FULL = "the bloom filter is too full to tell keys apart"
     BUILD_TIMED_OUT = "collecting the keys took longer than the limit"
     BUILD_FAILED = "collecting the keys failed"
     STATISTICS_FAILED = "reading the statistics failed"
-    UNSELECTIVE = "too many rows would pass for a test of rows to pay"
+    UNSELECTIVE = "too many rows would pass a row filter for it to pay"
     NOT_VECTORISED = "the scan is not vectorised, where page skipping can return wrong values"
-    NO_READER_FILTER = "the reader of Parquet files takes no predicate on the column, so no row group is skipped by it"
-    SKIPPING_DISABLED = "the session switches this kind of skipping off"
+    NO_READER_FILTER = "the Parquet reader takes no predicate on the column, so no row group is skipped by it"
+    SKIPPING_DISABLED = "a conf of the session switches this kind of skipping off"
     PRUNING_FAILED = "pruning failed"
-    UNKNOWN_VERSION = "pruning does not know the internals of this version, so it leaves every read as it is"
-    DELETION_VECTORS = "deletion vectors mark rows as gone, which only Spark's own reader follows"
-    NOT_READ_BY_ARROW = "Spark's own reader makes the scan, not pyarrow"
-    OTHER_VALUES_BY_ARROW = "Spark's own reader makes the scan, since pyarrow may not read just the same values"
+    UNKNOWN_VERSION = "scanprune does not know the internals of this version, so it prunes nothing"
+    DELETION_VECTORS = "deletion vectors mark rows as deleted, which only Spark's own reader applies"
+    NOT_READ_BY_ARROW = "Spark's own reader reads the scan, not pyarrow"
+    OTHER_VALUES_BY_ARROW = "Spark's own reader reads the scan, because pyarrow may return other values"
     NO_JVM = "the session has no JVM plan (Spark Connect)"
-    UNPINNED_KEYS = "the keys are not pinned: a later run of their query may give others"
+    UNPINNED_KEYS = "the keys are not pinned: their query may give other keys when it runs again"
     UNREPEATABLE_KEYS = "the keys come from a query that may give other rows when it runs again; cache them"
     OUTER_SIDE = "rows of this side reach the result without a match"
-    NULL_SAFE = "the equality matches NULLs, and one of the keys is NULL"
-    NULL_AWARE = "a NULL may match, too, and keys do not tell of NULLs"
-    NONDETERMINISTIC = "it may give other rows when it runs on fewer"
-    LIMITED = "a limit chooses among all rows"
-    SAMPLED = "a sample chooses among all rows"
-    GROUPING_SETS = "grouping sets make rows of their own"
-    STREAMING = "rows of a stream go on arriving, and keys are collected once"
-    CACHED = "its rows are cached, so no file is read"
-    NOT_FILES = "it reads no files of a table format that scanprune knows"
+    NULL_SAFE = "the join matches NULLs, and one of the keys is NULL"
+    NULL_AWARE = "NULL may match, too, and keys do not include NULL"
+    NONDETERMINISTIC = "it is nondeterministic: on fewer input rows it may give other rows"
+    LIMITED = "a limit chooses among all rows below it"
+    SAMPLED = "a sample is drawn from all rows below it"
+    GROUPING_SETS = "grouping sets add rows with NULL in place of the key"
+    STREAMING = "the query is a stream, whose rows keep arriving after keys are collected"
+    CACHED = "the rows are cached, so no file is read"
+    NOT_FILES = "it reads no files of a known table format"
     COMPUTED = "the key is computed, not a column of a scan"
     NOT_GROUPED = "it mixes rows of different keys"
-    OPAQUE = "what this operator does with rows is not known"
+    OPAQUE = "the effect of this operator on rows is not known"
     UNSELECTIVE_BUILD = "nothing on the build side leaves out a row"
     BUILD_TOO_LARGE = "the build side reads too much to be run beforehand"
-    TOO_MANY_ROWS = "the build gave too many rows to be joined as they are"
-    NOT_CACHED = "what the build gave is not kept in the cache"
-    READ_BY_BUILD = "a build has read its rows, which are joined as they are"
-    RUN_ONCE = "Spark runs what reads it once for several parts of the query, which keys of one or of each would end"
-    SPARES_LITTLE = "keys could spare the query too little of the scan to be worth a build"
-    TOO_FEW_FIRST_ROWS = "what was looked at has not surely as many of the first rows as the limit asks for"
+    TOO_MANY_ROWS = "the build gave too many rows to be joined as a local relation"
+    NOT_CACHED = "the result of the build is not cached"
+    READ_BY_BUILD = "a build has read the scan, and the query joins the rows of the build"
+    RUN_ONCE = "Spark runs this subtree once for several parts of the query; a filter on some would make it run again"
+    SPARES_LITTLE = "keys can skip too few bytes of the scan to be worth a build"
+    TOO_FEW_FIRST_ROWS = "statistics do not prove that the examined files hold enough rows for the LIMIT"
     PROBE_TOO_SMALL = "the scan reads too little to be worth a filter"
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One refusal: its code, what it is about, and detail such as the error met.
+    """One refusal: its code, the column, scan or build that it concerns, and a detail such as an error.
 
     >>> print(Reason(ReasonCode.UNCLUSTERED, "`item_sk`"))
-    `item_sk`: no container lies wholly between keys
+    `item_sk`: every container may hold one of the keys
     """
 
     code: ReasonCode
@@ -79,16 +79,22 @@ class Reason:
     def __str__(self) -> str:
         return f"{self.subject}: {self.code.value}" + (f" ({self.detail})" if self.detail else "")
 
+    @property
+    def remedy(self) -> str:
+        """An imperative for the user; it begins with "nothing" if there is nothing to be done."""
+        return _REMEDIES.get(self.code) or _OTHER_REMEDIES[self.code]
+
     def to_dict(self) -> dict[str, str]:
         """Code, subject, text and detail for machines."""
         return {"code": self.code.name, "subject": self.subject, "text": self.code.value, "detail": self.detail}
 
 
+_NO_REMEDY = "nothing"
 _NO_JOIN = (
     "nothing was pruned, since no equality of a join reaches a scan of files; "
     "try prune() on the whole query, after its joins"
 )
-# The codes that a user can do most about come first; a reason of a code that is not here comes last.
+# Remedies in order of rank: `why_nothing` names the first code of a query that is in this table.
 _REMEDIES: Mapping[ReasonCode, str] = MappingProxyType(
     {
         ReasonCode.SWITCHED_OFF: "set the option `enabled` to True",
@@ -115,6 +121,38 @@ _REMEDIES: Mapping[ReasonCode, str] = MappingProxyType(
         ReasonCode.OUTER_SIDE: "nothing: the join keeps rows without a match",
     }
 )
+# Remedies without a rank: one is named only for a query that has no reason of the table above.
+_OTHER_REMEDIES: Mapping[ReasonCode, str] = MappingProxyType(
+    {
+        ReasonCode.UNSUPPORTED_TYPE: "join by a column of numbers, strings, dates or timestamps",
+        ReasonCode.COLLATED: "join by a column with the collation UTF8_BINARY",
+        ReasonCode.CHAR_PADDED: "declare the column as STRING or VARCHAR",
+        ReasonCode.INEXACT_CAST: "cast the keys to the column's type",
+        ReasonCode.NAN_KEYS: "leave NaN out of the keys",
+        ReasonCode.COLUMNS_APART: "cast the keys to the columns' types, or pass fewer keys",
+        ReasonCode.NO_ROW_GROUPS_READ: "raise `limits.max_footers`",
+        ReasonCode.KEYS_OVER_LIMIT: "raise `max_build_bytes`",
+        ReasonCode.BLOOM_TOO_FULL: "raise `max_build_bytes`",
+        ReasonCode.NO_READER_FILTER: "store the column in a type on which Spark pushes predicates to Parquet",
+        ReasonCode.DELETION_VECTORS: "purge them by REORG TABLE ... APPLY (PURGE)",
+        ReasonCode.NOT_READ_BY_ARROW: "nothing: Spark's own reader gives the same rows",
+        ReasonCode.OTHER_VALUES_BY_ARROW: "nothing: Spark's own reader gives the right rows",
+        ReasonCode.NULL_SAFE: "leave NULL out of the small side, or join by =",
+        ReasonCode.NULL_AWARE: "write NOT EXISTS in place of NOT IN, if NULL is no key",
+        ReasonCode.NONDETERMINISTIC: "compute the nondeterministic expression after the join",
+        ReasonCode.LIMITED: "apply the limit after the join, if any rows will do",
+        ReasonCode.SAMPLED: "draw the sample after the join, if any rows will do",
+        ReasonCode.GROUPING_SETS: "join before the grouping sets",
+        ReasonCode.CACHED: "cache() the result of prune() instead",
+        ReasonCode.NOT_GROUPED: "group by the key of the join, too, if the query allows it",
+        ReasonCode.OPAQUE: "join before this operator",
+        ReasonCode.TOO_MANY_ROWS: "nothing: the build would read more than its keys can skip",
+        ReasonCode.NOT_CACHED: "nothing: the build runs for each query",
+        ReasonCode.READ_BY_BUILD: "nothing: the query does not read the scan again",
+        ReasonCode.RUN_ONCE: "nothing: reading the subtree again would cost more",
+        ReasonCode.TOO_FEW_FIRST_ROWS: "write the table sorted by the first column of the ORDER BY",
+    }
+)
 _RANKS = {code: rank for rank, code in enumerate(_REMEDIES)}
 
 
@@ -127,12 +165,21 @@ def why_nothing(reasons: Sequence[Reason]) -> str:
     if not reasons:
         return _NO_JOIN
     chosen = min(reasons, key=lambda each: _RANKS.get(each.code, len(_RANKS)))
-    remedy = _REMEDIES.get(chosen.code, "explain() names the reason for each scan")
-    return f"nothing was pruned, since {chosen}; try: {remedy}"
+    return f"nothing was pruned, since {chosen}; try: {chosen.remedy}"
+
+
+def remedies(reasons: Iterable[Reason]) -> tuple[str, ...]:
+    """A line for each code for which the user can do something: its text, and the remedy.
+
+    >>> remedies([Reason(ReasonCode.COMPUTED, "k + 1"), Reason(ReasonCode.RUN_ONCE, "`k`")])
+    ('the key is computed, not a column of a scan: join by a stored column',)
+    """
+    found = {each.code: each.remedy for each in reasons}
+    return tuple(f"{code.value}: {text}" for code, text in found.items() if not text.startswith(_NO_REMEDY))
 
 
 def size(count: int | None) -> str:
-    """Bytes as a person reads them.
+    """A number of bytes with its unit.
 
     >>> size(1536), size(12), size(None)
     ('1.5 KiB', '12 B', 'unknown')

@@ -121,7 +121,7 @@ def test_a_bad_conf_names_field_value_and_range(spark, table):
 
 def test_report_refuses_a_derived_dataframe(spark, table):
     read = pruned_read(spark, table, keys={"id": [1]})
-    with pytest.raises(NotPrunedReadError, match="pass the very one it returned"):
+    with pytest.raises(NotPrunedReadError, match="pass the one it returned"):
         report(read.where("id = 1"))
 
 

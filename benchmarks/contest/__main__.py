@@ -81,7 +81,7 @@ def main(  # noqa: PLR0913, PLR0917 - options of a command
         typer.echo(error, err=True)
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
-        typer.echo("Interrupted; --resume goes on from what was measured", err=True)
+        typer.echo("Interrupted; --resume continues with what is left", err=True)
         raise typer.Exit(INTERRUPTED) from None
     part = next(each for each in PARTS if each.name.startswith("contest"))
     Console().print(measurements(part, _recorded(path)))

@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 ROOT = Path(__file__).resolve().parents[2]
 SCALE = 0.01
-LINE = "scanprune: Interrupted; run the same command again to go on from what was made"
+LINE = "scanprune: Interrupted; run the same command again to continue with the tables made so far"
 SECONDS_AT_MOST = 120
 
 

@@ -55,7 +55,7 @@ def _path(uri: str) -> str | None:
 
 
 def _is_elsewhere(uri: str) -> Reason:
-    return Reason(ReasonCode.NOT_READ_BY_ARROW, uri, "it is no file of this machine or of an S3 store")
+    return Reason(ReasonCode.NOT_READ_BY_ARROW, uri, "it is neither a local file nor in an S3 store")
 
 
 def file_part(
@@ -75,7 +75,11 @@ def file_part(
             leaves.append(None)
             continue
         if place.leaf is None or place.type is None:
-            return Reason(ReasonCode.OTHER_VALUES_BY_ARROW, name, "a file holds something else than one column")
+            return Reason(
+                ReasonCode.OTHER_VALUES_BY_ARROW,
+                name,
+                "a file has several columns of that name, or one with nested values",
+            )
         if not is_readable(place.type, type_, is_gregorian=is_gregorian):
             return Reason(
                 ReasonCode.OTHER_VALUES_BY_ARROW, name, f"{type_.simpleString()} from {_stored_as(place.type)}"

@@ -164,7 +164,7 @@ class BuildKeys:
         try:
             return self._now()
         except _TROUBLE as error:
-            logger.debug("The keys of builds failed", exc_info=True)
+            logger.debug("Fingerprinting builds failed", exc_info=True)
             return [one_line(error)] * len(self.builds)
 
     def _now(self) -> list[BuildKey | str]:
@@ -187,7 +187,7 @@ def _operators(java: Any, plan: Any, key: Any) -> _Operators | str:
     try:
         text = str(java.operators(plan, key))
     except _TROUBLE as error:
-        logger.debug("The fingerprint of a plan failed", exc_info=True)
+        logger.debug("Fingerprinting a plan failed", exc_info=True)
         return one_line(error)
     if (why := refused(text)) is not None:
         return why

@@ -1,4 +1,4 @@
-"""Measures what the steps of a scan cost on this machine, by Spark's reader and by pyarrow."""
+"""`scanprune calibrate`: the costs of the steps of a scan on this machine, by Spark's reader and by pyarrow."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from pruning.values.types import ValueType
 Progress = Callable[[str, float], None]
 
 _NAMES = ("a", "b", "c", "d")
-# A difference of two times may come out below nothing.
+# The least cost: a difference of two times may be negative.
 _LEAST = 0.01
 _NANOSECONDS = 1e9
 
 
 @dataclass(frozen=True, slots=True)
 class Trials:
-    """The table that is read, and how often.
+    """The size of the table that is read, and the number of runs.
 
-    - `rows`: those of its one row group, which one core reads; `nulls` is the share of them without a value
-    - `values`, `keys`: distinct values of a column, as a dictionary holds them; how many of these are looked for
-    - `warm`: first runs of a step, in which Java compiles its plan; `runs`: later ones, of which the fastest counts
-    - `rounds`: tasks for each core, where a task's own cost is measured
+    - `rows`: rows of the only row group, which one core reads; `nulls`: the share of NULL
+    - `values`: distinct values of a column, dictionary-encoded; `keys`: how many of them are looked up
+    - `warm`: first runs of a step, while Java compiles its plan; `runs`: later runs, of which the fastest counts
+    - `rounds`: tasks for each core in the measurement of the cost of a task
     """
 
     rows: int = 8_000_000
@@ -51,20 +51,20 @@ class Trials:
     rounds: int = 8
 
     def wanted(self) -> list[int]:
-        """The keys."""
+        """The keys that are looked up."""
         return list(range(0, self.values, self.values // self.keys))
 
     def more(self, run: Callable[[], object], other: Callable[[], object]) -> float:
-        """By how many seconds one step takes longer than another, by turns: what is compiled meanwhile helps both."""
+        """Seconds of `run` minus seconds of `other`; the steps alternate, so that compiled code helps both."""
         one, two = self._least(run, other)
         return one - two
 
     def seconds(self, run: Callable[[], object]) -> float:
-        """Those of one step."""
+        """Seconds of one step."""
         return self._least(run)[0]
 
     def _least(self, *steps: Callable[[], object]) -> list[float]:
-        """The least of some runs of each step, warm: whatever else the machine does only adds to it."""
+        """The fastest of the warm runs of each step, since other load only makes a run slower."""
         for _ in range(self.warm):
             for step in steps:
                 step()
@@ -78,7 +78,7 @@ _TRIALS = Trials()
 def calibrated(
     spark: SparkSession, folder: Path, progress: Progress = lambda *_: None, trials: Trials = _TRIALS
 ) -> ScanCosts:
-    """Costs as they are here; files are made in `folder` meanwhile, and read from the page cache."""
+    """The costs on this machine; temporary files in `folder` are read from the page cache."""
     with tempfile.TemporaryDirectory(dir=folder) as made:
         file = Path(made, "calibration.parquet")
         random = np.random.default_rng(0)
@@ -132,7 +132,7 @@ def _by_arrow(
 
 
 def _searched(file: Path, trials: Trials) -> Callable[[], object]:
-    """Reads and tests texts of which a few in a hundred pass."""
+    """A step that reads texts and tests them; a few in a hundred pass."""
     text = ValueType("string")
     test = KeyTest(0, text, MembershipTest.of(Domain.of(text, *map(_name, trials.wanted()))))
     part = FilePart(str(file), (0,), (0,), (None,))
@@ -144,7 +144,7 @@ def _name(number: int) -> str:
 
 
 def _greatest(rows: DataFrame, count: int) -> Callable[[], object]:
-    """Reads the first columns, and gives hardly anything; planned anew each time, since a plan keeps its shuffles."""
+    """A step that reads the first columns and returns one row; planned anew each time, since plans keep shuffles."""
     return lambda: rows.agg(*(F.max(each) for each in _NAMES[:count])).collect()
 
 
@@ -159,7 +159,7 @@ def _planned(spark: SparkSession, file: Path, keys: Sequence[int], scan: str) ->
 
 
 def _handed(spark: SparkSession, count: int) -> Callable[[], object]:
-    """One task that hands over so many rows."""
+    """A step in which one Python task returns `count` rows."""
     names, batch = _NAMES, 1 << 16
 
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

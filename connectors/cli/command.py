@@ -1,4 +1,4 @@
-"""Frame of every command: a Spark session that ends with it, a progress bar, and one line for any error."""
+"""Parts that all commands share: a Spark session that ends with the command, a progress bar, errors in one line."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _CHATTY = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
 def default_folder() -> Path:
-    """Where generated tables are kept: below the user's cache folder, as the XDG rules say."""
+    """The folder of generated tables, below the user's cache folder (XDG)."""
     named = os.environ.get("XDG_CACHE_HOME", "")
     base = Path(named) if Path(named).is_absolute() else Path.home() / ".cache"
     return base / "scanprune"
@@ -39,7 +39,7 @@ def default_folder() -> Path:
 
 @contextmanager
 def session(name: str, folder: Path, conf: Mapping[str, str]) -> Iterator[SparkSession]:
-    """A session of this command's own, of which nothing runs on afterwards; `folder` takes its log and warehouse."""
+    """A session for one command, which ends with its Java process; its log and warehouse lie in `folder`."""
     require_spark(name)
     from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - loads Spark
 
@@ -49,7 +49,7 @@ def session(name: str, folder: Path, conf: Mapping[str, str]) -> Iterator[SparkS
             spark = spark_session(
                 f"scanprune {name}", conf={**COUNTABLE, **warehouse, **conf}, log=folder / "spark.log"
             )
-        # Spark puts a handler of its own in place.
+        # Spark has replaced the signal handlers.
         _Interrupted.listen()
         _silence()
         yield spark
@@ -60,7 +60,7 @@ def session(name: str, folder: Path, conf: Mapping[str, str]) -> Iterator[SparkS
 
 
 def _silence() -> None:
-    """PySpark tells standard error of errors that this command says in one line."""
+    """Stops PySpark from logging errors that the command prints in one line."""
     from pyspark.logger import PySparkLogger  # noqa: PLC0415 - loads Spark
 
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
@@ -69,16 +69,16 @@ def _silence() -> None:
 
 
 def _words(error: Exception) -> str:
-    """The text of an error of Spark, which its Java process knows while it runs."""
+    """The text of an error of Spark, which only the running Java process can give."""
     try:
         return str(error)
     except Exception:  # noqa: BLE001 - py4j raises whatever its socket does
-        return "Spark's Java process has ended by itself"
+        return "Spark's Java process has ended; run the command again, with more memory if the machine ran out of it"
 
 
 @contextmanager
 def _no_process_left() -> Iterator[None]:
-    """Ends a Java process whose start was broken off: it would wait for ever, and only a frame knows it."""
+    """Kills the Java process of an interrupted start: it would wait for ever, and only a stack frame refers to it."""
     try:
         yield
     except BaseException as error:
@@ -100,7 +100,7 @@ def _end(seconds: float = 20.0) -> None:
     process = getattr(gateway, "proc", None)
     if gateway is None or process is None:
         return
-    # Errors: the process is gone already.
+    # These errors mean that the process has ended already.
     with suppress(Py4JError, OSError):
         if context is not None:
             context.stop()
@@ -115,7 +115,7 @@ def _end(seconds: float = 20.0) -> None:
 
 
 class _Interrupted:
-    """The signal that asked this process to end: what fails after it does so because of it."""
+    """The signal that asked this process to end; errors after it are its consequences."""
 
     by: int | None = None
 
@@ -127,25 +127,25 @@ class _Interrupted:
     @classmethod
     def _first(cls, number: int, _frame: object) -> NoReturn:
         cls.by = number
-        # A second one would break off the cleaning up.
+        # A second signal would interrupt the clean-up.
         for each in _SIGNALS:
             signal.signal(each, signal.SIG_IGN)
-        # PySpark complains of calls that break off.
+        # PySpark logs and warns about interrupted calls.
         logging.disable()
         warnings.simplefilter("ignore")
         raise KeyboardInterrupt
 
 
 def _leave(_folder: Path) -> None:
-    """Nothing was made."""
+    """The clean-up of a command that writes no tables."""
 
 
 @contextmanager
 def one_line_for_trouble(folder: Path, interrupted: str, clear: Callable[[Path], None] = _leave) -> Iterator[None]:
-    """Ends the process with one line on standard error: 1 for trouble, 130 for Ctrl-C, 143 for SIGTERM.
+    """Ends the process on an error with one line on standard error and exit code 1; 130 for Ctrl-C, 143 for SIGTERM.
 
-    `folder` takes the details of trouble, `clear` removes what was half made in it. `interrupted` is the line for who
-    broke the command off.
+    Details of an error are written to `folder`, and `clear` removes unfinished tables from it. `interrupted` is the
+    line for an interrupted command.
     """
     _Interrupted.listen()
     try:
@@ -177,13 +177,13 @@ def _stop(line: str, code: int = 1) -> NoReturn:
     raise typer.Exit(code)
 
 
-# Called with the name of a step and the share of the whole command that is done, from 0 to 1.
+# Takes the name of a step and the finished share of the command, 0 to 1.
 Report: TypeAlias = Callable[[str, float], None]
 
 
 @contextmanager
 def progress_bar(console: Console) -> Iterator[Report]:
-    """A bar on a terminal; elsewhere one line a step."""
+    """A progress bar on a terminal; elsewhere a line for each step."""
     if not console.is_terminal:
         yield _lines(console)
         return

@@ -1,4 +1,4 @@
-"""One query with pruning and, if asked for, without: rows, bytes and seconds of each way."""
+"""`scanprune run`: rows, bytes and seconds of a query with pruning and, if asked for, without."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ _CLOSE = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """The outcome of one way of running a query: bytes of all scans and builds, None if Spark counts none.
+    """The outcome of a query with or without pruning: its rows, and the bytes of all scans and builds.
 
-    `seconds` are those of each further run: the first one of a Java process compiles what later ones find compiled.
+    `bytes` are None if Spark does not count them. `seconds` are those of each run after the first, in which Java
+    compiles its code.
     """
 
     rows: tuple[Row, ...]
@@ -44,7 +45,7 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A pruned query, its report, and the same query without pruning, None where nobody asked."""
+    """A pruned query, its report, and the same query without pruning, None if not asked for."""
 
     columns: tuple[str, ...]
     pruned: Way
@@ -53,11 +54,11 @@ class Outcome:
 
     @property
     def rows_equal(self) -> bool:
-        """True where both ways gave the same rows, in whatever order, or only one was run."""
+        """True if both ways gave the same rows in any order, or only one was run."""
         return self.stock is None or same_rows(self.pruned.rows, self.stock.rows)
 
     def shown(self, limit: int) -> Table:
-        """The first rows, as a table."""
+        """The first `limit` rows as a table."""
         table = Table(box=box.SIMPLE_HEAD)
         for name in self.columns:
             table.add_column(Text(plain(name)), overflow="fold")
@@ -66,7 +67,7 @@ class Outcome:
         return table
 
     def verdict(self) -> Text:
-        """One line: how many rows, and what was read."""
+        """One line: the number of rows, and the bytes and seconds of each way."""
         count = f"{len(self.pruned.rows):,} row{'' if len(self.pruned.rows) == 1 else 's'}"
         read = f"{self.pruned.read()}{'' if self.stock is None else ' pruned'}, small sides included"
         if runs := len(self.pruned.seconds):
@@ -75,17 +76,19 @@ class Outcome:
             return Text(f"{count}; read {read}")
         if not self.rows_equal:
             other = f"{len(self.stock.rows):,} without pruning"
-            why = "a query with LIMIT, or with ties in its order, may choose others in every run"
+            why = (
+                "LIMIT without a unique order may choose other rows in each run, so compare with ORDER BY a unique key"
+            )
             return Text(f"Rows differ: {count} with pruning, {other}; {why}", style="bold red")
         return Text(f"Rows equal: {count}; read {self.stock.read()} unpruned, {read}", style="bold green")
 
 
 def run_query(df: DataFrame, *, compare: bool, runs: int = 0) -> Outcome:
-    """All rows of a query with pruning; with `compare` the query runs as it is, too, before.
+    """The outcome of a query with pruning; with `compare` the unpruned query runs first.
 
-    Seconds are those of so many further `runs`, both ways by turns.
+    `runs` more runs are timed; both ways alternate.
     """
-    # Opening tables is part of neither way.
+    # Tables are opened before the first way runs, so that neither pays for it.
     optimized_plan(df)
     stock = _way(df.sparkSession, df.collect) if compare else None
     pruned, result = _pruned(df)
@@ -98,7 +101,7 @@ def run_query(df: DataFrame, *, compare: bool, runs: int = 0) -> Outcome:
 
 
 def _again(way: Way, df: DataFrame, choose: Callable[[DataFrame], DataFrame]) -> Way:
-    # A DataFrame that has run keeps its plan and what it shuffled.
+    # A DataFrame that has run keeps its plan and its shuffle files.
     fresh = frame_of(df.sparkSession, analyzed_plan(df))
     began = time.perf_counter()
     choose(fresh).collect()
@@ -115,7 +118,7 @@ def _pruned(df: DataFrame) -> tuple[Way, DataFrame]:
 
     def both_steps() -> list[Row]:
         pruned.append(prune(df))
-        # Reports call an action what its jobs are called; else by a line of this file.
+        # Reports name an action by the description of its jobs, or by a line of this file.
         context.setJobDescription("run")
         return pruned[0].collect()
 
@@ -132,7 +135,7 @@ def _way(spark: SparkSession, run: Callable[[], list[Row]]) -> Way:
 
 
 def _bytes_read(spark: SparkSession, after: int) -> int | None:
-    """Input bytes of all executions behind the one called `after`."""
+    """Input bytes of all executions with an id above `after`."""
     if not counts_bytes(spark):
         return None
     stages = stages_of(finished_executions(spark, after))
@@ -141,9 +144,9 @@ def _bytes_read(spark: SparkSession, after: int) -> int | None:
 
 
 def same_rows(first: Sequence[Row], second: Sequence[Row]) -> bool:
-    """True for the same rows in any order.
+    """True for equal rows in any order.
 
-    Sums of doubles depend on the order in which they are made, so floats may differ in their last digits.
+    Sums of doubles depend on the order of rows, so floats may differ in their last digits.
 
     >>> same_rows([Row(a=0.1 + 0.2, b=None), Row(a=1.0, b="x")], [Row(a=1.0, b="x"), Row(a=0.3, b=None)])
     True
@@ -153,7 +156,7 @@ def same_rows(first: Sequence[Row], second: Sequence[Row]) -> bool:
 
 
 def _rank(value: Any) -> str:
-    """Equal for values that are to be compared with each other, floats by their first digits."""
+    """The sort key of a row or value; floats sort by their first digits."""
     if isinstance(value, tuple):
         return repr([_rank(each) for each in value])
     return f"{value:.5g}" if isinstance(value, float) else repr(value)

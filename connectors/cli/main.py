@@ -20,13 +20,13 @@ app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    # Its boxes call a switch `<bool>`.
+    # Rich help shows a switch as `<bool>`.
     rich_markup_mode=None,
-    help="Read only the files and row groups of a big table that a join with a small one needs.",
+    help="Read only the files and row groups of a big table that hold keys of a join with a small one.",
 )
 
 _CHECKOUT = Path(__file__).resolve().parents[2]
-_INTERRUPTED = "Interrupted; run the same command again to go on from what was made"
+_INTERRUPTED = "Interrupted; run the same command again to continue with the tables made so far"
 
 
 def _print_version(asked: bool) -> None:  # noqa: FBT001 - typer calls it so
@@ -45,14 +45,14 @@ def scanprune(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Holds the options that stand before a command."""
+    """The options before a command."""
 
 
 @app.command(short_help="Star joins on TPC-DS tables, with and without pruning.")
 def demo(
     scale: Annotated[float, typer.Option(help="TPC-DS scale factor: 1 is about 3 million sales.")] = 0.5,
     folder: Annotated[
-        Path | None, typer.Option("--dir", help="Where the tables are kept and found again.", show_default="user cache")
+        Path | None, typer.Option("--dir", help="Folder of the tables, which are kept.", show_default="user cache")
     ] = None,
     runs: Annotated[
         int | None,
@@ -67,17 +67,17 @@ def demo(
         _demo(scale, target, runs)
 
 
-app.command(short_help="What pruning would do with a query, and why not more.")(query_commands.explain)
-app.command(short_help="A query with pruning: its rows, and what was read.")(query_commands.run)
+app.command(short_help="The filters that pruning would add, and reasons against others.")(query_commands.explain)
+app.command(short_help="A query with pruning: its rows, and the files, rows and bytes read.")(query_commands.run)
 
 
-@app.command(short_help="What scans cost on this machine, for the option `costs`.")
+@app.command(short_help="Costs of scans on this machine, for the conf spark.pruning.limits.costs.")
 def calibrate(
     folder: Annotated[
-        Path | None, typer.Option("--dir", help="Where files are made meanwhile.", show_default="user cache")
+        Path | None, typer.Option("--dir", help="Folder for temporary files.", show_default="user cache")
     ] = None,
 ) -> None:
-    """Measures what the steps of a scan cost here and prints them as a conf, by which readers are chosen."""
+    """Measures the costs of the steps of a scan, and prints them as the conf by which readers are chosen."""
     target = (folder or default_folder()).absolute()
     with one_line_for_trouble(target, "Interrupted"):
         _calibrate(target)
@@ -97,7 +97,7 @@ def _demo(scale: float, folder: Path, runs: int | None) -> None:
     if str(_CHECKOUT) not in sys.path:
         sys.path.append(str(_CHECKOUT))
     require_spark("show the demo")
-    # By name: nothing of the installed package depends on a checkout.
+    # Imported by name, since the installed package does not contain it.
     if not import_module("benchmarks.demo.command").show(folder, scale, runs):
         raise typer.Exit(1)
 
@@ -116,8 +116,8 @@ def _calibrate(folder: Path) -> None:
 
 
 def _clear(folder: Path) -> None:
-    """Removes half-made tables: Spark may write to one until it has ended."""
-    # No checkout, no tables.
+    """Removes unfinished tables, after Spark has ended and writes no more."""
+    # An installed package without a checkout has made no tables.
     with suppress(ImportError, OSError):
         from sample_data.cache import remove_unfinished  # noqa: PLC0415 - absent outside of a checkout
 

@@ -1,7 +1,4 @@
-"""The commands `scanprune explain` and `scanprune run`: any query over tables that are named by their paths.
-
-A query as it is asked for on a command line: SQL text over tables that are named by their paths.
-"""
+"""The commands `scanprune explain` and `scanprune run`: SQL over tables that are named by their paths."""
 
 from __future__ import annotations
 
@@ -66,14 +63,14 @@ def run(  # noqa: PLR0913, PLR0917 - options of a command line
     table: Tables = None,
     limit: Annotated[int, typer.Option(min=0, metavar="ROWS", help="How many rows are shown.")] = 20,
     compare: Annotated[  # noqa: FBT002 - a switch of the command line
-        bool, typer.Option("--compare", help="Run the query without pruning, too: rows have to be equal.")
+        bool, typer.Option("--compare", help="Run the query without pruning, too, and compare the rows.")
     ] = False,
     runs: Annotated[
-        int, typer.Option(min=0, metavar="TIMES", help="Run so often again, by turns, and say how long that takes.")
+        int, typer.Option(min=0, metavar="TIMES", help="Time so many more runs; with --compare both ways alternate.")
     ] = 0,
     conf: Confs = None,
 ) -> None:
-    """A query with pruning: its rows, what was planned beside what was measured, and with --compare both ways."""
+    """Run a query with pruning: its rows, planned and measured numbers, and with --compare the unpruned query, too."""
     with _started("run", sql, file, table, conf) as (spark, asked):
         from connectors.cli.compare import run_query  # noqa: PLC0415 - `--help` answers at once
 
@@ -90,7 +87,7 @@ def run(  # noqa: PLR0913, PLR0917 - options of a command line
 def _started(
     name: str, sql: str | None, file: Path | None, tables: list[str] | None, confs: list[str] | None
 ) -> Iterator[tuple[SparkSession, CommandLineQuery]]:
-    """A session for what was asked; what is wrong with the words of the command shows before Spark starts."""
+    """The session and the query of a command; mistakes in its arguments are reported before Spark starts."""
     folder = default_folder().absolute()
     with one_line_for_trouble(folder, _INTERRUPTED):
         asked = CommandLineQuery.of(sql, file, tables or [], confs or [])
@@ -108,7 +105,7 @@ def _make(folder: Path) -> None:
 
 
 def _print(found: object) -> None:
-    """In colours on a terminal, else as text of a fixed width."""
+    """A console with colours on a terminal, else of a fixed width."""
     if sys.stdout.isatty():
         _console().print(found)
     else:
@@ -124,13 +121,13 @@ def _console() -> Console:
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 _LOGICAL = "org.apache.spark.sql.catalyst.plans.logical."
-# Nodes at the top of statements that are no query: Spark would run them at once.
+# Top nodes of statements that are no queries, which Spark would run at once.
 _STATEMENTS = (f"{_LOGICAL}Command", f"{_LOGICAL}ParsedStatement")
 
 
 @dataclass(frozen=True, slots=True)
 class CommandLineQuery:
-    """SQL, the path of each table that it names, and confs of the session."""
+    """SQL text, the path of each table that it names, and confs of the session."""
 
     sql: str
     tables: Mapping[str, str]
@@ -149,7 +146,7 @@ class CommandLineQuery:
         return CommandLineQuery(_sql(text, file), dict(_tables(tables)), confs)
 
     def frame(self, spark: SparkSession) -> DataFrame:
-        """The query over views of its tables; nothing is run.
+        """The query over views of its tables; no action runs.
 
         `InvalidQueryError` for SQL that Spark does not understand or that is no query, `SourceNotFoundError` for a
         table that it cannot read.
@@ -208,7 +205,7 @@ def _tables(given: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _found(name: str, path: str) -> str:
-    """The path; of this machine in full, since Spark and this process may stand in different folders."""
+    """The path; a local one as an absolute path, since Spark may have another working directory."""
     if _SCHEME.match(path):
         return path
     whole = str(Path(path).expanduser().absolute())
@@ -233,7 +230,7 @@ def _confs(given: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _opened(spark: SparkSession, name: str, path: str) -> None:
-    """Makes a view of a table."""
+    """Creates a temporary view of a table."""
     from py4j.protocol import Py4JError  # noqa: PLC0415 - loads Spark
     from pyspark.errors import PySparkException  # noqa: PLC0415 - the same
 
@@ -250,14 +247,14 @@ def _opened(spark: SparkSession, name: str, path: str) -> None:
 
 
 def _check_is_query(spark: SparkSession, sql: str) -> None:
-    # Only Spark's own parser tells statements apart.
+    # Only Spark's own parser knows which statements are queries.
     from connectors.spark.jvm import java_names, jvm_session  # noqa: PLC0415 - `--help` works without Spark
 
     parsed = jvm_session(spark).sessionState().sqlParser().parsePlan(sql)
     loader = java_names(spark).java.lang.Thread.currentThread().getContextClassLoader()
     kinds = [loader.loadClass(name) for name in _STATEMENTS]
     if any(kind.isInstance(node) for node in _nodes(parsed) for kind in kinds):
-        msg = "Cannot prune what is no query: found a statement that Spark would run at once, expected SELECT"
+        msg = "Cannot prune a statement that is no query, and that Spark would run at once: expected SELECT"
         raise InvalidQueryError(msg)
 
 

@@ -64,7 +64,7 @@ def optimized_plan(df: DataFrame) -> Any:
         return kept.listed(optimized(frame_of(spark, pinned)))
     except (Py4JError, PySparkException):
         # An error of the query itself is raised again by Spark.
-        logger.debug("Optimising without lists of files failed", exc_info=True)
+        logger.debug("Optimising with cached file lists failed", exc_info=True)
         return None
 
 

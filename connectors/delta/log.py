@@ -290,7 +290,7 @@ class FileCatalog:
                     return self._kept(snapshot, table, every)
             except Exception:
                 # The error is raised again when one of the expected columns is requested.
-                logger.debug("Fetching statistics of columns that may be asked for failed", exc_info=True)
+                logger.debug("Fetching statistics of further columns failed", exc_info=True)
         return self._kept(snapshot, listing(snapshot.actions(), columns).toArrow(), columns)
 
     def _kept(self, snapshot: Snapshot, table: pa.Table, columns: Sequence[LogColumn]) -> DeltaFiles:

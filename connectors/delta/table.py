@@ -286,7 +286,7 @@ class DeltaTable:
             return over_files(self._df, index, listed[0].uris.paths.filter(pa.array(kept)))
         except _TROUBLE:
             # Delta then skips the files by the predicate, with one more job.
-            logger.debug("Naming the files of %s failed", self.name, exc_info=True)
+            logger.debug("Restricting the files of %s failed", self.name, exc_info=True)
             return self._df
 
     def storage_safe_ranges(self, column: str, ranges: RangeSet) -> RangeSet:
@@ -299,7 +299,7 @@ class DeltaTable:
         logged = self._snapshot.log_column(found, ranges.type)
         flaws = self._catalog.flaws(logged)
         if flaws.inverted:
-            self._add(Reason(ReasonCode.STATISTICS_FAILED, column, "the least value of a file lies above its greatest"))
+            self._add(Reason(ReasonCode.STATISTICS_FAILED, column, "the minimum of a file is greater than its maximum"))
         comparable = logged.stored.comparable(ranges, flaws)
         digits = self._snapshot.least_digits(found, ranges.type)
         # Footers show the same, but only for files whose footers were read.
@@ -313,7 +313,7 @@ class DeltaTable:
         try:
             self._catalog.expect([self._snapshot.log_column(column, type_) for column, type_ in _typed(columns)])
         except (*_TROUBLE, PruningError):
-            logger.debug("Naming columns of %s in its log failed", self.name, exc_info=True)
+            logger.debug("Resolving columns of %s in its log failed", self.name, exc_info=True)
 
     def with_frame(self, df: DataFrame) -> DeltaTable:
         """This version, read by another DataFrame of it."""

@@ -122,7 +122,7 @@ def _collect(frame: KeyFrame, options: PruningOptions) -> list[KeySummary]:
         received = sorted(messages(merged.toArrow().to_batches()))
     numbers = [number for number, _ in received]
     if numbers != list(range(len(frame.keys))):
-        found = f"expected one message for each of {len(frame.keys)}, found those of the numbers {numbers}"
+        found = f"expected one message for each of {len(frame.keys)}, found messages {numbers}"
         msg = f"Cannot collect the keys of {frame.name}: {found}"
         raise IncompleteBuildError(msg)
     ran = executed_plan(merged, frame.name)

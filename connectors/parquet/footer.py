@@ -166,11 +166,11 @@ def _chunk(data: bytes, at: int) -> tuple[tuple[int, int, int], int]:
 
 def _footer(data: bytes, parts: _Parts) -> Footer:
     if parts.schema is None or min(parts.rows, default=0) < 0:
-        msg = "it has no schema, or a row group of no known length"
+        msg = "it has no schema, or a row group of unknown length"
         raise ValueError(msg)
     leaves = len(parts.schema)
     if any(len(chunks) != leaves or min(chunks, default=(0,))[0] < 0 for chunks in parts.chunks):
-        msg = f"a row group has not the {leaves} columns of the schema, or one of no known size"
+        msg = f"a row group lacks one of the {leaves} columns of the schema, or its size"
         raise ValueError(msg)
     table = np.array(parts.chunks, np.int64).reshape(-1, leaves, 3)
     sizes, values, chunks = (np.ascontiguousarray(table[:, :, index]) for index in range(3))

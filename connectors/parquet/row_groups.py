@@ -333,7 +333,7 @@ def partition_constants(
         taken = column.take(files)
         is_null, is_value = taken.all_null(rows[files]), taken.has_low & taken.has_high & (taken.null_count == 0)
         if not (is_null | is_value).all() or taken.may_have_nan[~is_null].any():
-            return Reason(ReasonCode.NO_STATISTICS, name, "a partition may have other values than one")
+            return Reason(ReasonCode.NO_STATISTICS, name, "one partition may have several values")
         values = arrow_of(column.type, taken.lows)
         found[name] = [None if null else values[at] for at, null in enumerate(np.asarray(is_null).tolist())]
     return found

@@ -134,7 +134,7 @@ def _node(above: tuple[str, ...], walk: Iterator[Struct], paths: list[tuple[str,
 def _leaf_type(element: Struct) -> LeafType:
     physical = element[1]
     if not 0 <= physical < len(_PHYSICAL):
-        msg = f"no physical type is {physical}"
+        msg = f"unknown physical type {physical}"
         raise ValueError(msg)
     return LeafType(_PHYSICAL[physical], element.get(2, 0), _annotation(element))
 

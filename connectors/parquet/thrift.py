@@ -93,7 +93,7 @@ def skip(data: bytes, at: int, kind: int) -> int:
         case 7:
             return at + 8
         case other:
-            msg = f"no kind of value is {other}"
+            msg = f"unknown type of value {other}"
             raise ValueError(msg)
 
 
@@ -144,7 +144,7 @@ def read(data: bytes, at: int, kind: int) -> tuple[Any, int]:
         case 12:
             return read_struct(data, at)
         case other:
-            msg = f"no kind of value is {other}"
+            msg = f"unknown type of value {other}"
             raise ValueError(msg)
 
 

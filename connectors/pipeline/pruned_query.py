@@ -145,7 +145,7 @@ def prune_query(
     except Exception as error:
         logger.debug("Pruning the query failed", exc_info=True)
         reason = Reason(ReasonCode.PRUNING_FAILED, _QUERY, one_line(error))
-        logger.warning("Reading without pruning: %s", reason)
+        logger.warning("Reading without pruning: %s; try: %s", reason, reason.remedy)
         return df, PrunedQuery.untouched(reason, options)
 
 

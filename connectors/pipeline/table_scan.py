@@ -163,7 +163,7 @@ def read_by_arrow(scan: PrunedScan, options: PruningOptions) -> tuple[DataFrame,
 
 
 def _exact(table: Table) -> Reason:
-    return Reason(ReasonCode.NOT_READ_BY_ARROW, table.name, "exact rows are asked for")
+    return Reason(ReasonCode.NOT_READ_BY_ARROW, table.name, "only Spark's reader does exact=True")
 
 
 def _by_arrow(  # noqa: PLR0913, PLR0917 - a table, its keys, and how to read it
@@ -184,7 +184,7 @@ def _by_arrow(  # noqa: PLR0913, PLR0917 - a table, its keys, and how to read it
         weighed = None if case is None else case.choice
         return arrow_scan(spark, table, decided, columns, options, None if static is None else static(), weighed)
     except Exception as error:
-        logger.debug("Scanning %s by Arrow failed", table.name, exc_info=True)
+        logger.debug("Planning a scan of %s by pyarrow failed", table.name, exc_info=True)
         return Reason(ReasonCode.NOT_READ_BY_ARROW, table.name, one_line(error))
 
 
@@ -232,4 +232,5 @@ def warn(table: str, reasons: Sequence[Reason]) -> None:
     """Logs one warning for failures; a filter that is simply not worth it is no failure."""
     trouble = [reason for reason in reasons if reason.code in _TROUBLE]
     if trouble:
-        logger.warning("Reading %s with less pruning than asked: %s", table, "; ".join(map(str, trouble)))
+        described = "; ".join(f"{each}; try: {each.remedy}" for each in trouble)
+        logger.warning("Reading %s with less pruning than asked: %s", table, described)

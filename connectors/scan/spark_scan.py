@@ -77,7 +77,7 @@ def _pushed(column: Column, push: PushedPredicate, in_a_row: int) -> str:
 def semi_joined(df: DataFrame, row_keys: RowKeys) -> DataFrame:
     """The rows of `df` that equal a key in every column by Spark's `=`."""
     if row_keys.frame is None:
-        msg = f"Cannot semi join on {', '.join(each.name for each in row_keys.columns)}: no keys were kept"
+        msg = f"Cannot semi join on {', '.join(each.name for each in row_keys.columns)}: found no keys"
         raise ValueError(msg)
     names = _free_names(df, len(row_keys.columns))
     frame = row_keys.frame.toDF(*names)
@@ -119,7 +119,7 @@ def _tested(df: DataFrame, decision: FilterDecision, row_keys: RowKeys) -> DataF
         case RowFilter.SEMI_JOIN if row_keys.frame is not None:
             return semi_joined(df, row_keys)
         case test:
-            msg = f"Cannot test rows by {test.value}: its keys were not kept"
+            msg = f"Cannot test rows by {test.value}: found no keys"
             raise ValueError(msg)
 
 

@@ -89,7 +89,7 @@ def _leaf_sizes(
 
 def _equal_nodes(alike: Sequence[Node], text: str) -> Mapping[int, int]:
     if text.startswith(_UNKNOWN):
-        logger.debug("Finding what Spark runs once failed: %s", text.removeprefix(_UNKNOWN))
+        logger.debug("Finding subtrees that Spark runs once failed: %s", text.removeprefix(_UNKNOWN))
         return {}
     found = text.split()
     several = {first for first, times in Counter(found).items() if times > 1}

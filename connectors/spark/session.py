@@ -86,7 +86,7 @@ def spark_session(
     except PySparkRuntimeError as error:
         raise EnvironmentProblem(
             f"Cannot start Spark for {app_name!r}: its Java process ended, "
-            f"as told in {'the lines above' if log is None else repr(str(log))}; {_start_remedy()}"
+            f"see {'the lines above' if log is None else repr(str(log))}; {_start_remedy()}"
         ) from error
 
 

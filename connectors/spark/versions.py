@@ -86,4 +86,4 @@ def warn_of_version(spark: SparkSession) -> None:
     verdict = state_of(spark).slot(_Verdict)
     if verdict.reason is not None and not verdict.is_told:
         verdict.is_told = True
-        logger.warning("Reading without pruning: %s", verdict.reason)
+        logger.warning("Reading without pruning: %s; try: %s", verdict.reason, verdict.reason.remedy)

@@ -97,7 +97,7 @@ class QueryPlanner:
         reasons: dict[Reason, None] = {}
         if options.scan != PREDICATE and facts.asks_for_files:
             if options.scan == ARROW:
-                reasons[Reason(ReasonCode.NOT_READ_BY_ARROW, _QUERY, "it asks for the file of a row")] = None
+                reasons[Reason(ReasonCode.NOT_READ_BY_ARROW, _QUERY, "it uses input_file_name() or _metadata")] = None
             options = replace(options, scan=PREDICATE)
         strategy, tops = _strategy(graph, options, facts), tuple(top_ks(graph.root)) if options.top_k else ()
         planner = QueryPlanner(graph, options, facts, statistics, strategy, tops, reasons=reasons)
@@ -215,7 +215,11 @@ class QueryPlanner:
             return domain
         is_joined = built.rows is not None and (yield from self._join_rows(build_side.node, built.rows))
         if runtime_filter.needs_rows and not is_joined:
-            return Reason(ReasonCode.UNREPEATABLE_KEYS, str(build_side.key), "its rows are too many to be kept")
+            return Reason(
+                ReasonCode.UNREPEATABLE_KEYS,
+                str(build_side.key),
+                "they count only if the query joins the rows of the build, which are too many",
+            )
         if built.rows is not None:
             # Not reached for rows that a later run may not give again, so no tuple of such rows becomes a key.
             self._rows[build_side.node.id] = built.rows
@@ -325,7 +329,9 @@ class QueryPlanner:
         # With the option ARROW the user accepts that `input_file_name()` gives nothing.
         if self.options.scan != AUTO or not self.facts.may_be_asked_for_files:
             return False
-        self.reasons[Reason(ReasonCode.NOT_READ_BY_ARROW, _QUERY, "its rows may be asked for their file")] = None
+        self.reasons[Reason(ReasonCode.NOT_READ_BY_ARROW, _QUERY, "input_file_name() may be used over its result")] = (
+            None
+        )
         return True
 
 

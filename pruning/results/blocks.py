@@ -1,4 +1,4 @@
-"""Titled tables, trees and notes: what a person reads, in a terminal or in a notebook."""
+"""`Block`: a titled table, tree or list of notes, rendered as text, for rich, or as HTML."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TEXT_WIDTH = 110
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A line, and what hangs on it."""
+    """A line of a tree, and the lines below it."""
 
     text: str
     branches: tuple[Branch, ...] = ()
@@ -22,7 +22,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A titled table of words, then trees, then notes: what both text and HTML are made from."""
+    """A title, a table of texts, trees and notes."""
 
     title: str
     header: tuple[str, ...]
@@ -74,7 +74,7 @@ def as_text(blocks: Sequence[Block]) -> str:
     out = io.StringIO()
     console = Console(file=out, width=_TEXT_WIDTH, color_system=None, legacy_windows=False)
     for block in blocks:
-        # A path is copied from here: no line ends in the middle of it, however long it is.
+        # Paths are copied from the output, so long ones are not wrapped.
         out.write(f"{plain(block.title)}\n")
         if block.header:
             console.print(_rich_table(block))
@@ -85,7 +85,7 @@ def as_text(blocks: Sequence[Block]) -> str:
 
 
 def plain(text: str) -> str:
-    """The text without what would change a terminal: names in tables and paths may hold anything."""
+    """The text without control characters, which names and paths may contain."""
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 

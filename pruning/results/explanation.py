@@ -1,8 +1,8 @@
-"""`Explanation`: the plan of pruning a read or a query, and the reasons why it is not more."""
+"""`Explanation`: the planned filters of a read or a query, and the reasons against others."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -12,7 +12,7 @@ from pruning.query.join_condition import BuildSide
 from pruning.query.join_graph import JoinGraph
 from pruning.query.plan import PlanNames, relations_of
 from pruning.query.top_k import TopFilter
-from pruning.reasons import Reason
+from pruning.reasons import Reason, remedies
 from pruning.results.blocks import Block, as_html, as_rich, as_text
 from pruning.results.prune_report import table_blocks
 from pruning.results.query_lines import BuildLine, EdgeLine, FilterLine, QueryPlan, TopLine, UnusedLine
@@ -22,9 +22,9 @@ from pruning.results.table_explanation import KindLine, TableExplanation
 
 @dataclass(frozen=True, slots=True)
 class Explanation(QueryPlan):
-    """The plan of a `pruned_read()` or of a query: nothing of it was measured.
+    """The result of `explain()` for a `pruned_read()` or a query: planned numbers, none of them measured.
 
-    A read has `tables` alone, of one table. `to_dict()` gives `{"tables": [...]}` for it, and all fields for a query.
+    A read has only `tables`, with one table. `to_dict()` gives `{"tables": [...]}` for it, and all fields for a query.
     """
 
     is_read: bool = False
@@ -36,7 +36,7 @@ class Explanation(QueryPlan):
 
     @staticmethod
     def nothing(reason: Reason, *, ran_builds: bool) -> Explanation:
-        """The explanation of a query that is left as it is."""
+        """The explanation of a query that stays unchanged."""
         return Explanation(ran_builds, {}, (), (), (), (), (), (reason,))
 
     @staticmethod
@@ -103,11 +103,18 @@ class Explanation(QueryPlan):
         return as_html(self._blocks())
 
     def _blocks(self) -> list[Block]:
-        return table_blocks(self.tables) if self.is_read else query_blocks(self)
+        shown = table_blocks(self.tables) if self.is_read else query_blocks(self)
+        of_tables = (each for table in self.tables for each in (*table.reasons, *_reasons_of_filters(table)))
+        lines = remedies((*self.reasons, *of_tables))
+        return [*shown, *([Block("What to try", (), (), lines)] if lines else [])]
+
+
+def _reasons_of_filters(table: TableExplanation) -> Iterator[Reason]:
+    return (reason for each in table.filters for reason in each.reasons)
 
 
 def _keys(build_side: BuildSide, names: PlanNames) -> str:
-    """The keys of a build; where they are a column, that of a scan below it, since ids of columns may repeat."""
+    """The name of a build's keys; for a column, the name with its scan, since column ids may repeat in a plan."""
     column = build_side.key.column
     scan = next((each for each in relations_of(build_side.node) if column in each.output), None)
     if column is None or scan is None:

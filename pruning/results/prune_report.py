@@ -1,7 +1,4 @@
-"""`PruneReport`: what was planned beside what the engine measured, never mixed.
-
-Explanations and reports of tables as text for a terminal and as HTML for a notebook.
-"""
+"""`PruneReport`: planned numbers beside measured ones, and the blocks of tables that explanations show, too."""
 
 from __future__ import annotations
 
@@ -19,9 +16,9 @@ from pruning.scan.key_filter import FIRST_ROWS
 class Measured:
     """The engine's own counters of one finished action for one scan.
 
-    - `files_read`, `rows_scanned`: exact; rows are those that were read, before any test of rows
-    - `bytes_scanned`: bytes that the scan's tasks read from storage; None where the counter would be wrong, and
-      `bytes_note` says why
+    - `files_read`, `rows_scanned`: exact; rows read before any row filter
+    - `bytes_scanned`: bytes that the scan's tasks read from storage; None if the counter is wrong, for the reason in
+      `bytes_note`
     - `seconds`: wall time of the whole action
     - `row_groups_read`: exact; None for Spark's own reader, which does not count them: compare `rows_scanned` with the
       planned rows
@@ -39,9 +36,9 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class TableReport:
-    """One table: its plan and, after an action, what that measured.
+    """The plan of one table and, after an action, its measured counters.
 
-    The counterfactual is the planned total: the same snapshot and columns without the filters. `actions` counts
+    Planned totals are those of the same snapshot and columns without the filters. `actions` counts
     the finished actions found; the latest is `measured`.
     """
 
@@ -62,7 +59,7 @@ class TableReport:
 
 @dataclass(frozen=True, slots=True)
 class PruneReport:
-    """Planned and measured numbers, one entry a table; `nothing` says why there is no table, and what to try."""
+    """Planned and measured numbers of each table; `nothing` is the reason why there is none, with a remedy."""
 
     tables: tuple[TableReport, ...]
     nothing: str = ""
@@ -112,7 +109,7 @@ def report_html(report: PruneReport) -> str:
 
 
 def table_blocks(tables: Sequence[TableExplanation]) -> list[Block]:
-    """The plan of each table, and the outcome of each of its filters."""
+    """The plan of each table and its filters."""
     return [block for table in tables for block in (_planned_block(table), _filter_block(table))]
 
 
@@ -121,7 +118,10 @@ def _planned_block(table: TableExplanation) -> Block:
     title = f"Planned: {table.table} ({table.format}{version})"
     if _is_switched_off(table):
         return Block(
-            title, (), (), ("all of it, nothing was looked up: pruning is switched off", *map(str, table.reasons))
+            title,
+            (),
+            (),
+            ("the whole table, no statistics were read: pruning is switched off", *map(str, table.reasons)),
         )
     rows = (
         ("files", *_pair(table.files_total, table.files_kept), _causes(table.files_skipped_by)),
@@ -140,7 +140,7 @@ def _is_switched_off(table: TableExplanation) -> bool:
 
 
 def _row_group_causes(table: TableExplanation) -> dict[str, int]:
-    """Also those in files that are skipped, so that all causes add up to what is not kept."""
+    """Skipped row groups by cause, with those in skipped files, so that the sum is total minus kept."""
     causes = dict(table.row_groups_skipped_by)
     if table.row_groups_total is None or table.row_groups_kept is None:
         return causes
@@ -151,7 +151,7 @@ def _row_group_causes(table: TableExplanation) -> dict[str, int]:
 def _filter_block(table: TableExplanation) -> Block:
     rows = tuple(_filter_row(each) for each in table.filters)
     notes = tuple(str(reason) for each in table.filters for reason in each.reasons)
-    header = ("filter on", "keys", "kept by it alone", "ranges pushed", "row test")
+    header = ("filter on", "keys", "kept by it alone", "ranges pushed", "row filter")
     return Block("Filters", header, rows, notes)
 
 

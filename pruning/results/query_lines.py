@@ -1,4 +1,4 @@
-"""The lines of a query's explanation: its scans, builds and filters as plain values."""
+"""Parts of a query's explanation: its scans, builds, filters and unused keys as plain values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pruning.results.table_explanation import KindLine, TableExplanation
 
 @dataclass(frozen=True, slots=True)
 class EdgeLine:
-    """One equality of a join: keys of one side for a column of the other, and the columns of scans that they reach."""
+    """One comparison of a join: the keys of one side, the column of the other, and the scan columns that they reach."""
 
     join: str
     probe: str
@@ -24,7 +24,7 @@ class EdgeLine:
 class BuildLine:
     """One key set: the scans that its build reads, their `bytes` without filters, and its level, from 1.
 
-    It reads none where its keys are known from the statistics of files, and was not run where they are `from_cache`.
+    `reads` is empty for keys that statistics of files give. A build with keys `from_cache` was not run.
     """
 
     name: str
@@ -37,9 +37,9 @@ class BuildLine:
 
 @dataclass(frozen=True, slots=True)
 class FilterLine:
-    """One filter: the keys of a build, by its name, for a column of a scan.
+    """One filter of a scan's column by the keys of the build named `build`.
 
-    `kinds`: what each kind of filter would keep at most, where no build ran and metadata tells.
+    `kinds`: the most that each kind of filter would keep, as far as metadata shows it before a build has run.
     """
 
     level: int
@@ -51,13 +51,13 @@ class FilterLine:
 
     @property
     def probe(self) -> str:
-        """The column of the scan by its full name."""
+        """The column with the name of its scan."""
         return f"{self.scan}.{self.column}"
 
 
 @dataclass(frozen=True, slots=True)
 class UnusedLine:
-    """Keys that could filter a column of a scan, and why they do not."""
+    """Keys that could filter a column of a scan, and the reason why they do not."""
 
     join: str
     keys: str
@@ -68,10 +68,10 @@ class UnusedLine:
 
 @dataclass(frozen=True, slots=True)
 class TopLine:
-    """A limit that takes the first rows of an order, and one scan below it.
+    """A limit over an order, and one scan below it.
 
-    `how` these filter the scan's column, None where there is a `reason` why they do not. Scan and column are empty
-    where the way from the order down to scans ends for that reason.
+    `how` says by which proof the first rows filter the column; None if they do not, for the `reason`. Scan and column
+    are empty if the walk from the sort key to scans ended for that reason.
     """
 
     top: str
@@ -83,14 +83,14 @@ class TopLine:
 
 @dataclass(frozen=True, slots=True)
 class QueryPlan:
-    """Nothing of it was measured.
+    """The planned filters of a query; no number is measured.
 
-    - `ran_builds`: True for the plan of a pruned query, whose builds ran: `tables` are its pruned scans, in exact
-      numbers. False for what `prune()` would try: every build is taken to leave something out
+    - `ran_builds`: True for a pruned query: builds ran, and `tables` are its pruned scans with exact numbers. False
+      for the filters that `prune()` would try, as if every build left out some keys
     - `scans`: bytes that each scan reads without filters, by its name; a table that is read several times is numbered
-    - `edges`: every equality of a join by which one side could filter the other; `unused` says of those that reach a
-      scan why they are no filter
-    - `tops`: the same of limits that take the first rows of an order
+    - `edges`: every comparison of a join by which one side could filter the other; `unused` has the reason against
+      each of them that reaches a scan
+    - `tops`: the same for limits over an order
     - `reasons`: everything that was left out, weakened or refused
     """
 

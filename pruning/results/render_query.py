@@ -1,4 +1,4 @@
-"""The explanation of a query as text for a terminal and as HTML for a notebook."""
+"""Blocks of a query's explanation: a tree of scans and filters, builds, kinds of filters, tables."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def _builds_block(query: QueryPlan) -> Block:
 
 
 def _kinds_blocks(query: QueryPlan) -> Iterator[Block]:
-    """Containers that each kind of filter keeps by itself: exact if builds ran, else bounded by metadata."""
+    """The containers that each kind of filter alone keeps: exact if builds ran, else an upper bound from metadata."""
     lines = [(f"{each.probe} by {each.keys}", each.kinds) for each in query.filters]
     limit, unknown = ", at most", "?: not known before the build runs"
     if query.ran_builds:
         filters = [(table.table, each) for table in query.tables for each in table.filters]
         lines = [(f"{scan}.{', '.join(each.columns)} by {_keys(each)}", each.kinds) for scan, each in filters]
-        limit, unknown = "", "?: not known, of too many keys or files"
+        limit, unknown = "", "?: not known, because there are too many keys or files"
     known = [(name, kinds) for name, kinds in lines if kinds]
     if known:
         rows = tuple((name, *map(_kept, kinds)) for name, kinds in known)
@@ -84,13 +84,13 @@ def _build_row(build: BuildLine) -> tuple[str, ...]:
 
 
 def _scan_branches(query: QueryPlan) -> Iterator[Branch]:
-    """A branch for each scan, those that are filtered first."""
+    """A branch for each scan, filtered ones first."""
     tables = {each.table: each for each in query.tables}
     filters = {name: [each for each in query.filters if each.scan == name] for name in query.scans}
     unused = {name: [each for each in query.unused if each.scan == name] for name in query.scans}
     tops = {name: [each for each in query.tops if each.scan == name] for name in query.scans}
     for name in sorted(query.scans, key=lambda each: not (filters[each] or any(top.how for top in tops[each]))):
-        # Keys that a part of their build gives are used, whatever refused the rest of it.
+        # Keys of a fallback build are used, although the whole build side was refused.
         used = {(each.column, each.keys) for each in filters[name]}
         left = [each for each in unused[name] if (each.column, each.keys) not in used]
         below = (*_filter_branches(filters[name]), *_top_branches(tops[name], left), *_unused_branches(left))
@@ -105,13 +105,13 @@ def _scan_line(name: str, count: int, table: TableExplanation | None) -> str:
 
 
 def _filter_branches(filters: Sequence[FilterLine]) -> Iterator[Branch]:
-    """A line for each column."""
+    """A line for each filtered column, with the keys of its filters."""
     by_column = _grouped((each.column, f"{each.keys} (build {each.build})") for each in filters)
     yield from (Branch(f"{column} by {', '.join(keys)}") for column, keys in by_column.items())
 
 
 def _top_branches(tops: Sequence[TopLine], unused: Sequence[UnusedLine]) -> Iterator[Branch]:
-    """A line for each limit, but for what refuses the scan as a whole and is said beside other keys."""
+    """A line for each limit; a reason against the whole scan is left out if unused keys show it already."""
     said = {each.reason for each in unused}
     for each in tops:
         if each.reason is None:
@@ -126,7 +126,7 @@ def _top_branches(tops: Sequence[TopLine], unused: Sequence[UnusedLine]) -> Iter
 
 
 def _unused_branches(unused: Sequence[UnusedLine]) -> Iterator[Branch]:
-    """A line for each reason, with the keys that it is about."""
+    """A line for each reason, with the unused keys that it concerns."""
     by_reason = _grouped(((each.reason.code, each.reason.detail), each) for each in unused)
     for (code, detail), lines in by_reason.items():
         columns = _grouped((each.column, each.keys) for each in lines)
@@ -136,7 +136,7 @@ def _unused_branches(unused: Sequence[UnusedLine]) -> Iterator[Branch]:
 
 
 def _grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
-    """The different values of each key, in the order they came."""
+    """The distinct values of each key, in the order of `pairs`."""
     groups: dict[K, list[V]] = {}
     for key, value in pairs:
         values = groups.setdefault(key, [])
@@ -146,17 +146,17 @@ def _grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
 
 
 def _top_stop_branches(query: QueryPlan) -> Iterator[Branch]:
-    """Where the way from an order down to scans ended."""
+    """The operators at which the walk from a sort key to scans ended."""
     stops = tuple(Branch(f"{each.top}: {each.reason}") for each in query.tops if not each.scan)
     if stops:
-        yield Branch("limits whose order leads to no scan, or not to every one", stops)
+        yield Branch("limits whose sort key does not reach every scan", stops)
 
 
 def _stop_branches(query: QueryPlan) -> Iterator[Branch]:
-    """Where the way from a join down to the scans ended."""
+    """The operators at which the walk from a join key to scans ended."""
     stops: dict[str, None] = {}
     for edge in query.edges:
         for stop in edge.stops:
             stops[f"{edge.probe} by {edge.keys} ({edge.join} join): {stop}"] = None
     if stops:
-        yield Branch("equalities that reach no scan, or not every one", tuple(map(Branch, stops)))
+        yield Branch("join keys that do not reach every scan", tuple(map(Branch, stops)))

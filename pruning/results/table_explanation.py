@@ -1,6 +1,6 @@
-"""`TableExplanation`: the plan of one scan from metadata alone, and the containers each kind of filter would leave.
+"""`TableExplanation`: the planned numbers of one scan, and the containers that each kind of filter would keep.
 
-The kinds are: only the query's own conditions, min-max, ranges, and the list of all keys.
+Kinds of filters: the query's own conditions alone, minimum and maximum of the keys, ranges, and the list of all keys.
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ FILE_SIZES = "file sizes"
 
 @dataclass(frozen=True, slots=True)
 class FilterExplanation:
-    """One entry of `keys`: what became of it.
+    """The filter of one entry of `keys`.
 
-    `kind` says what is known of its keys; `keys` is the number of distinct ones, None where there were too many to
-    count. `ranges` are those pushed to storage, by column. Counts are of this filter alone;
-    row groups are None where footers were not read. `kinds` are other filters that could be made of its keys.
-    `row_test` is applied to scanned rows, of which `pass_ratio` is expected to remain.
+    - `kind`: the form of the collected keys; `keys`: the number of distinct ones, None if there were too many to count
+    - `ranges`: the number of ranges pushed to storage, by column
+    - `files_kept` and the like: counts of this filter alone; row groups are None if footers were not read
+    - `kinds`: counts of other filters that could be made of the keys
+    - `row_test`: the row filter, which the share `pass_ratio` of the scanned rows is expected to pass
     """
 
     columns: tuple[str, ...]
@@ -54,11 +55,10 @@ class FilterExplanation:
 
 @dataclass(frozen=True, slots=True)
 class TableExplanation:
-    """Planned numbers of one table. Row groups are None where footers were not read, all where files were not listed.
+    """Planned numbers of one table; row groups are None if footers were not read, all counts if files were not listed.
 
-    The total of a scan in a query is the part that the query's own conditions leave.
-    Bytes are measured by `bytes_basis`, the same for total and kept. `choice` is how the reader was chosen, where
-    costs decided.
+    Totals of a scan in a query are those under the query's own conditions. `bytes_basis` says which bytes are counted,
+    in total and kept alike. `choice` are the costs by which the reader was chosen, if any.
     """
 
     table: str
@@ -90,10 +90,10 @@ class TableExplanation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableStatistics:
-    """The statistics of a planned read's table: every file, and the row groups read so far.
+    """The statistics of a table: every file, and the row groups whose footers were read.
 
-    `row_groups` are those of kept files as the plan saw them; `all_row_groups` are those of every file with the same
-    statistics, None where there are too many footers to read.
+    `row_groups` are those of kept files, from which the scan was planned; `all_row_groups` are those of every file,
+    None if there are too many footers to read.
     """
 
     name: str
@@ -106,9 +106,9 @@ class TableStatistics:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RemainingContainers:
-    """The files, row groups, and row groups of the plan that other conditions leave of a table.
+    """The files, all row groups and planned row groups that the query's own conditions keep.
 
-    The latter two are None where footers were not read.
+    Row groups are None if footers were not read.
     """
 
     files: BoolArray
@@ -117,7 +117,7 @@ class RemainingContainers:
 
 
 def restrict_to(facts: TableStatistics, plan: ScanPlan, left: RemainingContainers) -> tuple[TableStatistics, ScanPlan]:
-    """The facts and the plan, restricted to the containers that are left."""
+    """The facts and the plan, restricted to the containers in `left`."""
     files = np.flatnonzero(left.files)
     places = np.cumsum(left.files) - 1
     planned = None if left.row_groups is None else np.flatnonzero(left.row_groups)
@@ -137,7 +137,7 @@ def restrict_to(facts: TableStatistics, plan: ScanPlan, left: RemainingContainer
 
 
 def _taken(groups: Containers | None, left: BoolArray | None, places: IntArray) -> Containers | None:
-    """Row groups under the places that their files have among those that are left."""
+    """The row groups in `left`, with the new indexes of their files."""
     if groups is None or groups.parents is None or left is None:
         return None
     some = groups.take(np.flatnonzero(left))
@@ -176,7 +176,7 @@ def explain_table(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _ReadGroups:
-    """Row groups of every file, those the plan looked at, and which of the latter are read."""
+    """All row groups, the planned ones, and an array: True for the planned ones that are read."""
 
     all: Containers
     planned: Containers
@@ -221,7 +221,7 @@ def _explain_filter(
 
 
 def _ranges(plan: ScanPlan, filter_: KeyFilter) -> dict[str, int]:
-    """The number of ranges pushed for each column, and for columns together."""
+    """The number of ranges pushed for each column, and for tuples of columns."""
     found = {push.column: len(push.ranges) for push in plan.pushes if push.column in filter_.domains}
     together = (push for push in plan.tuple_pushes if {*push.columns} <= {*filter_.columns})
     return found | {", ".join(push.columns): len(push) for push in together}
@@ -244,7 +244,7 @@ NONE, MIN_MAX, RANGES, LIST = "none", "min-max", "ranges", "list"
 
 @dataclass(frozen=True, slots=True)
 class KindLine:
-    """Containers that a kind of filter keeps by itself; None if not known, and for too many row groups."""
+    """The containers that a kind of filter alone keeps; None if not known, or if there are too many row groups."""
 
     kind: str
     files: int | None
@@ -254,7 +254,7 @@ class KindLine:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scanned:
-    """The files of a scan, of which static filters leave those `left`, and the row groups of these, None if unread."""
+    """The files of a scan, those that static filters leave (`left`), and their row groups, None if not read."""
 
     files: Containers
     row_groups: Containers | None
@@ -267,7 +267,7 @@ class Scanned:
 
 
 def kinds_of(filter_: KeyFilter, scanned: Scanned, most_ranges: int) -> tuple[KindLine, ...]:
-    """A line for each kind. The list is not known where there were too many keys to keep each."""
+    """A line for each kind; that of the list is unknown if there were too many keys to keep each."""
     listed = filter_.is_empty or filter_.distinct is not None
     return (
         _line(NONE, {}, scanned),
@@ -278,7 +278,7 @@ def kinds_of(filter_: KeyFilter, scanned: Scanned, most_ranges: int) -> tuple[Ki
 
 
 def before_build(lines: tuple[KindLine, ...]) -> tuple[KindLine, ...]:
-    """The lines that are known before the build: a filter that leaves out nothing by metadata may do so by its keys."""
+    """The lines before the build: upper bounds, since its keys may skip containers that metadata cannot."""
     whole = lines[0]
     return (
         whole,
@@ -290,7 +290,7 @@ def before_build(lines: tuple[KindLine, ...]) -> tuple[KindLine, ...]:
 
 
 def _compacted(domains: Mapping[str, Domain], scanned: Scanned, most: int) -> dict[str, Domain]:
-    """The fewest ranges that skip what the domains can, at most `most` a column."""
+    """The domains with the fewest ranges that skip as much, at most `most` for each column."""
     levels = [level for level in (scanned.files, scanned.row_groups) if level is not None]
     return {
         name: Domain(

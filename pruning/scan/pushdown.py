@@ -67,7 +67,7 @@ def choose_pushdown(
             if push.containers_skipped:
                 pushes.append(push)
             else:
-                detail = f"as far as {most} ranges can tell"
+                detail = f"with at most {most} ranges"
                 reasons.append(Reason(ReasonCode.UNCLUSTERED, name, detail))
     return tuple(pushes), tuple(reasons)
 

@@ -1,6 +1,6 @@
-"""`ByteStrings`: many byte strings in two flat arrays, taken and joined without a Python object each.
+"""`ByteStrings`: many byte strings in two flat arrays, selected, concatenated and sorted without a Python object each.
 
-Order among byte strings: the least, the greatest and all in ascending order, found eight bytes at a time.
+Comparisons and sorts read eight bytes of each string at a time.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ import numpy.typing as npt
 IntArray = npt.NDArray[np.int64]
 ByteArray = npt.NDArray[np.uint8]
 
-# Positions are expanded to one index per byte; a block keeps that expansion in the cache.
+# Copying needs an index for each byte; a block of this size keeps the indexes in the CPU cache.
 _BLOCK = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ByteStrings:
-    """Byte strings laid end to end: string `i` is `data[offsets[i]:offsets[i + 1]]`.
+    """Concatenated byte strings: string `i` is `data[offsets[i]:offsets[i + 1]]`.
 
-    Ordered bytewise, unsigned, a prefix before its extensions: the order of Spark's UTF8_BINARY.
+    They compare by unsigned bytes, a prefix before its extensions, as in Spark's collation UTF8_BINARY.
     """
 
     data: ByteArray
@@ -61,7 +61,7 @@ class ByteStrings:
 
     @property
     def nbytes(self) -> int:
-        """Memory held, in bytes."""
+        """Memory of the arrays, in bytes."""
         return int(self.data.nbytes + self.offsets.nbytes)
 
     def lengths(self) -> IntArray:
@@ -69,7 +69,7 @@ class ByteStrings:
         return np.diff(self.offsets)
 
     def packed(self) -> ByteStrings:
-        """The strings over only the bytes that they use, from offset 0."""
+        """The same strings without unused bytes; the first begins at offset 0."""
         first, last = int(self.offsets[0]), int(self.offsets[-1])
         if first == 0 and last == len(self.data):
             return self
@@ -84,7 +84,7 @@ class ByteStrings:
         return self._gathered(self.offsets[:-1][indices], self.lengths()[indices])
 
     def _width(self) -> int:
-        """The common length of all strings; 0 if lengths differ, or all are empty, or there is none."""
+        """The length in bytes of every string; 0 if lengths differ or there are no strings."""
         count, size = len(self), int(self.offsets[-1] - self.offsets[0])
         width = size // count if count else 0
         return width if width * count == size and (self.lengths() == width).all() else 0
@@ -94,7 +94,7 @@ class ByteStrings:
         return self._gathered(self.offsets[:-1], np.minimum(self.lengths(), width))
 
     def _gathered(self, starts: IntArray, lengths: IntArray) -> ByteStrings:
-        """Strings that begin at `starts` and have `lengths`; in blocks, since each byte takes an index to copy."""
+        """The strings at `starts` with `lengths`, copied in blocks, since copying needs an index for each byte."""
         offsets = np.zeros(len(starts) + 1, np.int64)
         np.cumsum(lengths, out=offsets[1:])
         data = np.empty(offsets[-1], np.uint8)
@@ -134,7 +134,7 @@ def sorted_distinct(strings: ByteStrings) -> ByteStrings:
 
 
 def ranks(strings: ByteStrings) -> IntArray:
-    """Numbers that compare as the strings do; equal strings share one."""
+    """The rank of each string, from 0; equal strings have the same rank."""
     order, first = _ordered(strings)
     found = np.empty(len(order), np.int64)
     found[order] = first
@@ -142,10 +142,10 @@ def ranks(strings: ByteStrings) -> IntArray:
 
 
 def places(ordered: ByteStrings, strings: ByteStrings) -> tuple[IntArray, BoolArray]:
-    """For each string how many of the `ordered`, which ascend without a repetition, lie below it, and if one equals it.
+    """For each string the number of `ordered` strings below it, and True where one of these equals it.
 
-    The ordered ones are searched, never sorted again: by eight bytes at a time, among those alone that share all bytes
-    before.
+    `ordered` is ascending and distinct. Each step compares the next eight bytes with the strings of `ordered` that
+    have the same bytes before.
     """
     below, ends = np.zeros(len(strings), np.int64), np.full(len(strings), len(ordered))
     if not len(ordered) or not len(strings):
@@ -160,14 +160,14 @@ def places(ordered: ByteStrings, strings: ByteStrings) -> tuple[IntArray, BoolAr
         else:
             undecided = _narrowed(below, ends, undecided, wanted, partial(ours.at, depth=depth))
         depth += _WORD
-    # Only trailing NUL bytes tell the rest apart.
+    # The remaining strings differ only by trailing NUL bytes.
     wanted = theirs.lengths[undecided].astype(np.uint64)
     _narrowed(below, ends, undecided, wanted, lambda members: ours.lengths[members].astype(np.uint64))
     return below, below < ends
 
 
 def above(first: ByteStrings, second: ByteStrings) -> BoolArray:
-    """For each pair, whether the first string lies above the second."""
+    """An array: True where the first string of a pair is greater than the second."""
     found = np.zeros(len(first), bool)
     ours, theirs = _Words(first), _Words(second)
     undecided, depth = np.arange(len(first)), 0
@@ -181,7 +181,7 @@ def above(first: ByteStrings, second: ByteStrings) -> BoolArray:
 
 
 def _beside_all(below: IntArray, ends: IntArray, undecided: IntArray, wanted: Words, word: Words) -> IntArray:
-    """The undecided strings, narrowed by `wanted`, if all members have the same next word."""
+    """The undecided strings that go on with `wanted`, if all members have the same next word."""
     is_above, is_below = wanted > word, wanted < word
     below[undecided[is_above]], ends[undecided[is_below]] = ends[undecided[is_above]], 0
     found: IntArray = undecided[~is_above & ~is_below]
@@ -193,7 +193,7 @@ def _narrowed(
 ) -> IntArray:
     """Narrows `[below, ends)` of the strings `undecided`, in place, to members whose word is the wanted one.
 
-    Gives those for which members are left; `words` of the members of one such range ascend.
+    Returns the strings with members left; the `words` of the members of one range ascend.
     """
     if not len(undecided):
         return undecided
@@ -227,22 +227,22 @@ def _searched(
 
 
 def _ordered(strings: ByteStrings) -> tuple[IntArray, IntArray]:
-    """Indexes that put the strings in ascending order, and for each place the first place of an equal string."""
+    """Indexes that sort the strings, and for each sorted position the first position of an equal string."""
     words = _Words(strings)
     undecided = np.arange(len(strings))
     order, first = undecided.copy(), np.zeros(len(strings), np.int64)
     depth = words.common_prefix()
-    # Each pass sorts what is undecided by its next bytes; what became unique is done.
+    # Each pass sorts the undecided strings by their next bytes; strings that became unique are done.
     while len(undecided) and depth < words.longest:
         undecided = _refine(order, first, undecided, words.at(order[undecided], depth))
         depth += _WORD
-    # Only trailing NUL bytes tell the rest apart.
+    # The remaining strings differ only by trailing NUL bytes.
     _refine(order, first, undecided, words.lengths[order[undecided]].astype(np.uint64))
     return order, first
 
 
 def _refine(order: IntArray, first: IntArray, undecided: IntArray, keys: npt.NDArray[np.uint64]) -> IntArray:
-    """Sorts the places `undecided` by key among those with one `first`, in place; gives those still undecided."""
+    """Sorts the positions `undecided` with the same `first` by key, in place; returns the positions still undecided."""
     if len(undecided) == 0:
         return undecided
     groups = first[undecided]
@@ -267,7 +267,7 @@ def _extreme(words: _Words, *, greatest: bool) -> int:
 
 
 class _Words:
-    """Strings read as big-endian numbers from any byte on."""
+    """Eight bytes of each string, from any offset, as big-endian numbers."""
 
     def __init__(self, strings: ByteStrings) -> None:
         self.strings, self.lengths = strings, strings.lengths()
@@ -278,7 +278,7 @@ class _Words:
         self._numbers = np.ndarray((self._end + 1,), ">u8", padded, 0, (1,))
 
     def at(self, members: IntArray, depth: int) -> npt.NDArray[np.uint64]:
-        """The 8 bytes from `depth` on of each member, zero beyond its end."""
+        """The 8 bytes of each member that begin at `depth`; bytes beyond its end are zero."""
         starts = self.strings.offsets[members] + depth
         if depth + _WORD <= self._shortest:
             return self._numbers[starts].astype(np.uint64)
@@ -286,7 +286,7 @@ class _Words:
         return self._numbers[np.minimum(starts, self._end)].astype(np.uint64) & _LEADING[left]
 
     def common_prefix(self) -> int:
-        """The number of bytes that all strings begin with: those that the least and the greatest share."""
+        """The length of the common prefix of all strings, which is that of the least and the greatest."""
         if len(self.lengths) == 0:
             return 0
         return _common(*(self.strings[_extreme(self, greatest=which)] for which in (False, True)))

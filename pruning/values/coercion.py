@@ -1,12 +1,10 @@
-"""A domain of keys in their own type -> the domain of column values that Spark's `=` can match with them.
+"""`coerce`: from a domain of keys to the domain of column values that Spark's `=` can match with them.
 
-The answer is a superset: what provably cannot match is dropped, and where rounding or a time zone comes in, ends
-move outward. `Coerced.is_exact` says that the answer holds no value without a matching key.
+The result is a superset: keys that provably match no value are dropped, and ranges are widened where rounding or a time
+zone matters. `Coerced.is_exact` says that each value of the result has a matching key.
 
-Keys that are dates or timestamps -> the values of another such type that Spark's `=` matches with them.
-
-Spark turns a date into its midnight, and where one side is an instant (`timestamp`) it reads the other by the
-clock of the session's zone. Any zone is allowed for, so the answer holds whatever zone is set at run time.
+Spark compares a date as its midnight, and converts a date or a `timestamp_ntz` to an instant (`timestamp`) in the time
+zone of the session. Ranges are widened by the largest offset, so the result holds for every time zone.
 """
 
 from __future__ import annotations
@@ -36,17 +34,17 @@ from pruning.values.types import DECIMAL_DIGITS, ValueType
 
 @dataclass(frozen=True, slots=True)
 class Coerced:
-    """The domain in the column's type, and whether each of its values matches a key."""
+    """A domain in the column's type; `is_exact` if each of its values matches a key."""
 
     domain: Domain
     is_exact: bool
 
 
 def coerce(keys: Domain, column: ValueType, subject: str) -> Coerced | Reason:
-    """The values of a `column` type that can equal `keys`; a `Reason` where that is not known soundly.
+    """The values of type `column` that can equal `keys`; a `Reason` if no sound answer is known.
 
-    `InvalidKeysError` where the types are of different kinds: Spark would refuse them, or guess a cast of the
-    column that leaves nothing of its statistics. `subject` names the column in messages.
+    `InvalidKeysError` for types of different kinds: Spark refuses to compare them, or casts the column, whose
+    statistics then say nothing. `subject` names the column in messages.
 
     >>> int_, bigint = ValueType("int"), ValueType("bigint")
     >>> print(coerce(Domain.of(bigint, 7, 3000000000), int_, "`sk`").domain)
@@ -57,7 +55,7 @@ def coerce(keys: Domain, column: ValueType, subject: str) -> Coerced | Reason:
         return Coerced(keys, is_exact=True)
     if source.is_exact_number and column.is_exact_number and common_decimal_digits(source, column) > DECIMAL_DIGITS:
         return Reason(ReasonCode.INEXACT_CAST, subject, f"{source} and {column} have no common decimal type")
-    # Keys are values of their own type, so an open end is that type's end.
+    # An open end of a range means the least or greatest value of the keys' type.
     ranges, is_exact = _matches(keys.ranges.intersect(representable(source)), column, subject)
     return Coerced(Domain(ranges, keys.null, keys.nan and column.is_float), is_exact)
 
@@ -81,26 +79,26 @@ def _matches(keys: RangeSet, column: ValueType, subject: str) -> tuple[RangeSet,
 
 
 _DAY = 86_400_000_000
-# No zone is further from UTC: java.time.ZoneOffset allows 18 hours.
+# The largest offset from UTC: java.time.ZoneOffset allows 18 hours.
 _ZONE_MARGIN = 18 * 3_600_000_000
-# Spark fails on the midnight of a day further out, in any zone, so such a day matches no timestamp.
+# Spark fails on the midnight of later and earlier days in every time zone, so they match no timestamp.
 _LAST_DAY = GREATEST // _DAY
 _Ends: TypeAlias = tuple[IntArray, IntArray]
 
 
 def moment_to_moment(keys: RangeSet, column: ValueType) -> tuple[RangeSet, bool]:
-    """The values of `column` that can equal `keys`, and whether each of them does."""
+    """The values of `column` that can equal `keys`; True if each of them equals one."""
     move, is_exact = MOMENTS[keys.type.name][column.name]
     if keys.type.name == "date":
         keys = keys.intersect(RangeSet(keys.type, np.array([-_LAST_DAY]), np.array([_LAST_DAY])))
     lows, highs = move(np.asarray(keys.lows), np.asarray(keys.highs))
-    # Between the midnights of two days lie timestamps that are no midnight.
+    # A range of days also covers timestamps between two midnights.
     without_between = keys.is_points or column.name == "date"
     return RangeSet.of_ranges(column, lows, highs), is_exact and without_between
 
 
 def _in_any_zone(lows: IntArray, highs: IntArray) -> _Ends:
-    """Ends moved outward by the zone margin, stopping at the ends of int64."""
+    """The ranges widened by the largest zone offset, within int64."""
     return np.maximum(lows, LEAST + _ZONE_MARGIN) - _ZONE_MARGIN, np.minimum(
         highs, GREATEST - _ZONE_MARGIN
     ) + _ZONE_MARGIN

@@ -1,4 +1,4 @@
-"""`Domain`: the values one column may hold, or one key may take: ranges beside a null and a NaN flag."""
+"""`Domain`: the possible values of a column or a key: ranges, a NULL flag and a NaN flag."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ class Domain:
 
     @staticmethod
     def none(type_: ValueType) -> Domain:
-        """Nothing, not even NULL."""
+        """The empty domain, without NULL."""
         return Domain(RangeSet.none(type_))
 
     @staticmethod
     def all(type_: ValueType) -> Domain:
-        """Every value, NULL and NaN: what is not known."""
+        """Every value, NULL and NaN: the domain of unknown values."""
         return Domain(RangeSet.all(type_), null=True, nan=type_.is_float)
 
     @staticmethod
@@ -68,7 +68,7 @@ class Domain:
 
     @staticmethod
     def of(type_: ValueType, *values: object) -> Domain:
-        """Just these Python values; None is NULL."""
+        """The domain of these Python values; None is NULL."""
         present = [value for value in values if value is not None]
         numbers = [value for value in present if not _is_nan(value)]
         ranges = RangeSet.of_codes(type_, code.encode(type_, numbers))
@@ -76,7 +76,7 @@ class Domain:
 
     @staticmethod
     def of_codes(type_: ValueType, codes: Codes, *, null: bool = False, nan: bool = False) -> Domain:
-        """Just these codes, in any order."""
+        """The domain of these codes, in any order."""
         return Domain(RangeSet.of_codes(type_, codes), null, nan)
 
     @staticmethod
@@ -90,12 +90,12 @@ class Domain:
 
     @property
     def is_none(self) -> bool:
-        """True where nothing is in the domain."""
+        """True if the domain is empty."""
         return self.ranges.is_none and not self.null and not self.nan
 
     @property
     def is_all(self) -> bool:
-        """True where everything is in the domain."""
+        """True if every value, NULL and NaN are in the domain."""
         return self.null and self.nan is self.type.is_float and self.ranges.is_all
 
     def intersect(self, other: Domain) -> Domain:
@@ -107,11 +107,11 @@ class Domain:
         return Domain(self.ranges.union(other.ranges), self.null or other.null, self.nan or other.nan)
 
     def overlaps(self, other: Domain) -> bool:
-        """True where something is in both."""
+        """True if the two domains share a value."""
         return (self.null and other.null) or (self.nan and other.nan) or self.ranges.overlaps(other.ranges)
 
     def contains(self, value: object) -> bool:
-        """True where the Python value, None for NULL, is in the domain."""
+        """True if a Python value, None for NULL, is in the domain."""
         if value is None:
             return self.null
         if _is_nan(value):
@@ -119,11 +119,11 @@ class Domain:
         return bool(self.ranges.contains(code.encode(self.type, [value]))[0])
 
     def contains_all(self, other: Domain) -> bool:
-        """True where everything of `other` is in this domain."""
+        """True if `other` is a subset of this domain."""
         return self.union(other) == self
 
     def span(self) -> Domain:
-        """The values from the least to the greatest, with the flags as they are."""
+        """The single range from the least to the greatest value, with the same flags."""
         return Domain(self.ranges.span(), self.null, self.nan)
 
     def simplify(self, most: int) -> Domain:

@@ -5,7 +5,7 @@
 | integers, boolean | the number |
 | date, timestamp, timestamp_ntz | days, microseconds since 1970-01-01 |
 | decimal, up to 18 digits | the unscaled number |
-| float, double | the bits of the double, turned so that their signed order is the value's; NaN has no code |
+| float, double | the bits of the double, changed so that they sort as the values do; NaN has no code |
 | decimal, more digits | 16 big-endian bytes of the unscaled number + 2**127 |
 | string, binary | the bytes (UTF-8) |
 
@@ -39,31 +39,31 @@ _MICROSECOND = dt.timedelta(microseconds=1)
 
 
 def float_codes(values: npt.NDArray[np.floating[Any]]) -> IntArray:
-    """Order-preserving codes of floats; -0.0 and 0.0 share one, and NaN becomes something that `is_number` tells.
+    """Order-preserving codes of floats; -0.0 and 0.0 have one code, and `is_number` is False for the codes of NaN.
 
     >>> bool(float_codes(np.array([-0.0]))[0] == float_codes(np.array([0.0]))[0])
     True
     """
-    # Adding 0.0 turns -0.0 into 0.0 and leaves every other value alone. Bounds from a file may be any NaN.
+    # Adding 0.0 turns -0.0 into 0.0 and changes no other value. Bounds from a file may be any NaN.
     with np.errstate(invalid="ignore"):
         bits = (values.astype(np.float64) + 0.0).view(np.int64)
     return bits ^ ((bits >> 63) & _MAGNITUDE)
 
 
 def float_values(codes: IntArray) -> npt.NDArray[np.float64]:
-    """The floats that `float_codes` gave these codes to."""
+    """The floats of codes that `float_codes` made."""
     return (codes ^ ((codes >> 63) & _MAGNITUDE)).view(np.float64)
 
 
 def is_number(codes: Codes) -> npt.NDArray[np.bool_]:
-    """For each code of a float type, whether it stands for a number, as those of NaN do not."""
+    """An array: True where a code of a float type is that of a number, False for NaN."""
     least, greatest = float_codes(np.array([-np.inf, np.inf]))
     inside: npt.NDArray[np.bool_] = (np.asarray(codes) >= least) & (np.asarray(codes) <= greatest)
     return inside
 
 
 def empty(type_: ValueType) -> Codes:
-    """No codes, in the shape of `type_`."""
+    """An empty array of codes of `type_`."""
     return np.zeros(0, np.int64) if type_.physical is Physical.INT64 else ByteStrings.of(())
 
 
@@ -107,7 +107,7 @@ def on_one_line(*arrays: Codes) -> tuple[IntArray, ...]:
     """
     if all(isinstance(array, np.ndarray) for array in arrays):
         return tuple(array for array in arrays if isinstance(array, np.ndarray))
-    # An array that comes twice, as both ends of single values, is ranked once.
+    # The array of single values is both lows and highs, and is ranked once.
     distinct = {id(array): array for array in arrays if isinstance(array, ByteStrings)}
     ranked = ranks(ByteStrings.concat(distinct.values())) * 2
     ends = np.cumsum([len(array) for array in distinct.values()])
@@ -116,7 +116,7 @@ def on_one_line(*arrays: Codes) -> tuple[IntArray, ...]:
 
 
 def render(type_: ValueType, codes: Codes, index: int) -> str:
-    """One value as a person reads it, long ones shortened."""
+    """The text of one value, cut to 40 characters."""
     text = str(_decoder(type_)(codes[index]))
     return text if len(text) <= 40 else f"{text[:37]}..."
 
@@ -179,7 +179,7 @@ def _float_code(type_: ValueType, value: float) -> int:
     if math.isnan(value):
         msg = f"Cannot encode NaN as {type_}: it has no code, a Domain holds it as a flag"
         raise ValueError(msg)
-    # A value of type float is single precision, whatever Python holds it in.
+    # A value of type float has single precision; Python's float has double.
     with np.errstate(over="ignore"):
         single = float(np.float32(value)) if type_.name == "float" else value
     return int(float_codes(np.array([single], np.float64))[0])
@@ -217,14 +217,14 @@ def long_decimal_code(unscaled: int) -> bytes:
 
 
 def unscaled_of(type_: ValueType, code: int | bytes) -> int:
-    """The unscaled number behind a decimal's code."""
+    """The unscaled number of a decimal's code."""
     if type_.physical is Physical.INT64 or isinstance(code, int):
         return int(code)
     return int.from_bytes(code, "big") - _LONG_DECIMAL_OFFSET
 
 
 def decimal_of(type_: ValueType, code: int | bytes) -> Decimal:
-    """The decimal behind its code."""
+    """The decimal of a code."""
     unscaled = unscaled_of(type_, code)
     digits = tuple(int(digit) for digit in str(abs(unscaled)))
     return Decimal((int(unscaled < 0), digits, -type_.scale))

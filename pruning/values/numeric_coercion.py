@@ -1,12 +1,10 @@
-"""Keys that are exact numbers (integers, decimals) -> the values of another such type that Spark's `=` matches.
+"""Coercion of numeric keys: from integers, decimals and floats to the column values that Spark's `=` matches with them.
 
-Spark compares them exactly, in a decimal wide enough for both.
+- Exact numbers (integers, decimals): Spark compares them exactly, in a decimal wide enough for both.
+- An exact number and a float: Spark rounds the exact number to double, or, without ANSI mode, an integer beside a
+  single-precision float to single precision. The result covers both roundings.
 
-Keys or columns that are floats -> the column values that Spark's `=` matches with the keys.
-
-Beside a float, an exact number is rounded to double; outside of ANSI mode an integer beside a single-precision
-float is rounded to single precision instead, so both roundings are allowed for. Ends of a float column are always
-single precision, since no other value has a literal of the column's type.
+Ends of ranges on a float column have single precision, because literals of the column's type have.
 """
 
 from __future__ import annotations
@@ -22,12 +20,12 @@ from pruning.values.encoding import GREATEST, LEAST, Codes, float_codes, float_v
 from pruning.values.ranges import RangeSet
 from pruning.values.types import INTEGER_BITS, Physical, ValueType
 
-# The column's values that can equal a key, and whether each of them does.
+# The values of the column that can equal a key; True if each of them equals one.
 Matches: TypeAlias = tuple[RangeSet, bool]
 
 # Spark's decimal for each integer type, when one meets a decimal.
 _INTEGER_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
-# Python's integers are made so many at a time, so that memory stays with the arrays.
+# Python integers exist for one block at a time, so that their memory stays small beside the arrays.
 BLOCK = 1 << 16
 
 
@@ -38,7 +36,7 @@ def common_decimal_digits(source: ValueType, column: ValueType) -> int:
 
 
 def representable(type_: ValueType) -> RangeSet:
-    """The values that a column of the type can hold, without open ends where the type has ends."""
+    """Every value of a type; its ranges are closed if the type has a least and a greatest value."""
     if type_.is_exact_number:
         return _range(type_, *_limits(type_))
     if type_.is_float:
@@ -48,14 +46,14 @@ def representable(type_: ValueType) -> RangeSet:
 
 
 def number_to_number(keys: RangeSet, column: ValueType) -> Matches:
-    """Exact numbers against exact numbers: scaled, and dropped where the column cannot hold them."""
+    """Exact keys for an exact column: scaled, without the keys that the column cannot hold."""
     source, shift = keys.type, column.scale - keys.type.scale
     inside = keys.intersect(_shared(source, column))
     if shift == 0 and source.physical is column.physical:
         return RangeSet(column, inside.lows, inside.highs), True
     lows = _rescaled(inside.lows, source, column, up=True)
     highs = _rescaled(inside.highs, source, column, up=False)
-    # Where the column is finer it holds values between two neighbours of a range.
+    # A column with more digits holds values between two neighbours of a range.
     return RangeSet.of_ranges(column, lows, highs), shift <= 0 or inside.is_points
 
 
@@ -72,7 +70,7 @@ def _limits(type_: ValueType) -> tuple[int, int]:
 
 
 def _range(type_: ValueType, low: int, high: int) -> RangeSet:
-    """The one range between two unscaled numbers."""
+    """The range between two unscaled numbers."""
     return RangeSet(type_, codes_of_unscaled(type_, [low]), codes_of_unscaled(type_, [high]))
 
 
@@ -86,7 +84,7 @@ def _shared(source: ValueType, column: ValueType) -> RangeSet:
 
 
 def _rescaled(ends: Codes, source: ValueType, column: ValueType, *, up: bool) -> Codes:
-    """Codes of `source` as codes of `column`, rounded up or down where that has fewer digits after the point."""
+    """Codes of `source` as codes of `column`, rounded up or down if `column` has fewer digits after the point."""
     shift = column.scale - source.scale
     if isinstance(ends, ByteStrings) or column.physical is Physical.BYTES:
         return _rescaled_in_blocks(ends, source, column, up=up)
@@ -97,7 +95,7 @@ def _rescaled(ends: Codes, source: ValueType, column: ValueType, *, up: bool) ->
 
 
 def _rescaled_in_blocks(ends: Codes, source: ValueType, column: ValueType, *, up: bool) -> Codes:
-    """Wide decimals go through Python's integers, a block at a time so that no object outlives its block."""
+    """Wide decimals, rescaled as Python integers, one block at a time."""
     shift = column.scale - source.scale
     parts: list[Codes] = []
     for begin in range(0, len(ends), BLOCK):
@@ -122,14 +120,14 @@ def codes_of_unscaled(type_: ValueType, unscaled: list[int]) -> Codes:
 
 Doubles: TypeAlias = npt.NDArray[np.float64]
 
-# Unscaled numbers of so many digits are doubles, as is each power of ten up to there.
+# Unscaled numbers with so many digits, and powers of ten up to there, are exact doubles.
 _EXACT_DOUBLE_DIGITS = 15
 _BEYOND_LONG = 2.0**63
 _BEYOND_DECIMAL = 1e39
 
 
 def number_to_float(keys: RangeSet, column: ValueType) -> Matches:
-    """Exact numbers against floats: the key is rounded."""
+    """Exact keys for a float column: Spark rounds the key."""
     roundings = [_as_doubles]
     if column.name == "float" and keys.type.is_integer:
         roundings.append(_as_singles)
@@ -140,7 +138,7 @@ def number_to_float(keys: RangeSet, column: ValueType) -> Matches:
 
 
 def float_to_number(keys: RangeSet, column: ValueType) -> Matches:
-    """Floats against exact numbers: the column's value is rounded, so what lies between neighbours may match."""
+    """Float keys for an exact column: Spark rounds the column's value, so values between neighbours may match."""
     precision = np.float32 if keys.type.name == "float" else np.float64
     with np.errstate(over="ignore"):
         lows, highs = (float_values(np.asarray(end)).astype(precision) for end in (keys.lows, keys.highs))
@@ -148,7 +146,7 @@ def float_to_number(keys: RangeSet, column: ValueType) -> Matches:
     if not column.is_integer:
         ends = [_as_decimals(below, column, up=True), _as_decimals(above, column, up=False)]
         return RangeSet.of_ranges(column, *ends).intersect(representable(column)), False
-    # Below this limit every integer is a float, so none is rounded.
+    # Every integer below this limit is an exact float, so none is rounded.
     limit = 2.0 ** (np.finfo(precision).nmant + 1)
     unrounded = np.maximum(np.abs(lows), np.abs(highs)) < limit
     first = np.ceil(np.where(unrounded, lows, below).astype(np.float64))
@@ -159,7 +157,7 @@ def float_to_number(keys: RangeSet, column: ValueType) -> Matches:
 
 
 def float_to_float(keys: RangeSet, column: ValueType) -> Matches:
-    """Single against double precision: the single is widened, so a double that is no single drops out."""
+    """Float keys for a float column: a double that no single-precision value equals matches no value of a float."""
     if column.name == "double":
         return RangeSet(column, keys.lows, keys.highs), keys.is_points
     lows, highs = (float_values(np.asarray(end)) for end in (keys.lows, keys.highs))
@@ -167,7 +165,7 @@ def float_to_float(keys: RangeSet, column: ValueType) -> Matches:
 
 
 def _floats_between(lows: Doubles, highs: Doubles, column: ValueType) -> RangeSet:
-    """The column's floats between each pair of doubles: ends that are no value of the column move inward."""
+    """The column's floats within ranges of doubles: ends that are no value of the column move inward."""
     if column.name == "float":
         lows, highs = _to_single(lows, up=True), _to_single(highs, up=False)
     return RangeSet.of_ranges(column, float_codes(lows), float_codes(highs))
@@ -184,25 +182,25 @@ def _to_single(ends: Doubles, *, up: bool) -> Doubles:
 def _as_doubles(ends: Codes, type_: ValueType) -> Doubles:
     if isinstance(ends, np.ndarray) and (type_.scale == 0 or type_.precision <= _EXACT_DOUBLE_DIGITS):
         return np.asarray(ends / float(10**type_.scale), np.float64)
-    # Python divides integers of any size with one rounding.
+    # Division of Python integers rounds once, whatever their size.
     unit = 10**type_.scale
     values = (code.unscaled_of(type_, ends[index]) / unit for index in range(len(ends)))
     return np.fromiter(values, np.float64, len(ends))
 
 
 def _as_singles(ends: Codes, type_: ValueType) -> Doubles:  # noqa: ARG001  the shape of `_as_doubles`
-    """Integers rounded once, straight to single precision: by way of double the tie can fall to the other side."""
+    """Integers rounded once to single precision; rounding to double first could break a tie the other way."""
     return np.asarray(ends).astype(np.float32).astype(np.float64)
 
 
 def _saturated(whole: Doubles) -> IntArray:
-    """Whole doubles as int64, those beyond it as its ends."""
+    """Whole doubles as int64; larger ones become the ends of int64."""
     inside = (whole >= -_BEYOND_LONG) & (whole < _BEYOND_LONG)
     return np.where(inside, np.where(inside, whole, 0.0).astype(np.int64), np.where(whole < 0, LEAST, GREATEST))
 
 
 def _as_decimals(ends: npt.NDArray[np.floating], column: ValueType, *, up: bool) -> Codes:
-    """Floats as codes of a decimal type, rounded up or down; one step outside where it cannot hold them."""
+    """Floats as codes of a decimal type, rounded up or down; one step beyond the type's range for larger ones."""
     unit, beyond = 10**column.scale, 10**column.precision
     parts: list[Codes] = []
     for begin in range(0, len(ends), BLOCK):

@@ -1,8 +1,7 @@
 """`RangeSet`: a set of values of one type as sorted, disjoint, closed ranges.
 
-Closed integer intervals as two int64 arrays: sorted, disjoint, never touching.
-
-Every function takes and gives that normal form, save `normalize`, which makes it. `lows[i] <= highs[i]`.
+The functions below it work on closed integer intervals, two int64 arrays in normal form: sorted, disjoint, not
+adjacent, and `lows[i] <= highs[i]`. `normalize` makes that form; all others take and return it.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from pruning.values.types import Physical, ValueType
 class RangeSet:
     """Values of `type` in closed ranges `[lows[i], highs[i]]`, as codes.
 
-    Normal form: sorted, disjoint; ranges of int64 codes that touch are one. For bytes, `unbounded` says that
+    Normal form: sorted, disjoint; adjacent ranges of int64 codes are merged. For bytes, `unbounded` says that
     the last range has no upper end (its high is then not a value); int64 codes need no such flag, since their
     greatest code is a bound. A set of single values holds one array as both lows and highs.
     """
@@ -35,7 +34,7 @@ class RangeSet:
 
     @staticmethod
     def none(type_: ValueType) -> RangeSet:
-        """No value."""
+        """The empty set."""
         nothing = code.empty(type_)
         return RangeSet(type_, nothing, nothing)
 
@@ -49,7 +48,7 @@ class RangeSet:
 
     @staticmethod
     def of_codes(type_: ValueType, codes: Codes, *, is_sorted: bool = False) -> RangeSet:
-        """Just these values; `is_sorted` promises that they ascend without a repetition."""
+        """The set of these values; `is_sorted`: they are ascending and distinct."""
         points = codes if is_sorted else code.sort_unique(codes)
         if isinstance(points, ByteStrings):
             return RangeSet(type_, points, points)
@@ -79,60 +78,60 @@ class RangeSet:
 
     @property
     def is_none(self) -> bool:
-        """True where no value is in the set."""
+        """True if the set is empty."""
         return len(self) == 0
 
     @property
     def is_all(self) -> bool:
-        """True where every value is in the set."""
+        """True if every value is in the set."""
         return self == RangeSet.all(self.type)
 
     @property
     def is_points(self) -> bool:
-        """True where every range is a single value."""
+        """True if every range is a single value."""
         return self.highs is self.lows and not self.unbounded
 
     @property
     def nbytes(self) -> int:
-        """Memory held, in bytes."""
+        """Memory of the arrays, in bytes."""
         return int(self.lows.nbytes + (0 if self.highs is self.lows else self.highs.nbytes))
 
     def intersect(self, other: RangeSet) -> RangeSet:
-        """Values in both."""
+        """The values in both sets."""
         if len(other) == 1 and other.contains_all(self.span()):
             return self
         (mine, theirs), line = _together(self, other)
         return line.range_set(intersect(mine, theirs))
 
     def union(self, other: RangeSet) -> RangeSet:
-        """Values in either."""
+        """The values in either set."""
         (mine, theirs), line = _together(self, other)
         return line.range_set(union(mine, theirs))
 
     def overlaps(self, other: RangeSet) -> bool:
-        """True where a value is in both."""
+        """True if the two sets share a value."""
         (mine, theirs), _ = _together(self, other)
         return bool(overlap(mine, *theirs).any())
 
     def contains_all(self, other: RangeSet) -> bool:
-        """True where every value of `other` is in this set."""
+        """True if `other` is a subset of this set."""
         return self.union(other) == self
 
     def contains(self, codes: Codes) -> BoolArray:
-        """For each code, whether it is in the set."""
+        """An array: True where a code is in the set."""
         points = RangeSet(self.type, codes, codes)
         (mine, probes), _ = _together(self, points)
         return contains(mine, probes[0])
 
     def span(self) -> RangeSet:
-        """The one range from the least to the greatest value; none stays none."""
+        """The range from the least to the greatest value; empty for an empty set."""
         if len(self) <= 1:
             return self
         last = np.array([len(self) - 1])
         return RangeSet(self.type, self.lows.take(np.array([0])), self.highs.take(last), self.unbounded)
 
     def bridged(self, gaps_kept: IntArray) -> RangeSet:
-        """Only the gaps before the ranges `gaps_kept` (ascending, none of them 0) stay open: a wider set."""
+        """A superset with only the gaps before the ranges `gaps_kept`, which ascend and do not include 0."""
         if len(gaps_kept) + 1 >= len(self):
             return self
         starts = np.concatenate([[0], gaps_kept]).astype(np.int64)
@@ -140,7 +139,7 @@ class RangeSet:
         return RangeSet(self.type, self.lows.take(starts), self.highs.take(ends), self.unbounded)
 
     def simplify(self, most: int) -> RangeSet:
-        """At most `most` ranges that hold every value of this set: the widest gaps stay open."""
+        """A superset of at most `most` ranges, with the widest gaps between them."""
         if most < 1:
             msg = f"Cannot simplify to {most} ranges: at least one is needed"
             raise ValueError(msg)
@@ -151,17 +150,17 @@ class RangeSet:
         return self.bridged(_gaps_to_keep(self, most))
 
     def point_count(self) -> int | None:
-        """The number of values in the set, None where they cannot be listed (a range of bytes, or of floats)."""
+        """The number of values in the set; None if a range of bytes or floats cannot be listed."""
         if isinstance(self.lows, ByteStrings):
             return len(self) if self.is_points else None
         return size(self._int_line()) if self.is_points or not self.type.is_float else None
 
     def points(self) -> Codes:
-        """Every value of a set whose `point_count()` is known, ascending."""
+        """Every value of a set with a known `point_count()`, ascending."""
         if self.is_points:
             return self.lows
         lows, highs = self._int_line()
-        # Steps of one but from range to range, summed where they stand: there may be millions.
+        # A cumulative sum in place, with steps of one within a range: there may be millions of values.
         begins = np.cumsum(highs - lows + 1)
         steps = np.ones(begins[-1] if len(begins) else 0, np.int64)
         steps[:1] = lows[:1]
@@ -187,7 +186,7 @@ class RangeSet:
         is_open = self.unbounded and index == len(self) - 1
         if self.lows[index] == self.highs[index] and not is_open:
             return low
-        # Elsewhere than in bigint the ends of int64 stand for an open end.
+        # For types other than bigint the ends of int64 mean an open end.
         has_ends = self.type.name != "bigint"
         left = "(..." if has_ends and self.lows[index] == LEAST else f"[{low}"
         is_open = is_open or (has_ends and self.highs[index] == GREATEST)
@@ -196,7 +195,7 @@ class RangeSet:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """Where codes of one type sit on a line of integers, and the way back."""
+    """Codes of one type and the integers by which they compare; `range_set` converts integers back to codes."""
 
     type: ValueType
     arrays: tuple[Codes, ...]
@@ -209,7 +208,7 @@ class _Line:
         flat = np.concatenate([np.zeros(0, np.int64), *(place for _, place in distinct.values())])
         table, where = np.unique(flat, return_index=True)
         unbounded = len(line[1]) > 0 and int(line[1][-1]) == GREATEST
-        # An open end has no code: the low of its range stands in.
+        # An open end has no code; the low of its range takes its place.
         ends = np.append(line[1][:-1], line[0][-1:]) if unbounded else line[1]
         values = ByteStrings.concat(array for array, _ in distinct.values() if isinstance(array, ByteStrings))
         lows = values.take(where[np.searchsorted(table, line[0])])
@@ -238,7 +237,7 @@ def _with_open_end(highs: IntArray) -> IntArray:
 
 
 def _gaps_to_keep(ranges: RangeSet, most: int) -> IntArray:
-    """Before which ranges a gap stays open in `most` ranges: the widest; bytes have no width, so evenly spread."""
+    """The ranges before which `most` ranges keep a gap: the widest gaps; bytes have no width, so evenly spread ones."""
     if isinstance(ranges.lows, np.ndarray) and isinstance(ranges.highs, np.ndarray):
         # Distances of int64 codes fit uint64 only, so they are subtracted there.
         widths = ranges.lows[1:].view(np.uint64) - ranges.highs[:-1].view(np.uint64)
@@ -252,7 +251,7 @@ BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 
 def normalize(lows: IntArray, highs: IntArray) -> Intervals:
-    """The points as sorted intervals with a missing point between any two."""
+    """Sorted intervals of the points, with a missing point between any two."""
     if len(lows) == 0:
         return lows, highs
     order = np.argsort(lows, kind="stable")
@@ -265,7 +264,7 @@ def normalize(lows: IntArray, highs: IntArray) -> Intervals:
 
 
 def of_points(points: IntArray) -> Intervals:
-    """Points that ascend without a repetition as intervals; the same array twice where no two of them touch."""
+    """Intervals of ascending, distinct points; the same array twice if no two are adjacent."""
     # The second of two neighbours is above the least int64, so nothing wraps.
     apart = points[1:] - 1 != points[:-1]
     if apart.all():
@@ -274,12 +273,12 @@ def of_points(points: IntArray) -> Intervals:
 
 
 def union(first: Intervals, second: Intervals) -> Intervals:
-    """Points in either."""
+    """The union of two sets of intervals."""
     return normalize(np.concatenate([first[0], second[0]]), np.concatenate([first[1], second[1]]))
 
 
 def intersect(first: Intervals, second: Intervals) -> Intervals:
-    """Points in both."""
+    """The intersection of two sets of intervals."""
     begin = np.searchsorted(second[1], first[0], "left")
     end = np.searchsorted(second[0], first[1], "right")
     counts = np.maximum(end - begin, 0)
@@ -290,7 +289,7 @@ def intersect(first: Intervals, second: Intervals) -> Intervals:
 
 
 def overlap(intervals: Intervals, lows: IntArray, highs: IntArray) -> BoolArray:
-    """For each `[lows[i], highs[i]]`, whether a point of it lies in `intervals`; needs no normal form of them."""
+    """An array: True where `[lows[i], highs[i]]`, in any order, shares a point with `intervals`."""
     if len(intervals[0]) == 0:
         return np.zeros(len(lows), bool)
     first_reaching = np.searchsorted(intervals[1], lows, "left")
@@ -299,12 +298,12 @@ def overlap(intervals: Intervals, lows: IntArray, highs: IntArray) -> BoolArray:
 
 
 def contains(intervals: Intervals, points: IntArray) -> BoolArray:
-    """For each point, whether it lies in `intervals`."""
+    """An array: True where a point lies in `intervals`."""
     return overlap(intervals, points, points)
 
 
 def size(intervals: Intervals) -> int:
-    """The number of integers that the intervals hold; exact beyond int64."""
+    """The number of integers in the intervals; exact beyond int64."""
     # The widths of n disjoint intervals sum to at most 2**64 - n, so only the last addition needs more than 64 bits.
     widths = intervals[1].view(np.uint64) - intervals[0].view(np.uint64)
     return int(widths.sum(dtype=np.uint64)) + len(widths)

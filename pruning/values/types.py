@@ -51,7 +51,7 @@ class ValueType:
 
     @staticmethod
     def parse(text: str) -> ValueType:
-        """The type that Spark calls `text`; `UnsupportedTypeError` for arrays, maps, intervals and the like."""
+        """The type with the Spark name `text`; `UnsupportedTypeError` for others, such as arrays and maps."""
         if match := _DECIMAL.fullmatch(text):
             return ValueType("decimal", int(match[1]), int(match[2]))
         return ValueType(_SPARK_ALIASES.get(text, text))
@@ -64,7 +64,7 @@ class ValueType:
 
     @property
     def is_float(self) -> bool:
-        """True where NaN is a value."""
+        """True for float and double, which have NaN."""
         return self.name in FLOATS
 
     @property
@@ -79,7 +79,7 @@ class ValueType:
 
     @property
     def has_density(self) -> bool:
-        """True where the distance of two codes says how many values can lie between them."""
+        """True if the distance of two codes is the number of values between them."""
         return self.physical is Physical.INT64 and not self.is_float
 
     def __str__(self) -> str:

@@ -152,7 +152,7 @@ def test_renamed_and_dropped_columns(oracle, spark, tmp_path, mode):  # failure 
     if mode == "name":
         by_arrow(oracle, lake, Keys.of("k", pa.array([101, 103])))
     else:
-        by_spark(oracle, lake, Keys.of("k", pa.array([101, 103])), why="something else than one column")
+        by_spark(oracle, lake, Keys.of("k", pa.array([101, 103])), why="several columns of that name")
 
 
 @pytest.mark.full

@@ -24,7 +24,7 @@ ARROW = replace(OPTIONS, scan="ARROW", min_probe_bytes=0)
 AUTO = replace(OPTIONS, scan="AUTO", min_probe_bytes=0).with_limits(
     costs=ScanCosts.parse("spark_value=1e6,arrow_task=0,arrow_scan=0")
 )
-INPUT_FILE_POSSIBLE = "its rows may be asked for their file"
+INPUT_FILE_POSSIBLE = "input_file_name() may be used over its result"
 SEMI = "SELECT * FROM numbers WHERE k IN (SELECT key FROM few WHERE name = 'a')"
 
 

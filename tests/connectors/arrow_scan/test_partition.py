@@ -45,7 +45,7 @@ def test_file_part_describes_the_listed_file(tmp_path):
 @pytest.mark.parametrize(
     ("change", "options", "why"),
     [
-        ({"uri": "hdfs://host/t.parquet"}, {}, "no file of this machine or of an S3 store"),
+        ({"uri": "hdfs://host/t.parquet"}, {}, "neither a local file nor in an S3 store"),
         ({}, {"compression": "brotli"}, "(compressed by BROTLI)"),
         ({"uri": "/nowhere/t.parquet"}, {}, "FileNotFoundError"),
     ],
@@ -64,7 +64,7 @@ def test_kept_file_on_another_file_system_refuses_the_table():
     files = Containers(ContainerKind.FILE, names, np.ones(4, np.int64), np.ones(4, np.int64), {})
     assert elsewhere(files, np.array([True, False, True, False])) is None
     found = elsewhere(files, np.array([True, False, True, True]))
-    assert Reason(ReasonCode.NOT_READ_BY_ARROW, names[3], "it is no file of this machine or of an S3 store") == found
+    assert Reason(ReasonCode.NOT_READ_BY_ARROW, names[3], "it is neither a local file nor in an S3 store") == found
 
 
 def test_object_store_file_is_accepted_by_its_footer(tmp_path):

@@ -101,4 +101,4 @@ def test_log_has_only_output_of_java(tmp_path: Path):
     assert "ours" not in log.read_text()
     assert "farewell" not in answer.stderr
     assert "ours" == answer.stderr.splitlines()[0]
-    assert f"its Java process ended, as told in {str(log)!r}" in answer.stderr.splitlines()[-1]
+    assert f"its Java process ended, see {str(log)!r}" in answer.stderr.splitlines()[-1]

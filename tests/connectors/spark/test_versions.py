@@ -177,7 +177,7 @@ def test_read_in_an_unknown_version_returns_every_row(unknown, lake, caplog, for
         (measured,) = report(each).tables
         assert measured.measured is None
     (warning,) = caplog.messages
-    assert warning.startswith("Reading without pruning: Spark 4.3.0: pruning does not know")
+    assert warning.startswith("Reading without pruning: Spark 4.3.0: scanprune does not know")
     assert [1] == unknown.version_reads
 
 

@@ -99,7 +99,7 @@ def test_filter_without_keys_expects_no_row():
 
 def test_switched_off_pruning_shows_no_counts():
     text = with_filter(UNKNOWN, replace(ALWAYS_TRUE, reasons=SWITCHED_OFF))
-    assert "nothing was looked up: pruning is switched off" in text
+    assert "no statistics were read: pruning is switched off" in text
     assert "not collected: switched off" in text
     assert "total kept" not in text
     assert "too many" not in text

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+import pytest
+
 from pruning.reasons import Reason, ReasonCode
 from pruning.results.explanation import Explanation
 from pruning.results.query_lines import BuildLine, EdgeLine, FilterLine, UnusedLine
@@ -44,7 +46,7 @@ def test_scans_list_filters_and_reasons_filtered_scans_first():
         "days: 9 B",
         "└── no filter: the scan reads too little to be worth a filter (9 bytes)",
         "items: 2.0 KiB",
-        "equalities that reach no scan, or not every one",
+        "join keys that do not reach every scan",
         "└── sales.s_day by days.d_day (Inner join): GlobalLimit: it ends",
         "  LeftOuter join: rows of this side reach the result without a match (EqualTo(a, b))",
     ]
@@ -65,6 +67,23 @@ def test_query_without_filters_shows_the_reason():
     nothing = Explanation.nothing(Reason(ReasonCode.SWITCHED_OFF, "the query"), ran_builds=True)
     expected = "  the query: pruning is switched off by the option `enabled`\nBuilds\n  none"
     assert expected in str(nothing)
+
+
+def test_remedies_of_all_reasons_come_last():
+    outer, small = "rows of this side reach the result without a match", "the scan reads too little"
+    title, *lines = str(QUERY).partition("What to try\n")[1:]
+    assert "What to try\n" == title
+    assert ["  nothing on the build side leaves out a row: add a condition to the small side"] == "".join(
+        lines
+    ).splitlines()
+    assert outer in str(QUERY)
+    assert small in str(QUERY)
+    assert "What to try" not in str(replace(QUERY, reasons=(OUTER, SMALL)))
+
+
+@pytest.mark.parametrize("code", ReasonCode)
+def test_each_code_has_a_remedy(code):
+    assert Reason(code, "k").remedy
 
 
 def test_markup_in_names_is_escaped():
