@@ -291,7 +291,7 @@ def test_input_file_name_keeps_spark_reader(ways):
         FROM groups JOIN VALUES (5), (55) AS d(day) ON k = day"""
     _, result = ways.agreed(query, ARROW, by_duck=False)
     assert [(5, True), (55, True)] == sorted((row.k, row.has_name) for row in result.collect())
-    assert any("asks for the file" in str(each) for each in explain(result).reasons)
+    assert any("uses input_file_name()" in str(each) for each in explain(result).reasons)
     query = "SELECT k, text FROM groups JOIN VALUES (5), (55) AS d(day) ON k = day"
     _, result = ways.agreed(query, ARROW, by_duck=False)
     assert is_by_arrow(result)
