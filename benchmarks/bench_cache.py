@@ -39,10 +39,9 @@ def _measured(spark: SparkSession, query: str, text: str) -> dict[str, Any]:
     cache, plain, cached = PruningCache(), [], []
     for _ in range(1 + _RUNS):
         plain.append(_seconds(spark, text, None)[0])
-        seconds, result = _seconds(spark, text, cache)
-        cached.append(seconds)
-    builds = [each for each in explain(result).builds if each.reads]
-    seconds, seconds_cached = statistics.median(plain[1:]), statistics.median(cached[1:])
+        cached.append(_seconds(spark, text, cache))
+    builds = [each for each in explain(cached[-1][1]).builds if each.reads]
+    seconds, seconds_cached = statistics.median(plain[1:]), statistics.median(each for each, _ in cached[1:])
     return {
         "query": query,
         "builds": len(builds),

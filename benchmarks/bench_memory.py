@@ -43,14 +43,15 @@ def run(prunes: int) -> list[dict[str, Any]]:
 
 def _sampled(spark: SparkSession, prunes: int) -> list[dict[str, Any]]:
     texts = [each.text for each in queries() if each.number in _NUMBERS]
-    samples = []
+    samples: list[tuple[int, Mapping[str, int]]] = []
     for done in range(prunes):
         prune(spark.sql(texts[done % len(texts)]), options=_OPTIONS)
         if (done + 1) % (prunes // _SAMPLES) == 0:
-            samples.append({"prunes": f"{done + 1:,}", **_held(spark)})
-    first, last = samples[0], samples[-1]
-    added = {name: last[name] - first[name] for name in first if name != "prunes"}
-    return [*samples, {"prunes": f"from {first['prunes']} to {last['prunes']}", **added}]
+            samples.append((done + 1, _held(spark)))
+    (first, held_first), (last, held_last) = samples[0], samples[-1]
+    added = {name: held_last[name] - held_first[name] for name in held_first}
+    entries = [{"prunes": f"{count:,}", **held} for count, held in samples]
+    return [*entries, {"prunes": f"from {first:,} to {last:,}", **added}]
 
 
 def _held(spark: SparkSession) -> Mapping[str, int]:
@@ -66,7 +67,7 @@ def _held(spark: SparkSession) -> Mapping[str, int]:
         "java_objects": len(ThreadSafeFinalizer.finalizers),
         "java_threads": threads.getThreadCount(),
         "python_threads": threading.active_count(),
-        "cached_rdds": spark.sparkContext._jsc.getPersistentRDDs().size(),  # type: ignore[union-attr]  # noqa: SLF001
+        "cached_rdds": spark.sparkContext._jsc.getPersistentRDDs().size(),  # noqa: SLF001
     }
 
 

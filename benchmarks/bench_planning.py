@@ -51,7 +51,7 @@ def run(scale: float) -> list[dict[str, Any]]:
 
 def _measured(df: DataFrame) -> Mapping[str, Any]:
     """The measurements of the run with the median total time."""
-    df._jdf.queryExecution().optimizedPlan()  # type: ignore[operator]  # noqa: SLF001 - plans have no public door
+    df._jdf.queryExecution().optimizedPlan()  # noqa: SLF001 - plans have no public door
     runs = sorted((_planned(df) for _ in range(_RUNS)), key=lambda each: each["milliseconds"])
     return runs[_RUNS // 2]
 

@@ -29,7 +29,7 @@ _INCHES = (13.0, 10.0)
 
 def recorded(results: Path = RESULTS) -> Sequence[Row]:
     """The recorded rows, one for each stage; empty if there is no recording."""
-    return json.loads(results.read_text(encoding="utf-8"))["rows"] if results.exists() else ()  # type: ignore[no-any-return]
+    return json.loads(results.read_text(encoding="utf-8"))["rows"] if results.exists() else ()
 
 
 def picture(rows: Sequence[Row]) -> str:

@@ -24,7 +24,7 @@ from benchmarks import driver_inputs as inputs
 from connectors.arrow_values import coded
 from connectors.columns import Column
 from connectors.delta.bounds import NO_FLAW
-from connectors.delta.log import FileCatalog
+from connectors.delta.log import FileCatalog, Uris
 from connectors.keys.local import summary_of
 from connectors.keys.sources import Collected, KeySource, row_keys
 from connectors.keys.worker import messages, pieces
@@ -205,9 +205,9 @@ def _predicate(plan: ScanPlan) -> str:
 
 
 def _listed(files: Containers, plan: ScanPlan) -> str:
-    kept = plan.files.kept
+    kept, uris = plan.files.kept, cast("Uris", files.names)
     return (
-        "\n".join(files.names.paths.filter(pa.array(kept)).to_pylist())
+        "\n".join(uris.paths.filter(pa.array(kept)).to_pylist())
         if kept.sum() <= _OPTIONS.limits.max_listed_files
         else ""
     )

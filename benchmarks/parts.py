@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,7 +29,7 @@ class Target:
 
     def reached(self, value: float) -> bool:
         """True if `value` is within the bound."""
-        return (operator.le if self.relation == "<=" else operator.ge)(value, self.bound)
+        return value <= self.bound if self.relation == "<=" else value >= self.bound
 
 
 @dataclass(frozen=True, slots=True)

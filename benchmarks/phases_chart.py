@@ -20,7 +20,7 @@ _WIDE = 0.8
 
 def recorded(results: Path = RESULTS) -> Sequence[Row]:
     """The recorded rows, one for each query and way; empty if there is no recording."""
-    return json.loads(results.read_text(encoding="utf-8"))["rows"] if results.exists() else ()  # type: ignore[no-any-return]
+    return json.loads(results.read_text(encoding="utf-8"))["rows"] if results.exists() else ()
 
 
 def picture(rows: Sequence[Row]) -> str:

@@ -25,7 +25,9 @@ def plain_duckdb(
     database: Path | str = ":memory:", *, plans_joins: bool = False, memory_limit: str = ""
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection to `database`, by default an in-memory database."""
-    config: dict[str, str | int] = {"threads": 1, **({"memory_limit": memory_limit} if memory_limit else {})}
+    config: dict[str, str | bool | int | float | list[str]] = {"threads": 1}
+    if memory_limit:
+        config["memory_limit"] = memory_limit
     with duckdb.connect(database, config=config) as connection:
         connection.execute(
             f"SET disabled_optimizers = '{_FILTERS_OF_JOINS}'" if plans_joins else "PRAGMA disable_optimizer"

@@ -217,8 +217,9 @@ def _keyed(rows: Iterable[Row], form: Form, near: Near) -> list[_Keyed]:
     The order ensures that rows that are near to several others are matched with their partners.
     """
     if not near:
-        known = isinstance(rows, Rows) and rows.form is form
-        return rows.keyed if known else [(tuple(map(form, row)), row) for row in rows]
+        if isinstance(rows, Rows) and rows.form is form:
+            return rows.keyed
+        return [(tuple(map(form, row)), row) for row in rows]
     ordered_rows = sorted(rows, key=lambda row: [(row[at] is not None, row[at] or 0) for at in near])
     return [(tuple(form(value) for at, value in enumerate(row) if at not in near), row) for row in ordered_rows]
 

@@ -162,7 +162,7 @@ def _same_double(first: float | None, second: float | None) -> bool:
 def _rounded_to(most: Decimal) -> Same:
     def same(rounded: Decimal | None, exact: float | None) -> bool:
         if rounded is None or exact is None:
-            return rounded is exact
+            return rounded is None and exact is None
         return abs(rounded - Decimal(exact)) <= most + abs(Decimal(exact)) * Decimal(_DOUBLE_ERROR)
 
     return same

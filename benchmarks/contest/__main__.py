@@ -66,7 +66,7 @@ def main(  # noqa: PLR0913, PLR0917 - options of a command
         runs,
         timeout,
         tuple(conf or ()),
-        *_chosen("place", [place], PLACES),
+        _chosen("place", [place], PLACES)[0],
         Shape(latency / 1e3, bandwidth * 1e6),
         label,
         apart,

@@ -14,7 +14,7 @@ from matplotlib.ticker import NullFormatter
 
 Row = Mapping[str, Any]
 # Text stays text instead of paths, and a fixed salt makes the file reproducible.
-STYLE = {"svg.fonttype": "none", "svg.hashsalt": "scanprune", "font.size": 8.0, "axes.axisbelow": True}
+STYLE: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "scanprune", "font.size": 8.0, "axes.axisbelow": True}
 _COLOURS = {"pruned": "#1b7837", "stock": "#d6604d", "duckdb": "#e0b000", "datafusion": "#4393c3", "limit": "#bababa"}
 _LABELS = {
     "pruned": "pruned Spark",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
@@ -115,4 +114,4 @@ def _type(type_: pa.DataType) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(serve(DatafusionEngine))
+    serve(DatafusionEngine)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 import duckdb
@@ -15,7 +14,12 @@ from sample_data.object_store.store import Access
 from sample_data.tpcds_queries import Answer, by_duckdb
 
 # Threads and memory are equal to those of Spark; file contents are not cached between runs.
-_CONFIG = {"threads": 2, "memory_limit": "4GB", "enable_external_file_cache": False, "enable_object_cache": False}
+_CONFIG: dict[str, str | bool | int | float | list[str]] = {
+    "threads": 2,
+    "memory_limit": "4GB",
+    "enable_external_file_cache": False,
+    "enable_object_cache": False,
+}
 
 
 class DuckdbEngine:
@@ -62,4 +66,4 @@ def _arguments(table: Table) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(serve(DuckdbEngine))
+    serve(DuckdbEngine)

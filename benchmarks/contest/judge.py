@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import duckdb
 
@@ -32,7 +32,17 @@ _LENIENT_ERROR = Decimal("1e-9")
 TIES = "ties"
 
 
-class Judge:
+class Judge(Protocol):
+    """A judge of answers of a contest."""
+
+    def verdict(self, query: Query, contender: str, answer: Answer, *, strict: bool) -> str:
+        """The difference to the right answer: "" if there is none, `TIES` if a LIMIT chose other rows of a tie.
+
+        `strict`: compare by the rule for Spark, else by the lenient rule.
+        """
+
+
+class DuckdbJudge:
     """A judge of answers by DuckDB's, which are computed once for each query and scale."""
 
     def __init__(self, folder: Path, source: TpcdsFiles) -> None:
@@ -40,10 +50,7 @@ class Judge:
         self._opened = ExitStack()
 
     def verdict(self, query: Query, contender: str, answer: Answer, *, strict: bool) -> str:
-        """The difference to DuckDB's answer: "" if there is none, `TIES` if a LIMIT chose other rows of a tie.
-
-        `strict`: compare by the rule for Spark, else by the lenient rule.
-        """
+        """The difference to DuckDB's answer."""
         rule = spark_rule(query) if strict else lenient_rule
         differs = answers_difference(contender, answer, "DuckDB", self._right(query), rule)
         if not differs or query.limit is None:
@@ -78,7 +85,7 @@ def judge(folder: Path, source: TpcdsFiles) -> Iterator[Judge]:
     """A judge that keeps its tables and answers in `folder`, which is locked until the block ends."""
     made: Manifest = {**source.manifest, "judge": _REVISION}
     with cache_folder(folder, made, (_DATABASE, *(f"q{number}.json" for number in range(1, 100)))):
-        found = Judge(folder, source)
+        found = DuckdbJudge(folder, source)
         try:
             yield found
         finally:

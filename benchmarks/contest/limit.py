@@ -85,7 +85,8 @@ def _survivors(query: QueryRun, relation: Relation, plan: PlanTable) -> DataFram
 def _keys(query: QueryRun, relation: Relation) -> Iterator[tuple[tuple[int, ...], KeySummary]]:
     """The exact keys of a scan by its columns; ranges from metadata are not keys of a build and are left out."""
     single = {(column,): summaries for column, summaries in query.planner.keys.get(relation.id, {}).items()}
-    for columns, summaries in {**single, **query.planner.tuples.get(relation.id, {})}.items():
+    tuples = query.planner.tuples.get(relation.id, {})
+    for columns, summaries in (*single.items(), *tuples.items()):
         yield from ((columns, each) for each in summaries if each.exact)
 
 

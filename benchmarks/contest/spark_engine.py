@@ -111,4 +111,4 @@ def _path(file: str) -> str:
 
 if __name__ == "__main__":
     # The arguments are settings as `name=value`.
-    sys.exit(serve(partial(SparkEngine, dict(each.split("=", 1) for each in sys.argv[1:]))))
+    serve(partial(SparkEngine, dict(each.split("=", 1) for each in sys.argv[1:])))

@@ -99,7 +99,7 @@ def _less(before: int | None, after: int | None) -> Text:
 
 
 def _files(measured: Measured | None) -> str:
-    return "?" if measured is None else f"{measured.files_read:,}"
+    return "?" if measured is None or measured.files_read is None else f"{measured.files_read:,}"
 
 
 def _bytes(measured: Measured | None) -> int | None:

@@ -51,4 +51,4 @@ class StandIn:
 
 
 if __name__ == "__main__":
-    sys.exit(serve(StandIn))
+    serve(StandIn)

@@ -18,18 +18,22 @@ from benchmarks.resume import resumed
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture
-def measure():
-    """A measurement that is interrupted at the first `c`; its attribute `measured` lists the measured keys."""
+class Measure:
+    """A measurement that is interrupted at the first `c`."""
 
-    def one(key: str) -> dict[str, str]:
-        one.measured.append(key)
-        if key == "c" and one.measured.count("c") == 1:
+    def __init__(self):
+        self.measured = []
+
+    def __call__(self, key: str) -> dict[str, str]:
+        self.measured.append(key)
+        if key == "c" and self.measured.count("c") == 1:
             raise KeyboardInterrupt
         return {"key": key}
 
-    one.measured = []
-    return one
+
+@pytest.fixture
+def measure():
+    return Measure()
 
 
 def test_an_interrupted_measurement_is_resumed(measure, tmp_path):

@@ -261,7 +261,7 @@ HERE = Site(Place(""))
 
 
 class RightIfAsked:
-    def verdict(self, _query, contender, _answer, *, strict):
+    def verdict(self, query, contender, answer, *, strict):  # noqa: ARG002 - the protocol of a judge
         return f"{contender} is wrong" if contender == "datafusion" else TIES if not strict else ""
 
 
@@ -293,7 +293,7 @@ class AsksMeanwhile:
     site: Site
     path: str
 
-    def verdict(self, *_, **__):
+    def verdict(self, query, contender, answer, *, strict):  # noqa: ARG002 - the protocol of a judge
         with self.site.place.filesystem.open_input_stream(self.path) as file:
             file.read()
         return ""
@@ -342,12 +342,17 @@ def test_a_local_site_needs_no_upload_and_no_settings(tmp_path):
 
 def test_contenders_take_turns(stand_ins, lake, monkeypatch):
     asked = []
-    monkeypatch.setattr(Contest, "_run", lambda *run: asked.append(run[-1]) or contest.Failed("no"))
+    outcome: contest.Run | contest.Failed = contest.Failed("no")
+
+    def run(*arguments):
+        asked.append(arguments[-1])
+        return outcome
+
+    monkeypatch.setattr(Contest, "_run", run)
     settings = Settings(1.0, contenders=("pruned", "stock"), runs=3)
     Contest(settings, stand_ins, RightIfAsked(), {"delta": lake}, {}, HERE).rows("delta", Query(1, ""))
     assert ["pruned", "stock"] == asked, "who failed once is not asked again"
-    run = contest.Run(1.0, Usage(1, 1.0, 1), None, 1, "")
-    monkeypatch.setattr(Contest, "_run", lambda *of: asked.append(of[-1]) or run)
+    outcome = contest.Run(1.0, Usage(1, 1.0, 1), None, 1, "")
     asked.clear()
     Contest(settings, stand_ins, RightIfAsked(), {"delta": lake}, {}, HERE).rows("delta", Query(1, ""))
     assert ["pruned", "stock"] * 4 == asked

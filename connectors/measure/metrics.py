@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -17,11 +17,12 @@ from pyspark.sql import SparkSession
 from connectors.arrow_scan.counters import ScanCounter
 from connectors.measure.status_store import (
     ScanIdentity,
+    StageRead,
+    dropped_events,
     finished_executions,
     sql_store,
-    stage_input,
+    stage_reads,
     stage_work,
-    stages_of,
 )
 from connectors.spark.jvm import jvm_context
 from pruning.limits import LIMITS, Limits
@@ -29,6 +30,7 @@ from pruning.results.prune_report import Measured
 
 _FILE_SCANS = ("FileScan", "BatchScan")
 _DROPPED = "LocalTableScan <empty>"
+_CACHED = "InMemoryTableScan"
 # Spark's default description of an action; a line of the user's own Python is more useful.
 _CALL_SITE = re.compile(r"^(\w+) at (?!.*\.py:)\S+:\d+$")
 _FILES, _ROWS = "number of files read", "number of output rows"
@@ -73,10 +75,11 @@ def latest_by_arrow(
 
 def _scans(spark: SparkSession, execution: Any, earlier: Sequence[Any], identity: ScanIdentity) -> list[FileScan]:
     """Every file scan of an execution, those of the identity among them; `earlier` executions, latest first."""
-    store = sql_store(spark)
-    nodes = store.planGraph(execution.executionId()).allNodes()
+    graph = sql_store(spark).planGraph(execution.executionId())
+    nodes = graph.allNodes()
     described = [(str(node.desc()), node) for node in (nodes.apply(index) for index in range(nodes.size()))]
     counts = [text for text, _ in described if identity.is_count(text)] if identity.is_alone(spark) else []
+    cached = _below_caches(graph, [int(node.id()) for text, node in described if text.startswith(_CACHED)])
     found: dict[tuple[int, ...], FileScan] = {}
     dropped = []
     for description, node in described:
@@ -85,24 +88,40 @@ def _scans(spark: SparkSession, execution: Any, earlier: Sequence[Any], identity
         if description.startswith(_FILE_SCANS):
             is_own = identity.is_in(description) or [description] == counts
             counters = _counters(node)
+            is_cached = int(node.id()) in cached
+            scan = _scan(description, counters, [execution, *earlier], is_own=is_own, is_cached=is_cached)
             # A cached plan occurs in the graph once for each use, with the same counters.
-            found[tuple(counters.values())] = _scan(store, description, counters, [execution, *earlier], is_own=is_own)
+            found[tuple(counters.values())] = scan
     return [*found.values(), *dropped]
 
 
+def _below_caches(graph: Any, caches: Iterable[int]) -> set[int]:
+    """The ids of the nodes whose rows the nodes `caches` keep."""
+    found, above = set[int](), set(caches)
+    if not above:
+        return found
+    edges = graph.edges()
+    pairs = [(int(each.fromId()), int(each.toId())) for each in (edges.apply(at) for at in range(edges.size()))]
+    while above:
+        above = {child for child, parent in pairs if parent in above} - found
+        found |= above
+    return found
+
+
 def _scan(
-    store: Any, description: str, counters: dict[str, int], executions: Sequence[Any], *, is_own: bool
+    description: str, counters: dict[str, int], executions: Sequence[Any], *, is_own: bool, is_cached: bool
 ) -> FileScan:
     """The counts of one scan in the first of `executions`."""
-    files, rows = (_value(store, executions[0], counters.get(name)) for name in (_FILES, _ROWS))
-    if not files and _number(rows) and description.startswith("FileScan"):
-        # Spark counts the files of a plan when it first lists them, and later runs of the same plan read them again.
-        counted = (_value(store, each, counters[_FILES]) for each in executions[1:])
-        files = next(filter(None, counted), "")
-    if not files and description.startswith("FileScan"):
-        # A scan whose tasks never ran (its rows were cached, or its stage was reused or skipped) has no metrics.
+    files, rows = (_value(executions[0], counters.get(name)) for name in (_FILES, _ROWS))
+    is_vectorised = "Batched: true" in description
+    if not description.startswith("FileScan"):
+        return FileScan(files or 1, rows or 0, is_vectorised, is_own)
+    if not files and not rows and is_cached:
         return FileScan(0, 0, vectorised=True, is_own=is_own)
-    return FileScan(_number(files or "1"), _number(rows), "Batched: true" in description, is_own)
+    if not files and rows:
+        # Spark counts the files of a plan when it first lists them, and later runs of the same plan read them again.
+        files = next(filter(None, (_value(each, counters[_FILES]) for each in executions[1:])), None)
+    return FileScan(files, rows or 0, is_vectorised, is_own)
 
 
 def _counters(node: Any) -> dict[str, int]:
@@ -112,22 +131,26 @@ def _counters(node: Any) -> dict[str, int]:
     return {str(metric.name()): int(metric.accumulatorId()) for metric in each}
 
 
-def _value(store: Any, execution: Any, counter: int | None) -> str:
-    """The text of a metric's value in an execution; empty if there is none."""
-    if counter is None:
-        return ""
-    value = store.executionMetrics(execution.executionId()).get(counter)
-    return str(value.get()) if value.isDefined() else ""
-
-
-def _number(text: str) -> int:
-    return int("".join(char for char in text if char.isdigit()) or "0")
+def _value(execution: Any, counter: int | None) -> int | None:
+    """The value of a metric in a finished execution; None if Spark has recorded none."""
+    metrics = execution.metricValues()
+    if counter is None or metrics is None:
+        return None
+    value = metrics.get(counter)
+    return int("".join(filter(str.isdigit, str(value.get()))) or "0") if value.isDefined() else None
 
 
 def _measured(spark: SparkSession, execution: Any, scans: Sequence[FileScan]) -> Measured:
     own = [scan for scan in scans if scan.is_own]
-    files, rows = sum(scan.files for scan in own), sum(scan.rows for scan in own)
-    size, note = bytes_scanned(spark, execution, scans) if files else (0, "")
+    stages = stage_reads(spark, execution)
+    is_final = execution.metricValues() is not None and not (has_gaps(scans, stages) and dropped_events(spark))
+    are_rows_known = is_final and not lacks_rows(own, scans, stages)
+    if are_rows_known:
+        own = [scan.settled() for scan in own]
+    counts = [scan.files for scan in own if scan.files is not None]
+    files = sum(counts) if is_final and len(counts) == len(own) else None
+    rows = sum(scan.rows for scan in own) if are_rows_known else None
+    size, note = _bytes(spark, scans, stages, are_rows_known=are_rows_known) if files != 0 else (0, "")
     return Measured(
         action=_action(str(execution.description())),
         files_read=files,
@@ -159,16 +182,60 @@ _VECTORED_NOTE = (
     "Spark's counter misses vectored reads: set spark.hadoop.parquet.hadoop.vectored.io.enabled=false to count bytes"
 )
 _SHARED_NOTE = "the scan shares its tasks with others, whose bytes are not told apart"
+_LOST_NOTE = "Spark has not recorded the metrics of every stage of the action"
 
 
 @dataclass(frozen=True, slots=True)
 class FileScan:
-    """One file scan of an execution, with no files if its tasks never ran."""
+    """One file scan of an execution, with no files if its tasks never ran, None if Spark recorded no number."""
 
-    files: int
+    files: int | None
     rows: int
     vectorised: bool
     is_own: bool
+
+    @property
+    def is_empty(self) -> bool:
+        """True if the scan may have run, and no rows are recorded."""
+        return self.files != 0 and not self.rows
+
+    def settled(self) -> FileScan:
+        """The scan if it is known that nothing is missing: without files and rows, its tasks never ran."""
+        return FileScan(0, 0, vectorised=True, is_own=self.is_own) if self.is_empty and self.files is None else self
+
+
+def has_gaps(scans: Sequence[FileScan], stages: Sequence[StageRead | None]) -> bool:
+    """True if rows of a scan or the end of a task are missing, for which dropped events may be the cause."""
+    return any(scan.is_empty for scan in scans) or any(each is None or not each.is_complete for each in stages)
+
+
+def lacks_rows(wanted: Sequence[FileScan], scans: Sequence[FileScan], stages: Sequence[StageRead | None]) -> bool:
+    """True if Spark may have lost metrics of a stage in which one of the `wanted` among all `scans` read rows.
+
+    Spark's SQL listener forgets a stage that starts while the metrics of another execution are cleaned up: it tells the
+    stage's metrics from stale ones by the stages of the running executions, to which it adds the stage a moment later.
+    The records that each stage read are counted by another listener, so they show rows that no scan accounts for.
+
+    >>> found, lost = (FileScan(1, rows, vectorised=True, is_own=True) for rows in (10, 0))
+    >>> first, second = (StageRead(90, 10, frozenset(rdds)) for rdds in ("ab", "cd"))
+    >>> lacks_rows([found], [found], [first]), lacks_rows([lost], [lost], [first])
+    (False, True)
+    >>> lacks_rows([found], [found, lost], [first, second])
+    False
+
+    Metrics of a scan that ran twice, as below a sort, are the sum of both stages, of which one may be lost:
+
+    >>> lacks_rows([found], [found], [first, first])
+    True
+    """
+    read = [each for each in stages if each is not None]
+    uncounted = sum(each.records for each in read) - sum(scan.rows for scan in scans)
+    if any(scan.is_empty for scan in wanted):
+        # A task of another stage may have counted zero rows of the scan.
+        return uncounted > 0 or None in stages
+    # The rows of a lost stage are all uncounted, and a stage that ran the same scan has RDDs of the lost one.
+    lost = [at for at, each in enumerate(read) if 0 < each.records <= uncounted]
+    return any(read[at].rdds & each.rdds for at in lost for other, each in enumerate(read) if other != at)
 
 
 def counts_bytes(spark: SparkSession) -> bool:
@@ -176,13 +243,17 @@ def counts_bytes(spark: SparkSession) -> bool:
     return bool(jvm_context(spark).hadoopConfiguration().get(_VECTORED_CONF, "true") == "false")
 
 
-def bytes_scanned(spark: SparkSession, execution: Any, scans: Sequence[FileScan]) -> tuple[int | None, str]:
+def _bytes(
+    spark: SparkSession, scans: Sequence[FileScan], stages: Sequence[StageRead | None], *, are_rows_known: bool
+) -> tuple[int | None, str]:
     """Input bytes of the stages that read exactly the rows of the own scans; else None with the reason."""
     if not counts_bytes(spark):
         return None, _VECTORED_NOTE
-    inputs = [stage_input(spark, stage) for stage in stages_of([execution])]
-    read = [each for each in inputs if each is not None and each[0] > 0]
-    size = _own_bytes(read, [scan for scan in scans if scan.files], is_whole=None not in inputs)
+    if not are_rows_known or lacks_rows(scans, scans, stages):
+        return None, _LOST_NOTE
+    read = [(each.bytes, each.records) for each in stages if each is not None and each.bytes > 0]
+    ran = [scan for scan in map(FileScan.settled, scans) if scan.files != 0]
+    size = _own_bytes(read, ran, is_whole=None not in stages)
     return size, "" if size is not None else _SHARED_NOTE
 
 

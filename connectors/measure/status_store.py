@@ -32,7 +32,8 @@ def _executions_from_last(spark: SparkSession) -> Iterator[Any]:
 def finished_executions(spark: SparkSession, after: int, limits: Limits = LIMITS) -> list[Any]:
     """Spark's records of the successful executions with an id above `after`, latest first.
 
-    Spark writes the end of an execution in a thread of its own, which may happen after the action has returned.
+    Spark writes the end of an execution in a thread of its own, which may happen after the action has returned, and the
+    metrics in another thread after the end. An execution whose metrics are not written in time has `metricValues` None.
     """
     with suppress(Py4JJavaError):
         # A slow listener of the user may exceed Spark's timeout: the records written by then still count.
@@ -40,8 +41,7 @@ def finished_executions(spark: SparkSession, after: int, limits: Limits = LIMITS
     deadline = time.monotonic() + limits.report_wait_seconds
     while True:
         executions = list(takewhile(lambda each: each.executionId() > after, _executions_from_last(spark)))
-        open_ = [each for each in executions if not each.completionTime().isDefined()]
-        if all(_runs(spark, each) for each in open_) or time.monotonic() > deadline:
+        if all(_is_written(each) or _runs(spark, each) for each in executions) or time.monotonic() > deadline:
             return [each for each in executions if each.completionTime().isDefined() and not _failed(each)]
         time.sleep(limits.report_poll_seconds)
 
@@ -79,10 +79,53 @@ def stage_input(spark: SparkSession, stage: int) -> tuple[int, int] | None:
     return None if attempt is None else (int(attempt.inputBytes()), int(attempt.inputRecords()))
 
 
+@dataclass(frozen=True, slots=True)
+class StageRead:
+    """Input of the tasks of a stage, and the ids of the RDDs that the tasks computed.
+
+    `is_complete` is False if Spark has no record of the end of a task.
+    """
+
+    bytes: int
+    records: int
+    rdds: frozenset[str] = frozenset()
+    is_complete: bool = True
+
+
+def stage_reads(spark: SparkSession, execution: Any) -> list[StageRead | None]:
+    """The input of each stage of an execution that ran tasks; None for a stage of which Spark has no record."""
+    attempts = [stage_attempt(spark, stage) for stage in _stages(execution)]
+    return [None if each is None else _stage_read(each) for each in attempts if each is None or _ran(each)]
+
+
+def _ran(attempt: Any) -> bool:
+    # Spark lists a stage whose shuffle output already exists as skipped.
+    return str(attempt.status()) != "SKIPPED"
+
+
+def _stage_read(attempt: Any) -> StageRead:
+    return StageRead(
+        int(attempt.inputBytes()),
+        int(attempt.inputRecords()),
+        frozenset(str(attempt.rddIds().mkString(",")).split(",")),
+        int(attempt.numCompleteTasks()) >= int(attempt.numTasks()),
+    )
+
+
+def dropped_events(spark: SparkSession) -> bool:
+    """True if Spark has dropped events of this application because its status listeners were too slow."""
+    registry = jvm_context(spark).listenerBus().metrics().metricRegistry()
+    return bool(registry.counter("queue.appStatus.numDroppedEvents").getCount())
+
+
 def _stages(execution: Any) -> Iterator[int]:
     stages = execution.stages().iterator()
     while stages.hasNext():
         yield int(stages.next())
+
+
+def _is_written(execution: Any) -> bool:
+    return execution.completionTime().isDefined() and execution.metricValues() is not None
 
 
 def _failed(execution: Any) -> bool:

@@ -16,7 +16,7 @@ from pruning.scan.key_filter import FIRST_ROWS
 class Measured:
     """The engine's own counters of one finished action for one scan.
 
-    - `files_read`, `rows_scanned`: exact; rows read before any row filter
+    - `files_read`, `rows_scanned`: exact, None if the engine's record is incomplete; rows read before any row filter
     - `bytes_scanned`: bytes that the scan's tasks read from storage; None if the counter is wrong, for the reason in
       `bytes_note`
     - `seconds`: wall time of the whole action
@@ -25,8 +25,8 @@ class Measured:
     """
 
     action: str
-    files_read: int
-    rows_scanned: int
+    files_read: int | None
+    rows_scanned: int | None
     bytes_scanned: int | None
     bytes_note: str
     vectorised: bool
@@ -208,9 +208,9 @@ def _measured_block(report: TableReport) -> Block:
         return Block("Measured", (), (), ("no action has read this DataFrame yet",))
     groups = () if measured.row_groups_read is None else (_row_groups(table, measured.row_groups_read),)
     rows = (
-        ("files", f"{measured.files_read:,}", *reversed(_pair(table.files_total, table.files_kept))),
+        ("files", _number(measured.files_read), *reversed(_pair(table.files_total, table.files_kept))),
         *groups,
-        ("rows", f"{measured.rows_scanned:,}", *reversed(_pair(table.rows_total, table.rows_kept))),
+        ("rows", _number(measured.rows_scanned), *reversed(_pair(table.rows_total, table.rows_kept))),
         ("bytes", size(measured.bytes_scanned), size(table.bytes_kept), size(table.bytes_total)),
         ("seconds", f"{measured.seconds:.2f}", "", ""),
     )
@@ -224,7 +224,11 @@ def _row_groups(table: TableExplanation, read: int) -> tuple[str, ...]:
 
 
 def _pair(total: int | None, kept: int | None) -> tuple[str, str]:
-    return tuple("unknown" if each is None else f"{each:,}" for each in (total, kept))  # type: ignore[return-value]
+    return _number(total), _number(kept)
+
+
+def _number(count: int | None) -> str:
+    return "unknown" if count is None else f"{count:,}"
 
 
 def _causes(causes: Any) -> str:

@@ -61,8 +61,9 @@ class Access:
     @staticmethod
     def of_environment() -> Access:
         """The access of the environment variables of this process."""
-        told = ("AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
-        return Access(*(os.environ[name] for name in told), region=os.environ["AWS_REGION"])
+        told = ("AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION")
+        endpoint, access_key, secret_key, region = (os.environ[name] for name in told)
+        return Access(endpoint, access_key, secret_key, region=region)
 
     @property
     def host(self) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -10,7 +12,10 @@ from py4j.protocol import Py4JJavaError
 from connectors.measure import metrics as measured
 from connectors.measure import status_store
 from connectors.measure import status_store as scan_identity
+from connectors.pipeline.records import record_of
+from connectors.spark.jvm import JavaFile, instance, java_names
 from pruning import PruningOptions, pruned_read, report
+from pruning.limits import LIMITS
 from sample_data.confs import CODE_GENERATION, conf
 from tests.connectors.parquet_tables import in_files, numbered
 
@@ -30,6 +35,12 @@ def written(spark, folder, format_) -> str:
     frame = spark.range(0, 4 * ROWS, 1, 4).selectExpr("id AS k", "hash(id) AS v", f"id div {ROWS} AS part")
     frame.write.format(format_).save(str(folder))
     return str(folder)
+
+
+@pytest.fixture(scope="module")
+def files(spark, tmp_path_factory) -> str:
+    """A table whose files Spark lists without a job."""
+    return written(spark, tmp_path_factory.mktemp("files") / "probe", "parquet")
 
 
 @pytest.fixture(scope="module")
@@ -103,11 +114,115 @@ def test_bytes_beside_a_scan_in_its_own_stage_are_exact(read, other):
         assert (1, ROWS, size) == counters(read)
 
 
-@pytest.mark.full
 def test_bytes_beside_a_scan_of_equal_row_count_are_unknown(spark, source, read):
     second = pruned_read(spark, source, keys={"k": [ROWS + 7]})
     noop(read.join(second.hint("merge"), "v", "full"))
     assert [(1, ROWS, None)] * 2 == [counters(read), counters(second)]
+
+
+@contextmanager
+def losing_metrics_of(spark, *stages: int):
+    """Loses the metrics of stages that start, by their order from 0.
+
+    Spark does so by itself if a stage starts while the metrics of another execution are cleaned up.
+    """
+    listener = status_store.sql_store(spark).listener().get()
+    field = listener.getClass().getDeclaredField("stageMetrics")
+    field.setAccessible(True)
+    kept, lost = field.get(listener), java_names(spark).java.util.ArrayList()
+    for stage in stages:
+        lost.add(stage)
+    field.set(listener, instance(spark, JavaFile("tests.connectors.measure", "ForgetfulMap"), lost))
+    try:
+        yield
+        status_store.jvm_context(spark).listenerBus().waitUntilEmpty()
+    finally:
+        field.set(listener, kept)
+
+
+LOST = "Spark has not recorded the metrics of every stage of the action"
+
+
+def unknown_rows(df, files: int | None) -> bool:
+    """True if the latest action of a scan has the number of files alone."""
+    found = report(df)
+    assert (files, None, None) == (found.measured.files_read, found.measured.rows_scanned, found.measured.bytes_scanned)
+    assert LOST == found.measured.bytes_note
+    assert {"rows", "bytes"} <= {line.split()[1] for line in str(found).splitlines() if " unknown " in line}
+    return True
+
+
+def test_rows_of_a_stage_without_metrics_are_unknown(spark, files):
+    read = pruned_read(spark, files, keys={"k": [7]})
+    with losing_metrics_of(spark, 0):
+        noop(read)
+    assert unknown_rows(read, files=1)
+    noop(read)
+    assert (1, ROWS) == counters(read)[:2]
+
+
+def test_rows_of_a_plan_that_runs_again_without_metrics_are_unknown(spark, files):
+    read = pruned_read(spark, files, keys={"k": [7]})
+    read.collect()
+    with losing_metrics_of(spark, 0):
+        read.collect()
+    assert unknown_rows(read, files=None)
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_lost_metrics_of_one_scan_leave_those_of_the_other(spark, files, lost):
+    read = pruned_read(spark, files, keys={"k": [7]})
+    second = pruned_read(spark, files, keys={"k": [ROWS + 7]})
+    with losing_metrics_of(spark, lost):
+        noop(read.join(second.hint("merge"), "v", "full"))
+    rows = [report(each).measured.rows_scanned for each in (read, second)]
+    assert {None, ROWS} == set(rows)
+    assert [LOST] * 2 == [report(each).measured.bytes_note for each in (read, second)]
+
+
+@pytest.mark.parametrize("lost", [(), (0,), (1,), (0, 1)])
+def test_rows_of_a_scan_that_runs_twice_are_unknown_without_one_of_both(spark, files, lost):
+    read = pruned_read(spark, files, keys={"k": [7]})
+    # A sort runs the scan once for a sample.
+    with losing_metrics_of(spark, *lost):
+        noop(read.repartitionByRange(2, "v"))
+    if lost:
+        assert unknown_rows(read, files=1)
+    else:
+        assert (1, 2 * ROWS) == counters(read)[:2]
+
+
+class Unwritten:
+    """An execution that has ended, as Spark records it before the metrics."""
+
+    def __init__(self, execution):
+        self._execution = execution
+
+    def metricValues(self):  # noqa: N802 - Spark's own name
+        return None
+
+    def __getattr__(self, name):
+        return getattr(self._execution, name)
+
+
+@pytest.mark.parametrize("looks", [3, None])
+def test_metrics_that_are_written_late_are_awaited_or_unknown(spark, read, monkeypatch, looks):
+    noop(read)
+    size = counters(read)
+    executions, calls = status_store._executions_from_last, []
+
+    def late(session):
+        calls.append(True)
+        is_late = looks is None or len(calls) < looks
+        return (Unwritten(each) if is_late else each for each in executions(session))
+
+    monkeypatch.setattr(status_store, "_executions_from_last", late)
+    limits = replace(LIMITS, report_wait_seconds=60.0 if looks else 0.0)
+    found, count = measured.latest(spark, record_of(read).identity, limits)
+    expected = size if looks else (None, None, None)
+    assert (*expected, 1) == (found.files_read, found.rows_scanned, found.bytes_scanned, count)
+    assert bool(looks) == (not found.bytes_note)
+    assert looks in (None, len(calls))
 
 
 def test_limit_is_measured_exactly(read):
