@@ -126,20 +126,15 @@ def has_small_side(plan: SparkPlan, join: Join) -> bool:
     """True if a side that Spark may broadcast is small enough by Spark's estimate, before anything has run."""
     limit = broadcast_limit(plan.spark)
     sides = (side for side in join.children if may_be_broadcast(join, side))
-    return any(0 <= _size(plan, side) <= limit for side in sides)
+    return any(0 <= plan.nbytes(side) <= limit for side in sides)
 
 
 def is_broadcast_side(plan: SparkPlan, join: Join, side: Node) -> bool:
     """True if Spark would broadcast this side of a join by its estimates: the smaller one if it may broadcast both."""
     other = join.right if side is join.left else join.left
-    size, others = _size(plan, side), _size(plan, other)
+    size, others = plan.nbytes(side), plan.nbytes(other)
     is_few = may_be_broadcast(join, side) and size <= broadcast_limit(plan.spark)
     return is_few and (size < others or not may_be_broadcast(join, other))
-
-
-def _size(plan: SparkPlan, node: Node) -> int:
-    """The bytes of a node by Spark's own estimate."""
-    return int(str(plan.node(node).stats().sizeInBytes()))
 
 
 FINGERPRINT_TEXT = "connectors.spark.FingerprintText"

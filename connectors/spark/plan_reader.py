@@ -1,7 +1,7 @@
 """Spark's optimised plan as an engine-free tree, read in a few calls whatever its size (classic sessions only).
 
-One visitor numbers, describes and replaces nodes. Spark's own join-driven filters are removed from the plan first.
-`is_candidate()` tests a query before it is optimised.
+An object of the JVM numbers and describes the nodes in one walk, and replaces them later. Spark's own runtime filters
+are removed first. `is_candidate()` tests a query before it is optimised.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from connectors.spark.jvm import JavaFile, analyzed_plan, has_jvm, instance, java_names, optimized_plan
+from connectors.spark.jvm import JavaFile, analyzed_plan, has_jvm, instance, optimized_plan
 from connectors.spark.plan_tree import plan_tree
-from connectors.spark.transfer import long_text
+from connectors.spark.transfer import packed_bytes
 from pruning.errors import UnsupportedSessionError
 from pruning.query.exchanges import Side
 from pruning.query.plan import Node
@@ -35,6 +35,13 @@ def check_has_plan(df: DataFrame) -> None:
         raise UnsupportedSessionError(_REMOTE)
 
 
+_PLAN = JavaFile(
+    "connectors.spark",
+    "OptimizedPlan",
+    others=("PlanVisitor", "SparkFilterRemover", "AnalyzedPlan", "NodeLines", "NodeReplacer", "PackedText"),
+)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class SparkPlan:
     """The optimised plan of a query: `root` as a tree, and the JVM's own object of each of its nodes.
@@ -51,7 +58,7 @@ class SparkPlan:
     asks_for_files: bool
     analyzed: Any
     _first: Mapping[int, int]
-    _visitor: Any
+    _java: Any
 
     @staticmethod
     def of(df: DataFrame, optimized: Any = None) -> SparkPlan:
@@ -62,21 +69,24 @@ class SparkPlan:
         spark = df.sparkSession
         analyzed: Any = analyzed_plan(df)
         whole = optimized_plan(df) if optimized is None else optimized
-        plan, partitions = without_spark_filters(spark, analyzed, whole)
-        visitor = plan_visitor(spark)
-        plan.transformUpWithSubqueries(visitor)
-        text, _, described = long_text(spark, visitor.texts(plan)).partition("\n")
+        java = instance(spark, _PLAN, analyzed, whole)
+        partitions, text, described = packed_bytes(java).decode().split("\n", 2)
         root, used = plan_tree(text, described)
         first = {node.id: node.subtree_start for node in root.walk()}
-        return SparkPlan(spark, root, used, partitions, _OPEN_FILE in text, analyzed, first, visitor)
+        pruned_by = frozenset(map(int, partitions.split()))
+        return SparkPlan(spark, root, used, pruned_by, _OPEN_FILE in text, analyzed, first, java)
 
     def node(self, node: Node) -> Any:
         """The JVM's object of a node."""
-        return self._visitor.node(node.id)
+        return self._java.node(node.id)
 
     def nodes(self, nodes: Iterable[Node]) -> Any:
         """The JVM's objects of nodes, as a list in the JVM."""
-        return self._visitor.nodes(" ".join(str(node.id) for node in nodes))
+        return self._java.nodes(" ".join(str(node.id) for node in nodes))
+
+    def nbytes(self, node: Node) -> int:
+        """The bytes of the rows of a node by Spark's own estimate."""
+        return int(self._java.bytes(node.id))
 
     def replaced(self, below: Node, others: Mapping[int, Any], sides: Mapping[int, Side] = _NONE_TOLD) -> Any:
         """The JVM's plan of `below` with the nodes at the places in `others` replaced.
@@ -91,58 +101,8 @@ class SparkPlan:
         told = {at: sides[at] for at in left}
         if not inside and not told:
             return self.node(below)
-        visitor = plan_visitor(
-            self.spark,
-            {at - below.subtree_start: self._visitor.node(at) for at in inside},
-            {at - below.subtree_start: other for at, other in inside.items()},
-            {at - below.subtree_start: side.value for at, side in told.items()},
-        )
-        return self.node(below).transformUpWithSubqueries(visitor)
-
-
-_VISITOR = JavaFile("connectors.spark", "PlanVisitor")
-_NOTHING: Mapping[int, Any] = MappingProxyType({})
-
-
-def plan_visitor(
-    spark: SparkSession,
-    expected: Mapping[int, Any] = _NOTHING,
-    others: Mapping[int, Any] = _NOTHING,
-    sides: Mapping[int, str] = _NOTHING,
-) -> Any:
-    """An object for `transformUpWithSubqueries`, which visits all nodes in a fixed order; map keys are places in it.
-
-    `others` replace the nodes that are `expected` at their places; `sides` (`left`, `right`, `neither`) are the
-    broadcast hints of joins.
-    """
-    maps = [_java_map(spark, each) for each in (expected, others, sides)]
-    return instance(spark, _VISITOR, *maps)
-
-
-def _java_map(spark: SparkSession, items: Mapping[int, Any]) -> Any:
-    jvm = java_names(spark)
-    made = jvm.java.util.HashMap()
-    for at, item in items.items():
-        made.put(at, item)
-    return made
-
-
-_REMOVER = JavaFile("connectors.spark", "SparkFilterRemover")
-
-
-def without_spark_filters(spark: SparkSession, analyzed: Any, optimized: Any) -> tuple[Any, frozenset[int]]:
-    """The optimised JVM plan without Spark's dynamic partition pruning and bloom filters, which gives the same rows.
-
-    The second result are the ids of the columns by which partitions were pruned. Bloom filters stay if the query has
-    some itself.
-
-    The plan is analysed and optimised again before it runs, and Spark then adds such filters again without removing the
-    old ones. This fails: if a table occurs twice in a plan, one occurrence gets new column ids, but the plans inside
-    partition conditions keep the old ids; and bloom filters merged into one subquery cannot be merged again.
-    """
-    remover = instance(spark, _REMOVER, analyzed)
-    plan = optimized.transformUpWithSubqueries(remover)
-    return plan, frozenset(map(int, str(remover.columns()).split()))
+        hints = " ".join(f"{at} {side.value}" for at, side in told.items())
+        return self._java.replaced(below.subtree_start, below.id, inside, hints)
 
 
 _PRECHECK = JavaFile("connectors.spark", "Precheck", others=("IndexCalls",))
