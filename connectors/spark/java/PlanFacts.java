@@ -56,9 +56,9 @@ public class PlanFacts {
     }
 
     /**
-     * Three lines: true if a query above may use input_file_name(); for each leaf its kind, its bytes, and the place of
-     * the first leaf that reads the same; for each plan that may have equals the place of the first equal plan, or,
-     * after an exclamation mark, the reason why it is unknown.
+     * Three lines: true if a query above may use input_file_name(); for each leaf its kind, true if its index holds a
+     * snapshot, its bytes, and the place of the first leaf that reads the same; for each plan that may have equals the
+     * place of the first equal plan, or, after an exclamation mark, the reason why it is unknown.
      */
     public String text() throws Exception {
         return (count(analyzed) < SEVERAL && isOpenAbove(analyzed)) + "\n" + leafWords() + "\n" + equalWords();
@@ -73,8 +73,8 @@ public class PlanFacts {
             while (at < leaves.size() && leaves.get(at) instanceof Filter) {
                 addPartitions(leaf, ((Filter) leaves.get(at++)).condition(), conditions);
             }
-            words.append(kind(leaf)).append(' ').append(bytes(leaf, conditions)).append(' ');
-            words.append(first(leaf, known)).append(' ');
+            words.append(kind(leaf)).append(' ').append(isPinned(leaf)).append(' ');
+            words.append(bytes(leaf, conditions)).append(' ').append(first(leaf, known)).append(' ');
             known.add(leaf);
         }
         return words.toString();
@@ -108,6 +108,10 @@ public class PlanFacts {
 
     private String kind(LogicalRelation leaf) {
         return readsFiles(leaf) ? relation(leaf).fileFormat().getClass().getSimpleName() : "-";
+    }
+
+    private boolean isPinned(LogicalRelation leaf) throws Exception {
+        return readsFiles(leaf) && snapshots.result(relation(leaf).location()) != null;
     }
 
     private boolean readsFiles(LogicalRelation leaf) {
