@@ -24,7 +24,6 @@ from pruning.reasons import Reason, ReasonCode
 
 logger = logging.getLogger("scanprune")
 
-_FACTS = JavaFile("connectors.spark", "PlanFacts", others=("IndexCalls",))
 _UNKNOWN = "!"
 
 
@@ -64,9 +63,8 @@ def plan_facts(plan: SparkPlan, formats: Collection[str], snapshot_calls: str) -
     calls of all connectors; a leaf is pinned if one of them returns the snapshot of its file index.
     """
     filters, relations, alike = filters_above(plan.root), relations_of(plan.root), _alike(plan)
-    nodes = plan.nodes(each for relation in relations for each in (relation, *filters[relation.id]))
-    java = instance(plan.spark, _FACTS, plan.analyzed, nodes, plan.nodes(alike), " ".join(formats), snapshot_calls)
-    may_be_asked, leaves, equal = str(java.text()).split("\n", 2)
+    filtered = [each for relation in relations for each in (relation, *filters[relation.id])]
+    may_be_asked, leaves, equal = plan.facts(filtered, alike, formats, snapshot_calls).split("\n", 2)
     words, places = leaves.split(), [each.id for each in relations]
     return PlanFacts(
         _leaf_sizes(places, zip(words[::4], words[1::4], words[2::4], strict=True), formats),

@@ -38,7 +38,17 @@ def check_has_plan(df: DataFrame) -> None:
 _PLAN = JavaFile(
     "connectors.spark",
     "OptimizedPlan",
-    others=("PlanVisitor", "SparkFilterRemover", "AnalyzedPlan", "NodeLines", "NodeReplacer", "PackedText"),
+    others=(
+        "PlanVisitor",
+        "SparkFilterRemover",
+        "AnalyzedPlan",
+        "NodeLines",
+        "NodeReplacer",
+        "LeafFacts",
+        "FileScan",
+        "IndexCalls",
+        "PackedText",
+    ),
 )
 
 
@@ -48,7 +58,6 @@ class SparkPlan:
 
     `used` are the ids of the columns that some expression or the result uses, `partitions` the ids of those by which
     Spark itself prunes partitions. `asks_for_files`: the plan contains `input_file_name()` or a related expression.
-    `analyzed` is the JVM plan before it was optimised.
     """
 
     spark: SparkSession
@@ -56,7 +65,6 @@ class SparkPlan:
     used: frozenset[int]
     partitions: frozenset[int]
     asks_for_files: bool
-    analyzed: Any
     _first: Mapping[int, int]
     _java: Any
 
@@ -74,15 +82,18 @@ class SparkPlan:
         root, used = plan_tree(text, described)
         first = {node.id: node.subtree_start for node in root.walk()}
         pruned_by = frozenset(map(int, partitions.split()))
-        return SparkPlan(spark, root, used, pruned_by, _OPEN_FILE in text, analyzed, first, java)
+        return SparkPlan(spark, root, used, pruned_by, _OPEN_FILE in text, first, java)
 
     def node(self, node: Node) -> Any:
         """The JVM's object of a node."""
         return self._java.node(node.id)
 
-    def nodes(self, nodes: Iterable[Node]) -> Any:
-        """The JVM's objects of nodes, as a list in the JVM."""
-        return self._java.nodes(" ".join(str(node.id) for node in nodes))
+    def facts(
+        self, leaves_and_filters: Iterable[Node], alike: Iterable[Node], formats: Iterable[str], snapshot_calls: str
+    ) -> str:
+        """The text of `OptimizedPlan.facts` in Java, in one call."""
+        leaves, nodes = (" ".join(str(node.id) for node in each) for each in (leaves_and_filters, alike))
+        return str(self._java.facts(leaves, nodes, " ".join(formats), snapshot_calls))
 
     def nbytes(self, node: Node) -> int:
         """The bytes of the rows of a node by Spark's own estimate."""
@@ -105,7 +116,7 @@ class SparkPlan:
         return self._java.replaced(below.subtree_start, below.id, inside, hints)
 
 
-_PRECHECK = JavaFile("connectors.spark", "Precheck", others=("IndexCalls",))
+_PRECHECK = JavaFile("connectors.spark", "Precheck", others=("FileScan", "IndexCalls"))
 
 
 def is_candidate(spark: SparkSession, analyzed: Any, min_probe_bytes: int, size_calls: str, *, top_k: bool) -> bool:
@@ -113,7 +124,7 @@ def is_candidate(spark: SparkSession, analyzed: Any, min_probe_bytes: int, size_
 
     `size_calls` are the size calls of all connectors.
     """
-    return bool(instance(spark, _PRECHECK, analyzed, min_probe_bytes, top_k, size_calls).isWorthIt())
+    return bool(instance(spark, _PRECHECK, analyzed, min_probe_bytes, top_k, size_calls).isCandidate())
 
 
 _FRESH = JavaFile("connectors.spark", "FreshColumns")

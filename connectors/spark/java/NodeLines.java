@@ -121,8 +121,9 @@ public class NodeLines {
             boolean isPlain = name.database().isEmpty() || name.database().get().equals("default");
             return isPlain ? name.table() : name.database().get() + "." + name.table();
         }
-        if (leaf.relation() instanceof HadoopFsRelation) {
-            scala.collection.Seq roots = ((HadoopFsRelation) leaf.relation()).location().rootPaths();
+        HadoopFsRelation files = FileScan.files(leaf);
+        if (files != null) {
+            scala.collection.Seq roots = files.location().rootPaths();
             return roots.isEmpty() ? "files" : ((org.apache.hadoop.fs.Path) roots.head()).getName();
         }
         return leaf.relation().getClass().getSimpleName();
