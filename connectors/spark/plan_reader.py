@@ -127,7 +127,7 @@ def is_candidate(spark: SparkSession, analyzed: Any, min_probe_bytes: int, size_
     return bool(instance(spark, _PRECHECK, analyzed, min_probe_bytes, top_k, size_calls).isCandidate())
 
 
-_FRESH = JavaFile("connectors.spark", "FreshColumns")
+_FRESH = JavaFile("connectors.spark", "FreshColumns", others=("OwnColumns",))
 _OWN = JavaFile("connectors.spark", "OwnColumns")
 
 
@@ -138,4 +138,4 @@ def fresh_columns(spark: SparkSession, leaf: Any) -> Any:
 
 def with_own_columns(spark: SparkSession, plan: Any) -> Any:
     """A JVM plan without the projections above its pruned scans, with unchanged column ids at its top."""
-    return instance(spark, _OWN, plan).kept()
+    return instance(spark, _OWN, plan).rewritten()

@@ -19,7 +19,6 @@ import org.apache.spark.sql.catalyst.trees.TreeNode;
 public class AnalyzedPlan {
     private static final int SEVERAL = 2;
     private final LogicalPlan plan;
-    private Boolean hasBloom = null;
 
     AnalyzedPlan(LogicalPlan plan) {
         this.plan = plan;
@@ -29,10 +28,7 @@ public class AnalyzedPlan {
      * True if the query itself has a bloom filter, outside of plans inside its expressions.
      */
     boolean hasBloom() {
-        if (hasBloom == null) {
-            hasBloom = Boolean.valueOf(hasBloom(plan));
-        }
-        return hasBloom.booleanValue();
+        return hasBloom(plan);
     }
 
     /**
