@@ -102,11 +102,12 @@ class Connector(ABC):
     name: str
     # Simple names of the classes by which Spark reads the format (`HadoopFsRelation.fileFormat`).
     file_formats: tuple[str, ...]
-    # True if a plan that reads a table keeps to one version of it; else files are listed once and pinned by us.
+    # True if a caller may ask for an older version of a table.
     has_versions: bool = False
     # The session's conf that switches off skipping by statistics.
     skipping_conf: str
-    # `Class.method.method` of file indexes in optimised plans, which returns the snapshot that scans of it share.
+    # `Class.method.method` of file indexes in optimised plans, which returns the snapshot that scans of it share. They
+    # tell pinned leaves: an index without such a call may list other files at each run, so `table_of` pins its files.
     snapshot_calls: tuple[str, ...] = ()
     # Such calls in analysed plans, which return an Option of the table's bytes, empty if only a job could compute them.
     size_calls: tuple[str, ...] = ()

@@ -19,6 +19,7 @@ from connectors.spark.jvm import JavaFile, analyzed_plan, frame_of, instance, qu
 from connectors.spark.jvm import optimized_plan as optimized
 from connectors.spark.session_state import state_of
 from connectors.spark.transfer import JvmList
+from pruning.reasons import Reason, ReasonCode
 
 logger = logging.getLogger("scanprune")
 
@@ -34,7 +35,7 @@ _FINDER = JavaFile("connectors.delta", "DeltaIndexFinder")
 _LISTS = JavaFile(
     "connectors.delta", "DeltaFileLists", others=("VersionPinning", "ListedScans", "LeafSnapshots", PRUNED_INDEX)
 )
-_SKIPPING_CONF = "spark.databricks.delta.stats.skipping"
+SKIPPING_CONF = "spark.databricks.delta.stats.skipping"
 
 
 class _FileLists:
@@ -52,7 +53,7 @@ def optimized_plan(df: DataFrame) -> Any:
     execution: Any = query_execution(df)
     spark = df.sparkSession
     is_done = execution.tracker().phases().contains("optimization")
-    if is_done or str(spark.conf.get(_SKIPPING_CONF, "true")).lower() == "false":
+    if is_done or not is_skipping(spark):
         return None
     try:
         plan = execution.withCachedData()
@@ -120,6 +121,25 @@ def tell_conditions(spark: SparkSession, plan: Any) -> None:
 def is_pinned_index(index: Any) -> bool:
     """True for an index that names the files of one version."""
     return str(index.getClass().getName()) in {PRUNED_INDEX, PREPARED_INDEX}
+
+
+def why_not_pinned(spark: SparkSession, name: str, index: Any) -> Reason:
+    """The reason why an index of an optimised plan, which `is_pinned_index` does not know, names no version.
+
+    Delta prepares scans only by its rule for data skipping. A scan that is not prepared reads the newest version each
+    time that it is planned.
+    """
+    kind = str(index.getClass().getSimpleName())
+    if kind != _UNPREPARED:
+        return Reason(ReasonCode.NOT_FILES, name, kind)
+    if not is_skipping(spark):
+        return Reason(ReasonCode.SKIPPING_DISABLED, name, f"{SKIPPING_CONF} is false, so Delta pins no version")
+    return Reason(ReasonCode.SKIPPING_DISABLED, name, "the plan was optimised without it, so Delta pinned no version")
+
+
+def is_skipping(spark: SparkSession) -> bool:
+    """True if Delta skips files by statistics in this session."""
+    return str(spark.conf.get(SKIPPING_CONF, "true")).lower() != "false"
 
 
 def scanned_version(index: Any) -> ScannedVersion | None:

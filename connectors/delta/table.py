@@ -21,6 +21,7 @@ from connectors.delta.file_index import (
     PREPARED_INDEX,
     PRUNED_INDEX,
     SIZE_CALLS,
+    SKIPPING_CONF,
     SNAPSHOT_CALLS,
     is_pinned_index,
     optimized_plan,
@@ -30,6 +31,7 @@ from connectors.delta.file_index import (
     snapshot_in,
     snapshots,
     tell_conditions,
+    why_not_pinned,
 )
 from connectors.delta.log import DeltaFiles, FileCatalog, Snapshot, Uris, file_index, snapshot_of
 from connectors.delta.open import has_log, pinned_frame, publicly_pinned_frame
@@ -70,7 +72,7 @@ class DeltaConnector(Connector):
     name = "delta"
     file_formats = ("DeltaParquetFileFormat", "DeltaParquetFileFormatV2")
     has_versions = True
-    skipping_conf = "spark.databricks.delta.stats.skipping"
+    skipping_conf = SKIPPING_CONF
     snapshot_calls = SNAPSHOT_CALLS
     size_calls = SIZE_CALLS
 
@@ -94,7 +96,7 @@ class DeltaConnector(Connector):
         """The table of a leaf, of the snapshot that its index has prepared."""
         index = leaf.relation().location()
         if not is_pinned_index(index):
-            return Reason(ReasonCode.NOT_FILES, name, str(index.getClass().getSimpleName()))
+            return why_not_pinned(spark, name, index)
         snapshot, state = snapshot_of(spark, snapshot_in(index), index.path()), state_of(spark)
         catalog = state.version(snapshot.identity, FileCatalog)
         return DeltaTable(name, frame_of(spark, leaf), snapshot, catalog, state.slot(FooterCache), limits)

@@ -13,7 +13,7 @@ from connectors.registry import PlanTable, scan_of, snapshot_calls, table_of, ve
 from connectors.scan.capabilities import lenient_settings, skipping_switched_off
 from connectors.scan.decision import keys_from_statistics, plan_column
 from connectors.spark.jvm import one_line
-from connectors.spark.plan_facts import PlanFacts, estimated_bytes, plan_facts, row_shape
+from connectors.spark.plan_facts import PlanFacts, plan_facts, row_shape
 from connectors.spark.plan_reader import SparkPlan
 from pruning.limits import Limits
 from pruning.query.key_origins import origins_of
@@ -120,7 +120,7 @@ class PlanMetadata:
             case TrustStatistics(probe):
                 return self._trusts_statistics(probe)
             case EstimateBytes(node):
-                return estimated_bytes(self.plan, node)
+                return self.plan.nbytes(node)
             case DescribeRows(node):
                 return row_shape(self.plan, node)
             case _:

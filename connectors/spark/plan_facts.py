@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,6 @@ from pruning.reasons import Reason, ReasonCode
 
 logger = logging.getLogger("scanprune")
 
-_FACTS = JavaFile("connectors.spark", "PlanFacts", others=("IndexCalls",))
 _UNKNOWN = "!"
 # Types whose values may be long: rows with them have a lower limit.
 _LONG = ("string", "char", "binary", "array", "map", "struct", "variant")
@@ -34,8 +33,8 @@ _LONG = ("string", "char", "binary", "array", "map", "struct", "variant")
 class LeafSizes:
     """The bytes that each relation reads by its place, and the places of relations over files of a known format.
 
-    Files that the query's conditions on partitions (and on statistics, if a table has them) exclude do not count. The
-    plan itself pins the files of a table with versions; `unpinned` are the other relations.
+    Files that the query's conditions on partitions (and on statistics, if a table has them) exclude do not count.
+    `unpinned` are the relations whose file index holds no snapshot, so that each run of the plan may list other files.
     """
 
     sizes: Mapping[int, int]
@@ -59,32 +58,32 @@ class PlanFacts:
     may_be_asked_for_files: bool
 
 
-def plan_facts(plan: SparkPlan, formats: Mapping[str, bool], snapshot_calls: str) -> PlanFacts:
+def plan_facts(plan: SparkPlan, formats: Collection[str], snapshot_calls: str) -> PlanFacts:
     """The facts about a plan, by one call to the JVM whatever the size of the plan.
 
-    `formats` are the simple class names of the file formats whose rows may be keys; True for tables with versions.
-    `snapshot_calls` are the snapshot calls of all connectors.
+    `formats` are the simple class names of the file formats whose rows may be keys. `snapshot_calls` are the snapshot
+    calls of all connectors; a leaf is pinned if one of them returns the snapshot of its file index.
     """
     filters, relations, alike = filters_above(plan.root), relations_of(plan.root), _alike(plan)
-    nodes = plan.nodes(each for relation in relations for each in (relation, *filters[relation.id]))
-    java = instance(plan.spark, _FACTS, plan.analyzed, nodes, plan.nodes(alike), " ".join(formats), snapshot_calls)
-    may_be_asked, leaves, equal = str(java.text()).split("\n", 2)
+    filtered = [each for relation in relations for each in (relation, *filters[relation.id])]
+    may_be_asked, leaves, equal = plan.facts(filtered, alike, formats, snapshot_calls).split("\n", 2)
     words, places = leaves.split(), [each.id for each in relations]
     return PlanFacts(
-        _leaf_sizes(places, words[::3], map(int, words[1::3]), formats),
-        dict(zip(places, (places[int(first)] for first in words[2::3]), strict=True)),
+        _leaf_sizes(places, zip(words[::4], words[1::4], words[2::4], strict=True), formats),
+        dict(zip(places, (places[int(first)] for first in words[3::4]), strict=True)),
         _equal_nodes(alike, equal),
         may_be_asked == "true",
     )
 
 
-def _leaf_sizes(
-    places: Sequence[int], kinds: Sequence[str], sizes: Iterable[int], formats: Mapping[str, bool]
-) -> LeafSizes:
-    by_place = dict(zip(places, kinds, strict=True))
-    files = frozenset(at for at, kind in by_place.items() if kind in formats)
-    unpinned = frozenset(at for at, kind in by_place.items() if kind in formats and not formats[kind])
-    return LeafSizes(dict(zip(places, sizes, strict=True)), files, unpinned)
+def _leaf_sizes(places: Sequence[int], leaves: Iterable[tuple[str, str, str]], formats: Collection[str]) -> LeafSizes:
+    sizes: dict[int, int] = {}
+    files: dict[int, bool] = {}
+    for at, (kind, pinned, size) in zip(places, leaves, strict=True):
+        sizes[at] = int(size)
+        if kind in formats:
+            files[at] = pinned == "true"
+    return LeafSizes(sizes, frozenset(files), frozenset(at for at, is_pinned in files.items() if not is_pinned))
 
 
 def _equal_nodes(alike: Sequence[Node], text: str) -> Mapping[int, int]:
@@ -122,11 +121,6 @@ def broadcast_limit(spark: SparkSession) -> int:
     """The bytes up to which the session broadcasts a side by itself; negative for never."""
     state: Any = jvm_session(spark).sessionState()
     return int(state.conf().autoBroadcastJoinThreshold())
-
-
-def estimated_bytes(plan: SparkPlan, node: Node) -> int:
-    """The bytes of a node by Spark's own estimate, before anything has run."""
-    return int(str(plan.node(node).stats().sizeInBytes()))
 
 
 def row_shape(plan: SparkPlan, node: Node) -> RowShape:

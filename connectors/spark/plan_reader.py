@@ -1,7 +1,7 @@
 """Spark's optimised plan as an engine-free tree, read in a few calls whatever its size (classic sessions only).
 
-One visitor numbers, describes and replaces nodes. Spark's own join-driven filters are removed from the plan first.
-`is_candidate()` tests a query before it is optimised.
+An object of the JVM numbers and describes the nodes in one walk, and replaces them later. Spark's own runtime filters
+are removed first. `is_candidate()` tests a query before it is optimised.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from connectors.spark.jvm import JavaFile, analyzed_plan, has_jvm, instance, java_names, optimized_plan
+from connectors.spark.jvm import JavaFile, analyzed_plan, has_jvm, instance, optimized_plan
 from connectors.spark.plan_tree import plan_tree
-from connectors.spark.transfer import long_text
+from connectors.spark.transfer import packed_bytes
 from pruning.errors import UnsupportedSessionError
 from pruning.query.exchanges import Side
 from pruning.query.plan import Node
@@ -35,13 +35,29 @@ def check_has_plan(df: DataFrame) -> None:
         raise UnsupportedSessionError(_REMOTE)
 
 
+_PLAN = JavaFile(
+    "connectors.spark",
+    "OptimizedPlan",
+    others=(
+        "PlanVisitor",
+        "SparkFilterRemover",
+        "AnalyzedPlan",
+        "NodeLines",
+        "NodeReplacer",
+        "LeafFacts",
+        "FileScan",
+        "IndexCalls",
+        "PackedText",
+    ),
+)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class SparkPlan:
     """The optimised plan of a query: `root` as a tree, and the JVM's own object of each of its nodes.
 
     `used` are the ids of the columns that some expression or the result uses, `partitions` the ids of those by which
     Spark itself prunes partitions. `asks_for_files`: the plan contains `input_file_name()` or a related expression.
-    `analyzed` is the JVM plan before it was optimised.
     """
 
     spark: SparkSession
@@ -49,9 +65,8 @@ class SparkPlan:
     used: frozenset[int]
     partitions: frozenset[int]
     asks_for_files: bool
-    analyzed: Any
     _first: Mapping[int, int]
-    _visitor: Any
+    _java: Any
 
     @staticmethod
     def of(df: DataFrame, optimized: Any = None) -> SparkPlan:
@@ -62,21 +77,27 @@ class SparkPlan:
         spark = df.sparkSession
         analyzed: Any = analyzed_plan(df)
         whole = optimized_plan(df) if optimized is None else optimized
-        plan, partitions = without_spark_filters(spark, analyzed, whole)
-        visitor = plan_visitor(spark)
-        plan.transformUpWithSubqueries(visitor)
-        text, _, described = long_text(spark, visitor.texts(plan)).partition("\n")
+        java = instance(spark, _PLAN, analyzed, whole)
+        partitions, text, described = packed_bytes(java).decode().split("\n", 2)
         root, used = plan_tree(text, described)
         first = {node.id: node.subtree_start for node in root.walk()}
-        return SparkPlan(spark, root, used, partitions, _OPEN_FILE in text, analyzed, first, visitor)
+        pruned_by = frozenset(map(int, partitions.split()))
+        return SparkPlan(spark, root, used, pruned_by, _OPEN_FILE in text, first, java)
 
     def node(self, node: Node) -> Any:
         """The JVM's object of a node."""
-        return self._visitor.node(node.id)
+        return self._java.node(node.id)
 
-    def nodes(self, nodes: Iterable[Node]) -> Any:
-        """The JVM's objects of nodes, as a list in the JVM."""
-        return self._visitor.nodes(" ".join(str(node.id) for node in nodes))
+    def facts(
+        self, leaves_and_filters: Iterable[Node], alike: Iterable[Node], formats: Iterable[str], snapshot_calls: str
+    ) -> str:
+        """The text of `OptimizedPlan.facts` in Java, in one call."""
+        leaves, nodes = (" ".join(str(node.id) for node in each) for each in (leaves_and_filters, alike))
+        return str(self._java.facts(leaves, nodes, " ".join(formats), snapshot_calls))
+
+    def nbytes(self, node: Node) -> int:
+        """The bytes of the rows of a node by Spark's own estimate."""
+        return int(self._java.bytes(node.id))
 
     def replaced(self, below: Node, others: Mapping[int, Any], sides: Mapping[int, Side] = _NONE_TOLD) -> Any:
         """The JVM's plan of `below` with the nodes at the places in `others` replaced.
@@ -91,61 +112,11 @@ class SparkPlan:
         told = {at: sides[at] for at in left}
         if not inside and not told:
             return self.node(below)
-        visitor = plan_visitor(
-            self.spark,
-            {at - below.subtree_start: self._visitor.node(at) for at in inside},
-            {at - below.subtree_start: other for at, other in inside.items()},
-            {at - below.subtree_start: side.value for at, side in told.items()},
-        )
-        return self.node(below).transformUpWithSubqueries(visitor)
+        hints = " ".join(f"{at} {side.value}" for at, side in told.items())
+        return self._java.replaced(below.subtree_start, below.id, inside, hints)
 
 
-_VISITOR = JavaFile("connectors.spark", "PlanVisitor")
-_NOTHING: Mapping[int, Any] = MappingProxyType({})
-
-
-def plan_visitor(
-    spark: SparkSession,
-    expected: Mapping[int, Any] = _NOTHING,
-    others: Mapping[int, Any] = _NOTHING,
-    sides: Mapping[int, str] = _NOTHING,
-) -> Any:
-    """An object for `transformUpWithSubqueries`, which visits all nodes in a fixed order; map keys are places in it.
-
-    `others` replace the nodes that are `expected` at their places; `sides` (`left`, `right`, `neither`) are the
-    broadcast hints of joins.
-    """
-    maps = [_java_map(spark, each) for each in (expected, others, sides)]
-    return instance(spark, _VISITOR, *maps)
-
-
-def _java_map(spark: SparkSession, items: Mapping[int, Any]) -> Any:
-    jvm = java_names(spark)
-    made = jvm.java.util.HashMap()
-    for at, item in items.items():
-        made.put(at, item)
-    return made
-
-
-_REMOVER = JavaFile("connectors.spark", "SparkFilterRemover")
-
-
-def without_spark_filters(spark: SparkSession, analyzed: Any, optimized: Any) -> tuple[Any, frozenset[int]]:
-    """The optimised JVM plan without Spark's dynamic partition pruning and bloom filters, which gives the same rows.
-
-    The second result are the ids of the columns by which partitions were pruned. Bloom filters stay if the query has
-    some itself.
-
-    The plan is analysed and optimised again before it runs, and Spark then adds such filters again without removing the
-    old ones. This fails: if a table occurs twice in a plan, one occurrence gets new column ids, but the plans inside
-    partition conditions keep the old ids; and bloom filters merged into one subquery cannot be merged again.
-    """
-    remover = instance(spark, _REMOVER, analyzed)
-    plan = optimized.transformUpWithSubqueries(remover)
-    return plan, frozenset(map(int, str(remover.columns()).split()))
-
-
-_PRECHECK = JavaFile("connectors.spark", "Precheck", others=("IndexCalls",))
+_PRECHECK = JavaFile("connectors.spark", "Precheck", others=("FileScan", "IndexCalls"))
 
 
 def is_candidate(spark: SparkSession, analyzed: Any, min_probe_bytes: int, size_calls: str, *, top_k: bool) -> bool:
@@ -153,10 +124,10 @@ def is_candidate(spark: SparkSession, analyzed: Any, min_probe_bytes: int, size_
 
     `size_calls` are the size calls of all connectors.
     """
-    return bool(instance(spark, _PRECHECK, analyzed, min_probe_bytes, top_k, size_calls).isWorthIt())
+    return bool(instance(spark, _PRECHECK, analyzed, min_probe_bytes, top_k, size_calls).isCandidate())
 
 
-_FRESH = JavaFile("connectors.spark", "FreshColumns")
+_FRESH = JavaFile("connectors.spark", "FreshColumns", others=("OwnColumns",))
 _OWN = JavaFile("connectors.spark", "OwnColumns")
 
 
@@ -167,4 +138,4 @@ def fresh_columns(spark: SparkSession, leaf: Any) -> Any:
 
 def with_own_columns(spark: SparkSession, plan: Any) -> Any:
     """A JVM plan without the projections above its pruned scans, with unchanged column ids at its top."""
-    return instance(spark, _OWN, plan).kept()
+    return instance(spark, _OWN, plan).rewritten()

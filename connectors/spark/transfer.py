@@ -132,16 +132,16 @@ _END = "."
 
 def long_text(spark: SparkSession, lines: Any) -> str:
     """The elements of a collection in the JVM as text, with a line feed between them."""
-    return _bytes_of(spark, lines).decode()
+    return packed_bytes(instance(spark, _PACKED, lines)).decode()
 
 
 def long_bytes(spark: SparkSession, stream: Any) -> bytes:
     """The bytes written to a `ByteArrayOutputStream` in the JVM."""
-    return _bytes_of(spark, stream)
+    return packed_bytes(instance(spark, _PACKED, stream))
 
 
-def _bytes_of(spark: SparkSession, items: Any) -> bytes:
-    packed = instance(spark, _PACKED, items)
+def packed_bytes(packed: Any) -> bytes:
+    """The bytes in an object of the JVM that has the method `piece` of `PackedText.java`."""
     pieces = [str(packed.piece(0))]
     while not pieces[-1].endswith(_END):
         pieces.append(str(packed.piece(len(pieces))))

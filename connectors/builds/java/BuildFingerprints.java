@@ -5,7 +5,8 @@ import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 
 /**
- * Fingerprints of the operators of several builds, and the leaves below them by file format.
+ * Fingerprints of the operators of several builds, and the leaves below them by file format, from the walks of
+ * PlanFingerprint. It is made once for the builds of a query that run together; leaves are fingerprinted by connectors.
  *
  * It relies on SQLConf.getAllConfs() and sessionLocalTimeZone().
  */

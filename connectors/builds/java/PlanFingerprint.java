@@ -9,7 +9,8 @@ import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 
 /**
- * Text of the operators of a build; if the leaves of two builds give the same rows, equal texts mean equal results.
+ * Walk over the plan of a build, before it runs, if the query has a cache: a text of its operators, and its leaves.
+ * If the leaves of two builds give the same rows, equal texts mean equal results.
  *
  * It covers projections, filters, joins and aggregates, with deterministic expressions of Spark itself, over files and
  * over rows that an earlier build gave. Any other plan is refused. A leaf that reads files is written as its place in

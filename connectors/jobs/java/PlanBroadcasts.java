@@ -4,7 +4,7 @@ import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.exchange.BroadcastExchangeExec;
 
 /**
- * Release of the broadcasts that a plan made for its joins.
+ * Walk over a physical plan after its only action: release of the broadcasts that the plan made for its joins.
  *
  * A cached table ran outside of the plan that reads it, so its broadcasts stay. A broadcast that was never used is
  * skipped, since reading its value would create it.

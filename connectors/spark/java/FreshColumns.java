@@ -4,10 +4,10 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
-import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
 
 /**
- * New column ids for a pruned scan, by which the report distinguishes it from the query's original scan.
+ * New column ids for a pruned scan, by which the report distinguishes it from the query's original scan. It walks no
+ * plan: a leaf is given, and later the plan that takes its place.
  *
  * renamed() puts a projection above a plan over the new ids, which gives its columns the ids that the query uses. A
  * projection that changes only ids, in their order, has a tag, by which OwnColumns finds it.
@@ -15,7 +15,6 @@ import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
  * It relies on LogicalRelation.newInstance() and on tags of tree nodes.
  */
 public class FreshColumns {
-    private static final String RENAMED = "scanprune.renamed";
     private final org.apache.spark.sql.execution.datasources.LogicalRelation known;
     private final LogicalPlan fresh;
 
@@ -41,11 +40,11 @@ public class FreshColumns {
             isOrdered = isOrdered && value instanceof Attribute
                 && ((Attribute) value).exprId().equals(((Attribute) below.next()).exprId());
             columns.add(new Alias(value, column.name(), column.exprId(), column.qualifier(), scala.Option.empty(),
-                sequence(nothing)));
+                OwnColumns.sequence(nothing)));
         }
-        Project renamed = new Project(sequence(columns), plan);
+        Project renamed = new Project(OwnColumns.sequence(columns), plan);
         if (isOrdered) {
-            renamed.setTagValue(new TreeNodeTag(RENAMED), Boolean.TRUE);
+            OwnColumns.tag(renamed);
         }
         return renamed;
     }
@@ -62,9 +61,5 @@ public class FreshColumns {
             }
         }
         return new Literal(null, wanted.dataType());
-    }
-
-    private static scala.collection.immutable.Seq sequence(java.util.List items) {
-        return scala.jdk.javaapi.CollectionConverters.asScala(items).toSeq();
     }
 }

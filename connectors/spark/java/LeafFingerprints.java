@@ -6,7 +6,8 @@ import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.internal.SQLConf;
 
 /**
- * Fingerprints of the leaves of a plan that read files, each from the snapshot that a connector names.
+ * Fingerprints of leaves that read files, each from the snapshot that a connector names. It walks no plan: the leaves
+ * are those that PlanFingerprint found below a build.
  *
  * To the snapshot it adds the properties of the leaf in Spark: classes, schemas, options, and columns without their
  * ids. A leaf for which Spark ignores missing or corrupt files has no fingerprint, since its rows depend on the files

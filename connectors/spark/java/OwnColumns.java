@@ -5,7 +5,8 @@ import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
 
 /**
- * Removal of the projections that FreshColumns tagged; the plan keeps the column ids that it had at its top.
+ * Rewrite of the pruned plan after all nodes were replaced: projections that FreshColumns tagged are removed, and the
+ * ids below them are written through to the top, where the plan has the ids that it had.
  *
  * Spark's optimiser removes such projections itself, but not below the first child of a union, whose ids are those of
  * the union: a subtree there would differ from its equals below the other children, and be run once more.
@@ -13,20 +14,24 @@ import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
  * It relies on transformUpWithNewOutput, of which two parameters have Scala's defaults.
  */
 public class OwnColumns extends scala.runtime.AbstractPartialFunction {
-    private static final String RENAMED = "scanprune.renamed";
+    private static final TreeNodeTag RENAMED = new TreeNodeTag("scanprune.renamed");
     private final LogicalPlan plan;
 
     public OwnColumns(LogicalPlan plan) {
         this.plan = plan;
     }
 
-    public LogicalPlan kept() {
-        LogicalPlan kept = (LogicalPlan) plan.transformUpWithNewOutput(this,
+    static void tag(Project renaming) {
+        renaming.setTagValue(RENAMED, Boolean.TRUE);
+    }
+
+    public LogicalPlan rewritten() {
+        LogicalPlan plain = (LogicalPlan) plan.transformUpWithNewOutput(this,
             plan.transformUpWithNewOutput$default$2(), plan.transformUpWithNewOutput$default$3());
         java.util.ArrayList columns = new java.util.ArrayList();
         boolean isRenamed = false;
         scala.collection.Iterator known = plan.output().iterator();
-        scala.collection.Iterator own = kept.output().iterator();
+        scala.collection.Iterator own = plain.output().iterator();
         while (known.hasNext()) {
             Attribute before = (Attribute) known.next();
             Attribute after = (Attribute) own.next();
@@ -35,11 +40,11 @@ public class OwnColumns extends scala.runtime.AbstractPartialFunction {
             columns.add(isSame ? after : new Alias(after, before.name(), before.exprId(), before.qualifier(),
                 scala.Option.apply(before.metadata()), sequence(new java.util.ArrayList())));
         }
-        return isRenamed ? new Project(sequence(columns), kept) : kept;
+        return isRenamed ? new Project(sequence(columns), plain) : plain;
     }
 
     public boolean isDefinedAt(Object node) {
-        return node instanceof Project && ((Project) node).getTagValue(new TreeNodeTag(RENAMED)).isDefined();
+        return node instanceof Project && ((Project) node).getTagValue(RENAMED).isDefined();
     }
 
     public Object applyOrElse(Object node, scala.Function1 otherwise) {
@@ -55,7 +60,7 @@ public class OwnColumns extends scala.runtime.AbstractPartialFunction {
         return new scala.Tuple2(((Project) node).child(), sequence(pairs));
     }
 
-    private static scala.collection.immutable.Seq sequence(java.util.List items) {
+    static scala.collection.immutable.Seq sequence(java.util.List items) {
         return scala.jdk.javaapi.CollectionConverters.asScala(items).toSeq();
     }
 }

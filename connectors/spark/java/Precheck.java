@@ -15,15 +15,18 @@ import org.apache.spark.sql.catalyst.plans.logical.WithCTE;
 import org.apache.spark.sql.execution.columnar.InMemoryRelation;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
-import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.PartitioningAwareFileIndex;
 
 /**
- * Test of an analysed plan: false if pruning cannot help, so that the plan is not optimised a second time for nothing.
+ * Walk over the analysed plan of a query before Spark optimises it: isCandidate() is false if pruning cannot help, so
+ * that the plan is not optimised a second time for nothing.
  *
  * Pruning needs a join, which the optimiser makes only from two inputs or a plan inside an expression, or a limit over
  * an order; and a scan has no more bytes than the files of its table. A leaf of an unknown kind counts as large and is
  * sized later, and so does a leaf whose size is not cached, since computing it may take a job.
+ *
+ * Most queries are no candidates, so the walk looks at no expression and ends where both are found. The optimised plan
+ * would answer better, and does so later, but making it is what has to be spared.
  *
  * It relies on PartitioningAwareFileIndex, and on connectors for sizes of other file indexes.
  */
@@ -41,7 +44,7 @@ public class Precheck {
         look(plan);
     }
 
-    public boolean isWorthIt() {
+    public boolean isCandidate() {
         return filters && isLarge;
     }
 
@@ -69,7 +72,7 @@ public class Precheck {
     }
 
     private void lookAt(scala.collection.Iterator plans) throws Exception {
-        while (!isWorthIt() && plans.hasNext()) {
+        while (!isCandidate() && plans.hasNext()) {
             look((LogicalPlan) plans.next());
         }
     }
@@ -79,9 +82,8 @@ public class Precheck {
             || leaf instanceof InMemoryRelation || leaf instanceof CTERelationRef) {
             return -1L;
         }
-        boolean isOfFiles = leaf instanceof LogicalRelation
-            && ((LogicalRelation) leaf).relation() instanceof HadoopFsRelation;
-        return isOfFiles ? bytes(((HadoopFsRelation) ((LogicalRelation) leaf).relation()).location()) : Long.MAX_VALUE;
+        HadoopFsRelation files = FileScan.files(leaf);
+        return files == null ? Long.MAX_VALUE : bytes(files.location());
     }
 
     private long bytes(FileIndex index) throws Exception {

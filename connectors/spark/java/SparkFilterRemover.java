@@ -7,28 +7,28 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression$;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.catalyst.trees.TreeNode;
 
 /**
- * Removal of Spark's own runtime filters from an optimised plan, and the ids of the columns that they prune by.
+ * Rewrite of an optimised plan before OptimizedPlan reads it: Spark's own runtime filters are removed, which are
+ * dynamic partition pruning and bloom filters. Bloom filters stay if the query has some itself.
  *
- * Bloom filters stay where the analysed query has some itself.
+ * The plan is analysed and optimised again before it runs, and Spark then adds such filters again without removing the
+ * old ones. This fails: if a table occurs twice in a plan, one occurrence gets new column ids, but the plans inside
+ * partition conditions keep the old ids; and bloom filters merged into one subquery cannot be merged again.
+ *
+ * columns() has the ids of the columns by which partitions were pruned, separated by spaces.
  *
  * It relies on DynamicPruning, DynamicPruningSubquery and BloomFilterMightContain.
  */
-public class SparkFilterRemover extends scala.runtime.AbstractPartialFunction {
-    private final boolean hasOwnBlooms;
+public class SparkFilterRemover extends PlanVisitor {
+    private final AnalyzedPlan analyzed;
     private final StringBuilder columns = new StringBuilder();
 
-    public SparkFilterRemover(LogicalPlan analyzed) {
-        hasOwnBlooms = hasBloom(analyzed);
+    SparkFilterRemover(AnalyzedPlan analyzed) {
+        this.analyzed = analyzed;
     }
 
-    public boolean isDefinedAt(Object node) {
-        return true;
-    }
-
-    public Object applyOrElse(Object node, scala.Function1 otherwise) {
+    LogicalPlan visit(int at, LogicalPlan node) {
         if (!(node instanceof Filter)) {
             return node;
         }
@@ -37,7 +37,7 @@ public class SparkFilterRemover extends scala.runtime.AbstractPartialFunction {
         return rest == null ? filter.child() : rest == filter.condition() ? filter : new Filter(rest, filter.child());
     }
 
-    public String columns() {
+    String columns() {
         return columns.toString();
     }
 
@@ -48,7 +48,7 @@ public class SparkFilterRemover extends scala.runtime.AbstractPartialFunction {
                 columns.append(((Attribute) names.next()).exprId().id()).append(' ');
             }
         }
-        if (condition instanceof DynamicPruning || !hasOwnBlooms && isBloom(condition)) {
+        if (condition instanceof DynamicPruning || isSparksBloom(condition)) {
             return null;
         }
         if (!(condition instanceof And)) {
@@ -63,24 +63,8 @@ public class SparkFilterRemover extends scala.runtime.AbstractPartialFunction {
         return left == null ? right : right == null ? left : new And(left, right);
     }
 
-    private static boolean isBloom(Expression condition) {
-        boolean isBloom = condition instanceof BloomFilterMightContain;
-        return isBloom && SubqueryExpression$.MODULE$.hasSubquery(condition);
-    }
-
-    private static boolean hasBloom(TreeNode node) {
-        boolean isPlan = node instanceof LogicalPlan;
-        return node instanceof BloomFilterMightContain || anyHasBloom(node.children())
-            || isPlan && anyHasBloom(((LogicalPlan) node).expressions());
-    }
-
-    private static boolean anyHasBloom(scala.collection.Seq nodes) {
-        scala.collection.Iterator rest = nodes.iterator();
-        while (rest.hasNext()) {
-            if (hasBloom((TreeNode) rest.next())) {
-                return true;
-            }
-        }
-        return false;
+    private boolean isSparksBloom(Expression condition) {
+        return condition instanceof BloomFilterMightContain && SubqueryExpression$.MODULE$.hasSubquery(condition)
+            && !analyzed.hasBloom();
     }
 }

@@ -116,6 +116,14 @@ def test_equal_leaves_and_nodes_refer_to_the_first(spark, tmp_path):
     assert not found.may_be_asked_for_files
 
 
+def test_facts_take_one_call_and_a_conf(spark, tmp_path, bridge_calls):
+    spark.range(0, 40, 1, 1).write.parquet(str(tmp_path / "facts"))
+    facts = spark.read.parquet(str(tmp_path / "facts"))
+    plan = SparkPlan.of(facts.where("id > 3").union(facts.join(facts, "id")))
+    formats, calls = versions_by_format(spark), snapshot_calls(spark)
+    assert 2 == bridge_calls(lambda: plan_facts(plan, formats, calls))
+
+
 @pytest.mark.parametrize(
     ("query", "expected"),
     [

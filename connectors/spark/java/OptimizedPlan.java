@@ -1,0 +1,92 @@
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+
+/**
+ * The optimised plan of a query: one walk over it numbers all nodes and describes them, and everything that is asked
+ * about a node later names it by its number, which is its place in the order of PlanVisitor.
+ *
+ * Spark's own runtime filters are removed before the walk, by SparkFilterRemover. The text of the plan has three parts,
+ * with line feeds between them: the ids of the columns by which Spark prunes partitions, the plan as JSON by Spark
+ * itself, and NodeLines. It is handed out in pieces that are packed by PackedText.
+ *
+ * It relies on LogicalPlan.toJSON() and canonicalized().
+ */
+public class OptimizedPlan extends PlanVisitor {
+    private final AnalyzedPlan analyzed;
+    private final java.util.ArrayList nodes = new java.util.ArrayList();
+    private final NodeLines lines = new NodeLines();
+    private final PackedText text;
+
+    public OptimizedPlan(LogicalPlan analyzed, LogicalPlan optimized) throws java.io.IOException {
+        this.analyzed = new AnalyzedPlan(analyzed);
+        SparkFilterRemover remover = new SparkFilterRemover(this.analyzed);
+        LogicalPlan plan = remover.visitAll(optimized);
+        visitAll(plan);
+        text = new PackedText(
+            java.util.Arrays.asList(new Object[] {remover.columns(), plan.toJSON(), lines.text()}));
+    }
+
+    LogicalPlan visit(int at, LogicalPlan node) {
+        nodes.add(node);
+        lines.add(node);
+        return node;
+    }
+
+    public String piece(int at) {
+        return text.piece(at);
+    }
+
+    public LogicalPlan node(int at) {
+        return (LogicalPlan) nodes.get(at);
+    }
+
+    /**
+     * Facts that need more than one node, in three lines: AnalyzedPlan.mayBeAskedForFiles(); LeafFacts of the leaves,
+     * each with the filters above it; and equalNodes() of nodes that may be equal. Nodes are given by their places.
+     */
+    public String facts(String leavesAndFilters, String alike, String formats, String snapshotCalls) throws Exception {
+        String leaves = new LeafFacts(formats, snapshotCalls).text(nodes(leavesAndFilters));
+        return analyzed.mayBeAskedForFiles() + "\n" + leaves + "\n" + equalNodes(nodes(alike));
+    }
+
+    /**
+     * For each node the number in the list of the first node that is equal to it, or, after an exclamation mark, the
+     * reason why it is unknown. Spark finds parts of a query that it runs once by the same form of a plan.
+     */
+    private static String equalNodes(java.util.List alike) {
+        java.util.HashMap seen = new java.util.HashMap();
+        StringBuilder words = new StringBuilder();
+        try {
+            for (int at = 0; at < alike.size(); at++) {
+                Object plan = ((LogicalPlan) alike.get(at)).canonicalized();
+                seen.putIfAbsent(plan, Integer.valueOf(at));
+                words.append(seen.get(plan)).append(' ');
+            }
+        } catch (Throwable unknown) {
+            return "!" + unknown;
+        }
+        return words.toString();
+    }
+
+    private java.util.List nodes(String places) {
+        java.util.ArrayList found = new java.util.ArrayList();
+        java.util.StringTokenizer rest = new java.util.StringTokenizer(places);
+        while (rest.hasMoreTokens()) {
+            found.add(nodes.get(Integer.parseInt(rest.nextToken())));
+        }
+        return found;
+    }
+
+    /**
+     * The bytes of the rows of a node by Spark's own estimate.
+     */
+    public String bytes(int at) {
+        return node(at).stats().sizeInBytes().toString();
+    }
+
+    /**
+     * The part of the plan from the lowest node at place first to its top node, rewritten by NodeReplacer.
+     */
+    public LogicalPlan replaced(int first, int top, java.util.Map others, String sides) {
+        return new NodeReplacer(nodes, first, others, sides).visitAll(node(top));
+    }
+}
