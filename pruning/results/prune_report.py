@@ -16,9 +16,9 @@ from pruning.scan.key_filter import FIRST_ROWS
 class Measured:
     """The engine's own counters of one finished action for one scan.
 
-    - `files_read`, `rows_scanned`: exact; rows read before any row filter
-    - `bytes_scanned`: bytes that the scan's tasks read from storage; None if the counter is wrong, for the reason in
-      `bytes_note`
+    - `files_read`, `rows_scanned`: exact; rows are those that were read, before any test of rows
+    - `bytes_scanned`: bytes that the scan's tasks read from storage; None where the counter would be wrong, and
+      `bytes_note` says why
     - `seconds`: wall time of the whole action
     - `row_groups_read`: exact; None for Spark's own reader, which does not count them: compare `rows_scanned` with the
       planned rows
