@@ -69,7 +69,7 @@ class ByteStrings:
         return np.diff(self.offsets)
 
     def packed(self) -> ByteStrings:
-        """The same strings without unused bytes; the first begins at offset 0."""
+        """Copies of the strings without unused bytes; the first begins at offset 0."""
         first, last = int(self.offsets[0]), int(self.offsets[-1])
         if first == 0 and last == len(self.data):
             return self
