@@ -106,6 +106,9 @@ class Connector(ABC):
     has_versions: bool = False
     # The session's conf that switches off skipping by statistics.
     skipping_conf: str
+    # The confs of the vectorised reader for top-level and for nested columns, if predicates may be pushed only into
+    # it: without it, the reader of Parquet may return values of other rows. Empty for other readers.
+    vectorised_confs: tuple[str, str] | tuple[()]
     # `Class.method.method` of file indexes in optimised plans, which returns the snapshot that scans of it share. They
     # tell pinned leaves: an index without such a call may list other files at each run, so `table_of` pins its files.
     snapshot_calls: tuple[str, ...] = ()
@@ -126,8 +129,16 @@ class Connector(ABC):
         """
 
     @abstractmethod
-    def table_of(self, spark: SparkSession, name: str, leaf: Any, limits: Limits) -> Table | Reason:
-        """The table of a leaf of a plan, a `LogicalRelation` of the JVM, at the version that the plan has pinned."""
+    def table_of(self, spark: SparkSession, name: str, leaf: Any, limits: Limits) -> Table | Reason | None:
+        """The table of a leaf of a plan, a `LogicalRelation` of the JVM, at the version that the plan has pinned.
+
+        Connectors may share a file format: None for a leaf of another connector, which is asked next. A `Reason` says
+        why a leaf of this connector has no table, and no other connector is asked.
+
+        The leaf's own listing counts: its files are those that its file index lists, which Spark may have listed when
+        the DataFrame was made, whatever the table's path or log holds by now. Metadata that was read later may only
+        describe these files; a file that it does not know is a container of unknown values.
+        """
 
     def fingerprints(
         self,
