@@ -2,6 +2,16 @@
 
 A connector claims tables, by what a caller calls them or by a leaf of a plan, and opens them at one version. A table
 gives containers with statistics and a DataFrame over the kept ones. Neither holds predicate logic.
+
+| a connector | by |
+|---|---|
+| claims a leaf of a plan, or a path | `file_formats` with `table_of`; `claims_path` |
+| opens it at a pinned version | `table_of`, `open`; `snapshot_calls` tell leaves that are pinned already |
+| gives statistics | `Table.files`, `Table.row_groups` |
+| tells its size before the plan is optimised | `size_calls`; later the index itself has its size |
+| identifies its snapshot | `Table.identity`; `snapshot_calls` for leaves of one plan |
+| restricts it to kept files | `Table.read` |
+| gives a fingerprint, by which builds are cached | `fingerprints` |
 """
 
 from __future__ import annotations

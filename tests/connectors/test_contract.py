@@ -502,7 +502,8 @@ def test_registered_connector_comes_first_in_its_session_only(spark):
     assert ["delta", "parquet"] == [each.name for each in connectors_of(spark)]
 
 
-def test_a_pruned_table_that_is_pruned_again_keeps_its_name(spark, format_, path):
+@pytest.mark.parametrize("format_", [DELTA, PARQUET], indirect=True, ids=lambda each: each.name)
+def test_a_pruned_table_that_is_pruned_again_keeps_its_name(spark, path):
     table = opened(spark, path)
     again = table_of(spark, first_leaf(table.read(kept(table, 60))), LIMITS)
     assert Path(path).name == again.name
