@@ -2,6 +2,16 @@
 
 A connector claims tables, by what a caller calls them or by a leaf of a plan, and opens them at one version. A table
 gives containers with statistics and a DataFrame over the kept ones. Neither holds predicate logic.
+
+| a connector | by |
+|---|---|
+| claims a leaf of a plan, or a path | `file_formats` with `table_of`; `claims_path` |
+| opens it at a pinned version | `table_of`, `open`; `snapshot_calls` tell leaves that are pinned already |
+| gives statistics | `Table.files`, `Table.row_groups` |
+| tells its size before the plan is optimised | `size_calls`; later the index itself has its size |
+| identifies its snapshot | `Table.identity`; `snapshot_calls` for leaves of one plan |
+| restricts it to kept files | `Table.read` |
+| gives a fingerprint, by which builds are cached | `fingerprints` |
 """
 
 from __future__ import annotations
@@ -106,6 +116,9 @@ class Connector(ABC):
     has_versions: bool = False
     # The session's conf that switches off skipping by statistics.
     skipping_conf: str
+    # The confs of the vectorised reader for top-level and for nested columns, if predicates may be pushed only into
+    # it: without it, the reader of Parquet may return values of other rows. Empty for other readers.
+    vectorised_confs: tuple[str, str] | tuple[()]
     # `Class.method.method` of file indexes in optimised plans, which returns the snapshot that scans of it share. They
     # tell pinned leaves: an index without such a call may list other files at each run, so `table_of` pins its files.
     snapshot_calls: tuple[str, ...] = ()
@@ -126,8 +139,16 @@ class Connector(ABC):
         """
 
     @abstractmethod
-    def table_of(self, spark: SparkSession, name: str, leaf: Any, limits: Limits) -> Table | Reason:
-        """The table of a leaf of a plan, a `LogicalRelation` of the JVM, at the version that the plan has pinned."""
+    def table_of(self, spark: SparkSession, name: str, leaf: Any, limits: Limits) -> Table | Reason | None:
+        """The table of a leaf of a plan, a `LogicalRelation` of the JVM, at the version that the plan has pinned.
+
+        Connectors may share a file format: None for a leaf of another connector, which is asked next. A `Reason` says
+        why a leaf of this connector has no table, and no other connector is asked.
+
+        The leaf's own listing counts: its files are those that its file index lists, which Spark may have listed when
+        the DataFrame was made, whatever the table's path or log holds by now. Metadata that was read later may only
+        describe these files; a file that it does not know is a container of unknown values.
+        """
 
     def fingerprints(
         self,

@@ -1,7 +1,9 @@
 """The connectors of a session, and the tables that they claim: by path, by catalog name, or as a leaf of a plan.
 
 Delta and Parquet are built in. A package adds a connector by an entry point of the group `scanprune.connectors`, and a
-session by `register()`; both are asked before those that are built in.
+session by `register()`; both are asked before those that are built in. Of two connectors of one name the first is
+asked. A connector that cannot be loaded, or whose method raises, costs one warning; the others are asked as if it knew
+no answer.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -24,7 +26,7 @@ from connectors.spark.jvm import analyzed_plan, frame_of, one_line, optimized_pl
 from connectors.spark.plan_facts import no_fingerprint
 from connectors.spark.plan_reader import fresh_columns
 from connectors.spark.session_state import state_of
-from pruning.errors import InvalidOptionError, SourceNotFoundError
+from pruning.errors import InvalidOptionError, PruningError, SourceNotFoundError
 from pruning.limits import Limits
 from pruning.reasons import Reason, ReasonCode
 from pruning.values.ranges import BoolArray
@@ -38,34 +40,106 @@ _VIEW = "view"
 _TROUBLE = (Py4JError, PySparkException, ValueError, TypeError, LookupError)
 
 
+# Attributes that a connector has to set.
+_NEEDED = ("name", "file_formats", "skipping_conf", "vectorised_confs")
+
+
 @dataclass(slots=True)
 class _Registered:
-    """The connectors that a session was given."""
+    """The connectors that a session was given, and the names of those whose trouble was logged."""
 
     connectors: list[Connector] = field(default_factory=list)
+    warned: set[str] = field(default_factory=set)
 
 
 def register(spark: SparkSession, connector: Connector) -> None:
-    """Adds a connector to a session, before all others; one of the same name is replaced."""
+    """Adds a connector to a session, before all others; one of the same name is replaced.
+
+    `InvalidOptionError` for anything but an object of a class that extends `Connector`.
+    """
+    if (problem := _problem(connector)) is not None:
+        msg = f"Cannot register {connector!r} as a connector: {problem}"
+        raise InvalidOptionError(msg)
     registered = state_of(spark).slot(_Registered)
     registered.connectors = [connector, *(each for each in registered.connectors if each.name != connector.name)]
 
 
 def connectors_of(spark: SparkSession) -> tuple[Connector, ...]:
-    """The connectors of a session, in the order in which they are asked."""
-    return (*state_of(spark).slot(_Registered).connectors, *_installed())
+    """The connectors of a session, in the order in which they are asked, each with a name of its own."""
+    found: dict[str, Connector] = {}
+    for each in (*state_of(spark).slot(_Registered).connectors, *_installed()):
+        found.setdefault(each.name, each)
+    return tuple(found.values())
 
 
 @cache
 def _installed() -> tuple[Connector, ...]:
-    others = [each.load() for each in entry_points(group=_ENTRY_POINTS)]
-    return (*others, *(getattr(import_module(module), name) for module, name in _BUILT_IN))
+    others: dict[str, Connector] = {}
+    for entry in entry_points(group=_ENTRY_POINTS):
+        found = _loaded(entry)
+        if found is not None and others.setdefault(found.name, found) is not found:
+            why = f"another package has a connector of the name {found.name!r}, which is asked; uninstall one of them"
+            logger.warning("Leaving out the connector %s: %s", entry.value, why)
+    return (*others.values(), *(getattr(import_module(module), name) for module, name in _BUILT_IN))
+
+
+def _loaded(entry: EntryPoint) -> Connector | None:
+    """The connector of an entry point; None, after a warning, if there is none."""
+    try:
+        found: Any = entry.load()
+        problem = _problem(found)
+    except Exception as error:
+        logger.debug("Loading the connector %s failed", entry.value, exc_info=True)
+        found, problem = None, f"loading it failed ({one_line(error)})"
+    if problem is not None:
+        remedy = "tables are read as without it; update or uninstall the package that adds it"
+        logger.warning("Leaving out the connector %s: %s; %s", entry.value, problem, remedy)
+        return None
+    connector: Connector = found
+    return connector
+
+
+def _problem(connector: object) -> str | None:
+    """The reason why an object cannot be a connector."""
+    if not isinstance(connector, Connector):
+        found = f"the class {connector.__name__}" if isinstance(connector, type) else type(connector).__name__
+        return f"expected an object whose class extends connectors.base.Connector, found {found}"
+    missing = [each for each in _NEEDED if not hasattr(connector, each)]
+    return f"expected the attributes {', '.join(_NEEDED)}, found no {', '.join(missing)}" if missing else None
+
+
+def _nothing(_: Exception) -> None:
+    """No answer, as of a connector that does not know."""
+
+
+def _ask(
+    connector: Connector,
+    spark: SparkSession,
+    method: str,
+    *arguments: Any,
+    failed: Callable[[Exception], Any] = _nothing,
+) -> Any:
+    """The answer of a connector's method; that of `failed`, after one warning for each connector, if it raises."""
+    try:
+        return getattr(connector, method)(*arguments)
+    except PruningError:
+        # A user's mistake, in words for the user.
+        raise
+    except Exception as error:
+        logger.debug("%s() of the connector %r failed", method, connector.name, exc_info=True)
+        warned = state_of(spark).slot(_Registered).warned
+        if connector.name not in warned:
+            warned.add(connector.name)
+            known = f"{connector.name!r} of {type(connector).__module__}"
+            remedy = "its tables may be read unpruned; update or remove the package that adds it"
+            logger.warning("The connector %s is broken: %s() failed (%s); %s", known, method, one_line(error), remedy)
+        return failed(error)
 
 
 def optimized(df: DataFrame) -> Any:
     """The optimised plan of a query in the JVM, by the first connector that makes it, else by Spark."""
     for each in connectors_of(df.sparkSession):
-        plan = each.optimized_plan(df)
+        plan = _ask(each, df.sparkSession, "optimized_plan", df)
         if plan is not None:
             return plan
     return optimized_plan(df)
@@ -74,12 +148,13 @@ def optimized(df: DataFrame) -> Any:
 def observe(spark: SparkSession, plan: Any) -> None:
     """Tells all connectors of an optimised plan that is about to run."""
     for each in connectors_of(spark):
-        each.observe(spark, plan)
+        _ask(each, spark, "observe", spark, plan)
 
 
 def scanned_version(spark: SparkSession, index: Any) -> ScannedVersion | None:
     """The version that a file index of an executed plan read; None for tables without versions."""
-    return next(filter(None, (each.scanned_version(index) for each in connectors_of(spark))), None)
+    asked = (_ask(each, spark, "scanned_version", index) for each in connectors_of(spark))
+    return next(filter(None, asked), None)
 
 
 def open_table(  # noqa: PLR0913 - keywords
@@ -109,9 +184,14 @@ def open_table(  # noqa: PLR0913 - keywords
 
 def claiming(spark: SparkSession, source: str) -> Connector:
     """The connector of a path or of a table of the catalog."""
+    known = {each.name: each for each in connectors_of(spark)}
     if not is_name(spark, source):
-        return next(each for each in connectors_of(spark) if each.claims_path(spark, source))
-    provider, known = _provider_of(spark, source), {each.name: each for each in connectors_of(spark)}
+        for each in known.values():
+            if _ask(each, spark, "claims_path", spark, source):
+                return each
+        msg = f"Cannot prune {source!r}: no connector claims the path, expected a table of {' or '.join(known)}"
+        raise SourceNotFoundError(msg)
+    provider = _provider_of(spark, source)
     if provider not in known:
         kind = "a view" if provider == _VIEW else f"a table of {provider!r}"
         msg = f"Cannot prune {source!r}: found {kind}, expected a table of {' or '.join(known)}; name one"
@@ -126,8 +206,8 @@ def _named(spark: SparkSession, source: str, format_: str) -> Connector:
     if found is None:
         msg = f"Cannot read {source!r} as {format_!r}: expected one of {', '.join(known)}"
         raise InvalidOptionError(msg)
-    # The last connector claims any path.
-    if not is_name(spark, source) and found is connectors_of(spark)[-1]:
+    # The last built-in connector claims any path.
+    if not is_name(spark, source) and found is _installed()[-1]:
         other = claiming(spark, source)
         if other is not found:
             msg = f"Cannot read {source!r} as {found.name!r}: it is a table of {other.name}, leave `format` out"
@@ -164,7 +244,8 @@ class PlanTable:
 
     def files_left(self, spark: SparkSession) -> BoolArray | None:
         """The files that the query's own conditions leave; None if all or not known."""
-        return self.table.connector.files_left(spark, self._leaf, self.table)
+        left: BoolArray | None = _ask(self.table.connector, spark, "files_left", spark, self._leaf, self.table)
+        return left
 
     def renamed(self, df: DataFrame) -> Any:
         """The JVM's plan of `df` under the ids of the leaf that it stands for."""
@@ -172,21 +253,29 @@ class PlanTable:
 
 
 def table_of(spark: SparkSession, leaf: Any, limits: Limits) -> Table | Reason:
-    """The table behind a leaf of a plan."""
-    name = _name(leaf)
+    """The table behind a leaf of a plan, by the first connector of its file format that knows it."""
     try:
-        format_ = str(leaf.relation().fileFormat().getClass().getSimpleName())
-        connector = _reading(spark, format_)
-        if connector is None:
-            return Reason(ReasonCode.NOT_FILES, name, format_)
-        return connector.table_of(spark, name, leaf, limits)
-    except _TROUBLE as error:
-        return Reason(ReasonCode.STATISTICS_FAILED, name, one_line(error))
+        name, format_ = _name(leaf), str(leaf.relation().fileFormat().getClass().getSimpleName())
+    except _TROUBLE:
+        # A relation without files, such as the change feed of a table.
+        return Reason(ReasonCode.NOT_FILES, "a scan", str(leaf.nodeName()))
+    failures: list[Reason] = []
+    for each in _reading(spark, format_):
+        table: Table | Reason | None = _ask(
+            each,
+            spark,
+            "table_of",
+            *(spark, name, leaf, limits),
+            failed=lambda error: failures.append(Reason(ReasonCode.STATISTICS_FAILED, name, one_line(error))),
+        )
+        if table is not None:
+            return table
+    return failures[0] if failures else Reason(ReasonCode.NOT_FILES, name, format_)
 
 
-def _reading(spark: SparkSession, format_: str) -> Connector | None:
-    """The connector of a file format of Spark."""
-    return next((each for each in connectors_of(spark) if format_ in each.file_formats), None)
+def _reading(spark: SparkSession, format_: str) -> list[Connector]:
+    """The connectors of a file format of Spark."""
+    return [each for each in connectors_of(spark) if format_ in each.file_formats]
 
 
 def fingerprints(
@@ -194,24 +283,35 @@ def fingerprints(
 ) -> list[str | Reason]:
     """The fingerprints of leaves of plans, by their connectors: equal only for leaves that read the same rows.
 
-    `formats` has the file format of each leaf; `leaves` gives those of some formats, a list in the JVM.
+    `formats` has the file format of each leaf; `leaves` gives those of some formats, a list in the JVM. Connectors of
+    one file format are asked in turn until one gives a fingerprint.
     """
-    found: list[str | Reason] = [no_fingerprint(f"it reads files by {each}") for each in formats]
-    reading = {each: _reading(spark, each) for each in formats}
+    found: list[str | Reason | None] = [None] * len(formats)
     for connector in connectors_of(spark):
-        own = tuple(format_ for format_, each in reading.items() if each is connector)
-        places = [at for at, each in enumerate(formats) if each in own]
-        if not places:
+        places = [at for at, each in enumerate(formats) if each in connector.file_formats]
+        if all(isinstance(found[at], str) for at in places):
             continue
-        try:
-            answers: Sequence[str | Reason | None] = connector.fingerprints(spark, leaves(own))
-        except (*_TROUBLE, OSError) as error:
-            logger.debug("Fingerprinting scans of %s failed", connector.name, exc_info=True)
-            answers = [no_fingerprint(one_line(error))] * len(places)
-        unpinned = no_fingerprint(f"the rows of a scan of {connector.name} are not pinned")
+        own = tuple(dict.fromkeys(formats[at] for at in places))
+        answers = _ask(connector, spark, "fingerprints", spark, leaves(own), failed=lambda error: error)
+        if not isinstance(answers, Exception) and len(answers) != len(places):
+            answers = ValueError()
+        if isinstance(answers, Exception):
+            answers = [no_fingerprint(one_line(answers))] * len(places)
         for at, answer in zip(places, answers, strict=True):
-            found[at] = answer or unpinned
-    return found
+            found[at] = _better(found[at], answer)
+    readers = {each: _reading(spark, each) for each in formats}
+    unknown = {
+        format_: f"the rows of a scan of {those[0].name} are not pinned" if those else f"it reads files by {format_}"
+        for format_, those in readers.items()
+    }
+    return [answer or no_fingerprint(unknown[each]) for each, answer in zip(formats, found, strict=True)]
+
+
+def _better(known: str | Reason | None, answer: object) -> str | Reason | None:
+    """A fingerprint if there is one, else the first reason."""
+    if isinstance(known, str) or not isinstance(answer, str | Reason) or not answer:
+        return known
+    return answer if known is None or isinstance(answer, str) else known
 
 
 def scan_of(spark: SparkSession, leaf: Any, table: Table) -> PlanTable | Reason:

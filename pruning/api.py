@@ -80,6 +80,7 @@ def pruned_read(  # noqa: PLR0913 - keywords, each with one meaning
         msg = f"Cannot prune by keys given as {found}: expected a mapping of at least one column to its keys"
         raise InvalidKeysError(msg)
     _check(columns, options)
+    _check_format(format)
     chosen = options if options is not None else _session_options(spark)
     request = pipeline.Request(os.fspath(source), dict(keys), columns, format, version, timestamp, chosen, exact)
     return keep(*pipeline.run(spark, request))
@@ -109,6 +110,14 @@ def prune(df: DataFrame, *, options: PruningOptions | None = None, cache: Prunin
     _check(None, options)
     _check_cache(cache)
     return keep(*pruned_query.prune_query(df, _options(df, options), cache))
+
+
+def _check_format(format_: object) -> None:
+    if format_ is not None and not (isinstance(format_, str) and format_):
+        found = "an empty name" if isinstance(format_, str) else type(format_).__name__
+        expected = "the name of a table format, or None to find it"
+        msg = f"Cannot read the format {format_!r}: expected {expected}, found {found}"
+        raise InvalidOptionError(msg)
 
 
 def _require_spark(asked: str) -> None:

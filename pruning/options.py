@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
 from enum import Enum
 from typing import Any
 
@@ -66,7 +67,15 @@ class PruningOptions:
         return _with_texts(PruningOptions(), own, CONF_PREFIX)
 
     def with_limits(self, **limits: Any) -> PruningOptions:
-        """These options with some limits replaced."""
+        """These options with some limits replaced; `InvalidOptionError` for a name that is no limit."""
+        known = [each.name for each in fields(Limits)]
+        if unknown := sorted(set(limits) - set(known)):
+            similar = dict.fromkeys(close for each in unknown for close in get_close_matches(each, known))
+            names = (
+                f"a limit such as {', '.join(map(repr, similar))}" if similar else "a field of pruning.limits.Limits"
+            )
+            msg = f"Cannot set the limits {', '.join(map(repr, unknown))}: expected {names}"
+            raise InvalidOptionError(msg)
         return replace(self, limits=replace(self.limits, **limits))
 
     def with_texts(self, texts: Mapping[str, str]) -> PruningOptions:

@@ -94,6 +94,12 @@ def test_delta_table_is_not_read_as_parquet(spark, table):
         pruned_read(spark, table, keys={"id": [1]}, format="parquet")
 
 
+@pytest.mark.parametrize(("given", "found"), [(5, "found int"), (b"delta", "found bytes"), ("", "found an empty name")])
+def test_format_that_is_no_name_is_refused(spark, table, given, found):
+    with pytest.raises(InvalidOptionError, match=f"Cannot read the format {given!r}: expected the name .*{found}"):
+        pruned_read(spark, table, keys={"id": [1]}, format=given)
+
+
 def test_view_is_refused(spark):
     spark.range(3).createOrReplaceTempView("seen")
     try:

@@ -35,7 +35,7 @@ from connectors.delta.file_index import (
 )
 from connectors.delta.log import DeltaFiles, FileCatalog, Snapshot, Uris, file_index, snapshot_of
 from connectors.delta.open import has_log, pinned_frame, publicly_pinned_frame
-from connectors.parquet.pushdown import NO_LIMITS, ReaderLimits, within_digits
+from connectors.parquet.pushdown import NO_LIMITS, VECTORISED_CONFS, ReaderLimits, within_digits
 from connectors.parquet.row_groups import (
     FileLayout,
     FooterCache,
@@ -73,6 +73,7 @@ class DeltaConnector(Connector):
     file_formats = ("DeltaParquetFileFormat", "DeltaParquetFileFormatV2")
     has_versions = True
     skipping_conf = SKIPPING_CONF
+    vectorised_confs = VECTORISED_CONFS
     snapshot_calls = SNAPSHOT_CALLS
     size_calls = SIZE_CALLS
 

@@ -118,7 +118,9 @@ class SparkFiles:
         """
         jvm = java_names(self._spark)
         roots = self._relation.location().rootPaths()
-        marker = jvm.org.apache.hadoop.fs.Path(roots.head(), f"/.scanprune-{self._digest(kept)}")
+        # Spark and we call a table by the last part of its first root, so the marker has that of the first true root.
+        name = roots.head().getName()
+        marker = jvm.org.apache.hadoop.fs.Path(roots.head(), f"/.scanprune-{self._digest(kept)}/{name}")
         cache = jvm.org.apache.spark.sql.execution.datasources.SharedInMemoryCache(_ALL_IN_MEMORY, -1)
         cache = cache.createForNewClient()
         nothing = JvmList(self._spark, jvm.java.util.ArrayList()).as_array(_FILE_STATUS)

@@ -32,6 +32,9 @@ from pruning.values.encoding import GREATEST, LEAST
 from pruning.values.ranges import RangeSet
 from pruning.values.types import INTEGER_BITS, Physical, ValueType
 
+# Page skipping in the row-by-row reader of parquet-java can return a value of another row (parquet-java#3747).
+VECTORISED_CONFS = ("spark.sql.parquet.enableVectorizedReader", "spark.sql.parquet.enableNestedColumnVectorizedReader")
+
 _FLOATS = {"float": "FLOAT", "double": "DOUBLE", "boolean": "BOOLEAN"}
 _DECIMALS = ("INT32", "INT64", "FIXED_LEN_BYTE_ARRAY")
 _UNITS = ("milliseconds", "microseconds")

@@ -17,7 +17,7 @@ from connectors.arrow_values import coded
 from connectors.base import Connector, OpaqueTable, Table
 from connectors.columns import Column
 from connectors.parquet.listing import SparkFiles, listed_files, spark_files, with_own_columns
-from connectors.parquet.pushdown import NO_LIMITS, ReaderLimits
+from connectors.parquet.pushdown import NO_LIMITS, VECTORISED_CONFS, ReaderLimits
 from connectors.parquet.row_groups import (
     FileLayout,
     FooterCache,
@@ -89,6 +89,7 @@ class ParquetConnector(Connector):
     name = "parquet"
     file_formats = ("ParquetFileFormat",)
     skipping_conf = "spark.sql.parquet.filterPushdown"
+    vectorised_confs = VECTORISED_CONFS
 
     def claims_path(self, spark: SparkSession, path: str) -> bool:  # noqa: ARG002 - the last one that is asked
         """True: any path may hold Parquet files."""

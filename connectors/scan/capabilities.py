@@ -24,8 +24,6 @@ from connectors.spark.jvm import analyzed_plan, has_jvm, jvm_context, jvm_sessio
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.pushdown import PushdownCapabilities
 
-_VECTORISED = "spark.sql.parquet.enableVectorizedReader"
-_NESTED_VECTORISED = "spark.sql.parquet.enableNestedColumnVectorizedReader"
 _PARQUET_PUSHDOWN = "spark.sql.parquet.filterPushdown"
 # The confs that switch on predicates of the reader for single types.
 _PUSHDOWN_OF = {
@@ -54,12 +52,10 @@ def abilities_of(
 
 
 def _push_refusal(spark: SparkSession, table: Table, types: Iterable[DataType]) -> ReasonCode | None:
-    """The reason not to push predicates; None if they may be pushed.
-
-    Page skipping in the row-by-row reader of parquet-java can return a value of another row (parquet-java#3747).
-    """
+    """The reason not to push predicates; None if they may be pushed."""
     nested = any(isinstance(each, StructType | ArrayType | MapType | UserDefinedType) for each in types)
-    if not _is_on(spark, _VECTORISED) or (nested and not _is_on(spark, _NESTED_VECTORISED)):
+    confs = table.connector.vectorised_confs if nested else table.connector.vectorised_confs[:1]
+    if not all(_is_on(spark, each) for each in confs):
         return ReasonCode.NOT_VECTORISED
     return None if _is_on(spark, table.connector.skipping_conf) else ReasonCode.SKIPPING_DISABLED
 

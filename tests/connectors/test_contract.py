@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
+from py4j.protocol import Py4JError
+from pyarrow import compute as pc
+from pyarrow import orc
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
 from connectors import registry
@@ -19,6 +27,8 @@ from connectors.columns import Column, resolve
 from connectors.delta.table import DELTA
 from connectors.parquet.table import PARQUET
 from connectors.registry import _Registered, claiming, connectors_of, open_table, register, table_of
+from connectors.scan.capabilities import abilities_of
+from connectors.spark.files import local_path
 from connectors.spark.session_state import state_of
 from pruning import PruningCache, PruningOptions, explain, prune, pruned_read, report
 from pruning.errors import SourceNotFoundError
@@ -28,7 +38,7 @@ from pruning.scan.skipping import prune as prune_containers
 from pruning.scan.statistics import UNKNOWN
 from pruning.values.domain import Domain
 from sample_data.rows import Rows
-from tests.connectors.toy import STATISTICS, TOY, write_statistics
+from tests.connectors.toy import STATISTICS, TOY
 
 pytestmark = [pytest.mark.spark, pytest.mark.quick(3)]
 
@@ -40,6 +50,20 @@ ROWS = f"""
     SELECT CASE WHEN id % {PER_FILE} = 7 THEN NULL WHEN id = {FILES * PER_FILE - 1} THEN {GREATEST} ELSE id END AS k,
            id % 3 AS other, repeat('🚀', int(id % 5)) AS `a.b`
     FROM range({FILES * PER_FILE})"""
+
+
+def write_statistics(folder: Path) -> None:
+    """Writes the statistics file of ORC files: rows, bytes, and the least, greatest and NULL count of integers."""
+    found = {}
+    for file in sorted(folder.glob("*.orc")):
+        table = orc.read_table(file)
+        columns = {
+            name: [*(pc.min_max(table[name]).as_py().values()), table[name].null_count]
+            for name in table.column_names
+            if str(table[name].type).startswith("int")
+        }
+        found[file.name] = {"rows": table.num_rows, "size": file.stat().st_size, "columns": columns}
+    (folder / STATISTICS).write_text(json.dumps(found))
 
 
 @dataclass(frozen=True)
@@ -110,6 +134,67 @@ def test_leaf_of_a_plan_is_the_table_at_its_path(spark, format_, path):
     assert not isinstance(table, Reason)
     assert (format_.connector, opened(spark, path).identity) == (table.connector, table.identity)
     assert rows_of(df) == rows_of(table.read(None))
+
+
+GONE = re.compile("FILE_NOT_EXIST|PATH_NOT_FOUND|FileNotFoundException")
+
+
+def outcome(read: Callable[[], DataFrame]) -> Rows | str:
+    """The rows of a DataFrame, or what happens where a file is gone that Spark listed when it was made."""
+    try:
+        return rows_of(read())
+    except (PySparkException, Py4JError) as error:
+        if GONE.search(str(error)):
+            return "a file is gone"
+        raise
+
+
+MORE = "SELECT 60L AS k, id AS other, 'x' AS `a.b` FROM range(20)"
+
+
+def append(spark, format_: Format, path: str) -> None:
+    format_.write(spark.sql(MORE), Path(path))
+
+
+def replace_files(spark, format_: Format, path: str) -> None:
+    format_.write(spark.sql(MORE), Path(path), "overwrite")
+
+
+def delete(spark, format_: Format, path: str) -> None:
+    """Deletes the rows from 60 to 109: some rows of a file, and some of the next one."""
+    if format_.connector is DELTA:
+        spark.sql(f"DELETE FROM delta.`{path}` WHERE k BETWEEN 60 AND 109")
+        return
+    files = spark.read.format(format_.writer).load(path).where("k IN (60, 109)").select("_metadata.file_path")
+    for each in files.distinct().collect():
+        local_path(each.file_path).unlink()
+    if format_.connector is TOY:
+        write_statistics(Path(path))
+
+
+# A table that is opened later than Spark has listed its files, or pinned its version, has the files of that listing.
+@pytest.mark.parametrize("change", [append, replace_files, delete], ids=lambda each: each.__name__)
+def test_the_listing_of_a_leaf_counts_whatever_is_written_before_its_table_is_opened(
+    spark, format_, path, tmp_path, change
+):
+    build = spark.read.format(format_.writer).load(format_.write(spark.sql("SELECT 60L AS k"), tmp_path / "build"))
+    df = spark.read.format(format_.writer).load(path)
+    joined = df.join(build.where("k > 5"), "k")
+    leaf, _ = first_leaf(df), first_leaf(joined)
+    change(spark, format_, path)
+    table = table_of(spark, leaf, LIMITS)
+    assert not isinstance(table, Reason)
+    expected = outcome(lambda: df)
+    every = np.ones(len(table.files([])), bool)
+    assert expected == outcome(lambda: table.read(None)) == outcome(lambda: table.read(every))
+    result = prune(joined, options=OPTIONS)
+    assert outcome(lambda: joined) == outcome(lambda: result)
+    if change is append or format_.connector is DELTA:
+        assert FILES * PER_FILE == len(expected)
+        kept_files = [(each.files_kept, each.files_total) for each in explain(result).tables]
+        assert ([(1, FILES)], 1) == (kept_files, len(rows_of(result))), str(explain(result))
+    else:
+        assert expected == "a file is gone"
 
 
 def test_statistics_contain_every_value(spark, path):
@@ -415,3 +500,18 @@ def test_registered_connector_comes_first_in_its_session_only(spark):
         register(session, TOY)
     assert ["toy", "delta", "parquet"] == [each.name for each in connectors_of(session)]
     assert ["delta", "parquet"] == [each.name for each in connectors_of(spark)]
+
+
+@pytest.mark.parametrize("format_", [DELTA, PARQUET], indirect=True, ids=lambda each: each.name)
+def test_a_pruned_table_that_is_pruned_again_keeps_its_name(spark, path):
+    table = opened(spark, path)
+    again = table_of(spark, first_leaf(table.read(kept(table, 60))), LIMITS)
+    assert Path(path).name == again.name
+
+
+@pytest.mark.usefixtures("_toy_connector")
+def test_only_the_reader_of_parquet_has_to_be_vectorised(spark, tmp_path, conf):
+    tables = [opened(spark, Format(each).write(spark.sql(ROWS), tmp_path / each.name)) for each in (PARQUET, TOY)]
+    conf("spark.sql.parquet.enableVectorizedReader", "false")
+    refusals = [abilities_of(spark, each, [], [column(each, "k")], exact=False).push_refusal for each in tables]
+    assert [ReasonCode.NOT_VECTORISED, None] == refusals

@@ -144,3 +144,10 @@ def test_options_are_frozen_and_raise_pruning_error():
         PruningOptions().enabled = False
     with pytest.raises(PruningError):
         PruningOptions().with_limits(max_ranges=0)
+
+
+def test_limit_of_an_unknown_name_is_refused_with_a_similar_one():
+    with pytest.raises(InvalidOptionError, match="limits 'max_footer': expected a limit such as 'max_footers'"):
+        PruningOptions().with_limits(max_footer=3)
+    with pytest.raises(InvalidOptionError, match=r"'zzz': expected a field of pruning\.limits\.Limits"):
+        PruningOptions().with_limits(zzz=3)
