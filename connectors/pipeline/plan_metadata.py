@@ -103,7 +103,7 @@ class PlanMetadata:
         if build_side.id not in self._keys:
             zones = () if build_side.is_widened_bound else origins_of(build_side.node, build_side.key)
             found = keys_from_statistics(zones, self.table, kept_of, str(build_side.key), self.options)
-            self._keys[build_side.id] = found if isinstance(found, Reason) else build_side.domain(found)
+            self._keys[build_side.id] = found if isinstance(found, Reason) else build_side.condition.bounds(found)
         return self._keys[build_side.id]
 
     def forget_keys(self) -> None:

@@ -7,6 +7,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pyspark.sql import DataFrame
+
 from connectors.keys.sources import Collected, KeySource, collect_all
 from connectors.pipeline import table_scan
 from connectors.pipeline.plan_metadata import PlanMetadata
@@ -17,6 +19,7 @@ from connectors.scan.decision import StaticPruning, plan_column
 from connectors.spark.jvm import one_line
 from pruning.keys.summary import KeySummary
 from pruning.options import PREDICATE, PruningOptions
+from pruning.query.join_condition import may_raise_elsewhere
 from pruning.query.key_origins import conditions_of
 from pruning.query.plan import Relation
 from pruning.query.requests import PruneScan
@@ -60,7 +63,7 @@ class QueryScans:
             return Reason(ReasonCode.STATISTICS_FAILED, found.table.name, one_line(error))
         scan.static = read.static
         if scan.plan.acts:
-            self._use(request.relation, scan, found.renamed(df), replacements)
+            self._use(request.relation, scan, found, df, replacements)
         return scan
 
     def _collected(self, request: PruneScan, found: PlanTable) -> list[Collected]:
@@ -80,8 +83,13 @@ class QueryScans:
         plan = self.metadata.plan
         return StaticPruning.of(found.table, relation, conditions_of(plan.root, relation), found.files_left(plan.spark))
 
-    def _use(self, relation: Relation, scan: PrunedScan, plan: Any, replacements: dict[int, Any]) -> None:
-        self.records[relation.id], replacements[relation.id] = scan, plan
+    def _use(
+        self, relation: Relation, scan: PrunedScan, found: PlanTable, df: DataFrame, replacements: dict[int, Any]
+    ) -> None:
+        if not scan.plan.files.kept_count and may_raise_elsewhere(self.metadata.plan.root, relation.id):
+            # By a constant FALSE Spark would drop the subquery, too.
+            df = found.table.read(scan.plan.files.kept)
+        self.records[relation.id], replacements[relation.id] = scan, found.renamed(df)
         # Metadata bounds keys more narrowly when a scan reads fewer files.
         self.metadata.forget_keys()
 
@@ -104,5 +112,5 @@ class QueryScans:
             scan.decided = replace(scan.decided, reasons=(*scan.decided.reasons, made))
             return made
         df, record = made
-        self._use(relation, record, found.renamed(df), replacements)
+        self._use(relation, record, found, df, replacements)
         return record

@@ -18,7 +18,7 @@ from pruning.keys.summary import KeySummary
 from pruning.options import ARROW, AUTO, PREDICATE, BroadcastStrategy, PruningOptions
 from pruning.query.build_selection import BuildSelection
 from pruning.query.filter_plan import FilterId, RuntimeFilter, ready_filters
-from pruning.query.join_condition import BuildSide
+from pruning.query.join_condition import BuildSide, may_raise_elsewhere
 from pruning.query.join_graph import JoinGraph, key_tuple, says_more
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import Node, Relation
@@ -228,6 +228,9 @@ class QueryPlanner:
     def _join_rows(self, node: Node, rows: BuildRows) -> Generator[Request, Any, bool]:
         """True if a build's rows were few enough to become a local relation; the query does not run it again."""
         if self.strategy is BroadcastStrategy.NONE or 0 <= self.facts.broadcast_limit < rows.nbytes:
+            return False
+        if not rows.nbytes and may_raise_elsewhere(self.graph.root, node.id):
+            # Spark would drop the subquery with the other side of the join.
             return False
         yield JoinRows(node, rows)
         self.row_bytes[node.id] = rows.nbytes

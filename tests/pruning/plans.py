@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pruning.query.plan import Expression, Filter, Generate, Grouping, Join, Node, Passthrough, Project, Relation, Union
+from pruning.query.plan import (
+    Expression,
+    Filter,
+    Generate,
+    GlobalAggregate,
+    Grouping,
+    Join,
+    Limit,
+    Node,
+    Passthrough,
+    Project,
+    Relation,
+    Union,
+)
 
 
 def column(at: int, type_: str = "bigint", name: str = "k") -> Expression:
@@ -115,7 +128,11 @@ class Plans:
         random: bool = False,
     ) -> Grouping:
         groups = {each: column(each) for each in keys}
-        return Grouping(*self.place((child,)), kind, output, (child,), (), not random, groups, order_free)
+        made = GlobalAggregate if kind == "Aggregate" and not keys else Grouping
+        return made(*self.place((child,)), kind, output, (child,), (), not random, groups, order_free)
+
+    def limit(self, child: Node, count: int | None, kind: str = "GlobalLimit") -> Limit:
+        return Limit(*self.place((child,)), kind, child.output, (child,), count=count)
 
     def generate(self, child: Node, *, random: bool = False) -> Generate:
         output = (*child.output, *self.fresh())
