@@ -1,8 +1,8 @@
 """The connectors of a session, and the tables that they claim: by path, by catalog name, or as a leaf of a plan.
 
 Delta and Parquet are built in. A package adds a connector by an entry point of the group `scanprune.connectors`, and a
-session by `register()`; both are asked before those that are built in. Of two connectors of one name the first is
-asked. A connector that cannot be loaded, or whose method raises, costs one warning; the others are asked as if it knew
+session by `register()`; both are asked before those that are built in. The first of two
+connectors of one name is asked. A connector that cannot be loaded, or whose method raises, costs one warning; the others are asked as if it knew
 no answer.
 """
 

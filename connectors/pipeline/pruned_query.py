@@ -216,7 +216,7 @@ def _kinds(metadata: PlanMetadata, runtime_filter: RuntimeFilter) -> tuple[KindL
         return ()
     column = plan_column(table, relation, runtime_filter.probe.column)
     found = metadata.answer(BoundKeys(runtime_filter.build_side, {}))
-    keys = found if isinstance(found, Reason) else runtime_filter.build_side.domain(found)
+    keys = found if isinstance(found, Reason) else runtime_filter.build_side.condition.bounds(found)
     filter_ = KeyFilter.unknown([column], "") if isinstance(keys, Reason) else key_filter([column], keys, limits)
     columns, wanted = static_columns(table, relation, conditions_of(metadata.plan.root, relation))
     columns = {**columns, column.name: column} if column.type is not None else columns

@@ -7,6 +7,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pyspark.sql import DataFrame
+
 from connectors.keys.sources import Collected, KeySource, collect_all
 from connectors.pipeline import table_scan
 from connectors.pipeline.plan_metadata import PlanMetadata
@@ -17,6 +19,7 @@ from connectors.scan.decision import StaticPruning, plan_column
 from connectors.spark.jvm import one_line
 from pruning.keys.summary import KeySummary
 from pruning.options import PREDICATE, PruningOptions
+from pruning.query.join_condition import may_raise_elsewhere
 from pruning.query.key_origins import conditions_of
 from pruning.query.plan import Relation
 from pruning.query.planner_requests import PruneScan
@@ -48,7 +51,7 @@ class QueryScans:
             return Reason(ReasonCode.STATISTICS_FAILED, found.table.name, one_line(error))
         scan.static = read.static
         if scan.plan.acts:
-            replacements[request.relation.id] = found.renamed(df)
+            self._use(request.relation, scan, found, df, replacements)
         return scan
 
     def _collected(self, request: PruneScan, found: PlanTable) -> list[Collected]:
@@ -71,6 +74,14 @@ class QueryScans:
         plan = self.metadata.plan
         return StaticPruning.of(found.table, relation, conditions_of(plan.root, relation), found.files_left(plan.spark))
 
+    def _use(
+        self, relation: Relation, scan: PrunedScan, found: PlanTable, df: DataFrame, replacements: dict[int, Any]
+    ) -> None:
+        if not scan.plan.files.kept_count and may_raise_elsewhere(self.metadata.plan.root, relation.id):
+            # By a constant FALSE Spark would drop the subquery, too.
+            df = found.table.read(scan.plan.files.kept)
+        replacements[relation.id] = found.renamed(df)
+
     def choose_reader(self, scan: PrunedScan) -> PrunedScan:
         """The scan with the cheaper reader in its plan, if options leave the choice open and costs are known."""
         scan.case = case_of(scan.spark, scan.table, scan.decided, scan.needed, self.options)
@@ -88,5 +99,5 @@ class QueryScans:
             scan.decided = replace(scan.decided, reasons=(*scan.decided.reasons, made))
             return made
         df, record = made
-        replacements[relation.id] = found.renamed(df)
+        self._use(relation, record, found, df, replacements)
         return record

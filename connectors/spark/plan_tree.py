@@ -16,6 +16,7 @@ from pruning.query.plan import (
     Expression,
     Filter,
     Generate,
+    GlobalAggregate,
     Grouping,
     Join,
     Limit,
@@ -203,10 +204,9 @@ def _made(node: Node, expressions: Mapping[str, tuple[Expression, ...]], item: M
         case "Join":
             return Join(*same, _join_type(item["joinType"]), *expressions.get("condition", ())[:1])
         case "Aggregate":
-            outputs = expressions["aggregateExpressions"]
-            return Grouping(
-                *same, _groups(expressions["groupingExpressions"], outputs), all(map(is_order_free, outputs))
-            )
+            outputs, keys = expressions["aggregateExpressions"], expressions["groupingExpressions"]
+            is_free = all(map(is_order_free, outputs))
+            return Grouping(*same, _groups(keys, outputs), is_free) if keys else GlobalAggregate(*same, {}, is_free)
         case "Window" | "WindowGroupLimit":
             return _windowed(same, expressions, item)
         case "Sort" | "GlobalLimit" | "LocalLimit" | "Offset":

@@ -144,9 +144,11 @@ class BuildSelection:
     def is_bounded(self, build_side: BuildSide, probe: ProbeColumn) -> bool:
         """True where statistics of files may bound the keys of a build side, and the probed scan is worth reading them.
 
-        A null-safe equality may meet NULLs of an outer join, which no file holds.
+        A null-safe equality may meet NULLs of an outer join, which no file holds, and bounds do not count the rows of a
+        scalar subquery.
         """
-        if build_side.condition.null_safe or build_side.is_widened_bound or not self._side(build_side.node).leaves_out:
+        unbounded = build_side.condition.null_safe or build_side.is_widened_bound or build_side.may_raise
+        if unbounded or not self._side(build_side.node).leaves_out:
             return False
         places = {each.relation.id for each in origins_of(build_side.node, build_side.key)}
         scanned = self.sizes.scanned

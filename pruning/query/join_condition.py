@@ -13,7 +13,19 @@ from dataclasses import dataclass, replace
 
 from pruning.keys.summary import COMPARISONS, Bound, KeySummary, bounded
 from pruning.query.lineage import partners
-from pruning.query.plan import Expression, Filter, Grouping, Join, Node, Passthrough, PlanNames, Project, conjuncts_at
+from pruning.query.plan import (
+    Expression,
+    Filter,
+    GlobalAggregate,
+    Grouping,
+    Join,
+    Limit,
+    Node,
+    Passthrough,
+    PlanNames,
+    Project,
+    conjuncts_at,
+)
 from pruning.reasons import Reason, ReasonCode
 
 _SUBQUERY = "ScalarSubquery"
@@ -50,12 +62,20 @@ class JoinCondition:
         return self.bound is not None or self.is_scalar
 
     def domain(self, keys: KeySummary, subject: str) -> KeySummary | Reason:
-        """The values that match one of `keys`; a `Reason` about `subject` if they may include NULL.
+        """The values that match one of the `keys` of a finished build; a `Reason` about `subject` if there are none.
 
-        Filters of scans drop NULL, so a null-safe equality with a NULL key cannot become one.
+        Filters of scans drop NULL, so a null-safe equality with a NULL key cannot become one. Spark raises an error for
+        a scalar subquery of several rows, equal and NULL rows included, unless the scan that it filters is empty.
         """
         if self.null_safe and keys.null_rows:
             return Reason(ReasonCode.NULL_SAFE, subject)
+        if self.is_scalar and keys.rows > 1:
+            found = f"a scalar subquery gave {keys.rows:,} rows, for which Spark raises an error"
+            return Reason(ReasonCode.BUILD_FAILED, subject, found)
+        return self.bounds(keys)
+
+    def bounds(self, keys: KeySummary) -> KeySummary:
+        """The values but NULL that match one of `keys`, whose rows need not be counted, as those from statistics."""
         return keys if self.bound is None else bounded(keys, self.bound)
 
 
@@ -91,8 +111,13 @@ class BuildSide:
         """
         return self.condition.bound is not None and self.key.column is None
 
+    @property
+    def may_raise(self) -> bool:
+        """True for a scalar subquery that may give several rows, for which Spark raises an error."""
+        return self.condition.is_scalar and not is_one_row(self.node)
+
     def domain(self, keys: KeySummary) -> KeySummary | Reason:
-        """The values of a probe key that match one of `keys`; a `Reason` if they may include NULL."""
+        """The values of a probe key that match one of the `keys` of a finished build; a `Reason` if there are none."""
         return self.condition.domain(keys, str(self.key))
 
     def described(self, names: PlanNames) -> str:
@@ -142,37 +167,69 @@ def _join_sources(join: Join, column: int, build_side: BuildSide) -> Iterator[Bu
             yield BuildSide(side, key, replace(build_side.condition, path=()))
 
 
+def is_one_row(node: Node) -> bool:
+    """True where a plan surely gives at most one row."""
+    match node:
+        case GlobalAggregate():
+            return True
+        case Limit(kind="GlobalLimit", count=0 | 1):
+            return True
+        case Limit() | Passthrough() | Project() | Filter() | Grouping():
+            return is_one_row(node.children[0])
+        case Join(type="LeftSemi" | "LeftAnti" | "ExistenceJoin"):
+            return is_one_row(node.left)
+        case _:
+            return node.kind == "OneRowRelation"
+
+
+def may_raise_elsewhere(root: Node, at: int) -> bool:
+    """True if a subquery that does not contain node `at` may give several rows, for which Spark raises an error.
+
+    Spark drops the operator of the subquery, and the error with it, if it knows while planning that a join or filter
+    has no row. So a node that gives no row must not become a constant there.
+    """
+    plans = (plan for node in root.walk() for plan in node.subqueries)
+    return any(not plan.subtree_start <= at <= plan.id and not is_one_row(plan) for plan in plans)
+
+
 def scalars_of(filter_: Filter) -> Iterator[tuple[Expression, Expression, BuildSide]]:
     """The comparisons of a filter with a scalar subquery, or with a field of one that holds the values of several.
 
-    Each comes with its probe key and its build side, which is the one row of the subquery.
+    Each comes with its probe key and its build side, which is the one row of the subquery. The build key has no column
+    if it is computed from the subquery, as by a cast.
     """
     plans = _plans(filter_)
-    for _, part in conjuncts_at(filter_.condition):
+    for path, part in conjuncts_at(filter_.condition):
         if part.kind not in COMPARISONS:
             continue
         for build, probe in ((0, 1), (1, 0)):
-            found = _value(part.children[build], plans)
+            found = None if part.children[build].columns else _key(part.children[build], plans)
             if found is not None and part.children[probe].columns:
                 bound, null_safe = COMPARISONS[part.kind][probe], part.kind == "EqualNullSafe"
-                condition = JoinCondition(filter_, (), bound, null_safe)
+                condition = JoinCondition(filter_, (*path, build), bound, null_safe)
                 yield part, part.children[probe], BuildSide(*found, condition)
 
 
 def _plans(filter_: Filter) -> dict[int, Node]:
     """The plan of each scalar subquery, by the identity of its expression; empty if other expressions have plans."""
-    found = [] if filter_.condition is None else list(_subqueries(filter_.condition))
+    found = [] if filter_.condition is None else list(scalar_subqueries(filter_.condition))
     if len(found) != len(filter_.subqueries):
         return {}
     return {id(each): plan for each, plan in zip(found, filter_.subqueries, strict=True)}
 
 
-def _subqueries(expression: Expression) -> Iterator[Expression]:
+def scalar_subqueries(expression: Expression) -> Iterator[Expression]:
     """The scalar subqueries in an expression, children first, which is the order of the plans of a node."""
     for child in expression.children:
-        yield from _subqueries(child)
+        yield from scalar_subqueries(child)
     if expression.kind == _SUBQUERY:
         yield expression
+
+
+def _key(expression: Expression, plans: dict[int, Node]) -> tuple[Node, Expression] | None:
+    """The build node and the key of an expression of scalar subqueries; None if it has none with a known plan."""
+    known = [plans[id(each)] for each in scalar_subqueries(expression) if id(each) in plans]
+    return _value(expression, plans) or ((known[0], expression) if known else None)
 
 
 def _value(expression: Expression, plans: dict[int, Node]) -> tuple[Node, Expression] | None:

@@ -13,7 +13,7 @@ from math import prod
 from pruning.keys.summary import COMPARISONS, Bound, KeySummary
 from pruning.options import PruningOptions
 from pruning.query.expressions import probed_column
-from pruning.query.join_condition import BuildSide, JoinCondition, scalars_of
+from pruning.query.join_condition import BuildSide, JoinCondition, scalar_subqueries, scalars_of
 from pruning.query.lineage import LEFT_NEEDS_MATCH, RIGHT_NEEDS_MATCH, ProbeColumn, stop, trace
 from pruning.query.plan import (
     Expression,
@@ -116,7 +116,9 @@ def _edges(join: Join, *, equivalence: bool) -> tuple[list[Edge], list[Reason]]:
 def _scalar_edges(filter_: Filter, *, equivalence: bool) -> tuple[list[Edge], list[Reason]]:
     edges: list[Edge] = []
     refusals: list[Reason] = []
+    found: set[Expression] = set()
     for part, probe_key, build_side in scalars_of(filter_):
+        found.add(part)
         if build_side.condition.null_safe:
             # A subquery without a row is also NULL, and no key shows that.
             refusals.append(stop(filter_, ReasonCode.NULL_AWARE, str(part)))
@@ -124,6 +126,9 @@ def _scalar_edges(filter_: Filter, *, equivalence: bool) -> tuple[list[Edge], li
             refusals.append(stop(filter_, ReasonCode.NONDETERMINISTIC, str(part)))
         else:
             edges.append(_edge(build_side, filter_.children[0], probe_key, equivalence=equivalence))
+    for _, part in conjuncts_at(filter_.condition):
+        if part.kind in COMPARISONS and part.columns and part not in found and any(scalar_subqueries(part)):
+            refusals.append(stop(filter_, ReasonCode.COMPUTED, str(part)))
     return edges, refusals
 
 
@@ -156,9 +161,10 @@ def _source(join: Join, part: Expression, path: tuple[int, ...], build: int, bou
 
 
 def _edge(build_side: BuildSide, probe_side: Node, probe_key: Expression, *, equivalence: bool) -> Edge:
-    column = probed_column(probe_key)
-    if column is None:
-        found: list[ProbeColumn | Reason] = [stop(build_side.join, ReasonCode.COMPUTED, str(probe_key))]
+    column, key = probed_column(probe_key), build_side.key
+    found: list[ProbeColumn | Reason]
+    if column is None or (build_side.condition.is_scalar and key.column is None):
+        found = [stop(build_side.join, ReasonCode.COMPUTED, str(probe_key if column is None else key))]
     else:
         found = list(trace(probe_side, column, equivalence=equivalence))
     probes = tuple(each for each in found if isinstance(each, ProbeColumn))

@@ -26,7 +26,7 @@ from pruning.reasons import Reason, ReasonCode
 LEFT_NEEDS_MATCH = frozenset({"Inner", "Cross", "LeftSemi", "RightOuter"})
 RIGHT_NEEDS_MATCH = frozenset({"Inner", "Cross", "LeftSemi", "LeftOuter", "LeftAnti", "ExistenceJoin", "LeftSingle"})
 # Join types in which removing a row of that side removes only the results of that row.
-_LEFT_STANDS_ALONE = frozenset({"Inner", "Cross", "LeftSemi", "LeftOuter", "LeftAnti", "ExistenceJoin", "LeftSingle"})
+_LEFT_STANDS_ALONE = frozenset({"Inner", "Cross", "LeftSemi", "LeftOuter", "LeftAnti", "ExistenceJoin"})
 _RIGHT_STANDS_ALONE = frozenset({"Inner", "Cross", "RightOuter"})
 _STOPS: Mapping[str, ReasonCode] = MappingProxyType(
     {
@@ -121,6 +121,10 @@ class _Walk:
         in_left, in_right = column in join.left.output, column in join.right.output
         if in_left == in_right:
             yield stop(join, ReasonCode.COMPUTED)
+            return
+        if join.type == "LeftSingle":
+            # A correlated scalar subquery, whose several rows for one row of the left side raise an error.
+            yield stop(join, ReasonCode.OUTER_SIDE, "a row with several matches raises an error")
             return
         own, stands_alone = (join.left, _LEFT_STANDS_ALONE) if in_left else (join.right, _RIGHT_STANDS_ALONE)
         if join.type in stands_alone and join.is_deterministic:

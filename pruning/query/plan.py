@@ -139,6 +139,11 @@ class Grouping(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class GlobalAggregate(Grouping):
+    """One row for all rows of its child, even if it has none."""
+
+
+@dataclass(frozen=True, slots=True)
 class RankLimit(Grouping):
     """The rows of its child whose rank in an order is at most `count`; tied rows share the least of their ranks."""
 

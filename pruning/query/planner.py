@@ -25,7 +25,7 @@ from pruning.query.first_rows import (
     too_few_first_rows,
     worth_filtering,
 )
-from pruning.query.join_condition import BuildSide
+from pruning.query.join_condition import BuildSide, may_raise_elsewhere
 from pruning.query.join_graph import JoinGraph, key_tuple, says_more
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import Node, PlanNames, Relation
@@ -191,7 +191,7 @@ class QueryPlanner:
         if build_side.id not in self._bounds:
             kept = {at: scan.plan.files.kept for at, scan in self.scans.items()}
             found = yield from ask(BoundKeys(build_side, kept))
-            self._bounds[build_side.id] = found if isinstance(found, Reason) else build_side.domain(found)
+            self._bounds[build_side.id] = found if isinstance(found, Reason) else build_side.condition.bounds(found)
         keys = self._bounds[build_side.id]
         if isinstance(keys, Reason):
             return keys
@@ -228,6 +228,9 @@ class QueryPlanner:
     def _join_rows(self, node: Node, rows: BuildRows) -> Steps[bool]:
         """True if a build's rows were few enough to become a local relation; the query does not run it again."""
         if self.strategy is BroadcastStrategy.NONE or 0 <= self.facts.broadcast_limit < rows.nbytes:
+            return False
+        if not rows.nbytes and may_raise_elsewhere(self.graph.root, node.id):
+            # Spark would drop the subquery with the other side of the join.
             return False
         yield from ask(JoinRows(node, rows))
         self.row_bytes[node.id] = rows.nbytes

@@ -9,7 +9,20 @@ from pruning.options import PruningOptions
 from pruning.query.build_selection import BuildSelection
 from pruning.query.filter_plan import FilterId, RuntimeFilter, UnusedFilter, ready_filters, unused
 from pruning.query.join_graph import JoinGraph
-from pruning.query.plan import Expression, Filter, Generate, Grouping, Join, Node, Passthrough, Project, Relation, Union
+from pruning.query.plan import (
+    Expression,
+    Filter,
+    Generate,
+    GlobalAggregate,
+    Grouping,
+    Join,
+    Limit,
+    Node,
+    Passthrough,
+    Project,
+    Relation,
+    Union,
+)
 from pruning.query.plan_statistics import Sizes
 from pruning.query.requests import Request, answered
 from pruning.reasons import Reason
@@ -146,7 +159,11 @@ class Plans:
         random: bool = False,
     ) -> Grouping:
         groups = {each: column(each) for each in keys}
-        return Grouping(*self.place((child,)), kind, output, (child,), (), not random, groups, order_free)
+        made = GlobalAggregate if kind == "Aggregate" and not keys else Grouping
+        return made(*self.place((child,)), kind, output, (child,), (), not random, groups, order_free)
+
+    def limit(self, child: Node, count: int | None, kind: str = "GlobalLimit") -> Limit:
+        return Limit(*self.place((child,)), kind, child.output, (child,), count=count)
 
     def generate(self, child: Node, *, random: bool = False) -> Generate:
         output = (*child.output, *self.fresh())

@@ -369,7 +369,7 @@ def test_union_passes_keys_to_each_branch_by_position(plans):
         ("Inner", True, True),
         ("Cross", True, True),
         ("LeftOuter", True, False),
-        ("LeftSingle", True, False),
+        ("LeftSingle", False, False),
         ("RightOuter", False, True),
         ("FullOuter", False, False),
         ("LeftSemi", True, None),

@@ -6,13 +6,16 @@ import pytest
 
 from pruning.keys.summary import Bound
 from pruning.options import PruningOptions
-from pruning.query.join_condition import fallback_build_sides, scalars_of
-from pruning.query.join_graph import JoinGraph
+from pruning.query.join_condition import fallback_build_sides, is_one_row, may_raise_elsewhere, scalars_of
+from pruning.query.join_graph import Edge, JoinGraph
 from pruning.query.plan import Expression, Filter, Node
 from pruning.query.plan_statistics import Sizes
-from pruning.reasons import ReasonCode
-from tests.pruning.plans import Plans, both, call, column, literal, ready
+from pruning.reasons import Reason, ReasonCode
+from pruning.values.types import ValueType
+from tests.pruning.keys.test_summary import keys
+from tests.pruning.plans import Plans, at_least, both, call, column, equal, literal, ready
 
+BIGINT = ValueType("bigint")
 SUBQUERY = call("ScalarSubquery")
 LITERAL_NAME = literal("a")
 
@@ -125,11 +128,116 @@ def test_field_of_merged_subqueries_is_its_column(plans, ordinal):
     ],
     ids=["computed-field", "no-struct", "no-ordinal", "no-field"],
 )
-def test_other_fields_are_no_edges(plans, made, of):
+def test_other_fields_are_computed_keys(plans, made, of):
     table, totals = plans.table("k"), plans.aggregate(plans.table("s"))
     merged = plans.project(totals, made(column(*totals.output)))
     part = call("GreaterThan", column(*table.output), of)
-    assert [] == list(scalars_of(plans.filter(table, part, subqueries=(merged,))))
+    (edge,) = JoinGraph.of(plans.filter(table, part, subqueries=(merged,))).edges
+    assert (merged, ()) == (edge.build_side.node, edge.probes)
+    assert [Reason(ReasonCode.COMPUTED, "Filter", str(of))] == list(edge.stops)
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_cast_subquery_is_a_computed_key(plans, is_first):
+    table, total = plans.table("k"), plans.aggregate(plans.table("s"))
+    probe, build = column(*table.output), call("Cast", SUBQUERY, type_="bigint")
+    part = call("LessThan", *((build, probe) if is_first else (probe, build)))
+    (edge,) = JoinGraph.of(plans.filter(table, part, subqueries=(total,))).edges
+    assert ((), (Reason(ReasonCode.COMPUTED, "Filter", "Cast(ScalarSubquery())"),)) == (edge.probes, edge.stops)
+
+
+def test_two_computed_keys_of_a_filter_are_different_build_sides(plans):
+    table, totals = plans.table("k", "m"), [plans.aggregate(plans.table("s")) for _ in "km"]
+    casts = (call("Cast", SUBQUERY, type_="bigint"), call("Cast", call("ScalarSubquery"), type_="double"))
+    parts = [call("EqualTo", column(at), cast) for at, cast in zip(table.output, casts, strict=True)]
+    graph = JoinGraph.of(plans.filter(table, *parts, subqueries=tuple(totals)))
+    assert 2 == len({each.build_side.id for each in graph.edges})
+
+
+# A comparison that cannot become a filter has a reason; one without a column of the scan filters nothing.
+def test_comparison_without_a_side_for_the_subquery_is_refused(plans):
+    table, totals = plans.table("k"), [plans.aggregate(plans.table("s")) for _ in "km"]
+    mixed = call("EqualTo", call("Subtract", column(*table.output), SUBQUERY), literal(1))
+    constant = call("LessThan", literal(1), call("ScalarSubquery"))
+    graph = JoinGraph.of(plans.filter(table, mixed, constant, subqueries=tuple(totals)))
+    assert ((), (Reason(ReasonCode.COMPUTED, "Filter", str(mixed)),)) == (graph.edges, graph.refusals)
+
+
+def test_plans_of_one_row(plans):
+    some, total = plans.table("k"), plans.aggregate(plans.table("s"))
+    (k,), (sum_,) = some.output, total.output
+    one = [
+        total,
+        plans.filter(total, at_least(sum_, 1)),
+        plans.project(total, column(sum_)),
+        plans.passing("Sort", total),
+        plans.aggregate(total, sum_),
+        plans.limit(some, 1),
+        plans.limit(some, 0),
+        plans.limit(total, 1, "Offset"),
+        plans.join(total, some, equal(sum_, k), type_="LeftSemi"),
+        plans.other("OneRowRelation", output=plans.fresh()),
+    ]
+    several = [
+        some,
+        plans.filter(some, at_least(k, 1)),
+        plans.aggregate(some, k),
+        plans.project(plans.aggregate(some, k), literal(1)),
+        plans.window(some, k),
+        plans.limit(some, 2),
+        plans.limit(some, None),
+        # A limit of each partition.
+        plans.limit(some, 1, "LocalLimit"),
+        plans.limit(some, 1, "Offset"),
+        plans.join(total, some, equal(sum_, k)),
+        plans.union(total, plans.aggregate(plans.table("s"))),
+        plans.generate(total),
+        plans.other("Expand", total),
+    ]
+    assert ([], []) == ([each for each in one if not is_one_row(each)], [each for each in several if is_one_row(each)])
+
+
+def compared(plans: Plans, subquery: Node) -> tuple[JoinGraph, Edge]:
+    table = plans.table("k")
+    graph = JoinGraph.of(plans.filter(table, call("EqualTo", column(*table.output), SUBQUERY), subqueries=(subquery,)))
+    (edge,) = graph.edges
+    return graph, edge
+
+
+# Bounds do not count rows, and Spark raises an error for several.
+@pytest.mark.parametrize(("count", "bounded"), [(1, True), (2, False), (None, False)])
+def test_metadata_bounds_only_a_subquery_of_one_row(plans, count, bounded):
+    some = plans.table("s")
+    graph, edge = compared(plans, plans.limit(plans.filter(some, at_least(*some.output, 1)), count))
+    places = {each.id: 5000 for each in graph.relations}
+    filters, reasons = ready(graph, Sizes(places, set(places), ()), set(), PruningOptions(min_probe_bytes=100))
+    assert [ReasonCode.UNREPEATABLE_KEYS] == [each.code for each in reasons]
+    assert [True] * bounded == [each.from_metadata for each in filters]
+    assert edge.build_side.may_raise is not bounded
+
+
+@pytest.mark.parametrize("cells", [(4, 5), (4, 4), (4, None), (None, None)])
+def test_several_rows_are_no_key_of_a_scalar(plans, cells):
+    _, edge = compared(plans, plans.table("s"))
+    expected = "a scalar subquery gave 2 rows, for which Spark raises an error"
+    assert Reason(ReasonCode.BUILD_FAILED, "value", expected) == edge.build_side.domain(keys(BIGINT, list(cells)))
+
+
+@pytest.mark.parametrize("cells", [(), (None,), (4,)])
+def test_at_most_one_row_is_a_key_of_a_scalar(plans, cells):
+    _, edge = compared(plans, plans.table("s"))
+    found = keys(BIGINT, list(cells))
+    assert found == edge.build_side.domain(found)
+
+
+def test_subquery_that_may_raise_counts_everywhere_but_below_itself(plans):
+    total, k, m = plans.aggregate(plans.table("s")), plans.table("k"), plans.table("m")
+    sure = plans.filter(k, call("EqualTo", column(*k.output), SUBQUERY), subqueries=(total,))
+    assert not any(may_raise_elsewhere(sure, each.id) for each in sure.walk())
+    other, some = plans.table("o"), plans.table("s")
+    unsure = plans.filter(other, call("EqualTo", column(*other.output), SUBQUERY), subqueries=(some,))
+    root = plans.join(m, unsure)
+    assert {some.id} == {each.id for each in root.walk() if not may_raise_elsewhere(root, each.id)}
 
 
 # A subquery of one row is selective, whatever its input.
