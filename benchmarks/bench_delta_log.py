@@ -25,7 +25,7 @@ from connectors.columns import resolve
 from connectors.delta.table import open_delta
 from connectors.spark.session import spark_session
 from connectors.spark.session_state import SessionState
-from pruning.scan.skipping import prune
+from pruning.scan.skipping import prune_containers
 from pruning.values.domain import Domain
 from pruning.values.types import ValueType
 from sample_data.process_tree import cpu_seconds, peak_bytes, reset_peaks, resident_bytes
@@ -127,7 +127,7 @@ def _timed_decision(spark: SparkSession, path: Path, cache: SessionState) -> tup
     columns = [resolve(table.schema, name, table=table.name, case_sensitive=False) for name in ("id", "customer")]
     found = table.files(columns)
     keys = Domain.of_codes(ValueType("bigint"), np.arange(0, len(found), 100, dtype=np.int64) * _ROWS)
-    kept = prune(found, {"id": keys}).kept_count
+    kept = prune_containers(found, {"id": keys}).kept_count
     return time.perf_counter() - began, kept
 
 

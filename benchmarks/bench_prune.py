@@ -1,4 +1,4 @@
-"""Seconds and memory of the skipping decision: `prune` and `compact` over many containers and many keys.
+"""Seconds and memory of the skipping decision: `prune_containers` and `compact` over many containers and many keys.
 
 Keys and containers are spread at random over one range of values, which is the worst order. The width of the
 containers is chosen so that about a third of them are kept. The peak is the memory that the call allocates on top of
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from pruning.scan.compaction import Evidence, compact
-from pruning.scan.skipping import prune
+from pruning.scan.skipping import prune_containers
 from pruning.scan.statistics import ColumnStatistics, ContainerKind, Containers
 from pruning.values.byte_strings import ByteStrings, IntArray
 from pruning.values.domain import Domain
@@ -56,10 +56,10 @@ def _measured(type_: ValueType, containers: int, keys: int) -> list[dict[str, An
     files, domain = _files(type_, containers, keys), _keys(type_, keys)
     evidence = [Evidence(files.columns["k"], files.sizes)]
     facts = {"type": type_.name, "containers": containers, "keys": len(domain.ranges)}
-    kept = prune(files, {"k": domain}).kept_count
+    kept = prune_containers(files, {"k": domain}).kept_count
     ranges = len(compact(domain.ranges, evidence, _MOST_RANGES))
     return [
-        _entry("prune", facts, lambda: prune(files, {"k": domain})) | {"kept": kept},
+        _entry("prune", facts, lambda: prune_containers(files, {"k": domain})) | {"kept": kept},
         _entry("compact", facts, lambda: compact(domain.ranges, evidence, _MOST_RANGES)) | {"ranges": ranges},
     ]
 

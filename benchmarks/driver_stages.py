@@ -25,8 +25,8 @@ from connectors.arrow_values import coded
 from connectors.columns import Column
 from connectors.delta.bounds import NO_FLAW
 from connectors.delta.log import FileCatalog, Uris
+from connectors.keys.inputs import Collected, KeyInput, row_keys
 from connectors.keys.local import summary_of
-from connectors.keys.sources import Collected, KeySource, row_keys
 from connectors.keys.worker import messages, pieces
 from connectors.scan.literals import ranges_sql
 from pruning.keys.builder import KeyBuilder
@@ -34,7 +34,7 @@ from pruning.keys.key_set import KeyLimits
 from pruning.keys.membership import MembershipTest
 from pruning.keys.summary import KeySummary
 from pruning.options import PruningOptions
-from pruning.query.key_origins import zone_domain
+from pruning.query.key_origins import domain_from_statistics
 from pruning.results.explanation import Explanation
 from pruning.results.table_explanation import TableStatistics, explain_table
 from pruning.scan.key_filter import key_filter
@@ -172,16 +172,18 @@ def _decisions(case: Case, stages: Stages, summary: KeySummary, files: Container
     def widen(_: str, ranges: RangeSet) -> RangeSet:
         return column.stored.comparable(ranges, NO_FLAW)
 
-    abilities = PushdownCapabilities(
+    capabilities = PushdownCapabilities(
         accepts_file_list=False, push_refusal=None, tests_bloom=True, must_be_exact=False, widen=widen
     )
-    plan = stages.run("decide by files", lambda: plan_scan(files, None, [filter_], abilities, _OPTIONS))
+    plan = stages.run("decide by files", lambda: plan_scan(files, None, [filter_], capabilities, _OPTIONS))
     groups = _row_groups(files)
-    with_groups = stages.run("decide by row groups", lambda: plan_scan(files, groups, [filter_], abilities, _OPTIONS))
+    with_groups = stages.run(
+        "decide by row groups", lambda: plan_scan(files, groups, [filter_], capabilities, _OPTIONS)
+    )
     stages.run("predicate", lambda: _predicate(plan), sent=len)
     stages.run("list of files", lambda: _listed(files, plan), sent=len)
     tested = replace(plan.decisions[0], test=RowFilter.BLOOM)
-    collected = Collected(KeySource((probe,), None), filter_, summary, None)
+    collected = Collected(KeyInput((probe,), None), filter_, summary, None)
     stages.run(
         "bloom filter", lambda: row_keys(_NO_SPARK, collected, tested, _OPTIONS).bloom, sent=lambda it: len(it or b"")
     )
@@ -189,7 +191,7 @@ def _decisions(case: Case, stages: Stages, summary: KeySummary, files: Container
     facts = TableStatistics("table", "delta", 0, files, groups, groups)
     stages.run("explain", lambda: str(_explained(facts, with_groups)), sent=len)
     kept = plan.files.kept
-    stages.run("keys of statistics", lambda: zone_domain(files, inputs.COLUMN, kept, column.type))
+    stages.run("keys of statistics", lambda: domain_from_statistics(files, inputs.COLUMN, kept, column.type))
 
 
 def _row_groups(files: Containers) -> Containers:
@@ -201,7 +203,7 @@ def _row_groups(files: Containers) -> Containers:
 
 
 def _predicate(plan: ScanPlan) -> str:
-    return " AND ".join(ranges_sql(push.column, push.ranges) for push in plan.pushes)
+    return " AND ".join(ranges_sql(predicate.column, predicate.ranges) for predicate in plan.predicates)
 
 
 def _listed(files: Containers, plan: ScanPlan) -> str:

@@ -174,7 +174,7 @@ class Connector(ABC):
         """The optimised plan of a query in the JVM, if the format can make it faster than Spark alone; else None."""
         return None
 
-    def observe(self, spark: SparkSession, plan: Any) -> None:  # noqa: B027 - a default
+    def before_execution(self, spark: SparkSession, plan: Any) -> None:  # noqa: B027 - a default
         """Learns from an optimised plan that is about to run."""
 
     def scanned_version(self, index: Any) -> ScannedVersion | None:  # noqa: ARG002 - a default

@@ -2,8 +2,8 @@
 
 Delta and Parquet are built in. A package adds a connector by an entry point of the group `scanprune.connectors`, and a
 session by `register()`; both are asked before those that are built in. The first of two
-connectors of one name is asked. A connector that cannot be loaded, or whose method raises, costs one warning; the others are asked as if it knew
-no answer.
+connectors of one name is asked. A connector that cannot be loaded, or whose method raises, costs one warning; the
+others are asked as if it knew no answer.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from connectors.base import Connector, ScannedVersion, Table
 from connectors.spark.files import is_name
-from connectors.spark.jvm import analyzed_plan, frame_of, one_line, optimized_plan
+from connectors.spark.jvm import analyzed_plan, error_kind, frame_of, optimized_plan
 from connectors.spark.plan_facts import no_fingerprint
 from connectors.spark.plan_reader import fresh_columns
 from connectors.spark.session_state import state_of
@@ -90,7 +90,7 @@ def _loaded(entry: EntryPoint) -> Connector | None:
         problem = _problem(found)
     except Exception as error:
         logger.debug("Loading the connector %s failed", entry.value, exc_info=True)
-        found, problem = None, f"loading it failed ({one_line(error)})"
+        found, problem = None, f"loading it failed ({error_kind(error)})"
     if problem is not None:
         remedy = "tables are read as without it; update or uninstall the package that adds it"
         logger.warning("Leaving out the connector %s: %s; %s", entry.value, problem, remedy)
@@ -132,7 +132,7 @@ def _ask(
             warned.add(connector.name)
             known = f"{connector.name!r} of {type(connector).__module__}"
             remedy = "its tables may be read unpruned; update or remove the package that adds it"
-            logger.warning("The connector %s is broken: %s() failed (%s); %s", known, method, one_line(error), remedy)
+            logger.warning("The connector %s is broken: %s() failed (%s); %s", known, method, error_kind(error), remedy)
         return failed(error)
 
 
@@ -145,7 +145,7 @@ def optimized(df: DataFrame) -> Any:
     return optimized_plan(df)
 
 
-def observe(spark: SparkSession, plan: Any) -> None:
+def before_execution(spark: SparkSession, plan: Any) -> None:
     """Tells all connectors of an optimised plan that is about to run."""
     for each in connectors_of(spark):
         _ask(each, spark, "observe", spark, plan)
@@ -266,7 +266,7 @@ def table_of(spark: SparkSession, leaf: Any, limits: Limits) -> Table | Reason:
             spark,
             "table_of",
             *(spark, name, leaf, limits),
-            failed=lambda error: failures.append(Reason(ReasonCode.STATISTICS_FAILED, name, one_line(error))),
+            failed=lambda error: failures.append(Reason(ReasonCode.STATISTICS_FAILED, name, error_kind(error))),
         )
         if table is not None:
             return table
@@ -296,7 +296,7 @@ def fingerprints(
         if not isinstance(answers, Exception) and len(answers) != len(places):
             answers = ValueError()
         if isinstance(answers, Exception):
-            answers = [no_fingerprint(one_line(answers))] * len(places)
+            answers = [no_fingerprint(error_kind(answers))] * len(places)
         for at, answer in zip(places, answers, strict=True):
             found[at] = _better(found[at], answer)
     readers = {each: _reading(spark, each) for each in formats}
@@ -320,7 +320,7 @@ def scan_of(spark: SparkSession, leaf: Any, table: Table) -> PlanTable | Reason:
         fresh = fresh_columns(spark, leaf)
         return PlanTable(table.with_frame(frame_of(spark, fresh.leaf())), fresh, leaf)
     except _TROUBLE as error:
-        return Reason(ReasonCode.STATISTICS_FAILED, table.name, one_line(error))
+        return Reason(ReasonCode.STATISTICS_FAILED, table.name, error_kind(error))
 
 
 def snapshot_calls(spark: SparkSession) -> str:

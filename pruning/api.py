@@ -72,7 +72,7 @@ def pruned_read(  # noqa: PLR0913 - keywords, each with one meaning
     """
     _require_spark("read")
     from connectors.pipeline import table_scan as pipeline  # noqa: PLC0415 - importing this package must not load an engine
-    from connectors.pipeline.records import keep  # noqa: PLC0415 - importing this package must not load an engine
+    from connectors.pipeline.records import attach  # noqa: PLC0415 - importing this package must not load an engine
 
     given: object = keys
     if not isinstance(given, Mapping) or not given:
@@ -82,8 +82,8 @@ def pruned_read(  # noqa: PLR0913 - keywords, each with one meaning
     _check(columns, options)
     _check_format(format)
     chosen = options if options is not None else _session_options(spark)
-    request = pipeline.Request(os.fspath(source), dict(keys), columns, format, version, timestamp, chosen, exact)
-    return keep(*pipeline.run(spark, request))
+    request = pipeline.ReadRequest(os.fspath(source), dict(keys), columns, format, version, timestamp, chosen, exact)
+    return attach(*pipeline.run(spark, request))
 
 
 def prune(df: DataFrame, *, options: PruningOptions | None = None, cache: PruningCache | None = None) -> DataFrame:
@@ -104,12 +104,12 @@ def prune(df: DataFrame, *, options: PruningOptions | None = None, cache: Prunin
     """
     _require_spark("prune")
     from connectors.pipeline import pruned_query  # noqa: PLC0415 - importing this package must not load an engine
-    from connectors.pipeline.records import keep  # noqa: PLC0415 - the same
+    from connectors.pipeline.records import attach  # noqa: PLC0415 - the same
 
     _check_frame(df, "prune")
     _check(None, options)
     _check_cache(cache)
-    return keep(*pruned_query.prune_query(df, _options(df, options), cache))
+    return attach(*pruned_query.prune_query(df, _options(df, options), cache))
 
 
 def _check_format(format_: object) -> None:

@@ -79,8 +79,8 @@ MUTANTS = {
         "np.concatenate([gaps_kept - 1, [len(self) - 2]])",
     ),
     "narrowing-wraps": Mutant(
-        *("pruning/values/numeric_coercion.py", "    inside = keys.intersect(_shared(source, column))\n"),
-        "    inside = RangeSet.of_codes(source, np.asarray(keys.lows).astype(np.int32).astype(np.int64))\n",
+        *("pruning/values/numeric_coercion.py", "    inside = keys.intersect(_shared(key_type, column))\n"),
+        "    inside = RangeSet.of_codes(key_type, np.asarray(keys.lows).astype(np.int32).astype(np.int64))\n",
     ),
     "integers-are-rounded-twice": Mutant(
         *("pruning/values/numeric_coercion.py", "np.asarray(ends).astype(np.float32)"),
@@ -153,12 +153,12 @@ MUTANTS = {
     ),
     "a-narrowing-cast-is-lossless": Mutant(
         "pruning/query/expressions.py",
-        "INTEGER_BITS[source.name] < INTEGER_BITS[target.name]",
-        "INTEGER_BITS[source.name] != INTEGER_BITS[target.name]",
+        "INTEGER_BITS[from_type.name] < INTEGER_BITS[to_type.name]",
+        "INTEGER_BITS[from_type.name] != INTEGER_BITS[to_type.name]",
         run_of("pruning/query/test_expressions.py"),
     ),
     "a-cast-that-drops-digits-is-lossless": Mutant(
-        *("pruning/query/expressions.py", "source.scale <= target.scale and ", ""),
+        *("pruning/query/expressions.py", "from_type.scale <= to_type.scale and ", ""),
         run_of("pruning/query/test_expressions.py"),
     ),
     "a-branch-of-a-union-is-tested-by-the-others-conditions": Mutant(
@@ -226,7 +226,11 @@ MUTANTS = {
         run_of("pruning/scan/test_scan_plan.py"),
     ),
     "an-exact-read-is-not": Mutant(
-        *("pruning/scan/scan_plan.py", "    if abilities.must_be_exact:\n        return RowFilter.SEMI_JOIN, ()\n", ""),
+        *(
+            "pruning/scan/scan_plan.py",
+            "    if capabilities.must_be_exact:\n        return RowFilter.SEMI_JOIN, ()\n",
+            "",
+        ),
         run_of("pruning/scan/test_scan_plan.py"),
     ),
     "null-that-matches-is-not-pushed": Mutant(
@@ -272,16 +276,16 @@ MUTANTS = {
         run_of("connectors/parquet/test_bounds.py"),
     ),
     "a-reader-of-rows-drops-nan": Mutant(
-        *("connectors/arrow_scan/row_test.py", "found |= values.nan", "pass"),
-        run_of("connectors/arrow_scan/test_row_test.py"),
+        *("connectors/arrow_scan/row_filter.py", "found |= values.nan", "pass"),
+        run_of("connectors/arrow_scan/test_row_filter.py"),
     ),
     "a-reader-of-rows-takes-nan-for-null": Mutant(
-        *("connectors/arrow_scan/row_test.py", "found |= ~values.valid & ~values.nan", "found |= ~values.valid"),
-        run_of("connectors/arrow_scan/test_row_test.py"),
+        *("connectors/arrow_scan/row_filter.py", "found |= ~values.valid & ~values.nan", "found |= ~values.valid"),
+        run_of("connectors/arrow_scan/test_row_filter.py"),
     ),
     "a-reader-of-rows-drops-null": Mutant(
-        *("connectors/arrow_scan/row_test.py", "found |= ~values.valid & ~values.nan", "pass"),
-        run_of("connectors/arrow_scan/test_row_test.py"),
+        *("connectors/arrow_scan/row_filter.py", "found |= ~values.valid & ~values.nan", "pass"),
+        run_of("connectors/arrow_scan/test_row_filter.py"),
     ),
 }
 INTACT = {

@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
-from connectors.keys.sources import key_arrays
+from connectors.keys.inputs import key_arrays
 from connectors.pipeline.query_run import QueryRun
 from connectors.registry import PlanTable
 from connectors.scan.decision import plan_column

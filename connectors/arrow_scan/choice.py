@@ -15,9 +15,9 @@ from pruning.keys.membership import is_searched
 from pruning.limits import Limits
 from pruning.options import PruningOptions
 from pruning.scan.estimates import pass_ratio
-from pruning.scan.reader_cost import KeyWork, RowGroupWork, ScanCase
+from pruning.scan.reader_cost import KeyWork, ReaderCase, RowGroupWork
 from pruning.scan.scan_plan import RowFilter
-from pruning.scan.skipping import column_domains, prune_by
+from pruning.scan.skipping import column_domains, prune_by_filters
 from pruning.scan.statistics import Containers
 from pruning.values.byte_strings import IntArray
 from pruning.values.domain import Domain
@@ -27,9 +27,9 @@ from pruning.values.types import INTEGER_BITS, TEMPORAL
 _AS_STORED = frozenset({*INTEGER_BITS, *TEMPORAL})
 
 
-def scan_case(
+def reader_case(
     table: Table, decided: ScanDecision, needed: Sequence[str] | None, cores: int, options: PruningOptions
-) -> ScanCase | None:
+) -> ReaderCase | None:
     """The work of either reader; None if it is little, or no footers were read.
 
     `needed` are the top-level columns that the scan reads, None for all.
@@ -41,14 +41,14 @@ def scan_case(
     if int(groups.sizes[by_ranges].sum()) < options.min_probe_bytes:
         return None
     filters = [each.filter for each in plan.decisions]
-    by_keys = prune_by(groups, filters).kept & prune_by(decided.files, filters).kept[groups.parents]
+    by_keys = prune_by_filters(groups, filters).kept & prune_by_filters(decided.files, filters).kept[groups.parents]
     keys = _key_work(table, groups, by_keys, column_domains(filters), decided.columns, options.limits)
     if keys is None:
         return None
     count = len(table.schema.fields if needed is None else needed)
     is_remote = any(local_path(each) is None for each in decided.files.names[:1])
     arrow = RowGroupWork(groups.rows[by_keys], groups.sizes[by_keys], count, is_remote)
-    return ScanCase(
+    return ReaderCase(
         RowGroupWork(groups.rows[by_ranges], groups.sizes[by_ranges], count, is_remote),
         [each.ratio for each in plan.decisions if each.test is not RowFilter.NONE],
         arrow,

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 from connectors.arrow_scan.files import FilePart, OtherFileError, open_file
 from connectors.arrow_scan.reader import Counts, KeyTest, ReadColumn, RowGroup
-from connectors.arrow_scan.row_test import RowTester
+from connectors.arrow_scan.row_filter import ArrowRowFilter
 from connectors.arrow_scan.s3 import S3Access, bucket_of, s3_buckets
 from connectors.jobs.runner import DeadlineError, within
 from connectors.spark.session_state import Refusals, state_of
@@ -168,18 +168,18 @@ def _tested(test: KeyTest, group: RowGroup) -> tuple[BoolArray, float | None]:
     The time is CPU time of this thread, without waits for a disk, a store or other threads.
     """
     limits = group.limits
-    tester = RowTester.of(test.type, test.rows, limits)
+    row_filter = ArrowRowFilter.of(test.type, test.rows, limits)
     if group.part.leaves[test.column] is None:
-        return np.full(group.rows, tester.matching(next(group.values(test.column)))[0]), None
+        return np.full(group.rows, row_filter.matching(next(group.values(test.column)))[0]), None
     pieces = group.values(test.column)
     # The first piece is not timed, since it includes one-time initialisation.
-    first = tester.matching(next(pieces))
+    first = row_filter.matching(next(pieces))
     began = time.thread_time()
     rest = list(_for_a_while(pieces, began, limits.sample_seconds))
     rows = sum(map(len, rest))
     if not rows:
         return first, None
-    found = np.concatenate([first, tester.matching(pa.concat_arrays(rest))])
+    found = np.concatenate([first, row_filter.matching(pa.concat_arrays(rest))])
     spent = time.thread_time() - began
     return found, spent / rows * _NANOSECONDS if rows >= limits.sample_rows else None
 

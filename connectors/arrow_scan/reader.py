@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from connectors.arrow_scan.files import FilePart, OpenFile, Range, open_file
-from connectors.arrow_scan.row_test import RowTester
+from connectors.arrow_scan.row_filter import ArrowRowFilter
 from connectors.arrow_scan.s3 import S3Access
 from pruning.keys.membership import MembershipTest
 from pruning.limits import LIMITS, Limits
@@ -70,7 +70,7 @@ class _Watched:
     """A test with the number of rows that it tested and that passed."""
 
     test: KeyTest
-    tester: RowTester
+    row_filter: ArrowRowFilter
     limits: Limits
     asked: int = 0
     passed: int = 0
@@ -104,8 +104,8 @@ class ArrowReader:
     _watched: list[_Watched] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        testers = ((each, RowTester.of(each.type, each.rows, self.limits)) for each in self.tests)
-        self._watched = [_Watched(*each, self.limits) for each in testers]
+        row_filters = ((each, ArrowRowFilter.of(each.type, each.rows, self.limits)) for each in self.tests)
+        self._watched = [_Watched(*each, self.limits) for each in row_filters]
 
     @property
     def schema(self) -> pa.Schema:
@@ -293,7 +293,7 @@ class RowGroup:
 
 
 def _passing(watched: _Watched, group: RowGroup) -> BoolArray:
-    pieces = [watched.tester.matching(each) for each in _joined(group.values(watched.test.column), group.limits)]
+    pieces = [watched.row_filter.matching(each) for each in _joined(group.values(watched.test.column), group.limits)]
     found = np.concatenate([np.zeros(0, bool), *pieces])
     # One value may stand for all rows.
     return found if len(found) == group.rows else np.full(group.rows, found[0])

@@ -32,7 +32,7 @@ from pruning.limits import LIMITS, Limits
 from pruning.options import ARROW, PruningOptions
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.key_scan import OwnConditions, plan_key_scan
-from pruning.scan.reader_cost import Sample, ScanChoice
+from pruning.scan.reader_cost import ReaderChoice, Sample
 from pruning.scan.scan_plan import ScanPlan
 from pruning.scan.skipping import column_domains
 from pruning.scan.statistics import Containers
@@ -70,7 +70,7 @@ def arrow_scan(  # noqa: PLR0913, PLR0917 - a table, its keys, and how to read i
     columns: Sequence[Column],
     options: PruningOptions,
     static: StaticPruning | None = None,
-    weighed: Callable[[Sample], ScanChoice] | None = None,
+    weighed: Callable[[Sample], ReaderChoice] | None = None,
 ) -> ArrowScan | Reason:
     """The rows of `columns`, all top-level, whose values lie in the domains of the filters; in no order.
 
@@ -192,8 +192,8 @@ def _wanted(plan: ScanPlan, groups: Containers, own: IntArray, file: FileLayout)
 
 
 def _reached(
-    spark: SparkSession, table: Table, work: Work, weighed: Callable[[Sample], ScanChoice] | None
-) -> tuple[Mapping[str, S3Access], ScanChoice | None] | Reason:
+    spark: SparkSession, table: Table, work: Work, weighed: Callable[[Sample], ReaderChoice] | None
+) -> tuple[Mapping[str, S3Access], ReaderChoice | None] | Reason:
     """The access to the buckets of the files, and the choice of the reader by a sample; a `Reason` against pyarrow."""
     trial = check_stores(
         spark, work.tasks, work.columns, work.tests, is_sampled=weighed is not None, limits=work.limits

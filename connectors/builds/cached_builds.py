@@ -1,7 +1,7 @@
 """Builds of a query with the caller's `PruningCache`: a build whose result is cached is not run.
 
-A build is found by its `BuildKey` and by the limits of a key set. Its result is cached only if its key is the same
-before and after it ran, so that no conf was set and no file that it reads was written meanwhile.
+A build is found by its `BuildFingerprint` and by the limits of a key set. Its result is cached only if its key is the
+same before and after it ran, so that no conf was set and no file that it reads was written meanwhile.
 
 A key has three parts: the confs of the session, the operators of the build's plan (`PlanFingerprint.java`), and a
 fingerprint of each leaf of the plan by its connector. Operators are projections, filters, joins and aggregates; a build
@@ -25,7 +25,7 @@ from connectors.builds.materialized import MaterializedRows
 from connectors.builds.query_builds import BuildRequest, BuildResult, QueryBuilds
 from connectors.jobs.runner import BuildScheduler
 from connectors.registry import fingerprints
-from connectors.spark.jvm import JavaFile, instance, jvm_session, one_line
+from connectors.spark.jvm import JavaFile, error_kind, instance, jvm_session
 from connectors.spark.plan_facts import FINGERPRINT_TEXT, refused
 from pruning.keys.cache import PruningCache
 from pruning.keys.key_set import KeyLimits
@@ -57,61 +57,61 @@ class _CachedBuild:
 class CachedBuildRunner:
     """Runs builds as `QueryBuilds` does, except those in `cache`. A build runs if the cache fails."""
 
-    channel: BuildScheduler
+    scheduler: BuildScheduler
     cache: PruningCache
     _builds: QueryBuilds = field(init=False)
     _owner: Hashable = field(init=False)
 
     def __post_init__(self) -> None:
-        self._builds = QueryBuilds(self.channel)
+        self._builds = QueryBuilds(self.scheduler)
         # Entries belong to one application, since rows lie on the heap of its driver.
-        context = self.channel.spark.sparkContext
+        context = self.scheduler.spark.sparkContext
         self._owner = str(context.applicationId), int(context.startTime)
 
-    def run(self, asked: Sequence[BuildRequest]) -> list[BuildResult]:
+    def run(self, requests: Sequence[BuildRequest]) -> list[BuildResult]:
         """The result of each build; builds that are not cached run at the same time."""
-        keys = BuildKeys(self.channel.spark, [(each.plan, each.key) for each in asked])
-        before = keys.now()
+        current = BuildFingerprints(self.scheduler.spark, [(each.plan, each.key) for each in requests])
+        before = current.now()
         found = [self._found(key) for key in before]
         missing = [at for at, built in enumerate(found) if built is None]
         if not missing:
             return [built for built in found if built is not None]
-        ran = dict(zip(missing, self._builds.run([asked[at] for at in missing]), strict=True))
-        may_be_kept = any(isinstance(before[at], BuildKey) for at in missing)
-        after = keys.now() if may_be_kept else before
+        ran = dict(zip(missing, self._builds.run([requests[at] for at in missing]), strict=True))
+        may_be_cached = any(isinstance(before[at], BuildFingerprint) for at in missing)
+        after = current.now() if may_be_cached else before
         for at, built in ran.items():
-            why = self._keep(before[at], after[at], built)
-            ran[at] = replace(built, reasons=(Reason(ReasonCode.NOT_CACHED, asked[at].name, why),)) if why else built
+            why = self._store(before[at], after[at], built)
+            ran[at] = replace(built, reasons=(Reason(ReasonCode.NOT_CACHED, requests[at].name, why),)) if why else built
         return [ran[at] if built is None else built for at, built in enumerate(found)]
 
-    def _found(self, key: BuildKey | str) -> BuildResult | None:
+    def _found(self, key: BuildFingerprint | str) -> BuildResult | None:
         if isinstance(key, str):
             self.cache.missed()
             return None
         found = self.cache.find(self._owner, self._full(key))
-        return found.built(self.channel.spark) if isinstance(found, _CachedBuild) else None
+        return found.built(self.scheduler.spark) if isinstance(found, _CachedBuild) else None
 
-    def _full(self, key: BuildKey) -> Hashable:
-        limits = self.channel.options.limits
-        return key, KeyLimits.of(self.channel.options), limits.joined_rows, limits.joined_long_rows
+    def _full(self, key: BuildFingerprint) -> Hashable:
+        limits = self.scheduler.options.limits
+        return key, KeyLimits.of(self.scheduler.options), limits.joined_rows, limits.joined_long_rows
 
-    def _keep(self, before: BuildKey | str, after: BuildKey | str, built: BuildResult) -> str:
+    def _store(self, before: BuildFingerprint | str, after: BuildFingerprint | str, built: BuildResult) -> str:
         """Caches the result of a build; the reason why it is not cached, empty if it is or if there is no result."""
         if isinstance(before, str):
             return before
         if isinstance(built.keys, Reason):
             return ""
         why = _why_not(before, after, built.keys)
-        kept = _CachedBuild(built.keys, None if built.rows is None else built.rows.held())
-        nbytes = kept.nbytes + before.nbytes
-        if not why and not self.cache.keep(self._owner, self._full(before), kept, nbytes):
+        entry = _CachedBuild(built.keys, None if built.rows is None else built.rows.detached())
+        nbytes = entry.nbytes + before.nbytes
+        if not why and not self.cache.keep(self._owner, self._full(before), entry, nbytes):
             why = f"{nbytes:,} bytes, at most {self.cache.max_bytes:,} are held"
         return why
 
 
-def _why_not(before: BuildKey, after: BuildKey | str, keys: KeySummary) -> str:
+def _why_not(before: BuildFingerprint, after: BuildFingerprint | str, keys: KeySummary) -> str:
     """The reason why another run may give another result; empty if there is none."""
-    if isinstance(after, BuildKey) and before.session != after.session:
+    if isinstance(after, BuildFingerprint) and before.session != after.session:
         return "confs were set meanwhile"
     if any(each.code is ReasonCode.UNREPEATABLE_KEYS for each in keys.reasons):
         return "another run may give other rows"
@@ -125,7 +125,7 @@ _TROUBLE = (Py4JError, PySparkException, OSError, ValueError)
 
 
 @dataclass(frozen=True, slots=True)
-class BuildKey:
+class BuildFingerprint:
     """The key of a build: fingerprints of the session, of the operators, and of the leaves in the plan's order."""
 
     session: str
@@ -147,7 +147,7 @@ class _Operators:
 
 
 @dataclass(slots=True)
-class BuildKeys:
+class BuildFingerprints:
     """The cache keys of builds, each a JVM plan and the expression of its keys.
 
     A build whose key is the same before and after it ran has read the confs, tables and files that the key names.
@@ -159,15 +159,15 @@ class BuildKeys:
     _operators: Sequence[_Operators | str] = ()
     _leaves: dict[tuple[str, ...], Any] = field(default_factory=dict)
 
-    def now(self) -> list[BuildKey | str]:
+    def now(self) -> list[BuildFingerprint | str]:
         """The key of each build as of this moment, or the reason why it has none."""
         try:
             return self._now()
         except _TROUBLE as error:
             logger.debug("Fingerprinting builds failed", exc_info=True)
-            return [one_line(error)] * len(self.builds)
+            return [error_kind(error)] * len(self.builds)
 
-    def _now(self) -> list[BuildKey | str]:
+    def _now(self) -> list[BuildFingerprint | str]:
         if self._java is None:
             self._java = instance(self.spark, _BUILDS, jvm_session(self.spark))
         # First, so that comparing keys after the build shows if confs were set since its leaves were fingerprinted.
@@ -175,7 +175,7 @@ class BuildKeys:
         self._operators = self._operators or [_operators(self._java, *each) for each in self.builds]
         formats = [each for build in self._operators if isinstance(build, _Operators) for each in build.formats]
         leaves = iter(fingerprints(self.spark, formats, self._leaves_of))
-        return [_key(session, build, leaves) for build in self._operators]
+        return [_fingerprint(session, build, leaves) for build in self._operators]
 
     def _leaves_of(self, formats: tuple[str, ...]) -> Any:
         if formats not in self._leaves:
@@ -188,16 +188,16 @@ def _operators(java: Any, plan: Any, key: Any) -> _Operators | str:
         text = str(java.operators(plan, key))
     except _TROUBLE as error:
         logger.debug("Fingerprinting a plan failed", exc_info=True)
-        return one_line(error)
+        return error_kind(error)
     if (why := refused(text)) is not None:
         return why
     fingerprint, *formats = text.split(" ")
     return _Operators(fingerprint, tuple(formats))
 
 
-def _key(session: str, build: _Operators | str, leaves: Iterator[str | Reason]) -> BuildKey | str:
+def _fingerprint(session: str, build: _Operators | str, leaves: Iterator[str | Reason]) -> BuildFingerprint | str:
     if isinstance(build, str):
         return build
     own = list(islice(leaves, len(build.formats)))
     why = next((each.detail for each in own if isinstance(each, Reason)), None)
-    return BuildKey(session, build.fingerprint, tuple(map(str, own))) if why is None else why
+    return BuildFingerprint(session, build.fingerprint, tuple(map(str, own))) if why is None else why

@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 from connectors.jobs.executed_plan import execution_released
 from connectors.keys.frame import key_types
 from connectors.keys.local import built
-from connectors.registry import observe
+from connectors.registry import before_execution
 from connectors.spark.jvm import JavaFile, instance, jvm_session
 from connectors.spark.transfer import long_bytes
 from pruning.keys.key_set import KeyLimits
@@ -71,11 +71,11 @@ class MaterializedBuild:
     def _values(self, at: int, column: Any) -> pa.Table:
         return pa.ipc.open_stream(long_bytes(self._spark, self._rows.values(at, column))).read_all()
 
-    def held(self) -> MaterializedRows:
+    def detached(self) -> MaterializedRows:
         """The rows without session and plan, for a cache."""
         return MaterializedRows(self.count, self.nbytes, self._rows)
 
-    def instead_of(self, plan: Any) -> Any:
+    def as_local_relation(self, plan: Any) -> Any:
         """A local relation of the rows with the column ids of `plan`."""
         return self._rows.asLocalRelation(plan)
 
@@ -106,7 +106,7 @@ def local_rows(
     sizes = limits.joined_rows, limits.joined_long_rows, limits.driver_partitions
     rows = instance(spark, _ROWS, session, plan, *sizes)
     execution = rows.execution()
-    observe(spark, execution.optimizedPlan())
+    before_execution(spark, execution.optimizedPlan())
     if most_bytes is not None and int(rows.bytesRead()) > most_bytes:
         return None
     with execution_released(spark, execution):

@@ -16,7 +16,7 @@ from connectors.jobs.runner import Build, BuildScheduler
 from connectors.keys import frame as spark_keys
 from connectors.keys.frame import KeyFrame
 from connectors.keys.worker import KeyColumns
-from connectors.spark.jvm import analyzed_plan, column_of, frame_of, one_line
+from connectors.spark.jvm import analyzed_plan, column_of, error_kind, frame_of
 from pruning.keys.summary import KeySummary
 from pruning.reasons import Reason, ReasonCode
 from pruning.values.types import ValueType
@@ -53,7 +53,7 @@ class BuildResult:
 
 
 @dataclass(slots=True)
-class _Numbers:
+class _PlanNumbers:
     """Numbers of plans; plans that differ only in names and ids have the same number."""
 
     _known: dict[int, list[tuple[Any, int]]] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class _Numbers:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Column:
+class _BuildColumn:
     """Keys that only a job can collect: a column of plan `number`, by its place."""
 
     plan: Any
@@ -90,37 +90,39 @@ class _Column:
 class QueryBuilds:
     """Runs builds and memoizes their results: one job for all keys of a plan that are requested at the same time."""
 
-    channel: BuildScheduler
-    _numbers: _Numbers = field(default_factory=_Numbers)
+    scheduler: BuildScheduler
+    _numbers: _PlanNumbers = field(default_factory=_PlanNumbers)
     _rows: dict[int, MaterializedBuild | TooMany | Reason | None] = field(default_factory=dict)
     _keys: dict[tuple[int, int], KeySummary | Reason] = field(default_factory=dict)
 
-    def run(self, asked: Sequence[BuildRequest]) -> list[BuildResult]:
+    def run(self, requests: Sequence[BuildRequest]) -> list[BuildResult]:
         """The result of each build, all run at the same time; equal builds share one result object."""
-        numbers = [self._numbers.of(each.plan) for each in asked]
-        self._run({number: each for each, number in zip(asked, numbers, strict=True) if number not in self._rows})
-        found = [self._keys_or_column(each, number) for each, number in zip(asked, numbers, strict=True)]
-        self._collect({it.id: it for it in found if isinstance(it, _Column) and it.id not in self._keys})
+        numbers = [self._numbers.of(each.plan) for each in requests]
+        self._run({number: each for each, number in zip(requests, numbers, strict=True) if number not in self._rows})
+        found = [self._keys_or_column(each, number) for each, number in zip(requests, numbers, strict=True)]
+        self._collect({it.id: it for it in found if isinstance(it, _BuildColumn) and it.id not in self._keys})
         return [
-            BuildResult(self._keys[keys.id] if isinstance(keys, _Column) else keys, _held(self._rows[number]))
+            BuildResult(
+                self._keys[keys.id] if isinstance(keys, _BuildColumn) else keys, _materialized(self._rows[number])
+            )
             for keys, number in zip(found, numbers, strict=True)
         ]
 
     def _run(self, missing: Mapping[int, BuildRequest]) -> None:
-        found = self.channel.run_all([self._build(each) for each in missing.values()])
+        found = self.scheduler.run_all([self._build(each) for each in missing.values()])
         self._rows.update(zip(missing, found, strict=True))
 
-    def _build(self, asked: BuildRequest) -> Build[MaterializedBuild | TooMany | None]:
-        spark, limits = self.channel.spark, self.channel.options.limits
-        most_bytes = None if asked.must_fit else limits.joined_build_bytes
-        return Build(asked.name, lambda: local_rows(spark, asked.plan, asked.name, limits, most_bytes))
+    def _build(self, request: BuildRequest) -> Build[MaterializedBuild | TooMany | None]:
+        spark, limits = self.scheduler.spark, self.scheduler.options.limits
+        most_bytes = None if request.must_fit else limits.joined_build_bytes
+        return Build(request.name, lambda: local_rows(spark, request.plan, request.name, limits, most_bytes))
 
-    def _collect(self, missing: Mapping[tuple[int, int], _Column]) -> None:
-        by_plan: dict[int, list[_Column]] = {}
+    def _collect(self, missing: Mapping[tuple[int, int], _BuildColumn]) -> None:
+        by_plan: dict[int, list[_BuildColumn]] = {}
         for each in missing.values():
             by_plan.setdefault(each.number, []).append(each)
         frames = [self._frame(columns) for columns in by_plan.values()]
-        options, run_all = self.channel.options, self.channel.run_all
+        options, run_all = self.scheduler.options, self.scheduler.run_all
         results = iter(spark_keys.collected([it for it in frames if isinstance(it, KeyFrame)], options, run_all))
         for columns, frame in zip(by_plan.values(), frames, strict=True):
             result = next(results) if isinstance(frame, KeyFrame) else frame
@@ -129,18 +131,18 @@ class QueryBuilds:
             else:
                 self._keys.update({each.id: _pinned(keys) for each, keys in zip(columns, result, strict=True)})
 
-    def _frame(self, columns: Sequence[_Column]) -> KeyFrame | Reason:
+    def _frame(self, columns: Sequence[_BuildColumn]) -> KeyFrame | Reason:
         """The job that reads all these columns of one plan; equal plans have them at the same places."""
         first = columns[0]
         try:
             df = self._selected(first.plan, [first.plan.output().apply(each.place) for each in columns])
         except Exception as error:
             logger.debug("The build of %s failed", first.name, exc_info=True)
-            return Reason(ReasonCode.BUILD_FAILED, first.name, one_line(error))
+            return Reason(ReasonCode.BUILD_FAILED, first.name, error_kind(error))
         keys = tuple(KeyColumns(each.name, (at,), (each.type,)) for at, each in enumerate(columns))
         return KeyFrame(df, keys, max(each.at_least for each in columns))
 
-    def _keys_or_column(self, asked: BuildRequest, number: int) -> KeySummary | Reason | _Column:
+    def _keys_or_column(self, request: BuildRequest, number: int) -> KeySummary | Reason | _BuildColumn:
         """The keys of materialized rows, else the column from which a job collects them.
 
         A failure of one build does not affect the others.
@@ -148,37 +150,41 @@ class QueryBuilds:
         rows = self._rows[number]
         if isinstance(rows, Reason):
             return rows
-        if asked.must_fit and not isinstance(rows, MaterializedBuild):
-            return Reason(ReasonCode.TOO_MANY_ROWS, asked.name)
+        if request.must_fit and not isinstance(rows, MaterializedBuild):
+            return Reason(ReasonCode.TOO_MANY_ROWS, request.name)
         try:
-            if isinstance(rows, MaterializedBuild) and asked.place is not None:
-                return rows.keys(asked.place, asked.key, self.channel.options, asked.name)
-            return self._column(asked, number, rows)
+            if isinstance(rows, MaterializedBuild) and request.place is not None:
+                return rows.keys(request.place, request.key, self.scheduler.options, request.name)
+            return self._column(request, number, rows)
         except Exception as error:
-            logger.debug("The build of %s failed", asked.name, exc_info=True)
-            return Reason(ReasonCode.BUILD_FAILED, asked.name, one_line(error))
+            logger.debug("The build of %s failed", request.name, exc_info=True)
+            return Reason(ReasonCode.BUILD_FAILED, request.name, error_kind(error))
 
-    def _column(self, asked: BuildRequest, number: int, rows: MaterializedBuild | TooMany | None) -> _Column | Reason:
-        if asked.place is not None:
-            plan, place = asked.plan, asked.place
+    def _column(
+        self, request: BuildRequest, number: int, rows: MaterializedBuild | TooMany | None
+    ) -> _BuildColumn | Reason:
+        if request.place is not None:
+            plan, place = request.plan, request.place
             schema = StructType([StructType.fromJson(json.loads(plan.schema().json())).fields[place]])
         else:
-            held = _held(rows)
-            df = self._selected(asked.plan if held is None else held.instead_of(asked.plan), [asked.key])
+            materialized = _materialized(rows)
+            df = self._selected(
+                request.plan if materialized is None else materialized.as_local_relation(request.plan), [request.key]
+            )
             plan, place, schema = analyzed_plan(df), 0, df.schema
             number = self._numbers.of(plan)
-        types = spark_keys.key_types(schema, asked.name)
+        types = spark_keys.key_types(schema, request.name)
         if isinstance(types, Reason):
             return types
         at_least = rows.count if isinstance(rows, TooMany) else 0
-        return _Column(plan, number, place, asked.name, types[0], at_least)
+        return _BuildColumn(plan, number, place, request.name, types[0], at_least)
 
     def _selected(self, plan: Any, expressions: Sequence[Any]) -> DataFrame:
-        spark = self.channel.spark
+        spark = self.scheduler.spark
         return frame_of(spark, plan).select(*(column_of(spark, each).alias("key") for each in expressions))
 
 
-def _held(rows: MaterializedBuild | TooMany | Reason | None) -> MaterializedBuild | None:
+def _materialized(rows: MaterializedBuild | TooMany | Reason | None) -> MaterializedBuild | None:
     return rows if isinstance(rows, MaterializedBuild) else None
 
 

@@ -58,11 +58,11 @@ def optimized_plan(df: DataFrame) -> Any:
     try:
         plan = execution.withCachedData()
         index = instance(spark, _FINDER, plan).any()
-        kept = None if index is None else _file_lists(spark, index)
-        pinned = None if kept is None else kept.pinned(plan)
-        if kept is None or pinned is None:
+        lists = None if index is None else _file_lists(spark, index)
+        pinned = None if lists is None else lists.pinned(plan)
+        if lists is None or pinned is None:
             return None
-        return kept.listed(optimized(frame_of(spark, pinned)))
+        return lists.listed(optimized(frame_of(spark, pinned)))
     except (Py4JError, PySparkException):
         # An error of the query itself is raised again by Spark.
         logger.debug("Optimising with cached file lists failed", exc_info=True)
@@ -101,8 +101,8 @@ def paths_left(spark: SparkSession, index: Any) -> pa.Array | None:
 
 def snapshots(spark: SparkSession, leaves: Sequence[Any]) -> Any:
     """The table, version and files that each leaf of a plan reads, as a list of the JVM; see `LeafSnapshots.java`."""
-    kept = state_of(spark).slot(_FileLists).java or _file_lists(spark, leaves[0].relation().location())
-    return kept.snapshots(leaves)
+    lists = state_of(spark).slot(_FileLists).java or _file_lists(spark, leaves[0].relation().location())
+    return lists.snapshots(leaves)
 
 
 def snapshot_in(index: Any) -> Any:
@@ -111,11 +111,11 @@ def snapshot_in(index: Any) -> Any:
     return index.scannedSnapshot() if is_pruned else index.preparedScan().scannedSnapshot()
 
 
-def tell_conditions(spark: SparkSession, plan: Any) -> None:
+def register_conditions(spark: SparkSession, plan: Any) -> None:
     """Registers the conditions on each scan of listed files in an optimised plan, so that Delta does not list again."""
-    kept = state_of(spark).slot(_FileLists).java
-    if kept is not None:
-        kept.observe(plan)
+    lists = state_of(spark).slot(_FileLists).java
+    if lists is not None:
+        lists.registerConditions(plan)
 
 
 def is_pinned_index(index: Any) -> bool:

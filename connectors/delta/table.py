@@ -27,10 +27,10 @@ from connectors.delta.file_index import (
     optimized_plan,
     over_files,
     paths_left,
+    register_conditions,
     scanned_version,
     snapshot_in,
     snapshots,
-    tell_conditions,
     why_not_pinned,
 )
 from connectors.delta.log import DeltaFiles, FileCatalog, Snapshot, Uris, file_index, snapshot_of
@@ -118,9 +118,9 @@ class DeltaConnector(Connector):
         """The plan, made without a listing job for each scan; None if it reads no Delta table."""
         return optimized_plan(df)
 
-    def observe(self, spark: SparkSession, plan: Any) -> None:
+    def before_execution(self, spark: SparkSession, plan: Any) -> None:
         """Registers the conditions on scans of listed files."""
-        tell_conditions(spark, plan)
+        register_conditions(spark, plan)
 
     def scanned_version(self, index: Any) -> ScannedVersion | None:
         """The version of an index of Delta, prepared or not."""
@@ -158,7 +158,7 @@ def open_delta(  # noqa: PLR0913 - keywords
     try:
         snapshot = snapshot_of(spark, index.getSnapshot(), index.path())
     except _TROUBLE as error:
-        return OpaqueTable(source, DELTA, df, (Reason(ReasonCode.STATISTICS_FAILED, source, _one_line(error)),))
+        return OpaqueTable(source, DELTA, df, (Reason(ReasonCode.STATISTICS_FAILED, source, _message(error)),))
     cache = state_of(spark) if cache is None else cache
     catalog = cache.version(snapshot.identity, FileCatalog)
     return DeltaTable(source, df, snapshot, catalog, cache.slot(FooterCache), limits)
@@ -328,7 +328,7 @@ class DeltaTable:
             asked = [self._snapshot.log_column(column, type_) for column, type_ in _typed(columns)]
             files, statistics = self._catalog.files(self._snapshot, asked)
         except _TROUBLE as error:
-            self._add(Reason(ReasonCode.STATISTICS_FAILED, self.name, _one_line(error)))
+            self._add(Reason(ReasonCode.STATISTICS_FAILED, self.name, _message(error)))
             return None
         if files.broken:
             detail = f"{files.broken} of {len(files)} files have statistics that cannot be parsed"
@@ -368,6 +368,6 @@ def _repeated(statistics: ColumnStatistics, files: DeltaFiles, parents: IntArray
     return replace(taken, null_count=np.where(all_null, rows, taken.null_count))
 
 
-def _one_line(error: Exception) -> str:
+def _message(error: Exception) -> str:
     text = java_message(error) if isinstance(error, Py4JError) else str(error)
     return " ".join(text.split())[:200]

@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 from pyspark.util import inheritable_thread_target
 
 from connectors.jobs.progress import Display, Progress, tasks_of
-from connectors.spark.jvm import has_jvm, one_line
+from connectors.spark.jvm import error_kind, has_jvm
 from pruning.limits import LIMITS, Limits
 from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
@@ -158,7 +158,7 @@ class _Running(Generic[T]):
                 self.spark.interruptTag(self.tag)
         except (Py4JError, PySparkException, OSError, AttributeError) as error:
             # The session is gone, and its jobs with it.
-            logger.debug("Cannot cancel the build of %s: %s", self.build.subject, one_line(error))
+            logger.debug("Cannot cancel the build of %s: %s", self.build.subject, error_kind(error))
 
     def progress(self) -> Progress:
         """The progress of the build; tasks are counted only after some seconds, since counting calls the JVM."""
@@ -175,7 +175,7 @@ class _Running(Generic[T]):
         if not isinstance(error, Exception):
             raise error
         logger.debug("The build of %s failed: %.300s", self.build.subject, error)
-        return Reason(ReasonCode.BUILD_FAILED, self.build.subject, one_line(error))
+        return Reason(ReasonCode.BUILD_FAILED, self.build.subject, error_kind(error))
 
 
 def _add_tag(spark: SparkSession, tag: str) -> None:
@@ -212,13 +212,13 @@ class BuildScheduler:
 
     def run_all(self, wanted: Sequence[Build[T]]) -> list[T | Reason]:
         """The result of each build, all run at the same time."""
-        left = self.deadline - time.monotonic()
-        if left <= 0:
+        remaining = self.deadline - time.monotonic()
+        if remaining <= 0:
             return [self._too_late(each.subject) for each in wanted]
         own = self.options.build_timeout_seconds
-        results = run_all(self.spark, wanted, timeout=min(own, left), limits=self.options.limits)
+        results = run_all(self.spark, wanted, timeout=min(own, remaining), limits=self.options.limits)
         return [
-            self._too_late(each.subject) if left < own and _timed_out(result) else result
+            self._too_late(each.subject) if remaining < own and _timed_out(result) else result
             for each, result in zip(wanted, results, strict=True)
         ]
 

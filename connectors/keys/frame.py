@@ -25,7 +25,7 @@ from connectors.jobs.executed_plan import ExecutedPlan, broadcasts_released, exe
 from connectors.jobs.runner import Build
 from connectors.keys.local import built
 from connectors.keys.worker import PIECES_DDL, KeyColumns, merge_task, messages, partial_task
-from connectors.registry import observe
+from connectors.registry import before_execution
 from connectors.spark.jvm import analyzed_plan, frame_of, has_jvm, java_names, optimized_plan
 from pruning.errors import InvalidKeysError
 from pruning.keys.builder import IncompleteBuildError, KeyBuilder
@@ -221,6 +221,6 @@ def _limited(df: DataFrame, most: int) -> DataFrame:
 def _bytes_read(df: DataFrame) -> int:
     """Spark's estimate of the bytes that a query reads; scans of listed files first get the query's conditions."""
     plan: Any = optimized_plan(df)
-    observe(df.sparkSession, plan)
+    before_execution(df.sparkSession, plan)
     leaves = plan.collectLeaves()
     return sum(int(str(leaves.apply(at).stats().sizeInBytes())) for at in range(leaves.size()))

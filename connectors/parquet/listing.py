@@ -182,7 +182,7 @@ def listed_files(spark: SparkSession, leaves: Sequence[Any]) -> Any:
     return instance(spark, _LISTED, jvm_session(spark), leaves, _SETTLED_MILLISECONDS)
 
 
-def with_own_columns(df: DataFrame) -> DataFrame:
+def with_new_column_ids(df: DataFrame) -> DataFrame:
     """The DataFrame with new column ids, since all DataFrames of a catalog table share one relation.
 
     A DataFrame whose columns are computed from those of the relation, as padded ones are, is returned unchanged.

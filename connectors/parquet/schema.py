@@ -57,7 +57,7 @@ class LeafType:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class SchemaNode:
     """One column of a schema, which has a `type` and the index `leaf`, or a group of columns, which has neither.
 
     `is_plain` is False for a group that is annotated, as lists and maps are.
@@ -66,7 +66,7 @@ class Node:
     name: str
     field_id: int | None
     repetition: int
-    children: tuple[Node, ...] = ()
+    children: tuple[SchemaNode, ...] = ()
     is_plain: bool = True
     leaf: int | None = None
     type: LeafType | None = None
@@ -86,7 +86,7 @@ class Node:
 class Schema:
     """The top-level columns, the path of each leaf, and the encoded bytes."""
 
-    tops: tuple[Node, ...]
+    tops: tuple[SchemaNode, ...]
     paths: tuple[tuple[str, ...], ...]
     encoded: bytes
 
@@ -112,12 +112,12 @@ def read_schema(data: bytes, at: int) -> Schema:
 
 def _children(
     parent: Struct, above: tuple[str, ...], walk: Iterator[Struct], paths: list[tuple[str, ...]]
-) -> tuple[Node, ...]:
+) -> tuple[SchemaNode, ...]:
     """The nodes below `parent`, of the path `above`, out of a walk over the tree; paths of leaves are added."""
     return tuple(_node(above, walk, paths) for _ in range(parent.get(5, 0)))
 
 
-def _node(above: tuple[str, ...], walk: Iterator[Struct], paths: list[tuple[str, ...]]) -> Node:
+def _node(above: tuple[str, ...], walk: Iterator[Struct], paths: list[tuple[str, ...]]) -> SchemaNode:
     element = next(walk, None)
     if element is None:
         msg = "its schema ends within the tree"
@@ -126,9 +126,9 @@ def _node(above: tuple[str, ...], walk: Iterator[Struct], paths: list[tuple[str,
     path = (*above, name)
     if 1 in element:
         paths.append(path)
-        return Node(name, element.get(9), repetition, leaf=len(paths) - 1, type=_leaf_type(element))
+        return SchemaNode(name, element.get(9), repetition, leaf=len(paths) - 1, type=_leaf_type(element))
     children = _children(element, path, walk, paths)
-    return Node(name, element.get(9), repetition, children, is_plain=6 not in element and 10 not in element)
+    return SchemaNode(name, element.get(9), repetition, children, is_plain=6 not in element and 10 not in element)
 
 
 def _leaf_type(element: Struct) -> LeafType:
@@ -202,8 +202,8 @@ class Place:
 
 def locate(schema: Schema, column: FooterColumn, *, case_sensitive: bool) -> Place:
     """The place of `column` in a file; unknown if two columns match, or the match is no plain leaf."""
-    here: Sequence[Node] = schema.tops
-    found: Node | None = None
+    here: Sequence[SchemaNode] = schema.tops
+    found: SchemaNode | None = None
     has_null_parents = False
     for depth, part in enumerate(column.path):
         if found is not None:
@@ -232,11 +232,11 @@ def leaves_under(schema: Schema, tops: Sequence[str] | None, *, case_sensitive: 
     ]
 
 
-def _by_name(nodes: Sequence[Node], name: str, case_sensitive: bool) -> list[Node]:  # noqa: FBT001 - private
+def _by_name(nodes: Sequence[SchemaNode], name: str, case_sensitive: bool) -> list[SchemaNode]:  # noqa: FBT001 - private
     if case_sensitive:
         return [node for node in nodes if node.name == name]
     return [node for node in nodes if node.name.lower() == name.lower()]
 
 
-def _by_id(nodes: Sequence[Node], field_id: int) -> list[Node]:
+def _by_id(nodes: Sequence[SchemaNode], field_id: int) -> list[SchemaNode]:
     return [node for node in nodes if node.field_id == field_id]

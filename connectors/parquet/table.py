@@ -16,7 +16,7 @@ from pyspark.sql.types import DataType, StructField, StructType
 from connectors.arrow_values import coded
 from connectors.base import Connector, OpaqueTable, Table
 from connectors.columns import Column
-from connectors.parquet.listing import SparkFiles, listed_files, spark_files, with_own_columns
+from connectors.parquet.listing import SparkFiles, listed_files, spark_files, with_new_column_ids
 from connectors.parquet.pushdown import NO_LIMITS, VECTORISED_CONFS, ReaderLimits
 from connectors.parquet.row_groups import (
     FileLayout,
@@ -61,7 +61,7 @@ def open_parquet(
     if refusal is not None:
         return OpaqueTable(source, PARQUET, df, (refusal,))
     try:
-        df = with_own_columns(df)
+        df = with_new_column_ids(df)
         files, detail = spark_files(df), _NOT_FILES
     except (Py4JError, PySparkException) as error:
         files, detail = None, java_message(error)
@@ -79,8 +79,8 @@ def parquet_source(  # noqa: PLR0913, PLR0917 - what a source is made of
     cache: FooterCache | None = None,
 ) -> ParquetTable:
     """The table that `df` reads, whose `files` are known; footers are cached in `cache`, the session's if None."""
-    kept = state_of(spark).slot(FooterCache) if cache is None else cache
-    return ParquetTable(name, df, files, _Footers(storage_of(spark, limits), kept, limits))
+    footers = state_of(spark).slot(FooterCache) if cache is None else cache
+    return ParquetTable(name, df, files, _Footers(storage_of(spark, limits), footers, limits))
 
 
 class ParquetConnector(Connector):

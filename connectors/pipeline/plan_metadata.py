@@ -12,7 +12,7 @@ from connectors.columns import Column
 from connectors.registry import PlanTable, scan_of, snapshot_calls, table_of, versions_by_format
 from connectors.scan.capabilities import lenient_settings, skipping_switched_off
 from connectors.scan.decision import keys_from_statistics, plan_column
-from connectors.spark.jvm import one_line
+from connectors.spark.jvm import error_kind
 from connectors.spark.plan_facts import PlanFacts, plan_facts, row_shape
 from connectors.spark.plan_reader import SparkPlan
 from pruning.limits import Limits
@@ -101,7 +101,7 @@ class PlanMetadata:
             if not isinstance(request, DescribeFiles | DescribeRowGroups | BoundKeys):
                 raise
             logger.debug("Reading statistics failed", exc_info=True)
-            return Reason(ReasonCode.STATISTICS_FAILED, _subject(request), one_line(error))
+            return Reason(ReasonCode.STATISTICS_FAILED, _subject(request), error_kind(error))
 
     def _answer(self, request: Request[Any]) -> Any:
         match request:

@@ -19,9 +19,9 @@ from connectors.pipeline.plan_metadata import PlanMetadata
 from connectors.pipeline.query_run import QueryRun
 from connectors.pipeline.records import PrunedScan
 from connectors.pipeline.table_scan import warn
-from connectors.registry import observe, optimized, size_calls
+from connectors.registry import before_execution, optimized, size_calls
 from connectors.scan.decision import plan_column, static_columns
-from connectors.spark.jvm import analyzed_plan, frame_of, one_line, optimized_plan, same_frame
+from connectors.spark.jvm import analyzed_plan, error_kind, frame_of, optimized_plan, same_frame
 from connectors.spark.plan_reader import SparkPlan, check_has_plan, is_candidate
 from connectors.spark.versions import version_refusal, warn_of_version
 from pruning.keys.cache import PruningCache
@@ -38,7 +38,7 @@ from pruning.results.explanation import Explanation
 from pruning.results.prune_report import PruneReport
 from pruning.results.table_explanation import KindLine, Scanned, before_build, kinds_of
 from pruning.scan.key_filter import KeyFilter, key_filter
-from pruning.scan.skipping import prune
+from pruning.scan.skipping import prune_containers
 
 _QUERY = "the query"
 
@@ -49,13 +49,14 @@ logger = logging.getLogger("scanprune")
 class PrunedQuery:
     """The record of one pruned query: its scans with filters by `Relation.id`, and the reasons of failures.
 
-    `known` are the sizes of its scans with filters, from which refusals follow; `sizes` are those without filters. The
-    builds of the build sides in `from_cache` were not run for this query. `answer` answers requests about metadata.
+    `pruned_sizes` are the sizes of its scans with filters, from which refusals follow; `sizes` are those without
+    filters. The builds of the build sides in `from_cache` were not run for this query. `answer` answers requests about
+    metadata.
     """
 
     plan: FilterPlan | None
     sizes: Mapping[int, int]
-    known: Sizes
+    pruned_sizes: Sizes
     scans: Mapping[int, PrunedScan]
     reasons: tuple[Reason, ...]
     options: PruningOptions
@@ -72,17 +73,19 @@ class PrunedQuery:
         if self.plan is None or self.answer is None:
             return Explanation.nothing(*self.reasons, ran_builds=True)
         # Finding the refusals takes as long as finding the filters, so it is done only on demand.
-        left = answered(unused(self.plan.graph, self.known, self.options, self.sizes, self.plan.levels), self.answer)
+        remaining = answered(
+            unused(self.plan.graph, self.pruned_sizes, self.options, self.sizes, self.plan.levels), self.answer
+        )
         tops = (each.found for each in self.plan.tops if isinstance(each.found, Reason))
-        reasons = dict.fromkeys((*self.plan.graph.refusals, *self.reasons, *(each.reason for each in left), *tops))
+        reasons = dict.fromkeys((*self.plan.graph.refusals, *self.reasons, *(each.reason for each in remaining), *tops))
         tables = {at: table for at, scan in self.scans.items() for table in scan.explanation().tables}
-        plan = replace(self.plan, unused=left)
+        plan = replace(self.plan, unused=remaining)
         return Explanation.of(plan, self.sizes, tables, tuple(reasons), ran_builds=True, from_cache=self.from_cache)
 
     def report(self) -> PruneReport:
         """The plan beside what the latest action measured."""
         if self.plan is None or not self.scans:
-            is_rewritten = self.plan is not None and bool(self.known.materialized)
+            is_rewritten = self.plan is not None and bool(self.pruned_sizes.materialized)
             return PruneReport((), "" if is_rewritten else why_nothing(self.explanation().reasons))
         names = PlanNames(self.plan.graph.root).scans
         return PruneReport(
@@ -112,7 +115,7 @@ class UntouchedQuery:
             return _record(QueryRun.of(SparkPlan.of(self.df, optimized(self.df)), self.options)).explanation()
         except Exception as error:
             logger.debug("Explaining the query failed", exc_info=True)
-            reason = Reason(ReasonCode.PRUNING_FAILED, _QUERY, one_line(error))
+            reason = Reason(ReasonCode.PRUNING_FAILED, _QUERY, error_kind(error))
             return PrunedQuery.untouched(reason, self.options).explanation()
 
     def report(self) -> PruneReport:
@@ -144,7 +147,7 @@ def prune_query(
         return _pruned(df, options, cache)
     except Exception as error:
         logger.debug("Pruning the query failed", exc_info=True)
-        reason = Reason(ReasonCode.PRUNING_FAILED, _QUERY, one_line(error))
+        reason = Reason(ReasonCode.PRUNING_FAILED, _QUERY, error_kind(error))
         logger.warning("Reading without pruning: %s; try: %s", reason, reason.remedy)
         return df, PrunedQuery.untouched(reason, options)
 
@@ -160,18 +163,20 @@ def _pruned(df: DataFrame, options: PruningOptions, cache: PruningCache | None) 
         return df, record
     result: Any = frame_of(df.sparkSession, query.rewritten())
     # Spark optimises before the first action anyway. Done here, an error still allows a fallback to the original query.
-    observe(df.sparkSession, optimized_plan(result))
+    before_execution(df.sparkSession, optimized_plan(result))
     return result, record
 
 
 def _record(query: QueryRun) -> PrunedQuery:
     planner = query.planner
-    left = ((at, scan) for at, scan in planner.scans.items() if at not in planner.materialized)
-    scans = {at: scan for at, scan in left if isinstance(scan, PrunedScan)}
+    remaining = ((at, scan) for at, scan in planner.scans.items() if at not in planner.materialized)
+    scans = {at: scan for at, scan in remaining if isinstance(scan, PrunedScan)}
     reasons = tuple(planner.reasons)
     filters = FilterPlan(planner.graph, tuple(planner.levels), reasons, tops=tuple(planner.top_filters()))
     sizes, cached = planner.facts.sizes, frozenset(planner.from_cache)
-    return PrunedQuery(filters, sizes, planner.known(), scans, reasons, planner.options, cached, query.metadata.answer)
+    return PrunedQuery(
+        filters, sizes, planner.current_sizes(), scans, reasons, planner.options, cached, query.metadata.answer
+    )
 
 
 def explain_query(df: DataFrame, options: PruningOptions) -> Explanation:
@@ -187,13 +192,13 @@ def explain_query(df: DataFrame, options: PruningOptions) -> Explanation:
         return _explained(df, options)
     except Exception as error:
         logger.debug("Explaining the query failed", exc_info=True)
-        return Explanation.nothing(Reason(ReasonCode.PRUNING_FAILED, _QUERY, one_line(error)), ran_builds=False)
+        return Explanation.nothing(Reason(ReasonCode.PRUNING_FAILED, _QUERY, error_kind(error)), ran_builds=False)
 
 
 def _explained(df: DataFrame, options: PruningOptions) -> Explanation:
     query = QueryRun.of(SparkPlan.of(df, optimized(df)), options)
     planner, answer = query.planner, query.metadata.answer
-    known, selection = planner.known(), planner.selection()
+    known, selection = planner.current_sizes(), planner.selection()
     filters = answered(FilterPlan.before_builds(planner.graph, known, options), answer)
     outcomes = [answered(expected_filters(each, selection, options.limits), answer) for each in planner.tops]
     tops = tuple(each for several in outcomes for each in several)
@@ -221,9 +226,9 @@ def _kinds(metadata: PlanMetadata, runtime_filter: RuntimeFilter) -> tuple[KindL
     columns, wanted = static_columns(table, relation, conditions_of(metadata.plan.root, relation))
     columns = {**columns, column.name: column} if column.type is not None else columns
     files = table.files(list(columns.values()))
-    left = prune(files, wanted).kept
-    chosen = np.flatnonzero(left)
+    remaining = prune_containers(files, wanted).kept
+    chosen = np.flatnonzero(remaining)
     groups = None
     if files.is_listed and len(chosen) <= limits.max_footers:
         groups = table.row_groups(chosen, list(columns.values()), metadata.needed(relation)).seen_by_reader()
-    return before_build(kinds_of(filter_, Scanned(files, groups, left), limits.max_ranges))
+    return before_build(kinds_of(filter_, Scanned(files, groups, remaining), limits.max_ranges))

@@ -80,7 +80,7 @@ class QueryRun:
                 places = {at: output.apply(at) for at in map(node.output.index, columns.build)}
                 return rows.tuples(places, self.planner.options, columns.name)
             case JoinRows(node, MaterializedBuild() as rows):
-                self.replacements[node.id] = rows.instead_of(self.plan.node(node))
+                self.replacements[node.id] = rows.as_local_relation(self.plan.node(node))
                 return None
             case PruneScan():
                 return self.scans.planned(request, self.replacements)
@@ -123,7 +123,7 @@ def query_facts(metadata: PlanMetadata) -> QueryFacts:
         found.first_leaf,
         found.equal,
         plan.partitions,
-        asks_for_files=plan.asks_for_files,
-        may_be_asked_for_files=found.may_be_asked_for_files,
+        uses_input_file=plan.uses_input_file,
+        may_use_input_file=found.may_use_input_file,
         broadcast_limit=broadcast_limit(plan.spark),
     )

@@ -9,14 +9,14 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from connectors.keys.sources import Collected, KeySource, collect_all
+from connectors.keys.inputs import Collected, KeyInput, collect_all
 from connectors.pipeline import table_scan
 from connectors.pipeline.plan_metadata import PlanMetadata
 from connectors.pipeline.records import PrunedScan
-from connectors.pipeline.table_scan import Read, case_of
+from connectors.pipeline.table_scan import Read, reader_case_of
 from connectors.registry import PlanTable
 from connectors.scan.decision import StaticPruning, plan_column
-from connectors.spark.jvm import one_line
+from connectors.spark.jvm import error_kind
 from pruning.keys.summary import KeySummary
 from pruning.options import PREDICATE, PruningOptions
 from pruning.query.join_condition import may_raise_elsewhere
@@ -48,7 +48,7 @@ class QueryScans:
         except Exception as error:
             # Only this scan stays unpruned: the other scans keep their filters.
             logger.debug("Pruning %s failed", found.table.name, exc_info=True)
-            return Reason(ReasonCode.STATISTICS_FAILED, found.table.name, one_line(error))
+            return Reason(ReasonCode.STATISTICS_FAILED, found.table.name, error_kind(error))
         scan.static = read.static
         if scan.plan.acts:
             self._use(request.relation, scan, found, df, replacements)
@@ -60,12 +60,12 @@ class QueryScans:
             **request.tuples,
         }
         keys = [
-            KeySource(tuple(plan_column(found.table, request.relation, each) for each in columns), summary)
+            KeyInput(tuple(plan_column(found.table, request.relation, each) for each in columns), summary)
             for columns, summaries in by_columns.items()
             for summary in summaries
         ]
         first_rows = [
-            Collected(KeySource((plan_column(found.table, request.relation, column),), None), filter_, None, None)
+            Collected(KeyInput((plan_column(found.table, request.relation, column),), None), filter_, None, None)
             for column, filter_ in request.first_rows
         ]
         return [*collect_all(self.metadata.plan.spark, keys, self.options, exact=False), *first_rows]
@@ -84,7 +84,7 @@ class QueryScans:
 
     def choose_reader(self, scan: PrunedScan) -> PrunedScan:
         """The scan with the cheaper reader in its plan, if options leave the choice open and costs are known."""
-        scan.case = case_of(scan.spark, scan.table, scan.decided, scan.needed, self.options)
+        scan.case = reader_case_of(scan.spark, scan.table, scan.decided, scan.needed, self.options)
         if scan.case is not None:
             scan.decided = replace(scan.decided, plan=replace(scan.plan, choice=scan.case.choice()))
         return scan

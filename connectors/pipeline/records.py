@@ -1,7 +1,7 @@
 """Records of pruned reads and queries, found by the DataFrame that was returned.
 
 The DataFrame itself is left as Spark made it. A record lives as long as its DataFrame, so the record must not hold the
-DataFrame: `keep` returns another object for the same DataFrame, which is returned to the user.
+DataFrame: `attach` returns another object for the same DataFrame, which is returned to the user.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pruning.reasons import Reason
 from pruning.results.explanation import Explanation
 from pruning.results.prune_report import Measured, PruneReport, TableReport
 from pruning.results.table_explanation import RemainingContainers, TableStatistics, explain_table, restrict_to
-from pruning.scan.reader_cost import ScanCase
+from pruning.scan.reader_cost import ReaderCase
 from pruning.scan.scan_plan import ScanPlan
 from pruning.scan.statistics import UNKNOWN, Containers
 from pruning.values.ranges import BoolArray
@@ -48,7 +48,7 @@ class Record(Protocol):
 _RECORDS: WeakKeyDictionary[DataFrame, Record] = WeakKeyDictionary()
 
 
-def keep(df: DataFrame, record: Record) -> DataFrame:
+def attach(df: DataFrame, record: Record) -> DataFrame:
     """A new DataFrame over the plan of `df`, with which `record_of` finds `record`."""
     result = same_frame(df)
     _RECORDS[result] = record
@@ -56,7 +56,7 @@ def keep(df: DataFrame, record: Record) -> DataFrame:
 
 
 def record_of(df: DataFrame) -> Record | None:
-    """The record of a DataFrame that `keep` returned; None for any other."""
+    """The record of a DataFrame that `attach` returned; None for any other."""
     return _RECORDS.get(df)
 
 
@@ -75,7 +75,7 @@ class PrunedScan:
     identity: ScanIdentity | None
     static: Callable[[], StaticPruning] | None = None
     counter: ScanCounter | None = None
-    case: ScanCase | None = None
+    case: ReaderCase | None = None
     _explained: Explanation | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -161,12 +161,12 @@ class PrunedScan:
             None if groups is None or groups.parents is None else np.unique(groups.parents)
             for groups in (facts.all_row_groups, facts.row_groups)
         )
-        left = RemainingContainers(
+        remaining = RemainingContainers(
             static.files,
             None if every is None else static.row_groups(self.table, every),
             None if chosen is None else static.row_groups(self.table, chosen),
         )
-        return restrict_to(facts, plan, left)
+        return restrict_to(facts, plan, remaining)
 
     def report(self) -> PruneReport:
         """The plan beside what the latest action measured."""

@@ -10,29 +10,29 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
-from connectors.arrow_scan.choice import scan_case
+from connectors.arrow_scan.choice import reader_case
 from connectors.arrow_scan.scan import ArrowScan, arrow_scan
 from connectors.base import OpaqueTable, Table
 from connectors.columns import Column, quoted, resolve
-from connectors.keys.sources import Collected, KeySource, collect_all, row_keys
+from connectors.keys.inputs import Collected, KeyInput, collect_all, row_keys
 from connectors.pipeline.records import PrunedScan
 from connectors.registry import open_table
-from connectors.scan.capabilities import abilities_of
+from connectors.scan.capabilities import capabilities_of
 from connectors.scan.decision import ScanDecision, StaticPruning, decide
 from connectors.scan.spark_scan import pruned_frame
-from connectors.spark.jvm import has_jvm, one_line
+from connectors.spark.jvm import error_kind, has_jvm
 from connectors.spark.versions import version_refusal, warn_of_version
 from pruning.errors import InvalidKeysError, PruningError
 from pruning.options import AUTO, PREDICATE, PruningOptions
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.key_filter import KeyFilter
-from pruning.scan.reader_cost import ScanCase
+from pruning.scan.reader_cost import ReaderCase
 
 logger = logging.getLogger("scanprune")
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ReadRequest:
     """The arguments of a `pruned_read()`."""
 
     source: str
@@ -45,7 +45,7 @@ class Request:
     exact: bool
 
 
-def run(spark: SparkSession, request: Request) -> tuple[DataFrame, PrunedScan]:
+def run(spark: SparkSession, request: ReadRequest) -> tuple[DataFrame, PrunedScan]:
     """The pruned DataFrame and its record."""
     table = open_table(
         spark,
@@ -62,9 +62,9 @@ def run(spark: SparkSession, request: Request) -> tuple[DataFrame, PrunedScan]:
         )
     case_sensitive = str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
     resolver = _Resolver(table, case_sensitive=case_sensitive)
-    sources = [KeySource(resolver.key_columns(names), data) for names, data in request.keys.items()]
+    inputs = [KeyInput(resolver.key_columns(names), data) for names, data in request.keys.items()]
     projected = [resolver.column(name) for name in request.columns] if request.columns is not None else None
-    collected = collect_all(spark, sources, request.options, exact=request.exact, refusal=refusal)
+    collected = collect_all(spark, inputs, request.options, exact=request.exact, refusal=refusal)
     # A query above may use `input_file_name()`, which gives nothing for rows from pyarrow.
     options = replace(request.options, scan=PREDICATE) if request.options.scan == AUTO else request.options
     try:
@@ -73,7 +73,7 @@ def run(spark: SparkSession, request: Request) -> tuple[DataFrame, PrunedScan]:
         raise
     except Exception as error:
         logger.debug("Pruning %s failed", table.name, exc_info=True)
-        reason = Reason(ReasonCode.STATISTICS_FAILED, table.name, one_line(error))
+        reason = Reason(ReasonCode.STATISTICS_FAILED, table.name, error_kind(error))
         whole = OpaqueTable(table.name, table.connector, table.read(None), (reason,), table.version)
         unknown = [replace(each, filter=KeyFilter.unknown(each.columns, "keys", reason)) for each in collected]
         df, record = pruned_scan(spark, whole, unknown, _read_of(projected), options, exact=request.exact)
@@ -123,9 +123,9 @@ def pruned_scan(  # noqa: PLR0913 - a table, its keys, and how to read it
     tops = (
         fields if read.columns is None else dict.fromkeys((*read.columns, *(each.path[0] for each in probes.values())))
     )
-    abilities = abilities_of(spark, table, [fields[name] for name in tops], probes.values(), exact=exact)
+    capabilities = capabilities_of(spark, table, [fields[name] for name in tops], probes.values(), exact=exact)
     needed = None if read.columns is None else tuple(tops)
-    decided = decide(table, [each.filter for each in collected], probes, needed, abilities, options)
+    decided = decide(table, [each.filter for each in collected], probes, needed, capabilities, options)
     if decided.plan.acts and decided.plan.wants_arrow(options):
         found = _exact(table) if exact else _by_arrow(spark, table, decided, needed, read.static, options)
         if isinstance(found, ArrowScan):
@@ -139,13 +139,13 @@ def pruned_scan(  # noqa: PLR0913 - a table, its keys, and how to read it
     return df, PrunedScan.of(df, table, decided, needed, options)
 
 
-def case_of(
+def reader_case_of(
     spark: SparkSession, table: Table, decided: ScanDecision, needed: Sequence[str] | None, options: PruningOptions
-) -> ScanCase | None:
+) -> ReaderCase | None:
     """The costs of both readers; None where options choose one, costs are unknown, or nothing is pruned."""
     if options.scan != AUTO or not decided.plan.acts or not has_jvm(spark):
         return None
-    return scan_case(table, decided, needed, spark.sparkContext.defaultParallelism, options)
+    return reader_case(table, decided, needed, spark.sparkContext.defaultParallelism, options)
 
 
 def read_by_arrow(scan: PrunedScan, options: PruningOptions) -> tuple[DataFrame, PrunedScan] | Reason:
@@ -173,7 +173,7 @@ def _by_arrow(  # noqa: PLR0913, PLR0917 - a table, its keys, and how to read it
     needed: Sequence[str] | None,
     static: Callable[[], StaticPruning] | None,
     options: PruningOptions,
-    case: ScanCase | None = None,
+    case: ReaderCase | None = None,
 ) -> ArrowScan | Reason:
     """The scan by pyarrow; a `Reason` if Spark's reader has to read it, also after any failure here."""
     try:
@@ -185,7 +185,7 @@ def _by_arrow(  # noqa: PLR0913, PLR0917 - a table, its keys, and how to read it
         return arrow_scan(spark, table, decided, columns, options, None if static is None else static(), weighed)
     except Exception as error:
         logger.debug("Planning a scan of %s by pyarrow failed", table.name, exc_info=True)
-        return Reason(ReasonCode.NOT_READ_BY_ARROW, table.name, one_line(error))
+        return Reason(ReasonCode.NOT_READ_BY_ARROW, table.name, error_kind(error))
 
 
 @dataclass(frozen=True, slots=True)

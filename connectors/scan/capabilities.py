@@ -36,7 +36,7 @@ _NESTED_PUSHDOWN = "spark.sql.optimizer.nestedPredicatePushdown.supportedFileSou
 _NOT_PUSHED = {TimestampNTZType()}
 
 
-def abilities_of(
+def capabilities_of(
     spark: SparkSession, table: Table, types: Iterable[DataType], probes: Iterable[Column], *, exact: bool
 ) -> PushdownCapabilities:
     """The capabilities of a scan of `table` that reads columns of `types` and is filtered on `probes`."""

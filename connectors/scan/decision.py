@@ -18,13 +18,13 @@ from pruning.keys.summary import KeyColumn, KeySummary
 from pruning.limits import Limits
 from pruning.options import PruningOptions
 from pruning.query.expressions import static_domains
-from pruning.query.key_origins import KeyOrigin, KeyOrigins, zone_domain
+from pruning.query.key_origins import KeyOrigin, KeyOrigins, domain_from_statistics
 from pruning.query.plan import Expression, Relation
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.key_filter import KeyFilter
 from pruning.scan.pushdown import PushdownCapabilities
 from pruning.scan.scan_plan import ScanPlan, no_row_matches, plan_scan
-from pruning.scan.skipping import column_domains, prune, prune_by
+from pruning.scan.skipping import column_domains, prune_by_filters, prune_containers
 from pruning.scan.statistics import Containers
 from pruning.values.byte_strings import IntArray
 from pruning.values.domain import Domain
@@ -51,7 +51,7 @@ def decide(  # noqa: PLR0913, PLR0917 - what a decision rests on, each of its ow
     filters: Sequence[KeyFilter],
     probes: Mapping[str, Column],
     needed: Sequence[str] | None,
-    abilities: PushdownCapabilities,
+    capabilities: PushdownCapabilities,
     options: PruningOptions,
 ) -> ScanDecision:
     """The decision from statistics of all files and of the row groups of kept files."""
@@ -59,20 +59,20 @@ def decide(  # noqa: PLR0913, PLR0917 - what a decision rests on, each of its ow
     columns = tuple(probes[name] for name in domains)
     files = table.files(columns)
     nothing_matches = no_row_matches(filters, domains)
-    kept = prune_by(files, filters).kept & (not nothing_matches)
+    kept = prune_by_filters(files, filters).kept & (not nothing_matches)
     row_groups = _row_groups(table, kept, columns, needed, options)
-    plan = plan_scan(files, row_groups, filters, abilities, options)
+    plan = plan_scan(files, row_groups, filters, capabilities, options)
     while (plan.files.kept & ~kept).any():
         # The scan cannot skip every file that the keys rule out, so row groups of these files are read, too. Their
         # footers may show values that the reader compares wrongly, which widens the pushed ranges and keeps more files.
         kept = kept | plan.files.kept
         row_groups = _row_groups(table, kept, columns, needed, options)
-        plan = plan_scan(files, row_groups, filters, abilities, options)
+        plan = plan_scan(files, row_groups, filters, capabilities, options)
     reasons = []
     if row_groups is None:
         detail = f"{np.count_nonzero(kept):,} files are kept, at most {options.limits.max_footers:,} footers are read"
         reasons.append(Reason(ReasonCode.NO_ROW_GROUPS_READ, table.name, detail))
-    group_columns = tuple(column for column in columns if column.name not in abilities.file_only)
+    group_columns = tuple(column for column in columns if column.name not in capabilities.file_only)
     return ScanDecision(columns, group_columns, files, row_groups, plan, tuple(reasons))
 
 
@@ -100,20 +100,20 @@ class StaticPruning:
         columns, domains = static_columns(table, relation, conditions)
         files = table.files(list(columns.values()))
         by_layout = {name: each for name, each in domains.items() if columns[name].is_partition}
-        left = prune(files, by_layout).kept
+        remaining = prune_containers(files, by_layout).kept
         if listed is not None:
-            left &= listed
-        return StaticPruning(left, tuple(columns.values()), domains)
+            remaining &= listed
+        return StaticPruning(remaining, tuple(columns.values()), domains)
 
     def row_groups(self, table: Table, files: IntArray) -> BoolArray:
         """An array: True for each row group of the files at these indexes that the conditions do not skip."""
         groups = table.row_groups(files, self.columns, ())
-        left: BoolArray = prune(groups.seen_by_reader(), self.domains).kept
-        return left if groups.parents is None else left & self.files[groups.parents]
+        remaining: BoolArray = prune_containers(groups.seen_by_reader(), self.domains).kept
+        return remaining if groups.parents is None else remaining & self.files[groups.parents]
 
 
 def keys_from_statistics(
-    zones: KeyOrigins,
+    origins: KeyOrigins,
     table_of: Callable[[Relation], Table | Reason],
     kept: Mapping[int, BoolArray],
     name: str,
@@ -123,15 +123,15 @@ def keys_from_statistics(
 
     `kept` are the files that pruned scans read, by `Relation.id`; `name` is for messages.
     """
-    if not zones:
+    if not origins:
         return Reason(ReasonCode.COMPUTED, name)
     domains: list[Domain] = []
     rows = 0
-    for zone in zones:
-        table = table_of(zone.relation)
+    for origin in origins:
+        table = table_of(origin.relation)
         if isinstance(table, Reason):
             return table
-        found = _zone(zone, table, kept.get(zone.relation.id), limits)
+        found = _origin_values(origin, table, kept.get(origin.relation.id), limits)
         if isinstance(found, Reason):
             return found
         domains.append(found[0])
@@ -141,27 +141,29 @@ def keys_from_statistics(
         return Reason(ReasonCode.NO_STATISTICS, name)
     column = KeyColumn(domain, nulls=0, nans=0)
     counted = 0 if domain.is_none else max(rows, 1)
-    source = "statistics of " + ", ".join(dict.fromkeys(zone.relation.table for zone in zones))
+    source = "statistics of " + ", ".join(dict.fromkeys(origin.relation.table for origin in origins))
     return KeySummary((column,), counted, 0, 0 if domain.is_none else None, None, None, (), source, 0)
 
 
-def _zone(zone: KeyOrigin, table: Table, kept: BoolArray | None, limits: Limits) -> tuple[Domain, int] | Reason:
+def _origin_values(
+    origin: KeyOrigin, table: Table, kept: BoolArray | None, limits: Limits
+) -> tuple[Domain, int] | Reason:
     """The values of one scan's column, and the most rows that may have them."""
-    key = plan_column(table, zone.relation, zone.column)
+    key = plan_column(table, origin.relation, origin.column)
     if key.type is None:
         return key.refusal or Reason(ReasonCode.UNSUPPORTED_TYPE, key.name)
-    columns, wanted = static_columns(table, zone.relation, zone.conditions)
+    columns, wanted = static_columns(table, origin.relation, origin.conditions)
     columns = {key.name: key, **columns}
     files = table.files(list(columns.values()))
-    left = prune(files, wanted).kept
-    if kept is not None and len(kept) == len(left):
-        left &= kept
-    domain = zone_domain(files, key.name, left, key.type)
-    rows = int(files.rows[left].clip(0).sum())
-    chosen = np.flatnonzero(left)
+    remaining = prune_containers(files, wanted).kept
+    if kept is not None and len(kept) == len(remaining):
+        remaining &= kept
+    domain = domain_from_statistics(files, key.name, remaining, key.type)
+    rows = int(files.rows[remaining].clip(0).sum())
+    chosen = np.flatnonzero(remaining)
     if domain.ranges.is_all and len(chosen) <= limits.max_footers:
         groups = table.row_groups(chosen, list(columns.values()), [key.path[0]])
-        domain = zone_domain(groups, key.name, prune(groups, wanted).kept, key.type)
+        domain = domain_from_statistics(groups, key.name, prune_containers(groups, wanted).kept, key.type)
         rows = int(groups.rows.clip(0).sum())
     return domain, rows
 

@@ -35,14 +35,14 @@ def ranges_sql(column: str, ranges: RangeSet, in_a_row: int = LIMITS.ranges_in_a
     return _search(column, ranges, 0, len(ranges), in_a_row)
 
 
-def tuple_ranges_sql(columns: Sequence[str], push: PushedTupleRanges) -> str:
+def tuple_ranges_sql(columns: Sequence[str], predicate: PushedTupleRanges) -> str:
     """A predicate that is TRUE exactly where two columns together lie in a range of a push, in lexicographic order.
 
     `IS NOT NULL` is written separately, since storage cannot derive it from an OR.
     """
     first, second = columns
-    ranges = zip(*push.lows, *push.highs, strict=True)
-    either = " OR ".join(_tuple_range_sql(first, second, push.types, *map(int, each)) for each in ranges)
+    ranges = zip(*predicate.lows, *predicate.highs, strict=True)
+    either = " OR ".join(_tuple_range_sql(first, second, predicate.types, *map(int, each)) for each in ranges)
     return f"{first} IS NOT NULL AND {second} IS NOT NULL AND ({either})"
 
 

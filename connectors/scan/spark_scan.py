@@ -55,9 +55,16 @@ def pruned_frame(  # noqa: PLR0913, PLR0917 - a table, and what its rows are tes
     # A constant FALSE makes Spark drop the scan; naming no file would still list and open the table.
     df = table.read(kept if plan.acts else None) if kept.any() else table.read(None).where("false")
     tested = list(zip(plan.decisions, keys, strict=True))
-    pushes = [push for push in plan.pushes if not any(_implies(decision, push) for decision in plan.decisions)]
-    conditions = [_pushed(columns[push.column], push, in_a_row) for push in pushes]
-    conditions += [tuple_ranges_sql([columns[name].sql for name in push.columns], push) for push in plan.tuple_pushes]
+    predicates = [
+        predicate
+        for predicate in plan.predicates
+        if not any(_implies(decision, predicate) for decision in plan.decisions)
+    ]
+    conditions = [_pushed(columns[predicate.column], predicate, in_a_row) for predicate in predicates]
+    conditions += [
+        tuple_ranges_sql([columns[name].sql for name in predicate.columns], predicate)
+        for predicate in plan.tuple_predicates
+    ]
     conditions += [
         _literal_test(decision, each.columns[0], in_a_row) for decision, each in tested if decision.test in _LITERAL
     ]
@@ -69,9 +76,9 @@ def pruned_frame(  # noqa: PLR0913, PLR0917 - a table, and what its rows are tes
     return df if projected is None else df.select(*(F.expr(each) for each in projected))
 
 
-def _pushed(column: Column, push: PushedPredicate, in_a_row: int) -> str:
-    found = ranges_sql(column.sql, push.ranges, in_a_row)
-    return f"({found} OR {column.sql} IS NULL)" if push.null else found
+def _pushed(column: Column, predicate: PushedPredicate, in_a_row: int) -> str:
+    found = ranges_sql(column.sql, predicate.ranges, in_a_row)
+    return f"({found} OR {column.sql} IS NULL)" if predicate.null else found
 
 
 def semi_joined(df: DataFrame, row_keys: RowKeys) -> DataFrame:
@@ -123,10 +130,10 @@ def _tested(df: DataFrame, decision: FilterDecision, row_keys: RowKeys) -> DataF
             raise ValueError(msg)
 
 
-def _implies(decision: FilterDecision, push: PushedPredicate) -> bool:
+def _implies(decision: FilterDecision, predicate: PushedPredicate) -> bool:
     """True if a row filter's own ranges, pushed to storage, skip at least as much as the wider ranges of a push."""
-    asked = decision.test is RowFilter.RANGES and decision.is_pushed and decision.filter.columns == (push.column,)
-    return asked and push.ranges.contains_all(decision.filter.domains[push.column].ranges)
+    asked = decision.test is RowFilter.RANGES and decision.is_pushed and decision.filter.columns == (predicate.column,)
+    return asked and predicate.ranges.contains_all(decision.filter.domains[predicate.column].ranges)
 
 
 def _literal_test(decision: FilterDecision, column: Column, in_a_row: int) -> str:

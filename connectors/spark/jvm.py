@@ -226,10 +226,10 @@ _MISSING_MODULE = re.compile(r"No module named '?([\w.]+)'?")
 _CAUSES = 20
 
 
-def one_line(error: BaseException) -> str:
+def error_kind(error: BaseException) -> str:
     """The kind of an error without its message, since messages of Spark and Python quote values.
 
-    >>> one_line(ZeroDivisionError("division of 'secret' by zero"))
+    >>> error_kind(ZeroDivisionError("division of 'secret' by zero"))
     'ZeroDivisionError'
     """
     if isinstance(error, PruningError | MemoryError):

@@ -49,13 +49,13 @@ class PlanFacts:
     - `leaves`: the bytes and the kinds of its relations
     - `first_leaf`: the first relation that reads the same files and columns, for each relation
     - `equal`: the first equal node, for each node with an equal one; empty if Spark reuses no exchange
-    - `may_be_asked_for_files`: `input_file_name()` over the query would work, if Spark read all files itself
+    - `may_use_input_file`: `input_file_name()` over the query would work, if Spark read all files itself
     """
 
     leaves: LeafSizes
     first_leaf: Mapping[int, int]
     equal: Mapping[int, int]
-    may_be_asked_for_files: bool
+    may_use_input_file: bool
 
 
 def plan_facts(plan: SparkPlan, formats: Collection[str], snapshot_calls: str) -> PlanFacts:

@@ -17,10 +17,10 @@ from connectors.spark.jvm import JavaFile, analyzed_plan, has_jvm, instance, opt
 from connectors.spark.plan_tree import plan_tree
 from connectors.spark.transfer import packed_bytes
 from pruning.errors import UnsupportedSessionError
-from pruning.query.exchanges import Side
+from pruning.query.exchanges import BroadcastSide
 from pruning.query.plan import Node
 
-_NONE_TOLD: Mapping[int, Side] = MappingProxyType({})
+_NO_SIDES: Mapping[int, BroadcastSide] = MappingProxyType({})
 # Prefix of the class names of `input_file_name()` and related expressions.
 _OPEN_FILE = "org.apache.spark.sql.catalyst.expressions.InputFile"
 _REMOTE = (
@@ -57,14 +57,14 @@ class SparkPlan:
     """The optimised plan of a query: `root` as a tree, and the JVM's own object of each of its nodes.
 
     `used` are the ids of the columns that some expression or the result uses, `partitions` the ids of those by which
-    Spark itself prunes partitions. `asks_for_files`: the plan contains `input_file_name()` or a related expression.
+    Spark itself prunes partitions. `uses_input_file`: the plan contains `input_file_name()` or a related expression.
     """
 
     spark: SparkSession
     root: Node
     used: frozenset[int]
     partitions: frozenset[int]
-    asks_for_files: bool
+    uses_input_file: bool
     _first: Mapping[int, int]
     _java: Any
 
@@ -99,7 +99,7 @@ class SparkPlan:
         """The bytes of the rows of a node by Spark's own estimate."""
         return int(self._java.bytes(node.id))
 
-    def replaced(self, below: Node, others: Mapping[int, Any], sides: Mapping[int, Side] = _NONE_TOLD) -> Any:
+    def replaced(self, below: Node, others: Mapping[int, Any], sides: Mapping[int, BroadcastSide] = _NO_SIDES) -> Any:
         """The JVM's plan of `below` with the nodes at the places in `others` replaced.
 
         Joins at the places in `sides` get a broadcast hint, unless the query has one itself.
@@ -108,11 +108,11 @@ class SparkPlan:
         # Replacing a node also removes all nodes below it.
         gone = {at for top in inside for at in range(self._first[top], top)}
         inside = {at: other for at, other in inside.items() if at not in gone}
-        left = {at for at in sides if below.subtree_start <= at <= below.id} - gone - inside.keys()
-        told = {at: sides[at] for at in left}
-        if not inside and not told:
+        remaining = {at for at in sides if below.subtree_start <= at <= below.id} - gone - inside.keys()
+        chosen = {at: sides[at] for at in remaining}
+        if not inside and not chosen:
             return self.node(below)
-        hints = " ".join(f"{at} {side.value}" for at, side in told.items())
+        hints = " ".join(f"{at} {side.value}" for at, side in chosen.items())
         return self._java.replaced(below.subtree_start, below.id, inside, hints)
 
 

@@ -48,7 +48,7 @@ class RefusedBuild:
 
 
 @dataclass(frozen=True, slots=True)
-class _Side:
+class _BuildTraits:
     """A plan that may be run: the bytes it reads, and whether it may give fewer keys than its tables hold.
 
     - `unrepeatable`: the kind of a node that may give the query other rows than it gave a build
@@ -72,7 +72,7 @@ class BuildSelection:
     options: PruningOptions
     edges: Sequence[Edge]
     _behind: dict[int, int] = field(default_factory=dict)
-    _sides: dict[int, _Side] = field(default_factory=dict)
+    _traits: dict[int, _BuildTraits] = field(default_factory=dict)
     _free: dict[int, bool] = field(default_factory=dict)
 
     @staticmethod
@@ -110,14 +110,16 @@ class BuildSelection:
         """The build side if it may be run, else its fallbacks that may; for a small scan only free builds."""
         refused = self.why_no_filter(probe)
         if refused is None:
-            found = tuple(self._worth_it(build_side, probe))
+            found = tuple(self._with_benefit(build_side, probe))
             # Metadata is read only if some build would be run.
             refused = self._why_too_narrow(probe) if any(isinstance(each, BuildSide) for each in found) else None
             if refused is None:
                 yield from found
                 return
         if refused.code is ReasonCode.PROBE_TOO_SMALL and self._may_be_free(build_side) and self._has_many_rows(probe):
-            free = [each for each in self._worth_it(build_side, probe, is_small=True) if isinstance(each, BuildSide)]
+            free = [
+                each for each in self._with_benefit(build_side, probe, is_small=True) if isinstance(each, BuildSide)
+            ]
             yield from free
             if not free:
                 yield RefusedBuild(build_side, refused)
@@ -127,11 +129,11 @@ class BuildSelection:
     def must_fit(self, build_side: BuildSide, probe: ProbeColumn) -> bool:
         """True where a build side is worth running only if its rows are few enough to be joined as a local relation."""
         is_small = self.why_no_filter(probe) is not None or self._why_too_narrow(probe) is not None
-        return is_small or self.bytes_read(build_side) > self._worth(build_side, probe)
+        return is_small or self.bytes_read(build_side) > self._budget(build_side, probe)
 
     def bytes_read(self, build_side: BuildSide) -> int:
         """Bytes that a run of the build side reads."""
-        return self._side(build_side.node).size
+        return self._traits_of(build_side.node).size
 
     def may_skip(self, probe: ProbeColumn) -> bool:
         """False where the bounds of every container span the whole range of a probe column."""
@@ -139,7 +141,7 @@ class BuildSelection:
 
     def needs_rows(self, build_side: BuildSide) -> bool:
         """True where a later run of a build side may give other rows than this one."""
-        return self._side(build_side.node).is_cached
+        return self._traits_of(build_side.node).is_cached
 
     def is_bounded(self, build_side: BuildSide, probe: ProbeColumn) -> bool:
         """True where statistics of files may bound the keys of a build side, and the probed scan is worth reading them.
@@ -148,15 +150,15 @@ class BuildSelection:
         scalar subquery.
         """
         unbounded = build_side.condition.null_safe or build_side.is_widened_bound or build_side.may_raise
-        if unbounded or not self._side(build_side.node).leaves_out:
+        if unbounded or not self._traits_of(build_side.node).leaves_out:
             return False
-        places = {each.relation.id for each in origins_of(build_side.node, build_side.key)}
+        origins = {each.relation.id for each in origins_of(build_side.node, build_side.key)}
         scanned = self.sizes.scanned
-        described = sum(scanned.get(at, 0) for at in places)
+        described = sum(scanned.get(at, 0) for at in origins)
         is_worth_it = scanned.get(probe.relation.id, 0) >= described // self.options.limits.metadata_share
-        return bool(places) and places <= set(self.sizes.files) and is_worth_it
+        return bool(origins) and origins <= set(self.sizes.files) and is_worth_it
 
-    def _worth_it(
+    def _with_benefit(
         self, build_side: BuildSide, probe: ProbeColumn, *, is_small: bool = False
     ) -> Iterator[BuildSide | RefusedBuild]:
         """The build sides that skip enough; if `is_small`, a build that is not free may read no bytes."""
@@ -164,17 +166,17 @@ class BuildSelection:
             little = self._why_too_little(found, probe) if isinstance(found, BuildSide) else None
             yield found if little is None else RefusedBuild(build_side, little)
 
-    def _worth(self, build_side: BuildSide, probe: ProbeColumn) -> int:
+    def _budget(self, build_side: BuildSide, probe: ProbeColumn) -> int:
         """The most bytes that a build may read: those that the probed scan reads, or that keys could skip of it."""
         scanned, size = self.sizes.scanned[probe.relation.id], self.bytes_read(build_side)
         share = 1 if build_side.condition.bound is None else self.options.limits.bound_share
         most = min(self.options.limits.max_build_scan_bytes, scanned // share)
         # Metadata is read only where the answer depends on it.
-        if not scanned // self.options.limits.join_share < size <= most or self._may_be_kept(build_side.node):
+        if not scanned // self.options.limits.join_share < size <= most or self._may_be_materialized(build_side.node):
             return most
         if self._bytes_behind(probe.relation) >= self.options.limits.behind_factor * scanned:
             return most
-        return min(most, self._spared(probe))
+        return min(most, self._skippable_bytes(probe))
 
     def _bytes_behind(self, relation: Relation) -> int:
         """Bytes of the other scans that the rows of this scan filter, as part of a build side."""
@@ -185,11 +187,11 @@ class BuildSelection:
                 if edge.build_side.node.subtree_start <= relation.id <= edge.build_side.node.id
                 for each in edge.probes
             }
-            left = found.difference(self.sizes.materialized, {relation.id})
-            self._behind[relation.id] = sum(self.sizes.scanned[at] for at in left)
+            remaining = found.difference(self.sizes.materialized, {relation.id})
+            self._behind[relation.id] = sum(self.sizes.scanned[at] for at in remaining)
         return self._behind[relation.id]
 
-    def _may_be_kept(self, node: Node) -> bool:
+    def _may_be_materialized(self, node: Node) -> bool:
         """False where a build gives too many rows to be joined as a local relation, so that the query runs it again.
 
         A build of several scans is assumed to give many rows, since it joins them; a build of one scan mostly few.
@@ -199,7 +201,7 @@ class BuildSelection:
         rows = expected_rows(node, self.sizes.expected, self.sizes.materialized)
         return rows is None or self.sizes.statistics.are_few(node, rows)
 
-    def _spared(self, probe: ProbeColumn) -> int:
+    def _skippable_bytes(self, probe: ProbeColumn) -> int:
         """The bytes of a scan that keys could skip, at least a small share, since the join gets fewer rows anyway."""
         scanned = self.sizes.scanned[probe.relation.id]
         return max(
@@ -256,7 +258,7 @@ class BuildSelection:
             return None
         if self._is_worth_its_rows(build_side, probe) and statistics.is_hash_build_side(build_side, probe):
             return None
-        spared = self._spared(probe)
+        spared = self._skippable_bytes(probe)
         return None if spared >= least else Reason(ReasonCode.SPARES_LITTLE, probe.name, f"at most {spared:,} bytes")
 
     def _chosen(
@@ -275,18 +277,18 @@ class BuildSelection:
     def _why_not_run(self, build_side: BuildSide, probe: ProbeColumn, *, is_small: bool) -> Reason | None:
         is_free = self._is_worth_its_rows(build_side, probe)
         most = (
-            self.options.limits.max_build_scan_bytes if is_free else 0 if is_small else self._worth(build_side, probe)
+            self.options.limits.max_build_scan_bytes if is_free else 0 if is_small else self._budget(build_side, probe)
         )
-        subject, side = str(build_side.key), self._side(build_side.node)
-        unrepeatable = side.unrepeatable or self._unrepeatable_in_key(build_side)
+        subject, traits = str(build_side.key), self._traits_of(build_side.node)
+        unrepeatable = traits.unrepeatable or self._unrepeatable_in_key(build_side)
         if unrepeatable is not None:
             return Reason(ReasonCode.UNREPEATABLE_KEYS, subject, unrepeatable)
         # A bound or a scalar narrows the probe column even if the build side keeps all rows of its tables.
-        is_selective = build_side.condition.is_narrowing or side.leaves_out
-        if not is_selective and not (side.size <= most and self.sizes.statistics.has_few_keys(build_side, probe)):
+        is_selective = build_side.condition.is_narrowing or traits.leaves_out
+        if not is_selective and not (traits.size <= most and self.sizes.statistics.has_few_keys(build_side, probe)):
             return Reason(ReasonCode.UNSELECTIVE_BUILD, subject)
-        if side.size > most:
-            return Reason(ReasonCode.BUILD_TOO_LARGE, subject, f"{side.size:,} bytes, at most {most:,} here")
+        if traits.size > most:
+            return Reason(ReasonCode.BUILD_TOO_LARGE, subject, f"{traits.size:,} bytes, at most {most:,} here")
         return None
 
     def _unrepeatable_in_key(self, build_side: BuildSide) -> str | None:
@@ -298,18 +300,18 @@ class BuildSelection:
         nodes = (node for plan in plans for node in plan.walk())
         return next((each.kind for each in nodes if each.kind == _CACHED or not _is_repeatable(each, self.sizes)), None)
 
-    def _side(self, node: Node) -> _Side:
-        if node.id not in self._sides:
-            below = [self._side(each) for each in (*node.children, *node.subqueries)]
+    def _traits_of(self, node: Node) -> _BuildTraits:
+        if node.id not in self._traits:
+            below = [self._traits_of(each) for each in (*node.children, *node.subqueries)]
             unrepeatable = None if _is_repeatable(node, self.sizes) else node.kind
             own = self.sizes.scanned.get(node.id, 0) if isinstance(node, Relation) else 0
-            self._sides[node.id] = _Side(
+            self._traits[node.id] = _BuildTraits(
                 own + sum(each.size for each in below),
                 next(filter(None, (unrepeatable, *(each.unrepeatable for each in below))), None),
                 _leaves_out(node, self.sizes) or any(each.leaves_out for each in below),
                 node.kind == _CACHED or any(each.is_cached for each in below),
             )
-        return self._sides[node.id]
+        return self._traits[node.id]
 
 
 def _is_repeatable(node: Node, sizes: Sizes) -> bool:

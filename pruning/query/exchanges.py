@@ -105,7 +105,7 @@ _ReusedRows = tuple[int, tuple[str, ...]]
 class ExchangeReuse:
     """Exchanges that Spark runs once for several places of a plan, by `Node.id`, and the places of each."""
 
-    _kept: Mapping[int, tuple[_ReusedRows, Node]]
+    _exchanges: Mapping[int, tuple[_ReusedRows, Node]]
     _places: Mapping[_ReusedRows, Sequence[Node]]
 
     @staticmethod
@@ -117,7 +117,7 @@ class ExchangeReuse:
         to shuffle its rows, though Spark leaves that out where a join has partitioned them by the same keys.
         """
         candidates = equal.keys() & _with_groups(root)
-        kept: dict[int, tuple[_ReusedRows, Node]] = {}
+        exchanges: dict[int, tuple[_ReusedRows, Node]] = {}
         places: dict[_ReusedRows, list[Node]] = {}
         for node in root.walk():
             for child in node.children:
@@ -127,9 +127,9 @@ class ExchangeReuse:
                 if isinstance(node, Join) and not crosses_shuffle(node, child):
                     continue
                 key = equal[whole.id], _keys(node, child) if isinstance(node, Join) else ()
-                kept[child.id] = key, whole
+                exchanges[child.id] = key, whole
                 places.setdefault(key, []).append(whole)
-        return ExchangeReuse(kept, places)
+        return ExchangeReuse(exchanges, places)
 
     def others(self, build_side: BuildSide, probe: ProbeColumn) -> Sequence[Node]:
         """The other places of each exchange that a filter of the probe column would make Spark run again.
@@ -139,8 +139,8 @@ class ExchangeReuse:
         """
         found: dict[int, Node] = {}
         for _, child in between(build_side.join, probe.relation):
-            if child.id in self._kept:
-                key, own = self._kept[child.id]
+            if child.id in self._exchanges:
+                key, own = self._exchanges[child.id]
                 found |= {each.id: each for each in self._places[key] if each.id != own.id}
         return tuple(found.values())
 
@@ -180,7 +180,7 @@ _LEFT_MAY = frozenset({"Inner", "Cross", "RightOuter"})
 _RIGHT_MAY = frozenset({"Inner", "Cross", "LeftOuter", "LeftSemi", "LeftAnti", "ExistenceJoin", "LeftSingle"})
 
 
-class Side(Enum):
+class BroadcastSide(Enum):
     """The side of a join to broadcast; the values are the names that the engine's Java code reads."""
 
     LEFT = "left"
@@ -188,7 +188,9 @@ class Side(Enum):
     NEITHER = "neither"
 
 
-def broadcast_sides(root: Node, sizes: Mapping[int, int], limit: int, strategy: BroadcastStrategy) -> dict[int, Side]:
+def broadcast_sides(
+    root: Node, sizes: Mapping[int, int], limit: int, strategy: BroadcastStrategy
+) -> dict[int, BroadcastSide]:
     """The side to broadcast for joins of a plan, by `Join.id`; joins that are not in it stay as they are.
 
     `sizes` are the bytes of materialized nodes, by `Node.id`; those above `limit` are not broadcast.
@@ -196,14 +198,14 @@ def broadcast_sides(root: Node, sizes: Mapping[int, int], limit: int, strategy: 
     if strategy is BroadcastStrategy.NONE:
         return {}
     few = {at: size for at, size in sizes.items() if size <= limit}
-    told: dict[int, Side] = {}
+    chosen: dict[int, BroadcastSide] = {}
     for node in root.walk():
         if not isinstance(node, Join):
             continue
-        side = _side(node, few)
-        if side is not Side.NEITHER or strategy is BroadcastStrategy.RUNTIME_ONLY:
-            told[node.id] = side
-    return told
+        side = _broadcast_side(node, few)
+        if side is not BroadcastSide.NEITHER or strategy is BroadcastStrategy.RUNTIME_ONLY:
+            chosen[node.id] = side
+    return chosen
 
 
 def may_be_broadcast(join: Join, side: Node) -> bool:
@@ -211,10 +213,10 @@ def may_be_broadcast(join: Join, side: Node) -> bool:
     return join.type in (_LEFT_MAY if side is join.left else _RIGHT_MAY)
 
 
-def _side(join: Join, few: Mapping[int, int]) -> Side:
+def _broadcast_side(join: Join, few: Mapping[int, int]) -> BroadcastSide:
     sides = (
-        (Side.LEFT, join.left, join.type in _LEFT_MAY),
-        (Side.RIGHT, join.right, join.type in _RIGHT_MAY),
+        (BroadcastSide.LEFT, join.left, join.type in _LEFT_MAY),
+        (BroadcastSide.RIGHT, join.right, join.type in _RIGHT_MAY),
     )
     known = [(few[node.id], side) for side, node, may in sides if may and node.id in few]
-    return min(known, key=lambda each: each[0])[1] if known else Side.NEITHER
+    return min(known, key=lambda each: each[0])[1] if known else BroadcastSide.NEITHER

@@ -33,30 +33,30 @@ def probed_column(key: Expression) -> int | None:
     return key.column
 
 
-def _is_lossless(source: str, target: str) -> bool:
+def _is_lossless(from_type: str, to_type: str) -> bool:
     try:
-        return is_lossless(ValueType.parse(source), ValueType.parse(target))
+        return is_lossless(ValueType.parse(from_type), ValueType.parse(to_type))
     except UnsupportedTypeError:
         return False
 
 
-def is_lossless(source: ValueType, target: ValueType) -> bool:
+def is_lossless(from_type: ValueType, to_type: ValueType) -> bool:
     """True for a cast to another type that maps different values to different values in the same order.
 
     A date becomes the instant of its midnight. Two dates share an instant only where a time zone has left out a day,
     which the margin for zones of `pruning.values.coercion` covers.
     """
-    match source, target:
+    match from_type, to_type:
         case ValueType(name="float"), ValueType(name="double"):
             return True
         case ValueType(name="date"), ValueType(name="timestamp" | "timestamp_ntz"):
             return True
-        case _ if source.is_integer and target.is_integer:
-            return INTEGER_BITS[source.name] < INTEGER_BITS[target.name]
-        case _ if source.is_integer and target.is_float:
-            return INTEGER_BITS[source.name] <= _EXACT_BITS[target.name]
-        case _ if source.is_exact_number and target.name == "decimal" and source != target:
-            return source.scale <= target.scale and _whole_digits(source) <= _whole_digits(target)
+        case _ if from_type.is_integer and to_type.is_integer:
+            return INTEGER_BITS[from_type.name] < INTEGER_BITS[to_type.name]
+        case _ if from_type.is_integer and to_type.is_float:
+            return INTEGER_BITS[from_type.name] <= _EXACT_BITS[to_type.name]
+        case _ if from_type.is_exact_number and to_type.name == "decimal" and from_type != to_type:
+            return from_type.scale <= to_type.scale and _whole_digits(from_type) <= _whole_digits(to_type)
         case _:
             return False
 

@@ -54,9 +54,9 @@ class RuntimeFilter:
         """Equal for two filters that do the same."""
         return *self.build_side.id, self.probe.relation.id, self.probe.column, self.from_metadata
 
-    def worded(self, source: str) -> str:
-        """The name `source` of the build side, with the origin of the keys if the build side is not run."""
-        return f"{source} by the statistics of its files" if self.from_metadata else source
+    def described(self, build_name: str) -> str:
+        """The name `build_name` of the build side, with the origin of the keys if the build side is not run."""
+        return f"{build_name} by the statistics of its files" if self.from_metadata else build_name
 
 
 Candidates: TypeAlias = list[tuple[Edge, ProbeColumn, tuple[RuntimeFilter | Reason, ...]]]
@@ -92,8 +92,8 @@ class FilterPlan:
             filters, refused = yield from ready_filters(BuildSelection.of(graph, last, options), done)
             refusals = dict.fromkeys(refused)
             if not filters:
-                left = yield from unused(graph, last, options)
-                return FilterPlan(graph, tuple(levels), tuple(refusals), left)
+                remaining = yield from unused(graph, last, options)
+                return FilterPlan(graph, tuple(levels), tuple(refusals), remaining)
             levels.append(filters)
             done |= {each.id for each in filters}
             # A filter from metadata may skip nothing; only planning the scan tells.
@@ -106,7 +106,7 @@ class FilterPlan:
         for number, filters in enumerate(self.levels, start=1):
             lines.append(f"level {number}")
             lines += sorted(
-                f"  {each.worded(each.build_side.described(names))} -> {names.column(each.probe.column)}"
+                f"  {each.described(each.build_side.described(names))} -> {names.column(each.probe.column)}"
                 for each in filters
             )
         return "\n".join([*lines, *(f"no filter: {each}" for each in self.refusals)])
@@ -143,25 +143,25 @@ def _ready(
     for each in found:
         if isinstance(each, RuntimeFilter) and each.id not in done:
             wanted.setdefault(each.id, each)
-    left = _together(wanted, done, selection)
-    refusals |= dict.fromkeys(_run_once(each) for id_, each in wanted.items() if id_ not in left)
-    ordered = sorted(left.values(), key=lambda each: (selection.bytes_read(each.build_side), each.id))
+    remaining = _preserving_reuse(wanted, done, selection)
+    refusals |= dict.fromkeys(_run_once(each) for id_, each in wanted.items() if id_ not in remaining)
+    ordered = sorted(remaining.values(), key=lambda each: (selection.bytes_read(each.build_side), each.id))
     ready = [each for at, each in enumerate(ordered) if not _waits(each, ordered[:at])]
     return tuple(each for each in ready if not _may_become_needless(each, ready, selection)), tuple(refusals)
 
 
-def _together(
+def _preserving_reuse(
     filters: Mapping[FilterId, RuntimeFilter], done: Collection[FilterId], selection: BuildSelection
 ) -> Mapping[FilterId, RuntimeFilter]:
     """The filters without those that would end an exchange reuse; removing one may make others end it, too."""
-    left = dict(filters)
-    while refused := [id_ for id_, each in left.items() if _would_repeat(each, {*left, *done}, selection)]:
+    remaining = dict(filters)
+    while refused := [id_ for id_, each in remaining.items() if _ends_reuse(each, {*remaining, *done}, selection)]:
         for id_ in refused:
-            del left[id_]
-    return left
+            del remaining[id_]
+    return remaining
 
 
-def _would_repeat(runtime_filter: RuntimeFilter, ids: Collection[FilterId], selection: BuildSelection) -> bool:
+def _ends_reuse(runtime_filter: RuntimeFilter, ids: Collection[FilterId], selection: BuildSelection) -> bool:
     """True for a filter that ends an exchange reuse without enough benefit.
 
     Ending it pays if the filter may skip something and each place of the exchange gets some filter of `ids`; else the
@@ -170,11 +170,12 @@ def _would_repeat(runtime_filter: RuntimeFilter, ids: Collection[FilterId], sele
     found = selection.sizes.statistics.shared_places(runtime_filter.build_side, runtime_filter.probe)
     places = [each for each in found if each.id not in selection.sizes.materialized]
     return bool(places) and (
-        not selection.may_skip(runtime_filter.probe) or not all(_is_fed(each, runtime_filter, ids) for each in places)
+        not selection.may_skip(runtime_filter.probe)
+        or not all(_is_filtered(each, runtime_filter, ids) for each in places)
     )
 
 
-def _is_fed(place: Node, runtime_filter: RuntimeFilter, ids: Collection[FilterId]) -> bool:
+def _is_filtered(place: Node, runtime_filter: RuntimeFilter, ids: Collection[FilterId]) -> bool:
     """True if some filter of `ids` with a build side outside of `place` filters a scan in `place`.
 
     A filter from metadata may skip nothing, so it counts only beside another filter from metadata.
@@ -223,20 +224,20 @@ def unused(
     filtered = {(it.build_side.join.id, it.probe.relation.id, it.probe.column) for each in levels for it in each}
     done = {each.id for filters in levels for each in filters}
     wanted = {each.id: each for _, _, several in found for each in several if isinstance(each, RuntimeFilter)}
-    ids = {*(yield from with_answers(lambda: _together(wanted, done, now))), *done}
-    left: list[UnusedFilter] = []
+    ids = {*(yield from with_answers(lambda: _preserving_reuse(wanted, done, now))), *done}
+    remaining: list[UnusedFilter] = []
     for edge, probe, several in found:
         refused = yield from with_answers(partial(_refused, several, now, ids))
         if not refused:
             continue
         several_before = yield from with_answers(partial(_filters_of, edge, probe, before))
         refused_before = yield from with_answers(partial(_refused, several_before, before, ids))
-        left += (
+        remaining += (
             UnusedFilter(edge, probe, reason)
             for reason in _first_refused(refused_before, refused)
             if reason.code not in _OF_OTHERS or (edge.join.id, probe.relation.id, probe.column) not in filtered
         )
-    return tuple(left)
+    return tuple(remaining)
 
 
 def _first_refused(before: tuple[Reason, ...], now: tuple[Reason, ...]) -> tuple[Reason, ...]:
@@ -250,7 +251,7 @@ def _refused(
 ) -> tuple[Reason, ...]:
     refused = (each for each in found if isinstance(each, Reason))
     repeated = (
-        _run_once(each) for each in found if isinstance(each, RuntimeFilter) and _would_repeat(each, ids, selection)
+        _run_once(each) for each in found if isinstance(each, RuntimeFilter) and _ends_reuse(each, ids, selection)
     )
     return *refused, *repeated
 

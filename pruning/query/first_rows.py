@@ -11,10 +11,10 @@ from pruning.query.build_selection import BuildSelection
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import PlanNames
 from pruning.query.requests import DescribeFiles, DescribeRowGroups, Steps, TrustStatistics, ask
-from pruning.query.top_k import TopFilter, TopK, held, surely_first
+from pruning.query.top_k import TopFilter, TopK, topk_threshold, without_absent
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.key_filter import KeyFilter
-from pruning.scan.skipping import prune
+from pruning.scan.skipping import prune_containers
 from pruning.values.coercion import coerce
 from pruning.values.domain import Domain
 
@@ -23,7 +23,7 @@ BY_STATISTICS = "by the statistics of its files"
 
 def worth_filtering(top: TopK, selection: BuildSelection) -> tuple[ProbeColumn, ...]:
     """The scans below a limit that are worth a filter, if metadata may prove which rows come first."""
-    return tuple(each for each in top.probes if selection.why_no_filter(each) is None) if top.sure else ()
+    return tuple(each for each in top.probes if selection.why_no_filter(each) is None) if top.proving else ()
 
 
 def too_few_first_rows(subject: str) -> Reason:
@@ -37,12 +37,12 @@ def prove_first_rows(top: TopK, limits: Limits) -> Steps[Domain | Reason]:
     Each scan alone may prove a set of keys; their intersection is enough.
     """
     found: list[Domain] = []
-    for probe in top.sure:
+    for probe in top.proving:
         proved = yield from _proved_by(top, probe, limits)
         if isinstance(proved, Reason):
-            return Reason(ReasonCode.STATISTICS_FAILED, str(top.first.key), proved.detail)
+            return Reason(ReasonCode.STATISTICS_FAILED, str(top.sort_key.key), proved.detail)
         found += () if proved is None else (proved,)
-    return reduce(Domain.intersect, found) if found else too_few_first_rows(str(top.first.key))
+    return reduce(Domain.intersect, found) if found else too_few_first_rows(str(top.sort_key.key))
 
 
 def _proved_by(top: TopK, probe: ProbeColumn, limits: Limits) -> Steps[Domain | Reason | None]:
@@ -52,16 +52,16 @@ def _proved_by(top: TopK, probe: ProbeColumn, limits: Limits) -> Steps[Domain | 
     files = yield from ask(DescribeFiles(probe.relation, probe.column))
     if isinstance(files, Reason):
         return files if files.code is ReasonCode.STATISTICS_FAILED else None
-    if files.type is None or str(files.type) != top.first.key.type:
+    if files.type is None or str(files.type) != top.sort_key.key.type:
         return None
-    found = surely_first(top, files.containers, files.name)
-    chosen = np.flatnonzero(prune(files.containers, {} if found is None else {files.name: found}).kept)
+    found = topk_threshold(top, files.containers, files.name)
+    chosen = np.flatnonzero(prune_containers(files.containers, {} if found is None else {files.name: found}).kept)
     if not files.containers.is_listed or len(chosen) > limits.max_footers:
         return found
     groups = yield from ask(DescribeRowGroups(probe.relation, chosen, probe.column))
     if isinstance(groups, Reason):
         return groups
-    both = [each for each in (found, surely_first(top, groups.containers, groups.name)) if each is not None]
+    both = [each for each in (found, topk_threshold(top, groups.containers, groups.name)) if each is not None]
     return reduce(Domain.intersect, both) if both else None
 
 
@@ -75,16 +75,16 @@ def first_rows_filter(top: TopK, probe: ProbeColumn, keys: Domain, names: PlanNa
     found = coerce(keys, files.type, files.name)
     if isinstance(found, Reason):
         return found
-    held_keys = held(found.domain, files.containers, files.name)
+    present_keys = without_absent(found.domain, files.containers, files.name)
     return KeyFilter(
         (files.name,),
-        {files.name: held_keys},
+        {files.name: present_keys},
         rows=top.rows,
         distinct=None,
         is_exact=True,
-        is_empty=held_keys.is_none,
+        is_empty=present_keys.is_none,
         has_bloom=False,
-        source=top.worded(names),
+        source=top.described(names),
         is_order=True,
     )
 

@@ -122,9 +122,9 @@ class BuildSide:
 
     def described(self, names: PlanNames) -> str:
         """The name of the key, with the side of it on which values match."""
-        return self.worded(names.expression(self.key))
+        return self.described_key(names.expression(self.key))
 
-    def worded(self, key: str) -> str:
+    def described_key(self, key: str) -> str:
         """`key` with the side of it on which values match."""
         return key if self.condition.bound is None else f"{self.condition.bound.value} {key}"
 

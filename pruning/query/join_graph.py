@@ -107,7 +107,7 @@ def _edges(join: Join, *, equivalence: bool) -> tuple[list[Edge], list[Reason]]:
             elif not join.is_deterministic:
                 refusals.append(stop(join, ReasonCode.NONDETERMINISTIC, str(part)))
             else:
-                build_side = _source(join, part, path, build, COMPARISONS[part.kind][probe])
+                build_side = _build_side(join, part, path, build, COMPARISONS[part.kind][probe])
                 probe_side = join.right if build_side.node is join.left else join.left
                 edges.append(_edge(build_side, probe_side, part.children[probe], equivalence=equivalence))
     return edges, refusals
@@ -153,7 +153,7 @@ def _is_null_aware(join: Join, part: Expression) -> bool:
     )
 
 
-def _source(join: Join, part: Expression, path: tuple[int, ...], build: int, bound: Bound | None) -> BuildSide:
+def _build_side(join: Join, part: Expression, path: tuple[int, ...], build: int, bound: Bound | None) -> BuildSide:
     """The build side of a comparison whose child number `build` is the build key."""
     key = part.children[build]
     side = join.left if key.columns <= set(join.left.output) else join.right
@@ -212,7 +212,7 @@ def key_tuple(graph: JoinGraph, build_side: BuildSide, relation: Relation) -> Ke
     return KeyTuple(tuple(pairs), tuple(pairs.values()), ", ".join(names)) if len(pairs) >= _SEVERAL else None
 
 
-def says_more(keys: KeySummary, options: PruningOptions) -> bool:
+def tuple_filter_pays(keys: KeySummary, options: PruningOptions) -> bool:
     """True if the key rows are so few among all combinations of their values that a row filter by them pays."""
     counts = [each.ranges.point_count() for each in keys.domains]
     every = prod(each for each in counts if each is not None)

@@ -1,7 +1,7 @@
 """Origins of keys: the scan columns that hold every key of a build side, so that file statistics bound its keys.
 
 - `origins_of()` finds these columns without running the build side.
-- `zone_domain()` gives the values that such a column may hold in the files that conditions leave.
+- `domain_from_statistics()` gives the values that such a column may hold in the files that conditions leave.
 - `statistics_columns()` lists the columns whose statistics the decisions on a query's filters may need.
 """
 
@@ -53,19 +53,19 @@ def origins_of(node: Node, key: Expression) -> KeyOrigins:
     """Columns of scans that together hold every value but NULL of a key of `node`; empty if they are not known."""
     # Different dates may share an instant, so the dates in a file do not bound dates that are compared as instants.
     column = key.column if key.type in TEMPORAL else probed_column(key)
-    found = [] if column is None else list(_zones(node, column, ()))
+    found = [] if column is None else list(_origins(node, column, ()))
     return () if None in found else tuple(each for each in found if each is not None)
 
 
-def _zones(node: Node, column: int, conditions: tuple[Expression, ...]) -> Iterator[KeyOrigin | None]:
+def _origins(node: Node, column: int, conditions: tuple[Expression, ...]) -> Iterator[KeyOrigin | None]:
     match node:
         case Relation():
             yield KeyOrigin(node, column, _about(conditions, node.output))
         case Filter(condition=condition):
             parts = (part for _, part in conjuncts_at(condition))
-            yield from _zones(node.children[0], column, (*conditions, *parts))
+            yield from _origins(node.children[0], column, (*conditions, *parts))
         case Passthrough() | Generate() if column in node.children[0].output:
-            yield from _zones(node.children[0], column, _about(conditions, node.children[0].output))
+            yield from _origins(node.children[0], column, _about(conditions, node.children[0].output))
         case Project(made=made) if made is not None and node.is_deterministic:
             yield from _below(node, made, column, conditions)
         case Grouping(groups=groups) if groups is not None and column in groups:
@@ -73,12 +73,12 @@ def _zones(node: Node, column: int, conditions: tuple[Expression, ...]) -> Itera
         case Union():
             # The conditions name columns of the union, whose ids a branch may use for other columns.
             for child in node.children:
-                yield from _zones(child, child.output[node.output.index(column)], ())
+                yield from _origins(child, child.output[node.output.index(column)], ())
         case Join() if (column in node.left.output) is not (column in node.right.output):
             own, other = (node.left, node.right) if column in node.left.output else (node.right, node.left)
-            yield from _zones(own, column, _about(conditions, set(own.output).difference(other.output)))
+            yield from _origins(own, column, _about(conditions, set(own.output).difference(other.output)))
         case _ if node.kind in _SOME_ROWS and column in node.children[0].output:
-            yield from _zones(node.children[0], column, conditions)
+            yield from _origins(node.children[0], column, conditions)
         case _:
             yield None
 
@@ -91,7 +91,7 @@ def _below(
         yield None
         return
     unchanged = {at for at, each in made.items() if each.column == at}
-    yield from _zones(node.children[0], expression.column, _about(conditions, unchanged))
+    yield from _origins(node.children[0], expression.column, _about(conditions, unchanged))
 
 
 def _about(conditions: tuple[Expression, ...], columns: Collection[int]) -> tuple[Expression, ...]:
@@ -99,7 +99,7 @@ def _about(conditions: tuple[Expression, ...], columns: Collection[int]) -> tupl
     return tuple(each for each in conditions if each.columns <= set(columns))
 
 
-def zone_domain(containers: Containers, name: str, kept: BoolArray, type_: ValueType) -> Domain:
+def domain_from_statistics(containers: Containers, name: str, kept: BoolArray, type_: ValueType) -> Domain:
     """The values but NULL that the containers where `kept` is True may hold in a column: one range per container."""
     column = containers.columns.get(name)
     kept = kept & (containers.rows != 0)
@@ -151,9 +151,9 @@ def statistics_columns(graph: JoinGraph) -> Mapping[int, frozenset[int]]:
 def _asked(graph: JoinGraph) -> Iterator[tuple[int, int]]:
     for edge in graph.edges:
         yield from ((each.relation.id, each.column) for each in edge.probes)
-        for zone in origins_of(edge.build_side.node, edge.build_side.key):
-            yield zone.relation.id, zone.column
-            yield from ((zone.relation.id, column) for column in _named(*zone.conditions))
+        for origin in origins_of(edge.build_side.node, edge.build_side.key):
+            yield origin.relation.id, origin.column
+            yield from ((origin.relation.id, column) for column in _named(*origin.conditions))
     for at, filters in filters_above(graph.root).items():
         conditions = (each.condition for each in filters if each.condition is not None)
         yield from ((at, column) for column in _named(*conditions))

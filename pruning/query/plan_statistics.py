@@ -21,7 +21,7 @@ from pruning.query.exchanges import (
     unprunable_fraction,
 )
 from pruning.query.join_condition import BuildSide
-from pruning.query.key_origins import origins_of, zone_domain
+from pruning.query.key_origins import domain_from_statistics, origins_of
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import Filter, Grouping, Join, Node, Passthrough, Project, Relation
 from pruning.query.requests import (
@@ -57,8 +57,8 @@ class Cardinality:
 
 def only_scan(node: Node, materialized: Collection[int]) -> Relation | None:
     """The only scan below a node that is not materialized; None if there are several or none."""
-    left = [each for each in node.walk() if isinstance(each, Relation) and each.id not in materialized]
-    return left[0] if len(left) == 1 else None
+    remaining = [each for each in node.walk() if isinstance(each, Relation) and each.id not in materialized]
+    return remaining[0] if len(remaining) == 1 else None
 
 
 def expected_rows(node: Node, scans: Mapping[int, Cardinality], materialized: Collection[int]) -> float | None:
@@ -180,7 +180,7 @@ class QueryFacts:
     - `first_leaf`: the first scan that reads the same files and columns, by `Relation.id`
     - `equal`: the first equal node of nodes that have one, by `Node.id`; empty if the engine reuses no exchange
     - `partitions`: columns by which Spark itself prunes partitions
-    - `asks_for_files`: the query contains `input_file_name()` or a related expression; `may_be_asked_for_files`: a
+    - `uses_input_file`: the query contains `input_file_name()` or a related expression; `may_use_input_file`: a
       query over its result could contain one
     - `broadcast_limit`: bytes up to which the engine broadcasts a side of a join by itself; negative for never
     """
@@ -191,8 +191,8 @@ class QueryFacts:
     first_leaf: Mapping[int, int] = field(default_factory=dict)
     equal: Mapping[int, int] = field(default_factory=dict)
     partitions: frozenset[int] = frozenset()
-    asks_for_files: bool = False
-    may_be_asked_for_files: bool = False
+    uses_input_file: bool = False
+    may_use_input_file: bool = False
     broadcast_limit: int = -1
 
 
@@ -225,7 +225,7 @@ class KnownStatistics:
         if not isinstance(files, ScanContainers) or files.type is None or not files.type.has_density:
             return False
         rows = files.containers.rows
-        ranges = zone_domain(files.containers, files.name, rows != 0, files.type).ranges
+        ranges = domain_from_statistics(files.containers, files.name, rows != 0, files.type).ranges
         values = None if ranges.is_all else ranges.point_count()
         if values is None or (rows == UNKNOWN).any():
             return False

@@ -26,7 +26,7 @@ from pruning.query.first_rows import (
     worth_filtering,
 )
 from pruning.query.join_condition import BuildSide, may_raise_elsewhere
-from pruning.query.join_graph import JoinGraph, key_tuple, says_more
+from pruning.query.join_graph import JoinGraph, key_tuple, tuple_filter_pays
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import Node, PlanNames, Relation
 from pruning.query.plan_statistics import PlanStatistics, QueryFacts, Sizes
@@ -95,7 +95,7 @@ class QueryPlanner:
     def of(graph: JoinGraph, options: PruningOptions, facts: QueryFacts, statistics: PlanStatistics) -> QueryPlanner:
         """The planner of a query before any of its builds has run."""
         reasons: dict[Reason, None] = {}
-        if options.scan != PREDICATE and facts.asks_for_files:
+        if options.scan != PREDICATE and facts.uses_input_file:
             if options.scan == ARROW:
                 reasons[Reason(ReasonCode.NOT_READ_BY_ARROW, _QUERY, "it uses input_file_name() or _metadata")] = None
             options = replace(options, scan=PREDICATE)
@@ -126,15 +126,15 @@ class QueryPlanner:
             yield from self._level(wanted)
         yield from self._choose_readers()
 
-    def known(self) -> Sizes:
+    def current_sizes(self) -> Sizes:
         """The sizes and the state of the scans at this moment."""
-        left = ((at, scan.expected) for at, scan in self.scans.items() if at not in self.materialized)
-        expected = {at: rows for at, rows in left if rows is not None}
+        remaining = ((at, scan.expected) for at, scan in self.scans.items() if at not in self.materialized)
+        expected = {at: rows for at, rows in remaining if rows is not None}
         return Sizes(self._sizes, self._files, self.scans, self.materialized, expected, self.statistics)
 
     def selection(self) -> BuildSelection:
         """The rules of build selection over the sizes of this moment."""
-        return BuildSelection.of(self.graph, self.known(), self.options)
+        return BuildSelection.of(self.graph, self.current_sizes(), self.options)
 
     def top_filters(self) -> Iterator[TopFilter]:
         """The outcome of top-k filtering for each scan below a limit that takes the first rows of an order."""
@@ -177,7 +177,7 @@ class QueryPlanner:
             if each.probe.relation.id in changed:
                 yield from self._add_tuple(each.build_side, each.probe.relation)
         for relation in changed.values():
-            yield from self._prune(relation)
+            yield from self._plan_scan(relation)
 
     def _keys_of(self, runtime_filter: RuntimeFilter, answers: Iterator[BuildAnswer]) -> Steps[KeySummary | Reason]:
         if runtime_filter.instead is not None:
@@ -199,7 +199,7 @@ class QueryPlanner:
         if isinstance(files, Reason):
             return files
         skips = skips_a_file(key_filter([files], keys, self.options.limits), files.containers)
-        return keys if skips else Reason(ReasonCode.UNCLUSTERED, probe.name, "metadata of the build side")
+        return keys if skips else Reason(ReasonCode.UNCLUSTERED, probe.name, "by the statistics of the build side")
 
     def _from_build(self, runtime_filter: RuntimeFilter, built: BuildAnswer) -> Steps[KeySummary | Reason]:
         build_side, keys = runtime_filter.build_side, built.keys
@@ -249,12 +249,12 @@ class QueryPlanner:
         known = self.tuples.setdefault(relation.id, {}).setdefault(found.probe, [])
         if isinstance(keys, Reason):
             self.reasons[keys] = None
-        elif keys not in known and says_more(keys, self.options):
+        elif keys not in known and tuple_filter_pays(keys, self.options):
             known.append(keys)
 
     # Scans.
 
-    def _prune(self, relation: Relation) -> Steps[PlannedScan | Reason]:
+    def _plan_scan(self, relation: Relation) -> Steps[PlannedScan | Reason]:
         """Plans a scan by all its filters, and uses the plan if the filters change the scan."""
         keys, tuples = self.keys.get(relation.id, {}), self.tuples.get(relation.id, {})
         filters = tuple(self._first_rows.get(relation.id, ()))
@@ -291,7 +291,7 @@ class QueryPlanner:
             return made
         own = self._first_rows.setdefault(probe.relation.id, [])
         own.append((probe.column, made))
-        scan = yield from self._prune(probe.relation)
+        scan = yield from self._plan_scan(probe.relation)
         if isinstance(scan, Reason):
             own.pop()
             return scan
@@ -330,7 +330,7 @@ class QueryPlanner:
             self.reasons[Reason(ReasonCode.NOT_READ_BY_ARROW, subject, "Spark prunes partitions by it")] = None
             return True
         # With the option ARROW the user accepts that `input_file_name()` gives nothing.
-        if self.options.scan != AUTO or not self.facts.may_be_asked_for_files:
+        if self.options.scan != AUTO or not self.facts.may_use_input_file:
             return False
         self.reasons[Reason(ReasonCode.NOT_READ_BY_ARROW, _QUERY, "input_file_name() may be used over its result")] = (
             None

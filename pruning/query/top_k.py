@@ -32,7 +32,7 @@ from pruning.query.plan import (
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.statistics import UNKNOWN, ColumnStatistics, Containers
 from pruning.values.domain import Domain
-from pruning.values.encoding import GREATEST, LEAST, Codes, on_one_line
+from pruning.values.encoding import GREATEST, LEAST, Codes, merged_ranks
 from pruning.values.ranges import BoolArray, Intervals, RangeSet
 
 # Joins that give each row of their left side at least once, whatever the right side has.
@@ -41,48 +41,50 @@ _KEEPS_LEFT = frozenset({"LeftOuter", "ExistenceJoin"})
 
 @dataclass(frozen=True, slots=True)
 class TopK:
-    """The first `rows` rows of `node` in an order whose first key is `first`; rows that tie with the last may follow.
+    """The first `rows` rows of `node` by an order with first key `sort_key`; rows that tie with the last may follow.
 
     - `id`: the id of the limit; `rows` includes the rows that an offset leaves out
     - `probes`: scan columns that may be filtered, to values as good as the key of the last row; `stops` says where the
       walk from the key down to scans ended
-    - `sure`: scan columns that prove keys: each row of the scan with a value gives `node` a row with that key
+    - `proving`: scan columns that prove keys: each row of the scan with a value gives `node` a row with that key
     """
 
     id: int
     node: Node
     rows: int
-    first: SortKey
+    sort_key: SortKey
     probes: tuple[ProbeColumn, ...] = ()
     stops: tuple[Reason, ...] = ()
-    sure: tuple[ProbeColumn, ...] = ()
+    proving: tuple[ProbeColumn, ...] = ()
 
     @staticmethod
-    def of(id_: int, node: Node, rows: int, first: SortKey) -> TopK:
+    def of(id_: int, node: Node, rows: int, sort_key: SortKey) -> TopK:
         """The top-k of a limit, with the scan columns to which its key leads down."""
-        column = first.key.column
+        column = sort_key.key.column
         if column is None:
-            return TopK(id_, node, rows, first, stops=(stop(node, ReasonCode.COMPUTED, str(first.key)),))
+            return TopK(id_, node, rows, sort_key, stops=(stop(node, ReasonCode.COMPUTED, str(sort_key.key)),))
         found = list(trace(node, column))
         probes = tuple(each for each in found if isinstance(each, ProbeColumn))
         stops = tuple(each for each in found if isinstance(each, Reason))
-        return TopK(id_, node, rows, first, probes, stops, tuple(_sure(node, column)))
+        return TopK(id_, node, rows, sort_key, probes, stops, tuple(_proving(node, column)))
 
-    def as_good_as(self, keys: Domain) -> Domain:
+    def no_later_than(self, keys: Domain) -> Domain:
         """Every value that comes no later than one of `keys`.
 
         >>> from pruning.values.types import ValueType
         >>> day = Expression("AttributeReference", (), 1, "int", "day")
         >>> newest = SortKey(day, is_descending=True, nulls_first=False)
-        >>> print(TopK.of(2, Relation(0, 0, "", (1,)), 3, newest).as_good_as(Domain.of(ValueType("int"), 7, 9)))
+        >>> print(TopK.of(2, Relation(0, 0, "", (1,)), 3, newest).no_later_than(Domain.of(ValueType("int"), 7, 9)))
         {[7, ...)}
         """
-        wider = values_at_least(keys) if self.first.is_descending else values_at_most(keys)
-        return Domain(wider.ranges, self.first.nulls_first, wider.nan)
+        wider = values_at_least(keys) if self.sort_key.is_descending else values_at_most(keys)
+        return Domain(wider.ranges, self.sort_key.nulls_first, wider.nan)
 
-    def worded(self, names: PlanNames) -> str:
+    def described(self, names: PlanNames) -> str:
         """The name of the top-k for messages."""
-        return f"top {self.rows:,} by {names.expression(self.first.key)}{' descending' * self.first.is_descending}"
+        return (
+            f"top {self.rows:,} by {names.expression(self.sort_key.key)}{' descending' * self.sort_key.is_descending}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +102,8 @@ def top_ks(root: Node) -> Iterator[TopK]:
         match node:
             case Limit(kind="GlobalLimit"):
                 yield from _below_limit(node)
-            case RankLimit(count=int(count), order=(first, *_)) if count and node.is_deterministic:
-                yield TopK.of(node.id, node.children[0], count, first)
+            case RankLimit(count=int(count), order=(sort_key, *_)) if count and node.is_deterministic:
+                yield TopK.of(node.id, node.children[0], count, sort_key)
             case _:
                 pass
 
@@ -111,8 +113,8 @@ def _below_limit(limit: Limit) -> Iterator[TopK]:
     rows, node = limit.count, limit.children[0]
     while rows:
         match node:
-            case Sort(is_global=True, order=(first, *_)) if node.is_deterministic:
-                yield TopK.of(limit.id, node.children[0], rows, first)
+            case Sort(is_global=True, order=(sort_key, *_)) if node.is_deterministic:
+                yield TopK.of(limit.id, node.children[0], rows, sort_key)
                 return
             case Limit(kind="Offset", count=int(skipped)):
                 rows += skipped
@@ -123,25 +125,25 @@ def _below_limit(limit: Limit) -> Iterator[TopK]:
         node = node.children[0]
 
 
-def _sure(node: Node, column: int) -> Iterator[ProbeColumn]:
+def _proving(node: Node, column: int) -> Iterator[ProbeColumn]:
     match node:
         case Relation():
             yield ProbeColumn(node, column)
         case Passthrough():
-            yield from _sure(node.children[0], column)
+            yield from _proving(node.children[0], column)
         case Project() | Filter() if not node.is_deterministic:
             return
         case Project(made=made) if made is not None:
             expression = made.get(column)
             if expression is not None and expression.column is not None:
-                yield from _sure(node.children[0], expression.column)
+                yield from _proving(node.children[0], expression.column)
         case Filter(condition=condition) if all(_is_present(part, column) for _, part in conjuncts_at(condition)):
-            yield from _sure(node.children[0], column)
+            yield from _proving(node.children[0], column)
         case Union():
             for child in node.children:
-                yield from _sure(child, child.output[node.output.index(column)])
+                yield from _proving(child, child.output[node.output.index(column)])
         case Join() if node.type in _KEEPS_LEFT and column in node.left.output and column not in node.right.output:
-            yield from _sure(node.left, column)
+            yield from _proving(node.left, column)
         case _:
             return
 
@@ -151,7 +153,7 @@ def _is_present(part: Expression, column: int) -> bool:
     return part.kind == "IsNotNull" and part.children[0].column == column
 
 
-def surely_first(top: TopK, containers: Containers, name: str) -> Domain | None:
+def topk_threshold(top: TopK, containers: Containers, name: str) -> Domain | None:
     """The keys as good as a threshold that at least `top.rows` rows reach by their bounds; None if there is none.
 
     If a container has n rows, d with NULL and g marked as deleted, at least n - d - g have a key no worse than the
@@ -162,21 +164,21 @@ def surely_first(top: TopK, containers: Containers, name: str) -> Domain | None:
         return None
     (lows, highs), known = _ends(column)
     known &= (column.null_count != UNKNOWN) & (containers.rows != UNKNOWN)
-    if not top.first.is_descending:
+    if not top.sort_key.is_descending:
         # NaN comes after all numbers, and no bound holds it.
         known &= ~column.may_have_nan
     present = np.where(known, containers.rows - column.null_count, 0)
     gone = np.zeros_like(present) if containers.deleted is None else containers.deleted
     sure = np.where(gone < present, present - gone, 0)
-    order = np.argsort(lows, kind="stable")[::-1] if top.first.is_descending else np.argsort(highs, kind="stable")
+    order = np.argsort(lows, kind="stable")[::-1] if top.sort_key.is_descending else np.argsort(highs, kind="stable")
     order = order[sure[order] > 0]
     enough = np.flatnonzero(np.cumsum(np.minimum(sure[order], top.rows)) >= top.rows)
     if not len(enough):
         return None
-    return _from_end(top, column, column.lows if top.first.is_descending else column.highs, int(order[enough[0]]))
+    return _from_end(top, column, column.lows if top.sort_key.is_descending else column.highs, int(order[enough[0]]))
 
 
-def held(domain: Domain, containers: Containers, name: str) -> Domain:
+def without_absent(domain: Domain, containers: Containers, name: str) -> Domain:
     """The domain without NULL and NaN if no container holds any."""
     column = containers.columns.get(name)
     if column is None:
@@ -188,12 +190,12 @@ def held(domain: Domain, containers: Containers, name: str) -> Domain:
 
 
 def _from_end(top: TopK, column: ColumnStatistics, bounds: Codes, index: int) -> Domain:
-    return top.as_good_as(Domain(RangeSet.of_codes(column.type, bounds.take(np.array([index])))))
+    return top.no_later_than(Domain(RangeSet.of_codes(column.type, bounds.take(np.array([index])))))
 
 
 def _ends(column: ColumnStatistics) -> tuple[Intervals, BoolArray]:
     """The bounds as order-preserving integers, and the containers where both are known and in order."""
     # Bounds of bytes have no order against an empty range set, so both are ranked together below.
     _, _, known = column.against(RangeSet.none(column.type))
-    lows, highs = on_one_line(column.lows, column.highs)
+    lows, highs = merged_ranks(column.lows, column.highs)
     return (np.where(known, lows, LEAST), np.where(known, highs, GREATEST)), known

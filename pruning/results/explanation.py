@@ -118,16 +118,16 @@ def _keys(build_side: BuildSide, names: PlanNames) -> str:
     column = build_side.key.column
     scan = next((each for each in relations_of(build_side.node) if column in each.output), None)
     if column is None or scan is None:
-        return build_side.worded(names.expression(build_side.key))
-    return build_side.worded(f"{names.scans[scan.id]}.{scan.names[scan.output.index(column)]}")
+        return build_side.described_key(names.expression(build_side.key))
+    return build_side.described_key(f"{names.scans[scan.id]}.{scan.names[scan.output.index(column)]}")
 
 
 def _top_line(top: TopFilter, names: PlanNames) -> TopLine:
-    probe, worded = top.probe, top.top.worded(names)
+    probe, name = top.probe, top.top.described(names)
     scan, column = ("", "") if probe is None else (names.scans[probe.relation.id], probe.name)
     if isinstance(top.found, Reason):
-        return TopLine(worded, scan, column, None, top.found)
-    return TopLine(worded, scan, column, top.found, None)
+        return TopLine(name, scan, column, None, top.found)
+    return TopLine(name, scan, column, top.found, None)
 
 
 def _edges(graph: JoinGraph, names: PlanNames) -> tuple[EdgeLine, ...]:
@@ -154,7 +154,7 @@ def _builds_and_filters(
     filters: list[FilterLine] = []
     for level, of_level in enumerate(plan.levels, start=1):
         for each in of_level:
-            keys = each.worded(_keys(each.build_side, names))
+            keys = each.described(_keys(each.build_side, names))
             reads = () if each.from_metadata else relations_of(each.build_side.node)
             build = builds.setdefault(
                 (*each.build_side.id, each.from_metadata),

@@ -92,8 +92,8 @@ def _scan_branches(query: QueryPlan) -> Iterator[Branch]:
     for name in sorted(query.scans, key=lambda each: not (filters[each] or any(top.how for top in tops[each]))):
         # Keys of a fallback build are used, although the whole build side was refused.
         used = {(each.column, each.keys) for each in filters[name]}
-        left = [each for each in unused[name] if (each.column, each.keys) not in used]
-        below = (*_filter_branches(filters[name]), *_top_branches(tops[name], left), *_unused_branches(left))
+        remaining = [each for each in unused[name] if (each.column, each.keys) not in used]
+        below = (*_filter_branches(filters[name]), *_top_branches(tops[name], remaining), *_unused_branches(remaining))
         yield Branch(_scan_line(name, query.scans[name], tables.get(name)), below)
 
 

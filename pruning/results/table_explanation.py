@@ -14,9 +14,9 @@ import numpy as np
 from pruning.reasons import Reason
 from pruning.scan.compaction import Evidence, compact
 from pruning.scan.key_filter import KeyFilter
-from pruning.scan.reader_cost import ScanChoice
+from pruning.scan.reader_cost import ReaderChoice
 from pruning.scan.scan_plan import FilterDecision, ScanPlan
-from pruning.scan.skipping import PruningResult, prune, prune_by, skip_all
+from pruning.scan.skipping import PruningResult, prune_by_filters, prune_containers, skip_all
 from pruning.scan.statistics import UNKNOWN, Containers
 from pruning.values.byte_strings import IntArray
 from pruning.values.domain import Domain
@@ -77,7 +77,7 @@ class TableExplanation:
     row_groups_skipped_by: Mapping[str, int]
     filters: tuple[FilterExplanation, ...]
     reasons: tuple[Reason, ...]
-    choice: ScanChoice | None = None
+    choice: ReaderChoice | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The explanation as plain values; reasons as dictionaries."""
@@ -116,17 +116,19 @@ class RemainingContainers:
     row_groups: BoolArray | None
 
 
-def restrict_to(facts: TableStatistics, plan: ScanPlan, left: RemainingContainers) -> tuple[TableStatistics, ScanPlan]:
-    """The facts and the plan, restricted to the containers in `left`."""
-    files = np.flatnonzero(left.files)
-    places = np.cumsum(left.files) - 1
-    planned = None if left.row_groups is None else np.flatnonzero(left.row_groups)
+def restrict_to(
+    facts: TableStatistics, plan: ScanPlan, remaining: RemainingContainers
+) -> tuple[TableStatistics, ScanPlan]:
+    """The facts and the plan, restricted to the containers in `remaining`."""
+    files = np.flatnonzero(remaining.files)
+    places = np.cumsum(remaining.files) - 1
+    planned = None if remaining.row_groups is None else np.flatnonzero(remaining.row_groups)
     return (
         replace(
             facts,
             files=facts.files.take(files),
-            row_groups=_taken(facts.row_groups, left.row_groups, places),
-            all_row_groups=_taken(facts.all_row_groups, left.all_row_groups, places),
+            row_groups=_taken(facts.row_groups, remaining.row_groups, places),
+            all_row_groups=_taken(facts.all_row_groups, remaining.all_row_groups, places),
         ),
         replace(
             plan,
@@ -136,11 +138,11 @@ def restrict_to(facts: TableStatistics, plan: ScanPlan, left: RemainingContainer
     )
 
 
-def _taken(groups: Containers | None, left: BoolArray | None, places: IntArray) -> Containers | None:
-    """The row groups in `left`, with the new indexes of their files."""
-    if groups is None or groups.parents is None or left is None:
+def _taken(groups: Containers | None, remaining: BoolArray | None, places: IntArray) -> Containers | None:
+    """The row groups in `remaining`, with the new indexes of their files."""
+    if groups is None or groups.parents is None or remaining is None:
         return None
-    some = groups.take(np.flatnonzero(left))
+    some = groups.take(np.flatnonzero(remaining))
     return replace(some, parents=None if some.parents is None else places[some.parents])
 
 
@@ -222,13 +224,15 @@ def _explain_filter(
 
 def _ranges(plan: ScanPlan, filter_: KeyFilter) -> dict[str, int]:
     """The number of ranges pushed for each column, and for tuples of columns."""
-    found = {push.column: len(push.ranges) for push in plan.pushes if push.column in filter_.domains}
-    together = (push for push in plan.tuple_pushes if {*push.columns} <= {*filter_.columns})
-    return found | {", ".join(push.columns): len(push) for push in together}
+    found = {
+        predicate.column: len(predicate.ranges) for predicate in plan.predicates if predicate.column in filter_.domains
+    }
+    together = (predicate for predicate in plan.tuple_predicates if {*predicate.columns} <= {*filter_.columns})
+    return found | {", ".join(predicate.columns): len(predicate) for predicate in together}
 
 
 def _alone(containers: Containers, filter_: KeyFilter) -> PruningResult:
-    return skip_all(containers) if filter_.is_empty else prune_by(containers, [filter_])
+    return skip_all(containers) if filter_.is_empty else prune_by_filters(containers, [filter_])
 
 
 def _sum(sizes: IntArray, is_known: bool) -> int | None:  # noqa: FBT001 - its name says it
@@ -254,11 +258,11 @@ class KindLine:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scanned:
-    """The files of a scan, those that static filters leave (`left`), and their row groups, None if not read."""
+    """The files of a scan, those that static filters leave (`remaining`), and their row groups, None if not read."""
 
     files: Containers
     row_groups: Containers | None
-    left: BoolArray
+    remaining: BoolArray
 
     @staticmethod
     def whole(files: Containers, row_groups: Containers | None) -> Scanned:
@@ -309,9 +313,9 @@ def _compacted(domains: Mapping[str, Domain], scanned: Scanned, most: int) -> di
 def _line(kind: str, domains: Mapping[str, Domain], scanned: Scanned, filter_: KeyFilter | None = None) -> KindLine:
     files, groups = scanned.files, scanned.row_groups
     some = filter_ is None or not filter_.is_empty
-    kept = prune(files, domains).kept & scanned.left & some
+    kept = prune_containers(files, domains).kept & scanned.remaining & some
     count = int(np.count_nonzero(kept)) if files.is_listed else None
     if groups is None or groups.parents is None:
         return KindLine(kind, count, None, int(files.sizes[kept].sum()) if files.is_listed else None)
-    read = prune(groups, domains).kept & kept[groups.parents]
+    read = prune_containers(groups, domains).kept & kept[groups.parents]
     return KindLine(kind, count, int(np.count_nonzero(read)), int(groups.sizes[read].sum()))

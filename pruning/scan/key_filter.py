@@ -203,7 +203,7 @@ class KeyPoints:
 
 
 def _rank(distinct: Codes, values: Codes) -> IntArray:
-    keys, places = code.on_one_line(distinct, values)
+    keys, places = code.merged_ranks(distinct, values)
     return np.searchsorted(keys, places, "left")
 
 

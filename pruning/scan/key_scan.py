@@ -11,7 +11,7 @@ from pruning.reasons import Reason, ReasonCode
 from pruning.scan.key_filter import KeyFilter
 from pruning.scan.pushdown import skips
 from pruning.scan.scan_plan import FilterDecision, RowFilter, ScanPlan
-from pruning.scan.skipping import PruningResult, SkipReason, column_domains, prune, prune_by
+from pruning.scan.skipping import PruningResult, SkipReason, column_domains, prune_by_filters, prune_containers
 from pruning.scan.statistics import Containers
 from pruning.values.domain import Domain
 from pruning.values.ranges import BoolArray
@@ -48,7 +48,7 @@ def plan_key_scan(
         msg = "Cannot plan a scan by keys: found row groups of no known files"
         raise ValueError(msg)
     filters = [each.filter for each in plan.decisions]
-    by_file, by_group = prune_by(files, filters), prune_by(row_groups, filters)
+    by_file, by_group = prune_by_filters(files, filters), prune_by_filters(row_groups, filters)
     kept = by_group.kept & by_file.kept[row_groups.parents]
     if own is not None:
         kept &= own.row_groups & own.files[row_groups.parents]
@@ -78,8 +78,10 @@ def _alone(filters: Sequence[KeyFilter], *levels: Containers) -> dict[str, Domai
 
 def _skip(filter_: KeyFilter, levels: Sequence[Containers]) -> bool:
     """True if keys of several columns skip containers that each column alone keeps."""
-    by_column = (prune(level, filter_.domains).kept_count for level in levels)
-    return any(prune_by(level, [filter_]).kept_count < kept for level, kept in zip(levels, by_column, strict=True))
+    by_column = (prune_containers(level, filter_.domains).kept_count for level in levels)
+    return any(
+        prune_by_filters(level, [filter_]).kept_count < kept for level, kept in zip(levels, by_column, strict=True)
+    )
 
 
 def _by_keys(decision: FilterDecision) -> FilterDecision:

@@ -37,7 +37,7 @@ class PushedPredicate:
 
 
 def choose_pushdown(
-    levels: Sequence[Containers], domains: Mapping[str, Domain], abilities: PushdownCapabilities, limits: Limits
+    levels: Sequence[Containers], domains: Mapping[str, Domain], capabilities: PushdownCapabilities, limits: Limits
 ) -> tuple[tuple[PushedPredicate, ...], tuple[Reason, ...]]:
     """The pushed predicates, of at most `max_ranges` ranges, and why a column has none.
 
@@ -47,67 +47,69 @@ def choose_pushdown(
     if not any(len(level) for level in levels):
         return (), ()
     most = limits.max_ranges
-    if abilities.pushes_without_statistics and not any(level.is_listed for level in levels):
-        return _blind_pushes(domains, abilities, min(most, limits.blind_ranges))
-    left = [weights(level) for level in levels]
+    if capabilities.pushes_without_statistics and not any(level.is_listed for level in levels):
+        return _blind_predicates(domains, capabilities, min(most, limits.blind_ranges))
+    remaining = [weights(level) for level in levels]
     reasons: list[Reason] = []
-    pushes: list[PushedPredicate] = []
-    total = list(left)
-    waiting = {name: _widened(name, each, levels, left, abilities, limits) for name, each in domains.items()}
+    predicates: list[PushedPredicate] = []
+    total = list(remaining)
+    waiting = {name: _widened(name, each, levels, remaining, capabilities, limits) for name, each in domains.items()}
     while waiting:
-        worth = {name: _bytes_skipped(domain, name, levels, left) for name, domain in waiting.items()}
+        worth = {name: _bytes_skipped(domain, name, levels, remaining) for name, domain in waiting.items()}
         name = max(worth, key=lambda each: worth[each])
         domain = waiting.pop(name)
         alone = worth[name] or _bytes_skipped(domain, name, levels, total)
-        refused = _why_not_pushed(name, domain, worth[name], alone, levels, abilities)
+        refused = _why_not_pushed(name, domain, worth[name], alone, levels, capabilities)
         if refused is not None:
             reasons.append(refused)
         elif not domain.is_none:
-            push = _push(name, domain, levels, left, max(1, most - sum(len(each.ranges) for each in pushes)), limits)
-            if push.containers_skipped:
-                pushes.append(push)
+            predicate = _predicate(
+                name, domain, levels, remaining, max(1, most - sum(len(each.ranges) for each in predicates)), limits
+            )
+            if predicate.containers_skipped:
+                predicates.append(predicate)
             else:
                 detail = f"with at most {most} ranges"
                 reasons.append(Reason(ReasonCode.UNCLUSTERED, name, detail))
-    return tuple(pushes), tuple(reasons)
+    return tuple(predicates), tuple(reasons)
 
 
 def _widened(  # noqa: PLR0913, PLR0917 - a column, the containers, and what storage can do
     name: str,
     domain: Domain,
     levels: Sequence[Containers],
-    left: Sequence[IntArray],
-    abilities: PushdownCapabilities,
+    remaining: Sequence[IntArray],
+    capabilities: PushdownCapabilities,
     limits: Limits,
 ) -> Domain:
     """A superset of a domain that storage can compare with its bounds soundly.
 
     Widening moves both ends of each range, and there may be millions, so gaps without a container are bridged first.
     """
-    ranges = bridged(domain.ranges, _evidence(name, levels, left, limits))
-    return Domain(abilities.widen(name, ranges), domain.null, domain.nan)
+    ranges = bridged(domain.ranges, _evidence(name, levels, remaining, limits))
+    return Domain(capabilities.widen(name, ranges), domain.null, domain.nan)
 
 
-def _blind_pushes(
-    domains: Mapping[str, Domain], abilities: PushdownCapabilities, most: int
+def _blind_predicates(
+    domains: Mapping[str, Domain], capabilities: PushdownCapabilities, most: int
 ) -> tuple[tuple[PushedPredicate, ...], tuple[Reason, ...]]:
     """Predicates that leave the widest gaps between keys open: storage may skip files in them that are unknown here."""
     reasons: list[Reason] = []
-    pushes: list[PushedPredicate] = []
+    predicates: list[PushedPredicate] = []
     for name, domain in domains.items():
         if domain.is_none:
             continue
-        ranges = abilities.widen(name, domain.ranges).simplify(most)
-        refused = _why_no_literals(name, domain, abilities)
+        ranges = capabilities.widen(name, domain.ranges).simplify(most)
+        refused = _why_no_literals(name, domain, capabilities)
         if refused is not None:
             reasons.append(refused)
-        elif name in abilities.file_only:
+        elif name in capabilities.file_only:
             reasons.append(Reason(ReasonCode.NO_READER_FILTER, name))
         elif ranges.is_all:
             reasons.append(Reason(ReasonCode.NO_STATISTICS, name))
         else:
-            pushes.append(PushedPredicate(name, ranges, 0, 0, domain.null))
-    return tuple(pushes), tuple(reasons)
+            predicates.append(PushedPredicate(name, ranges, 0, 0, domain.null))
+    return tuple(predicates), tuple(reasons)
 
 
 def weights(level: Containers) -> IntArray:
@@ -123,12 +125,12 @@ def skips(level: Containers, name: str, domain: Domain) -> BoolArray:
     return out
 
 
-def _bytes_skipped(domain: Domain, name: str, levels: Sequence[Containers], left: Sequence[IntArray]) -> int:
-    return sum(int(left[at][skips(level, name, domain)].sum()) for at, level in enumerate(levels))
+def _bytes_skipped(domain: Domain, name: str, levels: Sequence[Containers], remaining: Sequence[IntArray]) -> int:
+    return sum(int(remaining[at][skips(level, name, domain)].sum()) for at, level in enumerate(levels))
 
 
 def _why_not_pushed(  # noqa: PLR0913, PLR0917 - the evidence for each reason
-    name: str, domain: Domain, worth: int, alone: int, levels: Sequence[Containers], abilities: PushdownCapabilities
+    name: str, domain: Domain, worth: int, alone: int, levels: Sequence[Containers], capabilities: PushdownCapabilities
 ) -> Reason | None:
     """The reason why a column is not pushed; None if it is.
 
@@ -138,49 +140,49 @@ def _why_not_pushed(  # noqa: PLR0913, PLR0917 - the evidence for each reason
     known = any(_has_bounds(each) for each in columns)
     if domain.is_none:
         return None
-    refused = _why_no_literals(name, domain, abilities)
+    refused = _why_no_literals(name, domain, capabilities)
     if refused is not None:
         return refused
     if not known:
-        return Reason(ReasonCode.NO_READER_FILTER if name in abilities.file_only else ReasonCode.NO_STATISTICS, name)
+        return Reason(ReasonCode.NO_READER_FILTER if name in capabilities.file_only else ReasonCode.NO_STATISTICS, name)
     detail = "but for those that other columns skip" if alone else ""
     return Reason(ReasonCode.UNCLUSTERED, name, detail) if worth == 0 else None
 
 
-def _why_no_literals(name: str, domain: Domain, abilities: PushdownCapabilities) -> Reason | None:
+def _why_no_literals(name: str, domain: Domain, capabilities: PushdownCapabilities) -> Reason | None:
     """The reason why ranges of a column cannot be pushed, whatever the statistics are; None if they can."""
-    if abilities.push_refusal is not None:
-        return Reason(abilities.push_refusal, name)
+    if capabilities.push_refusal is not None:
+        return Reason(capabilities.push_refusal, name)
     return Reason(ReasonCode.NAN_KEYS, name) if domain.nan else None
 
 
-def _push(  # noqa: PLR0913, PLR0917 - a column, the containers, and what is left
-    name: str, keys: Domain, levels: Sequence[Containers], left: list[IntArray], most: int, limits: Limits
+def _predicate(  # noqa: PLR0913, PLR0917 - a column, the containers, and what is left
+    name: str, keys: Domain, levels: Sequence[Containers], remaining: list[IntArray], most: int, limits: Limits
 ) -> PushedPredicate:
-    """The predicate of the compacted ranges; the bytes of the containers that it skips become 0 in `left`."""
-    ranges = compact(keys.ranges, _evidence(name, levels, left, limits), most)
+    """The predicate of the compacted ranges; the bytes of the containers that it skips become 0 in `remaining`."""
+    ranges = compact(keys.ranges, _evidence(name, levels, remaining, limits), most)
     skipped, size = 0, 0
     for at, level in enumerate(levels):
-        out = skips(level, name, Domain(ranges, keys.null)) & (left[at] > 0)
-        skipped, size = skipped + int(out.sum()), size + int(left[at][out].sum())
-        left[at] = np.where(out, 0, left[at])
+        out = skips(level, name, Domain(ranges, keys.null)) & (remaining[at] > 0)
+        skipped, size = skipped + int(out.sum()), size + int(remaining[at][out].sum())
+        remaining[at] = np.where(out, 0, remaining[at])
     return PushedPredicate(name, ranges, skipped, size, keys.null)
 
 
-def _evidence(name: str, levels: Sequence[Containers], left: Sequence[IntArray], limits: Limits) -> list[Evidence]:
+def _evidence(name: str, levels: Sequence[Containers], remaining: Sequence[IntArray], limits: Limits) -> list[Evidence]:
     """The statistics and weights of the containers that ranges of a column could skip."""
     return [
         Evidence(level.columns[name], each, None if level.parents is None else level.rows, limits)
-        for level, each in zip(levels, left, strict=True)
+        for level, each in zip(levels, remaining, strict=True)
         if name in level.columns
     ]
 
 
-def file_only(row_groups: Containers | None, abilities: PushdownCapabilities) -> frozenset[str]:
+def file_only(row_groups: Containers | None, capabilities: PushdownCapabilities) -> frozenset[str]:
     """The columns by which the reader skips no row groups, also those that it ignores in all examined files."""
     columns = row_groups.columns.items() if row_groups is not None else ()
     hidden = {name for name, each in columns if _has_bounds(each) and not _has_bounds(each.seen_by_reader())}
-    return abilities.file_only | hidden
+    return capabilities.file_only | hidden
 
 
 def _has_bounds(column: ColumnStatistics) -> bool:

@@ -35,7 +35,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True)
-class ScanChoice:
+class ReaderChoice:
     """The reader of a scan, and the estimates of both readers; `survivors` is the share of rows that pass, 0 to 1."""
 
     scan: str
@@ -115,7 +115,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ScanCase:
+class ReaderCase:
     """The inputs of the cost model for one scan.
 
     `tests` are the shares of rows that pass each row filter above Spark's reader; `tasks` is the number of Python
@@ -130,7 +130,7 @@ class ScanCase:
     costs: ScanCosts
     reader_factor: float = LIMITS.reader_factor
 
-    def choice(self, sample: Sample | None = None) -> ScanChoice:
+    def choice(self, sample: Sample | None = None) -> ReaderChoice:
         """The reader: pyarrow if it is clearly cheaper; the values of a sample replace estimates.
 
         Without a sample, keys of several columns are assumed to be independent.
@@ -142,7 +142,7 @@ class ScanCase:
         predicate = by_predicate(self.by_ranges, self.tests, self.costs)
         arrow = by_arrow(self.by_keys, keys, left, self.tasks, self.costs)
         is_cheaper = arrow.seconds * self.reader_factor < predicate.seconds
-        return ScanChoice(ARROW if is_cheaper else PREDICATE, predicate, arrow, left)
+        return ReaderChoice(ARROW if is_cheaper else PREDICATE, predicate, arrow, left)
 
 
 def by_predicate(work: RowGroupWork, tests: Sequence[float], costs: ScanCosts) -> Estimate:

@@ -1,6 +1,6 @@
 """`ScanPlan`: the containers, pushed ranges and row filters of one scan, decided from statistics before any read.
 
-files, row groups --prune--> kept --compact--> pushed ranges --estimate--> row test per filter
+files, row groups --skip--> kept --compact--> pushed ranges --estimate--> row filter per key set
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from pruning.reasons import Reason, ReasonCode
 from pruning.scan.estimates import fits_codegen_limit, list_spans_nearly_all, pass_ratio, predicate_pays
 from pruning.scan.key_filter import KeyFilter
 from pruning.scan.pushdown import PushdownCapabilities, PushedPredicate, choose_pushdown, file_only, skips
-from pruning.scan.reader_cost import ScanChoice
-from pruning.scan.skipping import PruningResult, column_domains, prune, prune_by, skip_all
+from pruning.scan.reader_cost import ReaderChoice
+from pruning.scan.skipping import PruningResult, column_domains, prune_by_filters, prune_containers, skip_all
 from pruning.scan.statistics import Containers
-from pruning.scan.tuple_pushdown import PushedTupleRanges, kept_under, plan_tuple_pushes
+from pruning.scan.tuple_pushdown import PushedTupleRanges, kept_under, plan_tuple_predicates
 from pruning.values.domain import Domain
 from pruning.values.ranges import BoolArray
 
@@ -64,22 +64,23 @@ class FilterDecision:
 class ScanPlan:
     """The whole decision for one scan; `row_groups` are of kept files, None where no footer was read.
 
-    `choice` is the choice of the reader, None if it was not made. `tuple_pushes` skip containers that `pushes` keep.
+    `choice` is the choice of the reader, None if it was not made. `tuple_predicates` skip containers that `predicates`
+    keep.
     """
 
     files: PruningResult
     row_groups: PruningResult | None
-    pushes: tuple[PushedPredicate, ...]
+    predicates: tuple[PushedPredicate, ...]
     decisions: tuple[FilterDecision, ...]
     reasons: tuple[Reason, ...]
-    choice: ScanChoice | None = None
-    tuple_pushes: tuple[PushedTupleRanges, ...] = ()
+    choice: ReaderChoice | None = None
+    tuple_predicates: tuple[PushedTupleRanges, ...] = ()
 
     @property
     def acts(self) -> bool:
         """True where the filters change the scan."""
         tested = any(decision.test is not RowFilter.NONE for decision in self.decisions)
-        return tested or bool(self.pushes or self.tuple_pushes) or not self.files.kept.all()
+        return tested or bool(self.predicates or self.tuple_predicates) or not self.files.kept.all()
 
     def wants_arrow(self, options: PruningOptions) -> bool:
         """True where pyarrow is to read the scan, by the option or by the estimated costs."""
@@ -96,36 +97,40 @@ def plan_scan(
     files: Containers,
     row_groups: Containers | None,
     filters: Sequence[KeyFilter],
-    abilities: PushdownCapabilities,
+    capabilities: PushdownCapabilities,
     options: PruningOptions,
 ) -> ScanPlan:
     """The plan of a scan of `files`, whose kept files have the `row_groups`."""
     domains = column_domains(filters)
-    abilities = replace(abilities, file_only=file_only(row_groups, abilities))
-    readable = None if row_groups is None else row_groups.seen_by_reader(abilities.file_only)
-    levels = [level for level in (None if abilities.accepts_file_list else files, readable) if level is not None]
-    pushes, refusals = choose_pushdown(levels, domains, abilities, options.limits)
-    named = {name for name, each in domains.items() if abilities.accepts_file_list and skips(files, name, each).any()}
-    pushed = {push.column: push.domain for push in pushes}
+    capabilities = replace(capabilities, file_only=file_only(row_groups, capabilities))
+    readable = None if row_groups is None else row_groups.seen_by_reader(capabilities.file_only)
+    levels = [level for level in (None if capabilities.accepts_file_list else files, readable) if level is not None]
+    predicates, refusals = choose_pushdown(levels, domains, capabilities, options.limits)
+    named = {
+        name for name, each in domains.items() if capabilities.accepts_file_list and skips(files, name, each).any()
+    }
+    pushed = {predicate.column: predicate.domain for predicate in predicates}
     nothing_matches = no_row_matches(filters, domains)
     # A reader without a file list skips files only by the pushed ranges.
-    kept_files = _by_name(files, row_groups, filters) if abilities.accepts_file_list else prune(files, pushed)
-    kept_groups = prune(readable, pushed) if readable is not None else None
-    tuple_pushes = _of_tuples(files, readable, kept_files, kept_groups, filters, abilities, options.limits)
-    skipping = named.union(*(push.columns for push in tuple_pushes))
+    kept_files = (
+        _by_name(files, row_groups, filters) if capabilities.accepts_file_list else prune_containers(files, pushed)
+    )
+    kept_groups = prune_containers(readable, pushed) if readable is not None else None
+    tuple_predicates = _of_tuples(files, readable, kept_files, kept_groups, filters, capabilities, options.limits)
+    skipping = named.union(*(predicate.columns for predicate in tuple_predicates))
     reasons = tuple(
         each for each in refusals if each.code is not ReasonCode.UNCLUSTERED or each.subject not in skipping
     )
-    kept_files = kept_files if abilities.accepts_file_list else kept_under(tuple_pushes, files, kept_files)
+    kept_files = kept_files if capabilities.accepts_file_list else kept_under(tuple_predicates, files, kept_files)
     if readable is not None and kept_groups is not None:
-        kept_groups = kept_under(tuple_pushes, readable, kept_groups)
+        kept_groups = kept_under(tuple_predicates, readable, kept_groups)
     if nothing_matches:
         kept_files = skip_all(files)
         kept_groups = skip_all(readable) if readable is not None else None
     scanned = (files, kept_files) if row_groups is None or kept_groups is None else (row_groups, kept_groups)
-    literals = _Literals(pushes, 2 * sum(map(len, tuple_pushes)))
-    decisions = tuple(_decide(each, *scanned, literals, abilities, options) for each in filters)
-    return ScanPlan(kept_files, kept_groups, pushes, decisions, reasons, tuple_pushes=tuple_pushes)
+    literals = _Literals(predicates, 2 * sum(map(len, tuple_predicates)))
+    decisions = tuple(_decide(each, *scanned, literals, capabilities, options) for each in filters)
+    return ScanPlan(kept_files, kept_groups, predicates, decisions, reasons, tuple_predicates=tuple_predicates)
 
 
 def _of_tuples(  # noqa: PLR0913, PLR0917 - two levels of containers, what is kept of them, and by what
@@ -134,16 +139,16 @@ def _of_tuples(  # noqa: PLR0913, PLR0917 - two levels of containers, what is ke
     kept_files: PruningResult,
     kept_groups: PruningResult | None,
     filters: Sequence[KeyFilter],
-    abilities: PushdownCapabilities,
+    capabilities: PushdownCapabilities,
     limits: Limits,
 ) -> tuple[PushedTupleRanges, ...]:
     """Ranges of several columns together that skip containers which are otherwise read."""
-    levels, left = ([], []) if abilities.accepts_file_list else ([files], [kept_files.kept])
+    levels, remaining = ([], []) if capabilities.accepts_file_list else ([files], [kept_files.kept])
     if readable is not None and kept_groups is not None:
-        is_read = abilities.accepts_file_list and readable.parents is not None
+        is_read = capabilities.accepts_file_list and readable.parents is not None
         levels.append(readable)
-        left.append(kept_groups.kept & kept_files.kept[readable.parents] if is_read else kept_groups.kept)
-    return plan_tuple_pushes(levels, left, filters, abilities, limits) if levels else ()
+        remaining.append(kept_groups.kept & kept_files.kept[readable.parents] if is_read else kept_groups.kept)
+    return plan_tuple_predicates(levels, remaining, filters, capabilities, limits) if levels else ()
 
 
 def _by_name(files: Containers, row_groups: Containers | None, filters: Sequence[KeyFilter]) -> PruningResult:
@@ -151,12 +156,12 @@ def _by_name(files: Containers, row_groups: Containers | None, filters: Sequence
 
     Row groups count only for keys of several columns: the reader itself skips row groups by each column alone.
     """
-    found = prune_by(files, filters)
+    found = prune_by_filters(files, filters)
     if row_groups is None or row_groups.parents is None or all(each.points is None for each in filters):
         return found
     gone = np.zeros(len(files), bool)
     gone[row_groups.parents] = True
-    gone[row_groups.parents[prune_by(row_groups, filters).kept]] = False
+    gone[row_groups.parents[prune_by_filters(row_groups, filters).kept]] = False
     return found.without(gone)
 
 
@@ -165,11 +170,11 @@ def _decide(  # noqa: PLR0913, PLR0917 - a filter, and what is known of the scan
     scanned: Containers,
     kept: PruningResult,
     literals: _Literals,
-    abilities: PushdownCapabilities,
+    capabilities: PushdownCapabilities,
     options: PruningOptions,
 ) -> FilterDecision:
     ratio = _ratio(each, scanned, kept.kept)
-    test, reasons = _choose_test(each, ratio, literals, abilities, options)
+    test, reasons = _choose_test(each, ratio, literals, capabilities, options)
     is_literal = test in {RowFilter.RANGES, RowFilter.IN_LIST}
     is_pushed = not is_literal or _is_pushed(each, test, ratio, scanned, kept.kept, options.limits)
     return FilterDecision(each, test, ratio, (*each.reasons, *reasons), is_pushed)
@@ -199,36 +204,36 @@ def _ratio(each: KeyFilter, scanned: Containers, kept: BoolArray) -> float:
 
 
 def _choose_test(
-    each: KeyFilter, ratio: float, literals: _Literals, abilities: PushdownCapabilities, options: PruningOptions
+    each: KeyFilter, ratio: float, literals: _Literals, capabilities: PushdownCapabilities, options: PruningOptions
 ) -> tuple[RowFilter, tuple[Reason, ...]]:
     subject = ", ".join(each.columns)
-    if each.is_empty or not (each.domains or abilities.must_be_exact):
+    if each.is_empty or not (each.domains or capabilities.must_be_exact):
         return RowFilter.NONE, ()
-    if not abilities.must_be_exact and ratio > 1 - options.limits.min_filter_ratio:
+    if not capabilities.must_be_exact and ratio > 1 - options.limits.min_filter_ratio:
         return RowFilter.NONE, (Reason(ReasonCode.UNSELECTIVE, subject, f"{ratio:.0%} expected to pass"),)
     # A bloom filter drops NULL.
     has_bloom = each.has_bloom and not any(domain.null for domain in each.domains.values())
-    tests_bloom = abilities.tests_bloom and has_bloom and not abilities.must_be_exact
-    literal = _literal_test(each, abilities, options)
+    tests_bloom = capabilities.tests_bloom and has_bloom and not capabilities.must_be_exact
+    literal = _literal_test(each, capabilities, options)
     if literal is not RowFilter.NONE and not (tests_bloom and _is_long(literal, each, literals, options.limits)):
         return literal, ()
-    if abilities.must_be_exact:
+    if capabilities.must_be_exact:
         return RowFilter.SEMI_JOIN, ()
     if tests_bloom:
         return RowFilter.BLOOM, ()
-    return RowFilter.NONE, () if abilities.tests_bloom else (Reason(ReasonCode.NO_JVM, subject),)
+    return RowFilter.NONE, () if capabilities.tests_bloom else (Reason(ReasonCode.NO_JVM, subject),)
 
 
 @dataclass(frozen=True, slots=True)
 class _Literals:
     """The pushed ranges that every row is compared with; `others` counts the ranges of key tuples."""
 
-    pushes: Sequence[PushedPredicate]
+    predicates: Sequence[PushedPredicate]
     others: int
 
     def beside(self, name: str = "") -> int:
         """The number of ranges of all columns but `name`."""
-        return self.others + sum(len(push.ranges) for push in self.pushes if push.column != name)
+        return self.others + sum(len(predicate.ranges) for predicate in self.predicates if predicate.column != name)
 
 
 def _is_long(test: RowFilter, each: KeyFilter, literals: _Literals, limits: Limits) -> bool:
@@ -239,14 +244,14 @@ def _is_long(test: RowFilter, each: KeyFilter, literals: _Literals, limits: Limi
     return not fits_codegen_limit(literals.beside(name) + len(domain.ranges), limits=limits)
 
 
-def _literal_test(each: KeyFilter, abilities: PushdownCapabilities, options: PruningOptions) -> RowFilter:
+def _literal_test(each: KeyFilter, capabilities: PushdownCapabilities, options: PruningOptions) -> RowFilter:
     """An exact row filter by literals, if they are few enough and storage may see them; else NONE."""
-    if not each.is_exact or abilities.push_refusal is not None or len(each.domains) != 1:
+    if not each.is_exact or capabilities.push_refusal is not None or len(each.domains) != 1:
         return RowFilter.NONE
     ((name, domain),) = each.domains.items()
     test = RowFilter.NONE if domain.nan or domain.null else _shortest(domain, options)
     # Only few ranges are widened here, since widening millions takes seconds.
-    if test is not RowFilter.NONE and abilities.widen(name, domain.ranges) != domain.ranges:
+    if test is not RowFilter.NONE and capabilities.widen(name, domain.ranges) != domain.ranges:
         return RowFilter.NONE
     return test
 

@@ -2,7 +2,8 @@
 
 Soundness: a skipped container holds no row that the join could use; a container with unknown statistics is kept.
 
-- `prune()` skips by the domain of each column, `prune_by()` also by keys of several columns together.
+- `prune_containers()` skips by the domain of each column, `prune_by_filters()` also by keys of several columns
+  together.
 - `fold_rows()` and `fold_column()` derive statistics of files from those of their row groups.
 """
 
@@ -72,11 +73,11 @@ class PruningResult:
 
 def skips_a_file(filter_: KeyFilter, files: Containers) -> bool:
     """True if some file with rows holds none of a filter's keys."""
-    kept = prune(files, filter_.domains).kept
+    kept = prune_containers(files, filter_.domains).kept
     return filter_.is_empty or not bool(kept[files.rows != 0].all())
 
 
-def prune(containers: Containers, domains: Mapping[str, Domain]) -> PruningResult:
+def prune_containers(containers: Containers, domains: Mapping[str, Domain]) -> PruningResult:
     """Keep the containers that may hold a row whose every column of `domains` lies in its domain.
 
     Columns without statistics keep everything. One pass per column over arrays; no Python object per container.
@@ -113,8 +114,8 @@ def _first(known: npt.NDArray[np.int8], found: npt.NDArray[np.int8]) -> npt.NDAr
     return np.where((known == SkipReason.KEPT) | ((found != SkipReason.KEPT) & (found < known)), found, known)
 
 
-class Keys(Protocol):
-    """The part of a filter that `prune_by` needs."""
+class ContainerFilter(Protocol):
+    """The part of a filter that `prune_by_filters` needs."""
 
     @property
     def domains(self) -> Mapping[str, Domain]: ...  # noqa: D102
@@ -122,7 +123,7 @@ class Keys(Protocol):
     def points(self) -> KeyPoints | None: ...  # noqa: D102
 
 
-def column_domains(filters: Sequence[Keys]) -> dict[str, Domain]:
+def column_domains(filters: Sequence[ContainerFilter]) -> dict[str, Domain]:
     """The domain of each column under all filters together."""
     domains: dict[str, Domain] = {}
     for each in filters:
@@ -131,9 +132,9 @@ def column_domains(filters: Sequence[Keys]) -> dict[str, Domain]:
     return domains
 
 
-def prune_by(containers: Containers, filters: Sequence[Keys]) -> PruningResult:
+def prune_by_filters(containers: Containers, filters: Sequence[ContainerFilter]) -> PruningResult:
     """Keep the containers that may hold a row that passes all filters."""
-    found = prune(containers, column_domains(filters))
+    found = prune_containers(containers, column_domains(filters))
     for each in filters:
         if each.points is not None:
             found = _without_points(containers, found, each.points)
@@ -141,13 +142,13 @@ def prune_by(containers: Containers, filters: Sequence[Keys]) -> PruningResult:
 
 
 def _without_points(containers: Containers, found: PruningResult, points: KeyPoints) -> PruningResult:
-    left = np.flatnonzero(found.kept)
-    columns = {name: containers.columns[name].take(left) for name in points.names if name in containers.columns}
+    remaining = np.flatnonzero(found.kept)
+    columns = {name: containers.columns[name].take(remaining) for name in points.names if name in containers.columns}
     # Points of one column skip no more than the domain of that column.
-    if len(columns) < 2 or not len(left):
+    if len(columns) < 2 or not len(remaining):
         return found
     gone = np.zeros(len(containers), bool)
-    gone[left] = ~points.lie_in(columns)
+    gone[remaining] = ~points.lie_in(columns)
     return found.without(gone)
 
 
@@ -168,7 +169,7 @@ def fold_column(column: ColumnStatistics, groups: Containers, count: int) -> Col
     wrong = _wrong(column)
     nan = np.zeros(count, bool)
     np.logical_or.at(nan, parents, column.may_have_nan & counts)
-    lows, highs = code.on_one_line(column.lows, column.highs)
+    lows, highs = code.merged_ranks(column.lows, column.highs)
     # The complement reverses the order; a minus sign would overflow at the least integer.
     least, has_low = _least(lows, column.has_low & ~wrong, counts, parents, count)
     greatest, has_high = _least(~highs, column.has_high & ~wrong, counts, parents, count)
@@ -192,7 +193,7 @@ def parents_of(groups: Containers) -> IntArray:
 
 
 def _wrong(column: ColumnStatistics) -> BoolArray:
-    lows, highs = code.on_one_line(column.lows, column.highs)
+    lows, highs = code.merged_ranks(column.lows, column.highs)
     return (column.has_low & column.has_high & (lows > highs)) | column.has_nan_bound()
 
 

@@ -176,7 +176,7 @@ class ColumnStatistics:
                 is_inverted[alike] = lows is not highs and above(lows.take(alike), highs.take(alike))
                 return keys, (low_line, high_line), is_inverted
             case _:
-                first, last, low_line, high_line = code.on_one_line(ranges.lows, ranges.highs, self.lows, self.highs)
+                first, last, low_line, high_line = code.merged_ranks(ranges.lows, ranges.highs, self.lows, self.highs)
                 return (first, last), (low_line, high_line), low_line > high_line
 
 

@@ -57,59 +57,59 @@ class PushedTupleRanges:
         return gone
 
 
-def plan_tuple_pushes(
+def plan_tuple_predicates(
     levels: Sequence[Containers],
     kept: Sequence[BoolArray],
     filters: Sequence[KeyFilter],
-    abilities: PushdownCapabilities,
+    capabilities: PushdownCapabilities,
     limits: Limits = LIMITS,
 ) -> tuple[PushedTupleRanges, ...]:
     """The ranges by which keys of several columns skip containers that are otherwise `kept`, by level.
 
     Each filter gets the ordered pair of columns that skips most, since a table is sorted by few columns at best.
     """
-    left = [np.where(each, weights(level), 0) for level, each in zip(levels, kept, strict=True)]
-    found = (_best(levels, left, each.points, abilities, limits) for each in filters if each.points is not None)
+    remaining = [np.where(each, weights(level), 0) for level, each in zip(levels, kept, strict=True)]
+    found = (_best(levels, remaining, each.points, capabilities, limits) for each in filters if each.points is not None)
     return tuple(each for each in found if each is not None and each.containers_skipped)
 
 
-def kept_under(pushes: Sequence[PushedTupleRanges], level: Containers, found: PruningResult) -> PruningResult:
+def kept_under(predicates: Sequence[PushedTupleRanges], level: Containers, found: PruningResult) -> PruningResult:
     """The result `found`, with containers that the ranges skip removed."""
-    for each in pushes:
+    for each in predicates:
         found = found.without(each.skips(level))
     return found
 
 
 def _best(
     levels: Sequence[Containers],
-    left: Sequence[IntArray],
+    remaining: Sequence[IntArray],
     points: KeyPoints,
-    abilities: PushdownCapabilities,
+    capabilities: PushdownCapabilities,
     limits: Limits,
 ) -> PushedTupleRanges | None:
-    if abilities.push_refusal is not None or len(points.rows) == 0 or not any(each.any() for each in left):
+    if capabilities.push_refusal is not None or len(points.rows) == 0 or not any(each.any() for each in remaining):
         return None
     stored = [at for at, name in enumerate(points.names) if not any(_is_partition(each, name) for each in levels)]
-    plain = [at for at in stored if _is_plain(points, at, abilities)][: limits.tuple_columns]
-    pushes = [_push(levels, left, points, pair, limits.tuple_ranges) for pair in permutations(plain, 2)]
-    return max(pushes, key=lambda each: each.bytes_skipped, default=None)
+    plain = [at for at in stored if _is_plain(points, at, capabilities)][: limits.tuple_columns]
+    predicates = [_predicate(levels, remaining, points, pair, limits.tuple_ranges) for pair in permutations(plain, 2)]
+    return max(predicates, key=lambda each: each.bytes_skipped, default=None)
 
 
-def _push(
-    levels: Sequence[Containers], left: Sequence[IntArray], points: KeyPoints, pair: tuple[int, ...], most: int
+def _predicate(
+    levels: Sequence[Containers], remaining: Sequence[IntArray], points: KeyPoints, pair: tuple[int, ...], most: int
 ) -> PushedTupleRanges:
     at, at2 = pair
     names, types = (points.names[at], points.names[at2]), (points.types[at], points.types[at2])
     first, second = _in_order(*(np.asarray(points.rows.columns[each]) for each in pair), is_sorted=pair == (0, 1))
-    line = _Line.of(first, second)
-    found = [_gaps(level, weight, names, types, line) for level, weight in zip(levels, left, strict=True)]
+    order = _TupleOrder.of(first, second)
+    found = [_gaps(level, weight, names, types, order) for level, weight in zip(levels, remaining, strict=True)]
     gaps, worth = (np.concatenate(each) for each in zip(*found, strict=True))
     cuts = _heaviest(gaps, worth, len(first), most)
     begins, ends = np.concatenate([[0], cuts]), np.concatenate([cuts, [len(first)]]) - 1
-    push = PushedTupleRanges(names, types, (first[begins], second[begins]), (first[ends], second[ends]), 0, 0)
-    gone = [(weight > 0) & push.skips(level) for level, weight in zip(levels, left, strict=True)]
-    size = sum(int(weight[each].sum()) for weight, each in zip(left, gone, strict=True))
-    return replace(push, containers_skipped=sum(int(each.sum()) for each in gone), bytes_skipped=size)
+    predicate = PushedTupleRanges(names, types, (first[begins], second[begins]), (first[ends], second[ends]), 0, 0)
+    gone = [(weight > 0) & predicate.skips(level) for level, weight in zip(levels, remaining, strict=True)]
+    size = sum(int(weight[each].sum()) for weight, each in zip(remaining, gone, strict=True))
+    return replace(predicate, containers_skipped=sum(int(each.sum()) for each in gone), bytes_skipped=size)
 
 
 def _is_partition(level: Containers, name: str) -> bool:
@@ -117,13 +117,13 @@ def _is_partition(level: Containers, name: str) -> bool:
     return name in level.columns and level.columns[name].is_partition
 
 
-def _is_plain(points: KeyPoints, at: int, abilities: PushdownCapabilities) -> bool:
+def _is_plain(points: KeyPoints, at: int, capabilities: PushdownCapabilities) -> bool:
     """True if storage compares bounds of a column without widening; else each end of a range would have to be moved."""
     type_, codes = points.types[at], points.rows.columns[at]
     if not isinstance(codes, np.ndarray) or not (type_.is_integer or type_.name == "date"):
         return False
     ranges = RangeSet.of_codes(type_, np.array([codes.min(), codes.max()]))
-    return abilities.widen(points.names[at], ranges) == ranges
+    return capabilities.widen(points.names[at], ranges) == ranges
 
 
 def _in_order(first: IntArray, second: IntArray, *, is_sorted: bool) -> tuple[IntArray, IntArray]:
@@ -134,25 +134,25 @@ def _in_order(first: IntArray, second: IntArray, *, is_sorted: bool) -> tuple[In
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
+class _TupleOrder:
     """Keys of two columns in lexicographic order, encoded so that pairs of values can be located among them.
 
     `numbers` are the ranks of the first values, multiplied so that the ranks of all `distinct` second values fit in
-    between; `line` is the sum of both ranks for each key.
+    between; `sums` has the sum of both ranks of each key.
     """
 
     first: IntArray
     distinct: IntArray
     numbers: IntArray
-    line: IntArray
+    sums: IntArray
 
     @staticmethod
-    def of(first: IntArray, second: IntArray) -> _Line:
+    def of(first: IntArray, second: IntArray) -> _TupleOrder:
         """The encoded keys; they must be sorted by `first`, then by `second`."""
         distinct = np.asarray(code.sort_unique(second))
         changes = np.concatenate([[0], first[1:] != first[:-1]])
         numbers = np.cumsum(changes) * (len(distinct) + 1)
-        return _Line(first, distinct, numbers, numbers + np.searchsorted(distinct, second, "left"))
+        return _TupleOrder(first, distinct, numbers, numbers + np.searchsorted(distinct, second, "left"))
 
     def below(self, first: IntArray, second: IntArray) -> IntArray:
         """The number of keys before each pair."""
@@ -166,19 +166,19 @@ class _Line:
         begins = np.searchsorted(self.first, first, "left")
         is_there = begins < np.searchsorted(self.first, first, "right")
         asked = self.numbers[np.minimum(begins, len(self.numbers) - 1)] + ranks
-        return np.where(is_there, np.searchsorted(self.line, asked, "left"), begins)
+        return np.where(is_there, np.searchsorted(self.sums, asked, "left"), begins)
 
 
 def _gaps(
-    level: Containers, weight: IntArray, names: tuple[str, str], types: tuple[ValueType, ValueType], line: _Line
+    level: Containers, weight: IntArray, names: tuple[str, str], types: tuple[ValueType, ValueType], order: _TupleOrder
 ) -> tuple[IntArray, IntArray]:
     """The gaps between keys in which containers lie, each as the number of keys before it, and the bytes to skip."""
     bounds = _bounds(level, names, types)
     if bounds is None:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     (low, high), (low2, high2) = bounds
-    before = line.below(low, low2)
-    alone = np.flatnonzero((weight > 0) & (before == line.up_to(high, high2)))
+    before = order.below(low, low2)
+    alone = np.flatnonzero((weight > 0) & (before == order.up_to(high, high2)))
     return before[alone], weight[alone]
 
 

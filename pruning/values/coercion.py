@@ -50,31 +50,33 @@ def coerce(keys: Domain, column: ValueType, subject: str) -> Coerced | Reason:
     >>> print(coerce(Domain.of(bigint, 7, 3000000000), int_, "`sk`").domain)
     {7}
     """
-    source = keys.type
-    if source == column:
+    key_type = keys.type
+    if key_type == column:
         return Coerced(keys, is_exact=True)
-    if source.is_exact_number and column.is_exact_number and common_decimal_digits(source, column) > DECIMAL_DIGITS:
-        return Reason(ReasonCode.INEXACT_CAST, subject, f"{source} and {column} have no common decimal type")
+    if key_type.is_exact_number and column.is_exact_number and common_decimal_digits(key_type, column) > DECIMAL_DIGITS:
+        return Reason(ReasonCode.INEXACT_CAST, subject, f"{key_type} and {column} have no common decimal type")
     # An open end of a range means the least or greatest value of the keys' type.
-    ranges, is_exact = _matches(keys.ranges.intersect(representable(source)), column, subject)
+    ranges, is_exact = _matches(keys.ranges.intersect(representable(key_type)), column, subject)
     return Coerced(Domain(ranges, keys.null, keys.nan and column.is_float), is_exact)
 
 
 def _matches(keys: RangeSet, column: ValueType, subject: str) -> tuple[RangeSet, bool]:
-    source = keys.type
-    match (source, column):
-        case _ if source.is_exact_number and column.is_exact_number:
+    key_type = keys.type
+    match (key_type, column):
+        case _ if key_type.is_exact_number and column.is_exact_number:
             return number_to_number(keys, column)
-        case _ if source.is_exact_number and column.is_float:
+        case _ if key_type.is_exact_number and column.is_float:
             return number_to_float(keys, column)
-        case _ if source.is_float and column.is_exact_number:
+        case _ if key_type.is_float and column.is_exact_number:
             return float_to_number(keys, column)
-        case _ if source.is_float and column.is_float:
+        case _ if key_type.is_float and column.is_float:
             return float_to_float(keys, column)
-        case _ if source.name in MOMENTS and column.name in MOMENTS:
+        case _ if key_type.name in MOMENTS and column.name in MOMENTS:
             return moment_to_moment(keys, column)
         case _:
-            msg = f"Cannot compare keys of {source} with column {subject} of {column}: cast the keys to {column} first"
+            msg = (
+                f"Cannot compare keys of {key_type} with column {subject} of {column}: cast the keys to {column} first"
+            )
             raise InvalidKeysError(msg)
 
 

@@ -100,7 +100,7 @@ def sort_unique(codes: Codes) -> Codes:
     return ordered[is_first]
 
 
-def on_one_line(*arrays: Codes) -> tuple[IntArray, ...]:
+def merged_ranks(*arrays: Codes) -> tuple[IntArray, ...]:
     """Integers that compare across all `arrays` as their codes do: ranks for bytes, the codes themselves else.
 
     Ranks leave room between neighbours, so that two different byte strings never count as adjacent.

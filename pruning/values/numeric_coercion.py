@@ -29,10 +29,10 @@ _INTEGER_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 BLOCK = 1 << 16
 
 
-def common_decimal_digits(source: ValueType, column: ValueType) -> int:
+def common_decimal_digits(key_type: ValueType, column: ValueType) -> int:
     """Digits of the decimal that holds every value of two exact number types."""
-    whole = max(_digits(each) - each.scale for each in (source, column))
-    return whole + max(source.scale, column.scale)
+    whole = max(_digits(each) - each.scale for each in (key_type, column))
+    return whole + max(key_type.scale, column.scale)
 
 
 def representable(type_: ValueType) -> RangeSet:
@@ -47,12 +47,12 @@ def representable(type_: ValueType) -> RangeSet:
 
 def number_to_number(keys: RangeSet, column: ValueType) -> Matches:
     """Exact keys for an exact column: scaled, without the keys that the column cannot hold."""
-    source, shift = keys.type, column.scale - keys.type.scale
-    inside = keys.intersect(_shared(source, column))
-    if shift == 0 and source.physical is column.physical:
+    key_type, shift = keys.type, column.scale - keys.type.scale
+    inside = keys.intersect(_shared(key_type, column))
+    if shift == 0 and key_type.physical is column.physical:
         return RangeSet(column, inside.lows, inside.highs), True
-    lows = _rescaled(inside.lows, source, column, up=True)
-    highs = _rescaled(inside.highs, source, column, up=False)
+    lows = _rescaled(inside.lows, key_type, column, up=True)
+    highs = _rescaled(inside.highs, key_type, column, up=False)
     # A column with more digits holds values between two neighbours of a range.
     return RangeSet.of_ranges(column, lows, highs), shift <= 0 or inside.is_points
 
@@ -74,33 +74,33 @@ def _range(type_: ValueType, low: int, high: int) -> RangeSet:
     return RangeSet(type_, codes_of_unscaled(type_, [low]), codes_of_unscaled(type_, [high]))
 
 
-def _shared(source: ValueType, column: ValueType) -> RangeSet:
-    """The values of `source` within the limits of both types."""
-    shift = source.scale - column.scale
+def _shared(key_type: ValueType, column: ValueType) -> RangeSet:
+    """The values of `key_type` within the limits of both types."""
+    shift = key_type.scale - column.scale
     least, greatest = _limits(column)
     low, high = _times_power(least, shift, up=True), _times_power(greatest, shift, up=False)
-    least, greatest = _limits(source)
-    return _range(source, max(low, least), min(high, greatest))
+    least, greatest = _limits(key_type)
+    return _range(key_type, max(low, least), min(high, greatest))
 
 
-def _rescaled(ends: Codes, source: ValueType, column: ValueType, *, up: bool) -> Codes:
-    """Codes of `source` as codes of `column`, rounded up or down if `column` has fewer digits after the point."""
-    shift = column.scale - source.scale
+def _rescaled(ends: Codes, key_type: ValueType, column: ValueType, *, up: bool) -> Codes:
+    """Codes of `key_type` as codes of `column`, rounded up or down if `column` has fewer digits after the point."""
+    shift = column.scale - key_type.scale
     if isinstance(ends, ByteStrings) or column.physical is Physical.BYTES:
-        return _rescaled_in_blocks(ends, source, column, up=up)
+        return _rescaled_in_blocks(ends, key_type, column, up=up)
     if shift >= 0:
         return np.asarray(ends * 10**shift)
     # Ceiling division without negating the least int64.
     return np.asarray(ends // 10**-shift + (ends % 10**-shift != 0 if up else 0))
 
 
-def _rescaled_in_blocks(ends: Codes, source: ValueType, column: ValueType, *, up: bool) -> Codes:
+def _rescaled_in_blocks(ends: Codes, key_type: ValueType, column: ValueType, *, up: bool) -> Codes:
     """Wide decimals, rescaled as Python integers, one block at a time."""
-    shift = column.scale - source.scale
+    shift = column.scale - key_type.scale
     parts: list[Codes] = []
     for begin in range(0, len(ends), BLOCK):
         block = ends.take(np.arange(begin, min(begin + BLOCK, len(ends))))
-        unscaled = (code.unscaled_of(source, block[index]) for index in range(len(block)))
+        unscaled = (code.unscaled_of(key_type, block[index]) for index in range(len(block)))
         parts.append(codes_of_unscaled(column, [_times_power(value, shift, up=up) for value in unscaled]))
     return code.concat(column, parts)
 

@@ -57,10 +57,10 @@ class RangeSet:
     @staticmethod
     def of_ranges(type_: ValueType, lows: Codes, highs: Codes) -> RangeSet:
         """The union of `[lows[i], highs[i]]`, in any order; a range whose low lies above its high is empty."""
-        low_line, high_line = code.on_one_line(lows, highs)
+        low_line, high_line = code.merged_ranks(lows, highs)
         valid = np.flatnonzero(low_line <= high_line)
         line = normalize(low_line[valid], high_line[valid])
-        return _Line(type_, (lows, highs), (low_line, high_line)).range_set(line)
+        return _RankedValues(type_, (lows, highs), (low_line, high_line)).range_set(line)
 
     def __len__(self) -> int:
         return len(self.lows)
@@ -70,7 +70,7 @@ class RangeSet:
             return NotImplemented
         if self.type != other.type or len(self) != len(other):
             return False
-        (mine, theirs), _ = _together(self, other)
+        (mine, theirs), _ = _ranked_together(self, other)
         return np.array_equal(mine[0], theirs[0]) and np.array_equal(mine[1], theirs[1])
 
     def __hash__(self) -> int:
@@ -100,17 +100,17 @@ class RangeSet:
         """The values in both sets."""
         if len(other) == 1 and other.contains_all(self.span()):
             return self
-        (mine, theirs), line = _together(self, other)
+        (mine, theirs), line = _ranked_together(self, other)
         return line.range_set(intersect(mine, theirs))
 
     def union(self, other: RangeSet) -> RangeSet:
         """The values in either set."""
-        (mine, theirs), line = _together(self, other)
+        (mine, theirs), line = _ranked_together(self, other)
         return line.range_set(union(mine, theirs))
 
     def overlaps(self, other: RangeSet) -> bool:
         """True if the two sets share a value."""
-        (mine, theirs), _ = _together(self, other)
+        (mine, theirs), _ = _ranked_together(self, other)
         return bool(overlap(mine, *theirs).any())
 
     def contains_all(self, other: RangeSet) -> bool:
@@ -120,7 +120,7 @@ class RangeSet:
     def contains(self, codes: Codes) -> BoolArray:
         """An array: True where a code is in the set."""
         points = RangeSet(self.type, codes, codes)
-        (mine, probes), _ = _together(self, points)
+        (mine, probes), _ = _ranked_together(self, points)
         return contains(mine, probes[0])
 
     def span(self) -> RangeSet:
@@ -194,7 +194,7 @@ class RangeSet:
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
+class _RankedValues:
     """Codes of one type and the integers by which they compare; `range_set` converts integers back to codes."""
 
     type: ValueType
@@ -217,19 +217,19 @@ class _Line:
         return RangeSet(self.type, lows, values.take(where[np.searchsorted(table, ends)]), unbounded)
 
 
-def _together(*sets: RangeSet) -> tuple[tuple[Intervals, ...], _Line]:
-    """The sets as intervals on one line."""
+def _ranked_together(*sets: RangeSet) -> tuple[tuple[Intervals, ...], _RankedValues]:
+    """The sets as intervals of merged ranks."""
     types = {str(each.type) for each in sets}
     if len(types) > 1:
         msg = f"Cannot combine ranges of {' and '.join(sorted(types))}: coerce one to the other's type first"
         raise ValueError(msg)
     arrays = tuple(array for each in sets for array in (each.lows, each.highs))
-    positions = code.on_one_line(*arrays)
+    positions = code.merged_ranks(*arrays)
     lines = tuple(
         (lows, _with_open_end(highs) if each.unbounded else highs)
         for each, lows, highs in zip(sets, positions[::2], positions[1::2], strict=True)
     )
-    return lines, _Line(sets[0].type, arrays, positions)
+    return lines, _RankedValues(sets[0].type, arrays, positions)
 
 
 def _with_open_end(highs: IntArray) -> IntArray:

@@ -16,7 +16,7 @@ from connectors.columns import Column, resolve
 from connectors.delta.table import open_delta
 from connectors.scan.literals import ranges_sql
 from connectors.spark.session_state import SessionState
-from pruning.scan.skipping import prune
+from pruning.scan.skipping import prune_containers
 from pruning.values.domain import Domain
 
 _JSON_TYPES = {"int": "integer", "bigint": "long"}
@@ -84,7 +84,7 @@ def column_of(table: Table, name: str) -> Column:
 def kept_files(table: Table, name: str, domain: Domain) -> set[int]:
     """The indexes of the files that may have a row whose column lies in `domain`."""
     column = column_of(table, name)
-    pruned = prune(table.files([column]), {column.name: domain})
+    pruned = prune_containers(table.files([column]), {column.name: domain})
     return set(np.flatnonzero(pruned.kept).tolist())
 
 

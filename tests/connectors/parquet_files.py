@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from connectors.parquet.row_groups import FileRef, FooterCache, FooterColumn, FooterResult, read_row_groups
 from connectors.spark.files import LocalStorage
-from pruning.scan.skipping import prune
+from pruning.scan.skipping import prune_containers
 from pruning.values import encoding as code
 from pruning.values.domain import Domain
 from pruning.values.types import ValueType
@@ -52,7 +52,7 @@ def domains(file: FileRef, wanted: FooterColumn, **options) -> list[str]:
 
 def kept(file: FileRef, wanted: FooterColumn, *keys: object) -> list[bool]:
     """A flag for each row group that may have one of the keys."""
-    return prune(read(file, wanted).containers, {"x": Domain.of(wanted.type, *keys)}).kept.tolist()
+    return prune_containers(read(file, wanted).containers, {"x": Domain.of(wanted.type, *keys)}).kept.tolist()
 
 
 def ends(file: FileRef, wanted: FooterColumn) -> tuple[object, object]:

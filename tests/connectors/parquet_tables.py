@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from connectors.columns import Column, resolve
 from connectors.parquet.table import ParquetTable, open_parquet
-from pruning.scan.skipping import PruningResult, prune
+from pruning.scan.skipping import PruningResult, prune_containers
 from pruning.values.domain import Domain
 from sample_data.rows import Rows
 
@@ -33,7 +33,7 @@ def pruned(table: ParquetTable, keys: dict[str, Sequence[object]]) -> PruningRes
     """The files that may have a row with these keys in every column."""
     wanted = dict(zip(keys, columns(table, *keys), strict=True))
     domains = {wanted[name].name: Domain.of(wanted[name].type, *values) for name, values in keys.items()}
-    return prune(table.files(list(wanted.values())), domains)
+    return prune_containers(table.files(list(wanted.values())), domains)
 
 
 def scanned(df) -> tuple[Rows, int, int]:

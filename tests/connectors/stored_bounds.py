@@ -22,7 +22,7 @@ def check_stored_bounds() -> None:
 
 def _assert_above(type_: ValueType, values: list, stored: pa.Array) -> None:
     bounds = StoredBounds(type_).sound(stored, stored)
-    line, highs = code.on_one_line(code.encode(type_, values), bounds.highs)
+    line, highs = code.merged_ranks(code.encode(type_, values), bounds.highs)
     assert ((line <= highs) | ~bounds.has_high).all()
 
 

@@ -27,14 +27,14 @@ from connectors.columns import Column, resolve
 from connectors.delta.table import DELTA
 from connectors.parquet.table import PARQUET
 from connectors.registry import _Registered, claiming, connectors_of, open_table, register, table_of
-from connectors.scan.capabilities import abilities_of
+from connectors.scan.capabilities import capabilities_of
 from connectors.spark.files import local_path
 from connectors.spark.session_state import state_of
 from pruning import PruningCache, PruningOptions, explain, prune, pruned_read, report
 from pruning.errors import SourceNotFoundError
 from pruning.limits import LIMITS
 from pruning.reasons import Reason, ReasonCode
-from pruning.scan.skipping import prune as prune_containers
+from pruning.scan.skipping import prune_containers
 from pruning.scan.statistics import UNKNOWN
 from pruning.values.domain import Domain
 from sample_data.rows import Rows
@@ -513,5 +513,5 @@ def test_a_pruned_table_that_is_pruned_again_keeps_its_name(spark, path):
 def test_only_the_reader_of_parquet_has_to_be_vectorised(spark, tmp_path, conf):
     tables = [opened(spark, Format(each).write(spark.sql(ROWS), tmp_path / each.name)) for each in (PARQUET, TOY)]
     conf("spark.sql.parquet.enableVectorizedReader", "false")
-    refusals = [abilities_of(spark, each, [], [column(each, "k")], exact=False).push_refusal for each in tables]
+    refusals = [capabilities_of(spark, each, [], [column(each, "k")], exact=False).push_refusal for each in tables]
     assert [ReasonCode.NOT_VECTORISED, None] == refusals

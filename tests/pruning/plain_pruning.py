@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pruning.scan.compaction import Evidence, compact
-from pruning.scan.skipping import PruningResult, SkipReason, prune
+from pruning.scan.skipping import PruningResult, SkipReason, prune_containers
 from pruning.scan.statistics import UNKNOWN, ColumnStatistics, ContainerKind, Containers
 from pruning.values import ranges as intervals
 from pruning.values.domain import Domain
@@ -114,7 +114,7 @@ class Table:
         right.
         """
         domains = {name: spec.domain() for name, spec in keys.items()}
-        found = prune(self.files, domains)
+        found = prune_containers(self.files, domains)
         nothing = any(map(_is_empty, keys.values()))
         for index, kept in enumerate(found.kept.tolist()):
             assert kept or not self._matches(index, keys), f"lost a row of file {index}"

@@ -16,7 +16,7 @@ import numpy as np
 from pruning.keys.builder import IncompleteBuildError, KeyBuilder
 from pruning.keys.key_set import KeyLimits
 from pruning.options import PruningOptions
-from pruning.scan.skipping import prune
+from pruning.scan.skipping import prune_containers
 from pruning.scan.statistics import ColumnStatistics, ContainerKind, Containers
 from pruning.values import byte_strings as string_order
 from pruning.values.byte_strings import ByteStrings, IntArray
@@ -105,11 +105,11 @@ def check_wrong_statistics() -> None:
     inverted = ColumnStatistics.of(DOUBLE, [(9.0, 1.0, 0)])
     for wrong in (column, replace(column, has_high=np.array([False])), inverted):
         files = Containers(ContainerKind.FILE, ["f"], np.array([5]), np.array([1]), {"k": wrong})
-        assert prune(files, {"k": Domain.of(DOUBLE, -5.0)}).kept.all()
+        assert prune_containers(files, {"k": Domain.of(DOUBLE, -5.0)}).kept.all()
     all_null_with_bounds = Containers(
         ContainerKind.FILE, ["f"], np.array([2]), np.array([1]), {"k": ColumnStatistics.of(DOUBLE, [(1.0, 9.0, 2)])}
     )
-    assert prune(all_null_with_bounds, {"k": Domain.of(DOUBLE, 5.0)}).kept.all()
+    assert prune_containers(all_null_with_bounds, {"k": Domain.of(DOUBLE, 5.0)}).kept.all()
 
 
 def check_coercion() -> None:

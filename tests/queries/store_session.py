@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from connectors.arrow_scan import preflight as arrow_trial
+from connectors.arrow_scan import preflight
 from connectors.arrow_scan.s3 import S3Access, s3_buckets
 from connectors.spark.session import spark_session
 from pruning import explain, prune, pruned_read, report
@@ -129,7 +129,7 @@ def main(spark: SparkSession, access: Access) -> dict[str, Any]:
     put(access, f"{OTHER}/t/0.parquet", rows())
     found["setting"] = observed(pruned_read(spark, f"s3a://{OTHER}/t", keys=KEYS, options=ARROW))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(arrow_trial, "s3_buckets", with_another_key)
+        patch.setattr(preflight, "s3_buckets", with_another_key)
         found["not reached"] = observed(pruned_read(spark, f"s3a://{place}/parquet", keys=KEYS, options=ARROW))
     replaced = pruned_read(spark, f"s3a://{place}/parquet", keys=KEYS, options=ARROW)
     put(access, f"{place}/parquet/0.parquet", rows().slice(0, 50), group=25)

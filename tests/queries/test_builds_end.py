@@ -14,10 +14,9 @@ from unittest.mock import Mock
 import pytest
 from pyspark.sql import DataFrame
 
-from connectors.builds import materialized as local_builds
-from connectors.builds import query_builds
+from connectors.builds import materialized, query_builds
+from connectors.jobs import runner
 from connectors.jobs import runner as builds
-from connectors.jobs import runner as channel
 from connectors.spark.jvm import JavaFile, instance
 from pruning import explain, prune
 from sample_data.rows import Rows
@@ -96,7 +95,7 @@ def broadcasts_of(plan) -> set[str]:
 @pytest.fixture
 def held_broadcasts(spark, monkeypatch) -> dict[str, DataFrame]:
     """The blocks of join broadcasts that existed when the builds ended, and the execution of each."""
-    found, released = {}, local_builds.execution_released
+    found, released = {}, materialized.execution_released
 
     @contextmanager
     def noted(session, execution):
@@ -106,7 +105,7 @@ def held_broadcasts(spark, monkeypatch) -> dict[str, DataFrame]:
             finally:
                 found.update(dict.fromkeys(broadcasts_of(execution.executedPlan()) & blocks(spark), execution))
 
-    monkeypatch.setattr(local_builds, "execution_released", noted)
+    monkeypatch.setattr(materialized, "execution_released", noted)
     return found
 
 
@@ -181,7 +180,7 @@ def test_failed_build_does_not_end_others_of_its_level(spark, star, assert_no_le
     def fails_beside_a_job(session, plan, name, *limits):
         if name == "day":
             waiting(session, tmp_path).collect()
-            return local_builds.local_rows(session, plan, name, *limits)
+            return materialized.local_rows(session, plan, name, *limits)
         while not (tmp_path / "begun").exists():
             time.sleep(0.02)
         msg = "secret"
@@ -209,7 +208,7 @@ def test_timed_out_build_does_not_end_others_of_its_level(spark, star, assert_no
     def slow(session, plan, name, *limits):
         if name == "item":
             waiting(session, tmp_path).collect()
-        return local_builds.local_rows(session, plan, name, *limits)
+        return materialized.local_rows(session, plan, name, *limits)
 
     monkeypatch.setattr(query_builds, "local_rows", slow)
     df = spark.sql(TWO.format(star=star))
@@ -234,7 +233,7 @@ def test_builds_of_one_level_run_concurrently(spark, star, monkeypatch):
 
     def meets(*arguments):
         meeting.wait()
-        return local_builds.local_rows(*arguments)
+        return materialized.local_rows(*arguments)
 
     monkeypatch.setattr(query_builds, "local_rows", meets)
     result = prune(spark.sql(TWO.format(star=star)), options=OPTIONS)
@@ -260,7 +259,7 @@ def test_nothing_is_left_after_a_timed_out_build(spark, star, assert_no_leftover
 def test_no_job_starts_after_the_deadline_of_all_builds(spark, star, assert_no_leftovers, monkeypatch):
     """The rows are too many to be materialized, and the deadline passes before a job collects their keys."""
     clock = Mock(monotonic=Mock(return_value=0.0))
-    monkeypatch.setattr(channel, "time", clock)
+    monkeypatch.setattr(runner, "time", clock)
     run_all, begun = builds.run_all, []
 
     def counted(*arguments, **named):
@@ -271,7 +270,7 @@ def test_no_job_starts_after_the_deadline_of_all_builds(spark, star, assert_no_l
     monkeypatch.setattr(builds, "run_all", counted)
 
     def late(*arguments):
-        assert local_builds.local_rows(*arguments) is not None
+        assert materialized.local_rows(*arguments) is not None
         clock.monotonic.return_value = OPTIONS.limits.all_builds_timeout_seconds + 1
 
     monkeypatch.setattr(query_builds, "local_rows", late)

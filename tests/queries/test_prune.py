@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from connectors.builds import materialized as local_builds
-from connectors.builds import query_builds
+from connectors.builds import materialized, query_builds
 from connectors.pipeline import pruned_query, table_scan
 from connectors.spark.plan_tree import UnreadablePlanError
 from pruning import PruningOptions, explain, prune, pruned_read, report
@@ -224,7 +223,7 @@ def test_file_metadata_columns_are_kept(spark, star):
 
 @pytest.mark.parametrize("key", ["i.item", "i.item + 0"], ids=["a column", "computed"])
 def test_failed_keys_do_not_affect_other_builds(spark, star, monkeypatch, key):
-    frame_of, key_types = query_builds.frame_of, local_builds.key_types
+    frame_of, key_types = query_builds.frame_of, materialized.key_types
 
     def fails(is_item, go_on):
         if is_item:
@@ -235,7 +234,7 @@ def test_failed_keys_do_not_affect_other_builds(spark, star, monkeypatch, key):
     monkeypatch.setattr(
         query_builds, "frame_of", lambda *given: fails("item#" in given[1].toString(), lambda: frame_of(*given))
     )
-    monkeypatch.setattr(local_builds, "key_types", lambda *given: fails("item" in given[1], lambda: key_types(*given)))
+    monkeypatch.setattr(materialized, "key_types", lambda *given: fails("item" in given[1], lambda: key_types(*given)))
     df = spark.sql(f"""
         SELECT s.amount FROM {star}sales s JOIN {star}days d ON s.day = d.day JOIN {star}items i ON s.item = {key}
         WHERE month = 2 AND name < 'n2'""")

@@ -60,12 +60,12 @@ def test_cheaper_reader_makes_the_scan(pruned, costs, scan):
 def test_reader_is_chosen_and_scan_is_decided_once(pruned, monkeypatch):
     """Estimates need sizes of key columns from footers; both readers share the decision."""
     calls = []
-    for name in ("scan_case", "decide"):
+    for name in ("reader_case", "decide"):
         made = getattr(pipeline, name)
         monkeypatch.setattr(pipeline, name, lambda *given, name=name, made=made: calls.append(name) or made(*given))
     _, result = pruned(JOIN, AUTO.with_limits(costs=COSTLY_SPARK))
     assert is_by_arrow(result)
-    assert ["decide", "scan_case"] == calls
+    assert ["decide", "reader_case"] == calls
 
 
 def test_pruned_read_uses_pyarrow_only_on_request(spark, skewed):

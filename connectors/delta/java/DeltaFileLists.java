@@ -18,7 +18,7 @@ import scala.collection.immutable.Seq;
  *
  * The list of a whole version is read once and cached. restricted() puts an index over named files into a plan,
  * pinned() one over all files of a version for each scan, listed() one over the files that the conditions of a scan
- * keep, and observe() adds the conditions by which the files of each scan were chosen. snapshots() names the version
+ * keep, and registerConditions() adds the conditions that chose the files of each scan. snapshots() names the version
  * and the files of scans.
  *
  * It relies on Delta's Snapshot.getAllFiles() and filesForScan(), DeltaScan, VersionChecksum and OptimisticTransaction.
@@ -98,14 +98,14 @@ public class DeltaFileLists {
         return new LeafSnapshots(leaves).all();
     }
 
-    public void observe(LogicalPlan plan) {
-        observe(plan, new java.util.ArrayList());
+    public void registerConditions(LogicalPlan plan) {
+        registerConditions(plan, new java.util.ArrayList());
     }
 
-    private static void observe(LogicalPlan plan, java.util.List above) {
+    private static void registerConditions(LogicalPlan plan, java.util.List above) {
         scala.collection.Iterator inner = plan.subqueries().iterator();
         while (inner.hasNext()) {
-            observe((LogicalPlan) inner.next(), new java.util.ArrayList());
+            registerConditions((LogicalPlan) inner.next(), new java.util.ArrayList());
         }
         java.util.List here = new java.util.ArrayList();
         if (plan instanceof LogicalRelation && ((LogicalRelation) plan).relation() instanceof HadoopFsRelation) {
@@ -122,7 +122,7 @@ public class DeltaFileLists {
         }
         scala.collection.Iterator children = plan.children().iterator();
         while (children.hasNext()) {
-            observe((LogicalPlan) children.next(), here);
+            registerConditions((LogicalPlan) children.next(), here);
         }
     }
 

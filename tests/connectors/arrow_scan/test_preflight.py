@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from connectors.arrow_scan import preflight as arrow_trial
+from connectors.arrow_scan import preflight
 from connectors.arrow_scan.files import FilePart, OtherFileError
 from connectors.arrow_scan.preflight import check_stores
 from connectors.arrow_scan.s3 import S3Access
@@ -27,7 +27,7 @@ def silent(monkeypatch):
     """A session whose object store accepts connections and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         access = S3Access("us-east-1", "http", f"127.0.0.1:{server.getsockname()[1]}")
-        monkeypatch.setattr(arrow_trial, "s3_buckets", lambda *_: {"lake": access})
+        monkeypatch.setattr(preflight, "s3_buckets", lambda *_: {"lake": access})
         yield Session()
 
 
@@ -49,7 +49,7 @@ def checked(session, limits=LIMITS):
 
 def test_silent_store_is_refused_and_remembered(silent, monkeypatch):
     assert refusal("no answer in 0.2 seconds") == checked(silent, Limits(store_trial_seconds=0.2))
-    monkeypatch.setattr(arrow_trial, "within", None)
+    monkeypatch.setattr(preflight, "within", None)
     assert refusal("no answer in 0.2 seconds") == checked(silent)
 
 
@@ -58,7 +58,7 @@ def test_silent_store_is_refused_and_remembered(silent, monkeypatch):
 )
 def test_refusal_is_remembered_except_for_replaced_files(silent, monkeypatch, error, times):
     calls = []
-    monkeypatch.setattr(arrow_trial, "open_file", lambda *_: opened(calls, error))
+    monkeypatch.setattr(preflight, "open_file", lambda *_: opened(calls, error))
     assert [refusal(" ".join(str(error).split()))] * 3 == [checked(silent) for _ in range(3)]
     assert times == len(calls)
 
@@ -66,12 +66,12 @@ def test_refusal_is_remembered_except_for_replaced_files(silent, monkeypatch, er
 def test_new_credentials_are_checked_again(silent, monkeypatch):
     calls, keys = [], ["one"]
     monkeypatch.setattr(
-        arrow_trial, "s3_buckets", lambda *_: {"lake": S3Access("r", access_key=keys[0], secret_key=keys[0])}
+        preflight, "s3_buckets", lambda *_: {"lake": S3Access("r", access_key=keys[0], secret_key=keys[0])}
     )
-    monkeypatch.setattr(arrow_trial, "open_file", lambda *_: opened(calls, OSError("access denied")))
+    monkeypatch.setattr(preflight, "open_file", lambda *_: opened(calls, OSError("access denied")))
     assert refusal("access denied") == checked(silent)
     keys[0] = "two"
-    monkeypatch.setattr(arrow_trial, "open_file", lambda *_: opened(calls))
+    monkeypatch.setattr(preflight, "open_file", lambda *_: opened(calls))
     assert ["lake"] == [*checked(silent).stores]
     assert 2 == len(calls)
 
@@ -79,8 +79,8 @@ def test_new_credentials_are_checked_again(silent, monkeypatch):
 def test_row_group_is_sampled_only_from_many(monkeypatch):
     """The middle one is sampled; of few row groups, reading one more would be much of the scan."""
     sampled = []
-    monkeypatch.setattr(arrow_trial, "s3_buckets", lambda *_: {})
-    monkeypatch.setattr(arrow_trial, "sample_row_group", lambda part, *_: sampled.append(part.row_groups))
+    monkeypatch.setattr(preflight, "s3_buckets", lambda *_: {})
+    monkeypatch.setattr(preflight, "sample_row_group", lambda part, *_: sampled.append(part.row_groups))
     for count in (7, 8):
         tasks = [[FilePart("/t.parquet", tuple(range(count // 2)), (0,), (None,))] for _ in range(2)]
         tasks[1].append(FilePart("/u.parquet", (9,) * (count % 2), (0,), (None,)))

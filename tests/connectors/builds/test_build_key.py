@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
-from connectors.builds.cached_builds import BuildKey, BuildKeys
+from connectors.builds.cached_builds import BuildFingerprint, BuildFingerprints
 from connectors.registry import optimized
 from sample_data.confs import same_session
 
@@ -27,28 +27,28 @@ def rows(spark, tmp_path_factory):
         spark.catalog.dropTempView(f"rows_{name}")
 
 
-def build_key(spark, plan, key) -> BuildKey | str:
-    (found,) = BuildKeys(spark, [(plan, key)]).now()
+def build_key(spark, plan, key) -> BuildFingerprint | str:
+    (found,) = BuildFingerprints(spark, [(plan, key)]).now()
     return found
 
 
 def session_key(spark) -> str:
     plan = spark.range(1).where("false")._jdf.queryExecution().optimizedPlan()
     found = build_key(spark, plan, plan.output().apply(0))
-    assert isinstance(found, BuildKey), found
+    assert isinstance(found, BuildFingerprint), found
     return found.session
 
 
-def key_of(spark, query: str) -> BuildKey | str:
+def key_of(spark, query: str) -> BuildFingerprint | str:
     """The key of the left side of a join with the other table, by its first column."""
     df = spark.sql(f"SELECT * FROM ({query}) q JOIN rows_other o ON q.k = o.n")
     plan = optimized(df).children().head()
     return build_key(spark, plan, plan.output().apply(0))
 
 
-def named(spark, query: str) -> BuildKey:
+def named(spark, query: str) -> BuildFingerprint:
     found = key_of(spark, query)
-    assert isinstance(found, BuildKey), found
+    assert isinstance(found, BuildFingerprint), found
     return found
 
 
@@ -147,7 +147,7 @@ def test_unsupported_plans_have_no_key(spark, rows):
     given = spark.createDataFrame(spark.sparkContext.parallelize([(1,)]), "k int")._jdf.queryExecution().analyzed()
     assert "it has a LogicalRDD" == build_key(spark, given, given.output().apply(0))
     long = "SELECT n AS k FROM rows_one WHERE t != '{}' AND t != 'x'"
-    assert isinstance(key_of(spark, long.format("y" * (1 << 19))), BuildKey)
+    assert isinstance(key_of(spark, long.format("y" * (1 << 19))), BuildFingerprint)
     assert "its plan takes more than 1048576 characters" == key_of(spark, long.format("y" * (1 << 20)))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from connectors.builds.cached_builds import BuildKeys
+from connectors.builds.cached_builds import BuildFingerprints
 from pruning import PruningCache, PruningOptions, prune
 
 pytestmark = [pytest.mark.spark, pytest.mark.quick(3)]
@@ -35,15 +35,15 @@ def folder(spark, tmp_path_factory) -> str:
 
 
 @pytest.fixture
-def keys_made(monkeypatch) -> list[BuildKeys]:
+def keys_made(monkeypatch) -> list[BuildFingerprints]:
     """The keys of builds, once for each time that they were made."""
-    made, now = [], BuildKeys.now
+    made, now = [], BuildFingerprints.now
 
     def noted(self):
         made.append(self)
         return now(self)
 
-    monkeypatch.setattr(BuildKeys, "now", noted)
+    monkeypatch.setattr(BuildFingerprints, "now", noted)
     return made
 
 

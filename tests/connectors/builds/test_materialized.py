@@ -9,7 +9,7 @@ import pytest
 from connectors.builds.materialized import MaterializedBuild, TooMany, local_rows
 from connectors.builds.query_builds import BuildRequest, QueryBuilds
 from connectors.jobs.runner import BuildScheduler
-from connectors.keys import frame as few_keys
+from connectors.keys import frame as key_frame
 from connectors.keys.frame import collect
 from pruning.keys.summary import KeySummary
 from pruning.limits import Limits
@@ -115,7 +115,7 @@ def test_too_many_rows_are_counted_up_to_the_limit(spark, rows, found):
 def test_build_of_too_many_rows_is_not_collected_as_rows_again(spark, monkeypatch):
     """Such a build once ran three times: for its rows, for its keys as rows, and for its keys."""
     options = OPTIONS.with_limits(joined_rows=10, driver_rows=10)
-    monkeypatch.setattr(few_keys, "_limited", lambda *_: pytest.fail("its rows were asked for again"))
+    monkeypatch.setattr(key_frame, "_limited", lambda *_: pytest.fail("its rows were asked for again"))
     plan = spark.range(0, 12, 1, 1)._jdf.queryExecution().optimizedPlan()
     (built,) = QueryBuilds(BuildScheduler.of(spark, options)).run([BuildRequest(plan, plan.output().apply(0), "k", 0)])
     assert (12, None) == (built.keys.rows, built.rows)

@@ -90,8 +90,8 @@ def test_failed_plan_does_not_affect_other_plans(spark, plan, options, monkeypat
 
 
 def test_failed_build_is_a_reason_for_each_key(spark, plan, options):
-    channel = BuildScheduler.of(spark, options)
-    builds = QueryBuilds(channel)
+    scheduler = BuildScheduler.of(spark, options)
+    builds = QueryBuilds(scheduler)
 
     def run_all(wanted: list[Build]):
         return [Reason(ReasonCode.BUILD_TIMED_OUT, each.subject, "0 seconds") for each in wanted]
@@ -99,7 +99,7 @@ def test_failed_build_is_a_reason_for_each_key(spark, plan, options):
     rows = requests(plan("a int, b string"), 0, 1)
     numbers = [builds._numbers.of(each.plan) for each in rows]
     builds._rows = dict.fromkeys(numbers)
-    builds.channel = type("Late", (), {"spark": spark, "options": options, "run_all": staticmethod(run_all)})()
+    builds.scheduler = type("Late", (), {"spark": spark, "options": options, "run_all": staticmethod(run_all)})()
     found = [each.keys for each in builds.run(rows)]
     assert [("BUILD_TIMED_OUT", "key 0"), ("BUILD_TIMED_OUT", "key 1")] == [
         (each.code.name, each.subject) for each in found

@@ -12,7 +12,7 @@ from deltalake import write_deltalake
 
 from connectors.columns import quoted
 from connectors.scan.literals import ranges_sql
-from pruning.scan.skipping import prune
+from pruning.scan.skipping import prune_containers
 from pruning.scan.statistics import UNKNOWN
 from pruning.values.domain import Domain
 from pruning.values.types import ValueType
@@ -86,10 +86,10 @@ def test_renamed_and_dropped_columns_use_physical_names(spark, renamed):
     assert_pruned(table, "gone", Domain.of(BIGINT, 9), 3, [9])
     files = np.arange(3)
     groups = table.row_groups(files, [column_of(table, name) for name in ("b", "c", "gone")], ["b"])
-    assert 1 == prune(groups, {"b": Domain.of(BIGINT, 1)}).kept_count
-    assert 1 == prune(groups, {"c": Domain.of(BIGINT, 102)}).kept_count
+    assert 1 == prune_containers(groups, {"b": Domain.of(BIGINT, 1)}).kept_count
+    assert 1 == prune_containers(groups, {"c": Domain.of(BIGINT, 102)}).kept_count
     # The reader takes no predicate on a column that a file lacks.
-    assert 3 == prune(groups, {"gone": Domain.of(BIGINT, 9)}).kept_count
+    assert 3 == prune_containers(groups, {"gone": Domain.of(BIGINT, 9)}).kept_count
     DeltaTable.forPath(spark, str(renamed)).optimize().executeCompaction()
     assert_pruned(opened(spark, renamed), "b", Domain.of(BIGINT, 1), 1, [1])
     assert_pruned(table, "b", Domain.of(BIGINT, 1), 1, [1])
@@ -110,8 +110,8 @@ def test_mapped_columns_and_partitions_with_hostile_names(spark, tmp_path, mode)
     assert_pruned(table, "`a.b ``c``;\n`", Domain.of(BIGINT, 3), 1, [3])
     assert_pruned(table, "`p=1 '/`", Domain.of(ValueType("string"), "x y"), 1, [0, 1])
     groups = table.row_groups(np.arange(2), [column_of(table, "`a.b ``c``;\n`"), column_of(table, "`p=1 '/`")], None)
-    assert 1 == prune(groups, {"`a.b ``c``;\n`": Domain.of(BIGINT, 3)}).kept_count
-    assert 1 == prune(groups, {"`p=1 '/`": Domain.of(ValueType("string"), "%")}).kept_count
+    assert 1 == prune_containers(groups, {"`a.b ``c``;\n`": Domain.of(BIGINT, 3)}).kept_count
+    assert 1 == prune_containers(groups, {"`p=1 '/`": Domain.of(ValueType("string"), "%")}).kept_count
 
 
 @pytest.fixture(scope="module")
@@ -227,7 +227,7 @@ def test_columns_without_statistics_keep_every_file(spark, tmp_path, properties,
     table = opened(spark, path)
     assert_pruned(table, "id", Domain.of(BIGINT, 3), 1, [3])
     assert_pruned(table, unknown, Domain.of(BIGINT, 3), 2, [3])
-    both = prune(
+    both = prune_containers(
         table.files([column_of(table, "id"), column_of(table, unknown)]),
         {"id": Domain.of(BIGINT, 3), unknown: Domain.of(BIGINT, 3)},
     )

@@ -14,7 +14,7 @@ from deltalake import write_deltalake
 from connectors.delta.table import open_delta
 from connectors.spark.session_state import SessionState
 from pruning.reasons import ReasonCode
-from pruning.scan.skipping import prune
+from pruning.scan.skipping import prune_containers
 from pruning.scan.statistics import UNKNOWN
 from pruning.values.domain import Domain
 from pruning.values.types import ValueType
@@ -163,7 +163,7 @@ def test_row_groups_of_selected_files(typed):
     groups = table.row_groups(files, wanted, ["dotted.name"])
     assert files.tolist() == groups.parents.tolist()
     assert [2, 2] == groups.rows.tolist()
-    kept_groups = prune(groups, {name: domain_of(name, 2)}).kept
+    kept_groups = prune_containers(groups, {name: domain_of(name, 2)}).kept
     assert [1] == [places[parent] for parent in groups.parents[kept_groups].tolist()]
     whole = table.row_groups(files, wanted, None)
     assert (groups.sizes < whole.sizes).all()
@@ -227,8 +227,8 @@ def test_row_groups_have_partition_values_of_their_files(partitioned):
     groups = partitioned.row_groups(every, [column], None)
     assert every.tolist() == groups.parents.tolist()
     assert groups.columns["`p-k`"].is_partition
-    assert 1 == prune(groups, {"`p-k`": Domain.of(STRING, "a b")}).kept_count
-    assert 3 == prune(groups, {"`p-k`": Domain.only_null(STRING)}).kept_count
+    assert 1 == prune_containers(groups, {"`p-k`": Domain.of(STRING, "a b")}).kept_count
+    assert 3 == prune_containers(groups, {"`p-k`": Domain.only_null(STRING)}).kept_count
 
 
 # Failure catalogue 60, 61, 64: a writer that copies Parquet's bounds does not cover NaN.
@@ -316,7 +316,7 @@ def test_deleted_table_has_unknown_statistics(spark, tmp_path):
     files = table.files([column_of(table, "i")])
     assert (1, UNKNOWN, {}) == (len(files), files[0].rows, dict(files.columns))
     assert [ReasonCode.STATISTICS_FAILED] == [reason.code for reason in table.problems]
-    assert 1 == prune(files, {"i": Domain.of(ValueType("int"), 5)}).kept_count
+    assert 1 == prune_containers(files, {"i": Domain.of(ValueType("int"), 5)}).kept_count
 
 
 def test_missing_data_file_is_one_unknown_row_group(spark, tmp_path):

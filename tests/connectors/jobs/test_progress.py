@@ -6,7 +6,7 @@ import logging
 import pytest
 
 from connectors.jobs.progress import Display, Progress
-from connectors.spark.jvm import one_line
+from connectors.spark.jvm import error_kind
 from pruning.keys.builder import IncompleteBuildError
 
 TRACEBACK = """An exception was thrown from the Python worker: Traceback (most recent call last):
@@ -57,9 +57,9 @@ def test_terminal_gets_a_transient_progress_bar(monkeypatch, caplog):
     ids=["python", "own", "worker", "worker without message", "unreadable"],
 )
 def test_errors_are_shown_without_values(error, expected):
-    assert expected == one_line(error)
+    assert expected == error_kind(error)
 
 
 def test_missing_package_error_has_a_remedy():
     error = RuntimeError(TRACEBACK.format(error="ModuleNotFoundError: No module named 'connectors'"))
-    assert one_line(error).startswith("the Python workers cannot import 'connectors': install")
+    assert error_kind(error).startswith("the Python workers cannot import 'connectors': install")

@@ -15,7 +15,7 @@ import pytest
 from connectors.parquet.row_groups import FileRef, FooterCache, read_row_groups
 from connectors.spark.files import LocalStorage
 from pruning.reasons import ReasonCode
-from pruning.scan.skipping import prune
+from pruning.scan.skipping import prune_containers
 from pruning.scan.statistics import UNKNOWN
 from tests.connectors.parquet_files import column, domains, kept, read, ref, written
 
@@ -272,7 +272,7 @@ def test_any_damage_gives_containers_without_an_error(tmp_path):
             data[dice.randrange(len(data) - length - 8, len(data) - 8)] = dice.randrange(256)
         (tmp_path / "x").write_bytes(data)
         result = read(ref(tmp_path / "x"), *wanted)
-        assert len(prune(result.containers, {}).kept) == len(result.containers)
+        assert len(prune_containers(result.containers, {}).kept) == len(result.containers)
 
 
 def test_footers_are_read_once(tmp_path):

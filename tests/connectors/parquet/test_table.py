@@ -13,7 +13,7 @@ from connectors.parquet.row_groups import FooterCache
 from connectors.parquet.table import ParquetTable
 from pruning.limits import Limits
 from pruning.reasons import ReasonCode
-from pruning.scan.skipping import prune
+from pruning.scan.skipping import prune_containers
 from pruning.scan.statistics import UNKNOWN
 from pruning.values.domain import Domain
 from sample_data.confs import conf
@@ -88,7 +88,7 @@ def test_kept_row_groups_are_those_that_spark_reads(spark, tmp_path):
     table = opened(spark, source)
     wanted = columns(table, "id")
     groups = table.row_groups(np.array([0]), wanted, ["id"])
-    kept = prune(groups, {"id": Domain.of(wanted[0].type, 150, 820)}).kept
+    kept = prune_containers(groups, {"id": Domain.of(wanted[0].type, 150, 820)}).kept
     assert ([1, 8], [100] * 10) == (np.flatnonzero(kept).tolist(), groups.rows.tolist())
     ranges = "(id between 150 and 150) or (id between 820 and 820)"
     rows, _, read = scanned(table.read(None).where(ranges).select("id"))

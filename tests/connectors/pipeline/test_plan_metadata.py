@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
-from connectors.delta import log as delta_files
+from connectors.delta import log as delta_log
 from connectors.delta.log import FileCatalog
 from connectors.delta.statistics import listing
 from connectors.pipeline import plan_metadata
@@ -129,7 +129,7 @@ def test_failed_prefetch_does_not_affect_needed_statistics(spark, written, monke
         listed = listing(actions, columns)
         return listed.withColumn("broken", F.expr("true")) if len(columns) > 1 else listed
 
-    monkeypatch.setattr(delta_files, "listing", broken)
+    monkeypatch.setattr(delta_log, "listing", broken)
     result = prune(facts.join(keys.where("v < 50"), "k"), options=PruningOptions(min_probe_bytes=0))
     assert 25 == result.count()
     (table,) = (each.planned for each in report(result).tables if each.planned.files_total == 2)

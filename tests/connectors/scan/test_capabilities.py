@@ -12,7 +12,7 @@ from pyspark.sql.types import DataType, DateType, DecimalType, LongType, StringT
 
 from connectors.columns import Column
 from connectors.parquet.table import ParquetTable
-from connectors.scan.capabilities import abilities_of
+from connectors.scan.capabilities import capabilities_of
 from pruning import explain, pruned_read, report
 from sample_data.confs import conf
 from tests.connectors.parquet_tables import in_files, numbered, opened
@@ -41,7 +41,7 @@ def file_only(spark, table) -> set[str]:
         Column(("top", "leaf"), LongType(), None, None),
         Column(("p",), DateType(), None, None, is_partition=True),
     ]
-    return set(abilities_of(spark, table, [], columns, exact=False).file_only)
+    return set(capabilities_of(spark, table, [], columns, exact=False).file_only)
 
 
 @pytest.mark.parametrize(

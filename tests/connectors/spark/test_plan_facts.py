@@ -113,7 +113,7 @@ def test_equal_leaves_and_nodes_refer_to_the_first(spark, tmp_path):
     assert {first.id: first.id, other.id: other.id, again.id: first.id} == found.first_leaf
     assert first.id == found.equal[again.id]
     assert other.id not in found.equal
-    assert not found.may_be_asked_for_files
+    assert not found.may_use_input_file
 
 
 def test_facts_take_one_call_and_a_conf(spark, tmp_path, bridge_calls):
@@ -137,4 +137,4 @@ def test_facts_take_one_call_and_a_conf(spark, tmp_path, bridge_calls):
 def test_input_file_is_possible_above_one_ungrouped_source(spark, tmp_path, query, expected):
     spark.range(0, 4, 1, 1).write.parquet(str(tmp_path / "one"))
     plan = SparkPlan.of(spark.sql(query.format(one=f"parquet.`{tmp_path}/one`")))
-    assert expected == facts_of(plan).may_be_asked_for_files
+    assert expected == facts_of(plan).may_use_input_file

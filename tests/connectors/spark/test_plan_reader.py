@@ -7,7 +7,7 @@ from py4j.protocol import Py4JJavaError
 
 from connectors.spark.jvm import optimized_plan
 from connectors.spark.plan_reader import SparkPlan
-from pruning.query.exchanges import Side
+from pruning.query.exchanges import BroadcastSide
 from pruning.query.plan import Grouping, Join, relations_of
 
 pytestmark = pytest.mark.spark
@@ -42,7 +42,7 @@ def test_nodes_are_replaced_in_few_calls(joined, bridge_calls):
     made = []
     others = {first.id: leaf, second.id: plan.node(second)}
     # A map with two nodes in three calls, and the rewrite.
-    assert 4 == bridge_calls(lambda: made.append(plan.replaced(plan.root, others, {join.id: Side.LEFT})))
+    assert 4 == bridge_calls(lambda: made.append(plan.replaced(plan.root, others, {join.id: BroadcastSide.LEFT})))
     text = made[0].toString()
     assert "leftHint=(strategy=broadcast)" in text
     assert f"#{leaf.output().head().exprId().id()}" in text
@@ -65,7 +65,7 @@ def test_hint_of_the_query_stays(joined):
     plan = SparkPlan.of(joined.hint("merge").join(joined.select("k").distinct(), "k"))
     join = next(each for each in plan.root.walk() if isinstance(each, Join))
     assert "leftHint=(strategy=merge)" in plan.node(join).toString().splitlines()[0]
-    assert plan.node(plan.root).equals(plan.replaced(plan.root, {}, {join.id: Side.LEFT}))
+    assert plan.node(plan.root).equals(plan.replaced(plan.root, {}, {join.id: BroadcastSide.LEFT}))
 
 
 @pytest.mark.parametrize(

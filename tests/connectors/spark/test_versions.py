@@ -134,7 +134,7 @@ def unknown(spark, monkeypatch):
         "delta.open.file_index",
         "delta.table.snapshot_of",
         "parquet.table.spark_files",
-        "parquet.table.with_own_columns",
+        "parquet.table.with_new_column_ids",
         "pipeline.pruned_query.SparkPlan.of",
         "pipeline.pruned_query.is_candidate",
         "pipeline.records.identity_of",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pruning.options import BroadcastStrategy
-from pruning.query.exchanges import Side, broadcast_sides
+from pruning.query.exchanges import BroadcastSide, broadcast_sides
 from pruning.query.plan import Join, Node, Relation
 
 AUTO, RUNTIME_ONLY, NONE = BroadcastStrategy
@@ -20,42 +20,42 @@ def join(type_: str) -> Join:
 @pytest.mark.parametrize(
     ("type_", "left", "right"),
     [
-        ("Inner", Side.LEFT, Side.RIGHT),
-        ("Cross", Side.LEFT, Side.RIGHT),
-        ("LeftOuter", Side.NEITHER, Side.RIGHT),
-        ("RightOuter", Side.LEFT, Side.NEITHER),
-        ("FullOuter", Side.NEITHER, Side.NEITHER),
-        ("LeftSemi", Side.NEITHER, Side.RIGHT),
-        ("LeftAnti", Side.NEITHER, Side.RIGHT),
-        ("ExistenceJoin", Side.NEITHER, Side.RIGHT),
-        ("LeftSingle", Side.NEITHER, Side.RIGHT),
-        ("AsOf", Side.NEITHER, Side.NEITHER),
+        ("Inner", BroadcastSide.LEFT, BroadcastSide.RIGHT),
+        ("Cross", BroadcastSide.LEFT, BroadcastSide.RIGHT),
+        ("LeftOuter", BroadcastSide.NEITHER, BroadcastSide.RIGHT),
+        ("RightOuter", BroadcastSide.LEFT, BroadcastSide.NEITHER),
+        ("FullOuter", BroadcastSide.NEITHER, BroadcastSide.NEITHER),
+        ("LeftSemi", BroadcastSide.NEITHER, BroadcastSide.RIGHT),
+        ("LeftAnti", BroadcastSide.NEITHER, BroadcastSide.RIGHT),
+        ("ExistenceJoin", BroadcastSide.NEITHER, BroadcastSide.RIGHT),
+        ("LeftSingle", BroadcastSide.NEITHER, BroadcastSide.RIGHT),
+        ("AsOf", BroadcastSide.NEITHER, BroadcastSide.NEITHER),
     ],
 )
 def test_broadcast_side_by_join_type(type_, left, right):
     for place, side in ((0, left), (1, right)):
         found = broadcast_sides(join(type_), {place: 10}, 10, AUTO)
-        assert ({2: side} if side is not Side.NEITHER else {}) == found
+        assert ({2: side} if side is not BroadcastSide.NEITHER else {}) == found
 
 
 def test_smaller_side_of_an_inner_join_is_broadcast():
-    assert {2: Side.RIGHT} == broadcast_sides(join("Inner"), {0: 9, 1: 8}, 10, AUTO)
-    assert {2: Side.LEFT} == broadcast_sides(join("Inner"), {0: 8, 1: 9}, 10, AUTO)
+    assert {2: BroadcastSide.RIGHT} == broadcast_sides(join("Inner"), {0: 9, 1: 8}, 10, AUTO)
+    assert {2: BroadcastSide.LEFT} == broadcast_sides(join("Inner"), {0: 8, 1: 9}, 10, AUTO)
 
 
 def test_side_that_cannot_be_broadcast_is_ignored():
-    assert {2: Side.RIGHT} == broadcast_sides(join("LeftOuter"), {0: 1, 1: 9}, 10, AUTO)
+    assert {2: BroadcastSide.RIGHT} == broadcast_sides(join("LeftOuter"), {0: 1, 1: 9}, 10, AUTO)
 
 
 def test_side_over_the_limit_is_ignored():
     assert {} == broadcast_sides(join("Inner"), {0: 11}, 10, AUTO)
-    assert {2: Side.RIGHT} == broadcast_sides(join("Inner"), {0: 11, 1: 10}, 10, AUTO)
+    assert {2: BroadcastSide.RIGHT} == broadcast_sides(join("Inner"), {0: 11, 1: 10}, 10, AUTO)
     assert {} == broadcast_sides(join("Inner"), {0: 0, 1: 0}, -1, AUTO)
 
 
 def test_runtime_only_prevents_broadcasts_by_estimate():
-    assert {2: Side.NEITHER} == broadcast_sides(join("Inner"), {}, 10, RUNTIME_ONLY)
-    assert {2: Side.LEFT} == broadcast_sides(join("Inner"), {0: 3}, 10, RUNTIME_ONLY)
+    assert {2: BroadcastSide.NEITHER} == broadcast_sides(join("Inner"), {}, 10, RUNTIME_ONLY)
+    assert {2: BroadcastSide.LEFT} == broadcast_sides(join("Inner"), {0: 3}, 10, RUNTIME_ONLY)
 
 
 def test_strategy_none_broadcasts_no_side():

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pruning.query.key_origins import origins_of, zone_domain
+from pruning.query.key_origins import domain_from_statistics, origins_of
 from pruning.scan.statistics import ColumnStatistics, ContainerKind, Containers
 from pruning.values.domain import Domain
 from pruning.values.types import ValueType
@@ -115,7 +115,7 @@ def domain(type_, *rows, kept=None, counts=None, nan=None) -> Domain:
     statistics = ColumnStatistics.of(type_, rows, may_have_nan=nan)
     counts = np.array([10] * len(rows) if counts is None else counts, np.int64)
     containers = Containers(ContainerKind.FILE, ["f"] * len(rows), counts, counts, {"k": statistics})
-    return zone_domain(containers, "k", np.array([True] * len(rows) if kept is None else kept, bool), type_)
+    return domain_from_statistics(containers, "k", np.array([True] * len(rows) if kept is None else kept, bool), type_)
 
 
 def test_domain_is_the_ranges_of_kept_files_without_null():
@@ -150,5 +150,5 @@ def test_string_domain_keeps_its_bounds():
 
 def test_column_without_statistics_gives_domain_all():
     containers = Containers(ContainerKind.FILE, ["f"], np.array([10]), np.array([1]))
-    assert zone_domain(containers, "k", np.array([True]), INT).ranges.is_all
-    assert zone_domain(containers, "k", np.array([False]), INT).is_none
+    assert domain_from_statistics(containers, "k", np.array([True]), INT).ranges.is_all
+    assert domain_from_statistics(containers, "k", np.array([False]), INT).is_none

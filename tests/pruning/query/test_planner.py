@@ -190,7 +190,7 @@ def test_keys_of_a_build_filter_the_scan(star):
         f"ChooseReader {star.fact.id}",
     ]
     assert {star.fact.output[0]: [some_keys(3, 4)]} == script.log[1].keys == planner.keys[star.fact.id]
-    assert (20, {}) == (planner.known().scanned[star.fact.id], planner.reasons)
+    assert (20, {}) == (planner.current_sizes().scanned[star.fact.id], planner.reasons)
     assert [1] == [len(level) for level in planner.levels]
 
 
@@ -199,7 +199,7 @@ def test_few_rows_replace_the_build_side(star):
     script = Script({star.few.id: Built(some_keys(3), Rows(1000))}, others={ChooseReader: Scan.of(2)})
     assert f"JoinRows {star.few.id}" == script.run(planner)[1]
     assert ({star.few.id, star.days.id}, {star.few.id: 1000}) == (planner.materialized, planner.row_bytes)
-    assert 0 == planner.known().scanned[star.days.id]
+    assert 0 == planner.current_sizes().scanned[star.days.id]
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_unchanged_scan_keeps_its_reasons(star):
     planner = star.planner()
     script = Script({star.few.id: Built(some_keys(3))}, scans={star.fact.id: lambda _: Scan.of(FILES, why)})
     script.run(planner)
-    assert ({}, [why], 5000) == (planner.scans, list(planner.reasons), planner.known().scanned[star.fact.id])
+    assert ({}, [why], 5000) == (planner.scans, list(planner.reasons), planner.current_sizes().scanned[star.fact.id])
 
 
 def test_unplannable_scan_keeps_its_reason(star):
@@ -242,7 +242,7 @@ def test_empty_build_filters_the_scan(star):
     )
     script.run(planner)
     assert (0, True) == (
-        planner.known().scanned[star.fact.id],
+        planner.current_sizes().scanned[star.fact.id],
         planner.keys[star.fact.id][star.fact.output[0]][0].is_none,
     )
 
@@ -250,7 +250,7 @@ def test_empty_build_filters_the_scan(star):
 @pytest.mark.parametrize("code", [ReasonCode.BUILD_FAILED, ReasonCode.BUILD_TIMED_OUT])
 @pytest.mark.parametrize("is_bounded", [True, False])
 def test_failed_build_is_bounded_by_statistics(star, code, is_bounded):
-    why, unclustered = Reason(code, "day"), Reason(ReasonCode.UNCLUSTERED, "day", "metadata of the build side")
+    why, unclustered = Reason(code, "day"), Reason(ReasonCode.UNCLUSTERED, "day", "by the statistics of the build side")
     others = {ChooseReader: Scan.of(2), DescribeFiles: files((0, 9), (10, 19) if is_bounded else (0, 9))}
     planner = star.planner()
     script = Script({star.few.id: Built(why)}, {star.few.id: some_keys(1, 2)}, others=others)
@@ -361,9 +361,9 @@ def test_no_request_without_a_worthwhile_filter(star):
     [
         ({"scan": "ARROW"}, {}, True, []),
         ({"scan": "PREDICATE"}, {}, False, []),
-        ({"scan": "ARROW"}, {"asks_for_files": True}, False, [ReasonCode.NOT_READ_BY_ARROW]),
-        ({"scan": "AUTO"}, {"asks_for_files": True}, False, []),
-        ({"scan": "ARROW"}, {"may_be_asked_for_files": True}, True, []),
+        ({"scan": "ARROW"}, {"uses_input_file": True}, False, [ReasonCode.NOT_READ_BY_ARROW]),
+        ({"scan": "AUTO"}, {"uses_input_file": True}, False, []),
+        ({"scan": "ARROW"}, {"may_use_input_file": True}, True, []),
         ({"scan": "ARROW"}, {"partitions": "item"}, False, [ReasonCode.NOT_READ_BY_ARROW]),
         ({"scan": "ARROW"}, {"partitions": "day"}, True, []),
     ],
@@ -376,14 +376,14 @@ def test_pyarrow_is_used_only_if_query_and_options_allow(star, options, facts, i
     others = {ChooseReader: Scan.of(2), ReadByArrow: Scan.of(1)}
     requests = Script({star.few.id: Built(some_keys(3))}, others=others).run(planner)
     assert (f"ReadByArrow {star.fact.id}" == requests[-1], expected) == (is_arrow, codes(planner))
-    assert (10 if is_arrow else 20) == planner.known().scanned[star.fact.id]
+    assert (10 if is_arrow else 20) == planner.current_sizes().scanned[star.fact.id]
 
 
 def test_scan_refused_by_pyarrow_keeps_spark_reader(star):
     planner = star.planner(replace(OPTIONS, scan="ARROW"))
     others = {ChooseReader: Scan.of(2), ReadByArrow: Reason(ReasonCode.NOT_READ_BY_ARROW, "fact")}
     Script({star.few.id: Built(some_keys(3))}, others=others).run(planner)
-    assert 20 == planner.known().scanned[star.fact.id] == planner.scans[star.fact.id].planned_bytes
+    assert 20 == planner.current_sizes().scanned[star.fact.id] == planner.scans[star.fact.id].planned_bytes
 
 
 def test_reader_is_not_chosen_for_two_scans_of_one_table():

@@ -15,9 +15,9 @@ from hypothesis import assume, given, note, settings
 from hypothesis import strategies as st
 
 from pruning.query.plan import Expression, Limit, Node, RankLimit, Relation, Sort, SortKey
-from pruning.query.top_k import TopK, held, surely_first, top_ks
+from pruning.query.top_k import TopK, top_ks, topk_threshold, without_absent
 from pruning.reasons import ReasonCode
-from pruning.scan.skipping import prune
+from pruning.scan.skipping import prune_containers
 from pruning.scan.statistics import UNKNOWN, ColumnStatistics, ContainerKind, Containers
 from pruning.values.domain import Domain
 from pruning.values.types import ValueType
@@ -66,7 +66,7 @@ CLUSTERED = files((0, 9, 3, 0), (10, 19, 3, 0), (20, 29, 3, 0))
 )
 def test_threshold_is_the_bound_at_which_files_have_enough_rows(rows, ascending, descending):
     """All rows of the files reach the worse bound of the last file."""
-    found = surely_first(top(rows), CLUSTERED, "k"), surely_first(top(rows, is_descending=True), CLUSTERED, "k")
+    found = topk_threshold(top(rows), CLUSTERED, "k"), topk_threshold(top(rows, is_descending=True), CLUSTERED, "k")
     expected = None if ascending is None else up_to(ascending), None if descending is None else from_(descending)
     assert expected == found
 
@@ -82,7 +82,7 @@ def test_threshold_is_the_bound_at_which_files_have_enough_rows(rows, ascending,
     ],
 )
 def test_deleted_or_uncounted_rows_do_not_count(change, expected):
-    assert expected == surely_first(top(2), replace(CLUSTERED, **change), "k")
+    assert expected == topk_threshold(top(2), replace(CLUSTERED, **change), "k")
 
 
 @pytest.mark.parametrize(
@@ -91,18 +91,18 @@ def test_deleted_or_uncounted_rows_do_not_count(change, expected):
     ids=["nulls", "nulls-not-counted", "no-low", "no-high", "contradiction", "all-null"],
 )
 def test_files_with_unknown_values_do_not_count(first):
-    assert up_to(19) == surely_first(top(2), files(first, (10, 19, 3, 0)), "k")
+    assert up_to(19) == topk_threshold(top(2), files(first, (10, 19, 3, 0)), "k")
 
 
 def test_nulls_first_are_kept_and_do_not_count():
-    found = surely_first(top(2, nulls_first=True), files((0, 9, 3, 2), (10, 19, 3, 0)), "k")
+    found = topk_threshold(top(2, nulls_first=True), files((0, 9, 3, 2), (10, 19, 3, 0)), "k")
     assert Domain(up_to(19).ranges, null=True) == found
-    assert up_to(19) == held(found, files((0, 9, 3, 0)), "k")
-    assert found == held(found, files((0, 9, 3, None)), "k") == held(found, CLUSTERED, "other")
+    assert up_to(19) == without_absent(found, files((0, 9, 3, 0)), "k")
+    assert found == without_absent(found, files((0, 9, 3, None)), "k") == without_absent(found, CLUSTERED, "other")
 
 
 def test_column_without_statistics_has_no_threshold():
-    assert surely_first(top(), CLUSTERED, "x") is None
+    assert topk_threshold(top(), CLUSTERED, "x") is None
 
 
 def _position(value: Any, type_: str) -> tuple[int, float]:
@@ -154,18 +154,18 @@ def test_top_k_rows_lie_within_the_proved_domain(type_, seed):
     names = [str(at) for at in range(len(contents))]
     some = Containers(ContainerKind.FILE, names, counts, sizes, {"k": known}, deleted=np.array(gone, np.int64))
     wanted = top(random.randrange(1, 6), is_descending=random.random() < 0.5, nulls_first=random.random() < 0.5)
-    note(f"{contents} of which {left} are left: {wanted.rows} by {wanted.first}")
-    found = surely_first(wanted, some, "k")
+    note(f"{contents} of which {left} are left: {wanted.rows} by {wanted.sort_key}")
+    found = topk_threshold(wanted, some, "k")
     if found is None:
         return
-    domain = held(found, some, "k")
-    ordered = _ordered([value for each in left for value in each], type_, wanted.first)
+    domain = without_absent(found, some, "k")
+    ordered = _ordered([value for each in left for value in each], type_, wanted.sort_key)
     assert len(ordered) >= wanted.rows
     # Rows that tie with the last row are equally good, so every dropped row must be worse than each of the first rows.
     assert all(domain.contains(each) for each in ordered[: wanted.rows])
-    kept = prune(some, {"k": domain}).kept
+    kept = prune_containers(some, {"k": domain}).kept
     again = [value for each, is_kept in zip(left, kept, strict=True) if is_kept for value in each]
-    through = _ordered([each for each in again if domain.contains(each)], type_, wanted.first)
+    through = _ordered([each for each in again if domain.contains(each)], type_, wanted.sort_key)
     places = [_position(each, type_) for each in ordered[: wanted.rows]]
     assert places == [_position(each, type_) for each in through[: wanted.rows]]
 
@@ -175,7 +175,7 @@ def test_metadata_proves_a_threshold_for_clustered_files():
     not refusals.
     """
     found = [
-        surely_first(top(rows, is_descending=each), CLUSTERED, "k") for rows in (1, 5, 9) for each in (True, False)
+        topk_threshold(top(rows, is_descending=each), CLUSTERED, "k") for rows in (1, 5, 9) for each in (True, False)
     ]
     assert None not in found
 
@@ -241,7 +241,7 @@ def test_sort_key_is_traced_to_scans(make, probes, sure, stop):
     plans = Plans()
     (found,) = top_ks(limited(plans, make(plans, plans.table("a", "b"))))
     stops = [] if stop is None else [stop]
-    assert (probes, sure, stops) == (len(found.probes), len(found.sure), [each.code for each in found.stops])
+    assert (probes, sure, stops) == (len(found.probes), len(found.proving), [each.code for each in found.stops])
 
 
 @pytest.mark.parametrize(("type_", "probes", "sure"), [("Inner", 2, 0), ("LeftOuter", 2, 1), ("FullOuter", 0, 0)])
@@ -250,7 +250,7 @@ def test_sort_key_is_traced_through_joins(type_, probes, sure):
     left, right = plans.table("a"), plans.table("b")
     joined = plans.join(left, right, equal(left.output[0], right.output[0]), type_=type_)
     (found,) = top_ks(limited(plans, joined))
-    assert (probes, sure) == (len(found.probes), len(found.sure))
+    assert (probes, sure) == (len(found.probes), len(found.proving))
 
 
 def test_computed_sort_key_reaches_no_scan():
@@ -319,7 +319,7 @@ def test_each_key_of_a_sure_scan_is_in_the_result(seed):
     found = TopK.of(node.id + 1, node, 1, SortKey(column(at), is_descending=False, nulls_first=True))
     lake = Lake({each.id: made.rows(each) for each in node.walk() if isinstance(each, Relation)})
     keys = Counter(row[node.output.index(at)] for row in rows_of(node, lake))
-    for each in found.sure:
+    for each in found.proving:
         place = each.relation.output.index(each.column)
         own = Counter(row[place] for row in lake.tables[each.relation.id] if row[place] is not None)
         note(f"{node}\n{lake.tables}\n{each}: {own} and {keys}")

@@ -33,7 +33,7 @@ def test_key_scan_skips_gaps_that_ranges_bridge():
     plan = planned(keys(5, 350), options=options)
     assert [0, 1, 2, 3] == np.flatnonzero(by_ranges.files.kept).tolist()
     assert ([0, 3], [0, 7]) == (np.flatnonzero(plan.files.kept).tolist(), np.flatnonzero(plan.row_groups.kept).tolist())
-    assert () == plan.pushes
+    assert () == plan.predicates
 
 
 def test_file_is_kept_iff_a_row_group_is_kept():

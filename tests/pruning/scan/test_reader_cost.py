@@ -10,7 +10,7 @@ import pytest
 from pruning.errors import InvalidOptionError
 from pruning.limits import ScanCosts
 from pruning.options import ARROW, PREDICATE, PruningOptions
-from pruning.scan.reader_cost import KeySample, KeyWork, RowGroupWork, Sample, ScanCase, by_arrow, by_predicate
+from pruning.scan.reader_cost import KeySample, KeyWork, ReaderCase, RowGroupWork, Sample, by_arrow, by_predicate
 
 NOTHING = ScanCosts.parse(
     "byte=0,spark_value=0,spark_test=0,arrow_value=0,arrow_test=0,arrow_search=0,arrow_handed=0,arrow_task=0,arrow_scan=0"
@@ -77,7 +77,7 @@ def test_columns_after_a_key_are_read_only_for_survivors():
 
 
 def case(costs, *ratios):
-    return ScanCase(WORK, [0.5], WORK, keys(*ratios), 2, costs)
+    return ReaderCase(WORK, [0.5], WORK, keys(*ratios), 2, costs)
 
 
 @pytest.mark.parametrize(("by_spark", "expected"), [(13.1, ARROW), (12.9, PREDICATE), (9.0, PREDICATE)])

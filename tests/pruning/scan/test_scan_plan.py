@@ -51,28 +51,28 @@ TEN_FILES = [(i * 100, i * 100 + 99) for i in range(10)]
 def test_ranges_skip_files_between_keys():
     plan = plan_scan(files(TEN_FILES), None, [keys(5, 7, 250, 930)], DELTA, OPTIONS)
     assert [0, 2, 9] == np.flatnonzero(plan.files.kept).tolist()
-    (push,) = plan.pushes
-    assert "{[5, 7], 250, 930}" == str(push.ranges)
-    assert (7, 7000) == (push.containers_skipped, push.bytes_skipped)
+    (predicate,) = plan.predicates
+    assert "{[5, 7], 250, 930}" == str(predicate.ranges)
+    assert (7, 7000) == (predicate.containers_skipped, predicate.bytes_skipped)
 
 
 def test_gaps_without_a_container_are_bridged():
     plan = plan_scan(files(TEN_FILES), None, [keys(5, 50, 95)], DELTA, OPTIONS)
-    (push,) = plan.pushes
-    assert "{[5, 95]}" == str(push.ranges)
+    (predicate,) = plan.predicates
+    assert "{[5, 95]}" == str(predicate.ranges)
 
 
 def test_range_budget_keeps_the_heaviest_gaps():
     plan = plan_scan(files(TEN_FILES), None, [keys(5, 250, 930)], DELTA, OPTIONS.with_limits(max_ranges=2))
-    (push,) = plan.pushes
-    assert "{[5, 250], 930}" == str(push.ranges)
+    (predicate,) = plan.predicates
+    assert "{[5, 250], 930}" == str(predicate.ranges)
     assert [0, 1, 2, 9] == np.flatnonzero(plan.files.kept).tolist()
 
 
 def test_file_list_needs_no_ranges():
     plan = plan_scan(files(TEN_FILES), None, [keys(5, 930)], PARQUET, OPTIONS)
     assert [0, 9] == np.flatnonzero(plan.files.kept).tolist()
-    assert () == plan.pushes
+    assert () == plan.predicates
     assert () == plan.reasons
 
 
@@ -80,13 +80,13 @@ def test_row_groups_of_listed_files_get_ranges():
     groups = replace(files([(0, 49), (50, 99)]), kind=ContainerKind.ROW_GROUP, parents=np.array([0, 0]))
     plan = plan_scan(files([(0, 99)]), groups, [keys(60)], PARQUET, OPTIONS)
     assert [False, True] == plan.row_groups.kept.tolist()
-    assert ["{60}"] == [str(push.ranges) for push in plan.pushes]
+    assert ["{60}"] == [str(predicate.ranges) for predicate in plan.predicates]
 
 
 def test_column_that_skips_nothing_more_is_not_pushed():
     other = ColumnStatistics.of(BIGINT, [(i, i, 0) for i in range(10)])
     plan = plan_scan(files(TEN_FILES, extra={"j": other}), None, [keys(5), keys(0, name="j")], DELTA, OPTIONS)
-    assert 1 == len(plan.pushes)
+    assert 1 == len(plan.predicates)
     assert [ReasonCode.UNCLUSTERED] == [reason.code for reason in plan.reasons]
 
 
@@ -94,7 +94,7 @@ def test_no_key_skips_every_file_and_pushes_nothing():
     nothing = replace(keys(5), domains={}, is_empty=True)
     plan = plan_scan(files(TEN_FILES), None, [nothing], DELTA, OPTIONS)
     assert {"no keys": 10} == plan.files.skipped_by()
-    assert (0, ()) == (plan.files.kept_count, plan.pushes)
+    assert (0, ()) == (plan.files.kept_count, plan.predicates)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,11 @@ def test_nan_and_null_keys_are_not_pushed():
     table = files([(0, 1), (5, 6)], extra={"d": statistics})
     nan = replace(keys(1, name="d"), domains={"d": Domain.of(double, 0.5, float("nan"))})
     plan = plan_scan(table, None, [nan], DELTA, OPTIONS)
-    assert (2, (), [ReasonCode.NAN_KEYS]) == (plan.files.kept_count, plan.pushes, [each.code for each in plan.reasons])
+    assert (2, (), [ReasonCode.NAN_KEYS]) == (
+        plan.files.kept_count,
+        plan.predicates,
+        [each.code for each in plan.reasons],
+    )
 
 
 def test_null_key_is_pushed_and_keeps_files_with_null():
@@ -126,8 +130,8 @@ def test_null_key_is_pushed_and_keeps_files_with_null():
     table = files([(0, 0)] * 3, name="other", extra={"k": statistics})
     some = replace(keys(5), domains={"k": replace(Domain.of(BIGINT, 5), null=True)})
     plan = plan_scan(table, None, [some], DELTA, OPTIONS)
-    (push,) = plan.pushes
-    assert (True, 1, [True, True, False]) == (push.null, push.containers_skipped, plan.files.kept.tolist())
+    (predicate,) = plan.predicates
+    assert (True, 1, [True, True, False]) == (predicate.null, predicate.containers_skipped, plan.files.kept.tolist())
     assert RowFilter.NONE is plan.decisions[0].test
 
 
@@ -254,7 +258,7 @@ def test_columns_share_the_budget_of_compared_ranges():
     columns = {"k": ColumnStatistics.of(INT, gaps + wide), "j": ColumnStatistics.of(INT, wide + gaps)}
     containers = replace(files([(0, 1)] * 100), columns=columns)
     plan = plan_scan(containers, None, [_spread(50, width=3), _spread(50, "j", width=3)], DELTA, OPTIONS)
-    first, second = plan.pushes
+    first, second = plan.predicates
     assert (50, 14) == (len(first.ranges), len(second.ranges))
     tests = [decision.test for decision in plan.decisions]
     assert [RowFilter.RANGES, RowFilter.BLOOM] == tests
@@ -287,7 +291,7 @@ def test_file_only_column_skips_files_but_no_row_groups():
 def test_kept_row_groups_of_file_only_column_have_a_reason():
     capabilities = replace(PARQUET, file_only=frozenset({"k"}))
     plan = plan_scan(files(TEN_FILES[:2]), row_groups_of(TEN_FILES[:4]), [keys(5)], capabilities, OPTIONS)
-    assert () == plan.pushes
+    assert () == plan.predicates
     assert [ReasonCode.NO_READER_FILTER] == [reason.code for reason in plan.reasons]
 
 
@@ -316,8 +320,10 @@ UNLISTED = replace(files([(None, None)]), columns={}, is_listed=False)
 def test_unlisted_table_gets_ranges_with_the_widest_gaps():
     pairs = [(1000 * at * at, 1000 * at * at + 5) for at in range(1, 10)]
     plan = plan_scan(UNLISTED, None, [keys(*(each for pair in pairs for each in pair))], BLIND, OPTIONS)
-    (push,) = plan.pushes
-    assert [(1000, 4005), *pairs[2:]] == list(zip(push.ranges.lows.tolist(), push.ranges.highs.tolist(), strict=True))
+    (predicate,) = plan.predicates
+    assert [(1000, 4005), *pairs[2:]] == list(
+        zip(predicate.ranges.lows.tolist(), predicate.ranges.highs.tolist(), strict=True)
+    )
     assert plan.files.kept.all()
 
 
@@ -332,11 +338,11 @@ def test_unlisted_table_gets_ranges_with_the_widest_gaps():
 )
 def test_unlisted_table_without_capability_gets_no_ranges(capabilities, code):
     plan = plan_scan(UNLISTED, None, [keys(1, 9)], capabilities, OPTIONS)
-    assert () == plan.pushes
+    assert () == plan.predicates
     assert code in {each.code for each in plan.reasons}
 
 
 def test_unlisted_table_without_keys_has_no_pushed_predicate():
     plan = plan_scan(UNLISTED, None, [keys()], replace(BLIND, push_refusal=ReasonCode.NOT_VECTORISED), OPTIONS)
-    assert ((), ()) == (plan.pushes, plan.reasons)
+    assert ((), ()) == (plan.predicates, plan.reasons)
     assert not plan.files.kept.any()

@@ -1,4 +1,4 @@
-"""`prune`: kept containers, and the causes for which others are skipped."""
+"""`prune_containers`: kept containers, and the causes for which others are skipped."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pruning.scan.skipping import SkipReason, prune
+from pruning.scan.skipping import SkipReason, prune_containers
 from pruning.scan.statistics import UNKNOWN, ColumnStatistics, ContainerKind, Containers
 from pruning.values.domain import Domain
 from pruning.values.types import ValueType
@@ -49,7 +49,7 @@ def _files(column: ColumnStatistics, rows: tuple[int, ...] = ()) -> Containers:
 
 
 def _kept(column: ColumnStatistics, keys: Domain) -> list[bool]:
-    return prune(_files(column), {"k": keys}).kept.tolist()
+    return prune_containers(_files(column), {"k": keys}).kept.tolist()
 
 
 @pytest.mark.parametrize("name", SEVEN)
@@ -130,7 +130,7 @@ def test_boolean_keys():
     ],
 )
 def test_cause_of_a_skipped_container(row, rows, keys, cause):
-    found = prune(_files(ColumnStatistics.of(BIGINT, [row]), (rows,)), {"k": keys})
+    found = prune_containers(_files(ColumnStatistics.of(BIGINT, [row]), (rows,)), {"k": keys})
     assert ([cause], [cause is SkipReason.KEPT]) == (found.causes.tolist(), found.kept.tolist())
 
 
@@ -168,7 +168,7 @@ def test_float_containers_with_nan_and_zeros(row, may_have_nan, keys, kept):
 )
 def test_partition_values_have_their_own_cause(row, rows, keys, cause):
     column = replace(ColumnStatistics.of(BIGINT, [row]), is_partition=True)
-    assert [cause] == prune(_files(column, (rows,)), {"k": keys}).causes.tolist()
+    assert [cause] == prune_containers(_files(column, (rows,)), {"k": keys}).causes.tolist()
 
 
 def test_all_columns_must_match_and_the_strongest_cause_counts():
@@ -184,37 +184,37 @@ def test_all_columns_must_match_and_the_strongest_cause_counts():
         SkipReason.PARTITION,
     ]
     for each in (keys, dict(reversed(keys.items()))):
-        assert expected == prune(files, each).causes.tolist()
+        assert expected == prune_containers(files, each).causes.tolist()
 
 
 def test_empty_key_set_skips_everything():
     files = _files(ColumnStatistics.of(BIGINT, [(0, 4, 0), (5, 9, 0)]))
     for name in ("k", "no statistics"):
-        found = prune(files, {"k": Domain.of(BIGINT, 3), name: Domain.none(BIGINT)})
+        found = prune_containers(files, {"k": Domain.of(BIGINT, 3), name: Domain.none(BIGINT)})
         assert {"no keys": 2} == found.skipped_by()
 
 
 def test_column_without_statistics_keeps_everything():
     files = _files(ColumnStatistics.of(BIGINT, [(0, 4, 0)]))
-    assert [True] == prune(files, {"other": Domain.of(BIGINT, 99)}).kept.tolist()
-    assert [True] == prune(files, {}).kept.tolist()
+    assert [True] == prune_containers(files, {"other": Domain.of(BIGINT, 99)}).kept.tolist()
+    assert [True] == prune_containers(files, {}).kept.tolist()
 
 
 def test_no_containers():
-    found = prune(_files(ColumnStatistics.unknown(BIGINT, 0)), {"k": Domain.of(BIGINT, 1)})
+    found = prune_containers(_files(ColumnStatistics.unknown(BIGINT, 0)), {"k": Domain.of(BIGINT, 1)})
     assert (0, {}, []) == (found.kept_count, found.skipped_by(), found.kept.tolist())
 
 
 def test_skipped_by_counts_causes():
     column = ColumnStatistics.of(BIGINT, [(0, 4, 0), (5, 9, 0), (None, None, 10), (None, None, None), (5, 9, 0)])
-    found = prune(_files(column, (10, 10, 10, 10, 0)), {"k": Domain.of(BIGINT, 3)})
+    found = prune_containers(_files(column, (10, 10, 10, 10, 0)), {"k": Domain.of(BIGINT, 3)})
     assert (2, {"no rows": 1, "all null": 1, "statistics": 1}) == (found.kept_count, found.skipped_by())
 
 
 def test_keys_of_another_type_are_refused():
     files = _files(ColumnStatistics.of(ValueType("date"), [(0, 9, 0)]))
     with pytest.raises(ValueError, match="Cannot compare bounds of date with keys of timestamp"):
-        prune(files, {"k": Domain.of(ValueType("timestamp"), 5)})
+        prune_containers(files, {"k": Domain.of(ValueType("timestamp"), 5)})
 
 
 def test_contradictory_statistics_keep_container():
@@ -261,6 +261,6 @@ def test_wider_keys_never_skip_more(example):
     contents, known = tuple(rows for rows, _ in containers), tuple(each for _, each in containers)
     files = Table({"k": Column(keys.type, contents, known)}, known).files
     narrow = keys.domain()
-    kept = prune(files, {"k": narrow}).kept
+    kept = prune_containers(files, {"k": narrow}).kept
     for wide in (narrow.union(more.domain()), narrow.simplify(2), narrow.span(), Domain.all(keys.type)):
-        assert not (kept & ~prune(files, {"k": wide}).kept).any()
+        assert not (kept & ~prune_containers(files, {"k": wide}).kept).any()

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pruning.scan.skipping import prune
+from pruning.scan.skipping import prune_containers
 from pruning.scan.statistics import UNKNOWN, ColumnStatistics, ContainerKind, Containers
 from pruning.values import encoding as code
 from pruning.values.domain import Domain
@@ -125,7 +125,7 @@ def test_inverted_string_bounds_keep_container(low, high):
     keys = RangeSet.of_ranges(STRING, code.encode(STRING, ["a", "d", "y"]), code.encode(STRING, ["b", "g", "y"]))
     column = ColumnStatistics.of(STRING, [(low, high, 0), ("h", "i", 0)])
     files = Containers(ContainerKind.FILE, ["wrong", "right"], np.array([9, 9]), np.array([1, 1]), {"k": column})
-    assert [True, False] == prune(files, {"k": Domain(keys)}).kept.tolist()
+    assert [True, False] == prune_containers(files, {"k": Domain(keys)}).kept.tolist()
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from pruning.scan.key_filter import KeyFilter, key_filter
 from pruning.scan.pushdown import PushdownCapabilities
 from pruning.scan.scan_plan import RowFilter, plan_scan
 from pruning.scan.statistics import UNKNOWN, ColumnStatistics, ContainerKind, Containers
-from pruning.scan.tuple_pushdown import plan_tuple_pushes
+from pruning.scan.tuple_pushdown import plan_tuple_predicates
 from pruning.values.types import ValueType
 from tests.pruning.keys.test_summary import summary
 
@@ -66,16 +66,16 @@ def test_files_between_keys_of_two_columns_are_skipped():
     # Column by column, shops 1, 2, 4 and numbers 5, 20, 95 skip only the files of shop 3.
     plan = plan_scan(SHOPS, None, [ORDERS], DELTA, OPTIONS)
     assert [0, 3, 6] == np.flatnonzero(plan.files.kept).tolist()
-    (push,) = plan.tuple_pushes
-    assert ("a", "b") == push.columns
-    assert (3, 3000) == (push.containers_skipped, push.bytes_skipped)
+    (predicate,) = plan.tuple_predicates
+    assert ("a", "b") == predicate.columns
+    assert (3, 3000) == (predicate.containers_skipped, predicate.bytes_skipped)
     assert plan.acts
 
 
 def test_file_list_needs_no_tuple_predicate():
     plan = plan_scan(SHOPS, None, [ORDERS], PARQUET, OPTIONS)
     assert [0, 3, 6] == np.flatnonzero(plan.files.kept).tolist()
-    assert () == plan.tuple_pushes
+    assert () == plan.tuple_predicates
 
 
 def test_listed_file_without_a_row_group_with_keys_is_skipped():
@@ -98,7 +98,7 @@ def test_row_groups_are_skipped_by_the_reader():
     plan = plan_scan(file, groups, [keys((1, 5), (2, 95), (3, 20))], PARQUET, OPTIONS)
     assert [0, 3, 4] == np.flatnonzero(plan.row_groups.kept).tolist()
     # No row group lies between the second and the third key.
-    assert [2] == [len(push) for push in plan.tuple_pushes]
+    assert [2] == [len(predicate) for predicate in plan.tuple_predicates]
 
 
 def test_heaviest_gaps_stay_open():
@@ -108,8 +108,8 @@ def test_heaviest_gaps_stay_open():
     plan = plan_scan(
         replace(files, sizes=heavy), None, [keys(*((shop, 5) for shop in range(20)), (0, 95))], DELTA, OPTIONS
     )
-    (push,) = plan.tuple_pushes
-    assert 8 == len(push)
+    (predicate,) = plan.tuple_predicates
+    assert 8 == len(predicate)
     # A key of 95 keeps both files of the first shop; the gaps between the keys of the last shops are too light for a
     # range.
     assert {3, 5, 7, 9, 11, 13, 15} == set(np.flatnonzero(~plan.files.kept).tolist()) - {39}
@@ -138,7 +138,7 @@ def test_files_after_all_keys_need_no_gap():
 def test_columns_without_pushdown_get_no_tuple_predicate(refused, types):
     files = containers(*(((1, 1), half) for half in ((1, 50), (51, 100))), types=types)
     wanted = keys((1, 5), types=types, probes=types)
-    assert () == plan_tuple_pushes([files], [np.ones(2, bool)], [wanted], refused)
+    assert () == plan_tuple_predicates([files], [np.ones(2, bool)], [wanted], refused)
 
 
 def test_points_are_coerced_to_the_column_types():
@@ -177,15 +177,15 @@ bounds = st.tuples(st.none() | numbers, st.none() | numbers).filter(lambda it: N
 def test_tuple_predicate_is_sound_and_skips_as_planned(rows, boxes, data):
     files = containers(*boxes, types=(INT, INT))
     wanted = keys(*rows, types=(INT, INT), probes=(INT, INT))
-    (push,) = plan_tuple_pushes([files], [np.ones(len(boxes), bool)], [wanted], DELTA) or (None,)
-    if push is None:
+    (predicate,) = plan_tuple_predicates([files], [np.ones(len(boxes), bool)], [wanted], DELTA) or (None,)
+    if predicate is None:
         return
-    gone = push.skips(files)
-    assert push.containers_skipped == gone.sum()
+    gone = predicate.skips(files)
+    assert predicate.containers_skipped == gone.sum()
     inside = [any(_in(a, box[0]) and _in(b, box[1]) for a, b in rows) for box in boxes]
     assert not (gone & inside).any()
     others = data.draw(st.lists(pair, max_size=20))
-    passed = _passing(push, [*rows, *others])
+    passed = _passing(predicate, [*rows, *others])
     assert set(rows) <= passed
     # Rows that pass lie in no skipped container.
     assert not any(
@@ -197,10 +197,12 @@ def _in(value, ends):
     return (ends[0] is None or ends[0] <= value) and (ends[1] is None or value <= ends[1])
 
 
-def _passing(push, rows):
+def _passing(predicate, rows):
     """The rows for which DuckDB finds the predicate true; its int literals are those of Spark."""
     values = ", ".join(f"({a}::int, {b}::int)" for a, b in rows)
-    found = duckdb.sql(f"SELECT * FROM (VALUES {values}) t(a, b) WHERE {tuple_ranges_sql(push.columns, push)}")
+    found = duckdb.sql(
+        f"SELECT * FROM (VALUES {values}) t(a, b) WHERE {tuple_ranges_sql(predicate.columns, predicate)}"
+    )
     return set(found.fetchall())
 
 
@@ -215,7 +217,7 @@ def test_every_gap_of_a_sorted_table_is_found(rows, size):
         return
     wanted = keys(*rows, types=(INT, INT), probes=(INT, INT))
     known = containers(*boxes, types=(INT, INT))
-    found = plan_tuple_pushes([known], [np.ones(len(boxes), bool)], [wanted], DELTA)
+    found = plan_tuple_predicates([known], [np.ones(len(boxes), bool)], [wanted], DELTA)
     gaps = {sum(row < each[0] for row in set(rows)) for each in alike if not set(rows) & set(each)}
     if len(gaps - {0, len(set(rows))}) > 7:
         return

@@ -30,7 +30,7 @@ def _ranks(type_: ValueType, items: list) -> list[int]:
 @given(TYPED_LISTS)
 def test_codes_sort_as_their_values(example):
     type_, items = example
-    (line,) = code.on_one_line(code.encode(type_, items))
+    (line,) = code.merged_ranks(code.encode(type_, items))
     assert _ranks(type_, items) == np.unique(line, return_inverse=True)[1].tolist()
 
 
@@ -49,7 +49,7 @@ def test_codes_round_trip(example):
 def test_merged_ranks_of_two_arrays_sort_as_their_values(first, second):
     type_, items = first
     others = [item for item in second[1] if second[0] == type_] + items[::2]
-    lines = code.on_one_line(code.encode(type_, items), code.encode(type_, others))
+    lines = code.merged_ranks(code.encode(type_, items), code.encode(type_, others))
     ranks = _ranks(type_, items + others)
     assert ranks == np.unique(np.concatenate(lines), return_inverse=True)[1].tolist()
     assert [len(items), len(others)] == [len(line) for line in lines]
@@ -76,7 +76,7 @@ def test_take_and_concat_match_python_lists(type_):
 
 def test_ranks_of_byte_strings_never_touch():
     # Two integers that touch form one range; between two strings there is always a third string.
-    (line,) = code.on_one_line(code.encode(PARSE("string"), ["a", "b", "c"]))
+    (line,) = code.merged_ranks(code.encode(PARSE("string"), ["a", "b", "c"]))
     assert [2, 2] == np.diff(line).tolist()
 
 

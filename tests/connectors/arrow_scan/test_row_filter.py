@@ -1,4 +1,4 @@
-"""`RowTester`: rows of an Arrow array that pass, equal for lookup tables, ranges and codes."""
+"""`ArrowRowFilter`: rows of an Arrow array that pass, equal for lookup tables, ranges and codes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.arrow_scan.row_test import RowTester
+from connectors.arrow_scan.row_filter import ArrowRowFilter
 from connectors.arrow_values import arrow_of
 from pruning.keys.membership import MembershipTest
 from pruning.values import encoding as code
@@ -34,8 +34,8 @@ def of_a_type(type_: ValueType) -> st.SearchStrategy[Any]:
     return st.tuples(specs(type_, max_pairs=12), drawn)
 
 
-def made(type_: ValueType, domain: Domain) -> RowTester:
-    return RowTester.of(type_, MembershipTest.of(domain))
+def made(type_: ValueType, domain: Domain) -> ArrowRowFilter:
+    return ArrowRowFilter.of(type_, MembershipTest.of(domain))
 
 
 # 56 to 62, 75, 107: every form of a row filter tests values.

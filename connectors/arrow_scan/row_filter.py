@@ -20,7 +20,7 @@ _TEXT_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RowTester:
+class ArrowRowFilter:
     """A test of rows by the values of a `MembershipTest`; made once, for all rows of a reader.
 
     `keys` are the values, as bytes or numbers that Arrow compares, if Arrow looks them up in a hash table.
@@ -32,9 +32,9 @@ class RowTester:
     compared_ranges: int
 
     @staticmethod
-    def of(type_: ValueType, rows: MembershipTest, limits: Limits = LIMITS) -> RowTester:
+    def of(type_: ValueType, rows: MembershipTest, limits: Limits = LIMITS) -> ArrowRowFilter:
         """A test by values of `type_`."""
-        return RowTester(type_, rows, _listed(type_, rows), limits.compared_text_ranges)
+        return ArrowRowFilter(type_, rows, _listed(type_, rows), limits.compared_text_ranges)
 
     def matching(self, array: pa.Array) -> BoolArray:
         """An array: True for each value, in Spark's own Arrow type, that is in the set."""

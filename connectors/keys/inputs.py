@@ -33,7 +33,7 @@ _BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class KeySource:
+class KeyInput:
     """The probe columns, and the caller's keys for them."""
 
     columns: tuple[Column, ...]
@@ -52,7 +52,7 @@ class Collected:
     `frame` returns the keys themselves if `summary` does not list them.
     """
 
-    source: KeySource
+    key_input: KeyInput
     filter: KeyFilter
     summary: KeySummary | None
     frame: DataFrame | None
@@ -60,12 +60,12 @@ class Collected:
     @property
     def columns(self) -> tuple[Column, ...]:
         """The probe columns."""
-        return self.source.columns
+        return self.key_input.columns
 
 
 def collect_all(
     spark: SparkSession,
-    sources: Sequence[KeySource],
+    inputs: Sequence[KeyInput],
     options: PruningOptions,
     *,
     exact: bool,
@@ -75,51 +75,51 @@ def collect_all(
 
     With a `refusal` every filter is always true, and no build runs.
     """
-    for source in sources:
-        _check(source, exact=exact)
+    for key_input in inputs:
+        _check(key_input, exact=exact)
     if refusal is not None or not options.enabled:
-        refusals = [refusal or Reason(ReasonCode.SWITCHED_OFF, source.name) for source in sources]
-        return [_always_true(spark, *each, options, exact=exact) for each in zip(sources, refusals, strict=True)]
-    wanted = [(source.data, source.name) for source in sources if isinstance(source.data, DataFrame)]
+        refusals = [refusal or Reason(ReasonCode.SWITCHED_OFF, key_input.name) for key_input in inputs]
+        return [_always_true(spark, *each, options, exact=exact) for each in zip(inputs, refusals, strict=True)]
+    wanted = [(key_input.data, key_input.name) for key_input in inputs if isinstance(key_input.data, DataFrame)]
     results = iter(spark_keys.collect_all(spark, wanted, options))
     return [
-        _from_frame(spark, source, next(results), options, exact=exact)
-        if isinstance(source.data, DataFrame)
-        else _from_local(spark, source, options, exact=exact)
-        for source in sources
+        _from_frame(spark, key_input, next(results), options, exact=exact)
+        if isinstance(key_input.data, DataFrame)
+        else _from_local(spark, key_input, options, exact=exact)
+        for key_input in inputs
     ]
 
 
-def _check(source: KeySource, *, exact: bool) -> None:
+def _check(key_input: KeyInput, *, exact: bool) -> None:
     """Raises an error for invalid keys that can be detected before collecting."""
-    data = source.data
+    data = key_input.data
     if exact and isinstance(data, KeySummary) and not data.exact:
-        msg = f"Cannot read just the keys of {source.name!r}: the summary does not hold each of them; pass the keys"
+        msg = f"Cannot read just the keys of {key_input.name!r}: the summary does not hold each of them; pass the keys"
         raise InvalidKeysError(msg)
-    if isinstance(data, DataFrame) and len(data.columns) != len(source.columns):
-        found = f"found {len(data.columns)} columns, expected {len(source.columns)}"
-        msg = f"Cannot use keys of {source.name!r}: {found}; select the key columns, in that order"
+    if isinstance(data, DataFrame) and len(data.columns) != len(key_input.columns):
+        found = f"found {len(data.columns)} columns, expected {len(key_input.columns)}"
+        msg = f"Cannot use keys of {key_input.name!r}: {found}; select the key columns, in that order"
         raise InvalidKeysError(msg)
 
 
 def _from_frame(
-    spark: SparkSession, source: KeySource, summary: KeySummary | Reason, options: PruningOptions, *, exact: bool
+    spark: SparkSession, key_input: KeyInput, summary: KeySummary | Reason, options: PruningOptions, *, exact: bool
 ) -> Collected:
     if isinstance(summary, Reason):
-        return _always_true(spark, source, summary, options, exact=exact)
+        return _always_true(spark, key_input, summary, options, exact=exact)
     if not exact and (reason := _unrepeatable(summary)) is not None:
         # A later join runs the key query again and may need other keys. An exact read uses the keys of this moment.
-        return _always_true(spark, source, reason, options, exact=exact)
+        return _always_true(spark, key_input, reason, options, exact=exact)
     if summary.exact or not exact:
-        return Collected(source, key_filter(source.columns, summary, options.limits), summary, None)
+        return Collected(key_input, key_filter(key_input.columns, summary, options.limits), summary, None)
     # The semi join reads the keys again, so it must read the keys that are summarised.
-    frame, trouble = _pinned(spark, source.data.distinct(), source, options)
+    frame, trouble = _pinned(spark, key_input.data.distinct(), key_input, options)
     if not trouble:
-        again = spark_keys.collect(spark, frame, options, source.name)
+        again = spark_keys.collect(spark, frame, options, key_input.name)
         if isinstance(again, KeySummary):
-            return Collected(source, key_filter(source.columns, again, options.limits), again, frame)
+            return Collected(key_input, key_filter(key_input.columns, again, options.limits), again, frame)
         trouble = (again,)
-    return Collected(source, KeyFilter.unknown(source.columns, "DataFrame", *trouble), None, frame)
+    return Collected(key_input, KeyFilter.unknown(key_input.columns, "DataFrame", *trouble), None, frame)
 
 
 def _unrepeatable(summary: KeySummary) -> Reason | None:
@@ -127,64 +127,64 @@ def _unrepeatable(summary: KeySummary) -> Reason | None:
 
 
 def _pinned(
-    spark: SparkSession, keys: DataFrame, source: KeySource, options: PruningOptions
+    spark: SparkSession, keys: DataFrame, key_input: KeyInput, options: PruningOptions
 ) -> tuple[DataFrame, tuple[Reason, ...]]:
     """The keys pinned at this moment; if that fails, the unpinned keys and the reason."""
     result = builds.run(
         spark,
         keys.localCheckpoint,
         timeout=options.build_timeout_seconds,
-        description=source.name,
+        description=key_input.name,
         limits=options.limits,
     )
     if isinstance(result, Reason):
-        return keys, (result, Reason(ReasonCode.UNPINNED_KEYS, source.name))
+        return keys, (result, Reason(ReasonCode.UNPINNED_KEYS, key_input.name))
     return result, ()
 
 
-def _from_local(spark: SparkSession, source: KeySource, options: PruningOptions, *, exact: bool) -> Collected:
-    refusals = [column.refusal for column in source.columns if column.refusal is not None]
+def _from_local(spark: SparkSession, key_input: KeyInput, options: PruningOptions, *, exact: bool) -> Collected:
+    refusals = [column.refusal for column in key_input.columns if column.refusal is not None]
     if refusals:
-        return _always_true(spark, source, refusals[0], options, exact=exact)
-    if isinstance(source.data, KeySummary):
-        summary = local_keys.summary_of(source.data, _types(source), options, source.name)
-        return Collected(source, key_filter(source.columns, summary, options.limits), summary, None)
-    table = local_keys.key_table(source.data, _types(source), source.name)
-    summary = local_keys.summary_of_table(table, options, source.name, source=type(source.data).__name__)
+        return _always_true(spark, key_input, refusals[0], options, exact=exact)
+    if isinstance(key_input.data, KeySummary):
+        summary = local_keys.summary_of(key_input.data, _types(key_input), options, key_input.name)
+        return Collected(key_input, key_filter(key_input.columns, summary, options.limits), summary, None)
+    table = local_keys.key_table(key_input.data, _types(key_input), key_input.name)
+    summary = local_keys.summary_of_table(table, options, key_input.name, source=type(key_input.data).__name__)
     frame = _table_frame(spark, table) if exact and not summary.exact else None
-    return Collected(source, key_filter(source.columns, summary, options.limits), summary, frame)
+    return Collected(key_input, key_filter(key_input.columns, summary, options.limits), summary, frame)
 
 
-def _types(source: KeySource) -> list[ValueType]:
-    return [column.type for column in source.columns if column.type is not None]
+def _types(key_input: KeyInput) -> list[ValueType]:
+    return [column.type for column in key_input.columns if column.type is not None]
 
 
 def _always_true(
-    spark: SparkSession, source: KeySource, reason: Reason, options: PruningOptions, *, exact: bool
+    spark: SparkSession, key_input: KeyInput, reason: Reason, options: PruningOptions, *, exact: bool
 ) -> Collected:
-    kind = type(source.data).__name__
+    kind = type(key_input.data).__name__
     if not exact:
-        return Collected(source, KeyFilter.unknown(source.columns, kind, reason), None, None)
-    frame = _keys_again(spark, source)
+        return Collected(key_input, KeyFilter.unknown(key_input.columns, kind, reason), None, None)
+    frame = _keys_again(spark, key_input)
     trouble: tuple[Reason, ...] = ()
-    if isinstance(source.data, DataFrame):
+    if isinstance(key_input.data, DataFrame):
         if reason.code is ReasonCode.BUILD_TIMED_OUT:
             # The first attempt reached the timeout, so keys are not collected a second time.
-            trouble = (Reason(ReasonCode.UNPINNED_KEYS, source.name),)
+            trouble = (Reason(ReasonCode.UNPINNED_KEYS, key_input.name),)
         else:
-            frame, trouble = _pinned(spark, frame, source, options)
-    return Collected(source, KeyFilter.unknown(source.columns, kind, reason, *trouble), None, frame)
+            frame, trouble = _pinned(spark, frame, key_input, options)
+    return Collected(key_input, KeyFilter.unknown(key_input.columns, kind, reason, *trouble), None, frame)
 
 
-def _keys_again(spark: SparkSession, source: KeySource) -> DataFrame:
+def _keys_again(spark: SparkSession, key_input: KeyInput) -> DataFrame:
     """The keys as a DataFrame, used only for a semi join."""
-    if isinstance(source.data, DataFrame):
-        return source.data
-    if isinstance(source.data, KeySummary):
-        return keys_frame(spark, source.data.types, key_arrays(source.data))[0]
-    if len(_types(source)) == len(source.columns):
-        return _table_frame(spark, local_keys.key_table(source.data, _types(source), source.name))
-    return _untyped_frame(spark, source)
+    if isinstance(key_input.data, DataFrame):
+        return key_input.data
+    if isinstance(key_input.data, KeySummary):
+        return keys_frame(spark, key_input.data.types, key_arrays(key_input.data))[0]
+    if len(_types(key_input)) == len(key_input.columns):
+        return _table_frame(spark, local_keys.key_table(key_input.data, _types(key_input), key_input.name))
+    return _untyped_frame(spark, key_input)
 
 
 def _table_frame(spark: SparkSession, table: pa.Table) -> DataFrame:
@@ -201,28 +201,28 @@ def _typed_array(column: pa.ChunkedArray, type_: ValueType) -> pa.Array:
     return flat.cast(type_.name) if type_.is_float else arrow_of(type_, coded(flat, type_).codes)
 
 
-def _untyped_frame(spark: SparkSession, source: KeySource) -> DataFrame:
+def _untyped_frame(spark: SparkSession, key_input: KeyInput) -> DataFrame:
     """A DataFrame of local keys in the probe columns' types, for types that only Spark can compare."""
-    fields = [StructField(f"k{at}", column.spark_type) for at, column in enumerate(source.columns)]
-    rows = [value if isinstance(value, tuple) else (value,) for value in _plain_values(source)]
+    fields = [StructField(f"k{at}", column.spark_type) for at, column in enumerate(key_input.columns)]
+    rows = [value if isinstance(value, tuple) else (value,) for value in _plain_values(key_input)]
     if any(len(row) != len(fields) for row in rows):
-        msg = f"Cannot use keys of {source.name!r}: expected {len(fields)} values in each; pass them as a DataFrame"
+        msg = f"Cannot use keys of {key_input.name!r}: expected {len(fields)} values in each; pass them as a DataFrame"
         raise InvalidKeysError(msg)
     return spark.createDataFrame(rows, StructType(fields))
 
 
-def _plain_values(source: KeySource) -> list[Any]:
-    match source.data:
+def _plain_values(key_input: KeyInput) -> list[Any]:
+    match key_input.data:
         case pa.Array() | pa.ChunkedArray():
-            return source.data.to_pylist()  # type: ignore[no-any-return]
-        case np.ndarray() if source.data.ndim == 1:
-            return list(source.data.tolist())
+            return key_input.data.to_pylist()  # type: ignore[no-any-return]
+        case np.ndarray() if key_input.data.ndim == 1:
+            return list(key_input.data.tolist())
         case list() | tuple() | set() | frozenset() | range():
-            return list(source.data)
+            return list(key_input.data)
         case _:
-            types = ", ".join(column.spark_type.simpleString() for column in source.columns)
-            found = type(source.data).__name__
-            msg = f"Cannot use keys of {source.name!r}: found a {found} for {types}; pass them as a DataFrame"
+            types = ", ".join(column.spark_type.simpleString() for column in key_input.columns)
+            found = type(key_input.data).__name__
+            msg = f"Cannot use keys of {key_input.name!r}: found a {found} for {types}; pass them as a DataFrame"
             raise InvalidKeysError(msg)
 
 
