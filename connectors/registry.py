@@ -333,12 +333,9 @@ def size_calls(spark: SparkSession) -> str:
     return " ".join(call for each in connectors_of(spark) for call in each.size_calls)
 
 
-def versions_by_format(spark: SparkSession) -> dict[str, bool]:
-    """Simple class names of the file formats that are claimed, and True for those of tables with versions."""
-    found: dict[str, bool] = {}
-    for each in reversed(connectors_of(spark)):
-        found.update(dict.fromkeys(each.file_formats, each.has_versions))
-    return found
+def file_formats(spark: SparkSession) -> frozenset[str]:
+    """The `Connector.file_formats` of all connectors."""
+    return frozenset(format_ for each in connectors_of(spark) for format_ in each.file_formats)
 
 
 def _name(leaf: Any) -> str:

@@ -45,7 +45,7 @@ from connectors.parquet.row_groups import (
     read_row_groups,
 )
 from connectors.spark.files import storage_of
-from connectors.spark.jvm import frame_of, has_jvm, java_message
+from connectors.spark.jvm import error_kind, frame_of, has_jvm
 from connectors.spark.plan_facts import leaf_fingerprints
 from connectors.spark.session_state import SessionState, state_of
 from connectors.spark.versions import version_refusal
@@ -158,7 +158,7 @@ def open_delta(  # noqa: PLR0913 - keywords
     try:
         snapshot = snapshot_of(spark, index.getSnapshot(), index.path())
     except _TROUBLE as error:
-        return OpaqueTable(source, DELTA, df, (Reason(ReasonCode.STATISTICS_FAILED, source, _message(error)),))
+        return OpaqueTable(source, DELTA, df, (Reason(ReasonCode.STATISTICS_FAILED, source, error_kind(error)),))
     cache = state_of(spark) if cache is None else cache
     catalog = cache.version(snapshot.identity, FileCatalog)
     return DeltaTable(source, df, snapshot, catalog, cache.slot(FooterCache), limits)
@@ -328,7 +328,7 @@ class DeltaTable:
             asked = [self._snapshot.log_column(column, type_) for column, type_ in _typed(columns)]
             files, statistics = self._catalog.files(self._snapshot, asked)
         except _TROUBLE as error:
-            self._add(Reason(ReasonCode.STATISTICS_FAILED, self.name, _message(error)))
+            self._add(Reason(ReasonCode.STATISTICS_FAILED, self.name, error_kind(error)))
             return None
         if files.broken:
             detail = f"{files.broken} of {len(files)} files have statistics that cannot be parsed"
@@ -366,8 +366,3 @@ def _repeated(statistics: ColumnStatistics, files: DeltaFiles, parents: IntArray
     taken = statistics.take(parents)
     all_null = taken.all_null(files.rows[parents])
     return replace(taken, null_count=np.where(all_null, rows, taken.null_count))
-
-
-def _message(error: Exception) -> str:
-    text = java_message(error) if isinstance(error, Py4JError) else str(error)
-    return " ".join(text.split())[:200]

@@ -27,7 +27,7 @@ from connectors.parquet.row_groups import (
     read_row_groups,
 )
 from connectors.spark.files import Storage, exists, is_name, storage_of
-from connectors.spark.jvm import frame_of, has_jvm, java_message
+from connectors.spark.jvm import error_kind, frame_of, has_jvm, java_message
 from connectors.spark.plan_facts import leaf_fingerprints
 from connectors.spark.session_state import state_of
 from connectors.spark.versions import version_refusal
@@ -64,7 +64,7 @@ def open_parquet(
         df = with_new_column_ids(df)
         files, detail = spark_files(df), _NOT_FILES
     except (Py4JError, PySparkException) as error:
-        files, detail = None, java_message(error)
+        files, detail = None, error_kind(error)
     if files is None:
         return OpaqueTable(source, PARQUET, df, (Reason(ReasonCode.STATISTICS_FAILED, source, detail),))
     return parquet_source(spark, source, df, files, limits, FooterCache() if cache is None else cache)
@@ -227,7 +227,7 @@ class ParquetTable:
         try:
             return self._files.restricted(np.ones(len(self._files), bool) if kept is None else kept)
         except (Py4JError, PySparkException) as error:
-            self._add(Reason(ReasonCode.STATISTICS_FAILED, self.name, java_message(error)))
+            self._add(Reason(ReasonCode.STATISTICS_FAILED, self.name, error_kind(error)))
             return self._df
 
     def storage_safe_ranges(self, column: str, ranges: RangeSet) -> RangeSet:

@@ -9,7 +9,7 @@ from typing import Any
 
 from connectors.base import Table
 from connectors.columns import Column
-from connectors.registry import PlanTable, scan_of, snapshot_calls, table_of, versions_by_format
+from connectors.registry import PlanTable, file_formats, scan_of, snapshot_calls, table_of
 from connectors.scan.capabilities import lenient_settings, skipping_switched_off
 from connectors.scan.decision import keys_from_statistics, plan_column
 from connectors.spark.jvm import error_kind
@@ -55,7 +55,7 @@ class PlanMetadata:
         """The facts about the plan, read from the JVM once."""
         if self._facts is None:
             spark = self.plan.spark
-            self._facts = plan_facts(self.plan, versions_by_format(spark), snapshot_calls(spark))
+            self._facts = plan_facts(self.plan, file_formats(spark), snapshot_calls(spark))
         return self._facts
 
     def table(self, relation: Relation) -> Table | Reason:

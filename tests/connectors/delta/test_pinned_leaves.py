@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from connectors.registry import optimized, snapshot_calls, table_of, versions_by_format
+from connectors.registry import file_formats, optimized, snapshot_calls, table_of
 from connectors.spark.plan_facts import plan_facts
 from connectors.spark.plan_reader import SparkPlan
 from pruning import PruningOptions, explain, prune
@@ -55,7 +55,7 @@ def lake(spark, tmp_path) -> Lake:
 def unpinned(df) -> dict[str, bool]:
     """True for the leaves of a query, by the names of their tables, that its plan does not pin."""
     plan = SparkPlan.of(df, optimized(df))
-    found = plan_facts(plan, versions_by_format(plan.spark), snapshot_calls(plan.spark)).leaves
+    found = plan_facts(plan, file_formats(plan.spark), snapshot_calls(plan.spark)).leaves
     for each in relations_of(plan.root):
         table = table_of(plan.spark, plan.node(each), LIMITS)
         assert (each.id not in found.files or each.id in found.unpinned) == isinstance(table, Reason), table

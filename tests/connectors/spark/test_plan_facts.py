@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from connectors.registry import optimized, snapshot_calls, versions_by_format
+from connectors.registry import file_formats, optimized, snapshot_calls
 from connectors.spark.plan_facts import plan_facts
 from connectors.spark.plan_reader import SparkPlan
 from pruning import PruningOptions, explain, prune
@@ -18,7 +18,7 @@ _GUESS = "spark.sql.sources.fileCompressionFactor"
 
 
 def facts_of(plan: SparkPlan):
-    return plan_facts(plan, versions_by_format(plan.spark), snapshot_calls(plan.spark))
+    return plan_facts(plan, file_formats(plan.spark), snapshot_calls(plan.spark))
 
 
 def sizes(df) -> list[int]:
@@ -120,7 +120,7 @@ def test_facts_take_one_call_and_a_conf(spark, tmp_path, bridge_calls):
     spark.range(0, 40, 1, 1).write.parquet(str(tmp_path / "facts"))
     facts = spark.read.parquet(str(tmp_path / "facts"))
     plan = SparkPlan.of(facts.where("id > 3").union(facts.join(facts, "id")))
-    formats, calls = versions_by_format(spark), snapshot_calls(spark)
+    formats, calls = file_formats(spark), snapshot_calls(spark)
     assert 2 == bridge_calls(lambda: plan_facts(plan, formats, calls))
 
 
