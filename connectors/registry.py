@@ -115,31 +115,32 @@ def _nothing(_: Exception) -> None:
 def _ask(
     connector: Connector,
     spark: SparkSession,
-    method: str,
+    method: Callable[..., Any],
     *arguments: Any,
     failed: Callable[[Exception], Any] = _nothing,
 ) -> Any:
-    """The answer of a connector's method; that of `failed`, after one warning for each connector, if it raises."""
+    """The answer of a connector to a method of `Connector`; that of `failed`, after one warning, if it raises."""
+    name = method.__name__
     try:
-        return getattr(connector, method)(*arguments)
+        return getattr(connector, name)(*arguments)
     except PruningError:
         # A user's mistake, in words for the user.
         raise
     except Exception as error:
-        logger.debug("%s() of the connector %r failed", method, connector.name, exc_info=True)
+        logger.debug("%s() of the connector %r failed", name, connector.name, exc_info=True)
         warned = state_of(spark).slot(_Registered).warned
         if connector.name not in warned:
             warned.add(connector.name)
             known = f"{connector.name!r} of {type(connector).__module__}"
             remedy = "its tables may be read unpruned; update or remove the package that adds it"
-            logger.warning("The connector %s is broken: %s() failed (%s); %s", known, method, error_kind(error), remedy)
+            logger.warning("The connector %s is broken: %s() failed (%s); %s", known, name, error_kind(error), remedy)
         return failed(error)
 
 
 def optimized(df: DataFrame) -> Any:
     """The optimised plan of a query in the JVM, by the first connector that makes it, else by Spark."""
     for each in connectors_of(df.sparkSession):
-        plan = _ask(each, df.sparkSession, "optimized_plan", df)
+        plan = _ask(each, df.sparkSession, Connector.optimized_plan, df)
         if plan is not None:
             return plan
     return optimized_plan(df)
@@ -148,12 +149,12 @@ def optimized(df: DataFrame) -> Any:
 def before_execution(spark: SparkSession, plan: Any) -> None:
     """Tells all connectors of an optimised plan that is about to run."""
     for each in connectors_of(spark):
-        _ask(each, spark, "observe", spark, plan)
+        _ask(each, spark, Connector.before_execution, spark, plan)
 
 
 def scanned_version(spark: SparkSession, index: Any) -> ScannedVersion | None:
     """The version that a file index of an executed plan read; None for tables without versions."""
-    asked = (_ask(each, spark, "scanned_version", index) for each in connectors_of(spark))
+    asked = (_ask(each, spark, Connector.scanned_version, index) for each in connectors_of(spark))
     return next(filter(None, asked), None)
 
 
@@ -187,7 +188,7 @@ def claiming(spark: SparkSession, source: str) -> Connector:
     known = {each.name: each for each in connectors_of(spark)}
     if not is_name(spark, source):
         for each in known.values():
-            if _ask(each, spark, "claims_path", spark, source):
+            if _ask(each, spark, Connector.claims_path, spark, source):
                 return each
         msg = f"Cannot prune {source!r}: no connector claims the path, expected a table of {' or '.join(known)}"
         raise SourceNotFoundError(msg)
@@ -244,7 +245,7 @@ class PlanTable:
 
     def files_left(self, spark: SparkSession) -> BoolArray | None:
         """The files that the query's own conditions leave; None if all or not known."""
-        left: BoolArray | None = _ask(self.table.connector, spark, "files_left", spark, self._leaf, self.table)
+        left: BoolArray | None = _ask(self.table.connector, spark, Connector.files_left, spark, self._leaf, self.table)
         return left
 
     def renamed(self, df: DataFrame) -> Any:
@@ -264,7 +265,7 @@ def table_of(spark: SparkSession, leaf: Any, limits: Limits) -> Table | Reason:
         table: Table | Reason | None = _ask(
             each,
             spark,
-            "table_of",
+            Connector.table_of,
             *(spark, name, leaf, limits),
             failed=lambda error: failures.append(Reason(ReasonCode.STATISTICS_FAILED, name, error_kind(error))),
         )
@@ -292,7 +293,7 @@ def fingerprints(
         if all(isinstance(found[at], str) for at in places):
             continue
         own = tuple(dict.fromkeys(formats[at] for at in places))
-        answers = _ask(connector, spark, "fingerprints", spark, leaves(own), failed=lambda error: error)
+        answers = _ask(connector, spark, Connector.fingerprints, spark, leaves(own), failed=lambda error: error)
         if not isinstance(answers, Exception) and len(answers) != len(places):
             answers = ValueError()
         if isinstance(answers, Exception):

@@ -254,7 +254,7 @@ def _check_is_query(spark: SparkSession, sql: str) -> None:
     loader = java_names(spark).java.lang.Thread.currentThread().getContextClassLoader()
     kinds = [loader.loadClass(name) for name in _STATEMENTS]
     if any(kind.isInstance(node) for node in _nodes(parsed) for kind in kinds):
-        msg = "Cannot prune a statement that is no query, and that Spark would run at once: expected SELECT"
+        msg = "Cannot prune a statement that Spark would run at once: expected a query, such as a SELECT"
         raise InvalidQueryError(msg)
 
 

@@ -47,7 +47,7 @@ LAST_ARM: Mapping[str, frozenset[str]] = {
     # A walk down: the last arm ends it with a reason.
     "pruning/query/lineage.py:_Walk._step": frozenset({"Limit"}),
     # A walk to the origins of a key: limits are named by their kinds in `_SOME_ROWS`.
-    "pruning/query/key_origins.py:_zones": frozenset({"Limit"}),
+    "pruning/query/key_origins.py:_origins": frozenset({"Limit"}),
     # Filters directly above a scan: any other operator ends them.
     "pruning/query/key_origins.py:filters_above": frozenset(
         {"Generate", "GlobalAggregate", "Grouping", "Join", "Limit", "Project", "RankLimit", "Union"}
@@ -116,7 +116,7 @@ LAST_ARM: Mapping[str, frozenset[str]] = {
         {"Filter", "Generate", "GlobalAggregate", "Grouping", "Join", "Passthrough", "RankLimit", "Relation", "Union"}
     ),
     # Rows that surely reach the order: the last arm proves none.
-    "pruning/query/top_k.py:_sure": frozenset({"Generate", "GlobalAggregate", "Grouping", "Limit", "RankLimit"}),
+    "pruning/query/top_k.py:_proving": frozenset({"Generate", "GlobalAggregate", "Grouping", "Limit", "RankLimit"}),
     # Random plans hold limits as nodes without a class, which the last arm interprets by their kinds.
     "tests/pruning/plan_interpreter.py:rows_of": frozenset({"Limit"}),
 }

@@ -2,7 +2,7 @@ import java.util.List;
 import java.util.concurrent.ConcurrentHashMap;
 
 /** A map that loses some of the entries put into it, by their order from 0. */
-public final class ForgetfulMap extends ConcurrentHashMap {
+public class ForgetfulMap extends ConcurrentHashMap {
     private final List lost;
     private int puts = 0;
 
