@@ -159,7 +159,8 @@ class Connector(ABC):
 
         It covers the snapshot (the table and its version, or each file with its size and time), the columns, and the
         options of the read. The connector knows the snapshot; `connectors.spark.plan_facts` adds columns and options.
-        None, or a `Reason` that says why, for a leaf whose rows may change: its build runs for each query.
+        A `Reason` for a leaf whose rows may change: its build runs for each query. None for a leaf that is not known:
+        the next connector of its file format is asked.
 
         Fingerprints are asked for before builds run and again afterwards, and a build is kept if they are the same.
         `leaves` are a list in the JVM, so that one call may tell of all.

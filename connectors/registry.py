@@ -1,15 +1,15 @@
 """The connectors of a session, and the tables that they claim: by path, by catalog name, or as a leaf of a plan.
 
 Delta and Parquet are built in. A package adds a connector by an entry point of the group `scanprune.connectors`, and a
-session by `register()`; both are asked before those that are built in. The first of two
-connectors of one name is asked. A connector that cannot be loaded, or whose method raises, costs one warning; the
-others are asked as if it knew no answer.
+session by `register()`; both are asked before those that are built in. The first of two connectors of one name is
+asked. A connector that cannot be loaded, or whose method raises, costs one warning; the others are asked as if it knew
+no answer.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -112,6 +112,24 @@ def _nothing(_: Exception) -> None:
     """No answer, as of a connector that does not know."""
 
 
+def _claiming_path(spark: SparkSession, path: str, known: Mapping[str, Connector]) -> Connector:
+    """The first connector that claims a path. The last one claims any, so it is asked only if all others answer."""
+    failed: list[str] = []
+    for name, each in known.items():
+        if failed and each is connectors_of(spark)[-1]:
+            break
+        claims = _ask(each, spark, Connector.claims_path, spark, path)
+        if claims:
+            return each
+        failed += [name] if claims is None else []
+    if failed:
+        found = f"the connector {failed[0]!r} failed to tell if the path holds a table of it"
+        msg = f"Cannot prune {path!r}: {found}; name the format, as in format={failed[0]!r}"
+        raise SourceNotFoundError(msg)
+    msg = f"Cannot prune {path!r}: no connector claims the path, expected a table of {' or '.join(known)}"
+    raise SourceNotFoundError(msg)
+
+
 def _ask(
     connector: Connector,
     spark: SparkSession,
@@ -132,7 +150,9 @@ def _ask(
         if connector.name not in warned:
             warned.add(connector.name)
             known = f"{connector.name!r} of {type(connector).__module__}"
-            remedy = "its tables may be read unpruned; update or remove the package that adds it"
+            remedy = "its tables may be read unpruned"
+            if not type(connector).__module__.startswith("connectors."):
+                remedy += "; update or remove the package that adds it"
             logger.warning("The connector %s is broken: %s() failed (%s); %s", known, name, error_kind(error), remedy)
         return failed(error)
 
@@ -187,11 +207,7 @@ def claiming(spark: SparkSession, source: str) -> Connector:
     """The connector of a path or of a table of the catalog."""
     known = {each.name: each for each in connectors_of(spark)}
     if not is_name(spark, source):
-        for each in known.values():
-            if _ask(each, spark, Connector.claims_path, spark, source):
-                return each
-        msg = f"Cannot prune {source!r}: no connector claims the path, expected a table of {' or '.join(known)}"
-        raise SourceNotFoundError(msg)
+        return _claiming_path(spark, source, known)
     provider = _provider_of(spark, source)
     if provider not in known:
         kind = "a view" if provider == _VIEW else f"a table of {provider!r}"
@@ -209,7 +225,11 @@ def _named(spark: SparkSession, source: str, format_: str) -> Connector:
         raise InvalidOptionError(msg)
     # The last built-in connector claims any path.
     if not is_name(spark, source) and found is _installed()[-1]:
-        other = claiming(spark, source)
+        try:
+            other = claiming(spark, source)
+        except SourceNotFoundError:
+            # A connector that cannot tell is overruled by a format that the caller names.
+            return found
         if other is not found:
             msg = f"Cannot read {source!r} as {found.name!r}: it is a table of {other.name}, leave `format` out"
             raise InvalidOptionError(msg)
@@ -285,12 +305,12 @@ def fingerprints(
     """The fingerprints of leaves of plans, by their connectors: equal only for leaves that read the same rows.
 
     `formats` has the file format of each leaf; `leaves` gives those of some formats, a list in the JVM. Connectors of
-    one file format are asked in turn until one gives a fingerprint.
+    one file format are asked in turn until one answers.
     """
     found: list[str | Reason | None] = [None] * len(formats)
     for connector in connectors_of(spark):
         places = [at for at, each in enumerate(formats) if each in connector.file_formats]
-        if all(isinstance(found[at], str) for at in places):
+        if all(found[at] is not None for at in places):
             continue
         own = tuple(dict.fromkeys(formats[at] for at in places))
         answers = _ask(connector, spark, Connector.fingerprints, spark, leaves(own), failed=lambda error: error)
@@ -299,20 +319,15 @@ def fingerprints(
         if isinstance(answers, Exception):
             answers = [no_fingerprint(error_kind(answers))] * len(places)
         for at, answer in zip(places, answers, strict=True):
-            found[at] = _better(found[at], answer)
+            # None passes the leaf on; a fingerprint or a refusal is final.
+            if found[at] is None and isinstance(answer, str | Reason):
+                found[at] = answer or None
     readers = {each: _reading(spark, each) for each in formats}
     unknown = {
         format_: f"the rows of a scan of {those[0].name} are not pinned" if those else f"it reads files by {format_}"
         for format_, those in readers.items()
     }
     return [answer or no_fingerprint(unknown[each]) for each, answer in zip(formats, found, strict=True)]
-
-
-def _better(known: str | Reason | None, answer: object) -> str | Reason | None:
-    """A fingerprint if there is one, else the first reason."""
-    if isinstance(known, str) or not isinstance(answer, str | Reason) or not answer:
-        return known
-    return answer if known is None or isinstance(answer, str) else known
 
 
 def scan_of(spark: SparkSession, leaf: Any, table: Table) -> PlanTable | Reason:

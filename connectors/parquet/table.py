@@ -67,10 +67,10 @@ def open_parquet(
         files, detail = None, error_kind(error)
     if files is None:
         return OpaqueTable(source, PARQUET, df, (Reason(ReasonCode.STATISTICS_FAILED, source, detail),))
-    return parquet_source(spark, source, df, files, limits, FooterCache() if cache is None else cache)
+    return parquet_table(spark, source, df, files, limits, FooterCache() if cache is None else cache)
 
 
-def parquet_source(  # noqa: PLR0913, PLR0917 - what a source is made of
+def parquet_table(  # noqa: PLR0913, PLR0917 - what a source is made of
     spark: SparkSession,
     name: str,
     df: DataFrame,
@@ -113,7 +113,7 @@ class ParquetConnector(Connector):
         files = spark_files(df)
         if files is None:
             return Reason(ReasonCode.NOT_FILES, name, str(leaf.relation().location().getClass().getSimpleName()))
-        return parquet_source(spark, name, df, files, limits)
+        return parquet_table(spark, name, df, files, limits)
 
     def fingerprints(self, spark: SparkSession, leaves: Sequence[Any]) -> Sequence[str | Reason]:
         """Fingerprints by the listed files of a leaf, if each is unchanged and was written a minute ago or more."""

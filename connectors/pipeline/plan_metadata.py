@@ -98,10 +98,10 @@ class PlanMetadata:
         try:
             return self._answer(request)
         except Exception as error:
-            if not isinstance(request, DescribeFiles | DescribeRowGroups | BoundKeys):
+            if request.failure_subject is None:
                 raise
             logger.debug("Reading statistics failed", exc_info=True)
-            return Reason(ReasonCode.STATISTICS_FAILED, _subject(request), error_kind(error))
+            return Reason(ReasonCode.STATISTICS_FAILED, request.failure_subject, error_kind(error))
 
     def _answer(self, request: Request[Any]) -> Any:
         match request:
@@ -119,8 +119,8 @@ class PlanMetadata:
                 return keys_from_statistics(origins, self.table, kept, str(build_side.key), self.limits)
             case TrustStatistics(probe):
                 return self._trusts_statistics(probe)
-            case EstimateBytes(node):
-                return self.plan.nbytes(node)
+            case EstimateBytes(nodes):
+                return [self.plan.nbytes(each) for each in nodes]
             case DescribeRows(node):
                 return row_shape(self.plan, node)
             case _:
@@ -136,6 +136,8 @@ class PlanMetadata:
         if column is None:
             return ScanContainers(of(table, []))
         found = plan_column(table, relation, column)
+        if found.type is None:
+            return found.refusal or Reason(ReasonCode.UNSUPPORTED_TYPE, found.name)
         return ScanContainers(of(table, [found]), found.name, found.type, found.refusal)
 
     def _trusts_statistics(self, probe: ProbeColumn) -> bool:
@@ -146,7 +148,3 @@ class PlanMetadata:
         if skipping_switched_off(self.plan.spark, table, [column]) is not None:
             return False
         return not lenient_settings(table.read(None))
-
-
-def _subject(request: DescribeFiles | DescribeRowGroups | BoundKeys) -> str:
-    return str(request.build_side.key) if isinstance(request, BoundKeys) else request.relation.table

@@ -25,9 +25,12 @@ from connectors.spark.jvm import analyzed_plan, error_kind, frame_of, optimized_
 from connectors.spark.plan_reader import SparkPlan, check_has_plan, is_candidate
 from connectors.spark.versions import version_refusal, warn_of_version
 from pruning.keys.cache import PruningCache
+from pruning.keys.summary import KeySummary
 from pruning.options import PruningOptions
+from pruning.query.build_selection import BuildSelection
 from pruning.query.filter_plan import FilterId, FilterPlan, RuntimeFilter, unused
 from pruning.query.first_rows import expected_filters
+from pruning.query.join_condition import BuildSide
 from pruning.query.key_origins import conditions_of
 from pruning.query.plan import PlanNames
 from pruning.query.plan_statistics import Sizes
@@ -198,30 +201,57 @@ def explain_query(df: DataFrame, options: PruningOptions) -> Explanation:
 def _explained(df: DataFrame, options: PruningOptions) -> Explanation:
     query = QueryRun.of(SparkPlan.of(df, optimized(df)), options)
     planner, answer = query.planner, query.metadata.answer
-    known, selection = planner.current_sizes(), planner.selection()
+    refused = _refused(query)
+    known = planner.current_sizes()
+    known = replace(known, files=frozenset(known.files).difference(refused), refused=refused)
+    selection = BuildSelection.of(planner.graph, known, options)
     filters = answered(FilterPlan.before_builds(planner.graph, known, options), answer)
     outcomes = [answered(expected_filters(each, selection, options.limits), answer) for each in planner.tops]
     tops = tuple(each for several in outcomes for each in several)
-    refused = (each.found for each in tops if isinstance(each.found, Reason))
-    reasons = (*planner.graph.refusals, *filters.refusals, *refused)
+    stopped = (each.found for each in tops if isinstance(each.found, Reason))
+    reasons = (*planner.graph.refusals, *refused.values(), *filters.refusals, *stopped)
     kinds = estimates(query.metadata, filters)
     return Explanation.of(replace(filters, tops=tops), known.scanned, {}, reasons, ran_builds=False, kinds=kinds)
 
 
+def _refused(query: QueryRun) -> dict[int, Reason]:
+    """Why scans that list their files at each run cannot be pinned, by `Relation.id`."""
+    unpinned = (each for each in query.planner.graph.relations if each.id in query.planner.facts.unpinned)
+    tables = ((each.id, query.metadata.table(each)) for each in unpinned)
+    return {at: table for at, table in tables if isinstance(table, Reason)}
+
+
 def estimates(metadata: PlanMetadata, filters: FilterPlan) -> Mapping[FilterId, tuple[KindLine, ...]]:
     """The most containers that each filter keeps, by kind; empty for scans whose metadata cannot be read."""
-    found = {each.id: _kinds(metadata, each) for level in filters.levels for each in level}
+    planned = [each for level in filters.levels for each in level]
+    build_sides = {each.build_side.id: each.build_side for each in planned}
+    keys = {id_: _bounds(metadata, each) for id_, each in build_sides.items()}
+    found = {each.id: _kinds_if_known(metadata, each, keys[each.build_side.id]) for each in planned}
     return {name: lines for name, lines in found.items() if lines}
 
 
-def _kinds(metadata: PlanMetadata, runtime_filter: RuntimeFilter) -> tuple[KindLine, ...]:
+def _kinds_if_known(
+    metadata: PlanMetadata, runtime_filter: RuntimeFilter, keys: KeySummary | Reason
+) -> tuple[KindLine, ...]:
+    try:
+        return _kinds(metadata, runtime_filter, keys)
+    except Exception:
+        logger.debug("Estimating a filter of %s failed", runtime_filter.probe.name, exc_info=True)
+        return ()
+
+
+def _bounds(metadata: PlanMetadata, build_side: BuildSide) -> KeySummary | Reason:
+    """The keys that the statistics of a build side's files allow."""
+    found: KeySummary | Reason = metadata.answer(BoundKeys(build_side, {}))
+    return found if isinstance(found, Reason) else build_side.condition.bounds(found)
+
+
+def _kinds(metadata: PlanMetadata, runtime_filter: RuntimeFilter, keys: KeySummary | Reason) -> tuple[KindLine, ...]:
     relation, limits = runtime_filter.probe.relation, metadata.limits
     table = metadata.table(relation)
     if isinstance(table, Reason):
         return ()
     column = plan_column(table, relation, runtime_filter.probe.column)
-    found = metadata.answer(BoundKeys(runtime_filter.build_side, {}))
-    keys = found if isinstance(found, Reason) else runtime_filter.build_side.condition.bounds(found)
     filter_ = KeyFilter.unknown([column], "") if isinstance(keys, Reason) else key_filter([column], keys, limits)
     columns, wanted = static_columns(table, relation, conditions_of(metadata.plan.root, relation))
     columns = {**columns, column.name: column} if column.type is not None else columns

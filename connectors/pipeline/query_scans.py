@@ -7,8 +7,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pyspark.sql import DataFrame
-
 from connectors.keys.inputs import Collected, KeyInput, collect_all
 from connectors.pipeline import table_scan
 from connectors.pipeline.plan_metadata import PlanMetadata
@@ -19,7 +17,6 @@ from connectors.scan.decision import StaticPruning, plan_column
 from connectors.spark.jvm import error_kind
 from pruning.keys.summary import KeySummary
 from pruning.options import PREDICATE, PruningOptions
-from pruning.query.join_condition import may_raise_elsewhere
 from pruning.query.key_origins import conditions_of
 from pruning.query.plan import Relation
 from pruning.query.planner_requests import PruneScan
@@ -51,7 +48,9 @@ class QueryScans:
             return Reason(ReasonCode.STATISTICS_FAILED, found.table.name, error_kind(error))
         scan.static = read.static
         if scan.plan.acts:
-            self._use(request.relation, scan, found, df, replacements)
+            if request.keeps_scan and not scan.plan.files.kept_count:
+                df = found.table.read(scan.plan.files.kept)
+            replacements[request.relation.id] = found.renamed(df)
         return scan
 
     def _collected(self, request: PruneScan, found: PlanTable) -> list[Collected]:
@@ -74,14 +73,6 @@ class QueryScans:
         plan = self.metadata.plan
         return StaticPruning.of(found.table, relation, conditions_of(plan.root, relation), found.files_left(plan.spark))
 
-    def _use(
-        self, relation: Relation, scan: PrunedScan, found: PlanTable, df: DataFrame, replacements: dict[int, Any]
-    ) -> None:
-        if not scan.plan.files.kept_count and may_raise_elsewhere(self.metadata.plan.root, relation.id):
-            # By a constant FALSE Spark would drop the subquery, too.
-            df = found.table.read(scan.plan.files.kept)
-        replacements[relation.id] = found.renamed(df)
-
     def choose_reader(self, scan: PrunedScan) -> PrunedScan:
         """The scan with the cheaper reader in its plan, if options leave the choice open and costs are known."""
         scan.case = reader_case_of(scan.spark, scan.table, scan.decided, scan.needed, self.options)
@@ -99,5 +90,5 @@ class QueryScans:
             scan.decided = replace(scan.decided, reasons=(*scan.decided.reasons, made))
             return made
         df, record = made
-        self._use(relation, record, found, df, replacements)
+        replacements[relation.id] = found.renamed(df)
         return record

@@ -66,13 +66,13 @@ def plan_facts(plan: SparkPlan, formats: Collection[str], snapshot_calls: str) -
     """
     filters, relations, alike = filters_above(plan.root), relations_of(plan.root), _alike(plan)
     filtered = [each for relation in relations for each in (relation, *filters[relation.id])]
-    may_be_asked, leaves, equal = plan.facts(filtered, alike, formats, snapshot_calls).split("\n", 2)
+    may_use_input_file, leaves, equal = plan.facts(filtered, alike, formats, snapshot_calls).split("\n", 2)
     words, places = leaves.split(), [each.id for each in relations]
     return PlanFacts(
         _leaf_sizes(places, zip(words[::4], words[1::4], words[2::4], strict=True), formats),
         dict(zip(places, (places[int(first)] for first in words[3::4]), strict=True)),
         _equal_nodes(alike, equal),
-        may_be_asked == "true",
+        may_use_input_file == "true",
     )
 
 

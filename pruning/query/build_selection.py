@@ -65,7 +65,9 @@ class _BuildTraits:
 class BuildSelection:
     """The rules of build selection over the sizes of one moment; each plan is examined once.
 
-    `edges` are those of the query: they tell which further scans the rows of a scan filter.
+    `edges` are those of the query: they tell which further scans the rows of a scan filter. Rules that depend on
+    `sizes.statistics` may raise `Unanswered`, and are called by `with_answers()`; `why_no_filter`, `is_bounded`,
+    `needs_rows` and `bytes_read` depend on sizes alone.
     """
 
     sizes: Sizes
@@ -86,7 +88,7 @@ class BuildSelection:
         if at in self.sizes.materialized:
             return Reason(ReasonCode.READ_BY_BUILD, name)
         if at not in self.sizes.files:
-            return Reason(ReasonCode.NOT_FILES, name)
+            return self.sizes.refused.get(at) or Reason(ReasonCode.NOT_FILES, name)
         if self.sizes.scanned[at] < self.options.min_probe_bytes:
             return Reason(ReasonCode.PROBE_TOO_SMALL, name, f"{self.sizes.scanned[at]:,} bytes")
         return None

@@ -145,6 +145,13 @@ class ExchangeReuse:
         return tuple(found.values())
 
 
+def joined_sides(root: Node, equal: Mapping[int, int]) -> Iterator[Node]:
+    """Both sides of each join with a side that has an equal node."""
+    for node in root.walk():
+        if isinstance(node, Join) and any(each.id in equal for each in node.children):
+            yield from node.children
+
+
 def _with_groups(root: Node) -> set[int]:
     """The places of nodes that group rows, or have such a node below them."""
     found: set[int] = set()

@@ -47,7 +47,10 @@ def prove_first_rows(top: TopK, limits: Limits) -> Steps[Domain | Reason]:
 
 def _proved_by(top: TopK, probe: ProbeColumn, limits: Limits) -> Steps[Domain | Reason | None]:
     """The keys that one scan proves; a `Reason` if its statistics cannot be read."""
-    if not (yield from ask(TrustStatistics(probe))):
+    is_trusted = yield from ask(TrustStatistics(probe))
+    if isinstance(is_trusted, Reason):
+        return is_trusted
+    if not is_trusted:
         return None
     files = yield from ask(DescribeFiles(probe.relation, probe.column))
     if isinstance(files, Reason):

@@ -150,13 +150,13 @@ def fallback_build_sides(build_side: BuildSide) -> tuple[BuildSide, ...]:
                 column = None if expression is None else expression.column
                 node = node.children[0]
             case Join():
-                return tuple(_join_sources(node, column, build_side))
+                return tuple(_build_sides_below(node, column, build_side))
             case _:
                 return ()
     return ()
 
 
-def _join_sources(join: Join, column: int, build_side: BuildSide) -> Iterator[BuildSide]:
+def _build_sides_below(join: Join, column: int, build_side: BuildSide) -> Iterator[BuildSide]:
     equal = {column}
     # The equal column of the other side holds every value of this one only if each row must have a partner there.
     if join.type in {"Inner", "LeftSemi"}:

@@ -12,11 +12,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from pruning.errors import UnsupportedTypeError
 from pruning.options import BroadcastStrategy, PruningOptions
 from pruning.query.exchanges import (
     ExchangeReuse,
     crosses_shuffle,
     is_hash_build_side,
+    joined_sides,
     may_be_broadcast,
     unprunable_fraction,
 )
@@ -34,9 +36,10 @@ from pruning.query.requests import (
     ScanContainers,
     Unanswered,
 )
-from pruning.reasons import Reason
+from pruning.reasons import Reason, ReasonCode
 from pruning.scan.statistics import UNKNOWN
 from pruning.values.byte_strings import IntArray
+from pruning.values.types import ValueType
 
 # Joins that give each row of the left side at most once.
 _LEFT_ONCE = frozenset({"LeftSemi", "LeftAnti", "ExistenceJoin"})
@@ -86,6 +89,10 @@ def expected_rows(node: Node, scans: Mapping[int, Cardinality], materialized: Co
 class PlanStatistics(Protocol):
     """Answers from metadata, looked up only where a selection rule depends on them."""
 
+    @property
+    def problems(self) -> tuple[Reason, ...]:
+        """The reasons why some metadata could not be read so far."""
+
     def has_few_keys(self, build_side: BuildSide, probe: ProbeColumn) -> bool:
         """True where an unfiltered build side has few rows by metadata, compared with the values of a probe column."""
 
@@ -116,6 +123,11 @@ class PlanStatistics(Protocol):
 
 class UnknownStatistics:
     """Answers without metadata, which refuse no filter."""
+
+    @property
+    def problems(self) -> tuple[Reason, ...]:
+        """Always empty."""
+        return ()
 
     def has_few_keys(self, build_side: BuildSide, probe: ProbeColumn) -> bool:  # noqa: ARG002 - a protocol's
         """Always False."""
@@ -161,6 +173,7 @@ class Sizes:
     - `scanned`: bytes that each scan reads; `files`: scans that read files; `pruned`: scans with a filter
     - `materialized`: nodes that are not run again, since a build holds their rows
     - `expected`: rows of pruned scans
+    - `refused`: why a scan of files cannot be pruned, for scans that are not in `files` for that reason
     """
 
     scanned: Mapping[int, int]
@@ -169,6 +182,7 @@ class Sizes:
     materialized: Collection[int] = ()
     expected: Mapping[int, Cardinality] = field(default_factory=dict)
     statistics: PlanStatistics = field(default_factory=UnknownStatistics)
+    refused: Mapping[int, Reason] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,9 +210,12 @@ class QueryFacts:
     broadcast_limit: int = -1
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class KnownStatistics:
-    """The statistics of a query's plan, from the answers so far; raises `Unanswered` for an answer that is missing."""
+    """The statistics of a query's plan, from the answers so far; raises `Unanswered` for an answer that is missing.
+
+    Metadata that cannot be read counts as unknown; `problems` says why.
+    """
 
     root: Node
     facts: QueryFacts
@@ -206,7 +223,14 @@ class KnownStatistics:
     _answers: dict[Hashable, Any] = field(default_factory=dict)
     _fractions: dict[tuple[int, int], float] = field(default_factory=dict)
     _few: dict[Hashable, bool] = field(default_factory=dict)
-    _reuse: list[ExchangeReuse] = field(default_factory=list)
+    _bytes: dict[int, int] = field(default_factory=dict)
+    _reuse: ExchangeReuse | None = None
+
+    @property
+    def problems(self) -> tuple[Reason, ...]:
+        """The reasons why some metadata could not be read so far."""
+        failed = (each for each in self._answers.values() if isinstance(each, Reason))
+        return tuple(dict.fromkeys(each for each in failed if each.code is ReasonCode.STATISTICS_FAILED))
 
     def has_few_keys(self, build_side: BuildSide, probe: ProbeColumn) -> bool:
         """True where an unfiltered build side has few rows by metadata, compared with the values of a probe column.
@@ -219,6 +243,8 @@ class KnownStatistics:
         return self._few[pair]
 
     def _has_few_keys(self, build_side: BuildSide, probe: ProbeColumn) -> bool:
+        if not _has_density(probe):
+            return False
         origins = origins_of(build_side.node, build_side.key)
         counts = [self._row_count(each.relation) for each in origins]
         files = self._files(probe.relation, probe.column) if origins and None not in counts else None
@@ -268,14 +294,14 @@ class KnownStatistics:
     def _is_broadcast(self, join: Join) -> bool:
         """True if a side that Spark may broadcast is small enough by Spark's estimate, before anything has run."""
         sides = (each for each in join.children if may_be_broadcast(join, each))
-        return any(0 <= self._bytes(each) <= self.facts.broadcast_limit for each in sides)
+        return any(0 <= self._estimate(each) <= self.facts.broadcast_limit for each in sides)
 
     def _is_broadcast_side(self, join: Join, side: Node) -> bool:
         """True if Spark would broadcast this side by its estimates: the smaller one if it may broadcast both."""
-        if not may_be_broadcast(join, side) or self._bytes(side) > self.facts.broadcast_limit:
+        if not may_be_broadcast(join, side) or self._estimate(side) > self.facts.broadcast_limit:
             return False
         other = join.right if side is join.left else join.left
-        return not may_be_broadcast(join, other) or self._bytes(side) < self._bytes(other)
+        return not may_be_broadcast(join, other) or self._estimate(side) < self._estimate(other)
 
     def rows(self, relation: Relation) -> int:
         """Rows that a scan reads without filters; 0 if not known."""
@@ -318,9 +344,11 @@ class KnownStatistics:
 
     def shared_places(self, build_side: BuildSide, probe: ProbeColumn) -> Sequence[Node]:
         """The other places of a reused exchange, if the keys of a build side would filter only one of them."""
-        if not self._reuse:
-            self._reuse.append(ExchangeReuse.of(self.root, self.facts.equal, self._is_sent_to))
-        return self._reuse[0].others(build_side, probe)
+        if self._reuse is None:
+            # All at once: with one request for each, the plan would be walked as often as it has joins.
+            self._estimated(tuple(joined_sides(self.root, self.facts.equal)))
+            self._reuse = ExchangeReuse.of(self.root, self.facts.equal, self._is_sent_to)
+        return self._reuse.others(build_side, probe)
 
     def _is_sent_to(self, join: Join, side: Node) -> bool:
         return not self._is_broadcast(join) or self._is_broadcast_side(join, side)
@@ -338,8 +366,15 @@ class KnownStatistics:
     def _largest(self, files: ScanContainers) -> IntArray:
         return np.argsort(-files.containers.sizes)[: self.options.limits.sampled_files]
 
-    def _bytes(self, node: Node) -> int:
-        return self._ask(EstimateBytes(node), node.id)
+    def _estimate(self, node: Node) -> int:
+        self._estimated((node,))
+        return self._bytes[node.id]
+
+    def _estimated(self, nodes: Sequence[Node]) -> None:
+        missing = tuple(each for each in nodes if each.id not in self._bytes)
+        if missing:
+            ids = [each.id for each in missing]
+            raise Unanswered(EstimateBytes(missing), lambda sizes: self._bytes.update(zip(ids, sizes, strict=True)))
 
     def _ask(self, request: Request[A], *subject: Hashable) -> A:
         key = (type(request), *subject)
@@ -347,3 +382,12 @@ class KnownStatistics:
             raise Unanswered(request, partial(self._answers.__setitem__, key))
         answer: A = self._answers[key]
         return answer
+
+
+def _has_density(probe: ProbeColumn) -> bool:
+    """True for types of the plan whose values can be counted between two bounds."""
+    relation = probe.relation
+    try:
+        return ValueType.parse(relation.types[relation.output.index(probe.column)]).has_density
+    except UnsupportedTypeError:
+        return False

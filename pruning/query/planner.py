@@ -28,7 +28,7 @@ from pruning.query.first_rows import (
 from pruning.query.join_condition import BuildSide, may_raise_elsewhere
 from pruning.query.join_graph import JoinGraph, key_tuple, tuple_filter_pays
 from pruning.query.lineage import ProbeColumn
-from pruning.query.plan import Node, PlanNames, Relation
+from pruning.query.plan import PlanNames, Relation
 from pruning.query.plan_statistics import PlanStatistics, QueryFacts, Sizes
 from pruning.query.planner_requests import (
     BoundKeys,
@@ -86,6 +86,7 @@ class QueryPlanner:
     tuples: dict[int, dict[tuple[int, ...], list[KeySummary]]] = field(default_factory=dict)
     _sizes: dict[int, int] = field(default_factory=dict)
     _files: set[int] = field(default_factory=set)
+    _refused: dict[int, Reason] = field(default_factory=dict)
     _rows: dict[int, BuildRows] = field(default_factory=dict)
     _bounds: dict[tuple[int, str], KeySummary | Reason] = field(default_factory=dict)
     _first_rows: dict[int, list[tuple[int, KeyFilter]]] = field(default_factory=dict)
@@ -124,13 +125,14 @@ class QueryPlanner:
             wanted = tuple(each for each in filters if each.probe.relation.id not in self.materialized)
             self.levels.append(wanted)
             yield from self._level(wanted)
+        self.reasons.update(dict.fromkeys(self.statistics.problems))
         yield from self._choose_readers()
 
     def current_sizes(self) -> Sizes:
         """The sizes and the state of the scans at this moment."""
         remaining = ((at, scan.expected) for at, scan in self.scans.items() if at not in self.materialized)
         expected = {at: rows for at, rows in remaining if rows is not None}
-        return Sizes(self._sizes, self._files, self.scans, self.materialized, expected, self.statistics)
+        return Sizes(self._sizes, self._files, self.scans, self.materialized, expected, self.statistics, self._refused)
 
     def selection(self) -> BuildSelection:
         """The rules of build selection over the sizes of this moment."""
@@ -150,6 +152,7 @@ class QueryPlanner:
         unpinned = tuple(each for each in self.graph.relations if each.id in self.facts.unpinned)
         refused = (yield from ask(PinFiles(unpinned))) if unpinned else {}
         self.reasons.update(dict.fromkeys(refused.values()))
+        self._refused.update(refused)
         self._files -= refused.keys()
 
     # Levels of builds.
@@ -213,32 +216,32 @@ class QueryPlanner:
         domain = build_side.domain(keys)
         if isinstance(domain, Reason):
             return domain
-        is_joined = built.rows is not None and (yield from self._join_rows(build_side.node, built.rows))
-        if runtime_filter.needs_rows and not is_joined:
-            return Reason(
-                ReasonCode.UNREPEATABLE_KEYS,
-                str(build_side.key),
-                "they count only if the query joins the rows of the build, which are too many",
-            )
+        not_joined = "they are too many" if built.rows is None else (yield from self._join_rows(build_side, built.rows))
+        if runtime_filter.needs_rows and not_joined:
+            detail = f"they count only if the query joins the rows of the build, but {not_joined}"
+            return Reason(ReasonCode.UNREPEATABLE_KEYS, str(build_side.key), detail)
         if built.rows is not None:
             # Not reached for rows that a later run may not give again, so no tuple of such rows becomes a key.
             self._rows[build_side.node.id] = built.rows
         return domain
 
-    def _join_rows(self, node: Node, rows: BuildRows) -> Steps[bool]:
-        """True if a build's rows were few enough to become a local relation; the query does not run it again."""
-        if self.strategy is BroadcastStrategy.NONE or 0 <= self.facts.broadcast_limit < rows.nbytes:
-            return False
+    def _join_rows(self, build_side: BuildSide, rows: BuildRows) -> Steps[str]:
+        """Joins a build's rows as a local relation, so that the query does not run it again; why not, if it does."""
+        node = build_side.node
+        if self.strategy is BroadcastStrategy.NONE:
+            return "joins are left as they are"
+        if 0 <= self.facts.broadcast_limit < rows.nbytes:
+            return "they are too many"
         if not rows.nbytes and may_raise_elsewhere(self.graph.root, node.id):
             # Spark would drop the subquery with the other side of the join.
-            return False
+            return "a subquery of the query may raise an error, which a side without rows would hide"
         yield from ask(JoinRows(node, rows))
         self.row_bytes[node.id] = rows.nbytes
         for each in node.walk():
             self.materialized.add(each.id)
             if isinstance(each, Relation):
                 self._sizes[each.id] = 0
-        return True
+        return ""
 
     def _add_tuple(self, build_side: BuildSide, relation: Relation) -> Steps[None]:
         """Adds keys of several columns together, if the build's rows are materialized and the join compares several."""
@@ -258,7 +261,8 @@ class QueryPlanner:
         """Plans a scan by all its filters, and uses the plan if the filters change the scan."""
         keys, tuples = self.keys.get(relation.id, {}), self.tuples.get(relation.id, {})
         filters = tuple(self._first_rows.get(relation.id, ()))
-        scan = yield from ask(PruneScan(relation, dict(keys), dict(tuples), filters))
+        keeps_scan = may_raise_elsewhere(self.graph.root, relation.id)
+        scan = yield from ask(PruneScan(relation, dict(keys), dict(tuples), filters, keeps_scan))
         if isinstance(scan, Reason):
             self.reasons[scan] = None
         elif scan.plan.acts:

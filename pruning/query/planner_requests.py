@@ -91,6 +91,11 @@ class BoundKeys(Request[KeySummary | Reason]):
     build_side: BuildSide
     kept: Mapping[int, BoolArray]
 
+    @property
+    def failure_subject(self) -> str:
+        """The name of the key."""
+        return str(self.build_side.key)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SummarizeTuples(Request[KeySummary | Reason]):
@@ -113,13 +118,15 @@ class JoinRows(Request[None]):
 class PruneScan(Request[PlannedScan | Reason]):
     """Plan a scan by all its filters, and use the plan if it acts.
 
-    `keys` and `tuples` are by the columns that they filter; `first_rows` are filters of columns by first rows.
+    `keys` and `tuples` are by the columns that they filter; `first_rows` are filters of columns by first rows. If
+    `keeps_scan`, a scan of no files stays a scan: as a constant without rows it would hide an error of the query.
     """
 
     relation: Relation
     keys: Mapping[int, Sequence[KeySummary]]
     tuples: Mapping[tuple[int, ...], Sequence[KeySummary]]
     first_rows: Sequence[tuple[int, KeyFilter]] = ()
+    keeps_scan: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,13 +1,14 @@
 """Requests: what decisions ask of an engine, while they do no I/O themselves.
 
-A decision is a generator: it yields a request and is sent the answer. `answered()` runs it with whatever can answer:
-an engine, or the script of a test. Rules that are plain functions look answers up instead, and raise `Unanswered` for
-one that is missing; `with_answers()` asks for it and calls the rule again.
+Requests for metadata stand here, those that have something run or pinned in `planner_requests.py`. A decision is a
+generator: it yields a request and is sent the answer. `answered()` runs it with whatever can answer: an engine, or the
+script of a test. Rules that are plain functions look answers up instead, and raise `Unanswered` for one that is
+missing; `with_answers()` asks for it and calls the rule again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -26,6 +27,11 @@ class Request(Generic[A]):
     """A request whose answer is an `A`."""
 
     __slots__ = ()
+
+    @property
+    def failure_subject(self) -> str | None:
+        """The subject of the `Reason` that is the answer if answering fails; None if such a failure ends pruning."""
+        return None
 
 
 Steps: TypeAlias = Generator[Request[Any], Any, T]
@@ -49,7 +55,7 @@ def answered(steps: Steps[T], answer: Callable[[Request[Any]], Any]) -> T:
         sent = answer(request)
 
 
-class Unanswered(Exception):  # noqa: N818 - no error: it never leaves `with_answers()`
+class Unanswered(Exception):  # noqa: N818 - no error: `with_answers()` answers it
     """A rule needs the answer to `request`; `remember` takes it."""
 
     def __init__(self, request: Request[Any], remember: Callable[[Any], None]) -> None:
@@ -92,6 +98,11 @@ class DescribeFiles(Request[ScanContainers | Reason]):
     relation: Relation
     column: int | None = None
 
+    @property
+    def failure_subject(self) -> str:
+        """The name of the table."""
+        return self.relation.table
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DescribeRowGroups(Request[ScanContainers | Reason]):
@@ -104,19 +115,29 @@ class DescribeRowGroups(Request[ScanContainers | Reason]):
     files: IntArray
     column: int | None = None
 
+    @property
+    def failure_subject(self) -> str:
+        """The name of the table."""
+        return self.relation.table
+
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TrustStatistics(Request[bool]):
+class TrustStatistics(Request[bool | Reason]):
     """Answer False where statistics of a column prove no rows, since the session distrusts them or may skip files."""
 
     probe: ProbeColumn
 
+    @property
+    def failure_subject(self) -> str:
+        """The name of the column."""
+        return self.probe.name
+
 
 @dataclass(frozen=True, slots=True, eq=False)
-class EstimateBytes(Request[int]):
-    """Estimate the bytes of a node's rows as the engine does to choose broadcast joins."""
+class EstimateBytes(Request[Sequence[int]]):
+    """Estimate the bytes of the rows of nodes, in order, as the engine does to choose broadcast joins."""
 
-    node: Node
+    nodes: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from connectors import registry
 from connectors.base import Connector
 from connectors.delta.table import DELTA
 from connectors.parquet.table import PARQUET, ParquetConnector
-from connectors.registry import _Registered, claiming, connectors_of, register, table_of
+from connectors.registry import _Registered, claiming, connectors_of, fingerprints, register, table_of
 from connectors.spark.session_state import state_of
 from pruning import PruningCache, PruningOptions, explain, prune, pruned_read
 from pruning.errors import InvalidOptionError, SourceNotFoundError
@@ -203,7 +203,7 @@ def test_a_leaf_that_no_connector_knows_is_no_table_of_files(spark, tmp_path, re
     assert Reason(ReasonCode.NOT_FILES, "orc", "OrcFileFormat") == table_of(spark, leaf, LIMITS)
 
 
-METHODS = ["before_execution", "optimized_plan", "claims_path", "fingerprints", "scanned_version", "table_of"]
+METHODS = ["before_execution", "optimized_plan", "fingerprints", "scanned_version", "table_of"]
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -218,3 +218,22 @@ def test_a_method_that_raises_costs_one_warning_and_the_other_connectors_go_on(
     assert warning.startswith(f"The connector 'other' of {HERE} is broken: {method}() failed (RuntimeError); ")
     assert "update or remove the package that adds it" in warning
     assert "secret" not in "".join(warnings_of())
+
+
+def test_a_failure_to_claim_a_path_does_not_leave_it_to_parquet(spark, path, registered, warnings_of, monkeypatch):
+    """Parquet reads any path, so it would read the files of a table of which another connector knows more."""
+    registered(OTHER)
+    monkeypatch.setattr(Other, "claims_path", raises)
+    with pytest.raises(SourceNotFoundError, match="'other' failed to tell if the path holds a table of it"):
+        pruned_read(spark, path, keys={"k": [1]})
+    assert 3 == pruned_read(spark, path, keys={"k": [*range(3)]}, format="parquet", exact=True).count()
+    assert 1 == len(warnings_of())
+
+
+@pytest.mark.parametrize("answer", [Reason(ReasonCode.NOT_CACHED, "a scan", "rows may change"), "first", None])
+def test_the_first_answer_about_the_rows_of_a_leaf_is_final(spark, registered, monkeypatch, answer):
+    monkeypatch.setattr(OTHER, "file_formats", ("ParquetFileFormat",), raising=False)
+    monkeypatch.setattr(Other, "fingerprints", lambda *_: [answer])
+    monkeypatch.setattr(type(connectors_of(spark)[-1]), "fingerprints", lambda *_: ["parquet"])
+    registered(OTHER)
+    assert [answer or "parquet"] == fingerprints(spark, ["ParquetFileFormat"], lambda _: [None])

@@ -12,7 +12,7 @@ import org.apache.spark.sql.catalyst.trees.TreeNode;
  * Precheck has found a candidate and Spark has optimised the query.
  *
  * hasBloom() walks operators and expressions, and is asked only where the optimised plan has a bloom filter.
- * mayBeAskedForFiles() walks operators.
+ * mayUseInputFile() walks operators.
  *
  * It relies on BloomFilterMightContain and HiveTableRelation.
  */
@@ -37,7 +37,7 @@ public class AnalyzedPlan {
      * Sources behind cached rows count, and plans inside expressions do not. Above an aggregate the expressions give
      * nothing, since no file is open there, and the columns of _metadata do not pass an aggregate.
      */
-    boolean mayBeAskedForFiles() {
+    boolean mayUseInputFile() {
         return sources(plan) < SEVERAL && isOpenAbove(plan);
     }
 

@@ -40,12 +40,12 @@ public class OptimizedPlan extends PlanVisitor {
     }
 
     /**
-     * Facts that need more than one node, in three lines: AnalyzedPlan.mayBeAskedForFiles(); LeafFacts of the leaves,
+     * Facts that need more than one node, in three lines: AnalyzedPlan.mayUseInputFile(); LeafFacts of the leaves,
      * each with the filters above it; and equalNodes() of nodes that may be equal. Nodes are given by their places.
      */
     public String facts(String leavesAndFilters, String alike, String formats, String snapshotCalls) throws Exception {
         String leaves = new LeafFacts(formats, snapshotCalls).text(nodes(leavesAndFilters));
-        return analyzed.mayBeAskedForFiles() + "\n" + leaves + "\n" + equalNodes(nodes(alike));
+        return analyzed.mayUseInputFile() + "\n" + leaves + "\n" + equalNodes(nodes(alike));
     }
 
     /**

@@ -136,8 +136,10 @@ def _described(request: Request[Any]) -> str:
             return f"{type(request).__name__} {node.id}"
         case TrustStatistics(probe):
             return f"TrustStatistics {probe.relation.id}"
-        case EstimateBytes(node) | DescribeRows(node):
-            return f"{type(request).__name__} {node.id}"
+        case EstimateBytes(nodes):
+            return f"EstimateBytes {[each.id for each in nodes]}"
+        case DescribeRows(node):
+            return f"DescribeRows {node.id}"
         case PruneScan(relation) | ChooseReader(relation) | ReadByArrow(relation):
             return f"{type(request).__name__} {relation.id}"
         case DescribeFiles(relation, column=at) | DescribeRowGroups(relation, column=at):
@@ -492,6 +494,10 @@ class Asked:
         return QueryPlanner.of(graph, self.options, known, KnownStatistics(self.star.root, known, self.options))
 
 
+def tens(request: EstimateBytes) -> list[int]:
+    return [10] * len(request.nodes)
+
+
 def metadata(log: list[str]) -> list[str]:
     return [each for each in log if each.startswith(("Describe", "Estimate", "Trust"))]
 
@@ -502,6 +508,59 @@ def test_rules_ask_for_no_metadata_that_decides_nothing(star):
     script = Script({star.few.id: Built(some_keys(3))}, others={ChooseReader: Scan.of(2)})
     assert [] == metadata(script.run(planner))
     assert {star.fact.id} == planner.scans.keys()
+
+
+def test_estimates_of_all_joins_over_equal_nodes_are_one_request():
+    """With a request for each join, the plan would be walked as often as it has joins."""
+    plans = Plans()
+    sides = [(plans.table("k"), plans.table("k")) for _ in range(20)]
+    joins = [plans.join(left, right, equal(*left.output, *right.output)) for left, right in sides]
+    root = plans.union(*joins)
+    found = {each.id: joins[0].left.id for join in joins for each in join.children}
+    facts = QueryFacts({}, frozenset(), equal=found, broadcast_limit=1000)
+    script = Script(others={EstimateBytes: tens})
+    edge = next(each for each in JoinGraph.of(root).edges)
+    known = _Answering(KnownStatistics(root, facts, OPTIONS), script)
+    assert () == known.shared_places(edge.build_side, edge.probes[0])
+    assert [40] == [len(each.nodes) for each in script.log]
+
+
+def test_unreadable_statistics_of_a_build_are_a_reason(star):
+    """A build side without a condition is refused as unselective, since its rows cannot be counted."""
+    plans = Plans()
+    fact, days = plans.table("day"), plans.table("day")
+    root = plans.join(fact, days, equal(*fact.output, *days.output))
+    why = Reason(ReasonCode.STATISTICS_FAILED, "days")
+    planner = Asked(replace(star, fact=fact, days=days, few=days, root=root), {fact.id: 5000, days.id: 50}).planner()
+    script = Script(others={DescribeFiles: lambda it: why if it.relation is days else files((0, 9))})
+    assert not [each for each in script.run(planner) if each.startswith(("RunBuilds", "PruneScan"))]
+    assert [why] == list(planner.reasons)
+
+
+def test_unpinned_scan_is_refused_for_its_own_reason(star):
+    why = Reason(ReasonCode.SKIPPING_DISABLED, "facts")
+    planner = star.planner(unpinned=frozenset({star.fact.id}))
+    Script({star.few.id: Built(some_keys(3))}, others={PinFiles: {star.fact.id: why}}).run(planner)
+    assert why == planner.selection().why_no_filter(probe_of(star))
+
+
+@pytest.mark.parametrize("has_error", [True, False])
+def test_build_without_rows_is_not_joined_where_that_would_hide_an_error(has_error):
+    plans = Plans()
+    fact, days = plans.table("day"), plans.table("day", "month")
+    few = plans.filter(days, at_least(days.output[1], 3))
+    root: Node = plans.join(fact, few, equal(fact.output[0], days.output[0]))
+    if has_error:
+        several = plans.table("m")
+        root = plans.filter(root, equal(column(fact.output[0]), call("ScalarSubquery")), subqueries=(several,))
+    sizes = {fact.id: 5000, days.id: 50}
+    facts = QueryFacts(sizes, frozenset(sizes), broadcast_limit=1000)
+    planner = QueryPlanner.of(JoinGraph.of(root), OPTIONS, facts, UnknownStatistics())
+    script = Script(
+        {few.id: Built(some_keys(), Rows(0))}, scans={fact.id: lambda _: Scan.of(0)}, others={ChooseReader: Scan.of(0)}
+    )
+    assert has_error is (f"JoinRows {few.id}" not in script.run(planner))
+    assert [has_error] == [each.keeps_scan for each in script.log if isinstance(each, PruneScan)]
 
 
 @pytest.mark.parametrize(
@@ -516,7 +575,12 @@ def test_rules_ask_for_no_metadata_that_decides_nothing(star):
 def test_rules_ask_each_question_once(star, fact_files, is_used):
     """Unclustered files save nothing where no shuffle shrinks; unreadable statistics refuse no filter."""
     planner = Asked(star, {star.fact.id: 150, star.days.id: 50}).planner()
-    others = {DescribeFiles: fact_files, DescribeRowGroups: fact_files, EstimateBytes: 10, ChooseReader: Scan.of(2)}
+    others = {
+        DescribeFiles: fact_files,
+        DescribeRowGroups: fact_files,
+        EstimateBytes: lambda it: [10] * len(it.nodes),
+        ChooseReader: Scan.of(2),
+    }
     script = Script({star.few.id: Built(some_keys(3))}, others=others)
     asked = metadata(script.run(planner))
     assert len(asked) == len(set(asked)) > 0
@@ -582,7 +646,9 @@ def test_few_keys_are_at_most_half_of_the_values(star, probe, build_rows, expect
 def test_shuffle_is_crossed_unless_a_side_is_broadcast(star, limit, left, right, is_broadcast):
     (edge,) = [each for each in JoinGraph.of(star.root).edges if each.probes[0].relation is star.fact]
     sizes = {star.fact.id: left, star.few.id: right}
-    found = Facts.of(star, {EstimateBytes: lambda it: sizes[it.node.id]}, broadcast_limit=limit).known
+    found = Facts.of(
+        star, {EstimateBytes: lambda it: [sizes[each.id] for each in it.nodes]}, broadcast_limit=limit
+    ).known
     assert is_broadcast is not found.crosses_shuffle(edge.build_side, edge.probes[0])
     assert (is_broadcast and left < right) == found.is_hash_build_side(edge.build_side, edge.probes[0])
 
