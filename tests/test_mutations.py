@@ -209,7 +209,27 @@ MUTANTS = {
         run_of("pruning/query/test_planner.py"),
     ),
     "rows-that-may-differ-are-keys-without-being-joined": Mutant(
-        *("pruning/query/planner.py", "if runtime_filter.needs_rows and not is_joined:", "if False:"),
+        *("pruning/query/planner.py", "if runtime_filter.needs_rows and not_joined:", "if False:"),
+        run_of("pruning/query/test_planner.py"),
+    ),
+    "a-scalar-subquery-of-several-rows-gives-keys": Mutant(
+        *("pruning/query/join_condition.py", "if self.is_scalar and keys.rows > 1:", "if False:"),
+        run_of("pruning/query/test_scalars.py"),
+    ),
+    "statistics-bound-a-subquery-of-several-rows": Mutant(
+        *(
+            "pruning/query/join_condition.py",
+            "return self.condition.is_scalar and not is_one_row(self.node)",
+            "return False",
+        ),
+        run_of("pruning/query/test_scalars.py"),
+    ),
+    "an-empty-side-hides-an-error-of-a-subquery": Mutant(
+        *(
+            "pruning/query/join_condition.py",
+            "return any(not plan.subtree_start <= at <= plan.id and",
+            "return any(False and",
+        ),
         run_of("pruning/query/test_planner.py"),
     ),
     "files-that-cannot-be-pinned-give-keys": Mutant(

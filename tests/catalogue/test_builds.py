@@ -157,6 +157,7 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 from connectors.keys import frame
 from pruning import explain, prune
+from sample_data.rows import Rows
 from tests.catalogue.facts import OPTIONS
 
 folder, done = Path(sys.argv[1]), frame.partial_task
