@@ -109,6 +109,25 @@ class ExecutionLimits:
     task_payload_bytes: int = limit(
         512 << 10, "bytes", "more goes as a broadcast: PySpark deletes no file of a function beyond 1 MiB", 0
     )
+    listed_versions: int = limit(
+        16,
+        "versions",
+        "lists of files of whole table versions that a session keeps: a query reads few tables",
+        UNBOUNDED,
+        1,
+    )
+    listed_version_files: int = limit(
+        10_000,
+        "files",
+        "the files of a larger table version are listed for each scan, not kept in memory",
+        UNBOUNDED,
+    )
+    fingerprint_files: int = limit(
+        32,
+        "files",
+        "looking at each file of a build, before and after it, costs more than the build",
+        UNBOUNDED,
+    )
     counted_executions: int = limit(
         32, "executions", "counts of a scan are kept for the latest, of any number of actions", UNBOUNDED, 1
     )

@@ -19,6 +19,7 @@ from connectors.spark.jvm import JavaFile, analyzed_plan, frame_of, instance, qu
 from connectors.spark.jvm import optimized_plan as optimized
 from connectors.spark.session_state import state_of
 from connectors.spark.transfer import JvmList
+from pruning.limits import LIMITS, Limits
 from pruning.reasons import Reason, ReasonCode
 
 logger = logging.getLogger("scanprune")
@@ -69,11 +70,14 @@ def optimized_plan(df: DataFrame) -> Any:
         return None
 
 
-def _file_lists(spark: SparkSession, index: Any) -> Any:
-    """The session's cached file lists of table versions; `index` is any index of Delta."""
+def _file_lists(spark: SparkSession, index: Any, limits: Limits = LIMITS) -> Any:
+    """The session's cached file lists of table versions; `index` is any index of Delta.
+
+    The first call makes them, and calls with other limits share them.
+    """
     slot = state_of(spark).slot(_FileLists)
     if slot.java is None:
-        slot.java = instance(spark, _LISTS, beside=index)
+        slot.java = instance(spark, _LISTS, limits.listed_versions, limits.listed_version_files, beside=index)
     return slot.java
 
 

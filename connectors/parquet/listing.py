@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from connectors.parquet.row_groups import FileRef
 from connectors.spark.jvm import JavaFile, analyzed_plan, frame_of, instance, java_names, jvm_session
 from connectors.spark.transfer import JvmList
+from pruning.limits import LIMITS, Limits
 from pruning.values.byte_strings import IntArray
 from pruning.values.ranges import BoolArray
 
@@ -177,9 +178,9 @@ def spark_files(df: DataFrame) -> SparkFiles | None:
     )
 
 
-def listed_files(spark: SparkSession, leaves: Sequence[Any]) -> Any:
+def listed_files(spark: SparkSession, leaves: Sequence[Any], limits: Limits = LIMITS) -> Any:
     """The files that each leaf of a plan reads, as a list of the JVM; see `ListedFiles.java`."""
-    return instance(spark, _LISTED, jvm_session(spark), leaves, _SETTLED_MILLISECONDS)
+    return instance(spark, _LISTED, jvm_session(spark), leaves, _SETTLED_MILLISECONDS, limits.fingerprint_files)
 
 
 def with_new_column_ids(df: DataFrame) -> DataFrame:

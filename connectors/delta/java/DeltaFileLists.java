@@ -24,9 +24,14 @@ import scala.collection.immutable.Seq;
  * It relies on Delta's Snapshot.getAllFiles() and filesForScan(), DeltaScan, VersionChecksum and OptimisticTransaction.
  */
 public class DeltaFileLists {
-    private static final int MOST_VERSIONS = 16;
-    private static final long MOST_FILES = 10000L;
+    private final long mostVersions;
+    private final long mostFiles;
     private final java.util.LinkedHashMap versions = new java.util.LinkedHashMap(16, 0.75f, true);
+
+    public DeltaFileLists(Number mostVersions, Number mostFiles) {
+        this.mostVersions = mostVersions.longValue();
+        this.mostFiles = mostFiles.longValue();
+    }
 
     public LogicalPlan restricted(LogicalPlan plan, TahoeFileIndex base, String paths) {
         java.util.Set wanted = new java.util.HashSet(java.util.Arrays.asList(paths.split("\n")));
@@ -73,10 +78,10 @@ public class DeltaFileLists {
         scala.Option sums = snapshot.checksumOpt();
         Object key = identity(snapshot);
         Seq found = (Seq) versions.get(key);
-        if (found == null && sums.isDefined() && ((VersionChecksum) sums.get()).numFiles() <= MOST_FILES) {
+        if (found == null && sums.isDefined() && ((VersionChecksum) sums.get()).numFiles() <= mostFiles) {
             found = snapshot.getAllFiles(false);
             versions.put(key, found);
-            if (versions.size() > MOST_VERSIONS) {
+            if (versions.size() > mostVersions) {
                 versions.remove(versions.keySet().iterator().next());
             }
         }

@@ -19,15 +19,16 @@ import scala.collection.immutable.Seq;
  * It relies on the name of PinnedFileIndex, which is loaded by another class loader, and on FileIndex.listFiles().
  */
 public class ListedFiles extends java.util.ArrayList {
-    private static final int MOST_FILES = 32;
     private static final String PINNED_INDEX = "PinnedFileIndex";
     private final SparkSession session;
     private final long settled;
+    private final long mostFiles;
 
-    public ListedFiles(SparkSession session, java.util.List leaves, Number settledMilliseconds)
+    public ListedFiles(SparkSession session, java.util.List leaves, Number settledMilliseconds, Number mostFiles)
         throws java.io.IOException {
         this.session = session;
         this.settled = settledMilliseconds.longValue();
+        this.mostFiles = mostFiles.longValue();
         for (int at = 0; at < leaves.size(); at++) {
             add(files((HadoopFsRelation) ((LogicalRelation) leaves.get(at)).relation()));
         }
@@ -58,7 +59,7 @@ public class ListedFiles extends java.util.ArrayList {
                 files.add(file);
             }
         }
-        String why = files.size() > MOST_FILES ? "it reads more than " + MOST_FILES + " Parquet files"
+        String why = files.size() > mostFiles ? "it reads more than " + mostFiles + " Parquet files"
             : unsettled(files, session.sessionState().newHadoopConfWithOptions(relation.options()));
         return why.isEmpty() ? (Object) new java.util.ArrayList(found.values()) : "!" + why;
     }
