@@ -30,11 +30,10 @@ from pruning.options import PruningOptions
 from pruning.query.build_selection import BuildSelection
 from pruning.query.filter_plan import FilterId, FilterPlan, RuntimeFilter, unused
 from pruning.query.first_rows import expected_filters
-from pruning.query.join_condition import BuildSide
 from pruning.query.key_origins import conditions_of
 from pruning.query.plan import PlanNames
 from pruning.query.plan_statistics import Sizes
-from pruning.query.planner_requests import BoundKeys
+from pruning.query.planner_requests import bounds_of
 from pruning.query.requests import Request, answered
 from pruning.reasons import Reason, ReasonCode, why_nothing
 from pruning.results.explanation import Explanation
@@ -225,7 +224,7 @@ def estimates(metadata: PlanMetadata, filters: FilterPlan) -> Mapping[FilterId, 
     """The most containers that each filter keeps, by kind; empty for scans whose metadata cannot be read."""
     planned = [each for level in filters.levels for each in level]
     build_sides = {each.build_side.id: each.build_side for each in planned}
-    keys = {id_: _bounds(metadata, each) for id_, each in build_sides.items()}
+    keys = {id_: answered(bounds_of(each, {}), metadata.answer) for id_, each in build_sides.items()}
     found = {each.id: _kinds_if_known(metadata, each, keys[each.build_side.id]) for each in planned}
     return {name: lines for name, lines in found.items() if lines}
 
@@ -238,12 +237,6 @@ def _kinds_if_known(
     except Exception:
         logger.debug("Estimating a filter of %s failed", runtime_filter.probe.name, exc_info=True)
         return ()
-
-
-def _bounds(metadata: PlanMetadata, build_side: BuildSide) -> KeySummary | Reason:
-    """The keys that the statistics of a build side's files allow."""
-    found: KeySummary | Reason = metadata.answer(BoundKeys(build_side, {}))
-    return found if isinstance(found, Reason) else build_side.condition.bounds(found)
 
 
 def _kinds(metadata: PlanMetadata, runtime_filter: RuntimeFilter, keys: KeySummary | Reason) -> tuple[KindLine, ...]:

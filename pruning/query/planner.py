@@ -31,7 +31,6 @@ from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import PlanNames, Relation
 from pruning.query.plan_statistics import PlanStatistics, QueryFacts, Sizes
 from pruning.query.planner_requests import (
-    BoundKeys,
     BuildAnswer,
     BuildRows,
     ChooseReader,
@@ -42,6 +41,7 @@ from pruning.query.planner_requests import (
     ReadByArrow,
     RunBuilds,
     SummarizeTuples,
+    bounds_of,
 )
 from pruning.query.requests import DescribeFiles, Steps, ask
 from pruning.query.top_k import TopFilter, TopK, top_ks
@@ -193,8 +193,7 @@ class QueryPlanner:
         build_side, probe = runtime_filter.build_side, runtime_filter.probe
         if build_side.id not in self._bounds:
             kept = {at: scan.plan.files.kept for at, scan in self.scans.items()}
-            found = yield from ask(BoundKeys(build_side, kept))
-            self._bounds[build_side.id] = found if isinstance(found, Reason) else build_side.condition.bounds(found)
+            self._bounds[build_side.id] = yield from bounds_of(build_side, kept)
         keys = self._bounds[build_side.id]
         if isinstance(keys, Reason):
             return keys

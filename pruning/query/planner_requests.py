@@ -12,7 +12,7 @@ from pruning.query.join_condition import BuildSide
 from pruning.query.join_graph import KeyTuple
 from pruning.query.plan import Node, Relation
 from pruning.query.plan_statistics import Cardinality
-from pruning.query.requests import Request
+from pruning.query.requests import Request, Steps, ask
 from pruning.reasons import Reason
 from pruning.scan.key_filter import KeyFilter
 from pruning.scan.scan_plan import ScanPlan
@@ -95,6 +95,12 @@ class BoundKeys(Request[KeySummary | Reason]):
     def failure_subject(self) -> str:
         """The name of the key."""
         return str(self.build_side.key)
+
+
+def bounds_of(build_side: BuildSide, kept: Mapping[int, BoolArray]) -> Steps[KeySummary | Reason]:
+    """The values of a probe key that match a key which the statistics of a build side's files allow."""
+    found = yield from ask(BoundKeys(build_side, kept))
+    return found if isinstance(found, Reason) else build_side.condition.bounds(found)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

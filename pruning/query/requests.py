@@ -77,7 +77,7 @@ def with_answers(rule: Callable[[], T]) -> Steps[T]:
 class ScanContainers:
     """Files or row groups of a scan's table; `name` and `type` are those of the one column with statistics, if any.
 
-    `type` is None, and `refusal` may say why, for a column that containers are not skipped by.
+    `refusal` says why containers are not skipped by a column without a `type`, if it is known.
     """
 
     containers: Containers
