@@ -1,4 +1,4 @@
-"""The program `python dsdgen.py <database> <scale>`, which fills a DuckDB file with TPC-DS.
+"""The program `python dsdgen.py <database> <scale> <extension>`, which fills a DuckDB file with TPC-DS or TPC-H.
 
 The generator is one native call that no signal interrupts and that does not free its memory, so it runs in a
 process of its own, which can be killed at any time.
@@ -9,11 +9,14 @@ from __future__ import annotations
 import importlib
 import signal
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import duckdb
 
 MEMORY_LIMIT = "1GB"
+_CALLS: Mapping[str, str] = MappingProxyType({"tpcds": "CALL dsdgen(sf = ?)", "tpch": "CALL dbgen(sf = ?)"})
 
 
 def extension_file(name: str = "tpcds") -> Path:
@@ -32,13 +35,18 @@ def quoted(path: Path) -> str:
     return "'" + str(path).replace("'", "''") + "'"
 
 
-def fill(database: Path, scale: float) -> None:
+def read_only(database: Path) -> duckdb.DuckDBPyConnection:
+    """A connection to a filled file."""
+    return duckdb.connect(database, read_only=True, config={"memory_limit": MEMORY_LIMIT})
+
+
+def fill(database: Path, scale: float, extension: str) -> None:
     """Makes the file `database` with all tables of this scale."""
     with duckdb.connect(database, config={"memory_limit": MEMORY_LIMIT}) as connection:
-        load_tpcds(connection)
-        connection.execute("CALL dsdgen(sf = ?)", [scale])
+        connection.execute(f"LOAD {quoted(extension_file(extension))}")
+        connection.execute(_CALLS[extension], [scale])
 
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    fill(Path(sys.argv[1]), float(sys.argv[2]))
+    fill(Path(sys.argv[1]), float(sys.argv[2]), sys.argv[3])

@@ -1,4 +1,4 @@
-"""TPC-DS tables laid out as in a lakehouse: facts clustered by date in several files.
+"""Tables laid out as in a lakehouse: facts clustered by date in several files.
 
 `layouts.py` has other layouts of facts, for comparison.
 """
@@ -9,79 +9,49 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name that Spark's users know
 
 from sample_data.cache import Manifest, Progress, cache_folder, made_whole, quiet
 from sample_data.confs import conf
-from sample_data.tpcds import TABLES, TpcdsFiles
+from sample_data.source import Clustered, SourceFiles
+from sample_data.tpcds import SCHEMA
 
+FACTS: Mapping[str, Clustered] = SCHEMA.facts
 ROW_GROUPS_PER_FILE = 4
-ROWS_PER_FILE_AT_MOST = 4_000_000
 _REVISION = 1
 _ROWS_PER_GROUP = "parquet.block.row.count.limit"
 _FILE = "__file__"
-
-
-@dataclass(frozen=True, slots=True)
-class Clustered:
-    """A fact table ordered by `date`, then by `unique`; a day is never split over files."""
-
-    date: str
-    unique: tuple[str, str]
-    files: int
-
-    @property
-    def item(self) -> str:
-        """The column of items."""
-        return next(name for name in self.unique if name.endswith("_item_sk"))
-
-    def files_of(self, rows: int) -> int:
-        """The number of files for `rows` rows."""
-        return max(self.files, math.ceil(rows / ROWS_PER_FILE_AT_MOST))
-
-
-FACTS: Mapping[str, Clustered] = {
-    "store_sales": Clustered("ss_sold_date_sk", ("ss_ticket_number", "ss_item_sk"), 24),
-    "catalog_sales": Clustered("cs_sold_date_sk", ("cs_order_number", "cs_item_sk"), 24),
-    "web_sales": Clustered("ws_sold_date_sk", ("ws_order_number", "ws_item_sk"), 12),
-    "store_returns": Clustered("sr_returned_date_sk", ("sr_ticket_number", "sr_item_sk"), 8),
-    "catalog_returns": Clustered("cr_returned_date_sk", ("cr_order_number", "cr_item_sk"), 8),
-    "web_returns": Clustered("wr_returned_date_sk", ("wr_order_number", "wr_item_sk"), 8),
-    "inventory": Clustered("inv_date_sk", ("inv_item_sk", "inv_warehouse_sk"), 12),
-}
-
 
 # A function that writes all rows of a fact as a table of a format to a new folder.
 WriteFact = Callable[[DataFrame, Clustered, str, Path], None]
 
 
 def write_delta(
-    spark: SparkSession, source: TpcdsFiles, target: Path, progress: Progress = quiet
+    spark: SparkSession, source: SourceFiles, target: Path, progress: Progress = quiet
 ) -> Mapping[str, Path]:
     """The folder of each table as a Delta table below `target`; missing tables are written."""
     return write(spark, source, target, manifest(source, "delta"), write_clustered, progress)
 
 
 def write_parquet(
-    spark: SparkSession, source: TpcdsFiles, target: Path, progress: Progress = quiet
+    spark: SparkSession, source: SourceFiles, target: Path, progress: Progress = quiet
 ) -> Mapping[str, Path]:
     """The folder of each table as Parquet files below `target`; missing tables are written."""
     return write(spark, source, target, manifest(source, "parquet"), write_clustered, progress)
 
 
-def manifest(source: TpcdsFiles, table_format: Literal["delta", "parquet"]) -> Manifest:
+def manifest(source: SourceFiles, table_format: Literal["delta", "parquet"]) -> Manifest:
     """The manifest that identifies tables of this source and format."""
     return {**source.manifest, "format": table_format, "layout": _REVISION}
 
 
 def write(  # noqa: PLR0913, PLR0917
     spark: SparkSession,
-    source: TpcdsFiles,
+    source: SourceFiles,
     target: Path,
     made: Manifest,
     write_fact: WriteFact,
@@ -90,7 +60,7 @@ def write(  # noqa: PLR0913, PLR0917
     """The folder of each table below `target`: facts written by `write_fact`, dimensions as one file each."""
     table_format = str(made["format"])
     folders = {table: target / table for table in source.paths}
-    with cache_folder(target, made, TABLES):
+    with cache_folder(target, made, source.schema.tables):
         missing = {table: path for table, path in source.paths.items() if not folders[table].exists()}
         sizes = {table: path.stat().st_size for table, path in missing.items()}
         done = 0
@@ -98,8 +68,8 @@ def write(  # noqa: PLR0913, PLR0917
             progress(f"Writing {table} as {table_format}", done / sum(sizes.values()))
             with made_whole(folders[table]) as unfinished:
                 rows = spark.read.parquet(str(path))
-                if table in FACTS:
-                    write_fact(rows, FACTS[table], table_format, unfinished)
+                if table in source.schema.facts:
+                    write_fact(rows, source.schema.facts[table], table_format, unfinished)
                 else:
                     rows.coalesce(1).write.format(table_format).save(str(unfinished))
             done += sizes[table]
@@ -114,7 +84,7 @@ def write_clustered(rows: DataFrame, layout: Clustered, table_format: str, folde
     total = sum(count for _, count in days)
     files = layout.files_of(total)
     file_of_day = list(_file_of_day(days, total, files))
-    small = spark.createDataFrame(file_of_day, f"day int, {_FILE} int")
+    small = spark.createDataFrame(file_of_day, f"day {rows.schema[layout.date].dataType.simpleString()}, {_FILE} int")
     laid_out = (
         rows.join(F.broadcast(small), F.col(layout.date).eqNullSafe(F.col("day")))
         # By partition id, because Spark samples the boundaries of range partitions, which differ from run to run.
@@ -126,7 +96,7 @@ def write_clustered(rows: DataFrame, layout: Clustered, table_format: str, folde
         laid_out.write.format(table_format).save(str(folder))
 
 
-def _file_of_day(days: list[tuple[int | None, int]], total: int, files: int) -> Iterator[tuple[int | None, int]]:
+def _file_of_day(days: list[tuple[Any, int]], total: int, files: int) -> Iterator[tuple[Any, int]]:
     """The file of each day, such that files have nearly equal numbers of rows."""
     before = 0
     for day, count in days:
@@ -134,7 +104,7 @@ def _file_of_day(days: list[tuple[int | None, int]], total: int, files: int) -> 
         before += count
 
 
-def _rows_per_group(days: list[tuple[int | None, int]], file_of_day: list[tuple[int | None, int]]) -> int:
+def _rows_per_group(days: list[tuple[Any, int]], file_of_day: list[tuple[Any, int]]) -> int:
     """The row-group size that cuts the largest file into `ROW_GROUPS_PER_FILE`, and no file into more."""
     rows_of_file: Counter[int] = Counter()
     for (_, count), (_, file) in zip(days, file_of_day, strict=True):

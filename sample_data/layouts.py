@@ -1,4 +1,4 @@
-"""The layouts of TPC-DS tables that benchmarks compare: `LAYOUTS`, each written by `write_layout()`.
+"""The layouts of tables that benchmarks compare: `LAYOUTS`, each written by `write_layout()`.
 
 In each layout a fact has as many files and row groups as when it is clustered by date (`layout.py`), so that layouts
 differ only in the order of rows. The exception is the partitioned layout, which has a file for each day.
@@ -21,14 +21,13 @@ from sample_data.cache import Manifest, Progress, is_made, quiet
 from sample_data.confs import conf
 from sample_data.layout import (
     ROW_GROUPS_PER_FILE,
-    Clustered,
     WriteFact,
     manifest,
     row_groups_of,
     write,
     write_clustered,
 )
-from sample_data.tpcds import TpcdsFiles
+from sample_data.source import Clustered, SourceFiles
 
 # In files with fewer rows the footer is larger than the data.
 ROWS_PER_PARTITION_AT_LEAST = 400
@@ -104,25 +103,25 @@ LAYOUTS: Mapping[str, Layout] = MappingProxyType(
 )
 
 
-def folder_of(layout: Layout, folder: Path, scale: float) -> Path:
-    """The folder of the tables of a layout and scale, below the folder of all generated tables."""
-    return folder / f"{layout.name}-sf{scale:g}"
+def folder_of(layout: Layout, source: SourceFiles, folder: Path) -> Path:
+    """The folder of the tables of a layout, below the folder of all generated tables."""
+    return folder / source.schema.folder(source.scale, layout.name)
 
 
-def is_written(layout: Layout, source: TpcdsFiles, folder: Path) -> bool:
+def is_written(layout: Layout, source: SourceFiles, folder: Path) -> bool:
     """True if `write_layout()` has nothing to do."""
-    return is_made(folder_of(layout, folder, source.scale), _manifest(layout, source), source.paths)
+    return is_made(folder_of(layout, source, folder), _manifest(layout, source), source.paths)
 
 
 def write_layout(
-    spark: SparkSession, layout: Layout, source: TpcdsFiles, folder: Path, progress: Progress = quiet
+    spark: SparkSession, layout: Layout, source: SourceFiles, folder: Path, progress: Progress = quiet
 ) -> Mapping[str, Path]:
     """The folder of each table in this layout; missing tables are written."""
-    target = folder_of(layout, folder, source.scale)
+    target = folder_of(layout, source, folder)
     return write(spark, source, target, _manifest(layout, source), layout.write_fact, progress)
 
 
-def _manifest(layout: Layout, source: TpcdsFiles) -> Manifest:
+def _manifest(layout: Layout, source: SourceFiles) -> Manifest:
     made = manifest(source, layout.format)
     return made if layout.write_fact is write_clustered else {**made, "facts": layout.name}
 

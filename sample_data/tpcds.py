@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import math
-import subprocess
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from pruning.errors import EnvironmentProblem
 from sample_data.cache import Manifest, Progress, cache_folder, made_whole, quiet
+from sample_data.generator import Generator, duckdb_version, exported, fill_database, valid_scale, wanted_tables
+from sample_data.source import Clustered, Schema, SourceFiles
 
 TABLES: tuple[str, ...] = (
     *("call_center", "catalog_page", "catalog_returns", "catalog_sales", "customer", "customer_address"),
@@ -21,25 +17,35 @@ TABLES: tuple[str, ...] = (
     *("web_page", "web_returns", "web_sales", "web_site"),
 )
 
+SCHEMA = Schema(
+    "tpcds",
+    TABLES,
+    {
+        "store_sales": Clustered("ss_sold_date_sk", ("ss_ticket_number", "ss_item_sk"), 24, "ss_item_sk"),
+        "catalog_sales": Clustered("cs_sold_date_sk", ("cs_order_number", "cs_item_sk"), 24, "cs_item_sk"),
+        "web_sales": Clustered("ws_sold_date_sk", ("ws_order_number", "ws_item_sk"), 12, "ws_item_sk"),
+        "store_returns": Clustered("sr_returned_date_sk", ("sr_ticket_number", "sr_item_sk"), 8, "sr_item_sk"),
+        "catalog_returns": Clustered("cr_returned_date_sk", ("cr_order_number", "cr_item_sk"), 8, "cr_item_sk"),
+        "web_returns": Clustered("wr_returned_date_sk", ("wr_order_number", "wr_item_sk"), 8, "wr_item_sk"),
+        "inventory": Clustered("inv_date_sk", ("inv_item_sk", "inv_warehouse_sk"), 12, "inv_item_sk"),
+    },
+)
+
 # The generator does not terminate at much smaller scales.
 LEAST_SCALE = 0.01
 _GENERATOR = Path(__file__).with_name("dsdgen.py")
 _DATABASE = "dsdgen.duckdb"
 _REVISION = 1
-# The generator reports no progress, so progress is estimated from the size of its file.
 _BYTES_PER_SCALE = 320_000_000
-_SHARE_OF_GENERATOR = 0.8
 # Only these columns exceed an int at the largest scales; all other numbers are ints in the standard.
 _LONG = ("_ticket_number", "_order_number")
 
 
 @dataclass(frozen=True, slots=True)
-class TpcdsFiles:
-    """One Parquet file per table, with columns of Spark's types int, bigint, decimal, date and string."""
+class TpcdsFiles(SourceFiles):
+    """The tables of TPC-DS, with columns of Spark's types int, bigint, decimal, date and string."""
 
-    scale: float
-    manifest: Manifest
-    paths: Mapping[str, Path]
+    schema: Schema = SCHEMA
 
 
 def generate(scale: float, target: Path, tables: Sequence[str] | None = None, progress: Progress = quiet) -> TpcdsFiles:
@@ -49,76 +55,27 @@ def generate(scale: float, target: Path, tables: Sequence[str] | None = None, pr
     resumes. Memory stays near `dsdgen.MEMORY_LIMIT` at any scale. Raises `ValueError` for an invalid
     scale or table, `EnvironmentProblem` if packages are missing.
     """
-    if not (math.isfinite(scale) and scale >= LEAST_SCALE):
-        raise ValueError(f"Cannot generate TPC-DS at scale {scale!r}: it must be a number from {LEAST_SCALE} on")
-    wanted = TABLES if tables is None else tuple(tables)
-    if unknown := set(wanted) - set(TABLES):
-        raise ValueError(f"TPC-DS has no table {min(unknown)!r}: it has {', '.join(TABLES)}")
-    manifest: Manifest = {"generator": f"duckdb {_duckdb_version()}", "revision": _REVISION, "scale": scale}
-    folder = target / f"sf{scale:g}"
+    generator = Generator("TPC-DS", "tpcds", _GENERATOR, _BYTES_PER_SCALE)
+    valid_scale(generator.title, scale, LEAST_SCALE)
+    wanted = wanted_tables(generator.title, TABLES, tables)
+    made: Manifest = {"generator": f"duckdb {duckdb_version(generator)}", "revision": _REVISION, "scale": scale}
+    folder = target / SCHEMA.folder(scale)
     paths = {table: folder / f"{table}.parquet" for table in wanted}
-    with cache_folder(folder, manifest, (_DATABASE, *(f"{table}.parquet" for table in TABLES))):
+    with cache_folder(folder, made, (_DATABASE, *(f"{table}.parquet" for table in TABLES))):
         missing = {table: path for table, path in paths.items() if not path.exists()}
         if missing:
-            _generate(scale, folder / _DATABASE, progress)
+            fill_database(generator, folder / _DATABASE, scale, progress)
             _export(folder / _DATABASE, missing, progress)
             (folder / _DATABASE).unlink()
     progress("TPC-DS generated", 1.0)
-    return TpcdsFiles(scale, manifest, paths)
-
-
-def _duckdb_version() -> str:
-    try:
-        version("duckdb-extension-tpcds")
-        return version("duckdb")
-    except PackageNotFoundError as error:
-        raise EnvironmentProblem(
-            f"TPC-DS tables need the package {error.name!r}: run `pip install 'scanprune[demo]'`"
-        ) from error
-
-
-def _generate(scale: float, database: Path, progress: Progress) -> None:
-    if database.exists():
-        return
-    with made_whole(database) as unfinished, _ended_with_us(unfinished, scale) as process:
-        while process.poll() is None:
-            size = unfinished.stat().st_size if unfinished.exists() else 0
-            share = min(size / (_BYTES_PER_SCALE * scale), 1.0)
-            progress("Generating TPC-DS", share * _SHARE_OF_GENERATOR)
-            _wait(process, seconds=0.2)
-        if process.returncode:
-            _, said = process.communicate()
-            why = said.strip().splitlines()[-1:] or [f"exit code {process.returncode}"]
-            raise EnvironmentProblem(f"Cannot generate TPC-DS at scale {scale:g}: {why[0]}")
-
-
-@contextmanager
-def _ended_with_us(database: Path, scale: float) -> Iterator[subprocess.Popen[str]]:
-    """The process of the generator, which is killed when this process is interrupted."""
-    command = [sys.executable, str(_GENERATOR), str(database), repr(scale)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:  # noqa: S603  a file of this package
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
-def _wait(process: subprocess.Popen[str], seconds: float) -> None:
-    try:
-        process.wait(seconds)
-    except subprocess.TimeoutExpired:
-        return
+    return TpcdsFiles(scale, made, paths)
 
 
 def _export(database: Path, paths: Mapping[str, Path], progress: Progress) -> None:
-    import duckdb  # noqa: PLC0415  an optional dependency that only a first run needs
+    from sample_data.dsdgen import quoted, read_only  # noqa: PLC0415  imports duckdb, which only a first run needs
 
-    from sample_data.dsdgen import MEMORY_LIMIT, quoted  # noqa: PLC0415  imports duckdb, too
-
-    with duckdb.connect(database, read_only=True, config={"memory_limit": MEMORY_LIMIT}) as connection:
-        for done, (table, path) in enumerate(paths.items()):
-            share = _SHARE_OF_GENERATOR + (1 - _SHARE_OF_GENERATOR) * done / len(paths)
-            progress(f"Exporting {table}", share)
+    with read_only(database) as connection:
+        for table, path in exported(paths, progress):
             columns = connection.execute(
                 "SELECT column_name, data_type FROM duckdb_columns() WHERE table_name = ? ORDER BY column_index",
                 [table],

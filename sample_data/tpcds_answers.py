@@ -1,4 +1,4 @@
-"""The rules by which answers of stock Spark, pruned Spark and DuckDB to a TPC-DS query agree.
+"""The rules by which answers of stock Spark, pruned Spark and DuckDB to a query agree.
 
 Rows are compared as multisets; `disorder` compares their order. If ORDER BY leaves ties at a LIMIT, any rows of the tie
 are correct, so Spark's rows only have to be among the rows without the LIMIT. Values are compared by the types of their
@@ -34,13 +34,14 @@ _ORDER_BY = re.compile(r"\bORDER\s+BY\b", re.IGNORECASE)
 # An item of ORDER BY that is the name or the number of a column, with optional qualifier and direction.
 _PLAIN_ITEM = re.compile(r"(?:\w+\.)?(\w+)(?:\s+(?:ASC|DESC))?(?:\s+NULLS\s+(?:FIRST|LAST))?", re.IGNORECASE)
 
-# By query: the tolerance in units of the last digit of Spark's decimals, if it exceeds half a digit, and the reason.
+# By query of TPC-DS: the tolerance in units of the last digit of Spark's decimals, if it exceeds half a digit, and why.
 ROUNDED_TWICE: Mapping[int, tuple[Decimal, str]] = MappingProxyType(
     {
         58: (Decimal(10**6), "it divides by an average that Spark has rounded to six digits, and multiplies by 100"),
         66: (Decimal(1), "it adds two quotients, each of which Spark has rounded"),
     }
 )
+_ROUNDED_TWICE = {f"q{number}": digits for number, (digits, _) in ROUNDED_TWICE.items()}
 
 Same = Callable[[Any, Any], bool]
 # A function from two types to the comparison of their values; None means comparison by value.
@@ -51,13 +52,13 @@ def disagreement(query: Query, duck: duckdb.DuckDBPyConnection, stock: Answer, p
     """The difference between the three answers to a query; empty if they agree."""
     rule = spark_rule(query)
     return answers_difference("pruned", pruned, "stock", stock, rule) or answers_difference(
-        "stock", stock, "DuckDB", by_duckdb(duck, query.text), rule
+        "stock", stock, "DuckDB", by_duckdb(duck, query.in_duckdb.text), rule
     )
 
 
 def disagreement_beyond_ties(query: Query, duck: duckdb.DuckDBPyConnection, stock: Answer, pruned: Answer) -> str:
     """The difference between the answers beyond the choice of rows among ties at a LIMIT; empty if there is none."""
-    whole = by_duckdb(duck, query.unlimited)
+    whole = by_duckdb(duck, query.in_duckdb.unlimited)
     return difference_beyond_ties("stock", stock, whole, query.limit, spark_rule(query)) or difference_beyond_ties(
         "pruned", pruned, whole, query.limit, spark_rule(query)
     )
@@ -131,7 +132,7 @@ def _near(answer: Answer, other: Answer, rule: Rule) -> Near:
 
 def spark_rule(query: Query) -> Rule:
     """The rule that compares Spark's values with Spark's or DuckDB's values."""
-    digits = ROUNDED_TWICE[query.number][0] if query.number in ROUNDED_TWICE else Decimal("0.5")
+    digits = _ROUNDED_TWICE.get(query.name, Decimal("0.5"))
     return lambda spark, other: _rule(spark, other, digits)
 
 

@@ -1,11 +1,11 @@
-"""The 99 queries of TPC-DS, their tables in Spark and in DuckDB, and the answers of both engines."""
+"""The 99 queries of TPC-DS, and queries of any workload: tables in Spark and in DuckDB, and answers of both engines."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,15 +29,26 @@ QUOTED = "spark.sql.ansi.doubleQuotedIdentifiers"
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One query, with the text of DuckDB's extension."""
+    """One query of a workload: its place in it from 1 on, and its text, which for TPC-DS is that of DuckDB's extension.
+
+    - `label`: the name, if it is not "q" and the number; no other workload has a query of this name
+    - `duckdb`: the text in DuckDB's dialect, if it differs
+    """
 
     number: int
     text: str
+    label: str = ""
+    duckdb: str = ""
 
     @property
     def name(self) -> str:
         """The usual short name, such as "q3"."""
-        return f"q{self.number}"
+        return self.label or f"q{self.number}"
+
+    @property
+    def in_duckdb(self) -> Query:
+        """The query with DuckDB's text."""
+        return replace(self, text=self.duckdb or self.text, duckdb="")
 
     def names(self, table: str) -> bool:
         """True if the query may read this table."""

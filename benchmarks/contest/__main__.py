@@ -22,18 +22,23 @@ from connectors.cli.command import default_folder
 from pruning.errors import EnvironmentProblem
 from sample_data.layouts import LAYOUTS
 from sample_data.object_store.shape import SHAPED, Shape
-from sample_data.tpcds import LEAST_SCALE
-from sample_data.tpcds_queries import SELECTIVE
+from sample_data.workload import TPCDS, WORKLOADS, Workload
 
 _ALL = "all"
-_QUERIES = {f"q{number}": number for number in range(1, 100)}
 
 
 def main(  # noqa: PLR0913, PLR0917 - options of a command
-    scale: Annotated[float, typer.Option(min=LEAST_SCALE, help="TPC-DS scale factor.")] = FULL.scale,
+    workload: Annotated[str, typer.Option(help=f"One of {', '.join(WORKLOADS)}.")] = TPCDS.name,
+    scale: Annotated[float, typer.Option(help="Scale factor of the workload's tables.")] = FULL.scale,
     layout: Annotated[list[str] | None, typer.Option(help=f"One of {', '.join(LAYOUTS)}; all by default.")] = None,
     query: Annotated[
-        list[str] | None, typer.Option(help=f"q1 to q99, or {_ALL}; {', '.join(map(str, SELECTIVE))} by default.")
+        list[str] | None,
+        typer.Option(
+            "--query",
+            "--queries",
+            help=f"Names such as q3, slices such as q1-q20, or {_ALL}, separated by commas; by default the selective"
+            " queries of the workload, or all if none are known to be.",
+        ),
     ] = None,
     contender: Annotated[
         list[str] | None, typer.Option(help=f"One of {', '.join(CONTENDERS)}; all by default.")
@@ -53,15 +58,22 @@ def main(  # noqa: PLR0913, PLR0917 - options of a command
     apart: Annotated[  # noqa: FBT002
         bool, typer.Option("--apart", help="A process for each contender, to compare peaks of memory.")
     ] = False,
+    once: Annotated[  # noqa: FBT002
+        bool,
+        typer.Option("--once", help="Each query once in the session of each contender, in an order drawn by lot."),
+    ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where an interrupted run was.")] = False,  # noqa: FBT002
     tables: Annotated[Path | None, typer.Option(help="The folder of generated tables.")] = None,
     results: Annotated[Path, typer.Option(help="The folder of results.")] = RESULTS,
 ) -> None:
     """Compares contenders on the same files, query by query; rows of earlier runs stay unless measured again."""
+    chosen = WORKLOADS[_chosen("workload", [workload], tuple(WORKLOADS))[0]]
+    if scale < chosen.least_scale:
+        raise typer.BadParameter(f"{scale:g} is no scale of {chosen.title}: the least is {chosen.least_scale:g}")
     settings = Settings(
         scale,
         _chosen("layout", layout, tuple(LAYOUTS)),
-        _numbers(query or []),
+        _queries(chosen, query or []),
         _chosen("contender", contender, CONTENDERS),
         runs,
         timeout,
@@ -70,6 +82,8 @@ def main(  # noqa: PLR0913, PLR0917 - options of a command
         Shape(latency / 1e3, bandwidth * 1e6),
         label,
         apart,
+        chosen.name,
+        once,
     )
     if not resume:
         forget(settings.name)
@@ -88,19 +102,21 @@ def main(  # noqa: PLR0913, PLR0917 - options of a command
     typer.echo(f"Written to {str(path)!r}", err=True)
 
 
-def merged(before: Iterable[Mapping[str, Any]], rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def merged(
+    workload: Workload, before: Iterable[Mapping[str, Any]], rows: Iterable[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
     """Rows sorted by layout, query and contender; each of `rows` replaces the row of `before` with the same three.
 
     Rows of `before` have their own commit, because the file that they are written to names only the commit of `rows`.
     """
     found = {(row["layout"], row["query"], row["contender"]): row for each in (before, rows) for row in each}
-    layouts, contenders = list(LAYOUTS), list(CONTENDERS)
-    order = {key: (layouts.index(key[0]), _QUERIES[key[1]], contenders.index(key[2])) for key in found}
+    names = ([*LAYOUTS], workload.names, CONTENDERS)
+    order = {key: tuple(each.index(name) for each, name in zip(names, key, strict=True)) for key in found}
     return with_ratios([found[key] for key in sorted(found, key=order.__getitem__)])
 
 
 def _measured(settings: Settings, path: Path, folder: Path) -> Sequence[Mapping[str, Any]]:
-    return merged(_recorded(path), run(settings, folder))
+    return merged(WORKLOADS[settings.workload], _recorded(path), run(settings, folder))
 
 
 def _recorded(path: Path) -> Sequence[Mapping[str, Any]]:
@@ -113,11 +129,24 @@ def _chosen(what: str, names: Sequence[str] | None, known: tuple[str, ...]) -> t
     return tuple(name for name in known if not names or name in names)
 
 
-def _numbers(names: Sequence[str]) -> tuple[int, ...]:
-    if _ALL in names:
-        return tuple(_QUERIES.values())
-    asked = _chosen("query", [f"q{name.lower().removeprefix('q')}" for name in names], tuple(_QUERIES))
-    return tuple(_QUERIES[name] for name in asked) if names else SELECTIVE
+def _queries(workload: Workload, asked: Sequence[str]) -> tuple[str, ...]:
+    """The names of the asked queries in the order of the workload."""
+    parts = [each.strip().lower() for text in asked for each in text.split(",")]
+    if _ALL in parts:
+        return workload.names
+    if not parts:
+        return workload.selective or workload.names
+    return _chosen("query", [name for part in parts for name in _slice(workload.names, part)], workload.names)
+
+
+def _slice(names: tuple[str, ...], part: str) -> Sequence[str]:
+    """The names that a part such as `q3`, `3` or `q1-q20` asks for."""
+    ends = [f"{names[0][0]}{each}" if each[:1].isdigit() else each for each in part.split("-")]
+    if len(ends) == 1:
+        return ends
+    if len(ends) > 2 or not set(ends) <= set(names) or names.index(ends[0]) > names.index(ends[1]):
+        raise typer.BadParameter(f"there is no slice {part!r}; expected one such as {names[0]}-{names[-1]}")
+    return names[names.index(ends[0]) : names.index(ends[1]) + 1]
 
 
 if __name__ == "__main__":

@@ -103,7 +103,7 @@ def _register(context: SessionContext, table: Table) -> None:
     days = [(table.partition, pa.string())]
     context.register_parquet(files, folder, table_partition_cols=days, schema=pa.schema(fields))
     columns = [f'"{field.name}"' for field in fields]
-    date = f'TRY_CAST("{table.partition}" AS INT) AS "{table.partition}"'
+    date = f'TRY_CAST("{table.partition}" AS {table.partition_type}) AS "{table.partition}"'
     context.sql(f'CREATE VIEW "{table.name}" AS SELECT {", ".join([*columns, date])} FROM "{files}"')
 
 

@@ -62,7 +62,7 @@ def _arguments(table: Table) -> str:
     files = ", ".join("'" + each.replace("'", "''") + "'" for each in table.files)
     if not table.partition:
         return f"[{files}], hive_partitioning = false"
-    return f"[{files}], hive_partitioning = true, hive_types = {{'{table.partition}': INTEGER}}"
+    return f"[{files}], hive_partitioning = true, hive_types = {{'{table.partition}': {table.partition_type}}}"
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ _MOST_DRAWN = 20
 
 
 def recorded(results: Path = RESULTS) -> Mapping[str, Sequence[Row]]:
-    """The recorded rows by the name of their file; files without a label and on the local disk first, then by scale."""
+    """The recorded rows by the name of their file; TPC-DS without a label on the local disk first, then by scale."""
     paths = results.glob("contest-*.json")
     found = {path.stem: record.recorded(path) for path in paths}
     names = sorted((name for name in found if found[name]), key=lambda name: _order(found[name][0]))
@@ -77,8 +77,8 @@ def _drawn(rows: Sequence[Row]) -> Sequence[Row]:
     return selective if selective and len({row["query"] for row in rows}) > _MOST_DRAWN else rows
 
 
-def _order(row: Row) -> tuple[str, str, float]:
-    return row.get("label", ""), row.get("place", ""), row["scale"]
+def _order(row: Row) -> tuple[str, bool, str, str, float]:
+    return row.get("workload", ""), row.get("once", False), row.get("label", ""), row.get("place", ""), row["scale"]
 
 
 def _is_growth(found: Mapping[str, Sequence[Row]]) -> bool:
@@ -87,7 +87,7 @@ def _is_growth(found: Mapping[str, Sequence[Row]]) -> bool:
 
 
 def _grows(row: Row) -> bool:
-    return not (row.get("place") or row.get("label"))
+    return not any(row.get(each) for each in ("workload", "once", "place", "label"))
 
 
 _HEAD = """# Pruned Spark, stock Spark, DuckDB and DataFusion
@@ -114,6 +114,8 @@ def _of_file(name: str, rows: Sequence[Row]) -> Iterator[str]:
     layouts = _layouts(rows)
     where = _where(rows[0])
     yield f"## {where.capitalize()}\n"
+    if any(row.get("once") for row in rows):
+        yield "Each query ran once in the session of each contender, in an order drawn by lot.\n"
     if any(row.get("apart") for row in rows):
         yield "Each contender had a process of its own.\n"
     if shapes := sorted({_shape(row) for row in rows if row.get("place")}):
@@ -154,7 +156,13 @@ def _layouts(rows: Sequence[Row]) -> list[str]:
 
 
 def _where(row: Row) -> str:
-    told = (f"scale {row['scale']:g}", "object store" if row.get("place") else "", row.get("label", ""))
+    told = (
+        row.get("workload", ""),
+        f"scale {row['scale']:g}",
+        "each query once" if row.get("once") else "",
+        "object store" if row.get("place") else "",
+        row.get("label", ""),
+    )
     return ", ".join(filter(None, told))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import PurePosixPath
@@ -10,13 +11,14 @@ from typing import Any
 from pyarrow import fs
 
 _HIDDEN = ("_", ".")
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
     """A table as every engine receives it: its folder and format, for engines that read a log, and all of its files.
 
-    `partition` is the int column whose values are in the names of folders, "" for none.
+    `partition` is the column whose values are in the names of folders, "" for none, and `partition_type` its SQL type.
     """
 
     name: str
@@ -24,6 +26,7 @@ class Table:
     format: str
     files: tuple[str, ...]
     partition: str = ""
+    partition_type: str = "INTEGER"
 
     def to_json(self) -> dict[str, Any]:
         """The JSON object that `of_json()` reads."""
@@ -49,13 +52,15 @@ class Place:
         files = sorted(self._data_files(path))
         if not files:
             raise ValueError(f"Cannot read table {name!r}: no Parquet file below {path!r}")
-        partitions = {part.partition("=")[0] for part in PurePosixPath(files[0]).parts if "=" in part}
+        parts = (part.partition("=") for part in PurePosixPath(files[0].removeprefix(path)).parts if "=" in part)
+        partition, _, value = next(parts, ("", "", ""))
         return Table(
             name,
             self.prefix + path,
             table_format,
             tuple(self.prefix + each for each in files),
-            next(iter(partitions), ""),
+            partition,
+            "DATE" if _DATE.fullmatch(value) else "INTEGER",
         )
 
     def _data_files(self, path: str) -> Iterator[str]:

@@ -7,6 +7,7 @@ import os
 import re
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import date
 from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -17,28 +18,29 @@ import pytest
 import typer
 
 from benchmarks.contest import contest, page, pool
-from benchmarks.contest.__main__ import _chosen, _numbers, main, merged
+from benchmarks.contest.__main__ import _chosen, _queries, main, merged
 from benchmarks.contest.charts import bars, growth
 from benchmarks.contest.contest import CONTENDERS, Contest, Settings
 from benchmarks.contest.duckdb_engine import DuckdbEngine
 from benchmarks.contest.judge import TIES, judge, lenient_rule
 from benchmarks.contest.place import Place
-from benchmarks.contest.pool import LIMIT
+from benchmarks.contest.pool import LIMIT, Sessions
 from benchmarks.contest.ratios import with_ratios
 from benchmarks.contest.site import S3A, Site, site
 from benchmarks.contest.worker import Worker, WorkerFailed
 from benchmarks.record import recorded
 from benchmarks.resume import resumed
 from benchmarks.tests.stand_in_engine import ROW
+from benchmarks.tests.stand_ins import HERE, STAND_IN, RightIfAsked
 from sample_data import process_tree
 from sample_data.object_store import gateway
 from sample_data.object_store.shape import Shape
 from sample_data.process_tree import Usage
 from sample_data.tpcds import TpcdsFiles
-from sample_data.tpcds_queries import SELECTIVE, Answer, Query, queries
+from sample_data.tpcds_queries import Answer, Query
+from sample_data.workload import TPCDS
 
 needs_account = pytest.mark.skipif(not process_tree.is_accounted(), reason="needs Linux's /proc/<process>/io")
-STAND_IN = "benchmarks.tests.stand_in_engine"
 ENGINED = tuple(name for name in CONTENDERS if name != LIMIT)
 MIB = 1 << 20
 
@@ -91,25 +93,6 @@ def test_worker_that_cannot_start_reports_the_last_line_of_its_log(tmp_path):
         Worker("benchmarks.tests.no_engine", tmp_path / "log", 10.0)
 
 
-@pytest.fixture
-def stand_ins(monkeypatch, tmp_path):
-    """A pool in which the stand-in is the engine of each contender."""
-    monkeypatch.setattr(pool, "ENGINES", dict.fromkeys(CONTENDERS, STAND_IN))
-    with pool.pool(tmp_path, 20.0) as found:
-        yield found
-
-
-@pytest.fixture
-def lake(tmp_path):
-    """A plain and a partitioned table, with a Parquet file in the folder of a log, which is no data file."""
-    rows = pa.table({"k": pa.array([1, 2], pa.int32())})
-    for path in ("t/a.parquet", "t/_log/c.parquet", "p/day=1/a.parquet", "p/day=__HIVE_DEFAULT_PARTITION__/a.parquet"):
-        file = tmp_path / "lake" / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(rows, file)
-    return [Place(str(tmp_path)).table("lake", name, "parquet") for name in ("t", "p")]
-
-
 def test_a_worker_that_ended_is_restarted_with_its_tables(stand_ins, lake):
     first = stand_ins.worker("stock", "layout", lake)
     with pytest.raises(WorkerFailed, match="the process ended with 3"):
@@ -128,6 +111,18 @@ def test_a_table_has_its_data_files_and_its_partition_column(lake):
     plain, partitioned = lake
     assert ("", ["a.parquet"]) == (plain.partition, [Path(each).name for each in plain.files])
     assert ("day", 2) == (partitioned.partition, len(partitioned.files))
+
+
+def test_a_partition_column_of_dates_is_a_date(tmp_path):
+    datafusion = pytest.importorskip("benchmarks.contest.datafusion_engine")
+    file = tmp_path / "lake" / "p" / "day=2024-02-29" / "a.parquet"
+    file.parent.mkdir(parents=True)
+    pq.write_table(pa.table({"k": pa.array([7], pa.int32())}), file)
+    table = Place(str(tmp_path)).table("lake", "p", "delta")
+    assert ("day", "DATE") == (table.partition, table.partition_type)
+    for engine in (DuckdbEngine(), datafusion.DatafusionEngine()):
+        engine.tables([table])
+        assert ((7, date(2024, 2, 29)),) == engine.answer("", "SELECT k, day FROM p WHERE day > DATE '2024-02-28'").rows
 
 
 def test_a_folder_without_files_is_refused(tmp_path):
@@ -210,7 +205,7 @@ def judged(tmp_path):
     source = TpcdsFiles(1.0, {"scale": 1.0}, {"t": tmp_path / "t.parquet"})
 
     def verdict(text, types, rows, **how):
-        with judge(tmp_path / "judge", source) as found:
+        with judge(tmp_path / "judge", source, ["q1"]) as found:
             return found.verdict(Query(1, text), "stock", Answer(types, rows), **{"strict": True, **how})
 
     return verdict
@@ -222,6 +217,15 @@ def test_verdict_is_the_same_with_cached_right_answers(judged):
         assert "1 rows of stock alone: (4,); 1 of DuckDB alone: (3,)" == judged(
             "SELECT k FROM t ORDER BY k", ("int",), ((4,), (1,), (2,))
         )
+
+
+def test_right_answers_are_those_of_the_text_of_duckdb_as_it_is_now(tmp_path):
+    pq.write_table(pa.table({"k": pa.array([1], pa.int32())}), tmp_path / "t.parquet")
+    source = TpcdsFiles(1.0, {"scale": 1.0}, {"t": tmp_path / "t.parquet"})
+    for text, value in (("SELECT 7 FROM t", 7), ("SELECT 8 FROM t", 8)):
+        with judge(tmp_path / "judge", source, ["e1"]) as found:
+            query = Query(1, "no SQL of DuckDB", "e1", text)
+            assert "" == found.verdict(query, "stock", Answer(("int",), ((value,),)), strict=True)
 
 
 def test_other_rows_of_a_tie_are_not_wrong(judged):
@@ -257,16 +261,8 @@ def test_the_lenient_rule_tolerates_only_last_digits_of_averages(first, second, 
 # A contest.
 
 
-HERE = Site(Place(""))
-
-
-class RightIfAsked:
-    def verdict(self, query, contender, answer, *, strict):  # noqa: ARG002 - the protocol of a judge
-        return f"{contender} is wrong" if contender == "datafusion" else TIES if not strict else ""
-
-
 def test_each_contender_has_a_row_with_its_answer_or_the_reason_for_none(stand_ins, lake):
-    settings = Settings(1.0, ("delta",), (1,), ENGINED, runs=2)
+    settings = Settings(1.0, ("delta",), ("q1",), ENGINED, runs=2)
     known = Contest(settings, stand_ins, RightIfAsked(), {"delta": lake}, {}, HERE)
     rows = {row["contender"]: row for row in known.rows("delta", Query(1, "sleep 0.01"))}
     assert list(ENGINED) == list(rows)
@@ -279,7 +275,7 @@ def test_each_contender_has_a_row_with_its_answer_or_the_reason_for_none(stand_i
 
 
 def test_the_limit_runs_once_and_has_only_bytes(stand_ins, lake):
-    settings = Settings(1.0, ("delta",), (1,), ("stock", LIMIT), runs=2, conf=("a=b",))
+    settings = Settings(1.0, ("delta",), ("q1",), ("stock", LIMIT), runs=2, conf=("a=b",))
     known = Contest(settings, stand_ins, RightIfAsked(), {"delta": lake}, {}, HERE)
     head = {"scale": 1.0, "layout": "delta", "query": "q1", "conf": "a=b", "contender": LIMIT}
     assert {**head, "bytes": 4096} == known.rows("delta", Query(1, "limited 4096"))[1]
@@ -306,8 +302,8 @@ def test_bytes_and_requests_on_an_object_store_are_counted_for_each_contender(st
     path = f"{store.bucket}/{tmp_path.name}/t/file"
     there = Site(Place(store.bucket, S3A, store.filesystem()), store)
     monkeypatch.setattr(pool, "ENGINES", dict.fromkeys(CONTENDERS, STAND_IN))
-    settings = Settings(1.0, ("delta",), (1,), contenders=("pruned", "stock"), runs=2, place="s3")
-    with pool.pool(tmp_path, 20.0, environment=there.environment) as workers:
+    settings = Settings(1.0, ("delta",), ("q1",), contenders=("pruned", "stock"), runs=2, place="s3")
+    with pool.pool(tmp_path, 20.0, Sessions(environment=there.environment)) as workers:
         known = Contest(settings, workers, AsksMeanwhile(there, path), {"delta": lake}, {}, there)
         rows = known.rows("delta", Query(1, f"fetch {path} {path}"))
     # One HEAD and one GET for each path.
@@ -377,7 +373,7 @@ def test_an_interrupted_contest_is_resumed(monkeypatch, tmp_path):
 
     monkeypatch.setattr(contest, "_contest", stand_in)
     monkeypatch.setattr(contest, "resumed", partial(resumed, folder=tmp_path))
-    settings = Settings(1.0, ("delta", "parquet"), (1, 2))
+    settings = Settings(1.0, ("delta", "parquet"), ("q1", "q2"))
     with pytest.raises(KeyboardInterrupt):
         contest.run(settings)
     assert 4 == len(contest.run(settings))
@@ -417,7 +413,7 @@ def test_ratios_compare_the_same_query_and_are_absent_without_an_answer():
 
 def test_a_repeated_measurement_replaces_its_row_and_other_rows_stay_in_order():
     before = [row("stock", "q10"), row("stock", "q3"), row("stock", "q3", "parquet")]
-    found = merged(before, [row("pruned", "q10", seconds=3.0), row("stock", "q10", seconds=2.0)])
+    found = merged(TPCDS, before, [row("pruned", "q10", seconds=3.0), row("stock", "q10", seconds=2.0)])
     assert [("q3", "stock"), ("q10", "pruned"), ("q10", "stock"), ("q3", "stock")] == [
         (each["query"], each["contender"]) for each in found
     ]
@@ -429,7 +425,7 @@ def test_rows_of_earlier_runs_keep_their_commit(tmp_path):
     head = {"code": "second", "machine": {"load_before": 0.5}}
     stays = {**row("duckdb"), "code": "first", "load_before": 0.1}
     path.write_text(json.dumps({**head, "rows": [stays, row("stock"), row("stock", "q5")]}))
-    found = merged(recorded(path), [row("stock"), row("pruned", "q5")])
+    found = merged(TPCDS, recorded(path), [row("stock"), row("pruned", "q5")])
     assert [("stock", None, None), ("duckdb", "first", 0.1), ("pruned", None, None), ("stock", "second", 0.5)] == [
         (each["contender"], each.get("code"), each.get("load_before")) for each in found
     ]
@@ -441,11 +437,11 @@ def test_rows_of_earlier_runs_keep_their_commit(tmp_path):
 
 
 def test_queries_are_chosen_by_name_or_number_and_unknown_ones_are_refused():
-    assert SELECTIVE == _numbers([])
-    assert (3, 20) == _numbers(["q20", "3"])
-    assert 99 == len(_numbers(["all"]))
+    assert TPCDS.selective == _queries(TPCDS, [])
+    assert ("q3", "q20") == _queries(TPCDS, ["q20", "3"])
+    assert 99 == len(_queries(TPCDS, ["all"]))
     with pytest.raises(typer.BadParameter, match="there is no query 'q100'"):
-        _numbers(["q100"])
+        _queries(TPCDS, ["q100"])
     with pytest.raises(typer.BadParameter, match="there is no layout 'iceberg'; expected one of delta, parquet"):
         _chosen("layout", ["iceberg"], ("delta", "parquet"))
 
@@ -458,7 +454,7 @@ def test_a_query_knows_the_tables_that_it_reads():
 def test_contenders_of_one_engine_share_a_process_unless_apart_is_set(monkeypatch, tmp_path, lake):
     monkeypatch.setattr(pool, "ENGINES", {"pruned": STAND_IN, "stock": STAND_IN})
     for apart, count in ((False, 1), (True, 2)):
-        with pool.pool(tmp_path, 20.0, apart=apart) as workers:
+        with pool.pool(tmp_path, 20.0, Sessions(apart=apart)) as workers:
             assert count == len({workers.worker(name, "delta", lake).process for name in pool.ENGINES})
 
 
@@ -472,7 +468,7 @@ def test_labelled_results_have_a_file_of_their_own_and_no_chart_of_growth():
 
 
 def test_rows_of_a_contest_have_its_label_and_the_flag_apart(stand_ins, lake):
-    settings = Settings(1.0, ("delta",), (1,), ("stock",), runs=2, label="auto", apart=True)
+    settings = Settings(1.0, ("delta",), ("q1",), ("stock",), runs=2, label="auto", apart=True)
     known = Contest(settings, stand_ins, RightIfAsked(), {"delta": lake}, {}, HERE)
     (found,) = known.rows("delta", Query(1, "names"))
     assert ("auto", True) == (found["label"], found["apart"])
@@ -491,6 +487,13 @@ def test_the_page_shows_ratios_wrong_rows_and_missing_answers():
     assert "Growth" not in text
     assert "Both Sparks" not in text
     assert "Both Sparks ran with `a=b`.\n" in page.page({"contest-sf1": [{**each, "conf": "a=b"} for each in MEASURED]})
+
+
+def test_the_page_names_workload_and_mode_and_draws_growth_of_tpcds_alone():
+    once = [{"workload": "ssb", "once": True, **each} for each in MEASURED if "failed" not in each]
+    text = page.page({"contest-sf1": MEASURED, "contest-ssb-once-sf1": once})
+    assert "## Ssb, scale 1, each query once\n\nEach query ran once in the session of each contender" in text
+    assert "Growth" not in text
 
 
 def test_the_page_summarises_selective_queries_separately():
@@ -561,7 +564,7 @@ def test_charts_of_many_queries_show_only_selective_ones():
     assert ">q11<" in all_of_few
     assert "![Bytes and seconds of each selective query](contest-sf1.svg)" in page.page(many)
     assert "![Bytes and seconds of each query](contest-sf1.svg)" in page.page(few)
-    unnamed = [each for each in many["contest-sf1"] if int(each["query"][1:]) not in SELECTIVE]
+    unnamed = [each for each in many["contest-sf1"] if each["query"] not in TPCDS.selective]
     assert ">q11<" in page.pictures({"contest-sf1": unnamed})["contest-sf1.svg"]
 
 
@@ -601,12 +604,12 @@ def test_all_contenders_answer_two_queries_of_tpcds_with_the_right_rows(spark, t
     from sample_data.tpcds import TABLES, generate  # noqa: PLC0415
 
     pytest.importorskip("datafusion")
-    chosen = [each for each in queries() if each.number in {20, 96}]
+    chosen = [each for each in TPCDS.queries() if each.name in {"q20", "q96"}]
     named = [table for table in TABLES if any(each.names(table) for each in chosen)]
     # Uses the session of the tests, so that no other session is started to write tables.
     write_layout(spark, LAYOUTS["delta"], generate(0.05, tmp_path, named), tmp_path)
     monkeypatch.setattr(contest, "resumed", partial(resumed, folder=tmp_path / "unfinished"))
-    rows = contest.run(Settings(0.05, ("delta",), (20, 96), runs=1), tmp_path)
+    rows = contest.run(Settings(0.05, ("delta",), ("q20", "q96"), runs=1), tmp_path)
     assert [(query, name) for query in ("q20", "q96") for name in CONTENDERS] == [
         (each["query"], each["contender"]) for each in rows
     ]
