@@ -268,7 +268,7 @@ def test_most_queries_have_rows(ssb_duck, events_duck):
         for each in workload.queries()
         if not by_duckdb(duck, each.in_duckdb.text).rows
     }
-    # Of 20 suppliers none has the nation or the cities of these.
+    # No supplier of 20 has the nation or the cities that these ask for.
     assert {"q3.2", "q3.3", "q3.4"} == empty
 
 
