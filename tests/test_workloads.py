@@ -303,14 +303,14 @@ def check(spark, duck, query: Query):
 
 
 @pytest.mark.slow
-@pytest.mark.quick(2)
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("query", SSB.queries(), ids=lambda each: each.name)
 def test_pruned_rows_of_ssb_equal_spark_and_duckdb(spark, ssb_views, query):
     check(spark, ssb_views, query)
 
 
 @pytest.mark.slow
-@pytest.mark.quick(3)
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("query", EVENTS.queries(), ids=lambda each: each.name)
 def test_pruned_rows_of_page_views_equal_spark_and_duckdb(spark, events_tables, query):
     check(spark, events_tables, query)

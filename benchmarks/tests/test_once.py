@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import typer
 
@@ -19,7 +21,7 @@ class Recorder:
     """Wraps `Contest._answered`, and records the query, the contender and the process of each run."""
 
     def __init__(self, monkeypatch):
-        self.runs: list[object] = []
+        self.runs: list[Any] = []
         run = Contest._answered
 
         def recorded(known, layout, query, contender):
