@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -9,12 +10,16 @@ import typer
 
 from benchmarks.contest import contest, pool
 from benchmarks.contest.__main__ import _queries, merged
-from benchmarks.contest.contest import Contest, Settings
-from benchmarks.contest.pool import Sessions
+from benchmarks.contest.contest import CONTENDERS, Contest, Settings
+from benchmarks.contest.pool import LIMIT, Sessions
 from benchmarks.contest.worker import Worker
+from benchmarks.resume import resumed
 from benchmarks.tests.stand_ins import HERE, STAND_IN, RightIfAsked
+from sample_data import process_tree
 from sample_data.tpcds_queries import Query
 from sample_data.workload import TPCDS, WORKLOADS
+
+needs_account = pytest.mark.skipif(not process_tree.is_accounted(), reason="needs Linux's /proc/<process>/io")
 
 
 class Recorder:
@@ -127,3 +132,26 @@ def test_slices_of_one_contest_are_resumed_apart_and_merged():
     assert {"contest-sf1"} == {each.results for each in slices}
     found = merged(TPCDS, [measured("q2")], [measured("q1")])
     assert ["q1", "q2"] == [each["query"] for each in found]
+
+
+@pytest.mark.full
+@pytest.mark.spark
+@pytest.mark.slow
+@needs_account
+def test_all_contenders_answer_two_queries_of_page_views_once_with_the_right_rows(spark, tmp_path, monkeypatch):
+    from sample_data.layouts import LAYOUTS, write_layout  # noqa: PLC0415 - loads Spark
+
+    pytest.importorskip("datafusion")
+    events = WORKLOADS["events"]
+    # Uses the session of the tests, so that no other session is started to write tables.
+    write_layout(spark, LAYOUTS["delta"], events.generate(0.01, tmp_path), tmp_path)
+    monkeypatch.setattr(contest, "resumed", partial(resumed, folder=tmp_path / "unfinished"))
+    # The second has another text for DuckDB.
+    settings = Settings(0.01, ("delta",), ("e1", "e12"), workload="events", once=True)
+    rows = contest.run(settings, tmp_path)
+    assert [(query, name) for query in ("e1", "e12") for name in CONTENDERS] == [
+        (each["query"], each["contender"]) for each in rows
+    ]
+    assert [] == [each for each in rows if each.get("failed") or each.get("rows_equal") is False]
+    turns = [each["turn"] for each in rows if each["contender"] != LIMIT]
+    assert [1, 2, 3, 4] * 2 == [*sorted(turns[:4]), *sorted(turns[4:])]
