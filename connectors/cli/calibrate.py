@@ -18,7 +18,7 @@ from connectors.arrow_scan.files import FilePart
 from connectors.arrow_scan.reader import ArrowReader, KeyTest, ReadColumn
 from pruning import PruningOptions, pruned_read
 from pruning.keys.membership import MembershipTest
-from pruning.limits import ScanCosts
+from pruning.cost.rates import CostRates
 from pruning.options import ARROW, PREDICATE
 from pruning.values.byte_strings import IntArray
 from pruning.values.domain import Domain
@@ -77,7 +77,7 @@ _TRIALS = Trials()
 
 def calibrated(
     spark: SparkSession, folder: Path, progress: Progress = lambda *_: None, trials: Trials = _TRIALS
-) -> ScanCosts:
+) -> CostRates:
     """The costs on this machine; temporary files in `folder` are read from the page cache."""
     with tempfile.TemporaryDirectory(dir=folder) as made:
         file = Path(made, "calibration.parquet")
@@ -96,7 +96,7 @@ def calibrated(
         for at, (name, measure) in enumerate(steps):
             progress(name, at / len(steps))
             found[name] = max(_LEAST, measure() * _NANOSECONDS)
-    return ScanCosts(**found)
+    return CostRates(**found)
 
 
 def _by_spark(spark: SparkSession, file: Path, trials: Trials) -> Iterator[tuple[str, Callable[[], float]]]:

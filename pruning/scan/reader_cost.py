@@ -13,7 +13,8 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from pruning.limits import LIMITS, ScanCosts
+from pruning.cost.rates import CostRates
+from pruning.limits import LIMITS
 from pruning.options import ARROW, PREDICATE
 from pruning.reasons import size
 from pruning.values.byte_strings import IntArray
@@ -60,7 +61,7 @@ class RowGroupWork:
     columns: int
     is_remote: bool = False
 
-    def byte(self, costs: ScanCosts) -> float:
+    def byte(self, costs: CostRates) -> float:
         """Nanoseconds of a core for reading one byte."""
         return costs.remote_byte if self.is_remote else costs.byte
 
@@ -78,7 +79,7 @@ class KeyWork:
     is_dense: bool = True
     nanoseconds: float | None = None
 
-    def value(self, costs: ScanCosts) -> float:
+    def value(self, costs: CostRates) -> float:
         """Nanoseconds of a core for decoding and testing one value, at least those of a number."""
         least = costs.arrow_value + costs.arrow_test
         if self.nanoseconds is not None:
@@ -127,7 +128,7 @@ class ReaderCase:
     by_keys: RowGroupWork
     keys: Sequence[KeyWork]
     tasks: int
-    costs: ScanCosts
+    costs: CostRates
     reader_factor: float = LIMITS.reader_factor
 
     def choice(self, sample: Sample | None = None) -> ReaderChoice:
@@ -145,7 +146,7 @@ class ReaderCase:
         return ReaderChoice(ARROW if is_cheaper else PREDICATE, predicate, arrow, left)
 
 
-def by_predicate(work: RowGroupWork, tests: Sequence[float], costs: ScanCosts) -> Estimate:
+def by_predicate(work: RowGroupWork, tests: Sequence[float], costs: CostRates) -> Estimate:
     """The estimate for Spark's reader."""
     rows, read = float(work.rows.sum()), int(work.bytes.sum())
     spent = read * work.byte(costs) + rows * work.columns * costs.spark_value
@@ -153,7 +154,7 @@ def by_predicate(work: RowGroupWork, tests: Sequence[float], costs: ScanCosts) -
     return Estimate(read, spent / _NANOSECONDS)
 
 
-def by_arrow(work: RowGroupWork, keys: Sequence[KeyWork], survivors: float, tasks: int, costs: ScanCosts) -> Estimate:
+def by_arrow(work: RowGroupWork, keys: Sequence[KeyWork], survivors: float, tasks: int, costs: CostRates) -> Estimate:
     """The estimate for pyarrow, which reads key columns most selective first, each only in row groups with a row left.
 
     Rows that pass are assumed to be spread evenly; if they are clustered, fewer row groups are read.

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from pruning.errors import InvalidOptionError
-from pruning.limits import ScanCosts
+from pruning.cost.rates import CostRates
 from pruning.options import ARROW, PREDICATE, PruningOptions
 from pruning.scan.reader_cost import KeySample, KeyWork, ReaderCase, RowGroupWork, Sample, by_arrow, by_predicate
 
-NOTHING = ScanCosts.parse(
+NOTHING = CostRates.parse(
     "byte=0,spark_value=0,spark_test=0,arrow_value=0,arrow_test=0,arrow_search=0,arrow_handed=0,arrow_task=0,arrow_scan=0"
 )
 FREE = replace(NOTHING, joined_row=0.0)
@@ -143,15 +143,15 @@ def test_bytes_of_an_object_store_have_their_own_cost():
 
 def test_scan_without_rows_costs_only_tasks():
     none = RowGroupWork(np.array([], np.int64), np.array([], np.int64), 3)
-    found = by_arrow(none, [KeyWork(0.5, np.array([], np.int64))], 0.5, 1, ScanCosts())
-    assert (0, (ScanCosts().arrow_task + ScanCosts().arrow_scan) / 1e9) == (found.bytes, seconds(found))
+    found = by_arrow(none, [KeyWork(0.5, np.array([], np.int64))], 0.5, 1, CostRates())
+    assert (0, (CostRates().arrow_task + CostRates().arrow_scan) / 1e9) == (found.bytes, seconds(found))
 
 
 def test_costs_round_trip_as_text():
-    costs = replace(ScanCosts(), byte=0.25, arrow_task=12_340_000.0)
+    costs = replace(CostRates(), byte=0.25, arrow_task=12_340_000.0)
     assert (
         costs
-        == ScanCosts.parse(str(costs))
+        == CostRates.parse(str(costs))
         == PruningOptions.from_confs({"spark.pruning.limits.costs": str(costs)}).limits.costs
     )
 

@@ -1,0 +1,1 @@
+"""The units of the cost model: estimates with bounds, and the rates that turn rows and bytes into seconds."""

@@ -1,0 +1,87 @@
+"""`CostRates`: the time of each unit of work, by which the cost model turns rows and bytes into seconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+
+NANOSECONDS = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class CostRates:
+    """Nanoseconds of a core for one of each; `scanprune calibrate` measures them.
+
+    Scans:
+    - `byte`: a byte of a file on this machine, read by either reader; `remote_byte`: one of a store, a hundredth of a
+      microsecond at 100 MB/s; `remote_request`: the wait for the first byte of a store's file
+    - `decoded_byte`: a byte of a column chunk, decompressed and decoded by Spark's reader
+    - `spark_value`: a value decoded by Spark's reader; `spark_test`: a row tested above it by keys
+    - `arrow_value`: a value decoded by pyarrow; `arrow_test`: one looked up in a table of keys
+    - `arrow_search`: a value decoded and tested where there is no such table, as of texts, decimals, keys far apart
+    - `arrow_handed`: a value of a row that passed, from Python to Spark
+    - `arrow_task`: a task in a Python worker; `arrow_scan`: the planning of a scan by pyarrow beyond that of Spark's
+
+    Rows above scans:
+    - `joined_row`: a row that reaches a broadcast join; `hashed_row`: one that becomes a part of its hash table
+    - `exchanged_row`: a row that a shuffle writes, moves and reads; `sorted_row`: one that is sorted
+    - `grouped_row`: a row that an aggregate adds to a group; `row`: a row that a projection or a condition handles
+
+    Builds, in nanoseconds that pass rather than of a core:
+    - `build_job`: a Spark job of a build without its rows; `driver_build`: a build on the driver without a job
+    - `kept_row`: a row of a build, brought to the driver and summarised
+
+    >>> CostRates.parse("byte=2, arrow_task=1e7").arrow_task
+    10000000.0
+    """
+
+    byte: float = 0.6
+    remote_byte: float = 10.0
+    remote_request: float = 30e6
+    decoded_byte: float = 3.0
+    spark_value: float = 6.0
+    spark_test: float = 12.0
+    arrow_value: float = 6.0
+    arrow_test: float = 2.0
+    arrow_search: float = 100.0
+    arrow_handed: float = 16.0
+    arrow_task: float = 50e6
+    arrow_scan: float = 100e6
+    joined_row: float = 30.0
+    hashed_row: float = 150.0
+    exchanged_row: float = 500.0
+    sorted_row: float = 200.0
+    grouped_row: float = 60.0
+    row: float = 5.0
+    build_job: float = 120e6
+    driver_build: float = 25e6
+    kept_row: float = 300.0
+
+    @staticmethod
+    def parse(text: str) -> CostRates:
+        """Rates as `str()` tells them, those that are not named as they are by default; `ValueError` for others."""
+        named = dict(_entry(each) for each in text.split(",") if each.strip())
+        known = {each.name for each in fields(CostRates)}
+        if unknown := sorted(set(named) - known):
+            raise ValueError(f"found {', '.join(map(repr, unknown))}, expected some of {', '.join(sorted(known))}")
+        return replace(CostRates(), **named)
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            if not 0.0 <= getattr(self, each.name) < float("inf"):
+                raise ValueError(f"found {each.name}={getattr(self, each.name)}, expected nanoseconds, 0 or more")
+
+    def __str__(self) -> str:
+        return ",".join(f"{each.name}={getattr(self, each.name):.4g}" for each in fields(self))
+
+    def least_bytes(self, cores: int) -> int:
+        """Bytes of a scan that are read and decoded in the time of the cheapest build: no filter of fewer pays."""
+        spent = self.byte + self.decoded_byte
+        return int(self.driver_build * cores / spent) if spent else 0
+
+
+def _entry(text: str) -> tuple[str, float]:
+    name, _, number = text.partition("=")
+    try:
+        return name.strip(), float(number)
+    except ValueError:
+        raise ValueError(f"found {text.strip()!r}, expected name=nanoseconds") from None
