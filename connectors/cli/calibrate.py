@@ -17,8 +17,8 @@ from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 from connectors.arrow_scan.files import FilePart
 from connectors.arrow_scan.reader import ArrowReader, KeyTest, ReadColumn
 from pruning import PruningOptions, pruned_read
-from pruning.keys.membership import MembershipTest
 from pruning.cost.rates import CostRates
+from pruning.keys.membership import MembershipTest
 from pruning.options import ARROW, PREDICATE
 from pruning.values.byte_strings import IntArray
 from pruning.values.domain import Domain

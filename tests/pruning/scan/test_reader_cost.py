@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pruning.errors import InvalidOptionError
 from pruning.cost.rates import CostRates
+from pruning.errors import InvalidOptionError
 from pruning.options import ARROW, PREDICATE, PruningOptions
 from pruning.scan.reader_cost import KeySample, KeyWork, ReaderCase, RowGroupWork, Sample, by_arrow, by_predicate
 
