@@ -114,9 +114,10 @@ def ready_filters(
 def _candidates(selection: BuildSelection) -> Steps[tuple[_Candidate, ...]]:
     """The sound filters, and the reasons against others, of each edge and each scan that it reaches."""
     found: list[_Candidate] = []
-    for edge, probe in ((edge, probe) for edge in selection.edges for probe in edge.probes):
-        candidate = yield from with_answers(partial(_candidate, edge, probe, selection))
-        found.append(candidate)
+    for edge in selection.edges:
+        for probe in edge.probes:
+            candidate = yield from with_answers(partial(_candidate, edge, probe, selection))
+            found.append(candidate)
     return tuple(found)
 
 
