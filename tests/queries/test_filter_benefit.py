@@ -15,7 +15,7 @@ pytestmark = pytest.mark.spark
 
 # Every file has every item; the keys pass more than an eighth of the sales, but not all.
 BY_ITEM = "SELECT s.* FROM {sales} s JOIN {items} i ON s.item = i.item WHERE name LIKE 'n1%'"
-LARGE = replace(OPTIONS, min_probe_bytes=8000)
+LARGE = OPTIONS
 
 
 def codes(df, **more) -> set[ReasonCode]:
@@ -73,7 +73,7 @@ def wide(spark, ways, star, tmp_path) -> str:
 def test_scan_is_sized_by_its_columns(spark, ways, star, wide, all_columns, is_filtered):
     columns = "w.*" if all_columns else "w.item, kind"
     query = WIDE.format(wide=wide, sales=f"{star}sales", columns=columns)
-    options = replace(OPTIONS, min_probe_bytes=16_000, broadcast_strategy="NONE").with_limits(max_ranges=4)
+    options = replace(OPTIONS, broadcast_strategy="NONE").with_limits(max_ranges=4)
     with conf(spark, {"spark.sql.autoBroadcastJoinThreshold": "-1"}):
         df, result = ways.agreed(query, options)
     assert ({wide: (2, 2, 2)} if is_filtered else {}) == files(result)

@@ -6,14 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from pruning import PruningOptions, explain
+from pruning import explain
+from tests.costs import FREE_BUILDS
 from tests.queries.star import files
 
 pytestmark = pytest.mark.spark
 
 PEOPLE, BOUGHT = 20_000, 600_000
 # More than the bytes of `bought`, which is sorted by person, and fewer than those of `people`.
-OPTIONS = PruningOptions(min_probe_bytes=400_000)
+OPTIONS = FREE_BUILDS
 QUERY = """
     SELECT b.id, p.name FROM {at}bought b
     JOIN {at}people p ON b.person = p.person JOIN {at}places c ON p.place = c.place
@@ -85,6 +86,6 @@ def test_materialized_join_replaces_its_broadcast_hint(ways, at):
         SELECT b.id, c.* FROM {at}bought b JOIN (
             SELECT * FROM {at}people WHERE place IN (SELECT place FROM {at}places WHERE city = 'c3')
         ) c ON b.person = c.person"""
-    _, result = ways.agreed(query.format(at=at), replace(OPTIONS, min_probe_bytes=1))
+    _, result = ways.agreed(query.format(at=at), OPTIONS)
     assert {"bought": [("person",)]} == filters(result)
     assert ["LocalRelation", "LogicalRelation"] == sorted(leaves(result))
