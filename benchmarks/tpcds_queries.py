@@ -1,8 +1,8 @@
 """The 99 queries of TPC-DS by `prune()`: filters found, scans pruned, bytes, and a comparison of the rows.
 
 Filters are counted in the join graph (every column of a scan that some key set reaches) and in the plan (filters that
-are worth their builds), each with and without global equivalence, which propagates keys to columns that further joins make
-equal. Bytes of a whole query are Spark's counter over all of its tasks, including the tasks of builds.
+are worth their builds), each with and without global equivalence, which propagates keys to columns that further joins
+make equal. Bytes of a whole query are Spark's counter over all of its tasks, including the tasks of builds.
 """
 
 from __future__ import annotations

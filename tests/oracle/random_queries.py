@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pruning import PruningOptions
+from tests.costs import FREE_BUILDS
 from tests.oracle.draws import Draws
 from tests.oracle.expected_filters import Must
 from tests.oracle.random_joins import MOST_ROWS, Joins, On, equalities
@@ -20,6 +21,7 @@ from tests.oracle.random_values import comparison, is_probed, literal, predicate
 SPARKS_BLOOM = "spark.sql.optimizer.runtime.bloomFilter.creationSideThreshold"
 
 FEW_SHARED = 3
+ALWAYS = PruningOptions(always=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +97,8 @@ def _confs(draws: Draws) -> dict[str, str]:
 
 
 def _options(draws: Draws) -> PruningOptions:
-    options = PruningOptions(
-        always=draws.choice((True, True, True, True, True, False)),
+    options = replace(
+        draws.choice((ALWAYS, ALWAYS, ALWAYS, FREE_BUILDS)),
         broadcast_strategy=draws.choice(("AUTO", "AUTO", "RUNTIME_ONLY", "NONE")),
     )
     if draws.chance(50):
@@ -112,7 +114,7 @@ def _options(draws: Draws) -> PruningOptions:
 
 
 def _plain_options(draws: Draws) -> PruningOptions:
-    return PruningOptions(always=True, broadcast_strategy=draws.choice(("AUTO", "RUNTIME_ONLY", "NONE"))).with_limits(
+    return replace(ALWAYS, broadcast_strategy=draws.choice(("AUTO", "RUNTIME_ONLY", "NONE"))).with_limits(
         max_in_list=draws.choice((500, 0)), min_filter_ratio=draws.choice((0.5, 0.0, 1.0))
     )
 
