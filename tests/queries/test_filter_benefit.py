@@ -25,7 +25,7 @@ def codes(df, **more) -> set[ReasonCode]:
 def test_unshuffled_unclustered_rows_get_no_build(pruned):
     df, result = pruned(BY_ITEM, LARGE)
     assert df._jdf is result._jdf
-    assert ReasonCode.SPARES_LITTLE in codes(df, run_builds=False, options=LARGE)
+    assert ReasonCode.NOT_WORTH in codes(df, run_builds=False, options=LARGE)
 
 
 def test_shuffled_rows_get_a_build(spark, pruned):
@@ -34,7 +34,7 @@ def test_shuffled_rows_get_a_build(spark, pruned):
     ((filter_,),) = [each.filters for each in explain(result).tables]
     assert ("item",) == filter_.columns
     assert {"sales": (FILES, FILES, FILES)} == files(result)
-    assert ReasonCode.SPARES_LITTLE not in codes(result)
+    assert ReasonCode.NOT_WORTH not in codes(result)
     assert df._jdf is not result._jdf
 
 
@@ -45,7 +45,7 @@ def test_small_side_that_cannot_be_broadcast_gets_a_build(spark, pruned):
     with conf(spark, {"spark.sql.autoBroadcastJoinThreshold": "3000"}):
         _, result = pruned(query, LARGE)
     assert {"sales": (FILES, FILES, FILES)} == files(result)
-    assert ReasonCode.SPARES_LITTLE not in codes(result)
+    assert ReasonCode.NOT_WORTH not in codes(result)
 
 
 def test_prunable_files_get_a_build(pruned):
@@ -77,4 +77,4 @@ def test_scan_is_sized_by_its_columns(spark, ways, star, wide, all_columns, is_f
     with conf(spark, {"spark.sql.autoBroadcastJoinThreshold": "-1"}):
         df, result = ways.agreed(query, options)
     assert ({wide: (2, 2, 2)} if is_filtered else {}) == files(result)
-    assert is_filtered or ReasonCode.PROBE_TOO_SMALL in codes(df, options=options)
+    assert is_filtered or ReasonCode.NOT_WORTH in codes(df, options=options)

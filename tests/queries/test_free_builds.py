@@ -60,13 +60,13 @@ def test_scan_of_few_bytes_and_many_rows_is_filtered(ways, at):
     assert {"bought": [("person",)]} == filters(result)
     assert ["LocalRelation", "LocalRelation", "LogicalRelation"] == sorted(leaves(result))
     assert {"bought": (1, 1, 1)} == files(result)
-    assert {"READ_BY_BUILD"} == codes(result) & {"READ_BY_BUILD", "PROBE_TOO_SMALL", "TOO_MANY_ROWS"}
+    assert {"READ_BY_BUILD"} == codes(result) & {"READ_BY_BUILD", "NOT_WORTH", "TOO_MANY_ROWS"}
 
 
 def test_small_scan_is_not_filtered_without_materialized_builds(ways, at):
     _, result = ways.agreed(QUERY.format(at=at), replace(OPTIONS, broadcast_strategy="NONE"))
     assert {"people": [("place",)]} == filters(result)
-    assert "PROBE_TOO_SMALL" in codes(result)
+    assert "NOT_WORTH" in codes(result)
 
 
 @pytest.mark.full
