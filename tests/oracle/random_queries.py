@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pruning import PruningOptions
-from tests.costs import FREE_BUILDS
+from tests.costs import ALWAYS, FREE_BUILDS
 from tests.oracle.draws import Draws
 from tests.oracle.expected_filters import Must
 from tests.oracle.random_joins import MOST_ROWS, Joins, On, equalities
@@ -21,7 +21,6 @@ from tests.oracle.random_values import comparison, is_probed, literal, predicate
 SPARKS_BLOOM = "spark.sql.optimizer.runtime.bloomFilter.creationSideThreshold"
 
 FEW_SHARED = 3
-ALWAYS = PruningOptions(always=True)
 
 
 @dataclass(frozen=True, slots=True)
