@@ -106,8 +106,11 @@ def ready_filters(
     ready = tuple(each for at, each in enumerate(ordered) if not _waits(each, ordered[:at]))
     if not ready:
         filtered = {(each.join, each.relation, each.column) for each in done}
-        bounded = yield from with_answers(lambda: tuple(_bounded(candidates, selection, filtered)))
-        ready = tuple({each.id: each for each in bounded if each.id not in done}.values())
+        found = yield from with_answers(lambda: tuple(_bounded(candidates, selection, filtered)))
+        bounded = {each.id: each for each in found if each.id not in done}
+        remaining = yield from with_answers(lambda: _preserving_reuse(bounded, done, selection))
+        refusals |= dict.fromkeys(_run_once(each) for id_, each in bounded.items() if id_ not in remaining)
+        ready = tuple(remaining.values())
     return ready, tuple(refusals)
 
 
