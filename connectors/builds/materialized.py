@@ -107,18 +107,17 @@ def driver_rows(
     name: str,
     limits: Limits = LIMITS,
     most_bytes: int | None = LIMITS.joined_build_bytes,
-    seconds: float = LIMITS.driver_scan_seconds,
 ) -> MaterializedBuild | TooMany | None:
-    """The rows of a plan over few small files, computed without a job in `seconds`; None if a job has to do it.
+    """The rows of a plan over few small files, computed without a job; None if a job has to do it.
 
     Trouble is left to the job, so an error is raised, or is none, as if this was never called.
     """
-    if seconds <= 0 or not limits.driver_scan_files:
+    if not limits.driver_scan_files or not limits.driver_scan_seconds:
         return None
     try:
         before_execution(spark, plan)
         rows = instance(spark, _ROWS, jvm_session(spark), plan, limits.joined_rows, limits.joined_long_rows)
-        found = _collected_here(rows, limits, _ALL if most_bytes is None else most_bytes, seconds)
+        found = _collected_here(rows, limits, _ALL if most_bytes is None else most_bytes)
         if (why := refused(found)) is not None:
             logger.debug("The build of %s is run as a job: %s", name, why)
             return None
@@ -129,10 +128,10 @@ def driver_rows(
         return None
 
 
-def _collected_here(rows: Any, limits: Limits, most_bytes: int, seconds: float) -> str:
+def _collected_here(rows: Any, limits: Limits, most_bytes: int) -> str:
     sizes = limits.driver_scan_files, limits.driver_scan_bytes, limits.driver_scan_rows
     try:
-        return str(rows.collectHere(most_bytes, *sizes, ceil(seconds * 1000)))
+        return str(rows.collectHere(most_bytes, *sizes, ceil(limits.driver_scan_seconds * 1000)))
     except BaseException:
         # An interrupt of this thread does not reach the JVM.
         with suppress(Py4JError, OSError):

@@ -125,7 +125,8 @@ class QueryBuilds:
     def _here(self, request: BuildRequest) -> MaterializedBuild | TooMany | None:
         spark, limits = self.scheduler.spark, self.scheduler.options.limits
         seconds = min(limits.driver_scan_seconds, self.scheduler.remaining)
-        return driver_rows(spark, request.plan, request.name, limits, self._most_bytes(request), seconds)
+        limits = replace(limits, driver_scan_seconds=max(0.0, seconds))
+        return driver_rows(spark, request.plan, request.name, limits, self._most_bytes(request))
 
     def _build(self, request: BuildRequest) -> Build[MaterializedBuild | TooMany | None]:
         spark, limits, most_bytes = self.scheduler.spark, self.scheduler.options.limits, self._most_bytes(request)

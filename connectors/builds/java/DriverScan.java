@@ -1,6 +1,9 @@
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.HigherOrderFunction;
+import org.apache.spark.sql.catalyst.expressions.MetadataAttribute$;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.expressions.RuntimeReplaceable;
 import org.apache.spark.sql.catalyst.expressions.Unevaluable;
@@ -123,19 +126,20 @@ public class DriverScan extends scala.runtime.AbstractFunction0 implements Runna
     }
 
     private static void check(Expression expression) {
+        scala.collection.Iterator children = expression.children().iterator();
+        while (children.hasNext()) {
+            check((Expression) children.next());
+        }
         String name = expression.getClass().getName();
-        boolean isColumn = expression instanceof Attribute && expression.resolved();
+        boolean isColumn = expression.getClass() == AttributeReference.class
+            && !MetadataAttribute$.MODULE$.isValid(((Attribute) expression).metadata());
         boolean isPlain = name.startsWith(SPARKS) && name.indexOf('.', SPARKS.length()) < 0
             && expression.getClass().getClassLoader() == Expression.class.getClassLoader()
             && expression.deterministic() && !expression.stateful() && !(expression instanceof Unevaluable)
             && !(expression instanceof RuntimeReplaceable) && !(expression instanceof UserDefinedExpression)
-            && !(expression instanceof PlanExpression);
+            && !(expression instanceof PlanExpression) && !(expression instanceof HigherOrderFunction);
         if (!isColumn && !isPlain) {
             throw new UnsupportedOperationException("it has a " + expression.getClass().getSimpleName());
-        }
-        scala.collection.Iterator children = expression.children().iterator();
-        while (children.hasNext()) {
-            check((Expression) children.next());
         }
     }
 
