@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 from connectors.jobs.executed_plan import execution_released
 from connectors.keys.frame import key_types
 from connectors.keys.local import built
-from connectors.registry import before_execution
+from connectors.registry import before_execution, file_formats
 from connectors.spark.jvm import JavaFile, instance, jvm_session
 from connectors.spark.plan_facts import refused
 from connectors.spark.transfer import long_bytes
@@ -117,7 +117,7 @@ def driver_rows(
     try:
         before_execution(spark, plan)
         rows = instance(spark, _ROWS, jvm_session(spark), plan, limits.joined_rows, limits.joined_long_rows)
-        found = _collected_here(rows, limits, _ALL if most_bytes is None else most_bytes)
+        found = _collected_here(spark, rows, limits, _ALL if most_bytes is None else most_bytes)
         if (why := refused(found)) is not None:
             logger.debug("The build of %s is run as a job: %s", name, why)
             return None
@@ -128,10 +128,11 @@ def driver_rows(
         return None
 
 
-def _collected_here(rows: Any, limits: Limits, most_bytes: int) -> str:
+def _collected_here(spark: SparkSession, rows: Any, limits: Limits, most_bytes: int) -> str:
     sizes = limits.driver_scan_files, limits.driver_scan_bytes, limits.driver_scan_rows
     try:
-        return str(rows.collectHere(most_bytes, *sizes, ceil(limits.driver_scan_seconds * 1000)))
+        formats = " ".join(sorted(file_formats(spark)))
+        return str(rows.collectHere(formats, most_bytes, *sizes, ceil(limits.driver_scan_seconds * 1000)))
     except BaseException:
         # An interrupt of this thread does not reach the JVM.
         with suppress(Py4JError, OSError):

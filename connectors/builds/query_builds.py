@@ -119,8 +119,9 @@ class QueryBuilds:
         done = {number: rows for number, rows in here.items() if rows is not None}
         self._on_driver.update(done)
         self._rows.update(done)
-        others = {number: self._build(each) for number, each in missing.items() if number not in done}
-        self._rows.update(zip(others, self.scheduler.run_all(list(others.values())), strict=True))
+        others = {number: each for number, each in missing.items() if number not in done}
+        found = self.scheduler.run_all([self._build(each) for each in others.values()])
+        self._rows.update(zip(others, found, strict=True))
 
     def _here(self, request: BuildRequest) -> MaterializedBuild | TooMany | None:
         spark, limits = self.scheduler.spark, self.scheduler.options.limits

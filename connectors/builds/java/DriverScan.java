@@ -1,6 +1,6 @@
 import org.apache.spark.rdd.RDD;
-import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.AttributeSet;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.HigherOrderFunction;
 import org.apache.spark.sql.catalyst.expressions.MetadataAttribute$;
@@ -25,7 +25,6 @@ import org.apache.spark.sql.execution.WholeStageCodegenExec;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
-import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
 
 /**
  * The rows of projections and filters over few small files, computed by Spark's own physical plan on the driver.
@@ -43,7 +42,9 @@ public class DriverScan extends scala.runtime.AbstractFunction0 implements Runna
         ColumnarToRowExec.class});
     private final SparkSession session;
     private final LogicalPlan plan;
+    private final java.util.List formats;
     private final java.util.ArrayList rows = new java.util.ArrayList();
+    private AttributeSet stored;
     private int most;
     private int mostFiles;
     private long mostBytes;
@@ -55,9 +56,10 @@ public class DriverScan extends scala.runtime.AbstractFunction0 implements Runna
     private volatile String stopped;
     private volatile Thread thread;
 
-    DriverScan(SparkSession session, LogicalPlan plan) {
+    DriverScan(SparkSession session, LogicalPlan plan, String formats) {
         this.session = session;
         this.plan = plan;
+        this.formats = java.util.Arrays.asList(formats.split(" "));
     }
 
     /**
@@ -112,16 +114,20 @@ public class DriverScan extends scala.runtime.AbstractFunction0 implements Runna
         }
     }
 
-    private static void check(LogicalPlan node) {
+    private void check(LogicalPlan node) {
+        boolean isScan = node instanceof LogicalRelation && !node.isStreaming()
+            && ((LogicalRelation) node).relation() instanceof HadoopFsRelation;
+        if (!isScan && !(node instanceof Project) && !(node instanceof Filter)) {
+            throw new UnsupportedOperationException("it has a " + node.nodeName());
+        }
         scala.collection.Iterator expressions = node.expressions().iterator();
         while (expressions.hasNext()) {
             check((Expression) expressions.next());
         }
-        if (node instanceof Project || node instanceof Filter) {
+        if (isScan) {
+            stored = node.outputSet();
+        } else {
             check((LogicalPlan) node.children().head());
-        } else if (!(node instanceof LogicalRelation) || node.isStreaming()
-            || !(((LogicalRelation) node).relation() instanceof HadoopFsRelation)) {
-            throw new UnsupportedOperationException("it has a " + node.nodeName());
         }
     }
 
@@ -132,7 +138,7 @@ public class DriverScan extends scala.runtime.AbstractFunction0 implements Runna
         }
         String name = expression.getClass().getName();
         boolean isColumn = expression.getClass() == AttributeReference.class
-            && !MetadataAttribute$.MODULE$.isValid(((Attribute) expression).metadata());
+            && !MetadataAttribute$.MODULE$.isValid(((AttributeReference) expression).metadata());
         boolean isPlain = name.startsWith(SPARKS) && name.indexOf('.', SPARKS.length()) < 0
             && expression.getClass().getClassLoader() == Expression.class.getClassLoader()
             && expression.deterministic() && !expression.stateful() && !(expression instanceof Unevaluable)
@@ -177,18 +183,16 @@ public class DriverScan extends scala.runtime.AbstractFunction0 implements Runna
 
     private void check(FileSourceScanExec scan) {
         HadoopFsRelation relation = scan.relation();
-        if (!(relation.fileFormat() instanceof ParquetFileFormat)) {
-            throw new UnsupportedOperationException("it reads " + relation.fileFormat().getClass().getSimpleName());
+        String format = relation.fileFormat().getClass().getSimpleName();
+        if (!formats.contains(format)) {
+            throw new UnsupportedOperationException("it reads files by " + format);
         }
         if (relation.bucketSpec().isDefined() || scan.stream().isDefined()) {
             throw new UnsupportedOperationException("it reads buckets or a stream");
         }
-        scala.collection.Iterator columns = scan.output().iterator();
-        while (columns.hasNext()) {
-            Attribute column = (Attribute) columns.next();
-            if (column.name().startsWith("__delta_internal")) {
-                throw new UnsupportedOperationException("it reads " + column.name());
-            }
+        // A column by which rows that were deleted are left out, or one that is in no file.
+        if (!scan.outputSet().subsetOf(stored)) {
+            throw new UnsupportedOperationException("it reads columns that are not in its table");
         }
         ScanFileListing listing = scan.selectedPartitions();
         if (listing.totalNumberOfFiles() > mostFiles || listing.totalFileSize() > mostBytes) {
@@ -198,7 +202,7 @@ public class DriverScan extends scala.runtime.AbstractFunction0 implements Runna
         PartitionedFile[] files = listing.toPartitionArray();
         for (int at = 0; at < files.length; at++) {
             if (!files[at].otherConstantMetadataColumnValues().isEmpty()) {
-                throw new UnsupportedOperationException("a file of it has a deletion vector or other additions");
+                throw new UnsupportedOperationException("a file of it has deleted rows, or other additions");
             }
         }
     }

@@ -60,13 +60,16 @@ public class MaterializedRows extends scala.runtime.AbstractFunction0 {
     }
 
     /**
-     * The numbers of rows and of their bytes, computed without a job; after an exclamation mark, why a job has to.
+     * The numbers of rows and of their bytes, computed without a job; after an exclamation mark, why a job has to. The
+     * formats are those whose files are read here, and the bytes at most read are those of Spark's own estimate.
      */
-    public String collectHere(Number mostRead, int mostFiles, Number mostBytes, Number mostRows, int milliseconds) {
+    public String collectHere(
+        String formats, Number mostRead, int mostFiles, Number mostBytes, Number mostRows, int milliseconds
+    ) {
         if (bytesRead(plan) > mostRead.longValue()) {
             return "!it reads more bytes";
         }
-        scan = new DriverScan(session, plan);
+        scan = new DriverScan(session, plan, formats);
         java.util.List found = scan.rows(most, mostFiles, mostBytes.longValue(), mostRows.longValue(), milliseconds);
         if (found == null) {
             return "!" + scan.why();
