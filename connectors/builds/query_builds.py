@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -43,13 +45,15 @@ class BuildRequest:
 class BuildResult:
     """The result of a build: its keys, and its rows if they are few enough to be joined as a local relation.
 
-    `from_cache`: the build was not run for this query; `reasons`: why the result was not cached.
+    `from_cache`: the build was not run for this query; `reasons`: why the result was not cached; `seconds`: how long
+    its jobs took, 0 where another result has them or none ran.
     """
 
     keys: KeySummary | Reason
     rows: MaterializedBuild | None
     from_cache: bool = False
     reasons: tuple[Reason, ...] = ()
+    seconds: float = 0.0
 
 
 @dataclass(slots=True)
@@ -94,6 +98,7 @@ class QueryBuilds:
     _numbers: _PlanNumbers = field(default_factory=_PlanNumbers)
     _rows: dict[int, MaterializedBuild | TooMany | Reason | None] = field(default_factory=dict)
     _keys: dict[tuple[int, int], KeySummary | Reason] = field(default_factory=dict)
+    _seconds: dict[int, float] = field(default_factory=dict)
 
     def run(self, requests: Sequence[BuildRequest]) -> list[BuildResult]:
         """The result of each build, all run at the same time; equal builds share one result object."""
@@ -103,19 +108,34 @@ class QueryBuilds:
         self._collect({it.id: it for it in found if isinstance(it, _BuildColumn) and it.id not in self._keys})
         return [
             BuildResult(
-                self._keys[keys.id] if isinstance(keys, _BuildColumn) else keys, _materialized(self._rows[number])
+                self._keys[keys.id] if isinstance(keys, _BuildColumn) else keys,
+                _materialized(self._rows[number]),
+                seconds=sum(self._seconds.pop(each, 0.0) for each in {number, getattr(keys, "number", number)}),
             )
             for keys, number in zip(found, numbers, strict=True)
         ]
 
     def _run(self, missing: Mapping[int, BuildRequest]) -> None:
-        found = self.scheduler.run_all([self._build(each) for each in missing.values()])
+        found = self.scheduler.run_all([self._build(*each) for each in missing.items()])
         self._rows.update(zip(missing, found, strict=True))
 
-    def _build(self, request: BuildRequest) -> Build[MaterializedBuild | TooMany | None]:
+    def _build(self, number: int, request: BuildRequest) -> Build[MaterializedBuild | TooMany | None]:
         spark, limits = self.scheduler.spark, self.scheduler.options.limits
         most_bytes = None if request.must_fit else limits.joined_build_bytes
-        return Build(request.name, lambda: local_rows(spark, request.plan, request.name, limits, most_bytes))
+
+        def rows() -> MaterializedBuild | TooMany | None:
+            with self._timed([number]):
+                return local_rows(spark, request.plan, request.name, limits, most_bytes)
+
+        return Build(request.name, rows)
+
+    @contextmanager
+    def _timed(self, numbers: Collection[int]) -> Iterator[None]:
+        """Adds the seconds of the block to those of builds."""
+        began = time.perf_counter()
+        yield
+        for each in numbers:
+            self._seconds[each] = self._seconds.get(each, 0.0) + time.perf_counter() - began
 
     def _collect(self, missing: Mapping[tuple[int, int], _BuildColumn]) -> None:
         by_plan: dict[int, list[_BuildColumn]] = {}
@@ -123,7 +143,8 @@ class QueryBuilds:
             by_plan.setdefault(each.number, []).append(each)
         frames = [self._frame(columns) for columns in by_plan.values()]
         options, run_all = self.scheduler.options, self.scheduler.run_all
-        results = iter(spark_keys.collected([it for it in frames if isinstance(it, KeyFrame)], options, run_all))
+        with self._timed(by_plan):
+            results = iter(spark_keys.collected([it for it in frames if isinstance(it, KeyFrame)], options, run_all))
         for columns, frame in zip(by_plan.values(), frames, strict=True):
             result = next(results) if isinstance(frame, KeyFrame) else frame
             if isinstance(result, Reason):
