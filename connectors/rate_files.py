@@ -90,10 +90,10 @@ class MeasuredRates:
 
     @staticmethod
     def parse(text: str) -> MeasuredRates:
-        """The rates of a file; names that are not known are left out, and `ValueError` says what is wrong."""
+        """The rates of a file; names that are not known are left out. `ValueError` or `TypeError` for others."""
         found = json.loads(text)
         if not isinstance(found, dict) or not isinstance(found.get("rates"), dict):
-            raise ValueError("found no 'rates'")
+            raise TypeError("found no 'rates'")
         if found.get("format") != FORMAT:
             raise ValueError(f"found format {found.get('format')!r}, expected {FORMAT}")
         rates = {name: _nanoseconds(name, value) for name, value in found["rates"].items() if name in _NAMES}
@@ -114,7 +114,7 @@ class MeasuredRates:
 
 def _nanoseconds(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"found {value!r} for {name!r}, expected nanoseconds")
+        raise TypeError(f"found {value!r} for {name!r}, expected nanoseconds")
     return float(value)
 
 
@@ -129,7 +129,9 @@ def machine_rates(stores: Iterable[str] = ()) -> CostRates:
         found = local.over(found)
     known = [_read(folder / f"{each}.json") for each in stores] if stores else _read_stores(folder)
     remote = [each.rates for each in known if each is not None]
-    slowest = {name: max(each[name] for each in remote if name in each) for name in {it for each in remote for it in each}}
+    slowest = {
+        name: max(each[name] for each in remote if name in each) for name in {it for each in remote for it in each}
+    }
     return replace(found, **slowest)
 
 
@@ -150,7 +152,7 @@ def _read(file: Path) -> MeasuredRates | None:
         return MeasuredRates.parse(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, RecursionError, OverflowError) as error:
+    except (OSError, ValueError, TypeError, OverflowError, RecursionError) as error:
         logger.info("Ignoring the rates in %r: %s; 'scanprune calibrate' writes them anew", str(file), error)
         return None
 

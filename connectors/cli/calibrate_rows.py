@@ -1,0 +1,114 @@
+"""Rates of rows above scans and of builds: each from the growth of a query of one task with its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
+
+from connectors.builds.materialized import MaterializedBuild, local_rows
+from connectors.cli.calibrate_trials import Measure, Step, Trials
+from connectors.jobs.runner import Build, BuildScheduler
+from connectors.spark.jvm import optimized_plan
+from pruning.options import PruningOptions
+from pruning.reasons import Reason
+
+# The parts of a shuffle, and of a sort or an aggregate so many distinct values.
+_PARTS, _GROUPS = 8, 10_007
+_SUBJECT = "calibration"
+Of = Callable[[SparkSession, int], Step]
+
+
+def rows_above(spark: SparkSession, trials: Trials) -> Iterator[Measure]:
+    """The rates of rows in hash tables, exchanges, sorts and aggregates."""
+    rows = max(4, trials.rows // 4)
+
+    def growth(of: Of, without: Of) -> float:
+        return trials.growth(lambda count: of(spark, count), rows, lambda count: without(spark, count))
+
+    yield "hashed_row", lambda: growth(_hashed, _counted)
+    yield "exchanged_row", lambda: growth(_exchanged, _plain)
+    yield "sorted_row", lambda: growth(_sorted, _plain)
+    yield "grouped_row", lambda: growth(_grouped, _counted)
+
+
+def _made(spark: SparkSession, count: int) -> DataFrame:
+    """Rows of four columns in one partition, in no order of `k`."""
+    columns = ("xxhash64(id) AS k", f"id % {_GROUPS} AS g", "id AS v", "id % 100 AS w")
+    return spark.range(0, count, 1, 1).selectExpr(*columns)
+
+
+def _plain(spark: SparkSession, count: int) -> Step:
+    return lambda: _last(_made(spark, count)).collect()
+
+
+def _counted(spark: SparkSession, count: int) -> Step:
+    return lambda: _made(spark, count).agg(F.max("k")).collect()
+
+
+def _last(rows: DataFrame) -> DataFrame:
+    """One row; Spark drops a sort below any aggregate that does not depend on the order."""
+    return rows.agg(*(F.last(name) for name in ("k", "g", "v", "w")))
+
+
+def _hashed(spark: SparkSession, count: int) -> Step:
+    one = spark.range(0, 1, 1, 1).selectExpr("xxhash64(id) AS k")
+    return lambda: _last(one.join(F.broadcast(_made(spark, count)), "k")).collect()
+
+
+def _exchanged(spark: SparkSession, count: int) -> Step:
+    # Read by one task, as they are written.
+    return lambda: _last(_made(spark, count).repartition(_PARTS, "k").coalesce(1)).collect()
+
+
+def _sorted(spark: SparkSession, count: int) -> Step:
+    return lambda: _last(_made(spark, count).sortWithinPartitions("k")).collect()
+
+
+def _grouped(spark: SparkSession, count: int) -> Step:
+    grouped = F.sum("k").alias("k"), F.max("v").alias("v"), F.max("w").alias("w")
+    return lambda: _last(_made(spark, count).groupBy("g").agg(*grouped)).collect()
+
+
+def builds(spark: SparkSession, folder: Path, trials: Trials) -> Iterator[Measure]:
+    """The rates of a build as `prune()` runs it: a job by a thread of its own, rows in the driver, and their keys.
+
+    The time of a job is that of the smaller build, rows included.
+    """
+    few = few_rows(trials)
+    small, large = (_built(spark, folder / f"build-{count}.parquet", count) for count in (few, trials.kept))
+    yield "kept_row", lambda: trials.more(large, small) / (trials.kept - few)
+    yield "build_job", lambda: trials.took(small)
+
+
+def few_rows(trials: Trials) -> int:
+    """The rows of the smaller build."""
+    return max(1, trials.kept // 8)
+
+
+def _built(spark: SparkSession, file: Path, count: int) -> Step:
+    pq.write_table(pa.table({"key": pa.array(range(count)), "month": pa.array(at // 31 for at in range(count))}), file)
+    plan = optimized_plan(spark.read.parquet(file.as_uri()).where("month >= 0"))
+    options = PruningOptions()
+
+    def summarised() -> object:
+        rows = local_rows(spark, plan, _SUBJECT, options.limits, None)
+        match rows:
+            case MaterializedBuild():
+                return rows.keys(0, plan.output().apply(0), options, _SUBJECT)
+            case _:
+                raise RuntimeError(f"Cannot time a build of {count} rows: found {rows}")
+
+    def step() -> object:
+        (found,) = BuildScheduler.of(spark, options).run_all([Build(_SUBJECT, summarised)])
+        match found:
+            case Reason():
+                raise RuntimeError(f"Cannot time a build: {found}")
+            case _:
+                return found
+
+    return step
