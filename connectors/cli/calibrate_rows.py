@@ -70,7 +70,7 @@ def _sorted(spark: SparkSession, count: int) -> Step:
 
 
 def _grouped(spark: SparkSession, count: int) -> Step:
-    grouped = F.sum("k").alias("k"), F.max("v").alias("v"), F.max("w").alias("w")
+    grouped = F.sum("v").alias("k"), F.max("v").alias("v"), F.max("w").alias("w")
     return lambda: _last(_made(spark, count).groupBy("g").agg(*grouped)).collect()
 
 

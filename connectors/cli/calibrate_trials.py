@@ -35,7 +35,7 @@ class Trials:
     store_bytes: int = 32 << 20
     warm: int = 2
     runs: int = 5
-    seconds: float = 2.5
+    seconds: float = 2.0
     rounds: int = 8
 
     def wanted(self) -> list[int]:
