@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 from connectors.arrow_scan.files import FilePart
 from connectors.arrow_scan.reader import ArrowReader, KeyTest, ReadColumn
 from connectors.cli.calibrate_rows import builds, few_rows, rows_above
-from connectors.cli.calibrate_trials import Measure, Step, Trials, at_least_some
+from connectors.cli.calibrate_trials import Measure, Step, Trials, credible
 from pruning import PruningOptions, pruned_read
 from pruning.cost.rates import NANOSECONDS
 from pruning.keys.membership import MembershipTest
@@ -80,12 +80,12 @@ def calibrated(
         for at, (name, measure) in enumerate(steps):
             progress(name, at / len(steps))
             found[name] = measure() * NANOSECONDS
-        return {name: at_least_some(rate) for name, rate in _apart(found, files.numbers, trials).items()}
+        return {name: credible(name, rate) for name, rate in _apart(found, files.numbers, trials).items()}
 
 
 def _apart(found: dict[str, float], numbers: Path, trials: Trials) -> dict[str, float]:
     """Rates of steps without what other rates say of the same steps."""
-    decoded = at_least_some(found["decoded_byte"] - found["byte"])
+    decoded = credible("decoded_byte", found["decoded_byte"] - found["byte"])
     value_bytes = _chunk_bytes(numbers) / (trials.rows * len(_NAMES))
     value = found["spark_value"] - value_bytes * (found["byte"] + decoded)
     job = found["build_job"] - few_rows(trials) * found["kept_row"]

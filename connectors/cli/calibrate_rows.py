@@ -25,7 +25,7 @@ Of = Callable[[SparkSession, int], Step]
 
 def rows_above(spark: SparkSession, trials: Trials) -> Iterator[Measure]:
     """The rates of rows in hash tables, exchanges, sorts and aggregates."""
-    rows = max(4, trials.rows // 4)
+    rows = max(4, trials.rows // 2)
 
     def growth(of: Of, without: Of) -> float:
         return trials.growth(lambda count: of(spark, count), rows, lambda count: without(spark, count))

@@ -13,9 +13,9 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from connectors.cli.calibrate_trials import Trials, at_least_some
+from connectors.cli.calibrate_trials import Trials
 from connectors.spark.jvm import hadoop_conf, java_names
-from pruning.cost.rates import NANOSECONDS
+from pruning.cost.rates import NANOSECONDS, CostRates
 
 _BUFFER = 1 << 16
 _TRIALS = Trials()
@@ -77,5 +77,6 @@ def store_rates(
         wait = trials.took(lambda: store.read(1))
         progress("remote_byte", 0.5)
         each = trials.more(lambda: store.read(large), lambda: store.read(small)) / (large - small)
-    rates = {"remote_byte": each, "remote_request": wait}
-    return {name: at_least_some(rate * NANOSECONDS) for name, rate in rates.items()}
+    rates = {"remote_byte": each * NANOSECONDS, "remote_request": wait * NANOSECONDS}
+    # Stores differ by more than machines do; where load hid the difference, the rate keeps its default.
+    return {name: rate if rate > 0.0 else getattr(CostRates(), name) for name, rate in rates.items()}

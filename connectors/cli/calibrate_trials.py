@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from statistics import median
 
+from pruning.cost.rates import CostRates
+
 Step = Callable[[], object]
 # The name of a rate, and what measures it in seconds.
 Measure = tuple[str, Callable[[], float]]
 
-# The least rate in nanoseconds: a difference of two times may be negative.
-_LEAST = 0.01
+_DEFAULTS = CostRates()
+# No core is so many times faster or slower than that of the defaults.
+_APART = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +30,7 @@ class Trials:
     - `rounds`: tasks for each core in the measurement of the cost of a task
     """
 
-    rows: int = 4_000_000
+    rows: int = 2_000_000
     nulls: float = 0.04
     values: int = 20_000
     keys: int = 500
@@ -35,7 +38,7 @@ class Trials:
     store_bytes: int = 32 << 20
     warm: int = 2
     runs: int = 5
-    seconds: float = 2.0
+    seconds: float = 1.5
     rounds: int = 8
 
     def wanted(self) -> list[int]:
@@ -80,6 +83,9 @@ def timed(run: Step) -> float:
     return time.perf_counter() - began
 
 
-def at_least_some(nanoseconds: float) -> float:
-    """A rate, which is above 0 however the times of its steps fell."""
-    return max(_LEAST, nanoseconds)
+def credible(name: str, nanoseconds: float) -> float:
+    """A measured rate, no further from its default than machines differ; the default where load hid the difference."""
+    default: float = getattr(_DEFAULTS, name)
+    if nanoseconds <= 0.0:
+        return default
+    return min(max(nanoseconds, default / _APART), default * _APART)
