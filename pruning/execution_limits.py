@@ -50,6 +50,12 @@ class ExecutionLimits:
     driver_long_rows: int = limit(
         10_000, "rows", "texts and long decimals take some ten times the bytes of a number", 0, 0, _JAVA_INT
     )
+    driver_scan_bytes: int = limit(
+        16 << 20, "bytes", "files of a build that the driver reads by itself, without a job", 0
+    )
+    driver_scan_rows: int = limit(
+        2_000_000, "rows", "rows of a build that the driver reads by itself: some 0.2 s of one core", 0
+    )
     driver_partitions: int = limit(
         32,
         "partitions",

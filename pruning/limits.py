@@ -76,49 +76,8 @@ class Limits(ExecutionLimits):
     )
 
     # Builds of a query.
-    max_build_scan_bytes: int = limit(
-        150 << 20,
-        "bytes",
-        "no build side reads more: the limit of Flink's runtime filters, FLIP-324",
-        1 << 40,
-        0,
-        1 << 40,
-    )
     all_builds_timeout_seconds: float = limit(
         300.0, "seconds", "all builds of one prune() end by then, whatever each may take", 86_400.0, 0.001, 86_400.0
-    )
-    bound_share: int = limit(
-        8,
-        "1/share",
-        "two ends skip less than a list of keys, so a build for them may read 1/8 of its scan",
-        1,
-        1,
-    )
-    behind_factor: int = limit(
-        2,
-        "ratio",
-        "a filter whose rows filter other scans of twice the bytes is worth what it is to these",
-        UNBOUNDED,
-    )
-    join_share: int = limit(
-        8, "1/share", "a row that a join drops costs about 1/8 of reading it, beside the read", UNBOUNDED, 1
-    )
-    many_rows: int = limit(
-        1 << 18, "rows", "fewer rows are joined in less than the 0.15 to 0.25 s of one more level of builds", UNBOUNDED
-    )
-    few_ratio: float = limit(
-        0.25,
-        "share",
-        "a filtered dimension that keeps less is expected to give rows that the query joins as they are",
-        -1.0,
-        -1.0,
-        1.0,
-    )
-    columns_factor: int = limit(
-        32,
-        "ratio",
-        "columns of scans of 32 times `min_probe_bytes` and more are hardly ever fewer bytes than that",
-        0,
     )
     metadata_share: int = limit(
         16,
@@ -133,11 +92,44 @@ class Limits(ExecutionLimits):
         "a container with so much of a column's span is taken to hold some key, whatever the keys are",
         2.0,
     )
-    small_build_bytes: int = limit(
-        1 << 20, "bytes", "a build that reads less is not worth waiting for the next level", UNBOUNDED
-    )
     sampled_files: int = limit(
         2, "files", "footers of the largest files stand for all, where statistics say nothing", 1, 1
+    )
+
+    # The cost model: what a filter may cost, and the shares of rows where statistics say little.
+    risked_seconds: float = limit(
+        0.1,
+        "seconds",
+        "a filter that saves nothing may cost so much: the noise of a query's seconds",
+        86_400.0,
+        0.0,
+        86_400.0,
+    )
+    risked_share: float = limit(
+        0.05, "share", "or so much of the seconds that the query is expected to take", 1e9, 0.0, 1e9
+    )
+    share_error: float = limit(
+        3.0, "ratio", "a share of rows by the bounds of columns may be wrong by it: values cluster", 1.0, 1.0
+    )
+    guess_error: float = limit(10.0, "ratio", "a share by the kind of condition alone may be wrong by it", 1.0, 1.0)
+    equal_share: float = limit(
+        0.1, "share", "rows equal to a value, where bounds say nothing: the guess of System R", 1.0, 0.0, 1.0
+    )
+    other_share: float = limit(
+        0.33, "share", "rows that fulfil any other condition: the guess of System R", 1.0, 0.0, 1.0
+    )
+    bound_share: float = limit(
+        0.5, "share", "rows that pass a comparison with one end, such as a subquery's least value", 1.0, 0.0, 1.0
+    )
+    inner_job_share: float = limit(
+        0.25, "share", "each further exchange inside of a build takes so much of its job's latency", 0.0, 0.0, 1.0
+    )
+    task_bytes: int = limit(4 << 20, "bytes", "a scan of so few is one task: Spark's cost of opening a file", 0)
+    unique_share: float = limit(
+        0.9, "share", "a column with a value for so many of its table's rows is taken to be a key", 2.0, 0.0, 2.0
+    )
+    cost_error: float = limit(
+        1.5, "ratio", "a build may take so many times its expected seconds: tasks wait, files are cold", 1.0, 1.0
     )
 
     # Builds whose rows are joined as a local relation.

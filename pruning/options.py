@@ -37,7 +37,8 @@ class PruningOptions:
     - `scan`: `PREDICATE` has Spark's own reader make every pruned scan, `ARROW` has pyarrow make those that it can,
       `AUTO` those of `prune()` that it is expected to make at clearly less cost
     - `max_build_bytes`: an exact key set larger than this becomes min-max and a bloom filter
-    - `min_probe_bytes`: `prune()` leaves alone scans that read less, and runs no build that may spare them less
+    - `always`: `prune()` uses every sound filter, whatever it is expected to cost and to save; for tests of soundness,
+      and for people who know better
     - `build_timeout_seconds`: a build that takes longer is cancelled and its filter dropped
     - `broadcast_strategy`: of a pruned query. `AUTO` joins builds that have run as the rows they gave, broadcast where
       these take no more than `spark.sql.autoBroadcastJoinThreshold`, and leaves other joins to Spark; `RUNTIME_ONLY`
@@ -50,15 +51,15 @@ class PruningOptions:
     - `limits`: the numbers behind the decisions, for tests and ablations; as confs `spark.pruning.limits.<name>`. They
       may change with any release
 
-    >>> PruningOptions(min_probe_bytes=-1)
+    >>> PruningOptions(max_build_bytes=0)
     Traceback (most recent call last):
     ...
-    pruning.errors.InvalidOptionError: Cannot set 'min_probe_bytes' to -1: expected a number from 0 to 1125899906842624
+    pruning.errors.InvalidOptionError: Cannot set 'max_build_bytes' to 0: expected a number from 1 to 68719476736
     """
 
     enabled: bool = True
     max_build_bytes: int = number(150 << 20, 1, 1 << 36)
-    min_probe_bytes: int = number(8 << 20, 0, 1 << 50)
+    always: bool = False
     build_timeout_seconds: float = number(120.0, 0.001, 86_400.0)
     scan: str = word(PREDICATE, PREDICATE, ARROW, AUTO)
     broadcast_strategy: str = word("AUTO", *BroadcastStrategy.__members__)

@@ -54,14 +54,12 @@ class ReasonCode(Enum):
     NOT_GROUPED = "it mixes rows of different keys"
     OPAQUE = "the effect of this operator on rows is not known"
     UNSELECTIVE_BUILD = "nothing on the build side leaves out a row"
-    BUILD_TOO_LARGE = "the build side reads too much to be run beforehand"
     TOO_MANY_ROWS = "the build gave too many rows to be joined as a local relation"
     NOT_CACHED = "the result of the build is not cached"
     READ_BY_BUILD = "a build has read the scan, and the query joins the rows of the build"
     RUN_ONCE = "Spark runs this subtree once for several parts of the query; a filter on some would make it run again"
-    SPARES_LITTLE = "keys can skip too few bytes of the scan to be worth a build"
     TOO_FEW_FIRST_ROWS = "statistics do not prove that the examined files hold enough rows for the LIMIT"
-    PROBE_TOO_SMALL = "the scan reads too little to be worth a filter"
+    NOT_WORTH = "a filter is expected to cost more than it saves"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +109,10 @@ _REMEDIES: Mapping[ReasonCode, str] = MappingProxyType(
         ReasonCode.SKIPPING_DISABLED: "set the session's conf for skipping back to its default",
         ReasonCode.NOT_VECTORISED: "switch the vectorised Parquet reader on",
         ReasonCode.COMPUTED: "join by a stored column",
-        ReasonCode.BUILD_TOO_LARGE: "add a condition to the small side, or raise `limits.max_build_scan_bytes`",
         ReasonCode.UNCLUSTERED: "write the table sorted by the key (OPTIMIZE ... ZORDER BY, CLUSTER BY)",
         ReasonCode.UNSELECTIVE_BUILD: "add a condition to the small side",
         ReasonCode.UNSELECTIVE: "nothing: most rows match",
-        ReasonCode.PROBE_TOO_SMALL: "nothing for tables of this size, or a smaller `min_probe_bytes`",
-        ReasonCode.SPARES_LITTLE: "nothing for tables of this size, or a smaller `min_probe_bytes`",
+        ReasonCode.NOT_WORTH: "nothing, or the option `always` if you know better",
         ReasonCode.NOT_FILES: "read the table from files",
         ReasonCode.OUTER_SIDE: "nothing: the join keeps rows without a match",
     }

@@ -101,8 +101,8 @@ class Settings:
 
 
 FULL = Settings(1.0)
-# A lower `min_probe_bytes`, because at this scale every scan is below the default.
-QUICK = Settings(0.05, ("delta", "partitioned"), ("q20", "q21", "q96"), conf=("spark.pruning.min_probe_bytes=100000",))
+# At this scale no filter pays, so each sound one is used.
+QUICK = Settings(0.05, ("delta", "partitioned"), ("q20", "q21", "q96"), conf=("spark.pruning.always=true",))
 
 
 @dataclass(frozen=True, slots=True)

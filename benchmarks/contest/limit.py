@@ -33,9 +33,7 @@ from pruning.reasons import Reason, ReasonCode
 from pruning.scan.statistics import Containers
 
 # No size limits for scans and builds, no row filters and no changed join strategies.
-OPEN = PruningOptions(min_probe_bytes=0, broadcast_strategy="NONE", scan=PREDICATE).with_limits(
-    max_build_scan_bytes=1 << 40, max_footers=100_000
-)
+OPEN = PruningOptions(always=True, broadcast_strategy="NONE", scan=PREDICATE).with_limits(max_footers=100_000)
 _FAILED = frozenset({ReasonCode.BUILD_FAILED, ReasonCode.BUILD_TIMED_OUT})
 _SCHEME = re.compile("^[A-Za-z][A-Za-z0-9+.-]*:/+")
 

@@ -38,7 +38,7 @@ def reader_case(
     if groups is None or groups.parents is None or plan.row_groups is None:
         return None
     by_ranges = plan.row_groups.kept & plan.files.kept[groups.parents]
-    if int(groups.sizes[by_ranges].sum()) < options.min_probe_bytes:
+    if int(groups.sizes[by_ranges].sum()) < options.limits.costs.least_bytes(cores):
         return None
     filters = [each.filter for each in plan.decisions]
     by_keys = prune_by_filters(groups, filters).kept & prune_by_filters(decided.files, filters).kept[groups.parents]

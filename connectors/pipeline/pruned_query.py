@@ -22,19 +22,21 @@ from connectors.pipeline.table_scan import warn
 from connectors.registry import before_execution, optimized, size_calls
 from connectors.scan.decision import plan_column, static_columns
 from connectors.spark.jvm import analyzed_plan, error_kind, frame_of, optimized_plan, same_frame
+from connectors.spark.plan_facts import cores_of
 from connectors.spark.plan_reader import SparkPlan, check_has_plan, is_candidate
 from connectors.spark.versions import version_refusal, warn_of_version
 from pruning.keys.cache import PruningCache
 from pruning.keys.summary import KeySummary
 from pruning.options import PruningOptions
 from pruning.query.build_selection import BuildSelection
-from pruning.query.filter_plan import FilterId, FilterPlan, RuntimeFilter, unused
+from pruning.query.filter_plan import FilterPlan, unused
 from pruning.query.first_rows import expected_filters
 from pruning.query.key_origins import conditions_of
 from pruning.query.plan import PlanNames
-from pruning.query.plan_statistics import Sizes
+from pruning.query.plan_statistics import QueryFacts, Sizes
 from pruning.query.planner_requests import bounds_of
 from pruning.query.requests import Request, answered
+from pruning.query.runtime_filter import FilterId, RuntimeFilter
 from pruning.reasons import Reason, ReasonCode, why_nothing
 from pruning.results.explanation import Explanation
 from pruning.results.prune_report import PruneReport
@@ -64,6 +66,7 @@ class PrunedQuery:
     options: PruningOptions
     from_cache: frozenset[tuple[int, str]] = frozenset()
     answer: Callable[[Request[Any]], Any] | None = None
+    facts: QueryFacts | None = None
 
     @staticmethod
     def untouched(reason: Reason, options: PruningOptions) -> PrunedQuery:
@@ -75,9 +78,8 @@ class PrunedQuery:
         if self.plan is None or self.answer is None:
             return Explanation.nothing(*self.reasons, ran_builds=True)
         # Finding the refusals takes as long as finding the filters, so it is done only on demand.
-        remaining = answered(
-            unused(self.plan.graph, self.pruned_sizes, self.options, self.sizes, self.plan.levels), self.answer
-        )
+        selection = BuildSelection.of(self.plan.graph, self.pruned_sizes, self.options, self.facts)
+        remaining = answered(unused(selection, self.plan.levels), self.answer)
         tops = (each.found for each in self.plan.tops if isinstance(each.found, Reason))
         reasons = dict.fromkeys((*self.plan.graph.refusals, *self.reasons, *(each.reason for each in remaining), *tops))
         tables = {at: table for at, scan in self.scans.items() for table in scan.explanation().tables}
@@ -144,7 +146,7 @@ def prune_query(
         if analyzed.isStreaming():
             return df, PrunedQuery.untouched(Reason(ReasonCode.STREAMING, _QUERY), options)
         calls = size_calls(df.sparkSession)
-        if not is_candidate(df.sparkSession, analyzed, options.min_probe_bytes, calls, top_k=options.top_k):
+        if not is_candidate(df.sparkSession, analyzed, _least_bytes(df, options), calls, top_k=options.top_k):
             return df, UntouchedQuery.of(df, options)
         return _pruned(df, options, cache)
     except Exception as error:
@@ -152,6 +154,11 @@ def prune_query(
         reason = Reason(ReasonCode.PRUNING_FAILED, _QUERY, error_kind(error))
         logger.warning("Reading without pruning: %s; try: %s", reason, reason.remedy)
         return df, PrunedQuery.untouched(reason, options)
+
+
+def _least_bytes(df: DataFrame, options: PruningOptions) -> int:
+    """Bytes of a table below which no filter of its scan pays."""
+    return 0 if options.always else options.limits.costs.least_bytes(cores_of(df.sparkSession))
 
 
 def _pruned(df: DataFrame, options: PruningOptions, cache: PruningCache | None) -> tuple[DataFrame, PrunedQuery]:
@@ -177,7 +184,15 @@ def _record(query: QueryRun) -> PrunedQuery:
     filters = FilterPlan(planner.graph, tuple(planner.levels), reasons, tops=tuple(planner.top_filters()))
     sizes, cached = planner.facts.sizes, frozenset(planner.from_cache)
     return PrunedQuery(
-        filters, sizes, planner.current_sizes(), scans, reasons, planner.options, cached, query.metadata.answer
+        filters,
+        sizes,
+        planner.current_sizes(),
+        scans,
+        reasons,
+        planner.options,
+        cached,
+        query.metadata.answer,
+        planner.facts,
     )
 
 
@@ -203,8 +218,8 @@ def _explained(df: DataFrame, options: PruningOptions) -> Explanation:
     refused = _refused(query)
     known = planner.current_sizes()
     known = replace(known, files=frozenset(known.files).difference(refused), refused=refused)
-    selection = BuildSelection.of(planner.graph, known, options)
-    filters = answered(FilterPlan.before_builds(planner.graph, known, options), answer)
+    selection = BuildSelection.of(planner.graph, known, options, planner.facts)
+    filters = answered(FilterPlan.before_builds(planner.graph, known, options, planner.facts), answer)
     outcomes = [answered(expected_filters(each, selection, options.limits), answer) for each in planner.tops]
     tops = tuple(each for several in outcomes for each in several)
     stopped = (each.found for each in tops if isinstance(each.found, Reason))

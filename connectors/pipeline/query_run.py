@@ -15,16 +15,16 @@ from connectors.jobs.runner import BuildScheduler
 from connectors.pipeline.plan_metadata import PlanMetadata
 from connectors.pipeline.query_scans import QueryScans
 from connectors.pipeline.records import PrunedScan
-from connectors.spark.plan_facts import broadcast_limit
+from connectors.spark.plan_facts import broadcast_limit, cores_of
 from connectors.spark.plan_reader import SparkPlan, with_own_columns
 from pruning.keys.cache import PruningCache
 from pruning.options import PruningOptions
 from pruning.query.exchanges import broadcast_sides
-from pruning.query.filter_plan import RuntimeFilter
 from pruning.query.join_graph import JoinGraph
 from pruning.query.key_origins import statistics_columns
+from pruning.query.known_statistics import KnownStatistics
 from pruning.query.plan import Relation
-from pruning.query.plan_statistics import KnownStatistics, QueryFacts
+from pruning.query.plan_statistics import QueryFacts
 from pruning.query.planner import QueryPlanner
 from pruning.query.planner_requests import (
     ChooseReader,
@@ -36,6 +36,7 @@ from pruning.query.planner_requests import (
     SummarizeTuples,
 )
 from pruning.query.requests import Request, answered
+from pruning.query.runtime_filter import RuntimeFilter
 from pruning.reasons import Reason
 
 
@@ -128,4 +129,5 @@ def query_facts(metadata: PlanMetadata) -> QueryFacts:
         uses_input_file=plan.uses_input_file,
         may_use_input_file=found.may_use_input_file,
         broadcast_limit=broadcast_limit(plan.spark),
+        cores=cores_of(plan.spark),
     )

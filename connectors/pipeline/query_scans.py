@@ -40,6 +40,8 @@ class QueryScans:
         collected, spark = self._collected(request, found), self.metadata.plan.spark
         read = Read(self.metadata.needed(request.relation), static=lambda: self._static(request.relation, found))
         options = replace(self.options, scan=PREDICATE)
+        if request.least_dropped is not None:
+            options = options.with_limits(min_filter_ratio=request.least_dropped)
         try:
             df, scan = table_scan.pruned_scan(spark, found.table, collected, read, options)
         except Exception as error:

@@ -123,6 +123,11 @@ def broadcast_limit(spark: SparkSession) -> int:
     return int(state.conf().autoBroadcastJoinThreshold())
 
 
+def cores_of(spark: SparkSession) -> int:
+    """The tasks that the session's executors run at a time."""
+    return int(spark.sparkContext.defaultParallelism)
+
+
 def row_shape(plan: SparkPlan, node: Node) -> RowShape:
     """Spark's estimate of the bytes of a row's values, and if some of its types may have long values."""
     schema = plan.node(node).schema()

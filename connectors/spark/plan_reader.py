@@ -119,12 +119,12 @@ class SparkPlan:
 _PRECHECK = JavaFile("connectors.spark", "Precheck", others=("FileScan", "IndexCalls"))
 
 
-def is_candidate(spark: SparkSession, analyzed: Any, min_probe_bytes: int, size_calls: str, *, top_k: bool) -> bool:
-    """False if a query has no join (nor, with `top_k`, a limit over an order), or no scan of `min_probe_bytes`.
+def is_candidate(spark: SparkSession, analyzed: Any, least_bytes: int, size_calls: str, *, top_k: bool) -> bool:
+    """False if a query has no join (nor, with `top_k`, a limit over an order), or no scan of `least_bytes`.
 
     `size_calls` are the size calls of all connectors.
     """
-    return bool(instance(spark, _PRECHECK, analyzed, min_probe_bytes, top_k, size_calls).isCandidate())
+    return bool(instance(spark, _PRECHECK, analyzed, least_bytes, top_k, size_calls).isCandidate())
 
 
 _FRESH = JavaFile("connectors.spark", "FreshColumns", others=("OwnColumns",))

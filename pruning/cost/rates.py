@@ -28,6 +28,7 @@ class CostRates:
 
     Builds, in nanoseconds that pass rather than of a core:
     - `build_job`: a Spark job of a build without its rows; `driver_build`: a build on the driver without a job
+    - `planned_scan`: the planning of a scan by further keys, with its footers
     - `kept_row`: a row of a build, brought to the driver and summarised
 
     >>> CostRates.parse("byte=2, arrow_task=1e7").arrow_task
@@ -54,6 +55,7 @@ class CostRates:
     row: float = 5.0
     build_job: float = 120e6
     driver_build: float = 25e6
+    planned_scan: float = 5e6
     kept_row: float = 300.0
 
     @staticmethod

@@ -32,6 +32,7 @@ from pruning.query.plan import (
 )
 from pruning.scan.statistics import ColumnStatistics
 from pruning.values.byte_strings import ByteStrings, IntArray
+from pruning.values.ranges import RangeSet
 
 _IN_PLACE = (Filter, Project, Generate, Union)
 
@@ -53,26 +54,23 @@ def unprunable_fraction(column: ColumnStatistics, sizes: IntArray, limits: Limit
     if len(sizes) == 1:
         return 1.0
     if isinstance(column.lows, ByteStrings) or isinstance(column.highs, ByteStrings) or not column.type.has_density:
-        return 0.0
+        return _share_at_a_bound(column.take(np.flatnonzero(known)), sizes[known], total)
     lows, highs = column.lows[known].astype(np.float64), column.highs[known].astype(np.float64)
     shares = (highs - lows + 1) / (highs.max() - lows.min() + 1)
     shares = np.where(shares >= limits.nearly_all, 1.0, np.clip(shares, 0.0, 1.0))
     return float((shares * sizes[known]).sum() / total)
 
 
-def crosses_shuffle(build_side: BuildSide, probe: ProbeColumn, is_broadcast: Callable[[Join], bool]) -> bool:
-    """True if a shuffle moves rows of a scan before or in the join that drops them.
+def _share_at_a_bound(column: ColumnStatistics, sizes: IntArray, total: int) -> float:
+    """The share of all bytes in containers that hold the lower bound of one of them, on average.
 
-    Broadcast joins and operators that work row by row do not shuffle.
+    Values without density, such as texts, have no distance: the bounds themselves stand for keys.
     """
-    return any(not _is_in_place(node, is_broadcast) for node, _ in between(build_side.join, probe.relation))
-
-
-def is_hash_build_side(build_side: BuildSide, probe: ProbeColumn, is_broadcast: Callable[[Join, Node], bool]) -> bool:
-    """True if rows of a scan are part of a broadcast side of some join, up to the join that drops them."""
-    return any(
-        isinstance(node, Join) and is_broadcast(node, child) for node, child in between(build_side.join, probe.relation)
-    )
+    _, (lows, highs), _ = column.against(RangeSet.of_codes(column.type, column.lows))
+    by_low, by_high = np.argsort(lows, kind="stable"), np.argsort(highs, kind="stable")
+    begun = np.concatenate([[0], np.cumsum(sizes[by_low])])[np.searchsorted(lows[by_low], lows, "right")]
+    ended = np.concatenate([[0], np.cumsum(sizes[by_high])])[np.searchsorted(highs[by_high], lows, "left")]
+    return float(np.clip(np.average(begun - ended) / total, 0.0, 1.0))
 
 
 def between(top: Node, relation: Relation) -> Iterator[tuple[Node, Node]]:
@@ -91,10 +89,6 @@ def stays_in_place(node: Node) -> bool:
     if isinstance(node, Passthrough):
         return node.kind in {"SubqueryAlias", "ReturnAnswer"}
     return isinstance(node, _IN_PLACE)
-
-
-def _is_in_place(node: Node, is_broadcast: Callable[[Join], bool]) -> bool:
-    return is_broadcast(node) if isinstance(node, Join) else stays_in_place(node)
 
 
 # A class of equal nodes, and the columns that partition their rows.
@@ -143,13 +137,6 @@ class ExchangeReuse:
                 key, own = self._exchanges[child.id]
                 found |= {each.id: each for each in self._places[key] if each.id != own.id}
         return tuple(found.values())
-
-
-def joined_sides(root: Node, equal: Mapping[int, int]) -> Iterator[Node]:
-    """Both sides of each join with a side that has an equal node."""
-    for node in root.walk():
-        if isinstance(node, Join) and any(each.id in equal for each in node.children):
-            yield from node.children
 
 
 def _with_groups(root: Node) -> set[int]:

@@ -1,65 +1,46 @@
-"""`RuntimeFilter` and `FilterPlan`: which build side filters which scan, in what order, decided from sizes alone.
+"""`FilterPlan`: which build sides filter which scans, in what order, decided from metadata alone.
 
 JoinGraph, sizes --ready_filters--> filters of one level --build, prune--> smaller sizes --ready_filters--> ...
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
 
 from pruning.options import PruningOptions
-from pruning.query.build_selection import BuildSelection
-from pruning.query.join_condition import BuildSide
+from pruning.query.build_selection import BuildSelection, RefusedBuild
+from pruning.query.expected_sizes import expected_sizes
+from pruning.query.filter_choice import FilterChoice, choose, not_worth
 from pruning.query.join_graph import Edge, JoinGraph
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import Node, PlanNames
-from pruning.query.plan_statistics import Sizes
+from pruning.query.plan_statistics import QueryFacts, Sizes
 from pruning.query.requests import Steps, with_answers
+from pruning.query.runtime_filter import FilterId, RuntimeFilter
 from pruning.query.top_k import TopFilter
 from pruning.reasons import Reason, ReasonCode
 
 # Reasons against running a build side whose keys metadata may still bound.
-_HAVE_METADATA = frozenset({ReasonCode.BUILD_TOO_LARGE, ReasonCode.UNREPEATABLE_KEYS})
+_HAVE_METADATA = frozenset({ReasonCode.NOT_WORTH, ReasonCode.UNREPEATABLE_KEYS})
 # Reasons against one build side of an edge that do not count if another build side filters the scan.
-_OF_OTHERS = frozenset({ReasonCode.PROBE_TOO_SMALL, ReasonCode.RUN_ONCE})
-FilterId: TypeAlias = tuple[int, str, int, int, bool]
+_OF_OTHERS = frozenset({ReasonCode.NOT_WORTH, ReasonCode.RUN_ONCE})
 
 
 @dataclass(frozen=True, slots=True)
-class RuntimeFilter:
-    """One key set that filters one column of one scan.
+class _Candidate:
+    """An edge to a scan: the filters that would be sound, of the whole build side first, and reasons against others."""
 
-    - `instead`: why the build side is not run; then its keys are all values that the statistics of its files allow
-    - `needs_rows`: a later run of the build side may give other rows, so its keys count only where the query takes the
-      rows that the build gave
-    - `must_fit`: the build yields keys only when its rows are few enough to be joined as a local relation
-    """
-
-    build_side: BuildSide
+    edge: Edge
     probe: ProbeColumn
-    instead: Reason | None = None
-    needs_rows: bool = False
-    must_fit: bool = False
+    filters: tuple[RuntimeFilter, ...]
+    reasons: tuple[Reason, ...]
 
     @property
-    def from_metadata(self) -> bool:
-        """True where statistics of files give the keys, and the build side is not run."""
-        return self.instead is not None
-
-    @property
-    def id(self) -> FilterId:
-        """Equal for two filters that do the same."""
-        return *self.build_side.id, self.probe.relation.id, self.probe.column, self.from_metadata
-
-    def described(self, build_name: str) -> str:
-        """The name `build_name` of the build side, with the origin of the keys if the build side is not run."""
-        return f"{build_name} by the statistics of its files" if self.from_metadata else build_name
-
-
-Candidates: TypeAlias = list[tuple[Edge, ProbeColumn, tuple[RuntimeFilter | Reason, ...]]]
+    def place(self) -> tuple[int, int, int]:
+        """The join and the column that it filters."""
+        return self.edge.join.id, self.probe.relation.id, self.probe.column
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,22 +63,21 @@ class FilterPlan:
     tops: tuple[TopFilter, ...] = ()
 
     @staticmethod
-    def before_builds(graph: JoinGraph, sizes: Sizes, options: PruningOptions) -> Steps[FilterPlan]:
-        """The plan before any build: every build is assumed to drop some keys, and no scan to shrink."""
-        pruned, done = set(sizes.pruned), set[FilterId]()
+    def before_builds(
+        graph: JoinGraph, sizes: Sizes, options: PruningOptions, facts: QueryFacts | None = None
+    ) -> Steps[FilterPlan]:
+        """The plan before any build: each is taken to give the keys, and to shrink the scans, as it is expected to."""
+        done = set[FilterId]()
         levels: list[tuple[RuntimeFilter, ...]] = []
-        refusals: dict[Reason, None] = {}
         while True:
-            last = replace(sizes, pruned=pruned)
-            filters, refused = yield from ready_filters(BuildSelection.of(graph, last, options), done)
-            refusals = dict.fromkeys(refused)
+            selection = BuildSelection.of(graph, sizes, options, facts)
+            filters, refused = yield from ready_filters(selection, done)
             if not filters:
-                remaining = yield from unused(graph, last, options)
-                return FilterPlan(graph, tuple(levels), tuple(refusals), remaining)
+                remaining = yield from unused(selection, levels)
+                return FilterPlan(graph, tuple(levels), tuple(dict.fromkeys(refused)), remaining)
             levels.append(filters)
             done |= {each.id for each in filters}
-            # A filter from metadata may skip nothing; only planning the scan tells.
-            pruned |= {each.probe.relation.id for each in filters if not each.from_metadata}
+            sizes = yield from with_answers(partial(expected_sizes, selection, filters))
 
     def __str__(self) -> str:
         """The text of the plan: a line for each filter below its level, then the refusals."""
@@ -118,36 +98,85 @@ def ready_filters(
     """The filters that wait for no other, without those that are `done`, and why others are left out.
 
     A build waits for a filter that makes it smaller. If two builds would wait for each other, the smaller runs first,
-    so there is always one that waits for none. A filter that only drops rows waits for those that skip files.
+    so there is always one that waits for none. Metadata bounds keys once no build is worth running.
     """
     candidates = yield from _candidates(selection)
-    return (yield from with_answers(lambda: _ready(candidates, selection, done)))
+    chosen, refusals = yield from _chosen(candidates, selection, done)
+    ordered = sorted(chosen, key=lambda each: (selection.bytes_read(each.build_side), each.id))
+    ready = tuple(each for at, each in enumerate(ordered) if not _waits(each, ordered[:at]))
+    if not ready:
+        filtered = {(each.join, each.relation, each.column) for each in done}
+        bounded = yield from with_answers(lambda: tuple(_bounded(candidates, selection, filtered)))
+        ready = tuple(each for each in dict.fromkeys(bounded) if each.id not in done)
+    return ready, tuple(refusals)
 
 
-def _candidates(selection: BuildSelection) -> Steps[Candidates]:
-    """The filters, and the reasons against others, of each edge and each scan that it reaches."""
-    found: Candidates = []
+def _candidates(selection: BuildSelection) -> Steps[tuple[_Candidate, ...]]:
+    """The sound filters, and the reasons against others, of each edge and each scan that it reaches."""
+    found: list[_Candidate] = []
     for edge in selection.edges:
         for probe in edge.probes:
-            rule = partial(_filters_of, edge, probe, selection)
-            found.append((edge, probe, (yield from with_answers(rule))))
-    return found
+            candidate = yield from with_answers(partial(_candidate, edge, probe, selection))
+            found.append(candidate)
+    return tuple(found)
 
 
-def _ready(
-    candidates: Candidates, selection: BuildSelection, done: Collection[FilterId]
-) -> tuple[tuple[RuntimeFilter, ...], tuple[Reason, ...]]:
-    found = [each for _, _, several in candidates for each in several]
-    refusals = dict.fromkeys(each for each in found if isinstance(each, Reason))
-    wanted: dict[FilterId, RuntimeFilter] = {}
-    for each in found:
-        if isinstance(each, RuntimeFilter) and each.id not in done:
-            wanted.setdefault(each.id, each)
-    remaining = _preserving_reuse(wanted, done, selection)
-    refusals |= dict.fromkeys(_run_once(each) for id_, each in wanted.items() if id_ not in remaining)
-    ordered = sorted(remaining.values(), key=lambda each: (selection.bytes_read(each.build_side), each.id))
-    ready = [each for at, each in enumerate(ordered) if not _waits(each, ordered[:at])]
-    return tuple(each for each in ready if not _may_become_needless(each, ready, selection)), tuple(refusals)
+def _candidate(edge: Edge, probe: ProbeColumn, selection: BuildSelection) -> _Candidate:
+    filters: dict[FilterId, RuntimeFilter] = {}
+    reasons: list[Reason] = []
+    for each in selection.sound(edge.build_side, probe):
+        if isinstance(each, RefusedBuild):
+            reasons.append(each.reason)
+            continue
+        sides = (each,) if selection.options.always else (each, *selection.parts(each, probe))
+        for side in sides:
+            made = RuntimeFilter(side, probe, needs_rows=selection.needs_rows(side))
+            filters.setdefault(made.id, made)
+    return _Candidate(edge, probe, tuple(filters.values()), tuple(reasons))
+
+
+def _chosen(
+    candidates: Sequence[_Candidate], selection: BuildSelection, done: Collection[FilterId]
+) -> Steps[tuple[tuple[RuntimeFilter, ...], dict[Reason, None]]]:
+    """The filters that are worth their builds, and the reasons against all others."""
+    wanted = {each.id: each for candidate in candidates for each in candidate.filters if each.id not in done}
+    choice = yield from with_answers(lambda: choose(wanted.values(), selection))
+    chosen = {each.id: each for each in choice.chosen}
+    remaining = yield from with_answers(lambda: _preserving_reuse(chosen, done, selection))
+    refusals = dict.fromkeys(reason for each in candidates for reason in each.reasons)
+    refusals |= dict.fromkeys(_run_once(each) for id_, each in chosen.items() if id_ not in remaining)
+    refusals |= dict.fromkeys(_against(candidates, choice, done))
+    return tuple(remaining.values()), refusals
+
+
+def _against(candidates: Sequence[_Candidate], choice: FilterChoice, done: Collection[FilterId]) -> Iterator[Reason]:
+    """The reasons against edges of which no filter is chosen: the benefit of the best one."""
+    taken = {*(each.id for each in choice.chosen), *done}
+    weighed = {each.id: each for each in choice.others}
+    for candidate in candidates:
+        others = [weighed[each.id] for each in candidate.filters if each.id in weighed]
+        if others and not any(each.id in taken for each in candidate.filters):
+            yield not_worth(max(others, key=_gain))
+
+
+def _gain(runtime_filter: RuntimeFilter) -> float:
+    return 0.0 if runtime_filter.benefit is None else runtime_filter.benefit.gain
+
+
+def _bounded(
+    candidates: Sequence[_Candidate], selection: BuildSelection, filtered: Collection[tuple[int, int, int]]
+) -> Iterator[RuntimeFilter]:
+    """Filters by the statistics of build sides that are not run, for scans whose containers a key may skip."""
+    for each in candidates:
+        build_side, probe = each.edge.build_side, each.probe
+        unrepeatable = next((it for it in each.reasons if it.code in _HAVE_METADATA), None)
+        if each.place in filtered or (unrepeatable is None and not each.filters):
+            continue
+        if selection.options.always and unrepeatable is None:
+            continue
+        if selection.is_bounded(build_side, probe) and selection.may_skip(probe):
+            instead = unrepeatable or Reason(ReasonCode.NOT_WORTH, str(build_side.key))
+            yield RuntimeFilter(build_side, probe, instead)
 
 
 def _preserving_reuse(
@@ -182,8 +211,10 @@ def _is_filtered(place: Node, runtime_filter: RuntimeFilter, ids: Collection[Fil
     """
     inside = range(place.subtree_start, place.id + 1)
     return any(
-        at in inside and build_side not in inside and (runtime_filter.from_metadata or not by_metadata)
-        for build_side, _, at, _, by_metadata in ids
+        each.relation in inside
+        and each.build_node not in inside
+        and (runtime_filter.from_metadata or not each.from_metadata)
+        for each in ids
     )
 
 
@@ -191,69 +222,37 @@ def _run_once(runtime_filter: RuntimeFilter) -> Reason:
     return Reason(ReasonCode.RUN_ONCE, runtime_filter.probe.name)
 
 
-def _may_become_needless(
-    runtime_filter: RuntimeFilter, ready: Sequence[RuntimeFilter], selection: BuildSelection
-) -> bool:
-    """True for a filter that cannot skip containers, if another ready filter may leave little of the same scan."""
-    if (
-        runtime_filter.from_metadata
-        or selection.bytes_read(runtime_filter.build_side) < selection.options.limits.small_build_bytes
-        or selection.may_skip(runtime_filter.probe)
-    ):
-        return False
-    others = (each.probe for each in ready if each.probe.relation.id == runtime_filter.probe.relation.id)
-    return any(selection.may_skip(each) for each in others)
-
-
 def unused(
-    graph: JoinGraph,
-    sizes: Sizes,
-    options: PruningOptions,
-    whole: Mapping[int, int] | None = None,
-    levels: Sequence[Sequence[RuntimeFilter]] = (),
+    selection: BuildSelection, levels: Sequence[Sequence[RuntimeFilter]] = ()
 ) -> Steps[tuple[UnusedFilter, ...]]:
-    """Every edge that is refused for a scan that it reaches.
+    """Every edge that is refused for a scan that it reaches, after `levels` of filters.
 
-    `whole` are the bytes of scans without filters, by `Relation.id`: a scan that other filters have made small is
-    refused for the reason that held before, if there was one. If `levels` have filtered a scan by an edge, the reasons
-    PROBE_TOO_SMALL and RUN_ONCE do not count for that edge.
+    The reasons NOT_WORTH and RUN_ONCE do not count for an edge that has filtered the scan by another build side.
     """
-    now = BuildSelection.of(graph, sizes, options)
-    found = yield from _candidates(now)
-    before = now if whole is None else BuildSelection.of(graph, replace(sizes, scanned=whole), options)
-    filtered = {(it.build_side.join.id, it.probe.relation.id, it.probe.column) for each in levels for it in each}
+    candidates = yield from _candidates(selection)
     done = {each.id for filters in levels for each in filters}
-    wanted = {each.id: each for _, _, several in found for each in several if isinstance(each, RuntimeFilter)}
-    ids = {*(yield from with_answers(lambda: _preserving_reuse(wanted, done, now))), *done}
+    filtered = {(it.join, it.relation, it.column) for it in done}
+    wanted = {each.id: each for candidate in candidates for each in candidate.filters if each.id not in done}
+    choice = yield from with_answers(lambda: choose(wanted.values(), selection))
+    ids = {*wanted, *done}
+    weighed = {each.id: each for each in (*choice.chosen, *choice.others)}
     remaining: list[UnusedFilter] = []
-    for edge, probe, several in found:
-        refused = yield from with_answers(partial(_refused, several, now, ids))
-        if not refused:
-            continue
-        several_before = yield from with_answers(partial(_filters_of, edge, probe, before))
-        refused_before = yield from with_answers(partial(_refused, several_before, before, ids))
+    for each in candidates:
+        repeated = yield from with_answers(partial(_repeated, each.filters, ids, selection))
+        others = [weighed[it.id] for it in each.filters if it.id in weighed]
+        against = () if repeated or not others else (not_worth(max(others, key=_gain)),)
         remaining += (
-            UnusedFilter(edge, probe, reason)
-            for reason in _first_refused(refused_before, refused)
-            if reason.code not in _OF_OTHERS or (edge.join.id, probe.relation.id, probe.column) not in filtered
+            UnusedFilter(each.edge, each.probe, reason)
+            for reason in dict.fromkeys((*each.reasons, *repeated, *against))
+            if reason.code not in _OF_OTHERS or each.place not in filtered
         )
     return tuple(remaining)
 
 
-def _first_refused(before: tuple[Reason, ...], now: tuple[Reason, ...]) -> tuple[Reason, ...]:
-    """The reasons from before other filters made scans small, if any; RUN_ONCE is judged by the final state."""
-    is_run_once = any(each.code is ReasonCode.RUN_ONCE for each in now)
-    return now if is_run_once else before or now
-
-
-def _refused(
-    found: Sequence[RuntimeFilter | Reason], selection: BuildSelection, ids: Collection[FilterId]
+def _repeated(
+    filters: Sequence[RuntimeFilter], ids: Collection[FilterId], selection: BuildSelection
 ) -> tuple[Reason, ...]:
-    refused = (each for each in found if isinstance(each, Reason))
-    repeated = (
-        _run_once(each) for each in found if isinstance(each, RuntimeFilter) and _ends_reuse(each, ids, selection)
-    )
-    return *refused, *repeated
+    return tuple(dict.fromkeys(_run_once(each) for each in filters if _ends_reuse(each, ids, selection)))
 
 
 def _waits(runtime_filter: RuntimeFilter, earlier: Sequence[RuntimeFilter]) -> bool:
@@ -265,16 +264,3 @@ def _waits(runtime_filter: RuntimeFilter, earlier: Sequence[RuntimeFilter]) -> b
         each.needs_rows and runtime_filter.build_side.node.id != each.build_side.node.id in inside for each in others
     )
     return is_split or any(each.probe.relation.id in inside for each in others)
-
-
-def _filters_of(edge: Edge, probe: ProbeColumn, selection: BuildSelection) -> tuple[RuntimeFilter | Reason, ...]:
-    found: list[RuntimeFilter | Reason] = []
-    for each in selection.chosen(edge.build_side, probe):
-        if isinstance(each, BuildSide):
-            needs_rows, must_fit = selection.needs_rows(each), selection.must_fit(each, probe)
-            found.append(RuntimeFilter(each, probe, needs_rows=needs_rows, must_fit=must_fit))
-            continue
-        found.append(each.reason)
-        if each.reason.code in _HAVE_METADATA and selection.is_bounded(each.build_side, probe):
-            found.append(RuntimeFilter(each.build_side, probe, each.reason))
-    return tuple(found)

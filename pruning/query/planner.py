@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from pruning.keys.summary import KeySummary
 from pruning.options import ARROW, AUTO, PREDICATE, BroadcastStrategy, PruningOptions
 from pruning.query.build_selection import BuildSelection
-from pruning.query.filter_plan import FilterId, RuntimeFilter, ready_filters
+from pruning.query.filter_plan import ready_filters
 from pruning.query.first_rows import (
     BY_STATISTICS,
     first_rows_filter,
@@ -28,7 +29,7 @@ from pruning.query.first_rows import (
 from pruning.query.join_condition import BuildSide, may_raise_elsewhere
 from pruning.query.join_graph import JoinGraph, key_tuple, tuple_filter_pays
 from pruning.query.lineage import ProbeColumn
-from pruning.query.plan import PlanNames, Relation
+from pruning.query.plan import Node, PlanNames, Relation
 from pruning.query.plan_statistics import PlanStatistics, QueryFacts, Sizes
 from pruning.query.planner_requests import (
     BuildAnswer,
@@ -43,7 +44,8 @@ from pruning.query.planner_requests import (
     SummarizeTuples,
     bounds_of,
 )
-from pruning.query.requests import DescribeFiles, Steps, ask
+from pruning.query.requests import DescribeFiles, Steps, ask, with_answers
+from pruning.query.runtime_filter import FilterId, RuntimeFilter
 from pruning.query.top_k import TopFilter, TopK, top_ks
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.key_filter import KeyFilter, key_filter
@@ -89,6 +91,8 @@ class QueryPlanner:
     _refused: dict[int, Reason] = field(default_factory=dict)
     _rows: dict[int, BuildRows] = field(default_factory=dict)
     _bounds: dict[tuple[int, str], KeySummary | Reason] = field(default_factory=dict)
+    _row_counts: dict[int, int] = field(default_factory=dict)
+    _joins: dict[int, dict[int, Node]] = field(default_factory=dict)
     _first_rows: dict[int, list[tuple[int, KeyFilter]]] = field(default_factory=dict)
     _top_outcomes: dict[tuple[int, int, int], str | Reason] = field(default_factory=dict)
 
@@ -132,11 +136,23 @@ class QueryPlanner:
         """The sizes and the state of the scans at this moment."""
         remaining = ((at, scan.expected) for at, scan in self.scans.items() if at not in self.materialized)
         expected = {at: rows for at, rows in remaining if rows is not None}
-        return Sizes(self._sizes, self._files, self.scans, self.materialized, expected, self.statistics, self._refused)
+        return Sizes(
+            self._sizes,
+            self._files,
+            self.scans,
+            self.materialized,
+            expected,
+            self.statistics,
+            self._refused,
+            self._row_counts,
+            {at: {column: _fewest(several) for column, several in keys.items()} for at, keys in self.keys.items()},
+            self.facts.remote,
+            self.facts.cores,
+        )
 
     def selection(self) -> BuildSelection:
         """The rules of build selection over the sizes of this moment."""
-        return BuildSelection.of(self.graph, self.current_sizes(), self.options)
+        return BuildSelection.of(self.graph, self.current_sizes(), self.options, self.facts)
 
     def top_filters(self) -> Iterator[TopFilter]:
         """The outcome of top-k filtering for each scan below a limit that takes the first rows of an order."""
@@ -172,6 +188,7 @@ class QueryPlanner:
             relation = each.probe.relation
             if not each.from_metadata:
                 joined[each.build_side.join.id, each.build_side.node.id, relation.id] = each
+            self._joins.setdefault(relation.id, {})[each.build_side.join.id] = each.build_side.join
             known = self.keys.setdefault(relation.id, {}).setdefault(each.probe.column, [])
             if keys not in known:
                 known.append(keys)
@@ -215,7 +232,9 @@ class QueryPlanner:
         domain = build_side.domain(keys)
         if isinstance(domain, Reason):
             return domain
-        not_joined = "they are too many" if built.rows is None else (yield from self._join_rows(build_side, built.rows))
+        not_joined = "they are too many"
+        if built.rows is not None:
+            not_joined = yield from self._join_rows(build_side, built.rows, keys.rows)
         if runtime_filter.needs_rows and not_joined:
             detail = f"they count only if the query joins the rows of the build, but {not_joined}"
             return Reason(ReasonCode.UNREPEATABLE_KEYS, str(build_side.key), detail)
@@ -224,7 +243,7 @@ class QueryPlanner:
             self._rows[build_side.node.id] = built.rows
         return domain
 
-    def _join_rows(self, build_side: BuildSide, rows: BuildRows) -> Steps[str]:
+    def _join_rows(self, build_side: BuildSide, rows: BuildRows, count: int) -> Steps[str]:
         """Joins a build's rows as a local relation, so that the query does not run it again; why not, if it does."""
         node = build_side.node
         if self.strategy is BroadcastStrategy.NONE:
@@ -235,7 +254,7 @@ class QueryPlanner:
             # Spark would drop the subquery with the other side of the join.
             return "a subquery of the query may raise an error, which a side without rows would hide"
         yield from ask(JoinRows(node, rows))
-        self.row_bytes[node.id] = rows.nbytes
+        self.row_bytes[node.id], self._row_counts[node.id] = rows.nbytes, count
         for each in node.walk():
             self.materialized.add(each.id)
             if isinstance(each, Relation):
@@ -261,7 +280,8 @@ class QueryPlanner:
         keys, tuples = self.keys.get(relation.id, {}), self.tuples.get(relation.id, {})
         filters = tuple(self._first_rows.get(relation.id, ()))
         keeps_scan = may_raise_elsewhere(self.graph.root, relation.id)
-        scan = yield from ask(PruneScan(relation, dict(keys), dict(tuples), filters, keeps_scan))
+        least = yield from with_answers(partial(self._least_dropped, relation, self.selection()))
+        scan = yield from ask(PruneScan(relation, dict(keys), dict(tuples), filters, keeps_scan, least))
         if isinstance(scan, Reason):
             self.reasons[scan] = None
         elif scan.plan.acts:
@@ -269,6 +289,13 @@ class QueryPlanner:
         else:
             self.reasons.update(dict.fromkeys(scan.reasons))
         return scan
+
+    def _least_dropped(self, relation: Relation, selection: BuildSelection) -> float | None:
+        """The share of rows that a row filter has to drop, by what a dropped row spares above the scan."""
+        joins = self._joins.get(relation.id, {})
+        if self.options.always or not joins:
+            return None
+        return min(selection.benefits.least_dropped(selection.benefits.cost.way(it, relation)) for it in joins.values())
 
     def _use(self, relation: Relation, scan: PlannedScan) -> None:
         self.scans[relation.id] = scan
@@ -339,6 +366,11 @@ class QueryPlanner:
             None
         )
         return True
+
+
+def _fewest(summaries: Sequence[KeySummary]) -> float:
+    """The number of values to which key sets restrict a column."""
+    return min(float(each.rows if each.distinct is None else each.distinct) for each in summaries)
 
 
 def _top_id(top: TopK, probe: ProbeColumn) -> tuple[int, int, int]:

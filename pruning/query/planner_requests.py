@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pruning.keys.summary import KeySummary
-from pruning.query.filter_plan import RuntimeFilter
 from pruning.query.join_condition import BuildSide
 from pruning.query.join_graph import KeyTuple
 from pruning.query.plan import Node, Relation
 from pruning.query.plan_statistics import Cardinality
 from pruning.query.requests import Request, Steps, ask
+from pruning.query.runtime_filter import RuntimeFilter
 from pruning.reasons import Reason
 from pruning.scan.key_filter import KeyFilter
 from pruning.scan.scan_plan import ScanPlan
@@ -126,6 +126,7 @@ class PruneScan(Request[PlannedScan | Reason]):
 
     `keys` and `tuples` are by the columns that they filter; `first_rows` are filters of columns by first rows. If
     `keeps_scan`, a scan of no files stays a scan: as a constant without rows it would hide an error of the query.
+    `least_dropped` is the share of rows that a row filter has to drop, None for the limit `min_filter_ratio`.
     """
 
     relation: Relation
@@ -133,6 +134,7 @@ class PruneScan(Request[PlannedScan | Reason]):
     tuples: Mapping[tuple[int, ...], Sequence[KeySummary]]
     first_rows: Sequence[tuple[int, KeyFilter]] = ()
     keeps_scan: bool = False
+    least_dropped: float | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,10 +7,11 @@ from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from pruning.query.filter_plan import FilterId, FilterPlan
+from pruning.query.filter_plan import FilterPlan
 from pruning.query.join_condition import BuildSide
 from pruning.query.join_graph import JoinGraph
 from pruning.query.plan import PlanNames, relations_of
+from pruning.query.runtime_filter import FilterId
 from pruning.query.top_k import TopFilter
 from pruning.reasons import Reason, remedies
 from pruning.results.blocks import Block, as_html, as_rich, as_text

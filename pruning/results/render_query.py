@@ -16,7 +16,7 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 # Reasons against any filter of a scan.
-_OF_SCANS = {ReasonCode.NOT_FILES, ReasonCode.PROBE_TOO_SMALL, ReasonCode.READ_BY_BUILD}
+_OF_SCANS = {ReasonCode.NOT_FILES, ReasonCode.READ_BY_BUILD}
 
 
 def query_blocks(query: QueryPlan) -> list[Block]:

@@ -1,0 +1,233 @@
+"""`Benefits`: the seconds that a build costs and that its keys save, and what they leave of each scan.
+
+Saved: bytes that are not read and decoded, and rows that do not pass the operators between a scan and the join that
+drops them. Paid: the build, less what the query does not do again because it joins the rows of the build; and the row
+filter. The bounds follow from those of the share of rows that pass, and from how keys lie among the values of a column:
+next to each other, which skips most containers, or anywhere, which skips fewest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pruning.cost.estimate import Estimate
+from pruning.cost.rates import NANOSECONDS, CostRates
+from pruning.limits import Limits
+from pruning.query.cardinality import Cardinalities
+from pruning.query.join_condition import BuildSide
+from pruning.query.lineage import ProbeColumn
+from pruning.query.plan import Filter, Node, Passthrough, Project, Relation
+from pruning.query.plan_cost import PlanCost
+from pruning.query.plan_statistics import QueryFacts, Sizes
+
+
+@dataclass(frozen=True, slots=True)
+class Benefit:
+    """Seconds that a filter, or several by one build, costs and saves.
+
+    >>> print(Benefit(Estimate.exact(0.12), Estimate(0.9, 1.8, 2.4)))
+    costs 0.12 s, saves 1.8 (0.9 to 2.4) s
+    """
+
+    paid: Estimate
+    saved: Estimate
+
+    @property
+    def gain(self) -> float:
+        """Seconds that are expected to be saved beyond the cost."""
+        return self.saved.expected - self.paid.expected
+
+    @property
+    def risk(self) -> float:
+        """Seconds that are lost if the build costs most and its keys save least."""
+        return self.paid.high - self.saved.low
+
+    def __str__(self) -> str:
+        return f"costs {self.paid} s, saves {self.saved} s"
+
+
+@dataclass(frozen=True, slots=True)
+class Remaining:
+    """The shares of a scan's rows and bytes that filters leave, 0 to 1; by column those of the keys of that column."""
+
+    rows: float = 1.0
+    bytes: float = 1.0
+    columns: Mapping[int, tuple[float, float]] = field(default_factory=dict)
+
+    def under(self, column: int, rows: float, kept: float) -> Remaining:
+        """The shares under keys of one more column that let `rows` pass and keep containers of `kept` of the bytes.
+
+        Keys of one column are taken to lie within each other, those of different columns to be independent.
+        """
+        known_rows, known_bytes = self.columns.get(column, (1.0, 1.0))
+        new_rows, new_bytes = min(known_rows, rows), min(known_bytes, kept)
+        return Remaining(
+            self.rows * _ratio(new_rows, known_rows),
+            self.bytes * _ratio(new_bytes, known_bytes),
+            {**self.columns, column: (new_rows, new_bytes)},
+        )
+
+
+def _ratio(new: float, known: float) -> float:
+    return new / known if known else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """The effect of the keys of one build on one scan: the seconds saved, and what they leave of the scan."""
+
+    saved: Estimate
+    left: Remaining
+
+
+@dataclass(frozen=True, slots=True)
+class _Keys:
+    """Shares of a scan: of rows that pass, and of bytes in containers kept for `near` keys and for `scattered` ones."""
+
+    passing: Estimate
+    near: Estimate
+    scattered: Estimate
+
+
+@dataclass(slots=True)
+class Benefits:
+    """The cost model of filters at one moment."""
+
+    sizes: Sizes
+    limits: Limits
+    runs_on_driver: bool = False
+    cardinalities: Cardinalities = field(init=False)
+    cost: PlanCost = field(init=False)
+    _keys: dict[tuple[int, str, int, int], _Keys] = field(default_factory=dict)
+    _paid: dict[int, Estimate] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.cardinalities = Cardinalities(self.sizes, self.limits)
+        self.cost = PlanCost(self.sizes, self.rates, self.cardinalities)
+
+    @staticmethod
+    def of(sizes: Sizes, limits: Limits, facts: QueryFacts | None = None) -> Benefits:
+        """The model for the sizes of one moment."""
+        return Benefits(sizes, limits, facts is not None and facts.runs_on_driver)
+
+    @property
+    def rates(self) -> CostRates:
+        """The rates of the machine."""
+        return self.limits.costs
+
+    # What a build costs.
+
+    def paid(self, node: Node) -> Estimate:
+        """Seconds for a build of `node`, less those that the query spares by joining its rows."""
+        if node.id not in self._paid:
+            spent = self._latency(node) + self._kept_rows(node)
+            again = self.cost.tree(node)
+            spared = again if self.fits(node) else 0.0
+            most = (spent + again) * self.limits.cost_error
+            self._paid[node.id] = Estimate.around(spent, spent + again - spared, most)
+        return self._paid[node.id]
+
+    def fits(self, node: Node) -> bool:
+        """True where the rows of a build are expected to be few enough to be joined as a local relation."""
+        return self.sizes.statistics.are_few(node, self.cardinalities.rows(node))
+
+    def is_on_driver(self, node: Node) -> bool:
+        """True where the driver is expected to answer a build by itself, without a job."""
+        if not self.runs_on_driver:
+            return False
+        below = node
+        while isinstance(below, (Filter, Project)) and not below.subqueries:
+            below = below.children[0]
+        limits = self.limits
+        return (
+            isinstance(below, Relation)
+            and self.sizes.scanned.get(below.id, 0) <= limits.driver_scan_bytes
+            and self.cardinalities.table_rows(below) <= limits.driver_scan_rows
+        )
+
+    def _latency(self, node: Node) -> float:
+        if node.id in self.sizes.materialized:
+            return 0.0
+        if self.is_on_driver(node):
+            return self.rates.driver_build / NANOSECONDS
+        inner = sum(
+            len(each.children) > 1 or not isinstance(each, (Filter, Project, Passthrough, Relation))
+            for each in node.walk()
+            if each.id not in self.sizes.materialized
+        )
+        return self.rates.build_job * (1 + self.limits.inner_job_share * inner) / NANOSECONDS
+
+    def _kept_rows(self, node: Node) -> float:
+        return self.cardinalities.rows(node) * self.rates.kept_row / NANOSECONDS / max(1, self.sizes.cores)
+
+    def query(self, root: Node) -> float:
+        """Seconds that a query is expected to take at this moment."""
+        return self.cost.tree(root)
+
+    # What keys save.
+
+    @property
+    def planning(self) -> float:
+        """Seconds for planning a scan with further keys, footers included."""
+        return self.rates.planned_scan / NANOSECONDS
+
+    def effect(self, build_side: BuildSide, probe: ProbeColumn, before: Remaining | None = None) -> Effect:
+        """The effect of the keys of a build side on a scan of which other filters leave the part `before`."""
+        if before is None:
+            before = self._at_present(probe.relation)
+        keys = self._keys_of(build_side, probe)
+        way = self.cost.way(build_side.join, probe.relation)
+        least = self._saved(probe, before, keys.passing.high, keys.scattered.high, way)
+        most = self._saved(probe, before, keys.passing.low, keys.near.low, way)
+        near = self._saved(probe, before, keys.passing.expected, keys.near.expected, way)
+        scattered = self._saved(probe, before, keys.passing.expected, keys.scattered.expected, way)
+        kept = (keys.near.expected + keys.scattered.expected) / 2
+        left = before.under(probe.column, keys.passing.expected, kept)
+        return Effect(Estimate.around(max(0.0, least), max(0.0, (near + scattered) / 2), max(0.0, most)), left)
+
+    def _at_present(self, relation: Relation) -> Remaining:
+        """The whole of a scan as it is now, with the shares of values to which keys have restricted its columns."""
+        found: dict[int, tuple[float, float]] = {}
+        for column, keys in self.sizes.applied.get(relation.id, {}).items():
+            probe = ProbeColumn(relation, column)
+            values = self.sizes.statistics.domain_size(relation, column)
+            share = min(1.0, keys / values) if values else 1.0
+            found[column] = share, min(1.0, share + self.sizes.statistics.unprunable_fraction(probe))
+        return Remaining(columns=found)
+
+    def least_dropped(self, way: float) -> float:
+        """The share of rows that a row filter has to drop to pay, where a row's way to its join takes `way`."""
+        return min(1.0, self.rates.spark_test / way) if way else 1.0
+
+    def _keys_of(self, build_side: BuildSide, probe: ProbeColumn) -> _Keys:
+        at = (*build_side.id, probe.relation.id, probe.column)
+        if at not in self._keys:
+            passing = self.cardinalities.partner_share(build_side, probe)
+            whole = self.sizes.statistics.unprunable_fraction(probe)
+            values = self.sizes.statistics.domain_size(probe.relation, probe.column)
+            if values is None:
+                values = self.cardinalities.table_rows(probe.relation)
+            shares = passing.low, passing.expected, passing.high
+            near = Estimate(*(min(1.0, whole + each) for each in shares))
+            kept = zip((near.low, near.expected, near.high), shares, strict=True)
+            scattered = Estimate(*(max(own, _scattered(whole, each * values)) for own, each in kept))
+            self._keys[at] = _Keys(passing, near, scattered)
+        return self._keys[at]
+
+    def _saved(self, probe: ProbeColumn, before: Remaining, passing: float, kept: float, way: float) -> float:
+        """Seconds saved if a share of rows is `passing` and containers of a share `kept` of the bytes are read."""
+        relation, after = probe.relation, before.under(probe.column, passing, kept)
+        read = self.cost.needed_bytes(relation) * (before.bytes - after.bytes)
+        rows = self.cardinalities.rows(relation)
+        reading = before.rows * after.bytes / before.bytes if before.bytes else 0.0
+        by_skipping = rows * (before.rows - reading) * way
+        by_test = rows * ((before.rows - after.rows) * way - reading * self.rates.spark_test)
+        return self.cost.seconds(read * self.cost.per_byte(relation) + max(by_skipping, by_test))
+
+
+def _scattered(whole: float, keys: float) -> float:
+    """The share of containers that hold one of `keys` keys anywhere, if one key is in the share `whole` of them."""
+    if whole >= 1.0:
+        return 1.0
+    return 1.0 - (1.0 - whole) ** keys if keys < 1e9 else 1.0

@@ -1,0 +1,277 @@
+"""`Cardinalities`: the expected rows of each node of a plan, and the share of a scan's rows that have a partner.
+
+Rows of tables come from metadata, shares of conditions from `selectivity`, joins are estimated by containment: the side
+with fewer values of a key finds them among those of the other side, as foreign keys do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import exp
+
+from pruning.cost.estimate import Estimate
+from pruning.limits import Limits
+from pruning.query.join_condition import BuildSide
+from pruning.query.key_origins import KeyOrigin, origins_of
+from pruning.query.lineage import ProbeColumn
+from pruning.query.plan import (
+    Expression,
+    Filter,
+    Generate,
+    GlobalAggregate,
+    Grouping,
+    Join,
+    Limit,
+    Node,
+    Passthrough,
+    Project,
+    Relation,
+    Union,
+    conjuncts_at,
+)
+from pruning.query.plan_statistics import Sizes
+from pruning.query.selectivity import ALL, around, both, condition_share
+from pruning.values.domain import Domain
+
+# Bytes of a row in a file where the rows of a table are not counted.
+_ROW_BYTES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class _Keys:
+    """The values of a key column of a node: `all` in its table, `left` after the conditions of the node.
+
+    `is_unique`: each row of the table has another value.
+    """
+
+    all: float
+    left: float
+    is_unique: bool
+
+    @property
+    def share(self) -> float:
+        """The share of the table's values that are left."""
+        return min(1.0, self.left / self.all) if self.all else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Cardinalities:
+    """The expected rows of the nodes of a plan at one moment; each node is estimated once."""
+
+    sizes: Sizes
+    limits: Limits
+    _rows: dict[int, float] = field(default_factory=dict)
+    _kept: dict[int, Estimate] = field(default_factory=dict)
+
+    def rows(self, node: Node) -> float:
+        """The rows that a node is expected to give."""
+        if node.id not in self._rows:
+            self._rows[node.id] = self._rows_of(node)
+        return self._rows[node.id]
+
+    def table_rows(self, relation: Relation) -> float:
+        """The rows of a scan's table, by its bytes where they are not counted."""
+        counted = self.sizes.statistics.rows(relation)
+        return float(counted or self.sizes.scanned.get(relation.id, 0) / _ROW_BYTES)
+
+    def kept_share(self, node: Node) -> Estimate:
+        """The share of rows that all conditions below a node let pass, for the bounds of an estimate."""
+        if node.id not in self._kept:
+            below = [self.kept_share(each) for each in node.children]
+            own = self._condition_share(node) if isinstance(node, Filter) else ALL
+            share = own
+            for each in below:
+                share = both(share, each)
+            self._kept[node.id] = share
+        return self._kept[node.id]
+
+    def partner_share(self, build_side: BuildSide, probe: ProbeColumn) -> Estimate:
+        """The share of a scan's rows whose value of a column is a key of a build side.
+
+        It rests on the values that are left of the key's own table, and on those beside all values of the column.
+        """
+        if build_side.condition.bound is not None:
+            return around(self.limits.bound_share, self.limits.guess_error)
+        values = self.sizes.statistics.domain_size(probe.relation, probe.column)
+        if build_side.condition.is_scalar:
+            return around(1 / values if values else self.limits.equal_share, self.limits.share_error)
+        keys = self._keys(build_side.node, build_side.key)
+        if keys is None:
+            share = 1.0 if not values else min(1.0, self.rows(build_side.node) / values)
+            return around(share, self.limits.guess_error)
+        share = self._share_among(keys, values, probe.relation)
+        kept = self.kept_share(build_side.node)
+        least, most = (each / kept.expected if kept.expected else 1.0 for each in (kept.low, kept.high))
+        return Estimate.around(share * least, share, min(1.0, share * most))
+
+    def _share_among(self, keys: _Keys, values: float | None, probe: Relation | None) -> float:
+        """The share of the values of a probe column that are keys.
+
+        Foreign keys refer to rows that exist: where keys are unique and values are not, values are among all keys.
+        """
+        if not values:
+            return keys.share
+        among = min(1.0, keys.left / values)
+        is_foreign_key = probe is None or not self._is_unique(values, self.table_rows(probe))
+        return max(keys.share, among) if keys.is_unique and is_foreign_key else among
+
+    def _is_unique(self, values: float, rows: float) -> bool:
+        return values >= rows * self.limits.unique_share
+
+    def _keys(self, node: Node, key: Expression) -> _Keys | None:
+        origins = origins_of(node, key)
+        if not origins:
+            return None
+        every = [self._values(each) for each in origins]
+        tables = [self.table_rows(each.relation) for each in origins]
+        if len(origins) > 1:
+            return _Keys(sum(every), distinct(self.rows(node), sum(every)), is_unique=False)
+        (all_values,), (table,) = every, tables
+        is_unique = self._is_unique(all_values, table)
+        rows = min(self.rows(node), table)
+        left = min(rows, all_values) if is_unique else distinct(rows, all_values)
+        return _Keys(all_values if is_unique else distinct(table, all_values), left, is_unique)
+
+    def _values(self, origin: KeyOrigin) -> float:
+        """The different values of a key in its table; each row has its own where bounds say nothing."""
+        size = self.sizes.statistics.domain_size(origin.relation, origin.column)
+        return self.table_rows(origin.relation) if size is None else size
+
+    # Rows of nodes.
+
+    def _rows_of(self, node: Node) -> float:
+        if node.id in self.sizes.rows:
+            return float(self.sizes.rows[node.id])
+        match node:
+            case Relation():
+                found = self.sizes.expected.get(node.id)
+                return self.table_rows(node) if found is None else found.passing
+            case Filter():
+                return self.rows(node.children[0]) * self._condition_share(node).expected
+            case GlobalAggregate():
+                return 1.0
+            case Grouping(kind="Aggregate"):
+                return self._groups(node)
+            case Limit(kind="GlobalLimit" | "LocalLimit", count=count) if count is not None:
+                return min(float(count), self.rows(node.children[0]))
+            case Project() | Passthrough() | Grouping() | Generate() | Limit():
+                return self.rows(node.children[0])
+            case Union():
+                return sum(self.rows(each) for each in node.children)
+            case Join():
+                return self._joined(node)
+            case _:
+                return sum((self.rows(each) for each in node.children), 0.0)
+
+    def _condition_share(self, node: Filter) -> Estimate:
+        def share_of(column: int, domain: Domain) -> float | None:
+            origins = origins_of(node.children[0], Expression("AttributeReference", (), column, str(domain.type)))
+            if len(origins) != 1:
+                return None
+            return self.sizes.statistics.matching_share(origins[0].relation, origins[0].column, domain)
+
+        return condition_share(node.condition, share_of, self.limits)
+
+    def _groups(self, node: Grouping) -> float:
+        rows = self.rows(node.children[0])
+        values = 1.0
+        for expression in (node.groups or {}).values():
+            origins = origins_of(node.children[0], expression)
+            values *= self._values(origins[0]) if len(origins) == 1 else rows
+            if values >= rows:
+                return rows
+        return distinct(rows, values)
+
+    def _joined(self, join: Join) -> float:
+        left, right = self.rows(join.left), self.rows(join.right)
+        match join.type:
+            case "LeftSemi":
+                return left * self._matching(join, left_is_probe=True)
+            case "LeftAnti":
+                return left * max(self.limits.equal_share, 1 - self._matching(join, left_is_probe=True))
+            case "ExistenceJoin" | "LeftSingle":
+                return left
+            case "LeftOuter":
+                return max(left, self._inner(join))
+            case "RightOuter":
+                return max(right, self._inner(join))
+            case "FullOuter":
+                return max(left, right, self._inner(join))
+            case _:
+                return self._inner(join)
+
+    def _inner(self, join: Join) -> float:
+        left, right = self.rows(join.left), self.rows(join.right)
+        pairs = list(_equal_columns(join))
+        if not pairs:
+            return left * right if join.condition is None else left * right * self.limits.other_share
+        known = [(self._keys(join.left, first), self._keys(join.right, second)) for first, second in pairs]
+        if len(pairs) > 1:
+            return self._inner_by_several(join, [each for both in known for each in both if each is not None])
+        ((first, second),) = known
+        if second is not None and (second.is_unique or first is None):
+            return left * self._matching(join, left_is_probe=True)
+        if first is not None and (first.is_unique or second is None):
+            return right * self._matching(join, left_is_probe=False)
+        values = max([each.left for each in (first, second) if each is not None], default=max(left, right))
+        return left * right / max(values, 1.0)
+
+    def _inner_by_several(self, join: Join, keys: list[_Keys]) -> float:
+        """Rows of a join by several columns, which together are taken to be unique on the side with fewer rows."""
+        left, right = self.rows(join.left), self.rows(join.right)
+        shares = [self._table_share(join.left), self._table_share(join.right)]
+        return min(left * shares[1], right * shares[0]) if keys else max(left, right)
+
+    def _table_share(self, node: Node) -> float:
+        """The share of the rows of the largest table below a node that the node gives."""
+        tables = [self.table_rows(each) for each in node.walk() if isinstance(each, Relation)]
+        most = max(tables, default=0.0)
+        return min(1.0, self.rows(node) / most) if most else 1.0
+
+    def _matching(self, join: Join, *, left_is_probe: bool) -> float:
+        """The share of rows of one side that have a partner on the other."""
+        shares = [1.0]
+        for first, second in _equal_columns(join):
+            probe, key, build = (first, second, join.right) if left_is_probe else (second, first, join.left)
+            side = join.left if left_is_probe else join.right
+            if self._is_applied(side, probe):
+                continue
+            keys = self._keys(build, key)
+            origins = origins_of(side, probe)
+            if keys is not None:
+                (origin,) = origins if len(origins) == 1 else (None,)
+                values = None if origin is None else self._values(origin)
+                shares.append(self._share_among(keys, values, None if origin is None else origin.relation))
+        return min(shares)
+
+    def _is_applied(self, side: Node, key: Expression) -> bool:
+        """True where the scan that a key comes from is already filtered by keys of that column."""
+        origins = origins_of(side, key)
+        return bool(origins) and all(each.column in self.sizes.applied.get(each.relation.id, {}) for each in origins)
+
+
+def distinct(rows: float, values: float) -> float:
+    """The different values among `rows` rows that each have one of `values` values by chance.
+
+    >>> round(distinct(100, 100)), round(distinct(10, 1e9))
+    (63, 10)
+    """
+    if not values or not rows:
+        return 0.0
+    if rows / values < 1e-6:
+        return rows
+    return min(rows, values * (1 - exp(-rows / values)))
+
+
+def _equal_columns(join: Join) -> list[tuple[Expression, Expression]]:
+    """The keys of a join's equalities, that of the left side first."""
+    left, right = frozenset(join.left.output), frozenset(join.right.output)
+    found = []
+    for _, part in conjuncts_at(join.condition):
+        if part.kind in {"EqualTo", "EqualNullSafe"}:
+            first, second = part.children
+            if first.columns and second.columns and first.columns <= left and second.columns <= right:
+                found.append((first, second))
+            elif first.columns and second.columns and first.columns <= right and second.columns <= left:
+                found.append((second, first))
+    return found

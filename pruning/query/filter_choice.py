@@ -1,0 +1,131 @@
+"""`choose()`: the filters that are worth their builds, chosen together, by the seconds that they save and cost.
+
+A build is paid once, however many scans its keys filter. The build with the greatest gain is taken first; what its keys
+leave of each scan is what further filters can still save. A filter is used where its gain is positive, and where it
+costs no more than `risked_seconds`, or `risked_share` of the query, if its keys save least.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from pruning.cost.estimate import ZERO, Estimate
+from pruning.query.benefit import Benefit, Effect, Remaining
+from pruning.query.build_selection import BuildSelection
+from pruning.query.runtime_filter import RuntimeFilter
+from pruning.reasons import Reason, ReasonCode
+
+
+@dataclass(frozen=True, slots=True)
+class _Build:
+    """One run of a build side, and the filters that its keys would be."""
+
+    filters: tuple[RuntimeFilter, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Offer:
+    """The benefit of one build at one moment of the choice.
+
+    `effects` are those of its filters, None where the keys would save less than planning the scan anew takes.
+    """
+
+    build: _Build
+    benefit: Benefit
+    effects: tuple[Effect | None, ...]
+    must_fit: bool
+
+    def filters(self, *, used: bool) -> Iterator[RuntimeFilter]:
+        """The filters that are worth planning their scans, or the others."""
+        for each, effect in zip(self.build.filters, self.effects, strict=True):
+            if (effect is not None) is used:
+                yield replace(each, benefit=self.benefit, must_fit=self.must_fit)
+
+
+@dataclass(frozen=True, slots=True)
+class FilterChoice:
+    """The chosen filters, each with its benefit, and the best that was found of all others."""
+
+    chosen: tuple[RuntimeFilter, ...]
+    others: tuple[RuntimeFilter, ...]
+
+
+@dataclass(slots=True)
+class _Choice:
+    """The state of the choice: what the filters chosen so far leave of each scan, by `Relation.id`."""
+
+    selection: BuildSelection
+    risked: float
+    left: dict[int, Remaining] = field(default_factory=dict)
+
+    def offer(self, build: _Build) -> _Offer:
+        """The benefit of a build beside the filters that are chosen."""
+        benefits, node = self.selection.benefits, build.filters[0].build_side.node
+        left = dict(self.left)
+        saved, effects, planning = ZERO, list[Effect | None](), benefits.planning
+        for each in build.filters:
+            at = each.probe.relation.id
+            effect = benefits.effect(each.build_side, each.probe, left.get(at))
+            is_used = effect.saved.expected > planning
+            effects.append(effect if is_used else None)
+            if is_used:
+                left[at] = effect.left
+                saved = saved + effect.saved + Estimate.exact(-planning)
+        paid = benefits.paid(node)
+        needs_rows = saved.expected <= paid.high and benefits.fits(node)
+        must_fit = needs_rows and saved.expected <= paid.expected + benefits.cost.tree(node)
+        return _Offer(build, Benefit(paid, saved), tuple(effects), must_fit)
+
+    def made(self, builds: Sequence[_Build]) -> FilterChoice:
+        """The choice among builds; what is chosen only makes other offers smaller, so the best is looked at again."""
+        waiting, risky = [self.offer(each) for each in builds], list[_Offer]()
+        chosen, taken = list[RuntimeFilter](), list[_Offer]()
+        while waiting:
+            waiting.sort(key=_order)
+            best = self.offer(waiting.pop().build)
+            if waiting and best.benefit.gain < waiting[-1].benefit.gain:
+                waiting.append(best)
+            elif best.benefit.gain <= 0:
+                waiting.append(best)
+                break
+            elif best.benefit.risk > self.risked:
+                risky.append(best)
+            else:
+                chosen += best.filters(used=True)
+                taken.append(best)
+                for each, effect in zip(best.build.filters, best.effects, strict=True):
+                    if effect is not None:
+                        self.left[each.probe.relation.id] = effect.left
+        refused = [each for offer in (*waiting, *risky) for used in (True, False) for each in offer.filters(used=used)]
+        refused += [each for offer in taken for each in offer.filters(used=False)]
+        return FilterChoice(tuple(chosen), tuple(refused))
+
+
+def _order(offer: _Offer) -> tuple[float, tuple[int, str]]:
+    return offer.benefit.gain, offer.build.filters[0].build_side.id
+
+
+def choose(candidates: Iterable[RuntimeFilter], selection: BuildSelection) -> FilterChoice:
+    """The choice among sound filters; all of them with the option `always`, without a look at their benefit."""
+    wanted = tuple(candidates)
+    if selection.options.always:
+        return FilterChoice(wanted, ())
+    if not wanted:
+        return FilterChoice((), ())
+    limits, benefits = selection.options.limits, selection.benefits
+    risked = max(limits.risked_seconds, limits.risked_share * benefits.query(selection.root))
+    return _Choice(selection, risked).made([_Build(tuple(each)) for each in _by_build(wanted)])
+
+
+def _by_build(filters: Sequence[RuntimeFilter]) -> Iterable[list[RuntimeFilter]]:
+    found: dict[int, list[RuntimeFilter]] = {}
+    for each in filters:
+        found.setdefault(each.build_side.node.id, []).append(each)
+    return found.values()
+
+
+def not_worth(runtime_filter: RuntimeFilter) -> Reason:
+    """The reason against a filter that was not chosen."""
+    found = runtime_filter.benefit
+    return Reason(ReasonCode.NOT_WORTH, runtime_filter.probe.name, "" if found is None else str(found))

@@ -1,0 +1,255 @@
+"""`KnownStatistics`: the statistics of a query's plan, from answers about metadata that are asked for when needed."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pruning.errors import UnsupportedTypeError
+from pruning.options import BroadcastStrategy, PruningOptions
+from pruning.query.exchanges import ExchangeReuse, may_be_broadcast, unprunable_fraction
+from pruning.query.join_condition import BuildSide
+from pruning.query.key_origins import domain_from_statistics, origins_of
+from pruning.query.lineage import ProbeColumn
+from pruning.query.plan import Join, Node, Relation
+from pruning.query.plan_statistics import QueryFacts
+from pruning.query.requests import (
+    A,
+    DescribeFiles,
+    DescribeRowGroups,
+    DescribeRows,
+    EstimateBytes,
+    Request,
+    ScanContainers,
+    Unanswered,
+)
+from pruning.reasons import Reason, ReasonCode
+from pruning.scan.estimates import pass_ratio
+from pruning.scan.statistics import UNKNOWN
+from pruning.values.byte_strings import IntArray
+from pruning.values.domain import Domain
+from pruning.values.types import ValueType
+
+
+@dataclass(slots=True, eq=False)
+class KnownStatistics:
+    """The statistics of a query's plan, from the answers so far; raises `Unanswered` for an answer that is missing.
+
+    Metadata that cannot be read counts as unknown; `problems` says why.
+    """
+
+    root: Node
+    facts: QueryFacts
+    options: PruningOptions
+    _answers: dict[Hashable, Any] = field(default_factory=dict)
+    _fractions: dict[tuple[int, int], float] = field(default_factory=dict)
+    _few: dict[Hashable, bool] = field(default_factory=dict)
+    _domains: dict[tuple[int, int], float | None] = field(default_factory=dict)
+    _bytes: dict[int, int] = field(default_factory=dict)
+    _reuse: ExchangeReuse | None = None
+
+    @property
+    def problems(self) -> tuple[Reason, ...]:
+        """The reasons why some metadata could not be read so far."""
+        failed = (each for each in self._answers.values() if isinstance(each, Reason))
+        return tuple(dict.fromkeys(each for each in failed if each.code is ReasonCode.STATISTICS_FAILED))
+
+    def has_few_keys(self, build_side: BuildSide, probe: ProbeColumn) -> bool:
+        """True where an unfiltered build side has few rows by metadata, compared with the values of a probe column.
+
+        This estimates the filter ratio `1 - keys / values` before the build has run.
+        """
+        pair = (build_side.id, probe.relation.id, probe.column)
+        if pair not in self._few:
+            self._few[pair] = self._has_few_keys(build_side, probe)
+        return self._few[pair]
+
+    def _has_few_keys(self, build_side: BuildSide, probe: ProbeColumn) -> bool:
+        if not _has_density(probe):
+            return False
+        origins = origins_of(build_side.node, build_side.key)
+        counts = [self._row_count(each.relation) for each in origins]
+        files = self._files(probe.relation, probe.column) if origins and None not in counts else None
+        if not isinstance(files, ScanContainers) or files.type is None or not files.type.has_density:
+            return False
+        rows = files.containers.rows
+        ranges = domain_from_statistics(files.containers, files.name, rows != 0, files.type).ranges
+        values = None if ranges.is_all else ranges.point_count()
+        if values is None or (rows == UNKNOWN).any():
+            return False
+        most = (1 - self.options.limits.min_filter_ratio) * min(values, int(rows.sum()))
+        return sum(each or 0 for each in counts) <= most
+
+    def unprunable_fraction(self, probe: ProbeColumn) -> float:
+        """The share, 0 to 1, of a probe column's bytes in containers that any key keeps.
+
+        If the statistics of files skip nothing, row groups of some large files are used instead.
+        """
+        at = probe.relation.id, probe.column
+        if at not in self._fractions:
+            self._fractions[at] = self._unprunable_fraction(probe)
+        return self._fractions[at]
+
+    def _unprunable_fraction(self, probe: ProbeColumn) -> float:
+        files = self._files(probe.relation, probe.column)
+        if isinstance(files, Reason) or files.type is None:
+            return 0.0
+        share = self._fraction_of(files)
+        if 0.0 < share < 1.0:
+            return share
+        groups = self._largest_row_groups(probe.relation, files, probe.column)
+        return share if isinstance(groups, Reason) or groups.column is None else self._fraction_of(groups)
+
+    def _fraction_of(self, found: ScanContainers) -> float:
+        if found.column is None:
+            return 0.0
+        return unprunable_fraction(found.column, found.containers.sizes, self.options.limits)
+
+    def is_broadcast(self, join: Join) -> bool:
+        """True if a side that Spark may broadcast is small enough by Spark's estimate, before anything has run."""
+        sides = (each for each in join.children if may_be_broadcast(join, each))
+        return any(0 <= self._estimate(each) <= self.facts.broadcast_limit for each in sides)
+
+    def is_broadcast_side(self, join: Join, side: Node) -> bool:
+        """True if Spark would broadcast this side by its estimates: the smaller one if it may broadcast both."""
+        if not may_be_broadcast(join, side) or self._estimate(side) > self.facts.broadcast_limit:
+            return False
+        other = join.right if side is join.left else join.left
+        return not may_be_broadcast(join, other) or self._estimate(side) < self._estimate(other)
+
+    def rows(self, relation: Relation) -> int:
+        """Rows that a scan reads without filters; 0 if not known."""
+        return self._row_count(relation) or 0
+
+    def _row_count(self, relation: Relation) -> int | None:
+        files = self._files(relation)
+        if isinstance(files, Reason) or (files.containers.rows == UNKNOWN).any():
+            return None
+        return int(files.containers.rows.sum())
+
+    def domain_size(self, relation: Relation, column: int) -> float | None:
+        """The most different values of a column by its bounds and rows; None if not known."""
+        at = relation.id, column
+        if at not in self._domains:
+            self._domains[at] = self._domain_size(relation, column)
+        return self._domains[at]
+
+    def _domain_size(self, relation: Relation, column: int) -> float | None:
+        files = self._typed_files(relation, column)
+        if files is None or files.type is None:
+            return None
+        rows = files.containers.rows
+        values = domain_from_statistics(files.containers, files.name, rows != 0, files.type).ranges
+        count = None if values.is_all else values.point_count()
+        if count is None or (rows == UNKNOWN).any():
+            return None if count is None else float(count)
+        return float(min(count, int(rows.sum())))
+
+    def matching_share(self, relation: Relation, column: int, domain: Domain) -> float | None:
+        """The share, 0 to 1, of a table's rows whose value lies in `domain`, if values are spread evenly."""
+        files = self._typed_files(relation, column)
+        if files is None or files.column is None or files.type != domain.type:
+            return None
+        containers, known = files.containers, files.column.has_low & files.column.has_high
+        if not known.any():
+            return None
+        return pass_ratio(files.column, containers.rows, known, domain)
+
+    def _typed_files(self, relation: Relation, column: int) -> ScanContainers | None:
+        """The files of a scan, if the values of a column can be counted between two bounds."""
+        if not _has_density(ProbeColumn(relation, column)):
+            return None
+        files = self._files(relation, column)
+        if isinstance(files, Reason) or files.type is None or not files.type.has_density:
+            return None
+        return files
+
+    def needed_share(self, relation: Relation) -> float:
+        """The share, 0 to 1, of the bytes of a scan's files in columns that the query uses, from some large files."""
+        files = self._files(relation)
+        if isinstance(files, Reason):
+            return 1.0
+        groups = self._largest_row_groups(relation, files)
+        if isinstance(groups, Reason):
+            return 1.0
+        sizes = files.containers.sizes
+        whole, part = int(sizes[self._largest(files)].sum()), int(groups.containers.sizes.sum())
+        # If the files of a table identify columns only by id, no column is found by name.
+        return part / whole if whole and part else 1.0
+
+    def are_few(self, node: Node, rows: float) -> bool:
+        """True where `rows` rows of a node, or somewhat more, are few enough to be joined as a local relation."""
+        if self.options.broadcast_strategy == BroadcastStrategy.NONE.name:
+            return False
+        limits, shape = self.options.limits, self._ask(DescribeRows(node), node.id)
+        # An `UnsafeRow` has eight bytes for each value, and more for long ones.
+        width = 8 + 8 * len(node.output) + shape.value_bytes
+        most = limits.joined_long_rows if shape.has_long_values else limits.joined_rows
+        rows *= limits.joined_rows_margin
+        return rows <= most and rows * width <= self.facts.broadcast_limit
+
+    def is_same_table(self, first: Relation, second: Relation) -> bool:
+        """True where two scans read the same table at the same version."""
+        leaf = self.facts.first_leaf
+        return leaf.get(first.id, first.id) == leaf.get(second.id, second.id)
+
+    def shared_places(self, build_side: BuildSide, probe: ProbeColumn) -> Sequence[Node]:
+        """The other places of a reused exchange, if the keys of a build side would filter only one of them."""
+        if self._reuse is None:
+            self._reuse = ExchangeReuse.of(self.root, self.facts.equal, self._is_sent_to)
+        return self._reuse.others(build_side, probe)
+
+    def _is_sent_to(self, join: Join, side: Node) -> bool:
+        return not self.is_broadcast(join) or self.is_broadcast_side(join, side)
+
+    # Answers.
+
+    def _files(self, relation: Relation, column: int | None = None) -> ScanContainers | Reason:
+        return self._ask(DescribeFiles(relation, column), relation.id, column)
+
+    def _largest_row_groups(
+        self, relation: Relation, files: ScanContainers, column: int | None = None
+    ) -> ScanContainers | Reason:
+        return self._ask(DescribeRowGroups(relation, self._largest(files), column), relation.id, column)
+
+    def _largest(self, files: ScanContainers) -> IntArray:
+        return np.argsort(-files.containers.sizes)[: self.options.limits.sampled_files]
+
+    def _estimate(self, node: Node) -> int:
+        if node.id not in self._bytes:
+            # All at once: with one request for each, the plan would be walked as often as it has joins.
+            self._estimated((node, *_joined(self.root)))
+        return self._bytes[node.id]
+
+    def _estimated(self, nodes: Sequence[Node]) -> None:
+        missing = tuple(each for each in nodes if each.id not in self._bytes)
+        if missing:
+            ids = [each.id for each in missing]
+            raise Unanswered(EstimateBytes(missing), lambda sizes: self._bytes.update(zip(ids, sizes, strict=True)))
+
+    def _ask(self, request: Request[A], *subject: Hashable) -> A:
+        key = (type(request), *subject)
+        if key not in self._answers:
+            raise Unanswered(request, partial(self._answers.__setitem__, key))
+        answer: A = self._answers[key]
+        return answer
+
+
+def _has_density(probe: ProbeColumn) -> bool:
+    """True for types of the plan whose values can be counted between two bounds."""
+    relation = probe.relation
+    try:
+        return ValueType.parse(relation.types[relation.output.index(probe.column)]).has_density
+    except UnsupportedTypeError:
+        return False
+
+
+def _joined(root: Node) -> Iterator[Node]:
+    """Both sides of each join."""
+    for node in root.walk():
+        if isinstance(node, Join):
+            yield from node.children

@@ -1,0 +1,129 @@
+"""`PlanCost`: the seconds that scans, operators and whole subtrees of a plan are expected to take.
+
+    seconds = (bytes read * byte + bytes decoded * decoded_byte + rows * the rate of each operator above) / cores
+
+An operator counts the rows that reach it. Equal subtrees count as often as the plan has them, although an engine may
+reuse an exchange: estimates of the query are then too high, those of a filter's gain are not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pruning.cost.rates import NANOSECONDS, CostRates
+from pruning.query.cardinality import Cardinalities
+from pruning.query.exchanges import between
+from pruning.query.plan import (
+    Filter,
+    Generate,
+    GlobalAggregate,
+    Grouping,
+    Join,
+    Node,
+    Passthrough,
+    Project,
+    RankLimit,
+    Relation,
+    Sort,
+    Union,
+)
+from pruning.query.plan_statistics import Sizes
+
+
+@dataclass(frozen=True, slots=True)
+class PlanCost:
+    """The expected seconds of parts of a plan at one moment; each node is estimated once."""
+
+    sizes: Sizes
+    rates: CostRates
+    cardinalities: Cardinalities
+    _trees: dict[int, float] = field(default_factory=dict)
+
+    def scan(self, relation: Relation) -> float:
+        """Seconds of a scan, without the operators above it."""
+        read = self.needed_bytes(relation)
+        rows = self.cardinalities.rows(relation)
+        return (read * self.per_byte(relation) + rows * self.rates.row) / self._units(relation)
+
+    def per_byte(self, relation: Relation) -> float:
+        """Nanoseconds of a core for reading and decoding one byte of a scan."""
+        byte = self.rates.remote_byte if relation.id in self.sizes.remote else self.rates.byte
+        return byte + self.rates.decoded_byte
+
+    def needed_bytes(self, relation: Relation) -> float:
+        """Bytes of the columns that a scan reads; the size of a pruned scan counts only these."""
+        scanned = self.sizes.scanned.get(relation.id, 0)
+        if not scanned or relation.id in self.sizes.pruned:
+            return scanned
+        return scanned * self.sizes.statistics.needed_share(relation)
+
+    def tree(self, node: Node) -> float:
+        """Seconds of a subtree with all its scans and subqueries; 0 for rows that a build has given."""
+        if node.id not in self._trees:
+            self._trees[node.id] = self._tree(node)
+        return self._trees[node.id]
+
+    def _tree(self, node: Node) -> float:
+        if node.id in self.sizes.materialized:
+            return 0.0
+        if isinstance(node, Relation):
+            return self.scan(node)
+        below = sum(self.tree(each) for each in (*node.children, *node.subqueries))
+        own = sum(self.cardinalities.rows(each) * self.row_through(node, each) for each in node.children)
+        return below + own / self._units()
+
+    def way(self, top: Node, relation: Relation) -> float:
+        """Nanoseconds of a core for a row of a scan from there through `top`, the join that may drop it.
+
+        Only a part of the rows reaches the operators above the first one that drops or groups rows.
+        """
+        scanned = self.cardinalities.rows(relation)
+        spent = 0.0
+        for node, child in between(top, relation):
+            rows = self.cardinalities.rows(child)
+            reaching = min(1.0, rows / scanned) if scanned else 1.0
+            spent += reaching * self.row_through(node, child)
+        return spent
+
+    def row_through(self, node: Node, child: Node) -> float:
+        """Nanoseconds of a core for a row of `child` in the operator `node`."""
+        rates = self.rates
+        match node:
+            case Join():
+                return self._row_through_join(node, child)
+            case GlobalAggregate():
+                return rates.grouped_row
+            case Grouping(kind="Aggregate"):
+                reduced = self.cardinalities.rows(node) / max(1.0, self.cardinalities.rows(child))
+                return rates.grouped_row + min(1.0, reduced) * rates.exchanged_row
+            case RankLimit() | Grouping():
+                return rates.exchanged_row + rates.sorted_row
+            case Sort():
+                return rates.sorted_row + (rates.exchanged_row if node.is_global else 0.0)
+            case Passthrough(kind="SubqueryAlias" | "ReturnAnswer"):
+                return 0.0
+            case Passthrough():
+                return rates.exchanged_row
+            case Filter() | Project() | Union() | Generate():
+                return rates.row
+            case _:
+                return rates.row
+
+    def _row_through_join(self, join: Join, child: Node) -> float:
+        other = join.right if child is join.left or child.id == join.left.id else join.left
+        if child.id in self.sizes.materialized or other.id in self.sizes.materialized:
+            return self.rates.hashed_row if child.id in self.sizes.materialized else self.rates.joined_row
+        statistics = self.sizes.statistics
+        if statistics.is_broadcast(join):
+            return self.rates.hashed_row if statistics.is_broadcast_side(join, child) else self.rates.joined_row
+        return self.rates.exchanged_row + self.rates.sorted_row + self.rates.joined_row
+
+    def seconds(self, nanoseconds: float) -> float:
+        """Seconds that pass while all cores spend so many nanoseconds."""
+        return nanoseconds / self._units()
+
+    def _units(self, relation: Relation | None = None) -> float:
+        """Core nanoseconds in a second: a small scan is one task, so it uses one core."""
+        most = self.cardinalities.limits.task_bytes
+        is_small = relation is not None and self.sizes.scanned.get(relation.id, 0) <= most
+        return NANOSECONDS * (1 if is_small else max(1, self.sizes.cores))

@@ -1,0 +1,61 @@
+"""`RuntimeFilter`: one key set that filters one column of one scan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pruning.query.benefit import Benefit
+from pruning.query.join_condition import BuildSide
+from pruning.query.lineage import ProbeColumn
+from pruning.reasons import Reason
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class FilterId:
+    """The identity of a filter: equal for two that do the same.
+
+    - `build_node`, `key`: the build side's node and its key; `join`: the join or filter that compares them
+    - `relation`, `column`: the probed scan and its column
+    """
+
+    build_node: int
+    key: str
+    relation: int
+    column: int
+    from_metadata: bool
+    join: int = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeFilter:
+    """One key set that filters one column of one scan.
+
+    - `instead`: why the build side is not run; then its keys are all values that the statistics of its files allow
+    - `needs_rows`: a later run of the build side may give other rows, so its keys count only where the query takes the
+      rows that the build gave
+    - `must_fit`: the build yields keys only when its rows are few enough to be joined as a local relation
+    - `benefit`: the seconds that the build is expected to cost and all its keys to save; None where nothing was weighed
+    """
+
+    build_side: BuildSide
+    probe: ProbeColumn
+    instead: Reason | None = None
+    needs_rows: bool = False
+    must_fit: bool = False
+    benefit: Benefit | None = None
+
+    @property
+    def from_metadata(self) -> bool:
+        """True where statistics of files give the keys, and the build side is not run."""
+        return self.instead is not None
+
+    @property
+    def id(self) -> FilterId:
+        """Equal for two filters that do the same."""
+        node, key = self.build_side.id
+        probe, join = self.probe, self.build_side.join.id
+        return FilterId(node, key, probe.relation.id, probe.column, self.from_metadata, join)
+
+    def described(self, build_name: str) -> str:
+        """The name `build_name` of the build side, with the origin of the keys if the build side is not run."""
+        return f"{build_name} by the statistics of its files" if self.from_metadata else build_name
