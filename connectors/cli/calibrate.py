@@ -18,6 +18,7 @@ from connectors.arrow_scan.files import FilePart
 from connectors.arrow_scan.reader import ArrowReader, KeyTest, ReadColumn
 from connectors.cli.calibrate_rows import builds, few_rows, rows_above
 from connectors.cli.calibrate_trials import Measure, Step, Trials, credible
+from connectors.registry import open_table
 from pruning import PruningOptions, pruned_read
 from pruning.cost.rates import NANOSECONDS
 from pruning.keys.membership import MembershipTest
@@ -131,6 +132,7 @@ def _by_arrow(spark: SparkSession, files: _Files, trials: Trials) -> Iterator[Me
     yield "arrow_test", lambda: trials.growth(lambda count: lambda: test.contains(files.first[:count]), rows)
     yield "arrow_search", lambda: trials.took(_searched(files.texts, trials)) / rows
     yield "arrow_handed", lambda: trials.growth(lambda count: _handed(spark, count), rows) / len(_NAMES)
+    yield "planned_scan", lambda: trials.more(by_predicate, lambda: open_table(spark, str(file)))
     yield "arrow_scan", lambda: trials.more(by_arrow, by_predicate)
     yield "arrow_task", lambda: trials.more(many, few) / (trials.rounds - 1)
 

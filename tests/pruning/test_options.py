@@ -34,7 +34,7 @@ def test_each_field_has_a_spark_conf():
 
 def test_there_are_at_most_nine_options():
     expected = {
-        "enabled", "scan", "max_build_bytes", "min_probe_bytes", "build_timeout_seconds", "broadcast_strategy", "top_k",
+        "enabled", "scan", "max_build_bytes", "always", "build_timeout_seconds", "broadcast_strategy", "top_k",
         "cost_rates", "limits",
     }  # fmt: skip
     assert expected == set(FIELDS)
