@@ -132,7 +132,7 @@ def _by_arrow(spark: SparkSession, files: _Files, trials: Trials) -> Iterator[Me
     yield "arrow_test", lambda: trials.growth(lambda count: lambda: test.contains(files.first[:count]), rows)
     yield "arrow_search", lambda: trials.took(_searched(files.texts, trials)) / rows
     yield "arrow_handed", lambda: trials.growth(lambda count: _handed(spark, count), rows) / len(_NAMES)
-    yield "planned_scan", lambda: trials.more(by_predicate, lambda: open_table(spark, str(file)))
+    yield "planned_scan", lambda: trials.more(by_predicate, lambda: _opened(spark, file))
     yield "arrow_scan", lambda: trials.more(by_arrow, by_predicate)
     yield "arrow_task", lambda: trials.more(many, few) / (trials.rounds - 1)
 
@@ -174,6 +174,10 @@ def _tasks(spark: SparkSession, count: int) -> Step:
 def _planned(spark: SparkSession, file: Path, keys: Sequence[int], scan: str) -> Step:
     options = PruningOptions(scan=scan).with_limits(min_filter_ratio=0.0)
     return lambda: pruned_read(spark, str(file), keys={"a": keys}, options=options)
+
+
+def _opened(spark: SparkSession, file: Path) -> object:
+    return open_table(spark, str(file), format_=None, version=None, timestamp=None, limits=PruningOptions().limits)
 
 
 def _handed(spark: SparkSession, count: int) -> Step:

@@ -8,7 +8,10 @@ import pytest
 
 from connectors import rate_files
 from connectors.cost_rates import SessionRates, observe_build, observe_read, observe_request, rates_of
+from connectors.pipeline.query_run import QueryRun
 from connectors.rate_files import MeasuredRates, write_rates
+from connectors.registry import optimized
+from connectors.spark.plan_reader import SparkPlan
 from pruning.cost.corrections import BUILDS, CorrectionLimits
 from pruning.cost.rates import CostRates
 from pruning.options import GIVEN, MACHINE, SESSION, PruningOptions
@@ -111,3 +114,18 @@ def test_limits_of_a_call_bound_its_corrections():
     assert 180e6 == pytest.approx(rates_of(session, options(SESSION).with_limits(most_correction=1.5)).build_job)
     assert DEFAULTS == rates_of(session, options(SESSION).with_limits(most_correction=1.0))
     assert DEFAULTS == rates_of(session, options(SESSION).with_limits(least_observations=4))
+
+
+def test_query_is_planned_by_the_rates_of_its_session(spark, tmp_path):
+    path = str(tmp_path / "rows")
+    spark.range(10).write.parquet(path)
+    session = spark.newSession()
+    df = session.read.parquet(path).join(session.range(3), "id")
+    used = options(SESSION)
+    planned = [QueryRun.of(SparkPlan.of(df, optimized(df)), used).planner.options]
+    for _ in range(3):
+        observe_build(session, used, 0.1, 0.2)
+    planned += [
+        QueryRun.of(SparkPlan.of(df, optimized(df)), options(word)).planner.options for word in (SESSION, GIVEN)
+    ]
+    assert [120e6, 240e6, 120e6] == pytest.approx([each.limits.costs.build_job for each in planned])
