@@ -101,7 +101,7 @@ def _chunk_bytes(file: Path) -> int:
 
 def _by_spark(spark: SparkSession, files: _Files, trials: Trials) -> Iterator[Measure]:
     keys, rows = trials.wanted(), trials.rows
-    whole, wide = (spark.read.parquet(each.as_uri()) for each in (files.numbers, files.wide))
+    whole, wide = (spark.read.parquet(f"file://{each}") for each in (files.numbers, files.wide))
     one, two, every = (_greatest(whole, count) for count in (1, 2, len(_NAMES)))
     kept = _greatest(whole.where("a + b <> c - d"), len(_NAMES))
     listed = _greatest(whole.where(F.col("a").isin(keys)), 2)

@@ -92,7 +92,7 @@ def few_rows(trials: Trials) -> int:
 
 def _built(spark: SparkSession, file: Path, count: int) -> Step:
     pq.write_table(pa.table({"key": pa.array(range(count)), "month": pa.array(at // 31 for at in range(count))}), file)
-    plan = optimized_plan(spark.read.parquet(file.as_uri()).where("month >= 0"))
+    plan = optimized_plan(spark.read.parquet(f"file://{file}").where("month >= 0"))
     options = PruningOptions()
 
     def summarised() -> object:

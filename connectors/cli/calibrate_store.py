@@ -35,7 +35,7 @@ class _Store:
     def write(self, size: int, local: Path) -> None:
         file = local / f"{size}.bytes"
         file.write_bytes(os.urandom(size))
-        source = java_names(self.spark).org.apache.hadoop.fs.Path(file.as_uri())
+        source = java_names(self.spark).org.apache.hadoop.fs.Path(f"file://{file}")
         self.system.copyFromLocalFile(source, self.path(size))
 
     def read(self, size: int) -> None:
