@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from connectors.builds.materialized import MaterializedBuild, TooMany, local_rows
+from connectors.builds.materialized import MaterializedBuild, TooMany, driver_rows, local_rows
 from connectors.jobs.runner import Build, BuildScheduler
 from connectors.keys import frame as spark_keys
 from connectors.keys.frame import KeyFrame
@@ -45,13 +45,15 @@ class BuildRequest:
 class BuildResult:
     """The result of a build: its keys, and its rows if they are few enough to be joined as a local relation.
 
-    `from_cache`: the build was not run for this query; `reasons`: why the result was not cached; `seconds`: how long
-    its jobs took, 0 where another result has them or none ran.
+    `from_cache`: the build was not run for this query; `on_driver`: its rows were computed there without a job;
+    `reasons`: why the result was not cached; `seconds`: how long its jobs took, 0 where another result has them or the
+    driver computed its rows.
     """
 
     keys: KeySummary | Reason
     rows: MaterializedBuild | None
     from_cache: bool = False
+    on_driver: bool = False
     reasons: tuple[Reason, ...] = ()
     seconds: float = 0.0
 
@@ -98,6 +100,7 @@ class QueryBuilds:
     _numbers: _PlanNumbers = field(default_factory=_PlanNumbers)
     _rows: dict[int, MaterializedBuild | TooMany | Reason | None] = field(default_factory=dict)
     _keys: dict[tuple[int, int], KeySummary | Reason] = field(default_factory=dict)
+    _on_driver: set[int] = field(default_factory=set)
     _seconds: dict[int, float] = field(default_factory=dict)
 
     def run(self, requests: Sequence[BuildRequest]) -> list[BuildResult]:
@@ -110,18 +113,30 @@ class QueryBuilds:
             BuildResult(
                 self._keys[keys.id] if isinstance(keys, _BuildColumn) else keys,
                 _materialized(self._rows[number]),
-                seconds=sum(self._seconds.pop(each, 0.0) for each in {number, getattr(keys, "number", number)}),
+                on_driver=number in self._on_driver and not isinstance(keys, _BuildColumn),
+                seconds=0.0 if number in self._on_driver else self._spent(number, keys),
             )
             for keys, number in zip(found, numbers, strict=True)
         ]
 
     def _run(self, missing: Mapping[int, BuildRequest]) -> None:
-        found = self.scheduler.run_all([self._build(*each) for each in missing.items()])
-        self._rows.update(zip(missing, found, strict=True))
+        """Computes builds over few small files one after the other on the driver, then runs all others as jobs."""
+        here = {number: self._here(each) for number, each in missing.items()}
+        done = {number: rows for number, rows in here.items() if rows is not None}
+        self._on_driver.update(done)
+        self._rows.update(done)
+        others = {number: each for number, each in missing.items() if number not in done}
+        found = self.scheduler.run_all([self._build(*each) for each in others.items()])
+        self._rows.update(zip(others, found, strict=True))
+
+    def _here(self, request: BuildRequest) -> MaterializedBuild | TooMany | None:
+        spark, limits = self.scheduler.spark, self.scheduler.options.limits
+        seconds = min(limits.driver_scan_seconds, self.scheduler.remaining)
+        limits = replace(limits, driver_scan_seconds=max(0.0, seconds))
+        return driver_rows(spark, request.plan, request.name, limits, self._most_bytes(request))
 
     def _build(self, number: int, request: BuildRequest) -> Build[MaterializedBuild | TooMany | None]:
-        spark, limits = self.scheduler.spark, self.scheduler.options.limits
-        most_bytes = None if request.must_fit else limits.joined_build_bytes
+        spark, limits, most_bytes = self.scheduler.spark, self.scheduler.options.limits, self._most_bytes(request)
 
         def rows() -> MaterializedBuild | TooMany | None:
             with self._timed([number]):
@@ -136,6 +151,14 @@ class QueryBuilds:
         yield
         for each in numbers:
             self._seconds[each] = self._seconds.get(each, 0.0) + time.perf_counter() - began
+
+    def _spent(self, number: int, keys: KeySummary | Reason | _BuildColumn) -> float:
+        """The seconds of a build's jobs, which are told once."""
+        numbers = {number, keys.number} if isinstance(keys, _BuildColumn) else {number}
+        return sum(self._seconds.pop(each, 0.0) for each in numbers)
+
+    def _most_bytes(self, request: BuildRequest) -> int | None:
+        return None if request.must_fit else self.scheduler.options.limits.joined_build_bytes
 
     def _collect(self, missing: Mapping[tuple[int, int], _BuildColumn]) -> None:
         by_plan: dict[int, list[_BuildColumn]] = {}
