@@ -67,7 +67,7 @@ def calibrated(
 ) -> dict[str, float]:
     """The rates of this machine in nanoseconds, by name; temporary files are made in `folder`.
 
-    Those of stores are not among them, nor is `driver_build`, which keeps its default.
+    Those of stores are not among them.
     """
     with tempfile.TemporaryDirectory(dir=folder) as made:
         files = _Files.made(Path(made), trials)
@@ -89,8 +89,9 @@ def _apart(found: dict[str, float], numbers: Path, trials: Trials) -> dict[str, 
     decoded = credible("decoded_byte", found["decoded_byte"] - found["byte"])
     value_bytes = _chunk_bytes(numbers) / (trials.rows * len(_NAMES))
     value = found["spark_value"] - value_bytes * (found["byte"] + decoded)
-    job = found["build_job"] - few_rows(trials) * found["kept_row"]
-    return {**found, "decoded_byte": decoded, "spark_value": value, "build_job": job}
+    rows = few_rows(trials) * found["kept_row"]
+    builds = {name: found[name] - rows for name in ("build_job", "driver_build")}
+    return {**found, **builds, "decoded_byte": decoded, "spark_value": value}
 
 
 def _chunk_bytes(file: Path) -> int:

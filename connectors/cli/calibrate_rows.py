@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
-from connectors.builds.materialized import MaterializedBuild, local_rows
+from connectors.builds.materialized import MaterializedBuild, TooMany, driver_rows, local_rows
 from connectors.cli.calibrate_trials import Measure, Step, Trials
 from connectors.jobs.runner import Build, BuildScheduler
 from connectors.spark.jvm import optimized_plan
@@ -74,41 +77,55 @@ def _grouped(spark: SparkSession, count: int) -> Step:
     return lambda: _last(_made(spark, count).groupBy("g").agg(*grouped)).collect()
 
 
-def builds(spark: SparkSession, folder: Path, trials: Trials) -> Iterator[Measure]:
-    """The rates of a build as `prune()` runs it: a job by a thread of its own, rows in the driver, and their keys.
+@dataclass(frozen=True, slots=True, eq=False)
+class TimedBuild:
+    """A build of all rows of a file as `prune()` runs it: its rows in the driver, and the summary of their keys."""
 
-    The time of a job is that of the smaller build, rows included.
-    """
+    spark: SparkSession
+    plan: Any
+    options: PruningOptions
+
+    @staticmethod
+    def of(spark: SparkSession, file: Path, count: int) -> TimedBuild:
+        """A build of `count` rows, which are written to `file`."""
+        numbers = np.arange(count)
+        pq.write_table(pa.table({"key": numbers, "month": numbers // 31}), file)
+        plan = optimized_plan(spark.read.parquet(f"file://{file}").where("month >= 0"))
+        return TimedBuild(spark, plan, PruningOptions())
+
+    def by_job(self) -> object:
+        """Runs the build as a job, in a thread of its own; `RuntimeError` if it fails."""
+
+        def rows() -> object:
+            return self._keys(local_rows(self.spark, self.plan, _SUBJECT, self.options.limits, None))
+
+        (found,) = BuildScheduler.of(self.spark, self.options).run_all([Build(_SUBJECT, rows)])
+        match found:
+            case Reason() | None:
+                raise RuntimeError(f"Cannot time a build: found {found}")
+            case _:
+                return found
+
+    def on_driver(self) -> object:
+        """Computes the build without a job; None where settings of the session refuse that."""
+        return self._keys(driver_rows(self.spark, self.plan, _SUBJECT, self.options.limits, None))
+
+    def _keys(self, rows: MaterializedBuild | TooMany | None) -> object:
+        if not isinstance(rows, MaterializedBuild):
+            return None
+        return rows.keys(0, self.plan.output().apply(0), self.options, _SUBJECT)
+
+
+def builds(spark: SparkSession, folder: Path, trials: Trials) -> Iterator[Measure]:
+    """The rates of builds. The times of both kinds are those of the smaller one, rows included."""
     few = few_rows(trials)
-    small, large = (_built(spark, folder / f"build-{count}.parquet", count) for count in (few, trials.kept))
-    yield "kept_row", lambda: trials.more(large, small) / (trials.kept - few)
-    yield "build_job", lambda: trials.took(small)
+    small, large = (TimedBuild.of(spark, folder / f"build-{count}.parquet", count) for count in (few, trials.kept))
+    yield "kept_row", lambda: trials.more(large.by_job, small.by_job) / (trials.kept - few)
+    yield "build_job", lambda: trials.took(small.by_job)
+    # 0 leaves the default.
+    yield "driver_build", lambda: trials.took(small.on_driver) if small.on_driver() is not None else 0.0
 
 
 def few_rows(trials: Trials) -> int:
     """The rows of the smaller build."""
-    return max(1, trials.kept // 8)
-
-
-def _built(spark: SparkSession, file: Path, count: int) -> Step:
-    pq.write_table(pa.table({"key": pa.array(range(count)), "month": pa.array(at // 31 for at in range(count))}), file)
-    plan = optimized_plan(spark.read.parquet(f"file://{file}").where("month >= 0"))
-    options = PruningOptions()
-
-    def summarised() -> object:
-        rows = local_rows(spark, plan, _SUBJECT, options.limits, None)
-        match rows:
-            case MaterializedBuild():
-                return rows.keys(0, plan.output().apply(0), options, _SUBJECT)
-            case _:
-                raise RuntimeError(f"Cannot time a build of {count} rows: found {rows}")
-
-    def step() -> object:
-        (found,) = BuildScheduler.of(spark, options).run_all([Build(_SUBJECT, summarised)])
-        match found:
-            case Reason():
-                raise RuntimeError(f"Cannot time a build: {found}")
-            case _:
-                return found
-
-    return step
+    return max(1, trials.kept // 80)

@@ -7,13 +7,14 @@ import os
 import re
 import subprocess
 import sys
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
 
 from connectors import rate_files
 from connectors.cli.calibrate_command import busy, measured, tell
+from connectors.cli.calibrate_rows import TimedBuild
 from connectors.cli.calibrate_store import store_rates
 from connectors.cli.calibrate_trials import Trials, credible
 from connectors.rate_files import machine_rates, rate_file
@@ -23,7 +24,7 @@ from pruning.errors import EnvironmentProblem
 ROOT = Path(__file__).resolve().parents[3]
 TRIALS = Trials(rows=20_000, kept=800, store_bytes=1 << 12, warm=0, runs=1, seconds=0.1, rounds=2)
 OF_STORES = {"remote_byte", "remote_request"}
-OF_MACHINE = {each.name for each in fields(CostRates)} - OF_STORES - {"driver_build"}
+OF_MACHINE = {each.name for each in fields(CostRates)} - OF_STORES
 
 
 @pytest.fixture
@@ -42,6 +43,15 @@ def test_all_rates_but_those_of_stores_are_measured(spark, tmp_path):
     for name, rate in found.items():
         assert 0.1 <= rate / getattr(CostRates(), name) <= 10.0
     assert [] == list(tmp_path.iterdir())
+
+
+def test_builds_are_timed_with_their_keys(spark, tmp_path):
+    build = TimedBuild.of(spark, tmp_path / "rows.parquet", 100)
+    assert [100, 100] == [keys.distinct for keys in (build.by_job(), build.on_driver())]
+    refused = replace(build, options=build.options.with_limits(joined_rows=10, driver_scan_files=0))
+    assert refused.on_driver() is None
+    with pytest.raises(RuntimeError, match="Cannot time a build: found None"):
+        refused.by_job()
 
 
 def test_rates_of_a_store_are_measured_in_a_folder_that_is_removed(spark, tmp_path):
