@@ -10,6 +10,7 @@ from typing import Any
 from connectors.builds.cached_builds import CachedBuildRunner
 from connectors.builds.materialized import MaterializedBuild
 from connectors.builds.query_builds import BuildRequest, QueryBuilds
+from connectors.cost_rates import rates_of
 from connectors.jobs.runner import BuildScheduler
 from connectors.pipeline.plan_metadata import PlanMetadata
 from connectors.pipeline.query_scans import QueryScans
@@ -53,6 +54,7 @@ class QueryRun:
     @staticmethod
     def of(plan: SparkPlan, options: PruningOptions, cache: PruningCache | None = None) -> QueryRun:
         """A query before its builds; `all_builds_timeout_seconds` begins here. `cache` may hold results of builds."""
+        options = options.with_limits(costs=rates_of(plan.spark, options))
         scheduler, graph = BuildScheduler.of(plan.spark, options), JoinGraph.of(plan.root)
         metadata = PlanMetadata(plan, options.limits, partial(statistics_columns, graph))
         facts = query_facts(metadata)
