@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from pruning.options import PruningOptions
@@ -45,11 +45,10 @@ def left_out(
     graph: JoinGraph,
     sizes: Sizes,
     options: PruningOptions,
-    whole: Mapping[int, int] | None = None,
     levels: Sequence[Sequence[RuntimeFilter]] = (),
 ) -> tuple[UnusedFilter, ...]:
     """`unused()` with the statistics of `sizes`."""
-    return answered(unused(graph, sizes, options, whole, levels), never_asked)
+    return answered(unused(BuildSelection.of(graph, sizes, options), levels), never_asked)
 
 
 def column(at: int, type_: str = "bigint", name: str = "k") -> Expression:

@@ -16,9 +16,11 @@ from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import Node, Relation
 from pruning.query.plan_statistics import Cardinality, Sizes, UnknownStatistics
 from pruning.reasons import ReasonCode
+from tests.costs import FREE_BUILDS
 from tests.pruning.plans import Plans, at_least, call, column, equal, left_out, ready
 
-OPTIONS = PruningOptions(min_probe_bytes=100).with_limits(max_build_scan_bytes=1000)
+OPTIONS = FREE_BUILDS
+SOUND = replace(OPTIONS, always=True)
 
 
 @pytest.fixture

@@ -13,7 +13,8 @@ from pruning.keys.summary import KeySummary
 from pruning.options import PruningOptions
 from pruning.query.join_graph import JoinGraph
 from pruning.query.plan import Limit, Node, Relation, Sort, SortKey
-from pruning.query.plan_statistics import Cardinality, KnownStatistics, QueryFacts, UnknownStatistics
+from pruning.query.known_statistics import KnownStatistics
+from pruning.query.plan_statistics import Cardinality, QueryFacts, UnknownStatistics
 from pruning.query.planner import QueryPlanner
 from pruning.query.planner_requests import (
     BoundKeys,
@@ -42,10 +43,11 @@ from pruning.scan.scan_plan import ScanPlan
 from pruning.scan.skipping import PruningResult, SkipReason
 from pruning.scan.statistics import UNKNOWN, ColumnStatistics, ContainerKind, Containers
 from pruning.values.types import ValueType
+from tests.costs import FREE_BUILDS
 from tests.pruning.keys.test_summary import keys, summary
 from tests.pruning.plans import Plans, at_least, call, column, equal
 
-OPTIONS = PruningOptions(min_probe_bytes=100, scan="PREDICATE").with_limits(max_build_scan_bytes=1000)
+OPTIONS = replace(FREE_BUILDS, scan="PREDICATE")
 BIGINT = ValueType("bigint")
 FILES = 10
 
