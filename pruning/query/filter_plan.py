@@ -107,7 +107,7 @@ def ready_filters(
     if not ready:
         filtered = {(each.join, each.relation, each.column) for each in done}
         bounded = yield from with_answers(lambda: tuple(_bounded(candidates, selection, filtered)))
-        ready = tuple(each for each in dict.fromkeys(bounded) if each.id not in done)
+        ready = tuple({each.id: each for each in bounded if each.id not in done}.values())
     return ready, tuple(refusals)
 
 
