@@ -100,20 +100,24 @@ class Cardinalities:
             share = 1.0 if not values else min(1.0, self.rows(build_side.node) / values)
             return around(share, self.limits.guess_error)
         share = self._share_among(keys, values, probe.relation)
+        greatest = max(share, min(1.0, keys.left / values) if values else share)
         kept = self.kept_share(build_side.node)
         least, most = (each / kept.expected if kept.expected else 1.0 for each in (kept.low, kept.high))
-        return Estimate.around(share * least, share, min(1.0, share * most))
+        return Estimate.around(share * least, share, min(1.0, greatest * most))
 
     def _share_among(self, keys: _Keys, values: float | None, probe: Relation | None) -> float:
         """The share of the values of a probe column that are keys.
 
-        Foreign keys refer to rows that exist: where keys are unique and values are not, values are among all keys.
+        Foreign keys refer to rows that exist: where keys are unique and values are not, values are among all keys. Few
+        keys may all be values, as the days of a year are; more keys than values lie anywhere, as the days of a month.
         """
         if not values:
             return keys.share
         among = min(1.0, keys.left / values)
         is_foreign_key = probe is None or not self._is_unique(values, self.table_rows(probe))
-        return max(keys.share, among) if keys.is_unique and is_foreign_key else among
+        if not (keys.is_unique and is_foreign_key):
+            return among
+        return keys.share if keys.left > values else max(keys.share, among)
 
     def _is_unique(self, values: float, rows: float) -> bool:
         return values >= rows * self.limits.unique_share
