@@ -33,9 +33,10 @@ def test_tpcds(plans, number):
 
 
 def test_rules(plans):
-    compare(RULES, "\n\n".join(
-        rule_text(title, query, described(*plans[title].tree, EVERY_FILTER)) for title, query in rules()
-    ))
+    compare(
+        RULES,
+        "\n\n".join(rule_text(title, query, described(*plans[title].tree, EVERY_FILTER)) for title, query in rules()),
+    )
 
 
 def test_recordings_match_the_queries_in_rules_txt(plans):

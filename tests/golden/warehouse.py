@@ -30,7 +30,6 @@ from pruning.query.requests import (
     RowShape,
     ScanContainers,
 )
-from pruning.reasons import Reason, ReasonCode
 from pruning.scan.statistics import ColumnStatistics, ContainerKind, Containers
 from pruning.values.byte_strings import IntArray
 from pruning.values.types import ValueType
@@ -52,15 +51,10 @@ class Column:
     highs: tuple[Any, ...]
     nulls: tuple[int, ...]
 
-    @property
-    def value_type(self) -> ValueType:
-        """The type of its values."""
-        return ValueType.parse(self.type)
-
-    def statistics(self) -> ColumnStatistics:
-        """Its statistics in the files of the table."""
+    def statistics(self, type_: ValueType) -> ColumnStatistics:
+        """Its statistics in the files of the table, as a type of the plan."""
         ends = [[_value(self.type, each) for each in side] for side in (self.lows, self.highs)]
-        return ColumnStatistics.of(self.value_type, list(zip(*ends, self.nulls, strict=True)))
+        return ColumnStatistics.of(type_, list(zip(*ends, self.nulls, strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +70,10 @@ class Table:
         """The bytes of all files."""
         return sum(self.sizes)
 
-    def containers(self, name: str | None, at: IntArray | None = None) -> ScanContainers | Reason:
-        """The files at some places, with the statistics of one column."""
+    def containers(self, at: IntArray | None, name: str = "", type_: ValueType | None = None) -> ScanContainers:
+        """The files at some places, all for None, with the statistics of one column."""
         places = np.arange(len(self.sizes)) if at is None else at
-        known = {} if name is None else {name: self.columns[name].statistics().take(places)}
+        known = {} if type_ is None else {name: self.columns[name].statistics(type_).take(places)}
         files = Containers(
             ContainerKind.FILE,
             [f"file {each}" for each in places],
@@ -87,7 +81,7 @@ class Table:
             np.array(self.sizes, np.int64)[places],
             known,
         )
-        return ScanContainers(files) if name is None else ScanContainers(files, name, self.columns[name].value_type)
+        return ScanContainers(files, name, type_)
 
 
 @cache
@@ -155,22 +149,19 @@ class Answers:
             case _:
                 raise AssertionError(f"asked for {request}")
 
-    def _described(self, relation: Relation, column: int | None, files: IntArray | None) -> ScanContainers | Reason:
-        name = None if column is None else relation.names[relation.output.index(column)]
-        if name is not None and not table_of(relation).columns[name].lows:
-            return Reason(ReasonCode.NO_STATISTICS, name)
-        return table_of(relation).containers(name, files)
+    def _described(self, relation: Relation, column: int | None, files: IntArray | None) -> ScanContainers:
+        if column is None:
+            return table_of(relation).containers(files)
+        place = relation.output.index(column)
+        return table_of(relation).containers(files, relation.names[place], ValueType.parse(relation.types[place]))
 
     def _needed(self, relation: Relation, files: IntArray) -> ScanContainers:
         table = table_of(relation)
         names = [name for name, at in zip(relation.names, relation.output, strict=True) if at in self.used]
         share = sum(table.columns[each].bytes for each in names) / sum(each.bytes for each in table.columns.values())
-        found = table.containers(None, files)
-        assert isinstance(found, ScanContainers)
-        sizes = (found.containers.sizes * share).astype(np.int64)
-        return ScanContainers(
-            Containers(ContainerKind.ROW_GROUP, found.containers.names, found.containers.rows, sizes, {})
-        )
+        found = table.containers(files).containers
+        sizes = (found.sizes * share).astype(np.int64)
+        return ScanContainers(Containers(ContainerKind.ROW_GROUP, found.names, found.rows, sizes, {}))
 
     def _width(self, column: int) -> int:
         if not self._widths:

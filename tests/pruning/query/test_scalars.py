@@ -246,9 +246,7 @@ def test_scalar_subquery_without_a_filter_is_run(plans, kind):
     root, (total,) = filtered(plans, kind)
     (edge,) = JoinGraph.of(root).edges
     places = {each.id: 5000 if each is edge.probes[0].relation else 10 for each in JoinGraph.of(root).relations}
-    filters, reasons = ready(
-        JoinGraph.of(root), Sizes(places, set(places), ()), set(), FREE_BUILDS
-    )
+    filters, reasons = ready(JoinGraph.of(root), Sizes(places, set(places), ()), set(), FREE_BUILDS)
     assert ([total.id], ()) == ([each.build_side.node.id for each in filters], reasons)
 
 

@@ -96,9 +96,7 @@ def test_markup_in_names_is_escaped():
 
 def test_to_dict_has_reason_codes():
     plain = QUERY.to_dict()
-    assert ["UNSELECTIVE_BUILD", "NOT_WORTH"] == list(
-        dict.fromkeys(it["reason"]["code"] for it in plain["unused"])
-    )
+    assert ["UNSELECTIVE_BUILD", "NOT_WORTH"] == list(dict.fromkeys(it["reason"]["code"] for it in plain["unused"]))
     expected = {"level": 2, "build": "2", "keys": "m.day", "scan": "sales", "column": "s_day", "kinds": ()}
     assert expected == plain["feeds"][1]
 
