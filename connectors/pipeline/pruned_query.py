@@ -54,8 +54,8 @@ class PrunedQuery:
     """The record of one pruned query: its scans with filters by `Relation.id`, and the reasons of failures.
 
     `pruned_sizes` are the sizes of its scans with filters, from which refusals follow; `sizes` are those without
-    filters. The builds of the build sides in `from_cache` were not run for this query. `answer` answers requests about
-    metadata.
+    filters. The builds of the build sides in `from_cache` were not run for this query, those in `on_driver` took no
+    job. `answer` answers requests about metadata.
     """
 
     plan: FilterPlan | None
@@ -65,6 +65,7 @@ class PrunedQuery:
     reasons: tuple[Reason, ...]
     options: PruningOptions
     from_cache: frozenset[tuple[int, str]] = frozenset()
+    on_driver: frozenset[tuple[int, str]] = frozenset()
     answer: Callable[[Request[Any]], Any] | None = None
     facts: QueryFacts | None = None
 
@@ -84,7 +85,15 @@ class PrunedQuery:
         reasons = dict.fromkeys((*self.plan.graph.refusals, *self.reasons, *(each.reason for each in remaining), *tops))
         tables = {at: table for at, scan in self.scans.items() for table in scan.explanation().tables}
         plan = replace(self.plan, unused=remaining)
-        return Explanation.of(plan, self.sizes, tables, tuple(reasons), ran_builds=True, from_cache=self.from_cache)
+        return Explanation.of(
+            plan,
+            self.sizes,
+            tables,
+            tuple(reasons),
+            ran_builds=True,
+            from_cache=self.from_cache,
+            on_driver=self.on_driver,
+        )
 
     def report(self) -> PruneReport:
         """The plan beside what the latest action measured."""
@@ -182,15 +191,15 @@ def _record(query: QueryRun) -> PrunedQuery:
     scans = {at: scan for at, scan in remaining if isinstance(scan, PrunedScan)}
     reasons = tuple(planner.reasons)
     filters = FilterPlan(planner.graph, tuple(planner.levels), reasons, tops=tuple(planner.top_filters()))
-    sizes, cached = planner.facts.sizes, frozenset(planner.from_cache)
     return PrunedQuery(
         filters,
-        sizes,
+        planner.facts.sizes,
         planner.current_sizes(),
         scans,
         reasons,
         planner.options,
-        cached,
+        frozenset(planner.from_cache),
+        frozenset(planner.on_driver),
         query.metadata.answer,
         planner.facts,
     )

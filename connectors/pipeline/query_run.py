@@ -128,4 +128,5 @@ def query_facts(metadata: PlanMetadata) -> QueryFacts:
         may_use_input_file=found.may_use_input_file,
         broadcast_limit=broadcast_limit(plan.spark),
         cores=cores_of(plan.spark),
+        runs_on_driver=True,
     )

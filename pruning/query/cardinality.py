@@ -7,7 +7,7 @@ with fewer values of a key finds them among those of the other side, as foreign 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import exp
+from math import exp, sqrt
 
 from pruning.cost.estimate import Estimate
 from pruning.limits import Limits
@@ -99,25 +99,28 @@ class Cardinalities:
         if keys is None:
             share = 1.0 if not values else min(1.0, self.rows(build_side.node) / values)
             return around(share, self.limits.guess_error)
-        share = self._share_among(keys, values, probe.relation)
-        greatest = max(share, min(1.0, keys.left / values) if values else share)
+        shares = self._shares_among(keys, values, probe.relation)
         kept = self.kept_share(build_side.node)
         least, most = (each / kept.expected if kept.expected else 1.0 for each in (kept.low, kept.high))
-        return Estimate.around(share * least, share, min(1.0, greatest * most))
+        return Estimate.around(shares.low * least, shares.expected, min(1.0, shares.high * most))
 
     def _share_among(self, keys: _Keys, values: float | None, probe: Relation | None) -> float:
+        return self._shares_among(keys, values, probe).expected
+
+    def _shares_among(self, keys: _Keys, values: float | None, probe: Relation | None) -> Estimate:
         """The share of the values of a probe column that are keys.
 
-        Foreign keys refer to rows that exist: where keys are unique and values are not, values are among all keys. Few
-        keys may all be values, as the days of a year are; more keys than values lie anywhere, as the days of a month.
+        Foreign keys refer to rows that exist: where keys are unique and values are not, values are among all keys. The
+        keys that are left may lie anywhere among all (as months do among days) or all among the values (as a year
+        does), so the share is between both, and expected at their geometric mean.
         """
         if not values:
-            return keys.share
+            return Estimate.exact(keys.share)
         among = min(1.0, keys.left / values)
-        is_foreign_key = probe is None or not self._is_unique(values, self.table_rows(probe))
-        if not (keys.is_unique and is_foreign_key):
-            return among
-        return keys.share if keys.left > values else max(keys.share, among)
+        if keys.is_unique and (probe is None or not self._is_unique(values, self.table_rows(probe))):
+            least, most = sorted((keys.share, among))
+            return Estimate.around(least, sqrt(least * most), most)
+        return Estimate.exact(among)
 
     def _is_unique(self, values: float, rows: float) -> bool:
         return values >= rows * self.limits.unique_share

@@ -63,7 +63,7 @@ class _Choice:
         """The benefit of a build beside the filters that are chosen."""
         benefits, node = self.selection.benefits, build.filters[0].build_side.node
         left = dict(self.left)
-        saved, effects, planning = ZERO, list[Effect | None](), benefits.planning
+        saved, little, effects, planning = ZERO, ZERO, list[Effect | None](), benefits.planning
         for each in build.filters:
             at = each.probe.relation.id
             effect = benefits.effect(each.build_side, each.probe, left.get(at))
@@ -72,9 +72,12 @@ class _Choice:
             if is_used:
                 left[at] = effect.left
                 saved = saved + effect.saved + Estimate.exact(-planning)
+            else:
+                little = little + effect.saved
+        saved = saved if any(effects) else little
         paid = benefits.paid(node)
-        needs_rows = saved.expected <= paid.high and benefits.fits(node)
-        must_fit = needs_rows and saved.expected <= paid.expected + benefits.cost.tree(node)
+        # Without the rows of the build in its place, the query would run the build's plan once more.
+        must_fit = benefits.fits(node) and saved.expected <= paid.expected + benefits.cost.tree(node)
         return _Offer(build, Benefit(paid, saved), tuple(effects), must_fit)
 
     def made(self, builds: Sequence[_Build]) -> FilterChoice:

@@ -63,6 +63,10 @@ class BuildAnswer(Protocol):
         """True if the build did not run for this query."""
 
     @property
+    def on_driver(self) -> bool:
+        """True if the build was computed on the driver without a job."""
+
+    @property
     def reasons(self) -> tuple[Reason, ...]:
         """The reasons why the result was not cached."""
 

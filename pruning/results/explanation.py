@@ -50,17 +50,18 @@ class Explanation(QueryPlan):
         ran_builds: bool,
         kinds: Mapping[FilterId, tuple[KindLine, ...]] = MappingProxyType({}),
         from_cache: Collection[tuple[int, str]] = (),
+        on_driver: Collection[tuple[int, str]] = (),
     ) -> Explanation:
         """The explanation of a plan; `sizes` are bytes and `tables` pruned scans by `Relation.id`, `kinds` by filter.
 
-        `from_cache` are the ids of build sides that were not run for it.
+        `from_cache` are the ids of build sides that were not run for it, `on_driver` of those that took no job.
         """
         names = PlanNames(plan.graph.root)
         return Explanation(
             ran_builds,
             {names.scans[each.id]: sizes.get(each.id, 0) for each in plan.graph.relations},
             _edges(plan.graph, names),
-            *_builds_and_filters(plan, sizes, kinds, from_cache, names),
+            *_builds_and_filters(plan, sizes, kinds, (from_cache, on_driver), names),
             tuple(
                 UnusedLine(
                     each.edge.type,
@@ -148,7 +149,7 @@ def _builds_and_filters(
     plan: FilterPlan,
     sizes: Mapping[int, int],
     kinds: Mapping[FilterId, tuple[KindLine, ...]],
-    from_cache: Collection[tuple[int, str]],
+    without_job: tuple[Collection[tuple[int, str]], Collection[tuple[int, str]]],
     names: PlanNames,
 ) -> tuple[tuple[BuildLine, ...], tuple[FilterLine, ...]]:
     builds: dict[tuple[int, str, bool], BuildLine] = {}
@@ -165,7 +166,7 @@ def _builds_and_filters(
                     keys,
                     tuple(names.scans[it.id] for it in reads),
                     sum(sizes.get(it.id, 0) for it in reads),
-                    not each.from_metadata and each.build_side.id in from_cache,
+                    *(not each.from_metadata and each.build_side.id in ids for ids in without_job),
                 ),
             )
             scan = names.scans[each.probe.relation.id]

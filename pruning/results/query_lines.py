@@ -24,7 +24,8 @@ class EdgeLine:
 class BuildLine:
     """One key set: the scans that its build reads, their `bytes` without filters, and its level, from 1.
 
-    `reads` is empty for keys that statistics of files give. A build with keys `from_cache` was not run.
+    `reads` is empty for keys that statistics of files give. A build with keys `from_cache` was not run; the
+    rows of one `on_driver` were computed there without a job.
     """
 
     name: str
@@ -33,6 +34,7 @@ class BuildLine:
     reads: tuple[str, ...]
     bytes: int
     from_cache: bool = False
+    on_driver: bool = False
 
 
 @dataclass(frozen=True, slots=True)

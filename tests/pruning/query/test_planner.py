@@ -62,6 +62,7 @@ class Built:
     keys: KeySummary | Reason
     rows: Rows | None = None
     from_cache: bool = False
+    on_driver: bool = False
     reasons: tuple[Reason, ...] = ()
 
 
@@ -307,6 +308,13 @@ def test_planner_records_builds_from_the_cache(star):
     planner = star.planner()
     Script({star.few.id: Built(some_keys(3), from_cache=True)}, others={ChooseReader: Scan.of(2)}).run(planner)
     assert {planner.levels[0][0].build_side.id} == planner.from_cache
+    assert set() == planner.on_driver
+
+
+def test_planner_records_builds_on_the_driver(star):
+    planner = star.planner()
+    Script({star.few.id: Built(some_keys(3), on_driver=True)}, others={ChooseReader: Scan.of(2)}).run(planner)
+    assert {planner.levels[0][0].build_side.id} == planner.on_driver
 
 
 def test_level_waits_for_the_scan_pruned_before():
