@@ -234,11 +234,14 @@ def unused(
     filtered = {(it.join, it.relation, it.column) for it in done}
     wanted = {each.id: each for candidate in candidates for each in candidate.filters if each.id not in done}
     choice = yield from with_answers(lambda: choose(wanted.values(), selection))
-    ids = {*wanted, *done}
+    chosen = {each.id: each for each in choice.chosen}
+    preserving = yield from with_answers(lambda: _preserving_reuse(chosen, done, selection))
+    ids = {*preserving, *done}
     weighed = {each.id: each for each in (*choice.chosen, *choice.others)}
     remaining: list[UnusedFilter] = []
     for each in candidates:
-        repeated = yield from with_answers(partial(_repeated, each.filters, ids, selection))
+        worth = tuple(it for it in each.filters if it.id in chosen)
+        repeated = yield from with_answers(partial(_repeated, worth, ids, selection))
         others = [weighed[it.id] for it in each.filters if it.id in weighed]
         against = () if repeated or not others else (not_worth(max(others, key=_gain)),)
         remaining += (
