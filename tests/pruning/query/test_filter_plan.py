@@ -247,8 +247,7 @@ def test_cached_build_needs_its_rows(plans):
 
 def test_build_around_cached_rows_waits_for_the_smaller_build(plans):
     """Each run may read other cached rows, so the larger build reads the rows that the smaller build materialized."""
-    days = plans.table("k")
-    cached = plans.other("InMemoryRelation", output=plans.fresh())
+    days, cached = plans.table("k"), plans.other("InMemoryRelation", output=plans.fresh())
     around = plans.join(days, cached, equal(*days.output, *cached.output), type_="FullOuter")
     large = plans.table("k")
     root = plans.join(around, large, equal(*large.output, *cached.output))
