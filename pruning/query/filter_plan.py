@@ -107,7 +107,10 @@ def ready_filters(
     if not ready:
         filtered = {(each.join, each.relation, each.column) for each in done}
         bounded = yield from with_answers(lambda: tuple(_bounded(candidates, selection, filtered)))
-        ready = tuple({each.id: each for each in bounded if each.id not in done}.values())
+        wanted = {each.id: each for each in bounded if each.id not in done}
+        remaining = yield from with_answers(lambda: _preserving_reuse(wanted, done, selection))
+        refusals |= dict.fromkeys(_run_once(each) for id_, each in wanted.items() if id_ not in remaining)
+        ready = tuple(remaining.values())
     return ready, tuple(refusals)
 
 
