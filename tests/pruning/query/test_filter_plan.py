@@ -14,7 +14,7 @@ from pruning.query.join_condition import BuildSide
 from pruning.query.join_graph import JoinGraph
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import Node, Relation
-from pruning.query.plan_statistics import Cardinality, Sizes, UnknownStatistics
+from pruning.query.plan_statistics import PlanStatistics, Sizes, UnknownStatistics
 from pruning.reasons import ReasonCode
 from tests.costs import FREE_BUILDS
 from tests.pruning.plans import Plans, at_least, call, column, equal, left_out, ready
@@ -43,6 +43,7 @@ class Planning:
     pruned: set[int] = field(default_factory=set)
     done: set[FilterId] = field(default_factory=set)
     options: PruningOptions = OPTIONS
+    statistics: PlanStatistics = field(default_factory=UnknownStatistics)
 
     @staticmethod
     def of(
@@ -53,7 +54,7 @@ class Planning:
 
     def level(self) -> tuple[tuple[RuntimeFilter, ...], list[ReasonCode]]:
         """The filters of the next level, which count as done afterwards."""
-        sizes = Sizes(self.scanned, self.files, self.pruned)
+        sizes = Sizes(self.scanned, self.files, self.pruned, statistics=self.statistics)
         filters, reasons = ready(JoinGraph.of(self.root), sizes, self.done, self.options)
         assert self.done.isdisjoint(each.id for each in filters)
         assert len(filters) == len({each.id for each in filters})
@@ -70,6 +71,13 @@ class Planning:
             found.append({(each.build_side.node.id, each.probe.relation.id) for each in filters})
             assert len(found) < 50
         return found
+
+
+class ManyValues(UnknownStatistics):
+    """Columns of a million values."""
+
+    def domain_size(self, relation: Relation, column: int) -> float | None:  # noqa: ARG002 - of a protocol
+        return 1e6
 
 
 def sound_filters(root: Node, sizes: dict[Relation, int], probed: Relation) -> list[RuntimeFilter]:
@@ -253,7 +261,9 @@ def test_build_around_cached_rows_waits_for_the_smaller_build(plans):
     root = plans.join(around, large, equal(*large.output, *cached.output))
     small = plans.table("k")
     root = plans.join(root, small, equal(*small.output, *cached.output))
-    levels = Planning.of(root, {days: 500, small: 200, large: 5000}, options=SOUND).levels()
+    planning = Planning.of(root, {days: 500, small: 20_000, large: 50_000})
+    planning.statistics = ManyValues()
+    levels = planning.levels()
     assert (cached.id, small.id) in levels[0]
     assert [False, True] == [(around.id, large.id) in level for level in levels[:2]]
 
