@@ -154,7 +154,7 @@ class Cardinalities:
         match node:
             case Relation():
                 found = self.sizes.expected.get(node.id)
-                return self.table_rows(node) if found is None else found.passing
+                return self._filtered_rows(node) if found is None else found.passing
             case Filter():
                 return self.rows(node.children[0]) * self._condition_share(node).expected
             case GlobalAggregate():
@@ -171,6 +171,14 @@ class Cardinalities:
                 return self._joined(node)
             case _:
                 return sum((self.rows(each) for each in node.children), 0.0)
+
+    def _filtered_rows(self, relation: Relation) -> float:
+        """The rows of a scan whose rows under its keys are not estimated."""
+        rows = self.table_rows(relation)
+        for column, keys in self.sizes.applied.get(relation.id, {}).items():
+            values = self.sizes.statistics.domain_size(relation, column)
+            rows *= min(1.0, keys / values) if values else 1.0
+        return rows
 
     def _condition_share(self, node: Filter) -> Estimate:
         def share_of(column: int, domain: Domain) -> float | None:

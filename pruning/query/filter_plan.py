@@ -177,6 +177,8 @@ def _bounded(
             continue
         if selection.options.always and unrepeatable is None:
             continue
+        if selection.why_no_filter(probe) is not None:
+            continue
         if selection.is_bounded(build_side, probe) and selection.may_skip(probe):
             instead = unrepeatable or Reason(ReasonCode.NOT_WORTH, str(build_side.key))
             yield RuntimeFilter(build_side, probe, instead)

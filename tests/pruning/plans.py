@@ -23,9 +23,16 @@ from pruning.query.plan import (
     Relation,
     Union,
 )
-from pruning.query.plan_statistics import Sizes
+from pruning.query.plan_statistics import Sizes, UnknownStatistics
 from pruning.query.requests import Request, answered
 from pruning.reasons import Reason
+
+
+class ManyValues(UnknownStatistics):
+    """Columns of a million values."""
+
+    def domain_size(self, relation: Relation, column: int) -> float | None:  # noqa: ARG002 - of a protocol
+        return 1e6
 
 
 def never_asked(request: Request[object]) -> object:

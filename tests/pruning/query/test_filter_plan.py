@@ -17,7 +17,7 @@ from pruning.query.plan import Node, Relation
 from pruning.query.plan_statistics import PlanStatistics, Sizes, UnknownStatistics
 from pruning.reasons import ReasonCode
 from tests.costs import FREE_BUILDS
-from tests.pruning.plans import Plans, at_least, call, column, equal, left_out, ready
+from tests.pruning.plans import ManyValues, Plans, at_least, call, column, equal, left_out, ready
 
 OPTIONS = FREE_BUILDS
 SOUND = replace(OPTIONS, always=True)
@@ -71,13 +71,6 @@ class Planning:
             found.append({(each.build_side.node.id, each.probe.relation.id) for each in filters})
             assert len(found) < 50
         return found
-
-
-class ManyValues(UnknownStatistics):
-    """Columns of a million values."""
-
-    def domain_size(self, relation: Relation, column: int) -> float | None:  # noqa: ARG002 - of a protocol
-        return 1e6
 
 
 def sound_filters(root: Node, sizes: dict[Relation, int], probed: Relation) -> list[RuntimeFilter]:

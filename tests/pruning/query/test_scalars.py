@@ -13,6 +13,7 @@ from pruning.query.plan_statistics import Sizes
 from pruning.reasons import Reason, ReasonCode
 from pruning.values.types import ValueType
 from tests.pruning.keys.test_summary import keys
+from tests.costs import FREE_BUILDS
 from tests.pruning.plans import Plans, at_least, both, call, column, equal, literal, ready
 
 BIGINT = ValueType("bigint")
