@@ -101,6 +101,7 @@ class Benefits:
     cost: PlanCost = field(init=False)
     _keys: dict[tuple[int, str, int, int], _Keys] = field(default_factory=dict)
     _paid: dict[int, Estimate] = field(default_factory=dict)
+    _effects: dict[tuple[int, str, int, int, int], Effect] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.cardinalities = Cardinalities(self.sizes, self.limits)
@@ -174,8 +175,14 @@ class Benefits:
 
     def effect(self, build_side: BuildSide, probe: ProbeColumn, before: Remaining | None = None) -> Effect:
         """The effect of the keys of a build side on a scan of which other filters leave the part `before`."""
-        if before is None:
-            before = self._at_present(probe.relation)
+        if before is not None:
+            return self._effect(build_side, probe, before)
+        at = (*build_side.id, build_side.join.id, probe.relation.id, probe.column)
+        if at not in self._effects:
+            self._effects[at] = self._effect(build_side, probe, self._at_present(probe.relation))
+        return self._effects[at]
+
+    def _effect(self, build_side: BuildSide, probe: ProbeColumn, before: Remaining) -> Effect:
         keys = self._keys_of(build_side, probe)
         way = self.cost.way(build_side.join, probe.relation)
         least = self._saved(probe, before, keys.passing.high, keys.scattered.high, way)

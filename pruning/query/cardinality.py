@@ -35,6 +35,8 @@ from pruning.values.domain import Domain
 
 # Bytes of a row in a file where the rows of a table are not counted.
 _ROW_BYTES = 64
+# More rows than any query makes: products of rows stay numbers.
+_MOST_ROWS = 1e30
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ class Cardinalities:
     def rows(self, node: Node) -> float:
         """The rows that a node is expected to give."""
         if node.id not in self._rows:
-            self._rows[node.id] = self._rows_of(node)
+            self._rows[node.id] = min(_MOST_ROWS, self._rows_of(node))
         return self._rows[node.id]
 
     def table_rows(self, relation: Relation) -> float:
@@ -152,7 +154,7 @@ class Cardinalities:
         match node:
             case Relation():
                 found = self.sizes.expected.get(node.id)
-                return self.table_rows(node) if found is None else found.passing
+                return self._filtered_rows(node) if found is None else found.passing
             case Filter():
                 return self.rows(node.children[0]) * self._condition_share(node).expected
             case GlobalAggregate():
@@ -169,6 +171,14 @@ class Cardinalities:
                 return self._joined(node)
             case _:
                 return sum((self.rows(each) for each in node.children), 0.0)
+
+    def _filtered_rows(self, relation: Relation) -> float:
+        """The rows of a scan whose rows under its keys are not estimated."""
+        rows = self.table_rows(relation)
+        for column, keys in self.sizes.applied.get(relation.id, {}).items():
+            values = self.sizes.statistics.domain_size(relation, column)
+            rows *= min(1.0, keys / values) if values else 1.0
+        return rows
 
     def _condition_share(self, node: Filter) -> Estimate:
         def share_of(column: int, domain: Domain) -> float | None:

@@ -63,13 +63,16 @@ class _Choice:
         """The benefit of a build beside the filters that are chosen."""
         benefits, node = self.selection.benefits, build.filters[0].build_side.node
         left = dict(self.left)
-        saved, little, effects, planning = ZERO, ZERO, list[Effect | None](), benefits.planning
+        saved, little, effects, planned = ZERO, ZERO, list[Effect | None](), set[tuple[int, int]]()
         for each in build.filters:
-            at = each.probe.relation.id
+            at, column = each.probe.relation.id, (each.probe.relation.id, each.probe.column)
             effect = benefits.effect(each.build_side, each.probe, left.get(at))
-            is_used = effect.saved.expected > planning
+            # Both ends of a range come from one build, and plan a scan together.
+            planning = 0.0 if column in planned else benefits.planning
+            is_used = effect.saved.expected > planning or column in planned
             effects.append(effect if is_used else None)
             if is_used:
+                planned.add(column)
                 left[at] = effect.left
                 saved = saved + effect.saved + Estimate.exact(-planning)
             else:

@@ -72,7 +72,7 @@ def test_unknown_conf_is_refused():
     [
         pytest.param("enabled", "false", False, id="switch"),
         pytest.param("enabled", " TRUE ", True, id="switch-in-capitals"),
-        pytest.param("min_probe_bytes", "7", 7, id="integer"),
+        pytest.param("max_build_bytes", "7", 7, id="integer"),
         pytest.param("max_build_bytes", " 1024 ", 1024, id="spaces"),
         pytest.param("build_timeout_seconds", "1e-3", 0.001, id="number"),
         pytest.param("build_timeout_seconds", "5", 5.0, id="integer-as-number"),
@@ -99,10 +99,10 @@ def test_range_of_an_option_is_inclusive(each):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        pytest.param("min_probe_bytes", 1.5, id="fraction-for-integer"),
-        pytest.param("min_probe_bytes", "7", id="text"),
-        pytest.param("min_probe_bytes", True, id="bool-for-integer"),
-        pytest.param("min_probe_bytes", None, id="none"),
+        pytest.param("max_build_bytes", 1.5, id="fraction-for-integer"),
+        pytest.param("max_build_bytes", "7", id="text"),
+        pytest.param("max_build_bytes", True, id="bool-for-integer"),
+        pytest.param("max_build_bytes", None, id="none"),
         pytest.param("build_timeout_seconds", float("nan"), id="nan"),
         pytest.param("build_timeout_seconds", float("inf"), id="infinity"),
         pytest.param("limits", {"max_ranges": 3}, id="dict-for-limits"),

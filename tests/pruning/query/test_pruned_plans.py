@@ -188,7 +188,7 @@ def test_selected_builds_are_repeatable(seed):
     files = {each.id for each in case.graph.relations} - set(case.lake.unpinned)
     sizes = Sizes(dict.fromkeys((each.id for each in case.graph.relations), 0), files, files)
     done: set[FilterId] = set()
-    while filters := ready(case.graph, sizes, done, PruningOptions(min_probe_bytes=0))[0]:
+    while filters := ready(case.graph, sizes, done, PruningOptions(always=True))[0]:
         done |= {each.id for each in filters}
         for build_side in {each.build_side.id: each.build_side for each in filters if not each.from_metadata}.values():
             keys = keys_of(build_side, case.lake, salt=0)

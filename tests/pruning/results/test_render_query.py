@@ -13,7 +13,7 @@ from pruning.results.query_lines import BuildLine, EdgeLine, FilterLine, UnusedL
 from pruning.results.table_explanation import KindLine
 
 UNSELECTIVE = Reason(ReasonCode.UNSELECTIVE_BUILD, "i_item")
-SMALL = Reason(ReasonCode.PROBE_TOO_SMALL, "d_day", "9 bytes")
+SMALL = Reason(ReasonCode.NOT_WORTH, "d_day", "the scan reads 9 B")
 OUTER = Reason(ReasonCode.OUTER_SIDE, "LeftOuter join", "EqualTo(a, b)")
 QUERY = Explanation(
     ran_builds=False,
@@ -96,9 +96,7 @@ def test_markup_in_names_is_escaped():
 
 def test_to_dict_has_reason_codes():
     plain = QUERY.to_dict()
-    assert ["UNSELECTIVE_BUILD", "PROBE_TOO_SMALL"] == list(
-        dict.fromkeys(it["reason"]["code"] for it in plain["unused"])
-    )
+    assert ["UNSELECTIVE_BUILD", "NOT_WORTH"] == list(dict.fromkeys(it["reason"]["code"] for it in plain["unused"]))
     expected = {"level": 2, "build": "2", "keys": "m.day", "scan": "sales", "column": "s_day", "kinds": ()}
     assert expected == plain["feeds"][1]
 
