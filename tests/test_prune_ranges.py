@@ -9,11 +9,12 @@ import pytest
 from pruning import PruningOptions, explain, prune, report
 from sample_data.confs import conf
 from sample_data.rows import Rows
+from tests.costs import FREE_BUILDS
 
 pytestmark = pytest.mark.spark
 
 FILES, DAYS_PER_FILE, ROWS_PER_DAY = 8, 20, 100
-OPTIONS = PruningOptions(min_probe_bytes=2000)
+OPTIONS = FREE_BUILDS
 # Every column is clustered by day. NaN of `weight` lies only in the first file, and day 60 has the negative zero.
 FACTS = (
     "cast(n AS int) AS day",
@@ -168,7 +169,7 @@ def test_bound_is_propagated_to_equal_columns(pruned):
     _, result = pruned(
         """SELECT count(*), sum(f.amount) FROM {facts} f JOIN {facts} g ON f.amount = g.amount AND f.day = g.day
         JOIN {spans} s ON f.day < s.high WHERE kind = 'c'""",
-        OPTIONS.with_limits(max_build_scan_bytes=2000),
+        replace(OPTIONS, broadcast_strategy="NONE"),
     )
     assert [("facts#1", 2, 2), ("facts#2", 2, 2)] == files(result)
 
@@ -240,7 +241,7 @@ def test_date_timestamp_join_uses_the_session_time_zone(spark, tmp_path, zone, d
         spark.sql(f"SELECT * FROM VALUES {keys}").coalesce(1).write.parquet(moments)
         query = f"SELECT f.* FROM parquet.`{facts}` f JOIN parquet.`{moments}` m ON f.day = m.at WHERE m.id < 2"
         df = spark.sql(query)
-        result = prune(df, options=replace(OPTIONS, min_probe_bytes=0))
+        result = prune(df, options=OPTIONS)
         rows = Rows(df.collect())
         assert rows == Rows(result.collect())
         assert 20 * days == len(rows)

@@ -144,7 +144,7 @@ def test_groups_of_collated_strings_give_no_keys(spark, stored, text, is_built):
     stored("named", rows, "parquet")
     stored("texts", fact_rows(spark).selectExpr("CAST(k AS STRING) AS t"), "parquet")
     df = spark.sql(f"SELECT x.t FROM texts x JOIN ({text}) n ON x.t = n.t")
-    result = prune(df, options=replace(PLANNED, min_probe_bytes=0))
+    result = prune(df, options=PLANNED)
     assert is_built is ("UNREPEATABLE_KEYS" not in refusal_codes(df, result))
 
 

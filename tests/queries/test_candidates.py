@@ -38,7 +38,7 @@ CANDIDATES = {
         OPTIONS,
     ),
     "a rank of all rows": ("SELECT *, rank() OVER (ORDER BY day) FROM {sales}", OPTIONS),
-    "no least size": (JOIN, replace(OPTIONS, min_probe_bytes=0)),
+    "small, but always": (JOIN, PruningOptions(always=True)),
 }
 
 
@@ -89,7 +89,7 @@ def test_unread_query_has_the_explanation_of_a_read_one(query, monkeypatch, case
     wanted = explain(prune(query(text), options=options))
     assert str(wanted) == str(found)
     assert wanted.to_dict() == found.to_dict()
-    assert ("PROBE_TOO_SMALL" in str(found.to_dict())) == case.startswith("small")
+    assert ("NOT_WORTH" in str(found.to_dict())) == case.startswith("small")
 
 
 def test_report_of_an_unread_query_is_empty(query):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pruning import PruningOptions, explain, report
+from pruning import explain, report
 from pruning.reasons import ReasonCode
 from sample_data.confs import conf
+from tests.costs import FREE_BUILDS
 from tests.queries.star import FILES, files
 
 pytestmark = pytest.mark.spark
@@ -45,7 +46,7 @@ def test_unclustered_keys_do_not_end_exchange_reuse(pruned):
     # Every file has all items, so each consumer would read all files, which one reused run reads once.
     sums = "SELECT item, sum(amount) AS total FROM {sales} GROUP BY item"
     parts = (f"SELECT s.* FROM ({sums}) s JOIN {{items}} i ON s.item = i.item WHERE name = 'n{at}'" for at in (1, 2))
-    df, result = pruned(" UNION ALL ".join(parts), PruningOptions(min_probe_bytes=0))
+    df, result = pruned(" UNION ALL ".join(parts), FREE_BUILDS)
     assert df._jdf is result._jdf
     assert ReasonCode.RUN_ONCE in codes(result)
     assert 1 == scans_of_sales(df)

@@ -201,7 +201,7 @@ def test_disabled_or_small_top_k_is_unchanged(spark, facts):
     assert df._jdf is prune(df, options=replace(OPTIONS, top_k=False))._jdf
     assert () == explain(df, options=replace(OPTIONS, top_k=False)).tops
     assert df._jdf is prune(df, options=PruningOptions())._jdf
-    assert ["PROBE_TOO_SMALL"] == [each.reason.code.name for each in explain(df, options=PruningOptions()).tops]
+    assert ["NOT_WORTH"] == [each.reason.code.name for each in explain(df, options=PruningOptions()).tops]
 
 
 def test_failed_statistics_give_no_top_k_filter(spark, facts, monkeypatch, caplog):

@@ -12,13 +12,14 @@ from connectors.delta import table as delta
 from connectors.delta.file_index import PRUNED_INDEX, over_files
 from connectors.registry import optimized
 from connectors.spark.jvm import frame_of
-from pruning import PruningOptions, explain, prune, report
+from pruning import explain, prune, report
 from sample_data.rows import Rows
+from tests.costs import FREE_BUILDS
 
 pytestmark = pytest.mark.spark
 
 FILES, DAYS_PER_FILE = 6, 10
-OPTIONS = PruningOptions(min_probe_bytes=0)
+OPTIONS = FREE_BUILDS
 PLANNED = replace(OPTIONS, broadcast_strategy="NONE")
 # Older readers cannot read tables with column mapping or deletion vectors.
 MAPPED = "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
