@@ -24,6 +24,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pruning.errors import PruningError
 
 _VIEW = "_scanprune_names"
+_OF_ROWS = "_scanprune_of_rows"
 
 
 def has_jvm(spark: SparkSession) -> bool:
@@ -68,7 +69,12 @@ def physical_plan(df: DataFrame) -> Any:
 
 def frame_of(spark: SparkSession, plan: Any) -> DataFrame:
     """The DataFrame of a logical plan in the JVM."""
-    return DataFrame(java_names(spark).org.apache.spark.sql.classic.Dataset.ofRows(jvm_session(spark), plan), spark)
+    jvm: Any = spark._jvm
+    of_rows = jvm.__dict__.get(_OF_ROWS)
+    if of_rows is None:
+        # py4j asks the JVM at each mention of a static method whether the class has it.
+        of_rows = jvm.__dict__[_OF_ROWS] = java_names(spark).org.apache.spark.sql.classic.Dataset.ofRows
+    return DataFrame(of_rows(jvm_session(spark), plan), spark)
 
 
 def same_frame(df: DataFrame) -> DataFrame:
