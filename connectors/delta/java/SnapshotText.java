@@ -1,8 +1,7 @@
 import org.apache.hadoop.fs.Path;
-import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.delta.Snapshot;
-import org.apache.spark.sql.delta.actions.Metadata;
 
 /**
  * Description of one version of a table, from Delta's own snapshot of it, without reading its files.
@@ -22,7 +21,7 @@ public class SnapshotText {
 
     SnapshotText(SparkSession session, Snapshot snapshot, Path path) {
         this.snapshot = snapshot;
-        Metadata metadata = snapshot.metadata();
+        org.apache.spark.sql.delta.actions.Metadata metadata = snapshot.metadata();
         scala.Option prefix = metadata.configuration().get(PROPERTY);
         text = path.toUri().toString() + "\n" + snapshot.version() + "\n"
             + snapshot.logSegment().lastCommitFileModificationTimestamp() + "\n"
@@ -40,7 +39,7 @@ public class SnapshotText {
      * The state of the log, a row for each action.
      */
     public Dataset stateDF() {
-        return snapshot.stateDF();
+        return (Dataset) snapshot.stateDF();
     }
 
     /**
