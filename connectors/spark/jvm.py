@@ -90,14 +90,9 @@ def column_of(spark: SparkSession, expression: Any) -> Column:
     return Column(_expression_utils(spark).column(expression))
 
 
-def expression_of(spark: SparkSession, column: Column) -> Any:
-    """The expression of a column in the JVM."""
-    return _expression_utils(spark).expression(column._jc)
-
-
-def scalar_of(spark: SparkSession, rows: Any, schema: Any) -> Any:
-    """The expression of a scalar subquery over local rows of the JVM."""
-    return _expression_utils(spark).expression(jvm_session(spark).createDataFrame(rows, schema).scalar())
+def column_of_java(column: Any) -> Column:
+    """The column of a `Column` of the JVM."""
+    return Column(column)
 
 
 def _expression_utils(spark: SparkSession) -> Any:

@@ -97,7 +97,15 @@ class SparkPlan:
 
     def nbytes(self, node: Node) -> int:
         """The bytes of the rows of a node by Spark's own estimate."""
-        return int(self._java.bytes(node.id))
+        return self.nbytes_of([node])[0]
+
+    def nbytes_of(self, nodes: Iterable[Node]) -> list[int]:
+        """The bytes of the rows of each node by Spark's own estimate, in one call."""
+        return [int(each) for each in str(self._java.bytes(" ".join(str(node.id) for node in nodes))).split()]
+
+    def column(self, node: Node, place: int) -> Any:
+        """The JVM's attribute of the column at a place of a node's output."""
+        return self._java.column(node.id, place)
 
     def replaced(self, below: Node, others: Mapping[int, Any], sides: Mapping[int, BroadcastSide] = _NO_SIDES) -> Any:
         """The JVM's plan of `below` with the nodes at the places in `others` replaced.

@@ -77,10 +77,22 @@ public class OptimizedPlan extends PlanVisitor {
     }
 
     /**
-     * The bytes of the rows of a node by Spark's own estimate.
+     * The bytes of the rows of each node by Spark's own estimate, with spaces between them.
      */
-    public String bytes(int at) {
-        return node(at).stats().sizeInBytes().toString();
+    public String bytes(String places) {
+        StringBuilder words = new StringBuilder();
+        java.util.List asked = nodes(places);
+        for (int at = 0; at < asked.size(); at++) {
+            words.append(((LogicalPlan) asked.get(at)).stats().sizeInBytes()).append(' ');
+        }
+        return words.toString();
+    }
+
+    /**
+     * The column of a node at a place of its output.
+     */
+    public Object column(int at, int place) {
+        return node(at).output().apply(place);
     }
 
     /**
