@@ -10,6 +10,7 @@ from pruning import explain
 from pruning.reasons import ReasonCode
 from sample_data.confs import conf
 from tests.queries.star import FILES, OPTIONS, files
+from tests.unchanged import is_unchanged
 
 pytestmark = pytest.mark.spark
 
@@ -24,7 +25,7 @@ def codes(df, **more) -> set[ReasonCode]:
 
 def test_unshuffled_unclustered_rows_get_no_build(pruned):
     df, result = pruned(BY_ITEM, LARGE)
-    assert df._jdf is result._jdf
+    assert is_unchanged(df, result)
     assert ReasonCode.SPARES_LITTLE in codes(df, run_builds=False, options=LARGE)
 
 
@@ -35,7 +36,7 @@ def test_shuffled_rows_get_a_build(spark, pruned):
     assert ("item",) == filter_.columns
     assert {"sales": (FILES, FILES, FILES)} == files(result)
     assert ReasonCode.SPARES_LITTLE not in codes(result)
-    assert df._jdf is not result._jdf
+    assert not is_unchanged(df, result)
 
 
 def test_small_side_that_cannot_be_broadcast_gets_a_build(spark, pruned):
