@@ -71,10 +71,11 @@ def optimized_query(df: DataFrame) -> OptimizedQuery | None:
 def _unchanged(spark: SparkSession, query: Any, without_filters: Any) -> DataFrame | None:
     try:
         frame = query.unchanged(without_filters)
+        return None if frame is None else DataFrame(frame, spark)
     except (Py4JError, PySparkException):
+        # The query's own DataFrame serves as well, with a plan of its own.
         logger.debug("Keeping the optimised plan of a query failed", exc_info=True)
         return None
-    return None if frame is None else DataFrame(frame, spark)
 
 
 def _first_lists(df: DataFrame) -> Any:
