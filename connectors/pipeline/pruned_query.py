@@ -19,7 +19,7 @@ from connectors.pipeline.plan_metadata import PlanMetadata
 from connectors.pipeline.query_run import QueryRun
 from connectors.pipeline.records import PrunedScan
 from connectors.pipeline.table_scan import warn
-from connectors.registry import before_execution, optimized, size_calls
+from connectors.registry import before_execution, optimized, optimized_query, size_calls
 from connectors.scan.decision import plan_column, static_columns
 from connectors.spark.jvm import analyzed_plan, error_kind, frame_of, optimized_plan, same_frame
 from connectors.spark.plan_facts import cores_of
@@ -139,7 +139,7 @@ class UntouchedQuery:
 def prune_query(
     df: DataFrame, options: PruningOptions, cache: PruningCache | None = None
 ) -> tuple[DataFrame, PrunedQuery | UntouchedQuery]:
-    """`df` with filters on its scans, or `df` itself where no filter is worth it or pruning fails.
+    """`df` with filters on its scans; a DataFrame over the plan of `df` where no filter is worth it or pruning fails.
 
     Builds in `cache` are not run, and the results of builds that ran are added to it.
     """
@@ -171,14 +171,16 @@ def _least_bytes(df: DataFrame, options: PruningOptions) -> int:
 
 
 def _pruned(df: DataFrame, options: PruningOptions, cache: PruningCache | None) -> tuple[DataFrame, PrunedQuery]:
-    plan = SparkPlan.of(df, optimized(df))
+    optimised = optimized_query(df)
+    plan = SparkPlan.of(df, optimised.plan)
     query = QueryRun.of(plan, options, cache)
     query.run()
     record = _record(query)
     # A join side that cannot be run beforehand is no failure, so it gives no warning.
     warn("a query", [each for each in record.reasons if each.code is not ReasonCode.UNREPEATABLE_KEYS])
     if not (record.scans or query.planner.materialized):
-        return df, record
+        # The plan was made with listed files, so the query runs it rather than list them and be optimised again.
+        return optimised.unchanged(plan.node(plan.root)) or df, record
     result: Any = frame_of(df.sparkSession, query.rewritten())
     # Spark optimises before the first action anyway. Done here, an error still allows a fallback to the original query.
     before_execution(df.sparkSession, optimized_plan(result))

@@ -79,8 +79,7 @@ class QueryRun:
             case RunBuilds(filters):
                 return self.builds.run([self._build_request(each) for each in filters])
             case SummarizeTuples(node, MaterializedBuild() as rows, columns):
-                output = self.plan.node(node).output()
-                places = {at: output.apply(at) for at in map(node.output.index, columns.build)}
+                places = {at: self.plan.column(node, at) for at in map(node.output.index, columns.build)}
                 return rows.tuples(places, self.planner.options, columns.name)
             case JoinRows(node, MaterializedBuild() as rows):
                 self.replacements[node.id] = rows.as_local_relation(self.plan.node(node))
@@ -109,7 +108,7 @@ class QueryRun:
         plan, name = self.plan.replaced(build_side.node, self.replacements), str(build_side.key)
         if build_side.key.column is not None:
             at = build_side.node.output.index(build_side.key.column)
-            return BuildRequest(plan, self.plan.node(build_side.node).output().apply(at), name, at, must_fit=must_fit)
+            return BuildRequest(plan, self.plan.column(build_side.node, at), name, at, must_fit=must_fit)
         expression = self.plan.node(build_side.join).condition().get()
         for place in build_side.condition.path:
             expression = expression.children().apply(place)

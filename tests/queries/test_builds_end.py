@@ -22,6 +22,7 @@ from pruning import explain, prune
 from sample_data.rows import Rows
 from tests.costs import ALWAYS
 from tests.queries.star import FILES, OPTIONS, files
+from tests.unchanged import is_unchanged
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -148,7 +149,7 @@ def test_nothing_is_left_after_a_failed_build(spark, star, assert_no_leftovers, 
     monkeypatch.setattr(query_builds, "local_rows", fails)
     df = spark.sql(QUERY.format(star=star))
     result = prune(df, options=OPTIONS)
-    assert df._jdf is result._jdf
+    assert is_unchanged(df, result)
     assert {"BUILD_FAILED"} <= {each.code.name for each in explain(result).reasons}
     assert "collecting the keys failed (ValueError)" in caplog.text
     assert "secret" not in caplog.text
@@ -249,7 +250,7 @@ def test_nothing_is_left_after_a_timed_out_build(spark, star, assert_no_leftover
     df = spark.sql(ENDLESS.format(star=star))
     own = limit == "build_timeout_seconds"
     result = prune(df, options=replace(OPTIONS, **{limit: 1.0}) if own else OPTIONS.with_limits(**{limit: 1.0}))
-    assert df._jdf is result._jdf
+    assert is_unchanged(df, result)
     (reason,) = [each for each in explain(result).reasons if each.code.name == "BUILD_TIMED_OUT"]
     assert {"build_timeout_seconds": "1 seconds"}.get(limit, "1 seconds for all builds of the query") == reason.detail
     assert "longer than the limit" in caplog.text
@@ -278,7 +279,7 @@ def test_no_job_starts_after_the_deadline_of_all_builds(spark, star, assert_no_l
     df = spark.sql(QUERY.format(star=star))
     result = prune(df, options=OPTIONS)
     assert [True] == begun
-    assert df._jdf is result._jdf
+    assert is_unchanged(df, result)
     assert "BUILD_TIMED_OUT" in {each.code.name for each in explain(result).reasons}
     assert_no_leftovers()
 
@@ -318,7 +319,7 @@ def test_queries_of_several_threads_are_independent(spark, star, assert_no_lefto
 
     def late():
         result = prune(endless, options=replace(OPTIONS, build_timeout_seconds=4.0))
-        return result._jdf is endless._jdf, {each.code.name for each in explain(result).reasons}
+        return is_unchanged(endless, result), {each.code.name for each in explain(result).reasons}
 
     def soon(month: int):
         df = spark.sql(QUERY.format(star=star).replace("= 2", f"= {month}"))

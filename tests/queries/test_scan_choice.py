@@ -9,7 +9,6 @@ import pytest
 
 from connectors.pipeline import table_scan as pipeline
 from pruning import explain, pruned_read
-from pruning.cost.rates import CostRates
 from pruning.options import ARROW, PREDICATE
 from tests.costs import NO_FIXED_COSTS
 from tests.oracle.lakes import Layout, write

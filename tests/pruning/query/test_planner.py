@@ -12,8 +12,8 @@ import pytest
 from pruning.keys.summary import KeySummary
 from pruning.options import PruningOptions
 from pruning.query.join_graph import JoinGraph
-from pruning.query.plan import Limit, Node, Relation, Sort, SortKey
 from pruning.query.known_statistics import KnownStatistics
+from pruning.query.plan import Limit, Node, Relation, Sort, SortKey
 from pruning.query.plan_statistics import Cardinality, QueryFacts, UnknownStatistics
 from pruning.query.planner import QueryPlanner
 from pruning.query.planner_requests import (
@@ -574,7 +574,9 @@ def test_build_without_rows_is_not_joined_where_that_would_hide_an_error(has_err
         others={ChooseReader: Scan.of(0)},
     )
     assert has_error is (f"JoinRows {few.id}" not in script.run(planner))
-    assert [has_error] == [each.keeps_scan for each in script.log if isinstance(each, PruneScan) and each.relation is fact]
+    assert [has_error] == [
+        each.keeps_scan for each in script.log if isinstance(each, PruneScan) and each.relation is fact
+    ]
 
 
 @pytest.mark.parametrize(
