@@ -46,8 +46,8 @@ class BuildResult:
     """The result of a build: its keys, and its rows if they are few enough to be joined as a local relation.
 
     `from_cache`: the build was not run for this query; `on_driver`: its rows were computed there without a job;
-    `reasons`: why the result was not cached; `seconds`: how long its jobs took, 0 where another result has them or the
-    driver computed its rows.
+    `reasons`: why the result was not cached; `seconds`: how long its jobs, or the driver, took, 0 where another result
+    has them.
     """
 
     keys: KeySummary | Reason
@@ -114,14 +114,14 @@ class QueryBuilds:
                 self._keys[keys.id] if isinstance(keys, _BuildColumn) else keys,
                 _materialized(self._rows[number]),
                 on_driver=number in self._on_driver and not isinstance(keys, _BuildColumn),
-                seconds=0.0 if number in self._on_driver else self._spent(number, keys),
+                seconds=self._spent(number, keys),
             )
             for keys, number in zip(found, numbers, strict=True)
         ]
 
     def _run(self, missing: Mapping[int, BuildRequest]) -> None:
         """Computes builds over few small files one after the other on the driver, then runs all others as jobs."""
-        here = {number: self._here(each) for number, each in missing.items()}
+        here = {number: self._here(number, each) for number, each in missing.items()}
         done = {number: rows for number, rows in here.items() if rows is not None}
         self._on_driver.update(done)
         self._rows.update(done)
@@ -129,11 +129,12 @@ class QueryBuilds:
         found = self.scheduler.run_all([self._build(*each) for each in others.items()])
         self._rows.update(zip(others, found, strict=True))
 
-    def _here(self, request: BuildRequest) -> MaterializedBuild | TooMany | None:
+    def _here(self, number: int, request: BuildRequest) -> MaterializedBuild | TooMany | None:
         spark, limits = self.scheduler.spark, self.scheduler.options.limits
         seconds = min(limits.driver_scan_seconds, self.scheduler.remaining)
         limits = replace(limits, driver_scan_seconds=max(0.0, seconds))
-        return driver_rows(spark, request.plan, request.name, limits, self._most_bytes(request))
+        with self._timed([number]):
+            return driver_rows(spark, request.plan, request.name, limits, self._most_bytes(request))
 
     def _build(self, number: int, request: BuildRequest) -> Build[MaterializedBuild | TooMany | None]:
         spark, limits, most_bytes = self.scheduler.spark, self.scheduler.options.limits, self._most_bytes(request)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -38,7 +38,7 @@ from pruning.query.planner_requests import bounds_of
 from pruning.query.requests import Request, answered
 from pruning.query.runtime_filter import FilterId, RuntimeFilter
 from pruning.reasons import Reason, ReasonCode, why_nothing
-from pruning.results.explanation import Explanation
+from pruning.results.explanation import Explanation, builds_and_filters
 from pruning.results.prune_report import PruneReport
 from pruning.results.table_explanation import KindLine, Scanned, before_build, kinds_of
 from pruning.scan.key_filter import KeyFilter, key_filter
@@ -55,7 +55,7 @@ class PrunedQuery:
 
     `pruned_sizes` are the sizes of its scans with filters, from which refusals follow; `sizes` are those without
     filters. The builds of the build sides in `from_cache` were not run for this query, those in `on_driver` took no
-    job. `answer` answers requests about metadata.
+    job; `seconds` are those of each build side. `answer` answers requests about metadata.
     """
 
     plan: FilterPlan | None
@@ -66,6 +66,7 @@ class PrunedQuery:
     options: PruningOptions
     from_cache: frozenset[tuple[int, str]] = frozenset()
     on_driver: frozenset[tuple[int, str]] = frozenset()
+    seconds: Mapping[tuple[int, str], float] = field(default_factory=dict)
     answer: Callable[[Request[Any]], Any] | None = None
     facts: QueryFacts | None = None
 
@@ -93,6 +94,7 @@ class PrunedQuery:
             ran_builds=True,
             from_cache=self.from_cache,
             on_driver=self.on_driver,
+            seconds=self.seconds,
         )
 
     def report(self) -> PruneReport:
@@ -101,13 +103,13 @@ class PrunedQuery:
             is_rewritten = self.plan is not None and bool(self.pruned_sizes.materialized)
             return PruneReport((), "" if is_rewritten else why_nothing(self.explanation().reasons))
         names = PlanNames(self.plan.graph.root).scans
-        return PruneReport(
-            tuple(
-                replace(table, planned=replace(table.planned, table=names[at]))
-                for at, scan in self.scans.items()
-                for table in scan.report().tables
-            )
+        tables = tuple(
+            replace(table, planned=replace(table.planned, table=names[at]))
+            for at, scan in self.scans.items()
+            for table in scan.report().tables
         )
+        builds, _ = builds_and_filters(self.plan, self.sizes, {}, (self.from_cache, self.on_driver), self.seconds)
+        return PruneReport(tables, builds=builds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +204,7 @@ def _record(query: QueryRun) -> PrunedQuery:
         planner.options,
         frozenset(planner.from_cache),
         frozenset(planner.on_driver),
+        dict(planner.seconds),
         query.metadata.answer,
         planner.facts,
     )

@@ -9,8 +9,8 @@ from typing import Any
 
 from connectors.builds.cached_builds import CachedBuildRunner
 from connectors.builds.materialized import MaterializedBuild
-from connectors.builds.query_builds import BuildRequest, QueryBuilds
-from connectors.cost_rates import rates_of
+from connectors.builds.query_builds import BuildRequest, BuildResult, QueryBuilds
+from connectors.cost_rates import observe_build, rates_of
 from connectors.jobs.runner import BuildScheduler
 from connectors.pipeline.plan_metadata import PlanMetadata
 from connectors.pipeline.query_scans import QueryScans
@@ -77,7 +77,7 @@ class QueryRun:
             case PinFiles(relations):
                 return self._pin(relations)
             case RunBuilds(filters):
-                return self.builds.run([self._build_request(each) for each in filters])
+                return self._run_builds(filters)
             case SummarizeTuples(node, MaterializedBuild() as rows, columns):
                 places = {at: self.plan.column(node, at) for at in map(node.output.index, columns.build)}
                 return rows.tuples(places, self.planner.options, columns.name)
@@ -92,6 +92,14 @@ class QueryRun:
                 return self.scans.read_by_arrow(relation, scan, self.replacements)
             case _:
                 return self.metadata.answer(request)
+
+    def _run_builds(self, filters: Sequence[RuntimeFilter]) -> Sequence[BuildResult]:
+        """The results of builds; seconds of jobs correct the rates of the session."""
+        results = self.builds.run([self._build_request(each) for each in filters])
+        for each, built in zip(filters, results, strict=True):
+            if each.benefit is not None and built.seconds and not built.on_driver:
+                observe_build(self.plan.spark, self.planner.options, each.benefit.run, built.seconds)
+        return results
 
     def _pin(self, relations: Sequence[Relation]) -> Mapping[int, Reason]:
         refused: dict[int, Reason] = {}
