@@ -170,9 +170,10 @@ def builds_and_filters(
                     keys,
                     tuple(names.scans[it.id] for it in reads),
                     sum(sizes.get(it.id, 0) for it in reads),
-                    *(not each.from_metadata and each.build_side.id in ids for ids in without_job),
-                    each.benefit,
-                    None if each.from_metadata else seconds.get(each.build_side.id),
+                    from_cache=not each.from_metadata and each.build_side.id in without_job[0],
+                    on_driver=not each.from_metadata and each.build_side.id in without_job[1],
+                    benefit=each.benefit,
+                    seconds=None if each.from_metadata else seconds.get(each.build_side.id),
                 ),
             )
             scan = names.scans[each.probe.relation.id]
