@@ -44,7 +44,7 @@ def test_scans_list_filters_and_reasons_filtered_scans_first():
         "└── no filter: nothing on the build side leaves out a row: s_item by items.i_item, items.i_other; s_color by",
         "    items.i_color",
         "days: 9 B",
-        "└── no filter: the scan reads too little to be worth a filter (9 bytes)",
+        "└── no filter: a filter is expected to cost more than it saves (the scan reads 9 B)",
         "items: 2.0 KiB",
         "join keys that do not reach every scan",
         "└── sales.s_day by days.d_day (Inner join): GlobalLimit: it ends",
@@ -70,7 +70,7 @@ def test_query_without_filters_shows_the_reason():
 
 
 def test_remedies_of_all_reasons_come_last():
-    outer, small = "rows of this side reach the result without a match", "the scan reads too little"
+    outer, small = "rows of this side reach the result without a match", "expected to cost more than it saves"
     title, *lines = str(QUERY).partition("What to try\n")[1:]
     assert "What to try\n" == title
     assert ["  nothing on the build side leaves out a row: add a condition to the small side"] == "".join(
