@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from pruning import explain
-from pruning.limits import LIMITS
 from tests.catalogue.facts import FILES, OPTIONS, fact_rows, files, refusal_codes
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("tables")]
@@ -77,7 +76,7 @@ def broad(spark, stored):
 def test_largest_predicates(spark, agreed, stored, key, keys, test, kept):
     stored("sparse", spark.range(0, keys, 1, 1).selectExpr(f"cast({key} AS int) AS k", "id AS n"))
     # No limit on the size of the generated code.
-    limits = LIMITS.without("max_ranges", "max_in_list", "method_bytes")
+    limits = PLANNED.limits.without("max_ranges", "max_in_list", "method_bytes")
     options = replace(PLANNED, limits=limits)
     _, result = agreed("SELECT count(*), sum(b.id) FROM broad b JOIN sparse s ON b.k = s.k WHERE s.n >= 0", options)
     assert {"broad": kept} == files(result)

@@ -64,8 +64,8 @@ def test_scan_of_few_bytes_and_many_rows_is_filtered(ways, at):
 
 
 def test_build_that_the_query_runs_again_costs_its_time(ways, at):
-    """Each row of the build costs more than all that its keys save, unless the query joins the rows in its place."""
-    costs = replace(NO_FIXED_COSTS, row=1e4)
+    """The build reads for longer than its keys save, unless the query joins its rows in place of reading them again."""
+    costs = replace(NO_FIXED_COSTS, decoded_byte=60.0)
     for strategy, expected in (("NONE", {"people": [("place",)]}), ("AUTO", {"bought": [("person",)]})):
         options = replace(OPTIONS, broadcast_strategy=strategy).with_limits(costs=costs)
         _, result = ways.agreed(QUERY.format(at=at), options)
