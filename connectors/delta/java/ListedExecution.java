@@ -1,3 +1,4 @@
+import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.delta.OptimisticTransaction$;
@@ -39,11 +40,21 @@ public class ListedExecution extends QueryExecution {
             if (OptimisticTransaction$.MODULE$.getActive().isDefined() || !listed.isCurrent(withCachedData())) {
                 return null;
             }
-            return withoutFilters == null ? listed.plan()
+            LogicalPlan plan = withoutFilters == null ? listed.plan()
                 : Dataset.ofRows(sparkSession(), withoutFilters).queryExecution().optimizedPlan();
+            return columns(plan).equals(columns(analyzed())) ? plan : null;
         } catch (Exception unknown) {
             // Spark raises an error of the query itself again.
             return null;
         }
+    }
+
+    private static java.util.List columns(LogicalPlan plan) {
+        java.util.ArrayList ids = new java.util.ArrayList();
+        scala.collection.Iterator output = plan.output().iterator();
+        while (output.hasNext()) {
+            ids.add(((Attribute) output.next()).exprId());
+        }
+        return ids;
     }
 }

@@ -119,7 +119,9 @@ public class VersionPinning extends scala.runtime.AbstractPartialFunction {
         java.util.Iterator each = indexes.values().iterator();
         while (each.hasNext()) {
             TahoeLogFileIndex index = (TahoeLogFileIndex) each.next();
-            if (!versions.get(key(index)).equals(DeltaFileLists.identity(index.getSnapshot()))) {
+            // A version that the query names is that of its analysis.
+            if (!index.isTimeTravelQuery()
+                && !versions.get(key(index)).equals(DeltaFileLists.identity(index.getSnapshot()))) {
                 return false;
             }
         }
