@@ -65,8 +65,8 @@ class RateCorrections:
     >>> slow, limits = RateCorrections(), CorrectionLimits(most=4.0, least_count=3, weight=0.25)
     >>> for _ in range(3):
     ...     slow = slow.observed(BUILDS, planned=0.1, actual=0.2, limits=limits)
-    >>> slow.corrected(CostRates(build_job=100e6), limits).build_job
-    200000000.0
+    >>> round(slow.corrected(CostRates(build_job=100e6), limits).build_job)
+    200000000
     """
 
     _seen: Mapping[tuple[str, str], Observed] = field(default_factory=dict)
