@@ -236,9 +236,7 @@ def test_both_bounds_of_one_build_are_one_level(plans):
 def test_cached_build_needs_its_rows(plans):
     fact, days = plans.table("k"), plans.table("k")
     cached = plans.other("InMemoryRelation", output=days.output)
-    (runtime_filter,) = sound_filters(
-        plans.join(fact, cached, equal(*fact.output, *days.output)), {fact: 5000}, fact
-    )
+    (runtime_filter,) = sound_filters(plans.join(fact, cached, equal(*fact.output, *days.output)), {fact: 5000}, fact)
     assert (cached.id, fact.id, True) == (
         runtime_filter.build_side.node.id,
         runtime_filter.probe.relation.id,
