@@ -118,7 +118,7 @@ class Benefits:
         """The rates of the machine."""
         return self.limits.costs
 
-    # What a build costs.
+    # The cost of a build.
 
     def paid(self, node: Node) -> Estimate:
         """Seconds for a build of `node`, less those that the query spares by joining its rows."""
@@ -169,7 +169,7 @@ class Benefits:
         """Seconds that a query is expected to take at this moment."""
         return self.cost.tree(root)
 
-    # What keys save.
+    # The seconds that keys save.
 
     @property
     def planning(self) -> float:

@@ -36,7 +36,7 @@ from pruning.values.domain import Domain
 # Bytes of a row in a file where the rows of a table are not counted.
 _ROW_BYTES = 64
 # More rows than any query makes: products of rows stay numbers.
-_MOST_ROWS = 1e30
+_FINITE = 1e30
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Cardinalities:
     def rows(self, node: Node) -> float:
         """The rows that a node is expected to give."""
         if node.id not in self._rows:
-            self._rows[node.id] = min(_MOST_ROWS, self._rows_of(node))
+            self._rows[node.id] = min(_FINITE, self._rows_of(node))
         return self._rows[node.id]
 
     def table_rows(self, relation: Relation) -> float:

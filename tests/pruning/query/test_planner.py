@@ -338,12 +338,11 @@ def test_level_waits_for_the_scan_pruned_before():
     planner = QueryPlanner.of(JoinGraph.of(root), OPTIONS, facts, Counted())
     builds = {each.id: Built(some_keys(3)) for each in (few, dimension, fact, middle)}
     script = Script(builds, others={ChooseReader: Scan.of(2)})
-    assert script.run(planner)[:4] == [
-        f"RunBuilds [{few.id}]",
-        f"PruneScan {middle.id}",
-        f"RunBuilds [{dimension.id}]",
-        f"PruneScan {fact.id}",
-    ]
+    requests = script.run(planner)
+    # The dimension, or only the table in it, is run for the fact.
+    for_fact = next(it for it in requests if it.startswith((f"RunBuilds [{middle.id}", f"RunBuilds [{dimension.id}")))
+    expected = [f"RunBuilds [{few.id}]", f"PruneScan {middle.id}", for_fact, f"PruneScan {fact.id}"]
+    assert sorted(expected, key=requests.index) == expected
 
 
 def test_key_tuples_filter_if_rows_are_materialized():
