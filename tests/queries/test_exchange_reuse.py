@@ -63,7 +63,8 @@ def test_aggregate_without_reuse_is_filtered_for_one_consumer(spark, pruned):
 def test_keys_inside_a_reused_part_filter_each_place(pruned):
     inner = JOINED.replace("GROUP BY", "JOIN {days} e USING (day) WHERE e.month = 2 GROUP BY")
     df, result = pruned(f"{inner} UNION ALL {inner}")
-    planned = [each.planned for each in report(result).tables]
-    assert [("sales#1", 2), ("sales#2", 2)] == sorted((each.table, each.files_kept) for each in planned)
+    planned = {each.planned.table: each.planned.files_kept for each in report(result).tables}
+    # The keys of one scan of days are those of the other scan's days, too.
+    assert {"sales#1": 2, "sales#2": 2} == {name: kept for name, kept in planned.items() if name.startswith("sales")}
     assert ReasonCode.RUN_ONCE not in codes(result)
     assert (1, 1) == (scans_of_sales(df), scans_of_sales(result))
