@@ -22,7 +22,8 @@ from sample_data.rows import Rows
 pytestmark = pytest.mark.spark
 
 FILES, DAYS_PER_FILE = 6, 10
-OPTIONS = PruningOptions(min_probe_bytes=0)
+# Tests count the jobs of builds.
+OPTIONS = PruningOptions(min_probe_bytes=0).with_limits(driver_scan_files=0)
 
 
 class Lake:

@@ -14,7 +14,7 @@ from pruning import PruningOptions, explain, prune, pruned_read, report
 from pruning.errors import NotPrunedReadError
 from pruning.reasons import ReasonCode
 from sample_data.rows import Rows, ordered
-from tests.queries.star import FILES, OPTIONS, files
+from tests.queries.star import BY_JOB, FILES, OPTIONS, files
 
 pytestmark = pytest.mark.spark
 
@@ -156,7 +156,7 @@ def test_failed_pruning_leaves_the_query_with_a_warning(pruned, monkeypatch, cap
 def test_timed_out_build_gives_no_filter(pruned, monkeypatch, caplog):
     monkeypatch.setattr(query_builds, "local_rows", lambda *_: time.sleep(1))
     query = "SELECT s.* FROM {sales} s JOIN (SELECT * FROM {days} WHERE month < 1) d ON s.day = d.day"
-    df, result = pruned(query, PruningOptions(min_probe_bytes=0, build_timeout_seconds=0.1))
+    df, result = pruned(query, replace(BY_JOB, build_timeout_seconds=0.1))
     assert df._jdf is result._jdf
     assert "longer than the limit" in caplog.text
 
