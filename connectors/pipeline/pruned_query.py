@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from pyspark.sql import DataFrame
 
+from connectors.cost_rates import rates_of
 from connectors.pipeline.plan_metadata import PlanMetadata
 from connectors.pipeline.query_run import QueryRun
 from connectors.pipeline.records import PrunedScan
@@ -169,7 +170,8 @@ def prune_query(
 
 def _least_bytes(df: DataFrame, options: PruningOptions) -> int:
     """Bytes of a table below which no filter of its scan pays."""
-    return 0 if options.always else options.limits.costs.least_bytes(cores_of(df.sparkSession))
+    spark = df.sparkSession
+    return 0 if options.always else rates_of(spark, options).least_bytes(cores_of(spark))
 
 
 def _pruned(df: DataFrame, options: PruningOptions, cache: PruningCache | None) -> tuple[DataFrame, PrunedQuery]:

@@ -10,9 +10,13 @@ import pytest
 from connectors.builds import query_builds
 from pruning import explain, prune
 from sample_data.rows import Rows
+<<<<<<< HEAD
 from tests.costs import COSTLY_BUILDS
 from tests.queries.star import FILES, OPTIONS, files
 from tests.unchanged import is_unchanged
+=======
+from tests.queries.star import BY_JOB, FILES, OPTIONS, files
+>>>>>>> drv
 
 pytestmark = pytest.mark.spark
 
@@ -49,7 +53,7 @@ def test_limit_filters_by_its_statistics(pruned):
 def test_timed_out_build_filters_by_its_statistics(pruned, monkeypatch, caplog):
     monkeypatch.setattr(query_builds, "local_rows", lambda *_: time.sleep(2))
     query = "SELECT s.amount FROM {sales} s JOIN {sales} r ON s.day = r.day WHERE r.amount BETWEEN 1200 AND 1700"
-    _, result = pruned(query, replace(OPTIONS, build_timeout_seconds=0.2))
+    _, result = pruned(query, replace(BY_JOB, build_timeout_seconds=0.2))
     assert (2, 2, FILES) in files(result).values()
     assert "BUILD_TIMED_OUT" in codes(result)
     assert "longer than the limit" in caplog.text
