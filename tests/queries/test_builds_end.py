@@ -20,13 +20,9 @@ from connectors.jobs import runner as builds
 from connectors.spark.jvm import JavaFile, instance
 from pruning import explain, prune
 from sample_data.rows import Rows
-<<<<<<< HEAD
 from tests.costs import ALWAYS
-from tests.queries.star import FILES, OPTIONS, files
-from tests.unchanged import is_unchanged
-=======
 from tests.queries.star import BY_JOB, FILES, OPTIONS, files
->>>>>>> drv
+from tests.unchanged import is_unchanged
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -154,13 +150,8 @@ def test_nothing_is_left_after_a_failed_build(spark, star, assert_no_leftovers, 
 
     monkeypatch.setattr(query_builds, "local_rows", fails)
     df = spark.sql(QUERY.format(star=star))
-<<<<<<< HEAD
-    result = prune(df, options=OPTIONS)
-    assert is_unchanged(df, result)
-=======
     result = prune(df, options=BY_JOB)
-    assert df._jdf is result._jdf
->>>>>>> drv
+    assert is_unchanged(df, result)
     assert {"BUILD_FAILED"} <= {each.code.name for each in explain(result).reasons}
     assert "collecting the keys failed (ValueError)" in caplog.text
     assert "secret" not in caplog.text
@@ -207,11 +198,7 @@ def test_failed_build_does_not_end_others_of_its_level(spark, star, assert_no_le
     monkeypatch.setattr(query_builds, "local_rows", fails_beside_a_job)
     monkeypatch.setattr(builds.Display, "show", let_go)
     df = spark.sql(TWO.format(star=star))
-<<<<<<< HEAD
-    result = prune(df, options=ALWAYS)
-=======
-    result = prune(df, options=BY_JOB)
->>>>>>> drv
+    result = prune(df, options=ALWAYS.with_limits(driver_scan_files=0))
     assert [("BUILD_FAILED", "item")] == unfinished_builds(result)
     assert Rows(df.collect()) == Rows(result.collect())
     assert {"sales": (2, 2, FILES)} == files(result)
@@ -229,11 +216,7 @@ def test_timed_out_build_does_not_end_others_of_its_level(spark, star, assert_no
 
     monkeypatch.setattr(query_builds, "local_rows", slow)
     df = spark.sql(TWO.format(star=star))
-<<<<<<< HEAD
-    result = prune(df, options=replace(ALWAYS, build_timeout_seconds=4.0))
-=======
-    result = prune(df, options=replace(BY_JOB, build_timeout_seconds=4.0))
->>>>>>> drv
+    result = prune(df, options=replace(ALWAYS.with_limits(driver_scan_files=0), build_timeout_seconds=4.0))
     assert (tmp_path / "begun").exists()
     assert [("BUILD_TIMED_OUT", "item")] == unfinished_builds(result)
     assert Rows(df.collect()) == Rows(result.collect())
@@ -257,11 +240,7 @@ def test_builds_of_one_level_run_concurrently(spark, star, monkeypatch):
         return materialized.local_rows(*arguments)
 
     monkeypatch.setattr(query_builds, "local_rows", meets)
-<<<<<<< HEAD
-    result = prune(spark.sql(TWO.format(star=star)), options=ALWAYS)
-=======
-    result = prune(spark.sql(TWO.format(star=star)), options=BY_JOB)
->>>>>>> drv
+    result = prune(spark.sql(TWO.format(star=star)), options=ALWAYS.with_limits(driver_scan_files=0))
     assert [] == unfinished_builds(result)
     assert {"day", "item"} == {each.keys.split(".")[-1] for each in explain(result).filters}
 

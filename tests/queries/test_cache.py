@@ -23,12 +23,8 @@ from tests.costs import FREE_BUILDS
 pytestmark = pytest.mark.spark
 
 FILES, DAYS_PER_FILE = 6, 10
-<<<<<<< HEAD
-OPTIONS = FREE_BUILDS
-=======
 # Tests count the jobs of builds.
-OPTIONS = PruningOptions(min_probe_bytes=0).with_limits(driver_scan_files=0)
->>>>>>> drv
+OPTIONS = FREE_BUILDS.with_limits(driver_scan_files=0)
 
 
 class Lake:

@@ -10,13 +10,9 @@ import pytest
 from connectors.builds import query_builds
 from pruning import explain, prune
 from sample_data.rows import Rows
-<<<<<<< HEAD
 from tests.costs import COSTLY_BUILDS
-from tests.queries.star import FILES, OPTIONS, files
+from tests.queries.star import BY_JOB, FILES, files
 from tests.unchanged import is_unchanged
-=======
-from tests.queries.star import BY_JOB, FILES, OPTIONS, files
->>>>>>> drv
 
 pytestmark = pytest.mark.spark
 

@@ -14,13 +14,9 @@ from pruning import PruningOptions, explain, prune, pruned_read, report
 from pruning.errors import NotPrunedReadError
 from pruning.reasons import ReasonCode
 from sample_data.rows import Rows, ordered
-<<<<<<< HEAD
 from tests.costs import FREE_BUILDS
-from tests.queries.star import FILES, OPTIONS, files
-from tests.unchanged import is_unchanged
-=======
 from tests.queries.star import BY_JOB, FILES, OPTIONS, files
->>>>>>> drv
+from tests.unchanged import is_unchanged
 
 pytestmark = pytest.mark.spark
 
@@ -162,13 +158,8 @@ def test_failed_pruning_leaves_the_query_with_a_warning(pruned, monkeypatch, cap
 def test_timed_out_build_gives_no_filter(pruned, monkeypatch, caplog):
     monkeypatch.setattr(query_builds, "local_rows", lambda *_: time.sleep(1))
     query = "SELECT s.* FROM {sales} s JOIN (SELECT * FROM {days} WHERE month < 1) d ON s.day = d.day"
-<<<<<<< HEAD
-    df, result = pruned(query, replace(FREE_BUILDS, build_timeout_seconds=0.1))
-    assert is_unchanged(df, result)
-=======
     df, result = pruned(query, replace(BY_JOB, build_timeout_seconds=0.1))
-    assert df._jdf is result._jdf
->>>>>>> drv
+    assert is_unchanged(df, result)
     assert "longer than the limit" in caplog.text
 
 
