@@ -24,6 +24,7 @@ from pruning.limits import Limits
 from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
 from sample_data.nasty import tables
+from tests.costs import FREE_BUILDS
 from tests.oracle.lakes import Layout, spark_frame, write
 
 pytestmark = pytest.mark.spark
@@ -153,7 +154,7 @@ def test_query_says_which_builds_took_no_job(numbers):
     df = numbers("delta", rows=2000, files=8)
     few = numbers("delta", rows=10)
     query = df.join(few.where("word = 'w7'").select(F.col("n").alias("k")), F.col("n") == F.col("k"))
-    options = PruningOptions(min_probe_bytes=100)
+    options = FREE_BUILDS
     result = prune(query, options=options)
     (build,) = explain(result).builds
     assert (True, [(7, "w7", 7)]) == (build.on_driver, [tuple(each) for each in result.collect()])

@@ -7,14 +7,15 @@ from py4j.protocol import Py4JError
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from connectors.delta.file_index import PRUNED_INDEX
-from pruning import PruningOptions, explain, prune, report
+from pruning import explain, prune, report
 from sample_data.rows import Rows
 from tests.connectors.delta.test_file_index import indexes, jobs
+from tests.costs import FREE_BUILDS
 from tests.unchanged import is_unchanged
 
 pytestmark = pytest.mark.spark
 
-OPTIONS = PruningOptions(min_probe_bytes=0)
+OPTIONS = FREE_BUILDS
 PREPARED = "PreparedDeltaFileIndex"
 ROWS = 40
 
