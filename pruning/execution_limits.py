@@ -50,12 +50,6 @@ class ExecutionLimits:
     driver_long_rows: int = limit(
         10_000, "rows", "texts and long decimals take some ten times the bytes of a number", 0, 0, _JAVA_INT
     )
-    driver_scan_bytes: int = limit(
-        16 << 20, "bytes", "files of a build that the driver reads by itself, without a job", 0
-    )
-    driver_scan_rows: int = limit(
-        2_000_000, "rows", "rows of a build that the driver reads by itself: some 0.2 s of one core", 0
-    )
     driver_partitions: int = limit(
         32,
         "partitions",
@@ -67,6 +61,23 @@ class ExecutionLimits:
     driver_key_bytes: int = limit(256, "bytes", "one longer key has the workers collect all of them", 0)
     driver_build_bytes: int = limit(
         64 << 20, "bytes", "a build that reads less may run a second time, if it has too many rows for the driver", 0
+    )
+    driver_scan_files: int = limit(
+        4,
+        "files",
+        "a build over so few is computed on the driver without a job, one file after the other",
+        0,
+        0,
+        _JAVA_INT,
+    )
+    driver_scan_bytes: int = limit(
+        16 << 20, "bytes", "files of a build on the driver, and its rows: more are read faster by several tasks", 0
+    )
+    driver_scan_rows: int = limit(
+        2_000_000, "rows", "files compress some rows to nothing, but each is tested on the driver", 0
+    )
+    driver_scan_seconds: float = limit(
+        1.0, "seconds", "a build that takes longer on the driver is run as a job, for which nothing is lost", 0, 0, 3600
     )
     key_message_bytes: int = limit(
         2 << 20,
@@ -116,11 +127,17 @@ class ExecutionLimits:
         512 << 10, "bytes", "more goes as a broadcast: PySpark deletes no file of a function beyond 1 MiB", 0
     )
     listed_versions: int = limit(
-        16,
+        64,
         "versions",
-        "lists of files of whole table versions that a session keeps: a query reads few tables",
+        "lists of files of whole table versions that a session keeps: the queries of TPC-DS read 24 tables in turn",
         UNBOUNDED,
         1,
+    )
+    listed_files: int = limit(
+        160_000,
+        "files",
+        "the lists that a session keeps have no more together, at about a kilobyte each; the least recently used go",
+        UNBOUNDED,
     )
     listed_version_files: int = limit(
         10_000,

@@ -262,6 +262,24 @@ class Limits(ExecutionLimits):
         why="measured on one machine by `scanprune calibrate`",
         off=CostRates(),
     )
+    most_correction: float = limit(
+        4.0, "ratio", "a session makes rates so many times larger or smaller by its own seconds", 1.0, 1.0, 1000.0
+    )
+    least_observations: int = limit(
+        3,
+        "observations",
+        "fewer seconds of builds or reads of a session may be those of its first, cold one",
+        UNBOUNDED,
+        1,
+    )
+    correction_weight: float = limit(
+        0.25,
+        "share",
+        "the latest seconds count for a quarter, so that ten follow a machine that became busy",
+        0.0,
+        0.0,
+        1.0,
+    )
 
     def __post_init__(self) -> None:
         check_all(self)

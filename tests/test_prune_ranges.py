@@ -10,6 +10,7 @@ from pruning import PruningOptions, explain, prune, report
 from sample_data.confs import conf
 from sample_data.rows import Rows
 from tests.costs import FREE_BUILDS
+from tests.unchanged import is_unchanged
 
 pytestmark = pytest.mark.spark
 
@@ -122,7 +123,7 @@ def test_comparison_with_nan_skips_no_file(pruned, query, code):
     # By default, the materialized rows of the build replace it in the plan.
     options = replace(OPTIONS, broadcast_strategy="NONE")
     df, result = pruned(f"SELECT count(*), sum(f.amount) FROM {{facts}} f JOIN {{values}} v ON {query}", options)
-    assert df._jdf is result._jdf
+    assert is_unchanged(df, result)
     assert code in reasons(df)
 
 
@@ -159,7 +160,7 @@ def test_preserved_side_of_a_join_is_not_bounded(pruned, type_):
     df, result = pruned(
         f"SELECT count(*), sum(f.amount) FROM {{facts}} f {type_} JOIN {{spans}} s ON f.day > s.low AND f.day = s.high"
     )
-    assert df._jdf is result._jdf
+    assert is_unchanged(df, result)
     # A derived DataFrame is explained, since the DataFrame itself has the record of its pruning.
     assert "OUTER_SIDE" in reasons(df.where("true"), run_builds=False)
 
@@ -222,7 +223,7 @@ def test_keys_pass_lossless_casts_below_a_join(pruned, facts, kept):
 def test_lossy_cast_stops_keys(pruned):
     query = "SELECT count(*), sum(amount) FROM {facts} f JOIN {values} v ON f.big = v.real WHERE kind = 'two'"
     df, result = pruned(query, replace(OPTIONS, broadcast_strategy="NONE"))
-    assert df._jdf is result._jdf
+    assert is_unchanged(df, result)
     stops = [stop for edge in explain(df.where("true"), options=OPTIONS).edges for stop in edge.stops]
     assert ["Inner join: the key is computed, not a column of a scan (Cast(big))"] == stops
 
@@ -284,7 +285,7 @@ def test_scalar_subquery_skips_files(pruned, condition, kept, strategy):
 def test_scalar_subquery_that_is_no_key_skips_no_file(pruned, condition):
     query = f"SELECT count(*), sum(amount) FROM {{facts}} f WHERE {condition}"
     df, result = pruned(query, replace(OPTIONS, broadcast_strategy="NONE"))
-    assert df._jdf is result._jdf
+    assert is_unchanged(df, result)
 
 
 # Regression: explain() failed where no file holds the values of a key.

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from math import ceil
 from typing import Any
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from connectors.jobs.executed_plan import execution_released
 from connectors.keys.frame import key_types
 from connectors.keys.local import built
-from connectors.registry import before_execution
+from connectors.registry import before_execution, file_formats
 from connectors.spark.jvm import JavaFile, instance, jvm_session
+from connectors.spark.plan_facts import refused
 from connectors.spark.transfer import long_bytes
 from pruning.keys.key_set import KeyLimits
 from pruning.keys.summary import KeySummary
@@ -24,7 +29,10 @@ from pruning.options import PruningOptions
 from pruning.reasons import Reason
 from pruning.values.types import ValueType
 
-_ROWS = JavaFile("connectors.builds", "MaterializedRows")
+logger = logging.getLogger("scanprune")
+
+_ROWS = JavaFile("connectors.builds", "MaterializedRows", others=("DriverScan", "DriverTask"))
+_ALL = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +101,45 @@ class MaterializedRows:
         return MaterializedBuild(self.count, self.nbytes, self._rows, spark)
 
 
+def driver_rows(
+    spark: SparkSession,
+    plan: Any,
+    name: str,
+    limits: Limits = LIMITS,
+    most_bytes: int | None = LIMITS.joined_build_bytes,
+) -> MaterializedBuild | TooMany | None:
+    """The rows of a plan over few small files, computed without a job; None if a job has to do it.
+
+    Trouble is left to the job, so an error is raised, or is none, as if this was never called.
+    """
+    if not limits.driver_scan_files or not limits.driver_scan_seconds:
+        return None
+    try:
+        before_execution(spark, plan)
+        rows = instance(spark, _ROWS, jvm_session(spark), plan, limits.joined_rows, limits.joined_long_rows)
+        found = _collected_here(spark, rows, limits, _ALL if most_bytes is None else most_bytes)
+        if (why := refused(found)) is not None:
+            logger.debug("The build of %s is run as a job: %s", name, why)
+            return None
+        count, nbytes = map(int, found.split())
+        return MaterializedBuild(count, nbytes, rows, spark) if count < int(rows.most()) else TooMany(count)
+    except Py4JError:
+        logger.debug("The build of %s failed on the driver", name, exc_info=True)
+        return None
+
+
+def _collected_here(spark: SparkSession, rows: Any, limits: Limits, most_bytes: int) -> str:
+    sizes = limits.driver_scan_files, limits.driver_scan_bytes, limits.driver_scan_rows
+    try:
+        formats = " ".join(sorted(file_formats(spark)))
+        return str(rows.collectHere(formats, most_bytes, *sizes, ceil(limits.driver_scan_seconds * 1000)))
+    except BaseException:
+        # An interrupt of this thread does not reach the JVM.
+        with suppress(Py4JError, OSError):
+            rows.cancel()
+        raise
+
+
 def local_rows(
     spark: SparkSession,
     plan: Any,
@@ -103,9 +150,8 @@ def local_rows(
     """The rows of a plan; None if it would read more than `most_bytes`, in which case it is not run."""
     session = jvm_session(spark)
     # Few calls over py4j, since each waits for the calls of concurrent builds.
-    sizes = limits.joined_rows, limits.joined_long_rows, limits.driver_partitions
-    rows = instance(spark, _ROWS, session, plan, *sizes)
-    execution = rows.execution()
+    rows = instance(spark, _ROWS, session, plan, limits.joined_rows, limits.joined_long_rows)
+    execution = rows.execution(limits.driver_partitions)
     before_execution(spark, execution.optimizedPlan())
     if most_bytes is not None and int(rows.bytesRead()) > most_bytes:
         return None

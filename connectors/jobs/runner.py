@@ -210,6 +210,11 @@ class BuildScheduler:
         """The scheduler of a query whose builds begin at this moment."""
         return BuildScheduler(spark, options, time.monotonic() + options.limits.all_builds_timeout_seconds)
 
+    @property
+    def remaining(self) -> float:
+        """Seconds that a build which begins now may take; none are left if not positive."""
+        return min(self.options.build_timeout_seconds, self.deadline - time.monotonic())
+
     def run_all(self, wanted: Sequence[Build[T]]) -> list[T | Reason]:
         """The result of each build, all run at the same time."""
         remaining = self.deadline - time.monotonic()

@@ -136,6 +136,18 @@ def row_shape(plan: SparkPlan, node: Node) -> RowShape:
     return RowShape(int(schema.defaultSize()), any(kind in types for kind in _LONG))
 
 
+_NAME = JavaFile("connectors.spark", "LeafName", others=("FileScan",))
+
+
+def leaf_name(spark: SparkSession, leaf: Any) -> tuple[str, str] | None:
+    """The name of the table at a leaf of a plan, and the class of its file format; None if it reads no files.
+
+    The name is that in the catalog, else the last part of the path.
+    """
+    format_, _, name = str(instance(spark, _NAME, leaf).text()).partition("\n")
+    return (name, format_) if format_ else None
+
+
 FINGERPRINT_TEXT = "connectors.spark.FingerprintText"
 _LEAVES = JavaFile("connectors.spark", "LeafFingerprints", others=("FingerprintText",))
 _REFUSED = "!"

@@ -24,14 +24,15 @@ from pruning.query.plan_statistics import QueryFacts, Sizes
 
 @dataclass(frozen=True, slots=True)
 class Benefit:
-    """Seconds that a filter, or several by one build, costs and saves.
+    """Seconds that a filter, or several by one build, costs and saves; `run` are those of the build itself.
 
     >>> print(Benefit(Estimate.exact(0.12), Estimate(0.9, 1.8, 2.4)))
-    costs 0.12 s, saves 1.8 (0.9 to 2.4) s
+    costs 0.12 s, saves 1.8 s (0.9 to 2.4)
     """
 
     paid: Estimate
     saved: Estimate
+    run: float = 0.0
 
     @property
     def gain(self) -> float:
@@ -44,7 +45,7 @@ class Benefit:
         return self.paid.high - self.saved.low
 
     def __str__(self) -> str:
-        return f"costs {self.paid} s, saves {self.saved} s"
+        return f"costs {self.paid}, saves {self.saved}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +102,7 @@ class Benefits:
     cost: PlanCost = field(init=False)
     _keys: dict[tuple[int, str, int, int], _Keys] = field(default_factory=dict)
     _paid: dict[int, Estimate] = field(default_factory=dict)
+    _effects: dict[tuple[int, str, int, int, int], Effect] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.cardinalities = Cardinalities(self.sizes, self.limits)
@@ -116,17 +118,19 @@ class Benefits:
         """The rates of the machine."""
         return self.limits.costs
 
-    # What a build costs.
+    # The cost of a build.
 
     def paid(self, node: Node) -> Estimate:
         """Seconds for a build of `node`, less those that the query spares by joining its rows."""
         if node.id not in self._paid:
-            spent = self._latency(node) + self._kept_rows(node)
-            again = self.cost.tree(node)
-            spared = again if self.fits(node) else 0.0
-            most = (spent + again) * self.limits.cost_error
-            self._paid[node.id] = Estimate.around(spent, spent + again - spared, most)
+            run, spared = self.run(node), self.cost.tree(node)
+            expected = run - spared if self.fits(node) else run
+            self._paid[node.id] = Estimate.around(run - spared, expected, run * self.limits.cost_error)
         return self._paid[node.id]
+
+    def run(self, node: Node) -> float:
+        """Seconds for a build of `node` by itself."""
+        return self._latency(node) + self._kept_rows(node) + self.cost.tree(node)
 
     def fits(self, node: Node) -> bool:
         """True where the rows of a build are expected to be few enough to be joined as a local relation."""
@@ -165,7 +169,7 @@ class Benefits:
         """Seconds that a query is expected to take at this moment."""
         return self.cost.tree(root)
 
-    # What keys save.
+    # The seconds that keys save.
 
     @property
     def planning(self) -> float:
@@ -174,8 +178,14 @@ class Benefits:
 
     def effect(self, build_side: BuildSide, probe: ProbeColumn, before: Remaining | None = None) -> Effect:
         """The effect of the keys of a build side on a scan of which other filters leave the part `before`."""
-        if before is None:
-            before = self._at_present(probe.relation)
+        if before is not None:
+            return self._effect(build_side, probe, before)
+        at = (*build_side.id, build_side.join.id, probe.relation.id, probe.column)
+        if at not in self._effects:
+            self._effects[at] = self._effect(build_side, probe, self._at_present(probe.relation))
+        return self._effects[at]
+
+    def _effect(self, build_side: BuildSide, probe: ProbeColumn, before: Remaining) -> Effect:
         keys = self._keys_of(build_side, probe)
         way = self.cost.way(build_side.join, probe.relation)
         least = self._saved(probe, before, keys.passing.high, keys.scattered.high, way)

@@ -7,7 +7,7 @@ with fewer values of a key finds them among those of the other side, as foreign 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import exp
+from math import exp, sqrt
 
 from pruning.cost.estimate import Estimate
 from pruning.limits import Limits
@@ -35,6 +35,8 @@ from pruning.values.domain import Domain
 
 # Bytes of a row in a file where the rows of a table are not counted.
 _ROW_BYTES = 64
+# More rows than any query makes: products of rows stay numbers.
+_FINITE = 1e30
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ class Cardinalities:
     def rows(self, node: Node) -> float:
         """The rows that a node is expected to give."""
         if node.id not in self._rows:
-            self._rows[node.id] = self._rows_of(node)
+            self._rows[node.id] = min(_FINITE, self._rows_of(node))
         return self._rows[node.id]
 
     def table_rows(self, relation: Relation) -> float:
@@ -99,21 +101,28 @@ class Cardinalities:
         if keys is None:
             share = 1.0 if not values else min(1.0, self.rows(build_side.node) / values)
             return around(share, self.limits.guess_error)
-        share = self._share_among(keys, values, probe.relation)
+        shares = self._shares_among(keys, values, probe.relation)
         kept = self.kept_share(build_side.node)
         least, most = (each / kept.expected if kept.expected else 1.0 for each in (kept.low, kept.high))
-        return Estimate.around(share * least, share, min(1.0, share * most))
+        return Estimate.around(shares.low * least, shares.expected, min(1.0, shares.high * most))
 
     def _share_among(self, keys: _Keys, values: float | None, probe: Relation | None) -> float:
+        return self._shares_among(keys, values, probe).expected
+
+    def _shares_among(self, keys: _Keys, values: float | None, probe: Relation | None) -> Estimate:
         """The share of the values of a probe column that are keys.
 
-        Foreign keys refer to rows that exist: where keys are unique and values are not, values are among all keys.
+        Foreign keys refer to rows that exist: where keys are unique and values are not, values are among all keys. The
+        keys that are left may lie anywhere among all (as months do among days) or all among the values (as a year
+        does), so the share is between both, and expected at their geometric mean.
         """
         if not values:
-            return keys.share
+            return Estimate.exact(keys.share)
         among = min(1.0, keys.left / values)
-        is_foreign_key = probe is None or not self._is_unique(values, self.table_rows(probe))
-        return max(keys.share, among) if keys.is_unique and is_foreign_key else among
+        if keys.is_unique and (probe is None or not self._is_unique(values, self.table_rows(probe))):
+            least, most = sorted((keys.share, among))
+            return Estimate.around(least, sqrt(least * most), most)
+        return Estimate.exact(among)
 
     def _is_unique(self, values: float, rows: float) -> bool:
         return values >= rows * self.limits.unique_share
@@ -145,7 +154,7 @@ class Cardinalities:
         match node:
             case Relation():
                 found = self.sizes.expected.get(node.id)
-                return self.table_rows(node) if found is None else found.passing
+                return self._filtered_rows(node) if found is None else found.passing
             case Filter():
                 return self.rows(node.children[0]) * self._condition_share(node).expected
             case GlobalAggregate():
@@ -162,6 +171,14 @@ class Cardinalities:
                 return self._joined(node)
             case _:
                 return sum((self.rows(each) for each in node.children), 0.0)
+
+    def _filtered_rows(self, relation: Relation) -> float:
+        """The rows of a scan whose rows under its keys are not estimated."""
+        rows = self.table_rows(relation)
+        for column, keys in self.sizes.applied.get(relation.id, {}).items():
+            values = self.sizes.statistics.domain_size(relation, column)
+            rows *= min(1.0, keys / values) if values else 1.0
+        return rows
 
     def _condition_share(self, node: Filter) -> Estimate:
         def share_of(column: int, domain: Domain) -> float | None:

@@ -63,19 +63,25 @@ class _Choice:
         """The benefit of a build beside the filters that are chosen."""
         benefits, node = self.selection.benefits, build.filters[0].build_side.node
         left = dict(self.left)
-        saved, effects, planning = ZERO, list[Effect | None](), benefits.planning
+        saved, little, effects, planned = ZERO, ZERO, list[Effect | None](), set[tuple[int, int]]()
         for each in build.filters:
-            at = each.probe.relation.id
+            at, column = each.probe.relation.id, (each.probe.relation.id, each.probe.column)
             effect = benefits.effect(each.build_side, each.probe, left.get(at))
-            is_used = effect.saved.expected > planning
+            # Both ends of a range come from one build, and plan a scan together.
+            planning = 0.0 if column in planned else benefits.planning
+            is_used = effect.saved.expected > planning or column in planned
             effects.append(effect if is_used else None)
             if is_used:
+                planned.add(column)
                 left[at] = effect.left
                 saved = saved + effect.saved + Estimate.exact(-planning)
+            else:
+                little = little + effect.saved
+        saved = saved if any(effects) else little
         paid = benefits.paid(node)
-        needs_rows = saved.expected <= paid.high and benefits.fits(node)
-        must_fit = needs_rows and saved.expected <= paid.expected + benefits.cost.tree(node)
-        return _Offer(build, Benefit(paid, saved), tuple(effects), must_fit)
+        # Without the rows of the build in its place, the query would run the build's plan once more.
+        must_fit = benefits.fits(node) and saved.expected <= paid.expected + benefits.cost.tree(node)
+        return _Offer(build, Benefit(paid, saved, benefits.run(node)), tuple(effects), must_fit)
 
     def made(self, builds: Sequence[_Build]) -> FilterChoice:
         """The choice among builds; what is chosen only makes other offers smaller, so the best is looked at again."""

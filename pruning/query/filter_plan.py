@@ -106,10 +106,10 @@ def ready_filters(
     ready = tuple(each for at, each in enumerate(ordered) if not _waits(each, ordered[:at]))
     if not ready:
         filtered = {(each.join, each.relation, each.column) for each in done}
-        found = yield from with_answers(lambda: tuple(_bounded(candidates, selection, filtered)))
-        bounded = {each.id: each for each in found if each.id not in done}
-        remaining = yield from with_answers(lambda: _preserving_reuse(bounded, done, selection))
-        refusals |= dict.fromkeys(_run_once(each) for id_, each in bounded.items() if id_ not in remaining)
+        bounded = yield from with_answers(lambda: tuple(_bounded(candidates, selection, filtered)))
+        wanted = {each.id: each for each in bounded if each.id not in done}
+        remaining = yield from with_answers(lambda: _preserving_reuse(wanted, done, selection))
+        refusals |= dict.fromkeys(_run_once(each) for id_, each in wanted.items() if id_ not in remaining)
         ready = tuple(remaining.values())
     return ready, tuple(refusals)
 
@@ -177,6 +177,8 @@ def _bounded(
             continue
         if selection.options.always and unrepeatable is None:
             continue
+        if selection.why_no_filter(probe) is not None:
+            continue
         if selection.is_bounded(build_side, probe) and selection.may_skip(probe):
             instead = unrepeatable or Reason(ReasonCode.NOT_WORTH, str(build_side.key))
             yield RuntimeFilter(build_side, probe, instead)
@@ -237,11 +239,14 @@ def unused(
     filtered = {(it.join, it.relation, it.column) for it in done}
     wanted = {each.id: each for candidate in candidates for each in candidate.filters if each.id not in done}
     choice = yield from with_answers(lambda: choose(wanted.values(), selection))
-    ids = {*wanted, *done}
+    chosen = {each.id: each for each in choice.chosen}
+    preserving = yield from with_answers(lambda: _preserving_reuse(chosen, done, selection))
+    ids = {*preserving, *done}
     weighed = {each.id: each for each in (*choice.chosen, *choice.others)}
     remaining: list[UnusedFilter] = []
     for each in candidates:
-        repeated = yield from with_answers(partial(_repeated, each.filters, ids, selection))
+        worth = tuple(it for it in each.filters if it.id in chosen)
+        repeated = yield from with_answers(partial(_repeated, worth, ids, selection))
         others = [weighed[it.id] for it in each.filters if it.id in weighed]
         against = () if repeated or not others else (not_worth(max(others, key=_gain)),)
         remaining += (

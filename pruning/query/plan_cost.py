@@ -32,12 +32,15 @@ from pruning.query.plan_statistics import Sizes
 
 @dataclass(frozen=True, slots=True)
 class PlanCost:
-    """The expected seconds of parts of a plan at one moment; each node is estimated once."""
+    """The expected seconds of parts of a plan at one moment; each part is estimated once."""
 
     sizes: Sizes
     rates: CostRates
     cardinalities: Cardinalities
     _trees: dict[int, float] = field(default_factory=dict)
+    _needed: dict[int, float] = field(default_factory=dict)
+    _ways: dict[tuple[int, int], float] = field(default_factory=dict)
+    _steps: dict[tuple[int, int], float] = field(default_factory=dict)
 
     def scan(self, relation: Relation) -> float:
         """Seconds of a scan, without the operators above it."""
@@ -52,6 +55,11 @@ class PlanCost:
 
     def needed_bytes(self, relation: Relation) -> float:
         """Bytes of the columns that a scan reads; the size of a pruned scan counts only these."""
+        if relation.id not in self._needed:
+            self._needed[relation.id] = self._needed_bytes(relation)
+        return self._needed[relation.id]
+
+    def _needed_bytes(self, relation: Relation) -> float:
         scanned = self.sizes.scanned.get(relation.id, 0)
         if not scanned or relation.id in self.sizes.pruned:
             return scanned
@@ -77,6 +85,12 @@ class PlanCost:
 
         Only a part of the rows reaches the operators above the first one that drops or groups rows.
         """
+        at = top.id, relation.id
+        if at not in self._ways:
+            self._ways[at] = self._way(top, relation)
+        return self._ways[at]
+
+    def _way(self, top: Node, relation: Relation) -> float:
         scanned = self.cardinalities.rows(relation)
         spent = 0.0
         for node, child in between(top, relation):
@@ -87,6 +101,12 @@ class PlanCost:
 
     def row_through(self, node: Node, child: Node) -> float:
         """Nanoseconds of a core for a row of `child` in the operator `node`."""
+        at = node.id, child.id
+        if at not in self._steps:
+            self._steps[at] = self._row_through(node, child)
+        return self._steps[at]
+
+    def _row_through(self, node: Node, child: Node) -> float:
         rates = self.rates
         match node:
             case Join():

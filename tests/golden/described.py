@@ -1,4 +1,8 @@
-"""Golden texts: a query, with the join graph and the filter plan made of its logical plan."""
+"""Golden texts: a query, with the join graph and the filter plan made of its logical plan.
+
+The filter plans of TPC-DS are those of the cost model over `warehouse.json`, each with the benefits that it expects.
+Those of `rules.txt` have every sound filter, so that only the shape of the query decides.
+"""
 
 from __future__ import annotations
 
@@ -9,31 +13,46 @@ from pathlib import Path
 from pruning import PruningOptions
 from pruning.query.filter_plan import FilterPlan
 from pruning.query.join_graph import JoinGraph
-from pruning.query.plan import Node
+from pruning.query.known_statistics import KnownStatistics
+from pruning.query.plan import Node, PlanNames
 from pruning.query.plan_statistics import Sizes
 from pruning.query.requests import answered
-from sample_data.layout import FACTS
-from tests.pruning.plans import never_asked
+from tests.golden.warehouse import Answers
 
 HERE = Path(__file__).parent
 RULES = HERE / "rules.txt"
 DATABASE = "golden"
 IS_WRITTEN = os.environ.get("GOLDEN") == "write"
-# Sizes of warehouse tables, so that every cost rule passes and only the shape of the query decides.
-FACT_BYTES, DIMENSION_BYTES = 10 << 30, 10 << 20
+EVERY_FILTER = PruningOptions(always=True)
 
 
-def described(root: Node) -> str:
-    """The join graph and the filter plan of a query, with sizes that do not change between runs."""
+def described(root: Node, used: frozenset[int], options: PruningOptions = PruningOptions()) -> str:  # noqa: B008 - frozen
+    """The join graph and the filter plan of a query over the warehouse."""
     graph = JoinGraph.of(root)
-    sizes = {each.id: _bytes(each.table) for each in graph.relations}
-    options = PruningOptions().with_limits(max_build_scan_bytes=1 << 30)
-    filters = answered(FilterPlan.before_builds(graph, Sizes(sizes, sizes, ()), options), never_asked)
-    return f"{graph}\n\n{filters}\n".replace(f"{DATABASE}.", "")
+    plan = filter_plan(graph, used, options)
+    return f"{graph}\n\n{_text(plan)}\n".replace(f"{DATABASE}.", "")
 
 
-def _bytes(table: str) -> int:
-    return FACT_BYTES if table.rpartition(".")[2] in FACTS else DIMENSION_BYTES
+def filter_plan(graph: JoinGraph, used: frozenset[int], options: PruningOptions) -> FilterPlan:
+    """The filters of a query over the warehouse."""
+    answers = Answers(graph.root, used)
+    facts = answers.facts()
+    sizes = Sizes(
+        facts.sizes, facts.files, (), statistics=KnownStatistics(graph.root, facts, options), cores=facts.cores
+    )
+    return answered(FilterPlan.before_builds(graph, sizes, options, facts), answers.answer)
+
+
+def _text(plan: FilterPlan) -> str:
+    """The text of a plan, each build with its benefit above the scans that it filters."""
+    names, lines = PlanNames(plan.graph.root), list[str]()
+    for number, filters in enumerate(plan.levels, start=1):
+        lines.append(f"level {number}")
+        for each in filters:
+            build = each.described(each.build_side.described(names))
+            benefit = "" if each.benefit is None else f" [{each.benefit}{', if few' if each.must_fit else ''}]"
+            lines.append(f"  {build} -> {names.column(each.probe.column)}{benefit}")
+    return "\n".join([*lines, *(f"no filter: {each}" for each in plan.refusals)])
 
 
 def tpcds_text(number: int) -> Path:

@@ -29,7 +29,12 @@ class RecordedPlan:
     @property
     def root(self) -> Node:
         """The plan as an engine-free tree."""
-        return plan_tree(self.text, self.described)[0]
+        return self.tree[0]
+
+    @property
+    def tree(self) -> tuple[Node, frozenset[int]]:
+        """The plan, and the columns that the query uses."""
+        return plan_tree(self.text, self.described)
 
 
 def recorded() -> Mapping[str, RecordedPlan]:

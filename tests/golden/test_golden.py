@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pruning.query.plan import Node
-from tests.golden.described import IS_WRITTEN, RULES, described, rule_text, rules, tpcds_text
+from tests.golden.described import EVERY_FILTER, IS_WRITTEN, RULES, described, rule_text, rules, tpcds_text
 from tests.golden.recorded import recorded
 
 NUMBERS = range(1, 100)
@@ -29,11 +29,14 @@ def compare(path: Path, found: str) -> None:
 
 @pytest.mark.parametrize("number", NUMBERS, ids="q{}".format)
 def test_tpcds(plans, number):
-    compare(tpcds_text(number), described(plans[f"q{number}"].root))
+    compare(tpcds_text(number), described(*plans[f"q{number}"].tree))
 
 
 def test_rules(plans):
-    compare(RULES, "\n\n".join(rule_text(title, query, described(plans[title].root)) for title, query in rules()))
+    compare(
+        RULES,
+        "\n\n".join(rule_text(title, query, described(*plans[title].tree, EVERY_FILTER)) for title, query in rules()),
+    )
 
 
 def test_recordings_match_the_queries_in_rules_txt(plans):

@@ -63,8 +63,8 @@ def read(spark, monkeypatch):
     monkeypatch.setattr(plan_reader, "plan_tree", recording)
 
     def plan(query: str) -> tuple[str, RecordedPlan]:
-        root = SparkPlan.of(spark.sql(query)).root
-        return described(root), RecordedPlan(query, *texts[-1])
+        plan = SparkPlan.of(spark.sql(query))
+        return described(plan.root, plan.used), RecordedPlan(query, *texts[-1])
 
     return plan
 
@@ -79,9 +79,9 @@ def test_plans_are_recorded(read, tables):
 def test_tpcds(read, tables, number):
     plan = recorded()[f"q{number}"]
     assert plan.query == tables[number]
-    assert described(plan.root) == read(tables[number])[0]
+    assert described(*plan.tree) == read(tables[number])[0]
 
 
 @pytest.mark.parametrize(("title", "query"), tuple(rules()), ids=[title for title, _ in rules()])
 def test_rules(read, title, query):
-    assert described(recorded()[title].root) == read(query)[0]
+    assert described(*recorded()[title].tree) == read(query)[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from pruning.options import PruningOptions
@@ -23,9 +23,16 @@ from pruning.query.plan import (
     Relation,
     Union,
 )
-from pruning.query.plan_statistics import Sizes
+from pruning.query.plan_statistics import Sizes, UnknownStatistics
 from pruning.query.requests import Request, answered
 from pruning.reasons import Reason
+
+
+class ManyValues(UnknownStatistics):
+    """Columns of a million values."""
+
+    def domain_size(self, relation: Relation, column: int) -> float | None:  # noqa: ARG002 - of a protocol
+        return 1e6
 
 
 def never_asked(request: Request[object]) -> object:
@@ -45,11 +52,10 @@ def left_out(
     graph: JoinGraph,
     sizes: Sizes,
     options: PruningOptions,
-    whole: Mapping[int, int] | None = None,
     levels: Sequence[Sequence[RuntimeFilter]] = (),
 ) -> tuple[UnusedFilter, ...]:
     """`unused()` with the statistics of `sizes`."""
-    return answered(unused(graph, sizes, options, whole, levels), never_asked)
+    return answered(unused(BuildSelection.of(graph, sizes, options), levels), never_asked)
 
 
 def column(at: int, type_: str = "bigint", name: str = "k") -> Expression:

@@ -93,11 +93,15 @@ class RandomPlans:
         return self.random.choice(node.output)
 
     def _union(self, depth: int) -> Node:
-        children = [self._below(depth) for _ in range(self.random.choice((2, 2, 3)))]
-        width = min(len(each.output) for each in children)
-        return self.plans.union(
-            *(self.plans.project(each, *self.random.sample(each.output, width)) for each in children)
-        )
+        """A union of projections, each of which is made right after its child, as the plan reader numbers them."""
+        children: list[Node] = []
+        for _ in range(self.random.choice((2, 2, 3))):
+            node = self._below(depth)
+            width = len(children[0].output) if children else self.random.randint(1, len(node.output))
+            kept = self.random.sample(node.output, min(width, len(node.output)))
+            more = (column(self._column(node)) for _ in range(width - len(kept)))
+            children.append(self.plans.project(node, *kept, *more))
+        return self.plans.union(*children)
 
     def _above(self, node: Node) -> Node:
         """A plan with one child. Creation numbers a node, so the kind is chosen before any node is created."""

@@ -7,6 +7,8 @@ from tests.costs import FREE_BUILDS
 
 FILES, DAYS_PER_FILE, ROWS_PER_DAY, ITEMS = 8, 20, 25, 50
 OPTIONS = FREE_BUILDS
+# Without it the builds over the small dimensions take no job.
+BY_JOB = OPTIONS.with_limits(driver_scan_files=0)
 
 
 def files(df) -> dict[str, tuple[int, int, int]]:

@@ -23,7 +23,8 @@ from tests.costs import FREE_BUILDS
 pytestmark = pytest.mark.spark
 
 FILES, DAYS_PER_FILE = 6, 10
-OPTIONS = FREE_BUILDS
+# Tests count the jobs of builds.
+OPTIONS = FREE_BUILDS.with_limits(driver_scan_files=0)
 
 
 class Lake:

@@ -9,6 +9,7 @@ from pruning.reasons import ReasonCode
 from sample_data.confs import conf
 from tests.costs import FREE_BUILDS
 from tests.queries.star import FILES, files
+from tests.unchanged import is_unchanged
 
 pytestmark = pytest.mark.spark
 
@@ -30,7 +31,7 @@ def scans_of_sales(df) -> int:
 
 def test_reused_aggregate_is_not_filtered_for_one_consumer(pruned):
     df, result = pruned(f"{SOME} UNION ALL {JOINED}")
-    assert df._jdf is result._jdf
+    assert is_unchanged(df, result)
     assert ReasonCode.RUN_ONCE in codes(result)
     assert 1 == scans_of_sales(df)
 
@@ -47,7 +48,7 @@ def test_unclustered_keys_do_not_end_exchange_reuse(pruned):
     sums = "SELECT item, sum(amount) AS total FROM {sales} GROUP BY item"
     parts = (f"SELECT s.* FROM ({sums}) s JOIN {{items}} i ON s.item = i.item WHERE name = 'n{at}'" for at in (1, 2))
     df, result = pruned(" UNION ALL ".join(parts), FREE_BUILDS)
-    assert df._jdf is result._jdf
+    assert is_unchanged(df, result)
     assert ReasonCode.RUN_ONCE in codes(result)
     assert 1 == scans_of_sales(df)
 

@@ -11,6 +11,7 @@ from pruning.reasons import ReasonCode
 from sample_data.confs import conf
 from tests.costs import NO_FIXED_COSTS
 from tests.queries.star import FILES, OPTIONS, files
+from tests.unchanged import is_unchanged
 
 pytestmark = pytest.mark.spark
 
@@ -28,7 +29,7 @@ def codes(df, **more) -> set[ReasonCode]:
 
 def test_unshuffled_unclustered_rows_get_no_build(pruned):
     df, result = pruned(BY_ITEM, SOME_COST)
-    assert df._jdf is result._jdf
+    assert is_unchanged(df, result)
     assert ReasonCode.NOT_WORTH in codes(df, run_builds=False, options=SOME_COST)
 
 
@@ -39,7 +40,7 @@ def test_shuffled_rows_get_a_build(spark, pruned):
     assert ("item",) == filter_.columns
     assert {"sales": (FILES, FILES, FILES)} == files(result)
     assert ReasonCode.NOT_WORTH not in codes(result)
-    assert df._jdf is not result._jdf
+    assert is_unchanged(df, not result)
 
 
 def test_small_side_that_cannot_be_broadcast_gets_a_build(spark, pruned):

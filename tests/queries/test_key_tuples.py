@@ -14,6 +14,7 @@ from pruning.reasons import ReasonCode
 from tests.costs import ALWAYS
 from tests.oracle.lakes import Layout, spark_frame, write
 from tests.oracle.test_tuples import GROUPS, LAYOUT, PAIRS, orders
+from tests.unchanged import is_unchanged
 
 pytestmark = pytest.mark.spark
 
@@ -130,7 +131,7 @@ def test_equal_joins_give_one_filter(ways):
 
 def test_preserved_side_of_an_outer_join_is_not_filtered(ways):
     df, result = ways.agreed("SELECT * FROM orders LEFT JOIN wanted ON shop = s AND number = n AND kind = 1", OPTIONS)
-    assert df._jdf is result._jdf
+    assert is_unchanged(df, result)
 
 
 def test_explanation_names_columns_of_a_key_tuple(spark):

@@ -11,7 +11,8 @@ from connectors.builds import query_builds
 from pruning import explain, prune
 from sample_data.rows import Rows
 from tests.costs import COSTLY_BUILDS
-from tests.queries.star import FILES, OPTIONS, files
+from tests.queries.star import BY_JOB, FILES, files
+from tests.unchanged import is_unchanged
 
 pytestmark = pytest.mark.spark
 
@@ -48,7 +49,7 @@ def test_limit_filters_by_its_statistics(pruned):
 def test_timed_out_build_filters_by_its_statistics(pruned, monkeypatch, caplog):
     monkeypatch.setattr(query_builds, "local_rows", lambda *_: time.sleep(2))
     query = "SELECT s.amount FROM {sales} s JOIN {sales} r ON s.day = r.day WHERE r.amount BETWEEN 1200 AND 1700"
-    _, result = pruned(query, replace(OPTIONS, build_timeout_seconds=0.2))
+    _, result = pruned(query, replace(BY_JOB, build_timeout_seconds=0.2))
     assert (2, 2, FILES) in files(result).values()
     assert "BUILD_TIMED_OUT" in codes(result)
     assert "longer than the limit" in caplog.text
@@ -57,7 +58,7 @@ def test_timed_out_build_filters_by_its_statistics(pruned, monkeypatch, caplog):
 def test_build_without_a_condition_has_no_metadata_filter(pruned):
     query = "SELECT count(*) FROM {sales} s JOIN {sales} r ON s.day = r.day AND s.amount = r.amount"
     df, result = pruned(query, COSTLY_BUILDS)
-    assert df._jdf is result._jdf
+    assert is_unchanged(df, result)
     assert {"UNSELECTIVE_BUILD"} == codes(result)
 
 
@@ -83,12 +84,12 @@ def test_collated_conditions_bound_no_keys(spark, ways, tmp_path):
     ways.stored("lettered", lettered, str(tmp_path / "lettered"), "parquet")
     query = "SELECT s.amount FROM lettered s JOIN lettered r ON s.day = r.day WHERE r.amount % 25 = 3 AND r."
     df, result = ways.agreed(query + "any_case = 'A'", COSTLY_BUILDS, duck=query + "amount >= 0")
-    assert df._jdf is result._jdf
+    assert is_unchanged(df, result)
     read_as = spark.read.schema("day int, amount long, word string collate UTF8_LCASE").parquet(f"{tmp_path}/lettered")
     read_as.createOrReplaceTempView("read_otherwise")
     other = query.replace("lettered r", "read_otherwise r")
     df, result = ways.agreed(other + "word = 'A'", COSTLY_BUILDS, duck=query + "amount >= 0")
-    assert df._jdf is result._jdf
+    assert is_unchanged(df, result)
     _, result = ways.agreed(query + "word = 'A'", COSTLY_BUILDS)
     assert {"lettered#1": (4, 4, FILES)} == {name: each for name, each in files(result).items() if name.endswith("1")}
 

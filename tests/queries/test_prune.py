@@ -15,7 +15,8 @@ from pruning.errors import NotPrunedReadError
 from pruning.reasons import ReasonCode
 from sample_data.rows import Rows, ordered
 from tests.costs import FREE_BUILDS
-from tests.queries.star import FILES, OPTIONS, files
+from tests.queries.star import BY_JOB, FILES, OPTIONS, files
+from tests.unchanged import is_unchanged
 
 pytestmark = pytest.mark.spark
 
@@ -81,7 +82,7 @@ def test_limit_below_the_join_stops_the_filter(pruned):
         SELECT count(*) FROM (SELECT * FROM {sales} ORDER BY amount LIMIT 100) s
         JOIN {days} d ON s.day = d.day WHERE month = 2"""
     df, result = pruned(query, replace(OPTIONS, top_k=False))
-    assert df._jdf is result._jdf
+    assert is_unchanged(df, result)
 
 
 def test_preserved_side_of_an_outer_join_is_not_filtered(pruned):
@@ -89,7 +90,7 @@ def test_preserved_side_of_an_outer_join_is_not_filtered(pruned):
         """SELECT count(*), count(d.day)
         FROM {sales} s LEFT JOIN (SELECT * FROM {days} WHERE month = 2) d ON s.day = d.day"""
     )
-    assert df._jdf is result._jdf
+    assert is_unchanged(df, result)
     _, result = pruned(
         """SELECT count(*), count(s.day)
         FROM (SELECT * FROM {days} WHERE month = 2) d LEFT JOIN {sales} s ON s.day = d.day"""
@@ -123,7 +124,7 @@ def test_empty_build_reads_no_file_of_the_fact(pruned):
 
 def test_query_without_joins_is_unchanged(spark, star):
     df = spark.table(f"{star}sales")
-    assert df._jdf is prune(df, options=OPTIONS)._jdf
+    assert is_unchanged(df, prune(df, options=OPTIONS))
     assert ((), ()) == (explain(df).tables, explain(df).filters)
 
 
@@ -135,13 +136,13 @@ def test_keys_reach_the_scan_through_a_widened_group_key(pruned):
 
 def test_small_scans_are_not_filtered(pruned):
     df, result = pruned("SELECT s.* FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month = 2", PruningOptions())
-    assert df._jdf is result._jdf
+    assert is_unchanged(df, result)
 
 
 def test_disabled_pruning_leaves_the_query_unchanged(pruned):
     options = replace(FREE_BUILDS, enabled=False)
     df, result = pruned("SELECT s.* FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month = 2", options)
-    assert df._jdf is result._jdf
+    assert is_unchanged(df, result)
 
 
 def test_failed_pruning_leaves_the_query_with_a_warning(pruned, monkeypatch, caplog):
@@ -150,15 +151,15 @@ def test_failed_pruning_leaves_the_query_with_a_warning(pruned, monkeypatch, cap
 
     monkeypatch.setattr(pruned_query.SparkPlan, "of", fails)
     df, result = pruned("SELECT s.* FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month = 2")
-    assert df._jdf is result._jdf
+    assert is_unchanged(df, result)
     assert "Reading without pruning: the query: pruning failed (UnreadablePlanError)" in caplog.text
 
 
 def test_timed_out_build_gives_no_filter(pruned, monkeypatch, caplog):
     monkeypatch.setattr(query_builds, "local_rows", lambda *_: time.sleep(1))
     query = "SELECT s.* FROM {sales} s JOIN (SELECT * FROM {days} WHERE month < 1) d ON s.day = d.day"
-    df, result = pruned(query, replace(FREE_BUILDS, build_timeout_seconds=0.1))
-    assert df._jdf is result._jdf
+    df, result = pruned(query, replace(BY_JOB, build_timeout_seconds=0.1))
+    assert is_unchanged(df, result)
     assert "longer than the limit" in caplog.text
 
 

@@ -7,10 +7,8 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from connectors.cli import calibrate
 from connectors.pipeline import table_scan as pipeline
 from pruning import explain, pruned_read
-from pruning.cost.rates import CostRates
 from pruning.options import ARROW, PREDICATE
 from tests.costs import NO_FIXED_COSTS
 from tests.oracle.lakes import Layout, write
@@ -119,11 +117,3 @@ def test_refused_pyarrow_scan_has_a_reason(pruned, conf):
     _, result = pruned(JOIN, AUTO.with_limits(costs=COSTLY_SPARK))
     assert not is_by_arrow(result)
     assert "ignoreMissingFiles is set" in "".join(refusals(result))
-
-
-def test_calibration_measures_costs_and_leaves_no_files(spark, tmp_path):
-    reported, trials = [], calibrate.Trials(rows=20_000, warm=0, runs=1, rounds=2)
-    costs = calibrate.calibrated(spark, tmp_path, lambda name, _: reported.append(name), trials)
-    assert set(reported) == set(CostRates.__dataclass_fields__) - {"remote_byte"}
-    assert costs.arrow_value > 0 < costs.byte
-    assert [] == list(tmp_path.iterdir())

@@ -16,6 +16,7 @@ from pruning.keys.key_set import row_hashes
 from pruning.values.types import ValueType
 from sample_data.rows import Rows
 from tests.queries.star import FILES, OPTIONS, ROWS_PER_DAY, files
+from tests.unchanged import is_unchanged
 
 pytestmark = pytest.mark.spark
 
@@ -60,7 +61,7 @@ def test_plan_refused_by_spark_leaves_the_query_unchanged(spark, star, monkeypat
     monkeypatch.setattr(pruned_query, "frame_of", lambda *_: refused)
     df = spark.sql(f"SELECT s.* FROM {star}sales s JOIN {star}days d ON s.day = d.day WHERE month = 2")
     result = prune(df, options=OPTIONS)
-    assert df._jdf is result._jdf
+    assert is_unchanged(df, result)
     assert ["the query: pruning failed (ValueError)"] == [str(each) for each in explain(result).reasons]
 
 

@@ -26,20 +26,23 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.VariantType;
 
 /**
- * The rows of a plan on the driver, as UnsafeRow from the scan to the join: no value is converted.
+ * The rows of a plan on the driver, as UnsafeRow from the scan to the join: no value is converted. They come from a
+ * DriverScan, or else from a job.
  *
  * It relies on SQLExecution.withNewExecutionId, WholeStageCodegenExec, ArrowConverters and UnsafeRow.
  */
 public class MaterializedRows extends scala.runtime.AbstractFunction0 {
     private final int most;
+    private SparkSession session;
+    private LogicalPlan plan;
     private QueryExecution execution;
+    private volatile DriverScan scan;
     private java.util.List rows;
 
-    public MaterializedRows(SparkSession session, LogicalPlan plan, int most, int mostLong, int partitions) {
+    public MaterializedRows(SparkSession session, LogicalPlan plan, int most, int mostLong) {
+        this.session = session;
+        this.plan = plan;
         this.most = isLong(plan.output().iterator()) ? mostLong : most;
-        Literal limit = new Literal(Integer.valueOf(this.most), DataTypes.IntegerType);
-        execution = Dataset.ofRows(session, new LocalLimit(limit, new Repartition(partitions, false, plan)))
-            .queryExecution();
     }
 
     private static boolean isLong(scala.collection.Iterator columns) {
@@ -56,13 +59,52 @@ public class MaterializedRows extends scala.runtime.AbstractFunction0 {
         return most;
     }
 
-    public QueryExecution execution() {
+    /**
+     * The numbers of rows and of their bytes, computed without a job; after an exclamation mark, why a job has to. The
+     * formats are those whose files are read here, and the bytes at most read are those of Spark's own estimate.
+     */
+    public String collectHere(
+        String formats, Number mostRead, int mostFiles, Number mostBytes, Number mostRows, int milliseconds
+    ) {
+        if (bytesRead(plan) > mostRead.longValue()) {
+            return "!it reads more bytes";
+        }
+        scan = new DriverScan(session, plan, formats);
+        java.util.List found = scan.rows(most, mostFiles, mostBytes.longValue(), mostRows.longValue(), milliseconds);
+        if (found == null) {
+            return "!" + scan.why();
+        }
+        hold(found);
+        return rows.size() + " " + bytes();
+    }
+
+    /**
+     * Ends collectHere(), which another thread has called.
+     */
+    public void cancel() {
+        DriverScan running = scan;
+        if (running != null) {
+            running.stop("it was cancelled");
+        }
+    }
+
+    /**
+     * The execution of a job for the rows; each partition gives as many as count as too many.
+     */
+    public QueryExecution execution(int partitions) {
+        Literal limit = new Literal(Integer.valueOf(most), DataTypes.IntegerType);
+        execution = Dataset.ofRows(session, new LocalLimit(limit, new Repartition(partitions, false, plan)))
+            .queryExecution();
         return execution;
     }
 
     public long bytesRead() {
+        return bytesRead(execution.optimizedPlan());
+    }
+
+    private static long bytesRead(LogicalPlan plan) {
         java.math.BigInteger sum = java.math.BigInteger.ZERO;
-        scala.collection.Iterator leaves = execution.optimizedPlan().collectLeaves().iterator();
+        scala.collection.Iterator leaves = plan.collectLeaves().iterator();
         while (leaves.hasNext()) {
             sum = sum.add(((LogicalPlan) leaves.next()).stats().sizeInBytes().bigInteger());
         }
@@ -80,10 +122,17 @@ public class MaterializedRows extends scala.runtime.AbstractFunction0 {
 
     public int collect(String name) {
         Object found = SQLExecution.withNewExecutionId(execution, scala.Option.apply(name), this);
-        rows = java.util.Arrays.asList((Object[]) found);
-        // A cache of the rows must not keep their plan alive.
-        execution = null;
+        hold(java.util.Arrays.asList((Object[]) found));
         return rows.size();
+    }
+
+    private void hold(java.util.List found) {
+        rows = found;
+        // A cache of the rows must not keep their plan alive.
+        session = null;
+        plan = null;
+        execution = null;
+        scan = null;
     }
 
     public long bytes() {

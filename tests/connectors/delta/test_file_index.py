@@ -15,6 +15,7 @@ from connectors.spark.jvm import frame_of
 from pruning import explain, prune, report
 from sample_data.rows import Rows
 from tests.costs import FREE_BUILDS
+from tests.unchanged import is_unchanged
 
 pytestmark = pytest.mark.spark
 
@@ -397,6 +398,6 @@ def test_read_from_before_a_dropped_column_is_not_pruned(spark, lake, tmp_path):
     days = spark.sql(f"SELECT day AS on FROM delta.`{folder}/days` WHERE month = 2")
     rows = before.unionAll(after)
     both = rows.join(days, rows.day == days.on)
-    assert both._jdf is prune(both, options=OPTIONS)._jdf
+    assert is_unchanged(both, prune(both, options=OPTIONS))
     alone = after.join(days, after.day == days.on)
     assert alone is not prune(alone, options=OPTIONS)

@@ -94,8 +94,10 @@ LAST_ARM: Mapping[str, frozenset[str]] = {
     "pruning/query/build_selection.py:_leaves_out": frozenset(
         {"Generate", "GlobalAggregate", "Grouping", "Limit", "Passthrough", "Project", "RankLimit", "Sort", "Union"}
     ),
-    # Estimates of rows: the last arm knows none.
-    "pruning/query/plan_statistics.py:expected_rows": frozenset({"Generate", "Limit", "Union"}),
+    # Estimates of rows: each operator is named; the last arm adds up the rows below any other.
+    "pruning/query/cardinality.py:Cardinalities._rows_of": frozenset(),
+    # Costs of a row: operators without a rate of their own handle it as a projection does; a scan has no row below.
+    "pruning/query/plan_cost.py:PlanCost._row_through": frozenset({"Limit", "Relation"}),
     # Operators that take the first rows of an order.
     "pruning/query/top_k.py:top_ks": frozenset(
         {

@@ -12,8 +12,9 @@ import pytest
 from pruning.keys.summary import KeySummary
 from pruning.options import PruningOptions
 from pruning.query.join_graph import JoinGraph
+from pruning.query.known_statistics import KnownStatistics
 from pruning.query.plan import Limit, Node, Relation, Sort, SortKey
-from pruning.query.plan_statistics import Cardinality, KnownStatistics, QueryFacts, UnknownStatistics
+from pruning.query.plan_statistics import Cardinality, QueryFacts, UnknownStatistics
 from pruning.query.planner import QueryPlanner
 from pruning.query.planner_requests import (
     BoundKeys,
@@ -42,10 +43,12 @@ from pruning.scan.scan_plan import ScanPlan
 from pruning.scan.skipping import PruningResult, SkipReason
 from pruning.scan.statistics import UNKNOWN, ColumnStatistics, ContainerKind, Containers
 from pruning.values.types import ValueType
+from tests.costs import FREE_BUILDS
 from tests.pruning.keys.test_summary import keys, summary
-from tests.pruning.plans import Plans, at_least, call, column, equal
+from tests.pruning.plans import ManyValues, Plans, at_least, call, column, equal
 
-OPTIONS = PruningOptions(min_probe_bytes=100, scan="PREDICATE").with_limits(max_build_scan_bytes=1000)
+# Metadata of a scan bounds no keys for a smaller one.
+OPTIONS = replace(FREE_BUILDS, scan="PREDICATE").with_limits(metadata_share=1)
 BIGINT = ValueType("bigint")
 FILES = 10
 
@@ -60,6 +63,7 @@ class Built:
     keys: KeySummary | Reason
     rows: Rows | None = None
     from_cache: bool = False
+    on_driver: bool = False
     reasons: tuple[Reason, ...] = ()
 
 
@@ -114,7 +118,7 @@ class Script:
             case RunBuilds(filters):
                 return [self.builds[each.build_side.node.id] for each in filters]
             case BoundKeys(build_side):
-                return self.bounds[build_side.node.id]
+                return self.bounds.get(build_side.node.id, Reason(ReasonCode.NO_STATISTICS, "k"))
             case PruneScan(relation):
                 return self.scans[relation.id](request) if relation.id in self.scans else Scan.of(2)
             case JoinRows():
@@ -170,7 +174,7 @@ class Star:
         return Star(fact, days, few, root)
 
     def planner(self, options: PruningOptions = OPTIONS, **facts: Any) -> QueryPlanner:
-        sizes = {self.fact.id: 5000, self.days.id: 50}
+        sizes = {self.fact.id: 5000, self.days.id: 10}
         known = QueryFacts(sizes, frozenset(sizes), **{"broadcast_limit": 1000, **facts})
         return QueryPlanner.of(JoinGraph.of(self.root), options, known, UnknownStatistics())
 
@@ -178,6 +182,16 @@ class Star:
 @pytest.fixture
 def star() -> Star:
     return Star.of()
+
+
+class Counted(UnknownStatistics):
+    """Tables of a hundred rows, each with its own value in each column."""
+
+    def rows(self, relation: Relation) -> int:  # noqa: ARG002 - of a protocol
+        return 100
+
+    def domain_size(self, relation: Relation, column: int) -> float | None:  # noqa: ARG002 - of a protocol
+        return 100.0
 
 
 def codes(planner: QueryPlanner) -> list[ReasonCode]:
@@ -239,10 +253,9 @@ def test_unplannable_scan_keeps_its_reason(star):
 
 def test_empty_build_filters_the_scan(star):
     planner = star.planner()
-    script = Script(
-        {star.few.id: Built(some_keys())}, scans={star.fact.id: lambda _: Scan.of(0)}, others={ChooseReader: Scan.of(0)}
-    )
-    script.run(planner)
+    # The scan of no row is a build for the days.
+    builds = {star.few.id: Built(some_keys()), star.fact.id: Built(some_keys())}
+    Script(builds, scans={star.fact.id: lambda _: Scan.of(0)}, others={ChooseReader: Scan.of(0)}).run(planner)
     assert (0, True) == (
         planner.current_sizes().scanned[star.fact.id],
         planner.keys[star.fact.id][star.fact.output[0]][0].is_none,
@@ -294,7 +307,7 @@ def test_keys_of_cached_rows_need_materialized_rows(rows):
     fact, cached = plans.table("day"), plans.other("InMemoryRelation", output=plans.fresh())
     root = plans.join(fact, cached, equal(fact.output[0], cached.output[0]))
     facts = QueryFacts({fact.id: 5000}, frozenset({fact.id}), broadcast_limit=1000)
-    planner = QueryPlanner.of(JoinGraph.of(root), OPTIONS, facts, UnknownStatistics())
+    planner = QueryPlanner.of(JoinGraph.of(root), OPTIONS, facts, ManyValues())
     requests = Script({cached.id: Built(some_keys(3), rows)}, others={ChooseReader: Scan.of(2)}).run(planner)
     is_used = rows == Rows(1000)
     assert (f"JoinRows {cached.id}" in requests, f"PruneScan {fact.id}" in requests) == (is_used, is_used)
@@ -305,6 +318,13 @@ def test_planner_records_builds_from_the_cache(star):
     planner = star.planner()
     Script({star.few.id: Built(some_keys(3), from_cache=True)}, others={ChooseReader: Scan.of(2)}).run(planner)
     assert {planner.levels[0][0].build_side.id} == planner.from_cache
+    assert set() == planner.on_driver
+
+
+def test_planner_records_builds_on_the_driver(star):
+    planner = star.planner()
+    Script({star.few.id: Built(some_keys(3), on_driver=True)}, others={ChooseReader: Scan.of(2)}).run(planner)
+    assert {planner.levels[0][0].build_side.id} == planner.on_driver
 
 
 def test_level_waits_for_the_scan_pruned_before():
@@ -313,16 +333,16 @@ def test_level_waits_for_the_scan_pruned_before():
     few = plans.filter(small, at_least(*small.output, 3))
     dimension = plans.join(middle, few, equal(middle.output[1], *small.output))
     root = plans.join(fact, dimension, equal(*fact.output, middle.output[0]))
-    sizes = {fact.id: 50_000, middle.id: 500, small.id: 50}
+    sizes = {fact.id: 50_000, middle.id: 500, small.id: 10}
     facts = QueryFacts(sizes, frozenset(sizes))
-    planner = QueryPlanner.of(JoinGraph.of(root), OPTIONS, facts, UnknownStatistics())
-    script = Script({few.id: Built(some_keys(3)), dimension.id: Built(some_keys(7))}, others={ChooseReader: Scan.of(2)})
-    assert script.run(planner)[:4] == [
-        f"RunBuilds [{few.id}]",
-        f"PruneScan {middle.id}",
-        f"RunBuilds [{dimension.id}]",
-        f"PruneScan {fact.id}",
-    ]
+    planner = QueryPlanner.of(JoinGraph.of(root), OPTIONS, facts, Counted())
+    builds = {each.id: Built(some_keys(3)) for each in (few, dimension, fact, middle)}
+    script = Script(builds, others={ChooseReader: Scan.of(2)})
+    requests = script.run(planner)
+    # The dimension, or only the table in it, is run for the fact.
+    for_fact = next(it for it in requests if it.startswith((f"RunBuilds [{middle.id}", f"RunBuilds [{dimension.id}")))
+    expected = [f"RunBuilds [{few.id}]", f"PruneScan {middle.id}", for_fact, f"PruneScan {fact.id}"]
+    assert sorted(expected, key=requests.index) == expected
 
 
 def test_key_tuples_filter_if_rows_are_materialized():
@@ -353,7 +373,7 @@ def test_unversioned_files_are_pinned_before_builds(star, is_pinned):
 
 
 def test_no_request_without_a_worthwhile_filter(star):
-    planner = star.planner(replace(OPTIONS, min_probe_bytes=1 << 40), unpinned=frozenset({star.days.id}))
+    planner = star.planner(PruningOptions(), unpinned=frozenset({star.days.id}))
     assert [] == Script().run(planner)
     assert ([], {}) == (planner.levels, planner.scans)
 
@@ -398,7 +418,7 @@ def test_reader_is_not_chosen_for_two_scans_of_one_table():
     few = plans.filter(days, at_least(days.output[1], 3))
     parts = [plans.table("day") for _ in range(2)]
     root = plans.join(plans.union(*parts), few, equal(parts[0].output[0], days.output[0]))
-    sizes = {**{each.id: 5000 for each in parts}, days.id: 50}
+    sizes = {**{each.id: 5000 for each in parts}, days.id: 10}
     facts = QueryFacts(sizes, frozenset(sizes))
     for statistics, count in ((OneTable(), 0), (UnknownStatistics(), 2)):
         planner = QueryPlanner.of(JoinGraph.of(root), replace(OPTIONS, scan="AUTO"), facts, statistics)
@@ -502,27 +522,19 @@ def metadata(log: list[str]) -> list[str]:
     return [each for each in log if each.startswith(("Describe", "Estimate", "Trust"))]
 
 
-def test_rules_ask_for_no_metadata_that_decides_nothing(star):
-    """A build much smaller than the scan is worth it whatever the statistics say."""
-    planner = Asked(star, {star.fact.id: 50_000, star.days.id: 50}).planner()
-    script = Script({star.few.id: Built(some_keys(3))}, others={ChooseReader: Scan.of(2)})
-    assert [] == metadata(script.run(planner))
-    assert {star.fact.id} == planner.scans.keys()
-
-
 def test_estimates_of_all_joins_over_equal_nodes_are_one_request():
     """With a request for each join, the plan would be walked as often as it has joins."""
     plans = Plans()
-    sides = [(plans.table("k"), plans.table("k")) for _ in range(20)]
-    joins = [plans.join(left, right, equal(*left.output, *right.output)) for left, right in sides]
+    sides = [(plans.window(left := plans.table("k"), *left.output), plans.table("k")) for _ in range(20)]
+    joins = [plans.join(left, right, equal(left.output[0], *right.output)) for left, right in sides]
     root = plans.union(*joins)
     found = {each.id: joins[0].left.id for join in joins for each in join.children}
     facts = QueryFacts({}, frozenset(), equal=found, broadcast_limit=1000)
     script = Script(others={EstimateBytes: tens})
     edge = next(each for each in JoinGraph.of(root).edges)
     known = _Answering(KnownStatistics(root, facts, OPTIONS), script)
-    assert () == known.shared_places(edge.build_side, edge.probes[0])
-    assert [40] == [len(each.nodes) for each in script.log]
+    assert 19 == len(known.shared_places(edge.build_side, edge.probes[0]))
+    assert [41] == [len(each.nodes) for each in script.log]
 
 
 def test_unreadable_statistics_of_a_build_are_a_reason(star):
@@ -557,37 +569,40 @@ def test_build_without_rows_is_not_joined_where_that_would_hide_an_error(has_err
     facts = QueryFacts(sizes, frozenset(sizes), broadcast_limit=1000)
     planner = QueryPlanner.of(JoinGraph.of(root), OPTIONS, facts, UnknownStatistics())
     script = Script(
-        {few.id: Built(some_keys(), Rows(0))}, scans={fact.id: lambda _: Scan.of(0)}, others={ChooseReader: Scan.of(0)}
+        {few.id: Built(some_keys(), Rows(0)), fact.id: Built(some_keys())},
+        scans={each.id: lambda _: Scan.of(0) for each in (fact, days)},
+        others={ChooseReader: Scan.of(0)},
     )
     assert has_error is (f"JoinRows {few.id}" not in script.run(planner))
-    assert [has_error] == [each.keeps_scan for each in script.log if isinstance(each, PruneScan)]
+    assert [has_error] == [
+        each.keeps_scan for each in script.log if isinstance(each, PruneScan) and each.relation is fact
+    ]
 
 
 @pytest.mark.parametrize(
-    ("fact_files", "is_used"),
+    "fact_files",
     [
-        (files(*((at, at + 9) for at in range(0, 100, 10))), True),
-        (files((0, 19), (0, 19)), False),
-        (Reason(ReasonCode.STATISTICS_FAILED, "t"), True),
+        files(*((at, at + 9) for at in range(0, 100, 10))),
+        files((0, 19), (0, 19)),
+        Reason(ReasonCode.STATISTICS_FAILED, "t"),
     ],
     ids=["clustered", "unclustered", "unreadable"],
 )
-def test_rules_ask_each_question_once(star, fact_files, is_used):
-    """Unclustered files save nothing where no shuffle shrinks; unreadable statistics refuse no filter."""
+def test_rules_ask_each_question_once(star, fact_files):
     planner = Asked(star, {star.fact.id: 150, star.days.id: 50}).planner()
     others = {
         DescribeFiles: fact_files,
         DescribeRowGroups: fact_files,
         EstimateBytes: lambda it: [10] * len(it.nodes),
+        DescribeRows: RowShape(8, has_long_values=False),
         ChooseReader: Scan.of(2),
     }
     script = Script({star.few.id: Built(some_keys(3))}, others=others)
     asked = metadata(script.run(planner))
     assert len(asked) == len(set(asked)) > 0
-    assert is_used == (star.fact.id in planner.scans)
-    if not is_used:
-        # Files say nothing, so row groups of the largest ones are described as well.
-        assert f"DescribeRowGroups {star.fact.id} #{star.fact.output[0]}" in asked
+    # Where files say nothing, row groups of the largest ones are described as well.
+    is_unclustered = isinstance(fact_files, ScanContainers) and len(fact_files.containers.sizes) == 2
+    assert is_unclustered == (f"DescribeRowGroups {star.fact.id} #{star.fact.output[0]}" in asked)
 
 
 @dataclass(frozen=True)
@@ -643,14 +658,13 @@ def test_few_keys_are_at_most_half_of_the_values(star, probe, build_rows, expect
     ("limit", "left", "right", "is_broadcast"),
     [(100, 500, 100, True), (99, 500, 100, False), (-1, 0, 0, False), (100, 100, 500, True)],
 )
-def test_shuffle_is_crossed_unless_a_side_is_broadcast(star, limit, left, right, is_broadcast):
-    (edge,) = [each for each in JoinGraph.of(star.root).edges if each.probes[0].relation is star.fact]
+def test_join_is_broadcast_if_a_side_is_small(star, limit, left, right, is_broadcast):
     sizes = {star.fact.id: left, star.few.id: right}
     found = Facts.of(
         star, {EstimateBytes: lambda it: [sizes[each.id] for each in it.nodes]}, broadcast_limit=limit
     ).known
-    assert is_broadcast is not found.crosses_shuffle(edge.build_side, edge.probes[0])
-    assert (is_broadcast and left < right) == found.is_hash_build_side(edge.build_side, edge.probes[0])
+    assert is_broadcast is found.is_broadcast(star.root)
+    assert (is_broadcast and left < right) == found.is_broadcast_side(star.root, star.fact)
 
 
 @pytest.mark.parametrize(

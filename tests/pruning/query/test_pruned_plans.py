@@ -5,7 +5,7 @@ Plans are random; an interpreter that knows nothing of pruning runs them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from random import Random
 from typing import Any
@@ -22,15 +22,31 @@ from pruning.query.join_condition import BuildSide, fallback_build_sides
 from pruning.query.join_graph import JoinGraph
 from pruning.query.key_origins import origins_of
 from pruning.query.lineage import ProbeColumn
-from pruning.query.plan import Node
-from pruning.query.plan_statistics import Sizes
+from pruning.query.plan import Node, Relation
+from pruning.query.plan_statistics import Sizes, UnknownStatistics
 from sample_data.rows import Rows
+from tests.costs import FREE_BUILDS
 from tests.pruning.plan_interpreter import Lake, Row, rows_of, value
 from tests.pruning.plans import ready
 from tests.pruning.random_plans import RandomPlans
 
 LAW = settings(max_examples=settings().max_examples * 10)
 SEEDS = st.integers(0, 1 << 40)
+SOUND = PruningOptions(always=True)
+
+
+@dataclass
+class Guessed(UnknownStatistics):
+    """Statistics at random, so that the cost model chooses other filters for each plan."""
+
+    random: Random
+    values: dict[tuple[int, int], float] = field(default_factory=dict)
+
+    def domain_size(self, relation: Relation, column: int) -> float | None:
+        return self.values.setdefault((relation.id, column), self.random.choice((1.0, 10.0, 1e3, 1e6)))
+
+    def unprunable_fraction(self, probe: ProbeColumn) -> float:
+        return self.values.setdefault((-1 - probe.relation.id, probe.column), self.random.choice((0.0, 0.1, 1.0)))
 
 
 def values_of(build_side: BuildSide, lake: Lake, salt: int) -> set[Any]:
@@ -188,7 +204,7 @@ def test_selected_builds_are_repeatable(seed):
     files = {each.id for each in case.graph.relations} - set(case.lake.unpinned)
     sizes = Sizes(dict.fromkeys((each.id for each in case.graph.relations), 0), files, files)
     done: set[FilterId] = set()
-    while filters := ready(case.graph, sizes, done, PruningOptions(min_probe_bytes=0))[0]:
+    while filters := ready(case.graph, sizes, done, SOUND)[0]:
         done |= {each.id for each in filters}
         for build_side in {each.build_side.id: each.build_side for each in filters if not each.from_metadata}.values():
             keys = keys_of(build_side, case.lake, salt=0)
@@ -202,13 +218,11 @@ def test_levels_of_filters_change_no_row(seed):
     random, lake = case.random, case.lake
     scanned = {each.id: random.choice((1, 10, 100, 1000)) for each in case.graph.relations}
     files = {at for at in scanned if at not in lake.unpinned and random.random() < 0.9}
-    options = PruningOptions(min_probe_bytes=random.choice((0, 0, 5))).with_limits(
-        max_build_scan_bytes=random.choice((20, 300, 5000))
-    )
+    options, statistics = random.choice((SOUND, FREE_BUILDS)), Guessed(random)
     # A table that static filters have pruned is worth a build.
     pruned = {at for at in files if random.random() < 0.7}
     done: set[FilterId] = set()
-    while filters := ready(case.graph, Sizes(scanned, files, pruned), done, options)[0]:
+    while filters := ready(case.graph, Sizes(scanned, files, pruned, statistics=statistics), done, options)[0]:
         assert done.isdisjoint(each.id for each in filters)
         done |= {each.id for each in filters}
         for each, keys in _built(filters, lake, random):

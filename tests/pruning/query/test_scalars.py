@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from pruning.keys.summary import Bound
-from pruning.options import PruningOptions
 from pruning.query.join_condition import fallback_build_sides, is_one_row, may_raise_elsewhere, scalars_of
 from pruning.query.join_graph import Edge, JoinGraph
 from pruning.query.plan import Expression, Filter, Node
 from pruning.query.plan_statistics import Sizes
 from pruning.reasons import Reason, ReasonCode
 from pruning.values.types import ValueType
+from tests.costs import FREE_BUILDS
 from tests.pruning.keys.test_summary import keys
 from tests.pruning.plans import Plans, at_least, both, call, column, equal, literal, ready
 
@@ -210,7 +210,7 @@ def test_metadata_bounds_only_a_subquery_of_one_row(plans, count, bounded):
     some = plans.table("s")
     graph, edge = compared(plans, plans.limit(plans.filter(some, at_least(*some.output, 1)), count))
     places = {each.id: 5000 for each in graph.relations}
-    filters, reasons = ready(graph, Sizes(places, set(places), ()), set(), PruningOptions(min_probe_bytes=100))
+    filters, reasons = ready(graph, Sizes(places, set(places), ()), set(), FREE_BUILDS)
     assert [ReasonCode.UNREPEATABLE_KEYS] == [each.code for each in reasons]
     assert [True] * bounded == [each.from_metadata for each in filters]
     assert edge.build_side.may_raise is not bounded
@@ -246,9 +246,7 @@ def test_scalar_subquery_without_a_filter_is_run(plans, kind):
     root, (total,) = filtered(plans, kind)
     (edge,) = JoinGraph.of(root).edges
     places = {each.id: 5000 if each is edge.probes[0].relation else 10 for each in JoinGraph.of(root).relations}
-    filters, reasons = ready(
-        JoinGraph.of(root), Sizes(places, set(places), ()), set(), PruningOptions(min_probe_bytes=100)
-    )
+    filters, reasons = ready(JoinGraph.of(root), Sizes(places, set(places), ()), set(), FREE_BUILDS)
     assert ([total.id], ()) == ([each.build_side.node.id for each in filters], reasons)
 
 

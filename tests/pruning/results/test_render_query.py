@@ -13,7 +13,7 @@ from pruning.results.query_lines import BuildLine, EdgeLine, FilterLine, UnusedL
 from pruning.results.table_explanation import KindLine
 
 UNSELECTIVE = Reason(ReasonCode.UNSELECTIVE_BUILD, "i_item")
-SMALL = Reason(ReasonCode.PROBE_TOO_SMALL, "d_day", "9 bytes")
+SMALL = Reason(ReasonCode.NOT_WORTH, "d_day", "the scan reads 9 B")
 OUTER = Reason(ReasonCode.OUTER_SIDE, "LeftOuter join", "EqualTo(a, b)")
 QUERY = Explanation(
     ran_builds=False,
@@ -44,7 +44,8 @@ def test_scans_list_filters_and_reasons_filtered_scans_first():
         "└── no filter: nothing on the build side leaves out a row: s_item by items.i_item, items.i_other; s_color by",
         "    items.i_color",
         "days: 9 B",
-        "└── no filter: the scan reads too little to be worth a filter (9 bytes)",
+        "└── no filter: a filter is expected to cost more than it saves (the scan reads 9 B): d_day by sales.s_day;",
+        "    d_week by sales.s_week",
         "items: 2.0 KiB",
         "join keys that do not reach every scan",
         "└── sales.s_day by days.d_day (Inner join): GlobalLimit: it ends",
@@ -70,7 +71,7 @@ def test_query_without_filters_shows_the_reason():
 
 
 def test_remedies_of_all_reasons_come_last():
-    outer, small = "rows of this side reach the result without a match", "the scan reads too little"
+    outer, small = "rows of this side reach the result without a match", "expected to cost more than it saves"
     title, *lines = str(QUERY).partition("What to try\n")[1:]
     assert "What to try\n" == title
     assert ["  nothing on the build side leaves out a row: add a condition to the small side"] == "".join(
@@ -96,9 +97,7 @@ def test_markup_in_names_is_escaped():
 
 def test_to_dict_has_reason_codes():
     plain = QUERY.to_dict()
-    assert ["UNSELECTIVE_BUILD", "PROBE_TOO_SMALL"] == list(
-        dict.fromkeys(it["reason"]["code"] for it in plain["unused"])
-    )
+    assert ["UNSELECTIVE_BUILD", "NOT_WORTH"] == list(dict.fromkeys(it["reason"]["code"] for it in plain["unused"]))
     expected = {"level": 2, "build": "2", "keys": "m.day", "scan": "sales", "column": "s_day", "kinds": ()}
     assert expected == plain["feeds"][1]
 

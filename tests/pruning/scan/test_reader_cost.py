@@ -160,7 +160,7 @@ def test_costs_round_trip_as_text():
     "text", ["bytes=1", "byte", "byte=x", "byte=-1", "byte=nan", "byte=inf", "byte=1;arrow_task=2"]
 )
 def test_invalid_costs_are_refused(text):
-    with pytest.raises(InvalidOptionError, match=r"Cannot set 'spark.pruning.limits.costs' to .*: expected costs as"):
+    with pytest.raises(InvalidOptionError, match=r"Cannot set 'spark.pruning.limits.costs' to .*: expected rates as"):
         PruningOptions.from_confs({"spark.pruning.limits.costs": text})
     with pytest.raises(InvalidOptionError, match="Cannot set 'costs'"):
         PruningOptions().with_limits(costs=text)
