@@ -94,7 +94,7 @@ def test_dry_run_lists_planned_filters_and_runs_nothing(star):
     assert ["days.day"] == [it["keys"] for it in json.loads(json.dumps(found.to_dict()))["feeds"]]
     for text in (str(found), found._repr_html_()):
         assert "nothing on the build side leaves out a row" in text
-        assert "day by days.day (build 1)" in text
+        assert "day by days.day (build 1: costs 0 s" in text
 
 
 def without_seconds(found):
