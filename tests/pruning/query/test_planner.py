@@ -12,8 +12,8 @@ import pytest
 from pruning.keys.summary import KeySummary
 from pruning.options import PruningOptions
 from pruning.query.join_graph import JoinGraph
-from pruning.query.plan import Limit, Node, Relation, Sort, SortKey
 from pruning.query.known_statistics import KnownStatistics
+from pruning.query.plan import Limit, Node, Relation, Sort, SortKey
 from pruning.query.plan_statistics import Cardinality, QueryFacts, UnknownStatistics
 from pruning.query.planner import QueryPlanner
 from pruning.query.planner_requests import (

@@ -5,15 +5,14 @@ from __future__ import annotations
 import pytest
 
 from pruning.keys.summary import Bound
-from pruning.options import PruningOptions
 from pruning.query.join_condition import fallback_build_sides, is_one_row, may_raise_elsewhere, scalars_of
 from pruning.query.join_graph import Edge, JoinGraph
 from pruning.query.plan import Expression, Filter, Node
 from pruning.query.plan_statistics import Sizes
 from pruning.reasons import Reason, ReasonCode
 from pruning.values.types import ValueType
-from tests.pruning.keys.test_summary import keys
 from tests.costs import FREE_BUILDS
+from tests.pruning.keys.test_summary import keys
 from tests.pruning.plans import Plans, at_least, both, call, column, equal, literal, ready
 
 BIGINT = ValueType("bigint")
