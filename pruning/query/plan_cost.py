@@ -52,8 +52,10 @@ class PlanCost:
         """Nanoseconds of a core for reading and decoding one byte of a scan."""
         if relation.id not in self.sizes.remote:
             return self.rates.byte + self.rates.decoded_byte
-        read = self.needed_bytes(relation)
-        requests = self.sizes.statistics.files(relation) * self.cardinalities.limits.requests_per_file
+        read, rows = self.needed_bytes(relation), self.cardinalities.table_rows(relation)
+        expected = self.sizes.expected.get(relation.id)
+        files = self.sizes.statistics.files(relation) * (1.0 if expected is None or not rows else expected.rows / rows)
+        requests = files * self.cardinalities.limits.requests_per_file
         waiting = requests * self.rates.remote_request / read if read else 0.0
         return self.rates.remote_byte + waiting + self.rates.decoded_byte
 
