@@ -23,7 +23,8 @@ SCALE = 0.05
 FULL, QUICK = 1000, 20
 # Stars with one fact, a union, and a query that reads one table several times.
 _NUMBERS = (3, 7, 71, 98)
-_OPTIONS = PruningOptions(min_probe_bytes=20_000)
+# At this scale no filter pays.
+_OPTIONS = PruningOptions(always=True)
 # Limits of Spark's history of executions. With the default limits, the history would still grow within a thousand
 # executions, and its growth would hide a leak.
 _CONF = {

@@ -1,11 +1,14 @@
 """Time of a query until its first task, by phase, stock and pruned alternating in a warm session.
 
-A nested phase stops the clock of the outer phase, so the phases of a query add up to its total.
+A nested phase stops the clock of the outer phase, so the phases of a query add up to its total. The queries are a
+sample of the 99 of TPC-DS, every eighth, so that a run takes minutes. The last rows are medians over the queries of the
+sample without a build and with a single build: the milliseconds and calls over py4j that pruning adds.
 """
 
 from __future__ import annotations
 
 import json
+import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -13,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from unittest.mock import patch
 
+from py4j.protocol import MEMORY_COMMAND_NAME
 from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.delta_session import delta_session
@@ -30,8 +34,7 @@ from sample_data.tpcds import generate
 from sample_data.tpcds_queries import queries
 
 FULL, QUICK = 1.0, 0.05
-# Selective queries, which consist mostly of fixed costs once pruned; then a large and a small query without pruning.
-_QUERIES = ("q34", "q69", "q96", "q98", "q28", "q30")
+_EVERY = 8
 _QUICK_QUERIES = ("q34", "q30")
 _WARM_UPS, _RUNS = 3, 5
 # With the default page size a hash table of a few rows takes 32 MiB, and hash tables of broadcasts stay until a
@@ -42,7 +45,7 @@ ANALYSE, OPTIMISE, READ, FIND, OPEN, BUILD, DECIDE, REWRITE, AGAIN, PLAN, START 
 RUN = "run"
 # Calls within `prune()` and their phases: the module or class that is patched, the attribute, the phase.
 _CALLS: Sequence[tuple[Any, str, str]] = (
-    (pruned_query, "optimized", OPTIMISE),
+    (pruned_query, "optimized_query", OPTIMISE),
     (SparkPlan, "of", READ),
     (JoinGraph, "of", FIND),
     (plan_metadata, "plan_facts", FIND),
@@ -91,30 +94,56 @@ class Stopwatch:
 
 
 def run(scale: float, names: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """One entry for each query, stock and pruned: milliseconds by phase."""
-    names = names or (_QUERIES if scale > QUICK else _QUICK_QUERIES)
+    """One entry for each query, stock and pruned: milliseconds by phase; then the medians of the queries by builds."""
+    texts = {each.name: each.text for each in queries()}
+    names = names or (list(texts)[::_EVERY] if scale > QUICK else _QUICK_QUERIES)
     with delta_session("phases", scale, generate(scale, default_folder()), _CONF) as spark:
-        texts = {each.name: each.text for each in queries()}
-        return [entry for name in names for entry in _measured(spark, name, texts[name])]
+        # All before the first is timed: caches of the session have to hold the tables of all queries at once.
+        for name in names:
+            prune(spark.sql(texts[name])).toArrow()
+        entries = [entry for name in names for entry in _measured(spark, name, texts[name])]
+    return [*entries, *_medians(entries)]
+
+
+def _medians(entries: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The time that pruning adds before the first task, for queries without a build and those with a single one."""
+    stock = {each["query"]: each["before_first_task"] for each in entries if each["way"] == "stock"}
+    for builds, name in enumerate(("without a build", "with one build")):
+        found = [each for each in entries if each["way"] == "pruned" and each["builds"] == builds]
+        if found:
+            more = [each["before_first_task"] - stock[each["query"]] for each in found]
+            yield {
+                "query": f"median {name}",
+                "queries": len(found),
+                "more_than_stock": statistics.median(more),
+                "py4j_calls": statistics.median(each["py4j_calls"] for each in found),
+            }
 
 
 def _measured(spark: SparkSession, query: str, text: str) -> Iterator[dict[str, Any]]:
     ways: Mapping[str, Callable[[DataFrame], DataFrame]] = {"stock": lambda df: df, "pruned": prune}
-    runs: dict[str, list[dict[str, float]]] = {way: [] for way in ways}
+    runs: dict[str, list[tuple[dict[str, float], dict[str, int]]]] = {way: [] for way in ways}
     for _ in range(_WARM_UPS + _RUNS):
         for way, made in ways.items():
             java_names(spark).java.lang.System.gc()
             runs[way].append(_phases(spark, text, made))
     for way, found in runs.items():
-        ordered = sorted(found[_WARM_UPS:], key=lambda each: sum(each.values()))
-        middle = ordered[_RUNS // 2]
-        phases = {phase: 1000 * seconds for phase, seconds in middle.items()}
-        before = sum(each for phase, each in phases.items() if phase != RUN)
-        yield {"query": query, "way": way, "milliseconds": sum(phases.values()), "before_first_task": before, **phases}
+        seconds, counts = sorted(found[_WARM_UPS:], key=lambda each: _before(each[0]))[_RUNS // 2]
+        phases = {phase: 1000 * each for phase, each in seconds.items()}
+        total = {"milliseconds": sum(phases.values()), "before_first_task": _before(phases)}
+        yield {"query": query, "way": way, **total, **counts, **phases}
 
 
-def _phases(spark: SparkSession, text: str, made: Callable[[DataFrame], DataFrame]) -> dict[str, float]:
-    watch = Stopwatch()
+def _before(phases: Mapping[str, float]) -> float:
+    """The time of all phases before the first task."""
+    return sum(each for phase, each in phases.items() if phase != RUN)
+
+
+def _phases(
+    spark: SparkSession, text: str, made: Callable[[DataFrame], DataFrame]
+) -> tuple[dict[str, float], dict[str, int]]:
+    """The seconds of each phase, and the builds and the calls over py4j of `prune()`."""
+    watch, counts = Stopwatch(), {"builds": 0, "py4j_calls": 0}
     with ExitStack() as calls:
         for owner, name, phase in _CALLS:
             timed = watch.timed(getattr(owner, name), phase)
@@ -122,6 +151,7 @@ def _phases(spark: SparkSession, text: str, made: Callable[[DataFrame], DataFram
             calls.enter_context(patch.object(owner, name, staticmethod(timed) if is_static else timed))
         with watch.phase(ANALYSE):
             df = spark.sql(text)
+        calls.enter_context(_counted(spark, counts))
         # The time of `prune()` outside of `_CALLS` is almost entirely the first optimisation of its result.
         with watch.phase(AGAIN):
             df = made(df)
@@ -135,7 +165,25 @@ def _phases(spark: SparkSession, text: str, made: Callable[[DataFrame], DataFram
         df.toArrow()
     watch.seconds[START] = min(max(_first_task(spark, began) - began, 0.0), watch.seconds[RUN])
     watch.seconds[RUN] -= watch.seconds[START]
-    return watch.seconds
+    return watch.seconds, counts
+
+
+@contextmanager
+def _counted(spark: SparkSession, counts: dict[str, int]) -> Iterator[None]:
+    """Counts builds, and calls over py4j but for those that release objects of Java, in a thread of their own."""
+    client: Any = spark.sparkContext._gateway._gateway_client  # type: ignore[union-attr] # noqa: SLF001 - no public door
+    send, run_builds = client.send_command, QueryBuilds.run
+
+    def sent(command: str, *arguments: Any, **named: Any) -> Any:
+        counts["py4j_calls"] += not command.startswith(MEMORY_COMMAND_NAME)
+        return send(command, *arguments, **named)
+
+    def ran(builds: QueryBuilds, requests: Sequence[Any]) -> Any:
+        counts["builds"] += len(requests)
+        return run_builds(builds, requests)
+
+    with patch.object(client, "send_command", sent), patch.object(QueryBuilds, "run", ran):
+        yield
 
 
 def _first_task(spark: SparkSession, began: float) -> float:

@@ -21,7 +21,8 @@ from connectors.spark.plan_reader import SparkPlan
 from pruning import PruningOptions
 from pruning.query.filter_plan import FilterPlan
 from pruning.query.join_graph import JoinGraph
-from pruning.query.plan_statistics import KnownStatistics, Sizes
+from pruning.query.known_statistics import KnownStatistics
+from pruning.query.plan_statistics import Sizes
 from pruning.query.requests import answered
 from sample_data.tpcds import generate
 from sample_data.tpcds_queries import queries

@@ -10,6 +10,7 @@ import json
 import random
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,8 @@ FULL, QUICK = 4_000_000, 400_000
 _FILES, _ROW_GROUP_BYTES = 8, 1 << 20
 # (shops, pairs of keys): few large shops, then many small shops.
 _CASES = ((5, 8), (100, 30))
-_WITH = PruningOptions(min_probe_bytes=0)
-_WAYS = {"with": _WITH, "without": PruningOptions(min_probe_bytes=0, limits=_WITH.limits.without("tuple_ranges"))}
+_WITH = PruningOptions()
+_WAYS = {"with": _WITH, "without": replace(_WITH, limits=_WITH.limits.without("tuple_ranges"))}
 
 
 def run(rows: int) -> list[dict[str, Any]]:

@@ -263,7 +263,22 @@ PARTS = (
         "phases",
         "Milliseconds of queries of TPC-DS until their first task",
         _phases,
-        ("query", "way", "milliseconds", "before_first_task", *PHASES, "run"),
+        (
+            *("query", "way", "milliseconds", "before_first_task", *PHASES, "run"),
+            *("builds", "py4j_calls", "queries", "more_than_stock"),
+        ),
+        (
+            Target(
+                "more than stock without a build, ms",
+                {"query": "median without a build"},
+                "more_than_stock",
+                "<=",
+                40.0,
+            ),
+            Target(
+                "more than stock with one build, ms", {"query": "median with one build"}, "more_than_stock", "<=", 120.0
+            ),
+        ),
     ),
     Part(
         "cache",

@@ -19,8 +19,9 @@ _WIDE = 0.8
 
 
 def recorded(results: Path = RESULTS) -> Sequence[Row]:
-    """The recorded rows, one for each query and way; empty if there is no recording."""
-    return json.loads(results.read_text(encoding="utf-8"))["rows"] if results.exists() else ()
+    """The recorded rows, one for each query and way, without medians; empty if there is no recording."""
+    rows = json.loads(results.read_text(encoding="utf-8"))["rows"] if results.exists() else ()
+    return [row for row in rows if "way" in row]
 
 
 def picture(rows: Sequence[Row]) -> str:

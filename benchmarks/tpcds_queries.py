@@ -1,8 +1,8 @@
 """The 99 queries of TPC-DS by `prune()`: filters found, scans pruned, bytes, and a comparison of the rows.
 
 Filters are counted in the join graph (every column of a scan that some key set reaches) and in the plan (filters that
-pass the gates), each with and without global equivalence, which propagates keys to columns that further joins make
-equal. Bytes of a whole query are Spark's counter over all of its tasks, including the tasks of builds.
+are worth their builds), each with and without global equivalence, which propagates keys to columns that further joins
+make equal. Bytes of a whole query are Spark's counter over all of its tasks, including the tasks of builds.
 """
 
 from __future__ import annotations
@@ -39,28 +39,29 @@ _CONF = {**COUNTABLE, "spark.driver.memory": "4g"}
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Query numbers, the scale of the tables, and the option `min_probe_bytes`, below which scans are not pruned."""
+    """Query numbers, the scale of the tables, and the option `always`: every sound filter, whether it pays or not."""
 
     scale: float
     numbers: Sequence[int] = range(1, 100)
-    min_probe_bytes: int = PruningOptions().min_probe_bytes
+    always: bool = False
 
 
 FULL = Settings(1.0)
-QUICK = Settings(0.05, (3, 7, 69), 100_000)
+# At this scale no filter pays.
+QUICK = Settings(0.05, (3, 7, 69), always=True)
 
 
 def run(settings: Settings) -> list[dict[str, Any]]:
     """One entry for each query."""
     sources = generate(settings.scale, default_folder())
-    options = PruningOptions(min_probe_bytes=settings.min_probe_bytes)
+    options = PruningOptions(always=settings.always)
     known = {each.name: each for each in queries() if each.number in settings.numbers}
     with (
         delta_session("queries", settings.scale, sources, _CONF) as spark,
         duckdb_tables(sources.paths) as duck,
     ):
         return resumed(
-            f"tpcds_queries-sf{settings.scale:g}-{settings.min_probe_bytes}",
+            f"tpcds_queries-sf{settings.scale:g}" + ("-always" if settings.always else ""),
             list(known),
             lambda name: {"scale": settings.scale, **entry(spark, duck, known[name], options)},
         )
@@ -124,11 +125,11 @@ def _reached(graph: JoinGraph) -> list[tuple[Edge, ProbeColumn]]:
 
 def main(
     scale: Annotated[float, typer.Option(help="TPC-DS scale factor.")] = FULL.scale,
-    min_probe_bytes: Annotated[int, typer.Option(help="Scans that read less are left alone.")] = FULL.min_probe_bytes,
+    always: Annotated[bool, typer.Option("--always", help="Use filters that do not pay, too.")] = FULL.always,
     only: Annotated[list[int] | None, typer.Option(help="The number of a query; may be given several times.")] = None,
 ) -> None:
     """Measures filters, bytes and rows of the 99 queries at any scale, and prints one JSON object a line."""
-    for found in run(Settings(scale, only or FULL.numbers, min_probe_bytes)):
+    for found in run(Settings(scale, only or FULL.numbers, always)):
         typer.echo(json.dumps(found))
 
 

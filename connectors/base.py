@@ -17,7 +17,7 @@ gives containers with statistics and a DataFrame over the kept ones. Neither hol
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -171,8 +171,8 @@ class Connector(ABC):
         """The files of `table` that conditions of the query itself leave at a leaf; None if all or not known."""
         return None
 
-    def optimized_plan(self, df: DataFrame) -> Any:  # noqa: ARG002 - a default
-        """The optimised plan of a query in the JVM, if the format can make it faster than Spark alone; else None."""
+    def optimized_plan(self, df: DataFrame) -> OptimizedQuery | None:  # noqa: ARG002 - a default
+        """The optimised plan of a query, if the format can make it faster than Spark alone; else None."""
         return None
 
     def before_execution(self, spark: SparkSession, plan: Any) -> None:  # noqa: B027 - a default
@@ -185,6 +185,18 @@ class Connector(ABC):
     def is_compared_whole(self, type_: ValueType) -> bool:  # noqa: ARG002 - a default
         """True for types whose values storage compares as they are, even if nothing is known of its files."""
         return False
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizedQuery:
+    """The optimised plan of a query in the JVM.
+
+    `unchanged` gives a DataFrame of the query as it is that runs this plan, from the same plan without Spark's own
+    runtime filters; None where the query's own DataFrame has to make its plan itself.
+    """
+
+    plan: Any
+    unchanged: Callable[[Any], DataFrame | None] = lambda _: None
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,10 +20,10 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from connectors.base import Connector, ScannedVersion, Table
+from connectors.base import Connector, OptimizedQuery, ScannedVersion, Table
 from connectors.spark.files import is_name
 from connectors.spark.jvm import analyzed_plan, error_kind, frame_of, optimized_plan
-from connectors.spark.plan_facts import no_fingerprint
+from connectors.spark.plan_facts import leaf_name, no_fingerprint
 from connectors.spark.plan_reader import fresh_columns
 from connectors.spark.session_state import state_of
 from pruning.errors import InvalidOptionError, PruningError, SourceNotFoundError
@@ -159,11 +159,17 @@ def _ask(
 
 def optimized(df: DataFrame) -> Any:
     """The optimised plan of a query in the JVM, by the first connector that makes it, else by Spark."""
+    return optimized_query(df).plan
+
+
+def optimized_query(df: DataFrame) -> OptimizedQuery:
+    """The optimised plan of a query, and its DataFrame if nothing is pruned."""
     for each in connectors_of(df.sparkSession):
-        plan = _ask(each, df.sparkSession, Connector.optimized_plan, df)
-        if plan is not None:
-            return plan
-    return optimized_plan(df)
+        query = _ask(each, df.sparkSession, Connector.optimized_plan, df)
+        if query is not None:
+            made: OptimizedQuery = query
+            return made
+    return OptimizedQuery(optimized_plan(df))
 
 
 def before_execution(spark: SparkSession, plan: Any) -> None:
@@ -275,11 +281,11 @@ class PlanTable:
 
 def table_of(spark: SparkSession, leaf: Any, limits: Limits) -> Table | Reason:
     """The table behind a leaf of a plan, by the first connector of its file format that knows it."""
-    try:
-        name, format_ = _name(leaf), str(leaf.relation().fileFormat().getClass().getSimpleName())
-    except _TROUBLE:
+    found = leaf_name(spark, leaf)
+    if found is None:
         # A relation without files, such as the change feed of a table.
         return Reason(ReasonCode.NOT_FILES, "a scan", str(leaf.nodeName()))
+    name, format_ = found
     failures: list[Reason] = []
     for each in _reading(spark, format_):
         table: Table | Reason | None = _ask(
@@ -352,12 +358,3 @@ def size_calls(spark: SparkSession) -> str:
 def file_formats(spark: SparkSession) -> frozenset[str]:
     """The `Connector.file_formats` of all connectors."""
     return frozenset(format_ for each in connectors_of(spark) for format_ in each.file_formats)
-
-
-def _name(leaf: Any) -> str:
-    """The table's name in the catalog, else the last part of its path."""
-    catalog = leaf.catalogTable()
-    if catalog.isDefined():
-        return str(catalog.get().identifier().unquotedString())
-    roots = leaf.relation().location().rootPaths()
-    return str(roots.head().getName()) if roots.size() else "files"

@@ -127,11 +127,17 @@ class ExecutionLimits:
         512 << 10, "bytes", "more goes as a broadcast: PySpark deletes no file of a function beyond 1 MiB", 0
     )
     listed_versions: int = limit(
-        16,
+        64,
         "versions",
-        "lists of files of whole table versions that a session keeps: a query reads few tables",
+        "lists of files of whole table versions that a session keeps: the queries of TPC-DS read 24 tables in turn",
         UNBOUNDED,
         1,
+    )
+    listed_files: int = limit(
+        160_000,
+        "files",
+        "the lists that a session keeps have no more together, at about a kilobyte each; the least recently used go",
+        UNBOUNDED,
     )
     listed_version_files: int = limit(
         10_000,

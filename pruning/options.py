@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
@@ -14,7 +15,10 @@ from pruning.settings import check_all, number, parsed, table, word
 
 CONF_PREFIX = "spark.pruning."
 PREDICATE, ARROW, AUTO = "PREDICATE", "ARROW", "AUTO"
+SESSION, MACHINE, GIVEN = "SESSION", "MACHINE", "GIVEN"
 _LIMITS = "limits."
+# Tests and benchmarks set it, so that their decisions repeat.
+_DEFAULT_RATES = os.environ.get("SCANPRUNE_COST_RATES", "").strip().upper() or SESSION
 
 
 class BroadcastStrategy(Enum):
@@ -39,6 +43,10 @@ class PruningOptions:
     - `broadcast_strategy`: of a pruned query. `AUTO` joins builds that have run as the rows they gave, broadcast where
       these take no more than `spark.sql.autoBroadcastJoinThreshold`, and leaves other joins to Spark; `RUNTIME_ONLY`
       keeps Spark from broadcasting those on an estimate; `NONE` leaves all joins to Spark, and runs builds again
+    - `cost_rates`: the times of the steps of a query. `MACHINE` has those that `scanprune calibrate` measured on this
+      machine, or defaults; `SESSION` also corrects them by the seconds that the session saw; `GIVEN` takes
+      `limits.costs` as they are. Rates in `limits.costs` go before those of the machine. The environment variable
+      SCANPRUNE_COST_RATES sets the default
     - `top_k`: `prune()` filters scans also by the first rows of ORDER BY ... LIMIT, where metadata proves them
     - `limits`: the numbers behind the decisions, for tests and ablations; as confs `spark.pruning.limits.<name>`. They
       may change with any release
@@ -55,6 +63,7 @@ class PruningOptions:
     build_timeout_seconds: float = number(120.0, 0.001, 86_400.0)
     scan: str = word(PREDICATE, PREDICATE, ARROW, AUTO)
     broadcast_strategy: str = word("AUTO", *BroadcastStrategy.__members__)
+    cost_rates: str = word(_DEFAULT_RATES, SESSION, MACHINE, GIVEN)
     top_k: bool = True
     limits: Limits = table(LIMITS, "a `Limits`, or one of them by its name after 'limits.'")  # noqa: RUF009 - a field
 

@@ -166,7 +166,7 @@ def test_query_is_explained_and_run_from_a_shell(spark, tmp_path):
     spark.range(0, 400).selectExpr("id AS day", "id div 100 AS month").write.parquet(days)
     query = tmp_path / "query.sql"
     query.write_text("SELECT sum(amount) AS total FROM facts JOIN days USING (day) WHERE month = 1;", encoding="utf-8")
-    given = ("--table", f"facts={facts}", "--table", f"days={days}", "--conf", "min_probe_bytes=0")
+    given = ("--table", f"facts={facts}", "--table", f"days={days}", "--conf", "always=true")
     env = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
 
     explained = run_in_process("explain", f"@{query}", *given, "--run-builds", "--json", **env)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -11,15 +12,16 @@ from connectors.builds import query_builds
 from connectors.measure.status_store import finished_executions, last_execution
 from connectors.pipeline import pruned_query
 from connectors.spark.plan_tree import UnreadablePlanError
-from pruning import PruningOptions, explain, prune
+from pruning import explain, prune
 from pruning.errors import InvalidDataFrameError, InvalidOptionError
 from sample_data.confs import conf
+from tests.costs import FREE_BUILDS
 
 pytestmark = pytest.mark.spark
 
 FILES, DAYS_PER_FILE, ROWS_PER_DAY, ITEMS = 8, 20, 25, 50
 # Test tables are smaller than the default minimum of a probe side.
-OPTIONS = PruningOptions(min_probe_bytes=2000)
+OPTIONS = FREE_BUILDS
 MARCH = """
     SELECT name, sum(amount) FROM {sales} s JOIN {days} d ON s.day = d.day JOIN {items} i ON s.item = i.item
     WHERE month = 2 GROUP BY name"""
@@ -192,14 +194,14 @@ def test_builds_of_a_pruned_query_do_not_run_again(star, jobs):
 def test_options_default_to_session_confs(spark, star, run_builds):
     df = star(MARCH)
     assert () == explain(df, run_builds=run_builds).filters
-    assert "PROBE_TOO_SMALL" in {it.code.name for it in explain(df, run_builds=run_builds).reasons}
-    with conf(spark, {"spark.pruning.min_probe_bytes": "2000"}):
+    assert "NOT_WORTH" in {it.code.name for it in explain(df, run_builds=run_builds).reasons}
+    with conf(spark, {"spark.pruning.always": "true"}):
         assert 1 == len(explain(df, run_builds=run_builds).filters)
 
 
 @pytest.mark.parametrize("run_builds", [False, True], ids=["dry", "with builds"])
 def test_disabled_pruning_plans_no_filter(star, run_builds):
-    found = explain(star(MARCH), run_builds=run_builds, options=PruningOptions(enabled=False, min_probe_bytes=0))
+    found = explain(star(MARCH), run_builds=run_builds, options=replace(FREE_BUILDS, enabled=False))
     assert ((), (), ["SWITCHED_OFF"]) == (found.filters, found.tables, [it.code.name for it in found.reasons])
 
 

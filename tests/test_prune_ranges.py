@@ -9,11 +9,13 @@ import pytest
 from pruning import PruningOptions, explain, prune, report
 from sample_data.confs import conf
 from sample_data.rows import Rows
+from tests.costs import FREE_BUILDS
+from tests.unchanged import is_unchanged
 
 pytestmark = pytest.mark.spark
 
 FILES, DAYS_PER_FILE, ROWS_PER_DAY = 8, 20, 100
-OPTIONS = PruningOptions(min_probe_bytes=2000)
+OPTIONS = FREE_BUILDS
 # Every column is clustered by day. NaN of `weight` lies only in the first file, and day 60 has the negative zero.
 FACTS = (
     "cast(n AS int) AS day",
@@ -121,7 +123,7 @@ def test_comparison_with_nan_skips_no_file(pruned, query, code):
     # By default, the materialized rows of the build replace it in the plan.
     options = replace(OPTIONS, broadcast_strategy="NONE")
     df, result = pruned(f"SELECT count(*), sum(f.amount) FROM {{facts}} f JOIN {{values}} v ON {query}", options)
-    assert df._jdf is result._jdf
+    assert is_unchanged(df, result)
     assert code in reasons(df)
 
 
@@ -158,7 +160,7 @@ def test_preserved_side_of_a_join_is_not_bounded(pruned, type_):
     df, result = pruned(
         f"SELECT count(*), sum(f.amount) FROM {{facts}} f {type_} JOIN {{spans}} s ON f.day > s.low AND f.day = s.high"
     )
-    assert df._jdf is result._jdf
+    assert is_unchanged(df, result)
     # A derived DataFrame is explained, since the DataFrame itself has the record of its pruning.
     assert "OUTER_SIDE" in reasons(df.where("true"), run_builds=False)
 
@@ -168,7 +170,7 @@ def test_bound_is_propagated_to_equal_columns(pruned):
     _, result = pruned(
         """SELECT count(*), sum(f.amount) FROM {facts} f JOIN {facts} g ON f.amount = g.amount AND f.day = g.day
         JOIN {spans} s ON f.day < s.high WHERE kind = 'c'""",
-        OPTIONS.with_limits(max_build_scan_bytes=2000),
+        replace(OPTIONS, broadcast_strategy="NONE"),
     )
     assert [("facts#1", 2, 2), ("facts#2", 2, 2)] == files(result)
 
@@ -221,7 +223,7 @@ def test_keys_pass_lossless_casts_below_a_join(pruned, facts, kept):
 def test_lossy_cast_stops_keys(pruned):
     query = "SELECT count(*), sum(amount) FROM {facts} f JOIN {values} v ON f.big = v.real WHERE kind = 'two'"
     df, result = pruned(query, replace(OPTIONS, broadcast_strategy="NONE"))
-    assert df._jdf is result._jdf
+    assert is_unchanged(df, result)
     stops = [stop for edge in explain(df.where("true"), options=OPTIONS).edges for stop in edge.stops]
     assert ["Inner join: the key is computed, not a column of a scan (Cast(big))"] == stops
 
@@ -240,7 +242,7 @@ def test_date_timestamp_join_uses_the_session_time_zone(spark, tmp_path, zone, d
         spark.sql(f"SELECT * FROM VALUES {keys}").coalesce(1).write.parquet(moments)
         query = f"SELECT f.* FROM parquet.`{facts}` f JOIN parquet.`{moments}` m ON f.day = m.at WHERE m.id < 2"
         df = spark.sql(query)
-        result = prune(df, options=replace(OPTIONS, min_probe_bytes=0))
+        result = prune(df, options=OPTIONS)
         rows = Rows(df.collect())
         assert rows == Rows(result.collect())
         assert 20 * days == len(rows)
@@ -283,7 +285,7 @@ def test_scalar_subquery_skips_files(pruned, condition, kept, strategy):
 def test_scalar_subquery_that_is_no_key_skips_no_file(pruned, condition):
     query = f"SELECT count(*), sum(amount) FROM {{facts}} f WHERE {condition}"
     df, result = pruned(query, replace(OPTIONS, broadcast_strategy="NONE"))
-    assert df._jdf is result._jdf
+    assert is_unchanged(df, result)
 
 
 # Regression: explain() failed where no file holds the values of a key.

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from pruning import PruningOptions, explain, prune
+from pruning import explain, prune
 from sample_data import events, events_dimensions, events_draws, events_views, generator, layout, ssb
 from sample_data.confs import CODE_GENERATION, conf
 from sample_data.events_draws import DAYS, FIRST_DAY, TENANTS, user_ids
@@ -23,6 +23,7 @@ from sample_data.source import SourceFiles
 from sample_data.tpcds_answers import disagreement
 from sample_data.tpcds_queries import Query, by_duckdb, by_spark, duckdb_tables, spark_tables
 from sample_data.workload import WORKLOADS, Workload
+from tests.costs import ALWAYS
 from tests.kept import kept_folder
 from tests.oracle.test_tpcds import TROUBLE
 
@@ -35,8 +36,8 @@ MADE_BY = [
     for each in (ssb, generator, layout, events, events_dimensions, events_draws, events_views)
     if each.__file__
 ]
-# Builds are small, and no scan is large.
-OPTIONS = PruningOptions(min_probe_bytes=0)
+# No filter pays at this scale.
+OPTIONS = ALWAYS
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -44,7 +46,8 @@ class BuildResult:
     """The result of a build: its keys, and its rows if they are few enough to be joined as a local relation.
 
     `from_cache`: the build was not run for this query; `on_driver`: its rows were computed there without a job;
-    `reasons`: why the result was not cached.
+    `reasons`: why the result was not cached; `seconds`: how long its jobs, or the driver, took, 0 where another result
+    has them.
     """
 
     keys: KeySummary | Reason
@@ -52,6 +55,7 @@ class BuildResult:
     from_cache: bool = False
     on_driver: bool = False
     reasons: tuple[Reason, ...] = ()
+    seconds: float = 0.0
 
 
 @dataclass(slots=True)
@@ -97,6 +101,7 @@ class QueryBuilds:
     _rows: dict[int, MaterializedBuild | TooMany | Reason | None] = field(default_factory=dict)
     _keys: dict[tuple[int, int], KeySummary | Reason] = field(default_factory=dict)
     _on_driver: set[int] = field(default_factory=set)
+    _seconds: dict[int, float] = field(default_factory=dict)
 
     def run(self, requests: Sequence[BuildRequest]) -> list[BuildResult]:
         """The result of each build, all run at the same time; equal builds share one result object."""
@@ -109,29 +114,49 @@ class QueryBuilds:
                 self._keys[keys.id] if isinstance(keys, _BuildColumn) else keys,
                 _materialized(self._rows[number]),
                 on_driver=number in self._on_driver and not isinstance(keys, _BuildColumn),
+                seconds=self._spent(number, keys),
             )
             for keys, number in zip(found, numbers, strict=True)
         ]
 
     def _run(self, missing: Mapping[int, BuildRequest]) -> None:
         """Computes builds over few small files one after the other on the driver, then runs all others as jobs."""
-        here = {number: self._here(each) for number, each in missing.items()}
+        here = {number: self._here(number, each) for number, each in missing.items()}
         done = {number: rows for number, rows in here.items() if rows is not None}
         self._on_driver.update(done)
         self._rows.update(done)
         others = {number: each for number, each in missing.items() if number not in done}
-        found = self.scheduler.run_all([self._build(each) for each in others.values()])
+        found = self.scheduler.run_all([self._build(*each) for each in others.items()])
         self._rows.update(zip(others, found, strict=True))
 
-    def _here(self, request: BuildRequest) -> MaterializedBuild | TooMany | None:
+    def _here(self, number: int, request: BuildRequest) -> MaterializedBuild | TooMany | None:
         spark, limits = self.scheduler.spark, self.scheduler.options.limits
         seconds = min(limits.driver_scan_seconds, self.scheduler.remaining)
         limits = replace(limits, driver_scan_seconds=max(0.0, seconds))
-        return driver_rows(spark, request.plan, request.name, limits, self._most_bytes(request))
+        with self._timed([number]):
+            return driver_rows(spark, request.plan, request.name, limits, self._most_bytes(request))
 
-    def _build(self, request: BuildRequest) -> Build[MaterializedBuild | TooMany | None]:
+    def _build(self, number: int, request: BuildRequest) -> Build[MaterializedBuild | TooMany | None]:
         spark, limits, most_bytes = self.scheduler.spark, self.scheduler.options.limits, self._most_bytes(request)
-        return Build(request.name, lambda: local_rows(spark, request.plan, request.name, limits, most_bytes))
+
+        def rows() -> MaterializedBuild | TooMany | None:
+            with self._timed([number]):
+                return local_rows(spark, request.plan, request.name, limits, most_bytes)
+
+        return Build(request.name, rows)
+
+    @contextmanager
+    def _timed(self, numbers: Collection[int]) -> Iterator[None]:
+        """Adds the seconds of the block to those of builds."""
+        began = time.perf_counter()
+        yield
+        for each in numbers:
+            self._seconds[each] = self._seconds.get(each, 0.0) + time.perf_counter() - began
+
+    def _spent(self, number: int, keys: KeySummary | Reason | _BuildColumn) -> float:
+        """The seconds of a build's jobs, which are told once."""
+        numbers = {number, keys.number} if isinstance(keys, _BuildColumn) else {number}
+        return sum(self._seconds.pop(each, 0.0) for each in numbers)
 
     def _most_bytes(self, request: BuildRequest) -> int | None:
         return None if request.must_fit else self.scheduler.options.limits.joined_build_bytes
@@ -142,7 +167,8 @@ class QueryBuilds:
             by_plan.setdefault(each.number, []).append(each)
         frames = [self._frame(columns) for columns in by_plan.values()]
         options, run_all = self.scheduler.options, self.scheduler.run_all
-        results = iter(spark_keys.collected([it for it in frames if isinstance(it, KeyFrame)], options, run_all))
+        with self._timed(by_plan):
+            results = iter(spark_keys.collected([it for it in frames if isinstance(it, KeyFrame)], options, run_all))
         for columns, frame in zip(by_plan.values(), frames, strict=True):
             result = next(results) if isinstance(frame, KeyFrame) else frame
             if isinstance(result, Reason):

@@ -1,23 +1,26 @@
-"""`scanprune calibrate`: the costs of the steps of a scan on this machine, by Spark's reader and by pyarrow."""
+"""`scanprune calibrate`: the rates of the cost model on this machine, from small tables and steps over them."""
 
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
 from connectors.arrow_scan.files import FilePart
 from connectors.arrow_scan.reader import ArrowReader, KeyTest, ReadColumn
+from connectors.cli.calibrate_rows import builds, few_rows, rows_above
+from connectors.cli.calibrate_trials import Measure, Step, Trials, credible
+from connectors.registry import open_table
 from pruning import PruningOptions, pruned_read
-from pruning.cost.rates import CostRates
+from pruning.cost.rates import NANOSECONDS
 from pruning.keys.membership import MembershipTest
 from pruning.options import ARROW, PREDICATE
 from pruning.values.byte_strings import IntArray
@@ -27,111 +30,127 @@ from pruning.values.types import ValueType
 Progress = Callable[[str, float], None]
 
 _NAMES = ("a", "b", "c", "d")
-# The least cost: a difference of two times may be negative.
-_LEAST = 0.01
-_NANOSECONDS = 1e9
+_TRIALS = Trials()
 
 
-@dataclass(frozen=True, slots=True)
-class Trials:
-    """The size of the table that is read, and the number of runs.
+@dataclass(frozen=True, slots=True, eq=False)
+class _Files:
+    """Three tables of as many rows, each a file of one row group; files are read from the page cache.
 
-    - `rows`: rows of the only row group, which one core reads; `nulls`: the share of NULL
-    - `values`: distinct values of a column, dictionary-encoded; `keys`: how many of them are looked up
-    - `warm`: first runs of a step, while Java compiles its plan; `runs`: later runs, of which the fastest counts
-    - `rounds`: tasks for each core in the measurement of the cost of a task
+    `numbers` has dictionary-encoded integers in all columns, `first` those of the first column; `texts` has as many
+    distinct texts; `wide` has values that no dictionary holds.
     """
 
-    rows: int = 8_000_000
-    nulls: float = 0.04
-    values: int = 20_000
-    keys: int = 500
-    warm: int = 3
-    runs: int = 7
-    rounds: int = 8
+    numbers: Path
+    texts: Path
+    wide: Path
+    first: IntArray
 
-    def wanted(self) -> list[int]:
-        """The keys that are looked up."""
-        return list(range(0, self.values, self.values // self.keys))
-
-    def more(self, run: Callable[[], object], other: Callable[[], object]) -> float:
-        """Seconds of `run` minus seconds of `other`; the steps alternate, so that compiled code helps both."""
-        one, two = self._least(run, other)
-        return one - two
-
-    def seconds(self, run: Callable[[], object]) -> float:
-        """Seconds of one step."""
-        return self._least(run)[0]
-
-    def _least(self, *steps: Callable[[], object]) -> list[float]:
-        """The fastest of the warm runs of each step, since other load only makes a run slower."""
-        for _ in range(self.warm):
-            for step in steps:
-                step()
-        runs = [[_timed(step) for step in steps] for _ in range(self.runs)]
-        return list(map(min, zip(*runs, strict=True)))
-
-
-_TRIALS = Trials()
+    @staticmethod
+    def made(folder: Path, trials: Trials) -> _Files:
+        random, rows = np.random.default_rng(0), trials.rows
+        values = random.integers(0, trials.values, (len(_NAMES), rows), np.int32)
+        columns = [pa.array(each, mask=random.random(rows) < trials.nulls) for each in values]
+        names = pa.DictionaryArray.from_arrays(columns[0], [_name(at) for at in range(trials.values)])
+        ids = pa.array(random.integers(0, 1 << 62, rows))
+        numbers, texts, wide = (folder / f"{name}.parquet" for name in ("numbers", "texts", "wide"))
+        files = _Files(numbers, texts, wide, values[0].astype(np.int64))
+        pq.write_table(pa.table(columns, list(_NAMES)), numbers, row_group_size=rows)
+        pq.write_table(pa.table([names], ["name"]), texts, row_group_size=rows, store_schema=False)
+        plain = pa.table([ids, pc.cast(ids, pa.string())], ["id", "text"])
+        pq.write_table(plain, wide, row_group_size=rows, use_dictionary=False)
+        return files
 
 
 def calibrated(
     spark: SparkSession, folder: Path, progress: Progress = lambda *_: None, trials: Trials = _TRIALS
-) -> CostRates:
-    """The costs on this machine; temporary files in `folder` are read from the page cache."""
+) -> dict[str, float]:
+    """The rates of this machine in nanoseconds, by name; temporary files are made in `folder`.
+
+    Those of stores are not among them.
+    """
     with tempfile.TemporaryDirectory(dir=folder) as made:
-        file = Path(made, "calibration.parquet")
-        random = np.random.default_rng(0)
-        rows = trials.rows
-        values = random.integers(0, trials.values, (len(_NAMES), rows), np.int32)
-        columns = [pa.array(each, mask=random.random(rows) < trials.nulls) for each in values]
-        pq.write_table(pa.table(columns, list(_NAMES)), file, row_group_size=rows)
-        names = pa.DictionaryArray.from_arrays(columns[0], [_name(at) for at in range(trials.values)])
-        texts = file.with_name("texts.parquet")
-        pq.write_table(pa.table([names], ["name"]), texts, row_group_size=rows, store_schema=False)
-        of_texts = ("arrow_search", lambda: trials.seconds(_searched(texts, trials)) / rows)
-        by_arrow = _by_arrow(spark, file, values[0].astype(np.int64), trials)
-        steps = (*_by_spark(spark, file, trials), *by_arrow, of_texts)
+        files = _Files.made(Path(made), trials)
+        steps = (
+            *_by_spark(spark, files, trials),
+            *_by_arrow(spark, files, trials),
+            *rows_above(spark, trials),
+            *builds(spark, Path(made), trials),
+        )
         found: dict[str, float] = {}
         for at, (name, measure) in enumerate(steps):
             progress(name, at / len(steps))
-            found[name] = max(_LEAST, measure() * _NANOSECONDS)
-    return CostRates(**found)
+            found[name] = measure() * NANOSECONDS
+        return {name: credible(name, rate) for name, rate in _apart(found, files.numbers, trials).items()}
 
 
-def _by_spark(spark: SparkSession, file: Path, trials: Trials) -> Iterator[tuple[str, Callable[[], float]]]:
-    keys = trials.wanted()
-    whole = spark.read.parquet(file.as_uri())
+def _apart(found: dict[str, float], numbers: Path, trials: Trials) -> dict[str, float]:
+    """Rates of steps without what other rates say of the same steps."""
+    decoded = credible("decoded_byte", found["decoded_byte"] - found["byte"])
+    value_bytes = _chunk_bytes(numbers) / (trials.rows * len(_NAMES))
+    value = found["spark_value"] - value_bytes * (found["byte"] + decoded)
+    rows = few_rows(trials) * found["kept_row"]
+    builds = {name: found[name] - rows for name in ("build_job", "driver_build")}
+    return {**found, **builds, "decoded_byte": decoded, "spark_value": value}
+
+
+def _chunk_bytes(file: Path) -> int:
+    """Compressed bytes of the column chunks of a file."""
+    group = pq.read_metadata(file).row_group(0)
+    return sum(group.column(at).total_compressed_size for at in range(group.num_columns))
+
+
+def _by_spark(spark: SparkSession, files: _Files, trials: Trials) -> Iterator[Measure]:
+    keys, rows = trials.wanted(), trials.rows
+    whole, wide = (spark.read.parquet(f"file://{each}") for each in (files.numbers, files.wide))
     one, two, every = (_greatest(whole, count) for count in (1, 2, len(_NAMES)))
+    kept = _greatest(whole.where("a + b <> c - d"), len(_NAMES))
     listed = _greatest(whole.where(F.col("a").isin(keys)), 2)
     small = F.broadcast(spark.createDataFrame([(each,) for each in keys], "a int"))
     joined = _greatest(whole.join(small, "a"), 2)
-    yield "spark_value", lambda: trials.more(every, one) / (trials.rows * (len(_NAMES) - 1))
-    yield "spark_test", lambda: trials.more(listed, two) / trials.rows
-    yield "joined_row", lambda: trials.more(joined, two) / trials.rows
+    more_bytes = _chunk_bytes(files.wide) - _chunk_bytes(files.numbers) * 2 / len(_NAMES)
+
+    def both() -> object:
+        return wide.agg(F.max("id"), F.max(F.octet_length("text"))).collect()
+
+    yield "spark_value", lambda: trials.more(every, one) / (rows * (len(_NAMES) - 1))
+    # As many values, and more bytes; `_apart` takes the bytes as they are read off.
+    yield "decoded_byte", lambda: trials.more(both, two) / more_bytes
+    yield "row", lambda: trials.more(kept, every) / rows
+    yield "spark_test", lambda: trials.more(listed, two) / rows
+    yield "joined_row", lambda: trials.more(joined, two) / rows
 
 
-def _by_arrow(
-    spark: SparkSession, file: Path, column: IntArray, trials: Trials
-) -> Iterator[tuple[str, Callable[[], float]]]:
-    keys, values = trials.wanted(), trials.rows * len(_NAMES)
-    columns = [ReadColumn(name, pa.int32()) for name in _NAMES]
-    part = FilePart(str(file), (0,), tuple(range(len(_NAMES))), (None,) * len(_NAMES))
-    rows = MembershipTest.of(Domain.of(ValueType("int"), *keys))
+def _by_arrow(spark: SparkSession, files: _Files, trials: Trials) -> Iterator[Measure]:
+    keys, rows, file = trials.wanted(), trials.rows, files.numbers
+    values, size = rows * len(_NAMES), file.stat().st_size
+    test = MembershipTest.of(Domain.of(ValueType("int"), *keys))
     cores = spark.sparkContext.defaultParallelism
     few, many = _tasks(spark, cores), _tasks(spark, cores * trials.rounds)
-    handed = _handed(spark, trials.rows)
-    one = _tasks(spark, 1)
     by_arrow, by_predicate = (_planned(spark, file, keys, scan) for scan in (ARROW, PREDICATE))
-    yield "byte", lambda: trials.seconds(file.read_bytes) / file.stat().st_size
-    yield "arrow_value", lambda: trials.seconds(lambda: list(ArrowReader(columns, []).read(part))) / values
-    yield "arrow_test", lambda: trials.seconds(lambda: rows.contains(column)) / trials.rows
-    yield "arrow_handed", lambda: trials.more(handed, one) / values
+    yield "byte", lambda: trials.growth(lambda count: lambda: _read(file, count), size)
+    yield "arrow_value", lambda: trials.more(_decoded(file, len(_NAMES)), _decoded(file, 1)) / (values - rows)
+    yield "arrow_test", lambda: trials.growth(lambda count: lambda: test.contains(files.first[:count]), rows)
+    yield "arrow_search", lambda: trials.took(_searched(files.texts, trials)) / rows
+    yield "arrow_handed", lambda: trials.growth(lambda count: _handed(spark, count), rows) / len(_NAMES)
+    yield "planned_scan", lambda: trials.more(by_predicate, lambda: _opened(spark, file))
     yield "arrow_scan", lambda: trials.more(by_arrow, by_predicate)
     yield "arrow_task", lambda: trials.more(many, few) / (trials.rounds - 1)
 
 
-def _searched(file: Path, trials: Trials) -> Callable[[], object]:
+def _read(file: Path, count: int) -> int:
+    with file.open("rb") as opened:
+        return len(opened.read(count))
+
+
+def _decoded(file: Path, count: int) -> Step:
+    """A step that decodes the first columns."""
+    columns = [ReadColumn(name, pa.int32()) for name in _NAMES[:count]]
+    part = FilePart(str(file), (0,), tuple(range(count)), (None,) * count)
+    return lambda: list(ArrowReader(columns, []).read(part))
+
+
+def _searched(file: Path, trials: Trials) -> Step:
     """A step that reads texts and tests them; a few in a hundred pass."""
     text = ValueType("string")
     test = KeyTest(0, text, MembershipTest.of(Domain.of(text, *map(_name, trials.wanted()))))
@@ -143,22 +162,26 @@ def _name(number: int) -> str:
     return f"customer {number:08}"
 
 
-def _greatest(rows: DataFrame, count: int) -> Callable[[], object]:
+def _greatest(rows: DataFrame, count: int) -> Step:
     """A step that reads the first columns and returns one row; planned anew each time, since plans keep shuffles."""
     return lambda: rows.agg(*(F.max(each) for each in _NAMES[:count])).collect()
 
 
-def _tasks(spark: SparkSession, count: int) -> Callable[[], object]:
+def _tasks(spark: SparkSession, count: int) -> Step:
     ids = spark.range(0, count, 1, count)
     return lambda: ids.mapInArrow(lambda batches: batches, ids.schema).agg(F.max("id")).collect()
 
 
-def _planned(spark: SparkSession, file: Path, keys: Sequence[int], scan: str) -> Callable[[], object]:
+def _planned(spark: SparkSession, file: Path, keys: Sequence[int], scan: str) -> Step:
     options = PruningOptions(scan=scan).with_limits(min_filter_ratio=0.0)
     return lambda: pruned_read(spark, str(file), keys={"a": keys}, options=options)
 
 
-def _handed(spark: SparkSession, count: int) -> Callable[[], object]:
+def _opened(spark: SparkSession, file: Path) -> object:
+    return open_table(spark, str(file), format_=None, version=None, timestamp=None, limits=PruningOptions().limits)
+
+
+def _handed(spark: SparkSession, count: int) -> Step:
     """A step in which one Python task returns `count` rows."""
     names, batch = _NAMES, 1 << 16
 
@@ -170,9 +193,3 @@ def _handed(spark: SparkSession, count: int) -> Callable[[], object]:
 
     schema = ", ".join(f"{name} int" for name in names)
     return _greatest(spark.range(0, 1, 1, 1).mapInArrow(rows, schema), len(names))
-
-
-def _timed(run: Callable[[], object]) -> float:
-    began = time.perf_counter()
-    run()
-    return time.perf_counter() - began

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import signal
 import subprocess
 import traceback
@@ -17,6 +16,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
+from connectors.rate_files import user_cache
 from connectors.spark.session import COUNTABLE, spark_session
 from connectors.spark.versions import require_spark
 from pruning.errors import PruningError
@@ -32,9 +32,7 @@ _CHATTY = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 def default_folder() -> Path:
     """The folder of generated tables, below the user's cache folder (XDG)."""
-    named = os.environ.get("XDG_CACHE_HOME", "")
-    base = Path(named) if Path(named).is_absolute() else Path.home() / ".cache"
-    return base / "scanprune"
+    return user_cache()
 
 
 @contextmanager

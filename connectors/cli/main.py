@@ -12,7 +12,8 @@ from typing import Annotated
 import typer
 
 from connectors.cli import query as query_commands
-from connectors.cli.command import default_folder, one_line_for_trouble, session
+from connectors.cli.calibrate_command import calibrate
+from connectors.cli.command import default_folder, one_line_for_trouble
 from connectors.spark.versions import require_spark
 from pruning.errors import EnvironmentProblem
 
@@ -69,18 +70,7 @@ def demo(
 
 app.command(short_help="The filters that pruning would add, and reasons against others.")(query_commands.explain)
 app.command(short_help="A query with pruning: its rows, and the files, rows and bytes read.")(query_commands.run)
-
-
-@app.command(short_help="Costs of scans on this machine, for the conf spark.pruning.limits.costs.")
-def calibrate(
-    folder: Annotated[
-        Path | None, typer.Option("--dir", help="Folder for temporary files.", show_default="user cache")
-    ] = None,
-) -> None:
-    """Measures the costs of the steps of a scan, and prints them as the conf by which readers are chosen."""
-    target = (folder or default_folder()).absolute()
-    with one_line_for_trouble(target, "Interrupted"):
-        _calibrate(target)
+app.command(short_help="Rates of the cost model on this machine, kept for later sessions.")(calibrate)
 
 
 def main() -> None:
@@ -100,19 +90,6 @@ def _demo(scale: float, folder: Path, runs: int | None) -> None:
     # Imported by name, since the installed package does not contain it.
     if not import_module("benchmarks.demo.command").show(folder, scale, runs):
         raise typer.Exit(1)
-
-
-def _calibrate(folder: Path) -> None:
-    require_spark("calibrate")
-    from rich.console import Console  # noqa: PLC0415 - `--version` and `--help` answer at once
-
-    from connectors.cli.calibrate import calibrated  # noqa: PLC0415 - the same
-    from connectors.cli.command import progress_bar  # noqa: PLC0415 - the same
-
-    folder.mkdir(parents=True, exist_ok=True)
-    with progress_bar(Console(stderr=True)) as progress, session("calibrate", folder, {}) as spark:
-        costs = calibrated(spark, folder, progress)
-    typer.echo(f"spark.pruning.limits.costs={costs}")
 
 
 def _clear(folder: Path) -> None:

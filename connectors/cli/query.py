@@ -141,7 +141,7 @@ class CommandLineQuery:
         `InvalidOptionError` for an option of pruning with an impossible value, `SourceNotFoundError` where a path of
         this machine leads nowhere.
         """
-        confs = dict(_confs(conf))
+        confs = dict(given_confs(conf))
         PruningOptions.from_confs(confs)
         return CommandLineQuery(_sql(text, file), dict(_tables(tables)), confs)
 
@@ -215,7 +215,8 @@ def _found(name: str, path: str) -> str:
     return whole
 
 
-def _confs(given: Sequence[str]) -> Iterator[tuple[str, str]]:
+def given_confs(given: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Confs of `name=value` with full names; `InvalidQueryError` for what is none."""
     own = set(option_names())
     for each in given:
         name, equals, value = each.partition("=")

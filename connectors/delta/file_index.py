@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -14,9 +15,8 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from connectors.base import ScannedVersion
-from connectors.spark.jvm import JavaFile, analyzed_plan, frame_of, instance, query_execution
-from connectors.spark.jvm import optimized_plan as optimized
+from connectors.base import OptimizedQuery, ScannedVersion
+from connectors.spark.jvm import JavaFile, analyzed_plan, instance, jvm_frame
 from connectors.spark.session_state import state_of
 from connectors.spark.transfer import JvmList
 from pruning.limits import LIMITS, Limits
@@ -34,7 +34,12 @@ _ADD_FILE = "org.apache.spark.sql.delta.actions.AddFile"
 # While a plan is optimised, Delta lists the files of each scan by a separate job, one after the other.
 _FINDER = JavaFile("connectors.delta", "DeltaIndexFinder")
 _LISTS = JavaFile(
-    "connectors.delta", "DeltaFileLists", others=("VersionPinning", "ListedScans", "LeafSnapshots", PRUNED_INDEX)
+    "connectors.delta",
+    "DeltaFileLists",
+    others=(
+        *("ListedQuery", "ListedExecution", "VersionPinning", "ListedScans", "LeafSnapshots", PRUNED_INDEX),
+        "SnapshotText",
+    ),
 )
 SKIPPING_CONF = "spark.databricks.delta.stats.skipping"
 
@@ -45,29 +50,38 @@ class _FileLists:
     java: Any = None
 
 
-def optimized_plan(df: DataFrame) -> Any:
+def optimized_query(df: DataFrame) -> OptimizedQuery | None:
     """The optimised plan of a query, made without a job for each scan of Delta; None if Spark has to make it.
 
     The list of a whole version is read once and cached. Delta lists files again where a condition of the query may
     exclude one of several files.
     """
-    execution: Any = query_execution(df)
     spark = df.sparkSession
-    is_done = execution.tracker().phases().contains("optimization")
-    if is_done or not is_skipping(spark):
-        return None
     try:
-        plan = execution.withCachedData()
-        index = instance(spark, _FINDER, plan).any()
-        lists = None if index is None else _file_lists(spark, index)
-        pinned = None if lists is None else lists.pinned(plan)
-        if lists is None or pinned is None:
-            return None
-        return lists.listed(optimized(frame_of(spark, pinned)))
+        lists = state_of(spark).slot(_FileLists).java or _first_lists(df)
+        query = None if lists is None else lists.query(jvm_frame(df))
+        plan = None if query is None else query.optimized(SKIPPING_CONF)
     except (Py4JError, PySparkException):
         # An error of the query itself is raised again by Spark.
         logger.debug("Optimising with cached file lists failed", exc_info=True)
         return None
+    return None if plan is None else OptimizedQuery(plan, partial(_unchanged, spark, query))
+
+
+def _unchanged(spark: SparkSession, query: Any, without_filters: Any) -> DataFrame | None:
+    try:
+        frame = query.unchanged(without_filters)
+        return None if frame is None else DataFrame(frame, spark)
+    except (Py4JError, PySparkException):
+        # The query's own DataFrame serves as well, with a plan of its own.
+        logger.debug("Keeping the optimised plan of a query failed", exc_info=True)
+        return None
+
+
+def _first_lists(df: DataFrame) -> Any:
+    """The file lists of a session that has none; None if the query reads no Delta table."""
+    index = instance(df.sparkSession, _FINDER, analyzed_plan(df)).any()
+    return None if index is None else _file_lists(df.sparkSession, index)
 
 
 def _file_lists(spark: SparkSession, index: Any, limits: Limits = LIMITS) -> Any:
@@ -77,18 +91,33 @@ def _file_lists(spark: SparkSession, index: Any, limits: Limits = LIMITS) -> Any
     """
     slot = state_of(spark).slot(_FileLists)
     if slot.java is None:
-        slot.java = instance(spark, _LISTS, limits.listed_versions, limits.listed_version_files, beside=index)
+        sizes = limits.listed_versions, limits.listed_version_files, limits.listed_files
+        slot.java = instance(spark, _LISTS, *sizes, beside=index)
     return slot.java
 
 
-def over_files(df: DataFrame, index: Any, paths: pa.Array | pa.ChunkedArray) -> DataFrame:
-    """A plain read of one Delta table, restricted to the files of its index at `paths` of the log.
+def over_files(df: DataFrame, index: Any, paths: pa.Array | pa.ChunkedArray) -> DataFrame | None:
+    """A plain read of one Delta table, restricted to the files at `paths` of the log in an index, its own if None.
 
-    Files that the query's own conditions have excluded from the index are not read.
+    Files that the query's own conditions have excluded from the index are not read. The result is None for an index
+    that does not hold one version.
     """
     spark = df.sparkSession
-    plan: Any = analyzed_plan(df)
-    return frame_of(spark, _file_lists(spark, index).restricted(plan, index, "\n".join(paths.to_pylist())))
+    # A read that is not part of a plan holds no version, and the index of a plan has made the lists.
+    lists = state_of(spark).slot(_FileLists).java if index is None else _file_lists(spark, index)
+    frame = None if lists is None else lists.restricted(jvm_frame(df), index, "\n".join(paths.to_pylist()))
+    return None if frame is None else DataFrame(frame, spark)
+
+
+def scanned_snapshot(spark: SparkSession, leaf: Any) -> Any:
+    """The JVM's description of the version that a leaf of a plan reads; None if its index does not hold one version."""
+    lists = state_of(spark).slot(_FileLists).java or _file_lists(spark, leaf.relation().location())
+    return lists.scanned(leaf)
+
+
+def analyzed_snapshot(spark: SparkSession, index: Any) -> Any:
+    """The JVM's description of the version that an index of a whole table reads."""
+    return _file_lists(spark, index).analyzed(index)
 
 
 def paths_left(spark: SparkSession, index: Any) -> pa.Array | None:
@@ -109,12 +138,6 @@ def snapshots(spark: SparkSession, leaves: Sequence[Any]) -> Any:
     return lists.snapshots(leaves)
 
 
-def snapshot_in(index: Any) -> Any:
-    """The version that an index of a plan reads."""
-    is_pruned = index.getClass().getName() == PRUNED_INDEX
-    return index.scannedSnapshot() if is_pruned else index.preparedScan().scannedSnapshot()
-
-
 def register_conditions(spark: SparkSession, plan: Any) -> None:
     """Registers the conditions on each scan of listed files in an optimised plan, so that Delta does not list again."""
     lists = state_of(spark).slot(_FileLists).java
@@ -122,13 +145,8 @@ def register_conditions(spark: SparkSession, plan: Any) -> None:
         lists.registerConditions(plan)
 
 
-def is_pinned_index(index: Any) -> bool:
-    """True for an index that names the files of one version."""
-    return str(index.getClass().getName()) in {PRUNED_INDEX, PREPARED_INDEX}
-
-
 def why_not_pinned(spark: SparkSession, name: str, index: Any) -> Reason:
-    """The reason why an index of an optimised plan, which `is_pinned_index` does not know, names no version.
+    """The reason why an index of an optimised plan does not hold one version.
 
     Delta prepares scans only by its rule for data skipping. A scan that is not prepared reads the newest version each
     time that it is planned.

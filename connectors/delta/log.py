@@ -8,7 +8,9 @@ import re
 import threading
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, overload
+from urllib.parse import unquote_plus
 
 import numpy as np
 import pyarrow as pa
@@ -35,8 +37,6 @@ _PHYSICAL_NAME = "delta.columnMapping.physicalName"
 _FIELD_ID = "delta.columnMapping.id"
 _TYPE_CHANGES = "delta.typeChanges"
 _GENERATED = "delta.generationExpression"
-_PREFIX_PROPERTY = "delta.dataSkippingStringPrefixLength"
-_PREFIX_CONF = "spark.databricks.io.skipping.stringPrefixLength"
 _DEFAULT_PREFIX = 32
 _DECIMAL = re.compile(r"decimal\((\d+), ?(\d+)\)")
 
@@ -135,11 +135,8 @@ def fields_along(schema: StructType, path: Sequence[str]) -> list[StructField]:
     return fields
 
 
-def file_index(df: DataFrame, *kinds: str) -> Any | None:
-    """The JVM's file index behind a plain read of one Delta table, of one of these classes; None for anything else.
-
-    Without a class it is the index of a whole table.
-    """
+def file_index(df: DataFrame) -> Any | None:
+    """The JVM's file index behind a plain read of one whole Delta table; None for anything else."""
     node: Any = analyzed_plan(df)
     while node.nodeName() in _HARMLESS:
         node = node.children().head()
@@ -149,34 +146,43 @@ def file_index(df: DataFrame, *kinds: str) -> Any | None:
     if _FILE_RELATION not in (kind.getName(), kind.getSuperclass().getName()):
         return None
     index = node.relation().location()
-    return index if index.getClass().getName() in (kinds or (_FILE_INDEX,)) else None
+    return index if index.getClass().getName() == _FILE_INDEX else None
 
 
-def snapshot_of(spark: SparkSession, found: Any, path: Any) -> Snapshot:
-    """The JVM's own snapshot of the table at `path`, a Hadoop path, as statistics and plans need it."""
-    metadata = found.metadata()
-    root, version = str(path.toUri().toString()), int(found.version())
-    schema = StructType.fromJson(json.loads(found.schema().json()))
-    partition_columns = tuple(map(str, metadata.partitionSchema().fieldNames()))
-    last_commit = int(found.logSegment().lastCommitFileModificationTimestamp())
+def snapshot_of(spark: SparkSession, java: Any) -> Snapshot:
+    """The snapshot that an object of `SnapshotText.java` describes, as statistics and plans need it."""
+    root, version, last_commit, mode, *encoded, partitions, columns = _text(java).split("\n", 8)
+    *prefixes, table_id = map(unquote_plus, encoded)
+    schema, partition_columns = _schema(columns), tuple(_schema(partitions).names)
     return Snapshot(
         root=root,
-        version=version,
-        identity=(root, str(metadata.id()), version, last_commit),
+        version=int(version),
+        identity=(root, table_id, int(version), int(last_commit)),
         schema=schema,
         partition_columns=partition_columns,
-        finds_by_id=str(metadata.columnMappingMode().name()) == "id",
+        finds_by_id=mode == "id",
         generated=tuple(str(schema[name].metadata.get(_GENERATED, "")).lower() for name in partition_columns),
-        string_prefix=_string_prefix(metadata.configuration(), spark),
-        _handle=found,
+        string_prefix=_string_prefix(prefixes),
+        _handle=java,
         _spark=spark,
     )
 
 
-def _string_prefix(properties: Any, spark: SparkSession) -> int:
-    """The least prefix length of strings among the table's property, the session's conf and Delta's default."""
-    found = properties.get(_PREFIX_PROPERTY)
-    texts = (str(found.get()) if found.isDefined() else "", str(spark.conf.get(_PREFIX_CONF, str(_DEFAULT_PREFIX))))
+def _text(java: Any) -> str:
+    pieces = [str(java.piece(0))]
+    while pieces[-1].endswith("+"):
+        pieces.append(str(java.piece(len(pieces))))
+    return "".join(each[:-1] for each in pieces)
+
+
+@lru_cache(maxsize=128)
+def _schema(text: str) -> StructType:
+    """The schema of a JSON text; each query of a session reads those of the same tables."""
+    return StructType.fromJson(json.loads(text))
+
+
+def _string_prefix(texts: Sequence[str]) -> int:
+    """The least prefix length of strings among the session's conf, the table's property and Delta's default."""
     lengths = [int(text) for text in texts if text.isdecimal()]
     return max(min([_DEFAULT_PREFIX, *lengths]), 1)
 

@@ -15,25 +15,23 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from connectors.base import Connector, OpaqueTable, ScannedVersion, Table
+from connectors.base import Connector, OpaqueTable, OptimizedQuery, ScannedVersion, Table
 from connectors.columns import Column, resolve
 from connectors.delta.file_index import (
-    PREPARED_INDEX,
-    PRUNED_INDEX,
     SIZE_CALLS,
     SKIPPING_CONF,
     SNAPSHOT_CALLS,
-    is_pinned_index,
-    optimized_plan,
+    analyzed_snapshot,
+    optimized_query,
     over_files,
     paths_left,
     register_conditions,
+    scanned_snapshot,
     scanned_version,
-    snapshot_in,
     snapshots,
     why_not_pinned,
 )
-from connectors.delta.log import DeltaFiles, FileCatalog, Snapshot, Uris, file_index, snapshot_of
+from connectors.delta.log import DeltaFiles, FileCatalog, Snapshot, Uris, snapshot_of
 from connectors.delta.open import has_log, pinned_frame, publicly_pinned_frame
 from connectors.parquet.pushdown import NO_LIMITS, VECTORISED_CONFS, ReaderLimits, within_digits
 from connectors.parquet.row_groups import (
@@ -95,10 +93,10 @@ class DeltaConnector(Connector):
 
     def table_of(self, spark: SparkSession, name: str, leaf: Any, limits: Limits) -> Table | Reason:
         """The table of a leaf, of the snapshot that its index has prepared."""
-        index = leaf.relation().location()
-        if not is_pinned_index(index):
-            return why_not_pinned(spark, name, index)
-        snapshot, state = snapshot_of(spark, snapshot_in(index), index.path()), state_of(spark)
+        found = scanned_snapshot(spark, leaf)
+        if found is None:
+            return why_not_pinned(spark, name, leaf.relation().location())
+        snapshot, state = snapshot_of(spark, found), state_of(spark)
         catalog = state.version(snapshot.identity, FileCatalog)
         return DeltaTable(name, frame_of(spark, leaf), snapshot, catalog, state.slot(FooterCache), limits)
 
@@ -114,9 +112,9 @@ class DeltaConnector(Connector):
         left: BoolArray = pc.is_in(names.paths, value_set=paths).to_numpy(zero_copy_only=False)
         return left
 
-    def optimized_plan(self, df: DataFrame) -> Any:
+    def optimized_plan(self, df: DataFrame) -> OptimizedQuery | None:
         """The plan, made without a listing job for each scan; None if it reads no Delta table."""
-        return optimized_plan(df)
+        return optimized_query(df)
 
     def before_execution(self, spark: SparkSession, plan: Any) -> None:
         """Registers the conditions on scans of listed files."""
@@ -156,7 +154,7 @@ def open_delta(  # noqa: PLR0913 - keywords
         return OpaqueTable(source, DELTA, df, (refusal,), version=found)
     df, index = pinned_frame(spark, source, version, timestamp)
     try:
-        snapshot = snapshot_of(spark, index.getSnapshot(), index.path())
+        snapshot = snapshot_of(spark, analyzed_snapshot(spark, index))
     except _TROUBLE as error:
         return OpaqueTable(source, DELTA, df, (Reason(ReasonCode.STATISTICS_FAILED, source, error_kind(error)),))
     cache = state_of(spark) if cache is None else cache
@@ -176,6 +174,7 @@ class DeltaTable:
     _limits: Limits
     _problems: dict[Reason, None] = field(default_factory=dict)
     _reader_limits: ReaderLimits = NO_LIMITS
+    _schema: StructType | None = None
 
     @property
     def connector(self) -> Connector:
@@ -195,7 +194,9 @@ class DeltaTable:
     @property
     def schema(self) -> StructType:
         """Spark's schema of the pinned version."""
-        return self._df.schema
+        if self._schema is None:
+            self._schema = self._df.schema
+        return self._schema
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
@@ -282,11 +283,10 @@ class DeltaTable:
         if kept is None or np.count_nonzero(kept) > self._limits.max_listed_files:
             return self._df
         try:
-            index = file_index(self._df, PREPARED_INDEX, PRUNED_INDEX)
             listed = self._listed(())
-            if index is None or listed is None:
+            if listed is None:
                 return self._df
-            return over_files(self._df, index, listed[0].uris.paths.filter(pa.array(kept)))
+            return over_files(self._df, None, listed[0].uris.paths.filter(pa.array(kept))) or self._df
         except _TROUBLE:
             # Delta then skips the files by the predicate, with one more job.
             logger.debug("Restricting the files of %s failed", self.name, exc_info=True)
@@ -319,8 +319,9 @@ class DeltaTable:
             logger.debug("Resolving columns of %s in its log failed", self.name, exc_info=True)
 
     def with_frame(self, df: DataFrame) -> DeltaTable:
-        """This version, read by another DataFrame of it."""
-        return DeltaTable(self.name, df, self._snapshot, self._catalog, self._footers, self._limits)
+        """This version, read by another DataFrame of it with the same columns."""
+        parts = self.name, df, self._snapshot, self._catalog, self._footers, self._limits
+        return DeltaTable(*parts, _schema=self._schema)
 
     def _listed(self, columns: Sequence[Column]) -> tuple[DeltaFiles, dict[str, ColumnStatistics]] | None:
         """The files and the statistics of `columns`; None, with the reason in `problems`, if the log cannot be read."""

@@ -17,6 +17,7 @@ from connectors.registry import scanned_version
 from connectors.spark.jvm import JavaFile, has_jvm, instance, query_execution
 from pruning.reasons import Reason, ReasonCode
 
+_RAN = JavaFile("connectors.jobs", "RanPlan")
 # Operators that pass rows by their order. A local limit without a global one is only planned where it cuts nothing.
 _ORDER_MATTERS = ("GlobalLimit", "Offset", "Tail", "Sample")
 
@@ -41,23 +42,24 @@ def executed_plan(df: DataFrame, subject: str) -> ExecutedPlan:
     if not has_jvm(df.sparkSession):
         return ExecutedPlan()
     try:
-        execution: Any = query_execution(df)
-        optimized = execution.optimizedPlan()
-        plans = [optimized, *_items(optimized.subqueriesAll())]
-        versions, unpinned = _versions(df.sparkSession, plans)
+        ran = instance(df.sparkSession, _RAN, query_execution(df), " ".join(_ORDER_MATTERS))
+        deterministic, tasks, indexes, *operators = str(ran.text()).split()
+        versions, unpinned = _versions(df.sparkSession, [ran.index(at) for at in range(int(indexes))])
         reasons = [Reason(ReasonCode.UNPINNED_KEYS, subject, each) for each in unpinned]
-        if why := _why_unrepeatable(plans):
-            reasons.append(Reason(ReasonCode.UNREPEATABLE_KEYS, subject, why))
-        return ExecutedPlan(_tasks(execution.executedPlan()), versions, tuple(reasons))
+        if deterministic != "true":
+            reasons.append(Reason(ReasonCode.UNREPEATABLE_KEYS, subject, "it is not deterministic"))
+        elif operators:
+            reasons.append(Reason(ReasonCode.UNREPEATABLE_KEYS, subject, f"it has a {operators[0]}"))
+        return ExecutedPlan(int(tasks) if tasks.isdecimal() else None, versions, tuple(reasons))
     except Py4JError:
         return ExecutedPlan()
 
 
-def _versions(spark: SparkSession, plans: Sequence[Any]) -> tuple[Mapping[str, int], Sequence[str]]:
+def _versions(spark: SparkSession, indexes: Sequence[Any]) -> tuple[Mapping[str, int], Sequence[str]]:
     """The versions, and a line for each table that was read without naming a version."""
     versions: dict[str, int] = {}
     unpinned: dict[str, int] = {}
-    for index in (index for plan in plans for index in _file_indexes(plan)):
+    for index in indexes:
         found = scanned_version(spark, index)
         if found is None:
             continue
@@ -65,51 +67,6 @@ def _versions(spark: SparkSession, plans: Sequence[Any]) -> tuple[Mapping[str, i
         if not found.is_pinned:
             unpinned[found.path] = found.version
     return versions, [f"read at version {version} of {path}" for path, version in unpinned.items()]
-
-
-def _file_indexes(plan: Any) -> Iterator[Any]:
-    for leaf in _items(plan.collectLeaves()):
-        if leaf.getClass().getSimpleName() == "LogicalRelation":
-            relation = leaf.relation()
-            if relation.getClass().getSimpleName() == "HadoopFsRelation":
-                yield relation.location()
-
-
-def _why_unrepeatable(plans: Sequence[Any]) -> str:
-    if not all(plan.deterministic() for plan in plans):
-        return "it is not deterministic"
-    names = {str(node.nodeName()) for plan in plans for node in _nodes(plan)}
-    found = [name for name in _ORDER_MATTERS if name in names]
-    return f"it has a {found[0]}" if found else ""
-
-
-def _nodes(plan: Any) -> Iterator[Any]:
-    waiting = [plan]
-    while waiting:
-        node = waiting.pop()
-        yield node
-        waiting.extend(_items(node.children()))
-
-
-def _tasks(plan: Any) -> int | None:
-    """The number of tasks on the map side of the topmost exchange, above which each node has one child."""
-    while True:
-        match str(plan.getClass().getSimpleName()):
-            case "AdaptiveSparkPlanExec":
-                plan = plan.executedPlan()
-            case name if name.endswith("QueryStageExec"):
-                plan = plan.plan()
-            case "ShuffleExchangeExec":
-                return int(plan.numMappers())
-            case _ if plan.children().size() == 1:
-                plan = plan.children().head()
-            case _:
-                return None
-
-
-def _items(sequence: Any) -> Iterator[Any]:
-    for at in range(sequence.size()):
-        yield sequence.apply(at)
 
 
 _BROADCASTS = JavaFile("connectors.jobs", "PlanBroadcasts")
@@ -136,4 +93,4 @@ def execution_released(spark: SparkSession, execution: Any) -> Iterator[None]:
     finally:
         # Broadcasts that cannot be released are left to garbage collection.
         with suppress(Py4JError):
-            instance(spark, _BROADCASTS, execution.executedPlan()).destroy()
+            instance(spark, _BROADCASTS, execution).destroy()

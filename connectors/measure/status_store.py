@@ -14,7 +14,7 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
-from connectors.spark.jvm import analyzed_plan, jvm_context, jvm_session, physical_plan
+from connectors.spark.jvm import JavaFile, analyzed_plan, instance, jvm_context, jvm_session, physical_plan
 from connectors.spark.session_state import state_of
 from pruning.limits import LIMITS, Limits
 
@@ -181,14 +181,18 @@ class ScanIdentity:
         return state_of(spark).slot(Listings)[self.listing] == 1
 
 
+_LEAVES = JavaFile("connectors.measure", "ScanLeaves")
+
+
 def identity_of(df: DataFrame, *, reads_nothing: bool = False) -> ScanIdentity:
     """The identity of the table that `df` reads; executions up to here are not its actions."""
-    found = _without_semi_joins(analyzed_plan(df)).collectLeaves()
-    leaves = [found.apply(index) for index in range(found.size())]
-    attributes = {match for leaf in leaves for match in _ATTRIBUTE.findall(leaf.output().mkString(" "))}
-    listing = _listing(leaves[0]) if len(leaves) == 1 else ""
-    state_of(df.sparkSession).slot(Listings)[listing] += 1
-    return ScanIdentity(frozenset(attributes), last_execution(df.sparkSession), reads_nothing, listing)
+    spark = df.sparkSession
+    text = str(instance(spark, _LEAVES, jvm_session(spark), analyzed_plan(df)).text())
+    last, columns, roots = text.split("\n", 2)
+    match = _LISTING.search(roots)
+    listing = match[0] if match else ""
+    state_of(spark).slot(Listings)[listing] += 1
+    return ScanIdentity(frozenset(columns.split()), int(last), reads_nothing, listing)
 
 
 def reads(df: DataFrame, identity: ScanIdentity) -> bool:
@@ -198,25 +202,3 @@ def reads(df: DataFrame, identity: ScanIdentity) -> bool:
         plan = plan.executedPlan()
     lines = [line for line in str(plan).splitlines() if "FileScan" in line]
     return any(identity.is_in(line) for line in lines)
-
-
-def _without_semi_joins(plan: Any) -> Any:
-    """The part of a plan below the semi joins at its top, whose right sides read keys."""
-    node = plan
-    # Joins below a `SubqueryAlias` may belong to a view.
-    while node.nodeName() != "SubqueryAlias" and node.children().size():
-        if node.children().size() > 1 and not (node.nodeName() == "Join" and str(node.joinType()) == "LeftSemi"):
-            return node
-        node = node.children().head()
-    return node
-
-
-def _listing(leaf: Any) -> str:
-    """The name of the listing of a relation that keeps only some files."""
-    if leaf.getClass().getSimpleName() != "LogicalRelation":
-        return ""
-    relation = leaf.relation()
-    if relation.getClass().getSimpleName() != "HadoopFsRelation":
-        return ""
-    match = _LISTING.search(relation.location().rootPaths().mkString(" "))
-    return match[0] if match else ""

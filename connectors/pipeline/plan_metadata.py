@@ -120,7 +120,7 @@ class PlanMetadata:
             case TrustStatistics(probe):
                 return self._trusts_statistics(probe)
             case EstimateBytes(nodes):
-                return [self.plan.nbytes(each) for each in nodes]
+                return self.plan.nbytes_of(nodes)
             case DescribeRows(node):
                 return row_shape(self.plan, node)
             case _:

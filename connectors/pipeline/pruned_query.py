@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from pyspark.sql import DataFrame
 
+from connectors.cost_rates import rates_of
 from connectors.pipeline.plan_metadata import PlanMetadata
 from connectors.pipeline.query_run import QueryRun
 from connectors.pipeline.records import PrunedScan
 from connectors.pipeline.table_scan import warn
-from connectors.registry import before_execution, optimized, size_calls
+from connectors.registry import before_execution, optimized, optimized_query, size_calls
 from connectors.scan.decision import plan_column, static_columns
 from connectors.spark.jvm import analyzed_plan, error_kind, frame_of, optimized_plan, same_frame
 from connectors.spark.plan_facts import cores_of
@@ -38,7 +39,7 @@ from pruning.query.planner_requests import bounds_of
 from pruning.query.requests import Request, answered
 from pruning.query.runtime_filter import FilterId, RuntimeFilter
 from pruning.reasons import Reason, ReasonCode, why_nothing
-from pruning.results.explanation import Explanation
+from pruning.results.explanation import Explanation, builds_and_filters
 from pruning.results.prune_report import PruneReport
 from pruning.results.table_explanation import KindLine, Scanned, before_build, kinds_of
 from pruning.scan.key_filter import KeyFilter, key_filter
@@ -55,7 +56,7 @@ class PrunedQuery:
 
     `pruned_sizes` are the sizes of its scans with filters, from which refusals follow; `sizes` are those without
     filters. The builds of the build sides in `from_cache` were not run for this query, those in `on_driver` took no
-    job. `answer` answers requests about metadata.
+    job; `seconds` are those of each build side. `answer` answers requests about metadata.
     """
 
     plan: FilterPlan | None
@@ -66,6 +67,7 @@ class PrunedQuery:
     options: PruningOptions
     from_cache: frozenset[tuple[int, str]] = frozenset()
     on_driver: frozenset[tuple[int, str]] = frozenset()
+    seconds: Mapping[tuple[int, str], float] = field(default_factory=dict)
     answer: Callable[[Request[Any]], Any] | None = None
     facts: QueryFacts | None = None
 
@@ -93,6 +95,7 @@ class PrunedQuery:
             ran_builds=True,
             from_cache=self.from_cache,
             on_driver=self.on_driver,
+            seconds=self.seconds,
         )
 
     def report(self) -> PruneReport:
@@ -101,13 +104,13 @@ class PrunedQuery:
             is_rewritten = self.plan is not None and bool(self.pruned_sizes.materialized)
             return PruneReport((), "" if is_rewritten else why_nothing(self.explanation().reasons))
         names = PlanNames(self.plan.graph.root).scans
-        return PruneReport(
-            tuple(
-                replace(table, planned=replace(table.planned, table=names[at]))
-                for at, scan in self.scans.items()
-                for table in scan.report().tables
-            )
+        tables = tuple(
+            replace(table, planned=replace(table.planned, table=names[at]))
+            for at, scan in self.scans.items()
+            for table in scan.report().tables
         )
+        builds, _ = builds_and_filters(self.plan, self.sizes, {}, (self.from_cache, self.on_driver), self.seconds)
+        return PruneReport(tables, builds=builds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +142,7 @@ class UntouchedQuery:
 def prune_query(
     df: DataFrame, options: PruningOptions, cache: PruningCache | None = None
 ) -> tuple[DataFrame, PrunedQuery | UntouchedQuery]:
-    """`df` with filters on its scans, or `df` itself where no filter is worth it or pruning fails.
+    """`df` with filters on its scans; a DataFrame over the plan of `df` where no filter is worth it or pruning fails.
 
     Builds in `cache` are not run, and the results of builds that ran are added to it.
     """
@@ -167,18 +170,21 @@ def prune_query(
 
 def _least_bytes(df: DataFrame, options: PruningOptions) -> int:
     """Bytes of a table below which no filter of its scan pays."""
-    return 0 if options.always else options.limits.costs.least_bytes(cores_of(df.sparkSession))
+    spark = df.sparkSession
+    return 0 if options.always else rates_of(spark, options).least_bytes(cores_of(spark))
 
 
 def _pruned(df: DataFrame, options: PruningOptions, cache: PruningCache | None) -> tuple[DataFrame, PrunedQuery]:
-    plan = SparkPlan.of(df, optimized(df))
+    optimised = optimized_query(df)
+    plan = SparkPlan.of(df, optimised.plan)
     query = QueryRun.of(plan, options, cache)
     query.run()
     record = _record(query)
     # A join side that cannot be run beforehand is no failure, so it gives no warning.
     warn("a query", [each for each in record.reasons if each.code is not ReasonCode.UNREPEATABLE_KEYS])
     if not (record.scans or query.planner.materialized):
-        return df, record
+        # The plan was made with listed files, so the query runs it rather than list them and be optimised again.
+        return optimised.unchanged(plan.node(plan.root)) or df, record
     result: Any = frame_of(df.sparkSession, query.rewritten())
     # Spark optimises before the first action anyway. Done here, an error still allows a fallback to the original query.
     before_execution(df.sparkSession, optimized_plan(result))
@@ -200,6 +206,7 @@ def _record(query: QueryRun) -> PrunedQuery:
         planner.options,
         frozenset(planner.from_cache),
         frozenset(planner.on_driver),
+        dict(planner.seconds),
         query.metadata.answer,
         planner.facts,
     )

@@ -9,7 +9,8 @@ from typing import Any
 
 from connectors.builds.cached_builds import CachedBuildRunner
 from connectors.builds.materialized import MaterializedBuild
-from connectors.builds.query_builds import BuildRequest, QueryBuilds
+from connectors.builds.query_builds import BuildRequest, BuildResult, QueryBuilds
+from connectors.cost_rates import observe_build, rates_of, remote_stores
 from connectors.jobs.runner import BuildScheduler
 from connectors.pipeline.plan_metadata import PlanMetadata
 from connectors.pipeline.query_scans import QueryScans
@@ -53,9 +54,13 @@ class QueryRun:
     @staticmethod
     def of(plan: SparkPlan, options: PruningOptions, cache: PruningCache | None = None) -> QueryRun:
         """A query before its builds; `all_builds_timeout_seconds` begins here. `cache` may hold results of builds."""
-        scheduler, graph = BuildScheduler.of(plan.spark, options), JoinGraph.of(plan.root)
+        graph = JoinGraph.of(plan.root)
         metadata = PlanMetadata(plan, options.limits, partial(statistics_columns, graph))
         facts = query_facts(metadata)
+        options = options.with_limits(
+            costs=rates_of(plan.spark, options, remote_stores(metadata.facts().stores.values()))
+        )
+        scheduler = BuildScheduler.of(plan.spark, options)
         planner = QueryPlanner.of(graph, options, facts, KnownStatistics(plan.root, facts, options))
         builds = QueryBuilds(scheduler) if cache is None else CachedBuildRunner(scheduler, cache)
         return QueryRun(plan, planner, metadata, builds, QueryScans(metadata, planner.options))
@@ -75,10 +80,9 @@ class QueryRun:
             case PinFiles(relations):
                 return self._pin(relations)
             case RunBuilds(filters):
-                return self.builds.run([self._build_request(each) for each in filters])
+                return self._run_builds(filters)
             case SummarizeTuples(node, MaterializedBuild() as rows, columns):
-                output = self.plan.node(node).output()
-                places = {at: output.apply(at) for at in map(node.output.index, columns.build)}
+                places = {at: self.plan.column(node, at) for at in map(node.output.index, columns.build)}
                 return rows.tuples(places, self.planner.options, columns.name)
             case JoinRows(node, MaterializedBuild() as rows):
                 self.replacements[node.id] = rows.as_local_relation(self.plan.node(node))
@@ -91,6 +95,14 @@ class QueryRun:
                 return self.scans.read_by_arrow(relation, scan, self.replacements)
             case _:
                 return self.metadata.answer(request)
+
+    def _run_builds(self, filters: Sequence[RuntimeFilter]) -> Sequence[BuildResult]:
+        """The results of builds; seconds of jobs correct the rates of the session."""
+        results = self.builds.run([self._build_request(each) for each in filters])
+        for each, built in zip(filters, results, strict=True):
+            if each.benefit is not None and built.seconds and not built.on_driver:
+                observe_build(self.plan.spark, self.planner.options, each.benefit.run, built.seconds)
+        return results
 
     def _pin(self, relations: Sequence[Relation]) -> Mapping[int, Reason]:
         refused: dict[int, Reason] = {}
@@ -107,7 +119,7 @@ class QueryRun:
         plan, name = self.plan.replaced(build_side.node, self.replacements), str(build_side.key)
         if build_side.key.column is not None:
             at = build_side.node.output.index(build_side.key.column)
-            return BuildRequest(plan, self.plan.node(build_side.node).output().apply(at), name, at, must_fit=must_fit)
+            return BuildRequest(plan, self.plan.column(build_side.node, at), name, at, must_fit=must_fit)
         expression = self.plan.node(build_side.join).condition().get()
         for place in build_side.condition.path:
             expression = expression.children().apply(place)
@@ -127,6 +139,7 @@ def query_facts(metadata: PlanMetadata) -> QueryFacts:
         uses_input_file=plan.uses_input_file,
         may_use_input_file=found.may_use_input_file,
         broadcast_limit=broadcast_limit(plan.spark),
+        remote=frozenset(at for at, store in found.stores.items() if remote_stores([store])),
         cores=cores_of(plan.spark),
         runs_on_driver=True,
     )

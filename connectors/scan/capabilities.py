@@ -20,6 +20,7 @@ from pyspark.sql.types import (
 
 from connectors.base import Table
 from connectors.columns import Column
+from connectors.spark.confs import Confs
 from connectors.spark.jvm import analyzed_plan, has_jvm, jvm_context, jvm_session
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.pushdown import PushdownCapabilities
@@ -40,24 +41,32 @@ def capabilities_of(
     spark: SparkSession, table: Table, types: Iterable[DataType], probes: Iterable[Column], *, exact: bool
 ) -> PushdownCapabilities:
     """The capabilities of a scan of `table` that reads columns of `types` and is filtered on `probes`."""
+    columns = tuple(probes)
+    confs = Confs.of(spark, _names(table))
     return PushdownCapabilities(
         accepts_file_list=table.accepts_file_list,
-        push_refusal=_push_refusal(spark, table, types),
+        push_refusal=_push_refusal(confs, table, types),
         tests_bloom=has_jvm(spark),
         must_be_exact=exact,
         widen=table.storage_safe_ranges,
-        file_only=frozenset(column.name for column in probes if not _reaches_row_groups(spark, column)),
+        file_only=frozenset(column.name for column in columns if not _reaches_row_groups(confs, column)),
         pushes_without_statistics=not has_jvm(spark),
     )
 
 
-def _push_refusal(spark: SparkSession, table: Table, types: Iterable[DataType]) -> ReasonCode | None:
+def _names(table: Table) -> tuple[str, ...]:
+    """The confs that the capabilities of a scan may depend on."""
+    own = *table.connector.vectorised_confs, table.connector.skipping_conf
+    return *own, _PARQUET_PUSHDOWN, *_PUSHDOWN_OF.values(), _NESTED_PUSHDOWN
+
+
+def _push_refusal(confs: Confs, table: Table, types: Iterable[DataType]) -> ReasonCode | None:
     """The reason not to push predicates; None if they may be pushed."""
     nested = any(isinstance(each, StructType | ArrayType | MapType | UserDefinedType) for each in types)
-    confs = table.connector.vectorised_confs if nested else table.connector.vectorised_confs[:1]
-    if not all(_is_on(spark, each) for each in confs):
+    vectorised = table.connector.vectorised_confs if nested else table.connector.vectorised_confs[:1]
+    if not all(confs.is_on(each) for each in vectorised):
         return ReasonCode.NOT_VECTORISED
-    return None if _is_on(spark, table.connector.skipping_conf) else ReasonCode.SKIPPING_DISABLED
+    return None if confs.is_on(table.connector.skipping_conf) else ReasonCode.SKIPPING_DISABLED
 
 
 def skipping_switched_off(spark: SparkSession, table: Table, columns: Iterable[Column]) -> str | None:
@@ -70,30 +79,27 @@ def skipping_switched_off(spark: SparkSession, table: Table, columns: Iterable[C
         _PARQUET_PUSHDOWN,
         *(conf for each in columns for conf in _pushdown_confs(each)),
     ]
-    return next((conf for conf in confs if not _is_on(spark, conf)), None)
+    found = Confs.of(spark, confs)
+    return next((conf for conf in confs if not found.is_on(conf)), None)
 
 
 def _pushdown_confs(column: Column) -> list[str]:
     return [_PARQUET_PUSHDOWN, *(conf for kind, conf in _PUSHDOWN_OF.items() if isinstance(column.spark_type, kind))]
 
 
-def _reaches_row_groups(spark: SparkSession, column: Column) -> bool:
+def _reaches_row_groups(confs: Confs, column: Column) -> bool:
     """True if Spark's Parquet reader takes a predicate on the column, or needs none, as on a partition column."""
     if column.is_partition:
         return True
-    if len(column.path) > 1 and not _pushes_nested(spark):
+    if len(column.path) > 1 and not _pushes_nested(confs):
         return False
-    return column.spark_type not in _NOT_PUSHED and all(_is_on(spark, conf) for conf in _pushdown_confs(column))
+    return column.spark_type not in _NOT_PUSHED and all(map(confs.is_on, _pushdown_confs(column)))
 
 
-def _pushes_nested(spark: SparkSession) -> bool:
+def _pushes_nested(confs: Confs) -> bool:
     """True if Spark hands predicates on fields of a column to Parquet files."""
-    sources = str(spark.conf.get(_NESTED_PUSHDOWN, "parquet,orc"))
+    sources = confs.values.get(_NESTED_PUSHDOWN, "parquet,orc")
     return "parquet" in {each.strip().lower() for each in sources.split(",")}
-
-
-def _is_on(spark: SparkSession, conf: str) -> bool:
-    return str(spark.conf.get(conf, "true")).lower() != "false"
 
 
 # With these confs Spark skips missing or corrupt files, so only Spark's reader knows which rows remain.
@@ -116,9 +122,9 @@ def reader_refusal(spark: SparkSession, table: Table, whole: DataFrame, compared
 
 def lenient_settings(whole: DataFrame) -> list[str]:
     """Settings with which Spark's reader may give other rows than another reader, or skips missing files."""
-    conf = whole.sparkSession.conf
+    confs = Confs.of(whole.sparkSession, _IGNORING)
     options = str(_relation(whole).options().keys().mkString(" ")).lower().split()
-    found = [name for name in _IGNORING if str(conf.get(name, "false")).lower() == "true"]
+    found = [name for name in _IGNORING if confs.values.get(name, "").lower() == "true"]
     return [*found, *(each for each in options if each in _OPTIONS or each.startswith(_FILE_SYSTEM_OPTIONS))]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
@@ -14,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 from connectors.base import Table
 from connectors.columns import Column, quoted
 from connectors.scan.literals import in_list_sql, ranges_sql, tuple_ranges_sql
-from connectors.spark.jvm import column_of, expression_of, has_jvm, java_names, new_array, scalar_of
+from connectors.spark.jvm import JavaFile, column_of_java, has_jvm, instance, jvm_session
 from pruning.errors import UnsupportedSessionError
 from pruning.keys.xxhash64 import SPARK_SEED
 from pruning.limits import LIMITS, Limits
@@ -70,7 +69,7 @@ def pruned_frame(  # noqa: PLR0913, PLR0917 - a table, and what its rows are tes
     ]
     if conditions:
         # One call, since each `where` analyses the whole plan again.
-        df = df.where(F.expr(" AND ".join(f"({each})" for each in conditions)))
+        df = df.where(" AND ".join(f"({each})" for each in conditions))
     for decision, row_keys in tested:
         df = _tested(df, decision, row_keys)
     return df if projected is None else df.select(*(F.expr(each) for each in projected))
@@ -146,7 +145,7 @@ def _literal_test(decision: FilterDecision, column: Column, in_a_row: int) -> st
     return text if decision.is_pushed else f"coalesce({text}, false)"
 
 
-_SCHEMA = "bloom binary"
+_BLOOM = JavaFile("connectors.scan", "BloomTest")
 
 
 def might_contain_column(df: DataFrame, columns: Sequence[str], bloom_bytes: bytes) -> SparkColumn:
@@ -161,19 +160,5 @@ def might_contain_column(df: DataFrame, columns: Sequence[str], bloom_bytes: byt
         raise UnsupportedSessionError(
             "Cannot test rows by a bloom filter on Spark Connect: found no JVM plan, use a classic session"
         )
-    jvm = java_names(spark)
-    expressions = jvm.org.apache.spark.sql.catalyst.expressions
-    # By class, since SQL has no `might_contain`, and a session may redefine the function `xxhash64`.
-    keys = jvm.PythonUtils.toSeq([expression_of(spark, F.expr(each)) for each in columns])
-    bloom = _scalar(spark, jvm, bloom_bytes)
-    hashed = expressions.XxHash64(keys, SPARK_SEED)
-    return column_of(spark, expressions.BloomFilterMightContain(bloom, hashed))
-
-
-def _scalar(spark: SparkSession, jvm: Any, value: bytes) -> Any:
-    """A scalar subquery of one local row: a literal would be written out in every text of the plan."""
-    fields = new_array(spark, jvm.java.lang.Object, 1)
-    fields[0] = value
-    rows = jvm.java.util.List.of(jvm.org.apache.spark.sql.RowFactory.create(fields))
-    schema = jvm.org.apache.spark.sql.types.StructType.fromDDL(_SCHEMA)
-    return scalar_of(spark, rows, schema)
+    test = instance(spark, _BLOOM, jvm_session(spark), bloom_bytes, "\n".join(columns), SPARK_SEED)
+    return column_of_java(test.column())

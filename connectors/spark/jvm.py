@@ -24,6 +24,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pruning.errors import PruningError
 
 _VIEW = "_scanprune_names"
+_OF_ROWS = "_scanprune_of_rows"
 
 
 def has_jvm(spark: SparkSession) -> bool:
@@ -68,7 +69,12 @@ def physical_plan(df: DataFrame) -> Any:
 
 def frame_of(spark: SparkSession, plan: Any) -> DataFrame:
     """The DataFrame of a logical plan in the JVM."""
-    return DataFrame(java_names(spark).org.apache.spark.sql.classic.Dataset.ofRows(jvm_session(spark), plan), spark)
+    jvm: Any = spark._jvm
+    of_rows = jvm.__dict__.get(_OF_ROWS)
+    if of_rows is None:
+        # py4j asks the JVM at each mention of a static method whether the class has it.
+        of_rows = jvm.__dict__[_OF_ROWS] = java_names(spark).org.apache.spark.sql.classic.Dataset.ofRows
+    return DataFrame(of_rows(jvm_session(spark), plan), spark)
 
 
 def same_frame(df: DataFrame) -> DataFrame:
@@ -84,14 +90,9 @@ def column_of(spark: SparkSession, expression: Any) -> Column:
     return Column(_expression_utils(spark).column(expression))
 
 
-def expression_of(spark: SparkSession, column: Column) -> Any:
-    """The expression of a column in the JVM."""
-    return _expression_utils(spark).expression(column._jc)
-
-
-def scalar_of(spark: SparkSession, rows: Any, schema: Any) -> Any:
-    """The expression of a scalar subquery over local rows of the JVM."""
-    return _expression_utils(spark).expression(jvm_session(spark).createDataFrame(rows, schema).scalar())
+def column_of_java(column: Any) -> Column:
+    """The column of a `Column` of the JVM."""
+    return Column(column)
 
 
 def _expression_utils(spark: SparkSession) -> Any:

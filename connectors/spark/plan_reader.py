@@ -7,7 +7,7 @@ are removed first. `is_candidate()` tests a query before it is optimised.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -67,6 +67,7 @@ class SparkPlan:
     uses_input_file: bool
     _first: Mapping[int, int]
     _java: Any
+    _given: dict[int, Any] = field(default_factory=dict)
 
     @staticmethod
     def of(df: DataFrame, optimized: Any = None) -> SparkPlan:
@@ -97,7 +98,15 @@ class SparkPlan:
 
     def nbytes(self, node: Node) -> int:
         """The bytes of the rows of a node by Spark's own estimate."""
-        return int(self._java.bytes(node.id))
+        return self.nbytes_of([node])[0]
+
+    def nbytes_of(self, nodes: Iterable[Node]) -> list[int]:
+        """The bytes of the rows of each node by Spark's own estimate, in one call."""
+        return [int(each) for each in str(self._java.bytes(" ".join(str(node.id) for node in nodes))).split()]
+
+    def column(self, node: Node, place: int) -> Any:
+        """The JVM's attribute of the column at a place of a node's output."""
+        return self._java.column(node.id, place)
 
     def replaced(self, below: Node, others: Mapping[int, Any], sides: Mapping[int, BroadcastSide] = _NO_SIDES) -> Any:
         """The JVM's plan of `below` with the nodes at the places in `others` replaced.
@@ -113,7 +122,12 @@ class SparkPlan:
         if not inside and not chosen:
             return self.node(below)
         hints = " ".join(f"{at} {side.value}" for at, side in chosen.items())
-        return self._java.replaced(below.subtree_start, below.id, inside, hints)
+        for at, other in inside.items():
+            # A replacement stays the same object while levels of builds are planned, so it is handed over once.
+            if self._given.get(at) is not other:
+                self._java.give(at, other)
+                self._given[at] = other
+        return self._java.replaced(below.subtree_start, below.id, " ".join(map(str, inside)), hints)
 
 
 _PRECHECK = JavaFile("connectors.spark", "Precheck", others=("FileScan", "IndexCalls"))

@@ -117,20 +117,15 @@ def _standard_error_to(log: Path | None) -> Iterator[None]:
 
 def option_confs(spark: SparkSession, prefix: str) -> Mapping[str, str]:
     """The confs of a session whose names begin with `prefix`."""
-    from connectors.spark.jvm import has_jvm, java_names, jvm_session  # noqa: PLC0415 - importing this module loads no engine
-    from connectors.spark.transfer import JvmList  # noqa: PLC0415 - the same
+    from connectors.spark.confs import confs_beginning_with  # noqa: PLC0415 - importing this module loads no engine
+    from connectors.spark.jvm import has_jvm  # noqa: PLC0415 - the same
 
     if not has_jvm(spark) or version_refusal(spark) is not None:
         # Before version 4 a classic session has no public method for all of its confs.
         every: Mapping[str, str] = getattr(spark.conf, "getAll", {})
         return {name: text for name, text in every.items() if name.startswith(prefix)}
-    # Sorted in the JVM, so that confs of a prefix are one submap; PySpark's `getAll` makes a call for each conf.
-    confs = jvm_session(spark).conf().getAllAsJava()
-    own = java_names(spark).java.util.TreeMap(confs).subMap(prefix, f"{prefix}\uffff")
-    if own.isEmpty():
-        # Iterating would end with a Java exception, which PySpark converts by some eighty calls.
-        return {}
-    return {name: own[name] for name in JvmList(spark, own.keySet()).texts()}
+    # PySpark's `getAll` makes a call for each conf.
+    return confs_beginning_with(spark, prefix)
 
 
 def require_delta(asked: str) -> None:

@@ -48,10 +48,11 @@ class SessionState:
 
     Each package has an object of its own class in a slot. Table versions are cached by an immutable key, such as a
     table's id and version, so none is ever invalidated; at most `versions` are cached, the least recently used is
-    dropped.
+    dropped. The default holds the tables of more than one schema: the queries of TPC-DS read 24 in turn, and a cache of
+    fewer would drop each before it is read again.
     """
 
-    def __init__(self, versions: int = 16) -> None:
+    def __init__(self, versions: int = 64) -> None:
         self.refusals = Refusals()
         self._most_versions = versions
         self._slots: dict[type, object] = {}

@@ -10,7 +10,7 @@ class Estimate:
     """A number that is `expected`, and that should lie between `low` and `high`.
 
     >>> print(Estimate(1.0, 2.0, 4.0) + Estimate.exact(0.5))
-    2.5 (1.5 to 4.5)
+    2.5 s (1.5 to 4.5)
     """
 
     low: float
@@ -43,8 +43,9 @@ class Estimate:
         return Estimate(self.low * factor, self.expected * factor, self.high * factor)
 
     def __str__(self) -> str:
+        """The text of a number of seconds, with its bounds where they differ."""
         expected, low, high = (short(each) for each in (self.expected, self.low, self.high))
-        return expected if low == high else f"{expected} ({low} to {high})"
+        return f"{expected} s" if low == high else f"{expected} s ({low} to {high})"
 
 
 ZERO = Estimate.exact(0.0)

@@ -24,14 +24,15 @@ from pruning.query.plan_statistics import QueryFacts, Sizes
 
 @dataclass(frozen=True, slots=True)
 class Benefit:
-    """Seconds that a filter, or several by one build, costs and saves.
+    """Seconds that a filter, or several by one build, costs and saves; `run` are those of the build itself.
 
     >>> print(Benefit(Estimate.exact(0.12), Estimate(0.9, 1.8, 2.4)))
-    costs 0.12 s, saves 1.8 (0.9 to 2.4) s
+    costs 0.12 s, saves 1.8 s (0.9 to 2.4)
     """
 
     paid: Estimate
     saved: Estimate
+    run: float = 0.0
 
     @property
     def gain(self) -> float:
@@ -44,7 +45,7 @@ class Benefit:
         return self.paid.high - self.saved.low
 
     def __str__(self) -> str:
-        return f"costs {self.paid} s, saves {self.saved} s"
+        return f"costs {self.paid}, saves {self.saved}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +123,14 @@ class Benefits:
     def paid(self, node: Node) -> Estimate:
         """Seconds for a build of `node`, less those that the query spares by joining its rows."""
         if node.id not in self._paid:
-            spent = self._latency(node) + self._kept_rows(node)
-            again = self.cost.tree(node)
-            spared = again if self.fits(node) else 0.0
-            most = (spent + again) * self.limits.cost_error
-            self._paid[node.id] = Estimate.around(spent, spent + again - spared, most)
+            run, spared = self.run(node), self.cost.tree(node)
+            expected = run - spared if self.fits(node) else run
+            self._paid[node.id] = Estimate.around(run - spared, expected, run * self.limits.cost_error)
         return self._paid[node.id]
+
+    def run(self, node: Node) -> float:
+        """Seconds for a build of `node` by itself."""
+        return self._latency(node) + self._kept_rows(node) + self.cost.tree(node)
 
     def fits(self, node: Node) -> bool:
         """True where the rows of a build are expected to be few enough to be joined as a local relation."""

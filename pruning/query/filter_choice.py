@@ -81,7 +81,7 @@ class _Choice:
         paid = benefits.paid(node)
         # Without the rows of the build in its place, the query would run the build's plan once more.
         must_fit = benefits.fits(node) and saved.expected <= paid.expected + benefits.cost.tree(node)
-        return _Offer(build, Benefit(paid, saved), tuple(effects), must_fit)
+        return _Offer(build, Benefit(paid, saved, benefits.run(node)), tuple(effects), must_fit)
 
     def made(self, builds: Sequence[_Build]) -> FilterChoice:
         """The choice among builds; what is chosen only makes other offers smaller, so the best is looked at again."""

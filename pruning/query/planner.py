@@ -70,6 +70,7 @@ class QueryPlanner:
     - `materialized`: the nodes whose rows a build gave, and all below them, by `Node.id`: they are not run again
     - `row_bytes`: bytes of these rows, by `Node.id` of the build
     - `from_cache`: ids of the build sides whose keys came from the cache; `on_driver`: of those that took no job
+    - `seconds`: those that builds took, by the id of the build side
     """
 
     graph: JoinGraph
@@ -85,6 +86,7 @@ class QueryPlanner:
     row_bytes: dict[int, int] = field(default_factory=dict)
     from_cache: set[tuple[int, str]] = field(default_factory=set)
     on_driver: set[tuple[int, str]] = field(default_factory=set)
+    seconds: dict[tuple[int, str], float] = field(default_factory=dict)
     keys: dict[int, dict[int, list[KeySummary]]] = field(default_factory=dict)
     tuples: dict[int, dict[tuple[int, ...], list[KeySummary]]] = field(default_factory=dict)
     _sizes: dict[int, int] = field(default_factory=dict)
@@ -227,6 +229,7 @@ class QueryPlanner:
             self.from_cache.add(build_side.id)
         if built.on_driver:
             self.on_driver.add(build_side.id)
+        self.seconds[build_side.id] = self.seconds.get(build_side.id, 0.0) + built.seconds
         if isinstance(keys, Reason):
             if keys.code not in _NOT_DONE or not self.selection().is_bounded(build_side, runtime_filter.probe):
                 return keys

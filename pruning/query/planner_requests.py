@@ -63,6 +63,10 @@ class BuildAnswer(Protocol):
         """True if the build did not run for this query."""
 
     @property
+    def seconds(self) -> float:
+        """The seconds that the build took; 0 where another answer has them, or the cache had the result."""
+
+    @property
     def on_driver(self) -> bool:
         """True if the build was computed on the driver without a job."""
 

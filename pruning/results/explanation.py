@@ -51,17 +51,19 @@ class Explanation(QueryPlan):
         kinds: Mapping[FilterId, tuple[KindLine, ...]] = MappingProxyType({}),
         from_cache: Collection[tuple[int, str]] = (),
         on_driver: Collection[tuple[int, str]] = (),
+        seconds: Mapping[tuple[int, str], float] = MappingProxyType({}),
     ) -> Explanation:
         """The explanation of a plan; `sizes` are bytes and `tables` pruned scans by `Relation.id`, `kinds` by filter.
 
-        `from_cache` are the ids of build sides that were not run for it, `on_driver` of those that took no job.
+        `from_cache` are the ids of build sides that were not run for it, `on_driver` of those that took no job;
+        `seconds` are those of each build.
         """
         names = PlanNames(plan.graph.root)
         return Explanation(
             ran_builds,
             {names.scans[each.id]: sizes.get(each.id, 0) for each in plan.graph.relations},
             _edges(plan.graph, names),
-            *_builds_and_filters(plan, sizes, kinds, (from_cache, on_driver), names),
+            *builds_and_filters(plan, sizes, kinds, (from_cache, on_driver), seconds),
             tuple(
                 UnusedLine(
                     each.edge.type,
@@ -145,13 +147,15 @@ def _edges(graph: JoinGraph, names: PlanNames) -> tuple[EdgeLine, ...]:
     )
 
 
-def _builds_and_filters(
+def builds_and_filters(
     plan: FilterPlan,
     sizes: Mapping[int, int],
     kinds: Mapping[FilterId, tuple[KindLine, ...]],
     without_job: tuple[Collection[tuple[int, str]], Collection[tuple[int, str]]],
-    names: PlanNames,
+    seconds: Mapping[tuple[int, str], float],
 ) -> tuple[tuple[BuildLine, ...], tuple[FilterLine, ...]]:
+    """The builds and the filters of a plan; `without_job` are the build sides from the cache, and on the driver."""
+    names = PlanNames(plan.graph.root)
     builds: dict[tuple[int, str, bool], BuildLine] = {}
     filters: list[FilterLine] = []
     for level, of_level in enumerate(plan.levels, start=1):
@@ -166,7 +170,10 @@ def _builds_and_filters(
                     keys,
                     tuple(names.scans[it.id] for it in reads),
                     sum(sizes.get(it.id, 0) for it in reads),
-                    *(not each.from_metadata and each.build_side.id in ids for ids in without_job),
+                    from_cache=not each.from_metadata and each.build_side.id in without_job[0],
+                    on_driver=not each.from_metadata and each.build_side.id in without_job[1],
+                    benefit=each.benefit,
+                    seconds=None if each.from_metadata else seconds.get(each.build_side.id),
                 ),
             )
             scan = names.scans[each.probe.relation.id]

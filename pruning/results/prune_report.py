@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from pruning.cost.estimate import short
 from pruning.reasons import ReasonCode, size
 from pruning.results.blocks import Block, as_html, as_rich, as_text
+from pruning.results.query_lines import BuildLine
 from pruning.results.table_explanation import FilterExplanation, TableExplanation
 from pruning.scan.key_filter import FIRST_ROWS
 
@@ -59,10 +61,14 @@ class TableReport:
 
 @dataclass(frozen=True, slots=True)
 class PruneReport:
-    """Planned and measured numbers of each table; `nothing` is the reason why there is none, with a remedy."""
+    """Planned and measured numbers of each table and each build.
+
+    `nothing` is the reason why there is no table, with a remedy.
+    """
 
     tables: tuple[TableReport, ...]
     nothing: str = ""
+    builds: tuple[BuildLine, ...] = ()
 
     @property
     def measured(self) -> Measured | None:
@@ -72,7 +78,10 @@ class PruneReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for machines."""
-        return {"tables": [each.to_dict() for each in self.tables]}
+        return {
+            "tables": [each.to_dict() for each in self.tables],
+            "builds": [asdict(each) for each in self.builds],
+        }
 
     def __str__(self) -> str:
         return report_text(self)
@@ -195,11 +204,29 @@ def _row_test(each: FilterExplanation) -> str:
 def _report_blocks(report: PruneReport) -> list[Block]:
     if report.nothing:
         return [Block("No filter", (), (), (report.nothing,))]
-    return [
+    tables = [
         block
         for each in report.tables
         for block in (_planned_block(each.planned), _filter_block(each.planned), _measured_block(each))
     ]
+    return [*tables, *([_builds_block(report.builds)] if report.builds else [])]
+
+
+def _builds_block(builds: Sequence[BuildLine]) -> Block:
+    """The seconds of each build: expected, taken, and expected to be saved by its keys."""
+    return Block("Builds", ("keys", "expected", "took", "where", "saves"), tuple(map(_build_row, builds)))
+
+
+def _build_row(build: BuildLine) -> tuple[str, ...]:
+    benefit, took = build.benefit, build.seconds
+    where = "cache" if build.from_cache else "driver" if build.on_driver else "job" if build.reads else "statistics"
+    return (
+        build.keys,
+        "" if benefit is None else f"{short(benefit.run)} s",
+        "" if took is None else f"{short(took)} s",
+        where,
+        "" if benefit is None else str(benefit.saved),
+    )
 
 
 def _measured_block(report: TableReport) -> Block:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pruning.query.benefit import Benefit
 from pruning.reasons import Reason
 from pruning.results.table_explanation import KindLine, TableExplanation
 
@@ -25,7 +26,8 @@ class BuildLine:
     """One key set: the scans that its build reads, their `bytes` without filters, and its level, from 1.
 
     `reads` is empty for keys that statistics of files give. A build with keys `from_cache` was not run; the
-    rows of one `on_driver` were computed there without a job.
+    rows of one `on_driver` were computed there without a job. `benefit` has the seconds that the build was expected to
+    cost and all its keys to save, None where nothing was weighed; `seconds` are those that it took.
     """
 
     name: str
@@ -35,6 +37,8 @@ class BuildLine:
     bytes: int
     from_cache: bool = False
     on_driver: bool = False
+    benefit: Benefit | None = None
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

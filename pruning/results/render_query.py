@@ -93,7 +93,11 @@ def _scan_branches(query: QueryPlan) -> Iterator[Branch]:
         # Keys of a fallback build are used, although the whole build side was refused.
         used = {(each.column, each.keys) for each in filters[name]}
         remaining = [each for each in unused[name] if (each.column, each.keys) not in used]
-        below = (*_filter_branches(filters[name]), *_top_branches(tops[name], remaining), *_unused_branches(remaining))
+        below = (
+            *_filter_branches(filters[name], query.builds),
+            *_top_branches(tops[name], remaining),
+            *_unused_branches(remaining),
+        )
         yield Branch(_scan_line(name, query.scans[name], tables.get(name)), below)
 
 
@@ -104,9 +108,10 @@ def _scan_line(name: str, count: int, table: TableExplanation | None) -> str:
     return f"{name}: {kept}"
 
 
-def _filter_branches(filters: Sequence[FilterLine]) -> Iterator[Branch]:
-    """A line for each filtered column, with the keys of its filters."""
-    by_column = _grouped((each.column, f"{each.keys} (build {each.build})") for each in filters)
+def _filter_branches(filters: Sequence[FilterLine], builds: Sequence[BuildLine]) -> Iterator[Branch]:
+    """A line for each filtered column, with the keys of its filters, and what their builds cost and save."""
+    told = {each.name: f"build {each.name}" + (f": {each.benefit}" if each.benefit else "") for each in builds}
+    by_column = _grouped((each.column, f"{each.keys} ({told[each.build]})") for each in filters)
     yield from (Branch(f"{column} by {', '.join(keys)}") for column, keys in by_column.items())
 
 

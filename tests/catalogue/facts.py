@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from pruning import PruningOptions, explain, report
+from pruning import explain, report
 from pruning.reasons import ReasonCode
+from tests.costs import ALWAYS, FREE_BUILDS
 
 FILES, KEYS_PER_FILE = 8, 20
-# The facts are larger than this, the dimensions smaller.
-OPTIONS = PruningOptions(min_probe_bytes=6000)
-# Options with which builds run even if their keys save little.
-ALWAYS_BUILD = replace(OPTIONS, min_probe_bytes=0)
+OPTIONS = FREE_BUILDS
+# Options with which builds run whatever their keys save.
+ALWAYS_BUILD = ALWAYS
 # No `id` is in both tables: a filter on the column of the same name on the other side would leave no row.
 FACTS = (
     "cast(id div 2 AS int) AS k",

@@ -13,6 +13,7 @@ import pytest
 
 from pruning import explain, prune
 from tests.catalogue.facts import FILES, KEYS_PER_FILE, OPTIONS, fact_rows, files, refusal_codes
+from tests.unchanged import is_unchanged
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("tables")]
 
@@ -144,7 +145,7 @@ def test_groups_of_collated_strings_give_no_keys(spark, stored, text, is_built):
     stored("named", rows, "parquet")
     stored("texts", fact_rows(spark).selectExpr("CAST(k AS STRING) AS t"), "parquet")
     df = spark.sql(f"SELECT x.t FROM texts x JOIN ({text}) n ON x.t = n.t")
-    result = prune(df, options=replace(PLANNED, min_probe_bytes=0))
+    result = prune(df, options=PLANNED)
     assert is_built is ("UNREPEATABLE_KEYS" not in refusal_codes(df, result))
 
 
@@ -224,12 +225,12 @@ def test_subqueries_in_keys(spark, agreed, conf, ways, options):
     limited = "(SELECT k FROM dims WHERE item = 3 LIMIT 4)"
     for subquery in (f"max(k) - 139 FROM {limited}", "CAST(sum(weight) AS int) FROM facts WHERE id = 10040"):
         df = spark.sql(query.format(subquery))
-        assert df._jdf is prune(df, options=options)._jdf
+        assert is_unchanged(df, prune(df, options=options))
         assert "UNREPEATABLE_KEYS" in refusal_codes(df, df)
     ways.view("kept", spark.table("dims").where("k < 21").cache())
     try:
         df, result = agreed(query.format("max(k) FROM kept"), options)
-        assert df._jdf is result._jdf
+        assert is_unchanged(df, result)
         assert "UNREPEATABLE_KEYS" in refusal_codes(df, result)
     finally:
         spark.table("kept").unpersist(blocking=True)
@@ -271,7 +272,7 @@ def test_nondeterministic_probe_side_is_not_filtered(spark):
         spark.udf.register("noise", spark_udf())
         df = spark.sql(f"SELECT f.id FROM (SELECT * FROM facts f WHERE {condition}) f JOIN {DIM} d ON f.k = d.k")
         result = prune(df, options=PLANNED)
-        assert df._jdf is result._jdf
+        assert is_unchanged(df, result)
         assert {"NONDETERMINISTIC", "OPAQUE"} & refusal_codes(df, result)
     spark.sql("DROP TEMPORARY FUNCTION noise")
 
@@ -288,7 +289,7 @@ def test_error_on_the_build_side_is_raised_by_the_action(spark, conf):
     bad = "(SELECT k FROM dims WHERE 100 / (k - 41) > 0)"
     df = spark.sql(f"SELECT f.id FROM facts f JOIN {bad} d ON f.k = d.k")
     result = prune(df, options=OPTIONS)
-    assert df._jdf is result._jdf
+    assert is_unchanged(df, result)
     assert "BUILD_FAILED" in refusal_codes(df, result)
     with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
         result.collect()

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from pruning import explain
-from pruning.limits import LIMITS
 from tests.catalogue.facts import FILES, OPTIONS, fact_rows, files, refusal_codes
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("tables")]
@@ -77,7 +76,7 @@ def broad(spark, stored):
 def test_largest_predicates(spark, agreed, stored, key, keys, test, kept):
     stored("sparse", spark.range(0, keys, 1, 1).selectExpr(f"cast({key} AS int) AS k", "id AS n"))
     # No limit on the size of the generated code.
-    limits = LIMITS.without("max_ranges", "max_in_list", "method_bytes")
+    limits = PLANNED.limits.without("max_ranges", "max_in_list", "method_bytes")
     options = replace(PLANNED, limits=limits)
     _, result = agreed("SELECT count(*), sum(b.id) FROM broad b JOIN sparse s ON b.k = s.k WHERE s.n >= 0", options)
     assert {"broad": kept} == files(result)
@@ -131,8 +130,6 @@ def test_keys_of_unsupported_types_give_no_filter(spark, agreed, tmp_path, key):
     query = (
         f"SELECT f.id FROM parquet.`{tmp_path}/odd` f JOIN parquet.`{tmp_path}/odd_dims` d ON f.k = d.k WHERE d.grp = 2"
     )
-    df, result = agreed(
-        query, replace(PLANNED, min_probe_bytes=4000), duck=f"SELECT f.id FROM facts f JOIN {DIM} d ON f.k = d.k"
-    )
+    df, result = agreed(query, PLANNED, duck=f"SELECT f.id FROM facts f JOIN {DIM} d ON f.k = d.k")
     assert {} == files(result)
     assert {"UNSUPPORTED_TYPE", "COMPUTED", "UNREPEATABLE_KEYS", "BUILD_FAILED"} & refusal_codes(df, result)

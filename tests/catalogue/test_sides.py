@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.catalogue.facts import files, refusal_codes
+from tests.unchanged import is_unchanged
 
 pytestmark = pytest.mark.spark
 
@@ -190,7 +191,7 @@ def test_side_that_needs_no_match_is_not_filtered(agreed, query, code):
 )
 def test_not_in_filters_neither_side(agreed, query):
     df, result = agreed(query)
-    assert df._jdf is result._jdf
+    assert is_unchanged(df, result)
     assert {} == files(result)
     assert "NULL_AWARE" in refusal_codes(df, result)
 

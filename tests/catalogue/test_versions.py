@@ -89,13 +89,13 @@ def test_commit_after_pruning_changes_no_row(spark, tmp_path, options, change, k
     spark.createDataFrame([(41, 1), (42, 2)], "k int, id long").write.format("delta").save(f"{tmp_path}/keys")
     query = f"SELECT f.k, f.id, x.id FROM {facts} f JOIN {keys} x ON f.k = x.k WHERE x.id < 100"
     before = rows_of(spark.sql(query))
-    result = prune(spark.sql(query), options=replace(options, min_probe_bytes=4000))
+    result = prune(spark.sql(query), options=options)
     for table in (facts, keys):
         spark.sql(change.format(table))
     assert before == rows_of(result)
     assert {"facts": 1} == files(result)
     spark.sql(f"INSERT INTO {keys} VALUES (101, 5)")
-    later = prune(spark.sql(query), options=replace(options, min_probe_bytes=1))
+    later = prune(spark.sql(query), options=options)
     assert rows_of(spark.sql(query)) == rows_of(later)
     assert {101} & {row[0] for row in rows_of(later)} or "DELETE" in change
     assert kept == [(it.files_kept, it.files_total) for it in explain(later).tables if it.table == "facts"]
@@ -124,7 +124,7 @@ def test_dataframes_from_before_and_after_a_commit(spark, tmp_path, options, old
         keys = read("keys").where("k < 100")
         joined = before.join(keys, "k").join(read("facts").withColumnRenamed("id", "again"), "k")
     expected = rows_of(joined)
-    result = prune(joined, options=replace(options, min_probe_bytes=4000))
+    result = prune(joined, options=options)
     assert expected == rows_of(result)
     # The row that was appended to the facts lies in a file of its own and is read.
     assert 5 in {row[-1] for row in expected}
@@ -137,7 +137,7 @@ def test_pruned_rows_appended_to_their_own_table(spark, tmp_path):
     folder = f"{tmp_path}/own"
     fact_rows(spark).selectExpr("k", "id").write.format("delta").save(folder)
     query = f"SELECT f.k, f.id FROM delta.`{folder}` f JOIN {DIM} d ON f.k = d.k"
-    result = prune(spark.sql(query), options=replace(OPTIONS, min_probe_bytes=1))
+    result = prune(spark.sql(query), options=OPTIONS)
     assert [("own", 1, 8)] == [(each.table, each.files_kept, each.files_total) for each in explain(result).tables]
     result.write.format("delta").mode("append").save(folder)
     assert (360, 80) == (spark.read.format("delta").load(folder).count(), spark.sql(query).count())
@@ -228,7 +228,7 @@ def test_file_deleted_after_pruning_fails_the_query(spark, tmp_path):
     fact_rows(spark).selectExpr("k", "id").write.parquet(f"{tmp_path}/gone")
     result = prune(
         spark.sql(f"SELECT f.id FROM parquet.`{tmp_path}/gone` f JOIN {DIM} d ON f.k = d.k"),
-        options=replace(OPTIONS, min_probe_bytes=1),
+        options=OPTIONS,
     )
     assert [("gone", 1)] == [(each.table, each.files_kept) for each in explain(result).tables]
     for path in Path(f"{tmp_path}/gone").glob("*.parquet"):

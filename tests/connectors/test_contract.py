@@ -8,7 +8,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +30,7 @@ from connectors.registry import _Registered, claiming, connectors_of, open_table
 from connectors.scan.capabilities import capabilities_of
 from connectors.spark.files import local_path
 from connectors.spark.session_state import state_of
-from pruning import PruningCache, PruningOptions, explain, prune, pruned_read, report
+from pruning import PruningCache, explain, prune, pruned_read, report
 from pruning.errors import SourceNotFoundError
 from pruning.limits import LIMITS
 from pruning.reasons import Reason, ReasonCode
@@ -39,11 +39,12 @@ from pruning.scan.statistics import UNKNOWN
 from pruning.values.domain import Domain
 from sample_data.rows import Rows
 from tests.connectors.toy import STATISTICS, TOY
+from tests.costs import FREE_BUILDS
 
 pytestmark = [pytest.mark.spark, pytest.mark.quick(3)]
 
 FILES, PER_FILE = 8, 50
-OPTIONS = PruningOptions(min_probe_bytes=0, scan="PREDICATE")
+OPTIONS = replace(FREE_BUILDS, scan="PREDICATE")
 # Files are sorted by k, and each has a NULL; the extreme values of the type are in the last file.
 GREATEST = 9223372036854775807
 ROWS = f"""

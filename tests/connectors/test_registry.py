@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.metadata import EntryPoint
 from typing import Any
 
@@ -16,16 +17,17 @@ from connectors.delta.table import DELTA
 from connectors.parquet.table import PARQUET, ParquetConnector
 from connectors.registry import _Registered, claiming, connectors_of, fingerprints, register, table_of
 from connectors.spark.session_state import state_of
-from pruning import PruningCache, PruningOptions, explain, prune, pruned_read
+from pruning import PruningCache, explain, prune, pruned_read
 from pruning.errors import InvalidOptionError, SourceNotFoundError
 from pruning.limits import LIMITS
 from pruning.reasons import Reason, ReasonCode
 from sample_data.rows import Rows
 from tests.connectors.toy import TOY, ToyConnector
+from tests.costs import FREE_BUILDS
 
 pytestmark = [pytest.mark.spark, pytest.mark.quick(3)]
 
-OPTIONS = PruningOptions(min_probe_bytes=0, scan="PREDICATE")
+OPTIONS = replace(FREE_BUILDS, scan="PREDICATE")
 
 
 class Other(ParquetConnector):

@@ -15,10 +15,8 @@ from tests.oracle.random_lakes import EXACT, Table
 
 # Reasons that allow no filter on a scan although some files have no key.
 EXCUSES = {
-    ReasonCode.BUILD_TOO_LARGE,
-    ReasonCode.PROBE_TOO_SMALL,
+    ReasonCode.NOT_WORTH,
     ReasonCode.READ_BY_BUILD,
-    ReasonCode.SPARES_LITTLE,
     ReasonCode.UNREPEATABLE_KEYS,
     ReasonCode.UNSELECTIVE_BUILD,
 }

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pruning import PruningOptions
+from tests.costs import ALWAYS, FREE_BUILDS
 from tests.oracle.draws import Draws
 from tests.oracle.expected_filters import Must
 from tests.oracle.random_joins import MOST_ROWS, Joins, On, equalities
@@ -95,15 +96,14 @@ def _confs(draws: Draws) -> dict[str, str]:
 
 
 def _options(draws: Draws) -> PruningOptions:
-    options = PruningOptions(
-        min_probe_bytes=draws.choice((0, 0, 0, 0, 0, 6000)),
+    options = replace(
+        draws.choice((ALWAYS, ALWAYS, ALWAYS, FREE_BUILDS)),
         broadcast_strategy=draws.choice(("AUTO", "AUTO", "RUNTIME_ONLY", "NONE")),
     )
     if draws.chance(50):
         return options
     return replace(options, max_build_bytes=draws.choice((150 << 20, 150 << 20, 16, 300))).with_limits(
         max_build_keys=draws.choice((10_000_000, 10_000_000, 1, 4)),
-        max_build_scan_bytes=draws.choice((150 << 20, 150 << 20, 6000)),
         max_ranges=draws.choice((64, 1, 2)),
         max_in_list=draws.choice((500, 0, 3)),
         max_footers=draws.choice((1000, 0, 2)),
@@ -113,9 +113,9 @@ def _options(draws: Draws) -> PruningOptions:
 
 
 def _plain_options(draws: Draws) -> PruningOptions:
-    return PruningOptions(
-        min_probe_bytes=0, broadcast_strategy=draws.choice(("AUTO", "RUNTIME_ONLY", "NONE"))
-    ).with_limits(max_in_list=draws.choice((500, 0)), min_filter_ratio=draws.choice((0.5, 0.0, 1.0)))
+    return replace(ALWAYS, broadcast_strategy=draws.choice(("AUTO", "RUNTIME_ONLY", "NONE"))).with_limits(
+        max_in_list=draws.choice((500, 0)), min_filter_ratio=draws.choice((0.5, 0.0, 1.0))
+    )
 
 
 @dataclass(slots=True)

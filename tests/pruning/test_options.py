@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from dataclasses import FrozenInstanceError, fields, replace
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +14,7 @@ from pruning.errors import InvalidOptionError, PruningError
 from pruning.limits import LIMITS, Limits
 from pruning.options import CONF_PREFIX, PruningOptions, option_names
 
+ROOT = Path(__file__).resolve().parents[2]
 FIELDS = tuple(each.name for each in fields(PruningOptions))
 RANGED = tuple(each for each in fields(PruningOptions) if "least" in each.metadata)
 
@@ -27,10 +32,10 @@ def test_each_field_has_a_spark_conf():
     )
 
 
-def test_there_are_at_most_eight_options():
+def test_there_are_at_most_nine_options():
     expected = {
         "enabled", "scan", "max_build_bytes", "always", "build_timeout_seconds", "broadcast_strategy", "top_k",
-        "limits",
+        "cost_rates", "limits",
     }  # fmt: skip
     assert expected == set(FIELDS)
 
@@ -71,6 +76,7 @@ def test_unknown_conf_is_refused():
         pytest.param("max_build_bytes", " 1024 ", 1024, id="spaces"),
         pytest.param("build_timeout_seconds", "1e-3", 0.001, id="number"),
         pytest.param("build_timeout_seconds", "5", 5.0, id="integer-as-number"),
+        pytest.param("cost_rates", "machine", "MACHINE", id="rates-in-small-letters"),
         pytest.param("broadcast_strategy", " runtime_only ", "RUNTIME_ONLY", id="word-in-small-letters"),
     ],
 )
@@ -122,6 +128,7 @@ def test_value_of_wrong_type_is_refused(name, value):
         pytest.param("limits.bloom_fpp", "nan", "a number from", id="nan"),
         pytest.param("enabled", "yes", "true or false", id="yes"),
         pytest.param("limits.max_in_list", "-1", "a number from 0 to 10000", id="below"),
+        pytest.param("cost_rates", "MEASURED", "one of SESSION, MACHINE, GIVEN", id="unknown-rates"),
         pytest.param("broadcast_strategy", "ALWAYS", "one of AUTO, RUNTIME_ONLY, NONE", id="unknown-word"),
     ],
 )
@@ -130,6 +137,24 @@ def test_invalid_conf_error_names_conf_text_and_remedy(name, text, expected):
         PruningOptions.from_confs({CONF_PREFIX + name: text})
     assert str(caught.value).startswith(f"Cannot set {CONF_PREFIX + name!r} to ")
     assert f"expected {expected}" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("variable", "word"), [(None, "SESSION"), ("", "SESSION"), (" machine ", "MACHINE"), ("GIVEN", "GIVEN")]
+)
+def test_environment_sets_the_default_of_rates(variable, word):
+    environment = {name: text for name, text in os.environ.items() if name != "SCANPRUNE_COST_RATES"}
+    if variable is not None:
+        environment["SCANPRUNE_COST_RATES"] = variable
+    program = "from pruning.options import PruningOptions; print(PruningOptions().cost_rates)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert word == done.stdout.strip()
+
+
+def test_tests_use_given_rates():
+    assert "GIVEN" == PruningOptions().cost_rates
 
 
 def test_unknown_option_error_lists_known_options():

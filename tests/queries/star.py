@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from pruning import PruningOptions, report
+from pruning import report
+from tests.costs import FREE_BUILDS
 
 FILES, DAYS_PER_FILE, ROWS_PER_DAY, ITEMS = 8, 20, 25, 50
-# The default of `min_probe_bytes` exceeds the tables of these tests.
-OPTIONS = PruningOptions(min_probe_bytes=2000)
+OPTIONS = FREE_BUILDS
+# Without it the builds over the small dimensions take no job.
+BY_JOB = OPTIONS.with_limits(driver_scan_files=0)
 
 
 def files(df) -> dict[str, tuple[int, int, int]]:

@@ -11,18 +11,18 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as F  # noqa: N812  its usual name
 
 from pruning import explain, prune
-from pruning.cost.rates import CostRates
 from sample_data.rows import Rows
+from tests.costs import NO_FIXED_COSTS
 from tests.oracle.lakes import Layout, write
 from tests.queries.arrow import counts, is_by_arrow, refusals, side_bytes
 from tests.queries.star import OPTIONS
 
 pytestmark = pytest.mark.spark
 
-ARROW = replace(OPTIONS, scan="ARROW", min_probe_bytes=0)
+ARROW = replace(OPTIONS, scan="ARROW")
 # Costs by which Spark's reader is far more expensive than pyarrow.
-AUTO = replace(OPTIONS, scan="AUTO", min_probe_bytes=0).with_limits(
-    costs=CostRates.parse("spark_value=1e6,arrow_task=0,arrow_scan=0")
+AUTO = replace(OPTIONS, scan="AUTO").with_limits(
+    costs=replace(NO_FIXED_COSTS, spark_value=1e6, arrow_task=0.0, arrow_scan=0.0)
 )
 INPUT_FILE_POSSIBLE = "input_file_name() may be used over its result"
 SEMI = "SELECT * FROM numbers WHERE k IN (SELECT key FROM few WHERE name = 'a')"

@@ -8,12 +8,13 @@ from dataclasses import replace
 import pytest
 
 from pruning import explain, prune
-from tests.queries.star import FILES, OPTIONS, files
+from tests.costs import ALWAYS
+from tests.queries.star import BY_JOB, FILES, OPTIONS, files
 
 pytestmark = pytest.mark.spark
 
 QUERY = "SELECT s.*, month FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month = 2"
-PLANNED = replace(OPTIONS, broadcast_strategy="NONE")
+PLANNED = replace(BY_JOB, broadcast_strategy="NONE")
 
 
 def nodes(df) -> list[str]:
@@ -56,7 +57,8 @@ def executions_that_scan(spark, column: str, run) -> int:
 def test_build_runs_once(spark, pruned):
     df, result = pruned(QUERY)
     assert {"sales": (2, 2, FILES)} == files(result)
-    assert 1 == executions_that_scan(spark, "month", lambda: prune(df, options=OPTIONS).collect())
+    assert 1 == executions_that_scan(spark, "month", lambda: prune(df, options=BY_JOB).collect())
+    assert 0 == executions_that_scan(spark, "month", lambda: prune(df, options=OPTIONS).collect())
     assert 2 == executions_that_scan(spark, "month", lambda: prune(df, options=PLANNED).collect())
 
 
@@ -68,7 +70,7 @@ def test_equal_builds_of_a_query_run_once(spark, pruned):
     )
     df, result = pruned(query)
     assert {f"sales#{at}": (2, 2, FILES) for at in (1, 2, 3)} == files(result)
-    assert 1 == executions_that_scan(spark, "day", lambda: prune(df, options=OPTIONS))
+    assert 1 == executions_that_scan(spark, "day", lambda: prune(df, options=BY_JOB))
     assert 1 == executions_that_scan(spark, "month", lambda: prune(df, options=PLANNED))
 
 
@@ -134,7 +136,9 @@ def test_strategy_none_keeps_joins_and_filters(pruned):
 def test_unselective_build_is_still_materialized(spark, pruned):
     """The keys lie in every file and most rows match, so the scan stays unchanged."""
     query = "SELECT s.*, name FROM {sales} s JOIN {items} i ON s.item = i.item WHERE name <> 'n7'"
-    df, result = pruned(query)
+    df, result = pruned(query, ALWAYS)
     assert ((), 1) == (explain(result).tables, leaves(result).count("LocalRelation"))
     assert {"UNSELECTIVE", "UNCLUSTERED"} <= {each.code.name for each in explain(result).reasons}
-    assert 1 == executions_that_scan(spark, "name", lambda: prune(df, options=OPTIONS).collect())
+    assert 1 == executions_that_scan(
+        spark, "name", lambda: prune(df, options=ALWAYS.with_limits(driver_scan_files=0)).collect()
+    )

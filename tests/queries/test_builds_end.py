@@ -20,7 +20,9 @@ from connectors.jobs import runner as builds
 from connectors.spark.jvm import JavaFile, instance
 from pruning import explain, prune
 from sample_data.rows import Rows
-from tests.queries.star import FILES, OPTIONS, files
+from tests.costs import ALWAYS
+from tests.queries.star import BY_JOB, FILES, OPTIONS, files
+from tests.unchanged import is_unchanged
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -37,7 +39,7 @@ JOINED = """
         SELECT /*+ BROADCAST(i) */ d.day, month FROM {star}days d JOIN {star}items i ON month = i.item
         WHERE month = 2 AND if(d.day + i.item = {bad}, raise_error('mine'), true)
     ) d ON s.day = d.day"""
-# Two builds of one level.
+# Two builds of one level; that of nearly all items is not worth its time.
 TWO = """
     SELECT s.* FROM {star}sales s JOIN {star}days d ON s.day = d.day JOIN {star}items i ON s.item = i.item
     WHERE month = 2 AND name <> 'n7'"""
@@ -131,8 +133,10 @@ def waiting(spark, folder: Path):
     return spark.range(0, 1, 1, 1).mapInArrow(task, "id long")
 
 
-def test_nothing_is_left_after_success(spark, star, assert_no_leftovers):
-    result = prune(spark.sql(QUERY.format(star=star)), options=OPTIONS)
+@pytest.mark.parametrize("options", [OPTIONS, BY_JOB], ids=["on the driver", "by a job"])
+def test_nothing_is_left_after_success(spark, star, assert_no_leftovers, options):
+    result = prune(spark.sql(QUERY.format(star=star)), options=options)
+    assert [options is OPTIONS] == [each.on_driver for each in explain(result).builds]
     assert 750 == result.count()
     assert {"sales": (2, 2, FILES)} == files(result)
     del result
@@ -146,8 +150,8 @@ def test_nothing_is_left_after_a_failed_build(spark, star, assert_no_leftovers, 
 
     monkeypatch.setattr(query_builds, "local_rows", fails)
     df = spark.sql(QUERY.format(star=star))
-    result = prune(df, options=OPTIONS)
-    assert df._jdf is result._jdf
+    result = prune(df, options=BY_JOB)
+    assert is_unchanged(df, result)
     assert {"BUILD_FAILED"} <= {each.code.name for each in explain(result).reasons}
     assert "collecting the keys failed (ValueError)" in caplog.text
     assert "secret" not in caplog.text
@@ -194,7 +198,7 @@ def test_failed_build_does_not_end_others_of_its_level(spark, star, assert_no_le
     monkeypatch.setattr(query_builds, "local_rows", fails_beside_a_job)
     monkeypatch.setattr(builds.Display, "show", let_go)
     df = spark.sql(TWO.format(star=star))
-    result = prune(df, options=OPTIONS)
+    result = prune(df, options=ALWAYS.with_limits(driver_scan_files=0))
     assert [("BUILD_FAILED", "item")] == unfinished_builds(result)
     assert Rows(df.collect()) == Rows(result.collect())
     assert {"sales": (2, 2, FILES)} == files(result)
@@ -212,7 +216,7 @@ def test_timed_out_build_does_not_end_others_of_its_level(spark, star, assert_no
 
     monkeypatch.setattr(query_builds, "local_rows", slow)
     df = spark.sql(TWO.format(star=star))
-    result = prune(df, options=replace(OPTIONS, build_timeout_seconds=4.0))
+    result = prune(df, options=replace(ALWAYS.with_limits(driver_scan_files=0), build_timeout_seconds=4.0))
     assert (tmp_path / "begun").exists()
     assert [("BUILD_TIMED_OUT", "item")] == unfinished_builds(result)
     assert Rows(df.collect()) == Rows(result.collect())
@@ -236,7 +240,7 @@ def test_builds_of_one_level_run_concurrently(spark, star, monkeypatch):
         return materialized.local_rows(*arguments)
 
     monkeypatch.setattr(query_builds, "local_rows", meets)
-    result = prune(spark.sql(TWO.format(star=star)), options=OPTIONS)
+    result = prune(spark.sql(TWO.format(star=star)), options=ALWAYS.with_limits(driver_scan_files=0))
     assert [] == unfinished_builds(result)
     assert {"day", "item"} == {each.keys.split(".")[-1] for each in explain(result).filters}
 
@@ -248,7 +252,7 @@ def test_nothing_is_left_after_a_timed_out_build(spark, star, assert_no_leftover
     df = spark.sql(ENDLESS.format(star=star))
     own = limit == "build_timeout_seconds"
     result = prune(df, options=replace(OPTIONS, **{limit: 1.0}) if own else OPTIONS.with_limits(**{limit: 1.0}))
-    assert df._jdf is result._jdf
+    assert is_unchanged(df, result)
     (reason,) = [each for each in explain(result).reasons if each.code.name == "BUILD_TIMED_OUT"]
     assert {"build_timeout_seconds": "1 seconds"}.get(limit, "1 seconds for all builds of the query") == reason.detail
     assert "longer than the limit" in caplog.text
@@ -275,9 +279,9 @@ def test_no_job_starts_after_the_deadline_of_all_builds(spark, star, assert_no_l
 
     monkeypatch.setattr(query_builds, "local_rows", late)
     df = spark.sql(QUERY.format(star=star))
-    result = prune(df, options=OPTIONS)
+    result = prune(df, options=BY_JOB)
     assert [True] == begun
-    assert df._jdf is result._jdf
+    assert is_unchanged(df, result)
     assert "BUILD_TIMED_OUT" in {each.code.name for each in explain(result).reasons}
     assert_no_leftovers()
 
@@ -317,7 +321,7 @@ def test_queries_of_several_threads_are_independent(spark, star, assert_no_lefto
 
     def late():
         result = prune(endless, options=replace(OPTIONS, build_timeout_seconds=4.0))
-        return result._jdf is endless._jdf, {each.code.name for each in explain(result).reasons}
+        return is_unchanged(endless, result), {each.code.name for each in explain(result).reasons}
 
     def soon(month: int):
         df = spark.sql(QUERY.format(star=star).replace("= 2", f"= {month}"))

@@ -18,11 +18,13 @@ from pruning import PruningCache, PruningOptions, explain, prune, report
 from pruning.errors import InvalidOptionError
 from sample_data.confs import same_session
 from sample_data.rows import Rows
+from tests.costs import FREE_BUILDS
 
 pytestmark = pytest.mark.spark
 
 FILES, DAYS_PER_FILE = 6, 10
-OPTIONS = PruningOptions(min_probe_bytes=0)
+# Tests count the jobs of builds.
+OPTIONS = FREE_BUILDS.with_limits(driver_scan_files=0)
 
 
 class Lake:
@@ -152,7 +154,7 @@ def test_too_many_rows_are_cached_as_keys(spark, lake, jobs):
 @pytest.mark.full
 def test_key_limits_are_part_of_the_cache_key(spark, lake):
     cache = PruningCache()
-    few = PruningOptions(min_probe_bytes=0).with_limits(max_build_keys=3)
+    few = FREE_BUILDS.with_limits(max_build_keys=3)
     for options in (few, OPTIONS):
         assert [False] == from_cache(agreed(spark, lake.query(), cache, options))
     for options, kind in ((few, "ranges and bloom filter"), (OPTIONS, "exact set")):

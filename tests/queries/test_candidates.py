@@ -12,6 +12,7 @@ from pruning import PruningOptions, explain, prune, report
 from pruning.reasons import ReasonCode
 from tests.connectors.delta.test_file_index import jobs
 from tests.queries.star import OPTIONS
+from tests.unchanged import is_unchanged
 
 pytestmark = pytest.mark.spark
 
@@ -38,7 +39,7 @@ CANDIDATES = {
         OPTIONS,
     ),
     "a rank of all rows": ("SELECT *, rank() OVER (ORDER BY day) FROM {sales}", OPTIONS),
-    "no least size": (JOIN, replace(OPTIONS, min_probe_bytes=0)),
+    "small, but always": (JOIN, PruningOptions(always=True)),
 }
 
 
@@ -70,7 +71,7 @@ def test_query_that_cannot_be_pruned_is_not_optimized(spark, query, plan_reads, 
     text, options = NO_CANDIDATES[case]
     df = query(text)
     before = jobs(spark)
-    assert df._jdf is prune(df, options=options)._jdf
+    assert is_unchanged(df, prune(df, options=options))
     assert (0, before, False) == (plan_reads.count, jobs(spark), is_optimised(df))
 
 
@@ -89,7 +90,7 @@ def test_unread_query_has_the_explanation_of_a_read_one(query, monkeypatch, case
     wanted = explain(prune(query(text), options=options))
     assert str(wanted) == str(found)
     assert wanted.to_dict() == found.to_dict()
-    assert ("PROBE_TOO_SMALL" in str(found.to_dict())) == case.startswith("small")
+    assert ("NOT_WORTH" in str(found.to_dict())) == case.startswith("small")
 
 
 def test_report_of_an_unread_query_is_empty(query):
@@ -118,7 +119,7 @@ def test_time_travel_uses_the_size_of_its_version(spark, tmp_path):
 
 def test_stream_is_refused_without_a_warning(spark, caplog):
     df = spark.readStream.format("rate").load().join(spark.range(3).toDF("value"), "value")
-    assert df._jdf is prune(df)._jdf
+    assert is_unchanged(df, prune(df))
     for found in (explain(prune(df)), explain(df), explain(df, run_builds=True)):
         assert [ReasonCode.STREAMING] == [each.code for each in found.reasons]
     assert "" == caplog.text

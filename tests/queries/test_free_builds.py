@@ -1,4 +1,4 @@
-"""Materialized builds are free, so that they filter scans of few bytes and many rows, too."""
+"""Materialized builds cost nothing beside their latency, so that they filter scans of few bytes and many rows, too."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from pruning import PruningOptions, explain
+from pruning import explain
+from tests.costs import FREE_BUILDS, NO_FIXED_COSTS
 from tests.queries.star import files
 
 pytestmark = pytest.mark.spark
 
 PEOPLE, BOUGHT = 20_000, 600_000
-# More than the bytes of `bought`, which is sorted by person, and fewer than those of `people`.
-OPTIONS = PruningOptions(min_probe_bytes=400_000)
+# `bought` is sorted by person, and has fewer bytes than `people`.
+OPTIONS = FREE_BUILDS
 QUERY = """
     SELECT b.id, p.name FROM {at}bought b
     JOIN {at}people p ON b.person = p.person JOIN {at}places c ON p.place = c.place
@@ -59,13 +60,16 @@ def test_scan_of_few_bytes_and_many_rows_is_filtered(ways, at):
     assert {"bought": [("person",)]} == filters(result)
     assert ["LocalRelation", "LocalRelation", "LogicalRelation"] == sorted(leaves(result))
     assert {"bought": (1, 1, 1)} == files(result)
-    assert {"READ_BY_BUILD"} == codes(result) & {"READ_BY_BUILD", "PROBE_TOO_SMALL", "TOO_MANY_ROWS"}
+    assert {"READ_BY_BUILD"} == codes(result)
 
 
-def test_small_scan_is_not_filtered_without_materialized_builds(ways, at):
-    _, result = ways.agreed(QUERY.format(at=at), replace(OPTIONS, broadcast_strategy="NONE"))
-    assert {"people": [("place",)]} == filters(result)
-    assert "PROBE_TOO_SMALL" in codes(result)
+def test_build_that_the_query_runs_again_costs_its_time(ways, at):
+    """The build reads for longer than its keys save, unless the query joins its rows in place of reading them again."""
+    costs = replace(NO_FIXED_COSTS, decoded_byte=60.0)
+    for strategy, expected in (("NONE", {"people": [("place",)]}), ("AUTO", {"bought": [("person",)]})):
+        options = replace(OPTIONS, broadcast_strategy=strategy).with_limits(costs=costs)
+        _, result = ways.agreed(QUERY.format(at=at), options)
+        assert expected == filters(result)
 
 
 @pytest.mark.full
@@ -85,6 +89,6 @@ def test_materialized_join_replaces_its_broadcast_hint(ways, at):
         SELECT b.id, c.* FROM {at}bought b JOIN (
             SELECT * FROM {at}people WHERE place IN (SELECT place FROM {at}places WHERE city = 'c3')
         ) c ON b.person = c.person"""
-    _, result = ways.agreed(query.format(at=at), replace(OPTIONS, min_probe_bytes=1))
+    _, result = ways.agreed(query.format(at=at), OPTIONS)
     assert {"bought": [("person",)]} == filters(result)
     assert ["LocalRelation", "LogicalRelation"] == sorted(leaves(result))

@@ -4,17 +4,22 @@ scan.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
-from pruning import PruningOptions, explain, report
+from pruning import explain, report
 from pruning.reasons import ReasonCode
+from tests.costs import ALWAYS
 from tests.oracle.lakes import Layout, spark_frame, write
 from tests.oracle.test_tuples import GROUPS, LAYOUT, PAIRS, orders
+from tests.unchanged import is_unchanged
 
 pytestmark = pytest.mark.spark
 
-OPTIONS = PruningOptions(min_probe_bytes=0)
+# By each column alone, the keys of these joins skip little.
+OPTIONS = ALWAYS
 # All shops and numbers occur. Rows of `kind` 1 have only the pairs of `PAIRS`, each twice, and pairs with NULL.
 WANTED = [(*pair, 1) for pair in (*PAIRS, *PAIRS, (None, 5), (1, None))]
 WANTED += [(shop, number, 2) for shop in range(9) for number in range(1, 101)]
@@ -74,7 +79,7 @@ def test_row_groups_between_key_pairs_are_skipped(ways, join):
 
 @pytest.mark.parametrize("scan", ["ARROW", "AUTO"])
 def test_pyarrow_opens_only_row_groups_with_a_key_pair(ways, scan):
-    _, result = ways.agreed(JOINS["inner"], PruningOptions(min_probe_bytes=0, scan=scan))
+    _, result = ways.agreed(JOINS["inner"], replace(ALWAYS, scan=scan))
     assert 4 == scan_of(result).planned.row_groups_kept
 
 
@@ -107,7 +112,7 @@ def test_unrepeatable_rows_give_no_key_tuples(spark, ways):
     try:
         query = "SELECT o.id FROM orders o JOIN cached ON shop = s AND number = n JOIN names m ON o.shop = m.shop"
         query += " WHERE m.name >= 'n3'"
-        _, result = ways.agreed(query, PruningOptions(min_probe_bytes=0, broadcast_strategy="NONE"))
+        _, result = ways.agreed(query, replace(ALWAYS, broadcast_strategy="NONE"))
         filters = scan_of(result).planned.filters
         assert [("shop",)] == [each.columns for each in filters]
         assert ReasonCode.UNREPEATABLE_KEYS in {each.code for each in explain(result).reasons}
@@ -126,7 +131,7 @@ def test_equal_joins_give_one_filter(ways):
 
 def test_preserved_side_of_an_outer_join_is_not_filtered(ways):
     df, result = ways.agreed("SELECT * FROM orders LEFT JOIN wanted ON shop = s AND number = n AND kind = 1", OPTIONS)
-    assert df._jdf is result._jdf
+    assert is_unchanged(df, result)
 
 
 def test_explanation_names_columns_of_a_key_tuple(spark):

@@ -8,7 +8,7 @@ import pytest
 
 from pruning.limits import Limits
 from pruning.options import ARROW, PREDICATE
-from tests.queries.star import OPTIONS
+from tests.costs import ALWAYS
 
 pytestmark = pytest.mark.spark
 
@@ -23,7 +23,7 @@ QUERY = """
 @pytest.mark.parametrize("scan", [PREDICATE, ARROW])
 @pytest.mark.parametrize("strategy", ["AUTO", "NONE"])
 def test_rows_are_the_same_without_any_limit(pruned, scan, strategy):
-    options = replace(OPTIONS, scan=scan, broadcast_strategy=strategy)
+    options = replace(ALWAYS, scan=scan, broadcast_strategy=strategy)
     df, _ = pruned(QUERY, replace(options, limits=options.limits.without(*NAMES)))
     assert df.count()
 
@@ -33,4 +33,4 @@ def test_rows_are_the_same_without_any_limit(pruned, scan, strategy):
 @pytest.mark.parametrize("name", NAMES)
 def test_rows_are_the_same_without_one_limit(pruned, name):
     for scan in (PREDICATE, ARROW):
-        pruned(QUERY, replace(OPTIONS, scan=scan, limits=OPTIONS.limits.without(name)))
+        pruned(QUERY, replace(ALWAYS, scan=scan, limits=ALWAYS.limits.without(name)))

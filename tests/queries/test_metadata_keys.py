@@ -10,29 +10,28 @@ import pytest
 from connectors.builds import query_builds
 from pruning import explain, prune
 from sample_data.rows import Rows
-from tests.queries.star import FILES, OPTIONS, files
+from tests.costs import COSTLY_BUILDS
+from tests.queries.star import BY_JOB, FILES, files
+from tests.unchanged import is_unchanged
 
 pytestmark = pytest.mark.spark
-
-# No build may read as many bytes as one file has.
-NO_BUILDS = OPTIONS.with_limits(max_build_scan_bytes=10)
 
 
 def codes(df) -> set[str]:
     return {each.code.name for each in explain(df).reasons}
 
 
-def test_too_large_build_filters_by_its_statistics(pruned, star):
+def test_build_that_does_not_pay_filters_by_its_statistics(pruned, star):
     # Spark itself pushes a condition on a join key to both sides; this condition is on another column.
     query = """
         SELECT s.amount, r.amount FROM {sales} s JOIN {sales} r ON s.day = r.day
         WHERE r.amount BETWEEN 1200 AND 1700 AND r.item = 3"""
-    _, result = pruned(query, NO_BUILDS)
+    _, result = pruned(query, COSTLY_BUILDS)
     # Days 40 to 79 lie in the files of the amounts 1000 to 1999, and the pruned scan of one side filters the other.
     # Delta prunes the build side by its own condition, so the build side has no saving.
     own = 2 if star == "delta_" else FILES
     assert {"sales#1": (2, 2, FILES), "sales#2": (2, 2, own)} == files(result)
-    assert "BUILD_TOO_LARGE" in codes(result)
+    assert "NOT_WORTH" in codes(result)
     assert "by the statistics of its files" in str(explain(result))
 
 
@@ -50,7 +49,7 @@ def test_limit_filters_by_its_statistics(pruned):
 def test_timed_out_build_filters_by_its_statistics(pruned, monkeypatch, caplog):
     monkeypatch.setattr(query_builds, "local_rows", lambda *_: time.sleep(2))
     query = "SELECT s.amount FROM {sales} s JOIN {sales} r ON s.day = r.day WHERE r.amount BETWEEN 1200 AND 1700"
-    _, result = pruned(query, replace(OPTIONS, build_timeout_seconds=0.2))
+    _, result = pruned(query, replace(BY_JOB, build_timeout_seconds=0.2))
     assert (2, 2, FILES) in files(result).values()
     assert "BUILD_TIMED_OUT" in codes(result)
     assert "longer than the limit" in caplog.text
@@ -58,8 +57,8 @@ def test_timed_out_build_filters_by_its_statistics(pruned, monkeypatch, caplog):
 
 def test_build_without_a_condition_has_no_metadata_filter(pruned):
     query = "SELECT count(*) FROM {sales} s JOIN {sales} r ON s.day = r.day AND s.amount = r.amount"
-    df, result = pruned(query, NO_BUILDS)
-    assert df._jdf is result._jdf
+    df, result = pruned(query, COSTLY_BUILDS)
+    assert is_unchanged(df, result)
     assert {"UNSELECTIVE_BUILD"} == codes(result)
 
 
@@ -69,7 +68,7 @@ def test_null_safe_join_has_no_metadata_filter_by_an_outer_join(pruned):
             SELECT r.day FROM {days} d LEFT JOIN (SELECT * FROM {sales} WHERE amount BETWEEN 1200 AND 1700) r
             ON r.day = d.day
         ) o ON s.day IS NOT DISTINCT FROM o.day"""
-    _, result = pruned(query, NO_BUILDS)
+    _, result = pruned(query, COSTLY_BUILDS)
     assert "sales#1" not in files(result)
 
 
@@ -84,14 +83,14 @@ def test_collated_conditions_bound_no_keys(spark, ways, tmp_path):
     )
     ways.stored("lettered", lettered, str(tmp_path / "lettered"), "parquet")
     query = "SELECT s.amount FROM lettered s JOIN lettered r ON s.day = r.day WHERE r.amount % 25 = 3 AND r."
-    df, result = ways.agreed(query + "any_case = 'A'", NO_BUILDS, duck=query + "amount >= 0")
-    assert df._jdf is result._jdf
+    df, result = ways.agreed(query + "any_case = 'A'", COSTLY_BUILDS, duck=query + "amount >= 0")
+    assert is_unchanged(df, result)
     read_as = spark.read.schema("day int, amount long, word string collate UTF8_LCASE").parquet(f"{tmp_path}/lettered")
     read_as.createOrReplaceTempView("read_otherwise")
     other = query.replace("lettered r", "read_otherwise r")
-    df, result = ways.agreed(other + "word = 'A'", NO_BUILDS, duck=query + "amount >= 0")
-    assert df._jdf is result._jdf
-    _, result = ways.agreed(query + "word = 'A'", NO_BUILDS)
+    df, result = ways.agreed(other + "word = 'A'", COSTLY_BUILDS, duck=query + "amount >= 0")
+    assert is_unchanged(df, result)
+    _, result = ways.agreed(query + "word = 'A'", COSTLY_BUILDS)
     assert {"lettered#1": (4, 4, FILES)} == {name: each for name, each in files(result).items() if name.endswith("1")}
 
 
@@ -106,7 +105,7 @@ def test_metadata_filter_uses_the_version_of_the_query(spark, tmp_path):
         WHERE r.amount BETWEEN 1200 AND 1700"""
     df = spark.sql(query)
     before = Rows(df.collect())
-    result = prune(spark.sql(query), options=NO_BUILDS)
+    result = prune(spark.sql(query), options=COSTLY_BUILDS)
     spark.range(1300, 1310).selectExpr("cast(150 AS int) AS day", "id AS amount").write.format("delta").mode(
         "append"
     ).save(folder)

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.spark
 
 FILES, DAYS_PER_FILE = 6, 10
 # The build side is read once for its keys and once more by the query.
-TWICE = replace(OPTIONS, min_probe_bytes=0, broadcast_strategy="NONE")
+TWICE = replace(OPTIONS, broadcast_strategy="NONE")
 ONCE = replace(TWICE, broadcast_strategy="AUTO")
 
 

@@ -7,11 +7,10 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from connectors.cli import calibrate
 from connectors.pipeline import table_scan as pipeline
 from pruning import explain, pruned_read
-from pruning.cost.rates import CostRates
 from pruning.options import ARROW, PREDICATE
+from tests.costs import NO_FIXED_COSTS
 from tests.oracle.lakes import Layout, write
 from tests.queries.arrow import counts, is_by_arrow, refusals
 from tests.queries.star import DAYS_PER_FILE, OPTIONS, ROWS_PER_DAY, files
@@ -20,9 +19,9 @@ pytestmark = pytest.mark.spark
 
 PER_FILE = DAYS_PER_FILE * ROWS_PER_DAY
 # Costs by which Spark's reader, or pyarrow, is far too expensive.
-COSTLY_SPARK = CostRates.parse("spark_value=1e6,arrow_task=0,arrow_scan=0")
-COSTLY_ARROW = CostRates.parse("arrow_task=1e12")
-AUTO = replace(OPTIONS, scan="AUTO", min_probe_bytes=0)
+COSTLY_SPARK = replace(NO_FIXED_COSTS, spark_value=1e6, arrow_task=0.0, arrow_scan=0.0)
+COSTLY_ARROW = replace(NO_FIXED_COSTS, arrow_task=1e12)
+AUTO = replace(OPTIONS, scan="AUTO")
 JOIN = "SELECT s.* FROM {sales} s JOIN {days} d ON s.day = d.day WHERE month = 2"
 
 
@@ -81,7 +80,7 @@ def test_pruned_read_uses_pyarrow_only_on_request(spark, skewed):
 @pytest.mark.parametrize(("key", "passing"), [(7, "90.00%"), (0, "")])
 def test_row_group_is_sampled_before_a_pyarrow_scan(ways, key, passing):
     """By its bounds, one value of ten thousand is rare, but nearly every row may have it."""
-    costs = CostRates.parse("spark_value=100,arrow_task=0,arrow_scan=0,arrow_handed=1000")
+    costs = replace(NO_FIXED_COSTS, spark_value=100.0, arrow_task=0.0, arrow_scan=0.0, arrow_handed=1000.0)
     query = f"SELECT DISTINCT s.v FROM skewed s JOIN (VALUES ({key}), (-1)) AS t(k) ON s.k = t.k"
     df, result = ways.agreed(query, AUTO.with_limits(costs=costs))
     assert (180 if passing else 10) == len(df.collect())
@@ -90,9 +89,7 @@ def test_row_group_is_sampled_before_a_pyarrow_scan(ways, key, passing):
     assert (f"{passing} of the rows of a row group pass" in "".join(refusals(result))) is bool(passing)
 
 
-@pytest.mark.parametrize(
-    "options", [replace(AUTO, min_probe_bytes=6000), replace(AUTO, scan=PREDICATE)], ids=["little is read", "asked for"]
-)
+@pytest.mark.parametrize("options", [AUTO, replace(AUTO, scan=PREDICATE)], ids=["little is read", "asked for"])
 def test_no_choice_without_an_alternative(pruned, options):
     _, result = pruned(JOIN, options.with_limits(costs=COSTLY_SPARK))
     assert ([None], []) == (choices(result), refusals(result))
@@ -120,11 +117,3 @@ def test_refused_pyarrow_scan_has_a_reason(pruned, conf):
     _, result = pruned(JOIN, AUTO.with_limits(costs=COSTLY_SPARK))
     assert not is_by_arrow(result)
     assert "ignoreMissingFiles is set" in "".join(refusals(result))
-
-
-def test_calibration_measures_costs_and_leaves_no_files(spark, tmp_path):
-    reported, trials = [], calibrate.Trials(rows=20_000, warm=0, runs=1, rounds=2)
-    costs = calibrate.calibrated(spark, tmp_path, lambda name, _: reported.append(name), trials)
-    assert set(reported) == set(CostRates.__dataclass_fields__) - {"remote_byte"}
-    assert costs.arrow_value > 0 < costs.byte
-    assert [] == list(tmp_path.iterdir())

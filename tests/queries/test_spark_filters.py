@@ -16,6 +16,7 @@ from pruning.keys.key_set import row_hashes
 from pruning.values.types import ValueType
 from sample_data.rows import Rows
 from tests.queries.star import FILES, OPTIONS, ROWS_PER_DAY, files
+from tests.unchanged import is_unchanged
 
 pytestmark = pytest.mark.spark
 
@@ -60,7 +61,7 @@ def test_plan_refused_by_spark_leaves_the_query_unchanged(spark, star, monkeypat
     monkeypatch.setattr(pruned_query, "frame_of", lambda *_: refused)
     df = spark.sql(f"SELECT s.* FROM {star}sales s JOIN {star}days d ON s.day = d.day WHERE month = 2")
     result = prune(df, options=OPTIONS)
-    assert df._jdf is result._jdf
+    assert is_unchanged(df, result)
     assert ["the query: pruning failed (ValueError)"] == [str(each) for each in explain(result).reasons]
 
 
@@ -111,7 +112,8 @@ def test_partitions_without_keys_are_still_pruned_by_spark(spark, ways, partitio
         JOIN (SELECT day, max(fact) AS fact FROM next_facts GROUP BY day) f ON f.day = d.day
         WHERE month = 1 GROUP BY d.day"""
     df, result = ways.agreed(query, OPTIONS)
-    assert {"next_facts": 4} == {each.table: each.files_kept for each in explain(result).tables}
+    # The rows of the few days cost nothing once they are read, so keys may come back to them.
+    assert {"next_facts": 4} == {it.table: it.files_kept for it in explain(result).tables if it.table != "days"}
     assert (1, 1) == tuple(optimised(each).count("dynamicpruning") for each in (df, result))
 
 
@@ -123,7 +125,7 @@ def test_dynamic_partition_pruning_keeps_spark_reader(spark, ways, partitions):
         SELECT d.day, sum(s.amount) FROM next_days d JOIN next_sales s ON s.day + 1 = d.day
         JOIN VALUES (5), (520), (1030), (2700) AS k(amount) ON s.amount = k.amount WHERE month = 1 GROUP BY d.day"""
     df, result = ways.agreed(query, replace(OPTIONS, scan="ARROW"), by_duck=False)
-    assert ["sales"] == [each.table for each in explain(result).tables]
+    assert ["sales"] == [each.table for each in explain(result).tables if each.table != "days"]
     assert (1, 1) == tuple(optimised(each).count("dynamicpruning") for each in (df, result))
     assert any("day: " in each and "prunes partitions" in each for each in map(str, explain(result).reasons))
 

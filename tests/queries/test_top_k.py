@@ -12,6 +12,7 @@ from pruning.query.first_rows import BY_STATISTICS as METADATA
 from sample_data.rows import ordered
 from tests.queries import star
 from tests.queries.star import files as read_files
+from tests.unchanged import is_unchanged
 
 pytestmark = pytest.mark.spark
 
@@ -198,10 +199,10 @@ def test_dry_run_explains_the_top_k(spark, facts):
 
 def test_disabled_or_small_top_k_is_unchanged(spark, facts):
     df = spark.sql(f"SELECT * FROM {facts}facts ORDER BY n LIMIT 5")
-    assert df._jdf is prune(df, options=replace(OPTIONS, top_k=False))._jdf
+    assert is_unchanged(df, prune(df, options=replace(OPTIONS, top_k=False)))
     assert () == explain(df, options=replace(OPTIONS, top_k=False)).tops
-    assert df._jdf is prune(df, options=PruningOptions())._jdf
-    assert ["PROBE_TOO_SMALL"] == [each.reason.code.name for each in explain(df, options=PruningOptions()).tops]
+    assert is_unchanged(df, prune(df, options=PruningOptions()))
+    assert ["NOT_WORTH"] == [each.reason.code.name for each in explain(df, options=PruningOptions()).tops]
 
 
 def test_failed_statistics_give_no_top_k_filter(spark, facts, monkeypatch, caplog):
@@ -227,7 +228,7 @@ def test_ignored_missing_files_prove_no_first_rows(spark, facts, conf):
 def test_limit_without_a_sort_stops_early(spark, facts):
     """Spark runs one partition after another, and Delta lists only as many files as the limit needs."""
     df = spark.sql(f"SELECT * FROM {facts}facts LIMIT 5")
-    assert df._jdf is prune(df, options=OPTIONS)._jdf
+    assert is_unchanged(df, prune(df, options=OPTIONS))
     text = (
         f"SELECT f.n FROM {facts}facts f JOIN {facts}items i ON f.item = i.item WHERE kind = 2 AND f.n < 8000 LIMIT 5"
     )

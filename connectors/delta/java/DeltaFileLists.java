@@ -3,10 +3,13 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
-import org.apache.spark.sql.delta.OptimisticTransaction$;
+import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
+import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.delta.Snapshot;
 import org.apache.spark.sql.delta.VersionChecksum;
 import org.apache.spark.sql.delta.files.TahoeFileIndex;
+import org.apache.spark.sql.delta.files.TahoeLogFileIndex;
 import org.apache.spark.sql.delta.stats.DeltaScan;
 import org.apache.spark.sql.delta.stats.PreparedDeltaFileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
@@ -16,34 +19,80 @@ import scala.collection.immutable.Seq;
 /**
  * The lists of files of table versions that a session has read, and file indexes over them in plans.
  *
- * The list of a whole version is read once and cached. restricted() puts an index over named files into a plan,
- * pinned() one over all files of a version for each scan, listed() one over the files that the conditions of a scan
- * keep, and registerConditions() adds the conditions that chose the files of each scan. snapshots() names the version
- * and the files of scans.
+ * The list of a whole version is read once and cached. query() optimises a query with these lists, restricted() puts an
+ * index over named files into a plan, and registerConditions() adds the conditions that chose the files of each scan.
+ * snapshots() names the version and the files of scans.
  *
- * It relies on Delta's Snapshot.getAllFiles() and filesForScan(), DeltaScan, VersionChecksum and OptimisticTransaction.
+ * It relies on Delta's Snapshot.getAllFiles() and filesForScan(), DeltaScan and VersionChecksum.
  */
 public class DeltaFileLists {
     private final long mostVersions;
+    private final long mostFilesOfVersion;
     private final long mostFiles;
     private final java.util.LinkedHashMap versions = new java.util.LinkedHashMap(16, 0.75f, true);
+    private long held = 0;
 
-    public DeltaFileLists(Number mostVersions, Number mostFiles) {
+    public DeltaFileLists(Number mostVersions, Number mostFilesOfVersion, Number mostFiles) {
         this.mostVersions = mostVersions.longValue();
+        this.mostFilesOfVersion = mostFilesOfVersion.longValue();
         this.mostFiles = mostFiles.longValue();
     }
 
-    public LogicalPlan restricted(LogicalPlan plan, TahoeFileIndex base, String paths) {
+    /**
+     * A plain read of one table over those files of an index that are at some paths of the log, with a line feed
+     * between them. The index is the read's own if none is given. The result is null for an index that does not hold
+     * one version.
+     */
+    public Dataset restricted(Dataset read, Object index, String paths) {
+        Object base = index == null ? indexBelow(read.queryExecution().analyzed()) : index;
         java.util.Set wanted = new java.util.HashSet(java.util.Arrays.asList(paths.split("\n")));
         if (base instanceof PrunedFileIndex) {
-            PrunedFileIndex index = (PrunedFileIndex) base;
-            return placed(plan, new PrunedFileIndex(base, index.scannedSnapshot(), index.versionScanned(),
-                PrunedFileIndex.at(wanted, index.files()), base.sizeInBytes(), index.known(), true));
+            PrunedFileIndex pruned = (PrunedFileIndex) base;
+            return placed(read, new PrunedFileIndex(pruned, pruned.scannedSnapshot(), pruned.versionScanned(),
+                PrunedFileIndex.at(wanted, pruned.files()), pruned.sizeInBytes(), pruned.known(), true));
         }
-        DeltaScan scan = ((PreparedDeltaFileIndex) base).preparedScan();
+        if (base == null || base.getClass() != PreparedDeltaFileIndex.class) {
+            return null;
+        }
+        PreparedDeltaFileIndex prepared = (PreparedDeltaFileIndex) base;
+        DeltaScan scan = prepared.preparedScan();
         scala.collection.Iterable files = (scala.collection.Iterable) scan.files().distinct();
-        return placed(plan, listed(base, scan, ((PreparedDeltaFileIndex) base).versionScanned(),
-            PrunedFileIndex.at(wanted, files), scan.allFilters().iterator(), true));
+        return placed(read, listed(prepared, scan, prepared.versionScanned(), PrunedFileIndex.at(wanted, files),
+            scan.allFilters().iterator(), true));
+    }
+
+    /**
+     * The index of the only table of a plan, below its name in the catalog and the padding of char columns.
+     */
+    private static Object indexBelow(LogicalPlan plan) {
+        LogicalPlan node = plan;
+        while (node instanceof SubqueryAlias || node instanceof Project) {
+            node = (LogicalPlan) node.children().head();
+        }
+        return node instanceof LogicalRelation && ((LogicalRelation) node).relation() instanceof HadoopFsRelation
+            ? ((HadoopFsRelation) ((LogicalRelation) node).relation()).location() : null;
+    }
+
+    /**
+     * The version that a leaf reads; null if its index does not hold one version.
+     */
+    public SnapshotText scanned(LogicalRelation leaf) {
+        Object index = ((HadoopFsRelation) leaf.relation()).location();
+        Snapshot snapshot = index instanceof PrunedFileIndex ? ((PrunedFileIndex) index).scannedSnapshot()
+            : index.getClass() == PreparedDeltaFileIndex.class
+            ? ((PreparedDeltaFileIndex) index).preparedScan().scannedSnapshot() : null;
+        return snapshot == null ? null : described((TahoeFileIndex) index, snapshot);
+    }
+
+    /**
+     * The version that an index of a whole table reads.
+     */
+    public SnapshotText analyzed(TahoeLogFileIndex index) {
+        return described(index, index.getSnapshot());
+    }
+
+    private static SnapshotText described(TahoeFileIndex index, Snapshot snapshot) {
+        return new SnapshotText((SparkSession) index.spark(), snapshot, index.path());
     }
 
     static PrunedFileIndex listed(
@@ -61,28 +110,20 @@ public class DeltaFileLists {
         return index;
     }
 
-    public LogicalPlan pinned(LogicalPlan plan) {
-        VersionPinning pins = new VersionPinning(this);
-        pins.survey(plan, false);
-        return OptimisticTransaction$.MODULE$.getActive().isDefined() || pins.isEmpty() ? null
-            : (LogicalPlan) plan.transformUpWithSubqueries(pins);
-    }
-
-    public LogicalPlan listed(LogicalPlan plan) {
-        ListedScans lists = new ListedScans();
-        lists.survey(plan, new java.util.ArrayList());
-        return lists.isEmpty() ? plan : (LogicalPlan) plan.transformUpWithSubqueries(lists);
+    public ListedQuery query(Dataset frame) {
+        return new ListedQuery(this, frame);
     }
 
     synchronized Seq all(Snapshot snapshot) {
         scala.Option sums = snapshot.checksumOpt();
         Object key = identity(snapshot);
         Seq found = (Seq) versions.get(key);
-        if (found == null && sums.isDefined() && ((VersionChecksum) sums.get()).numFiles() <= mostFiles) {
+        if (found == null && sums.isDefined() && ((VersionChecksum) sums.get()).numFiles() <= mostFilesOfVersion) {
             found = snapshot.getAllFiles(false);
             versions.put(key, found);
-            if (versions.size() > mostVersions) {
-                versions.remove(versions.keySet().iterator().next());
+            held += found.size();
+            while (versions.size() > mostVersions || held > mostFiles && versions.size() > 1) {
+                held -= ((Seq) versions.remove(versions.keySet().iterator().next())).size();
             }
         }
         return found;
@@ -142,6 +183,10 @@ public class DeltaFileLists {
 
     static java.util.Set noneKnown() {
         return java.util.concurrent.ConcurrentHashMap.newKeySet();
+    }
+
+    private static Dataset placed(Dataset read, PrunedFileIndex index) {
+        return Dataset.ofRows(read.sparkSession(), placed(read.queryExecution().analyzed(), index));
     }
 
     private static LogicalPlan placed(LogicalPlan plan, PrunedFileIndex index) {

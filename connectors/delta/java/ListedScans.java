@@ -19,6 +19,7 @@ import scala.collection.immutable.Seq;
 public class ListedScans extends scala.runtime.AbstractPartialFunction {
     private final java.util.IdentityHashMap conditions = new java.util.IdentityHashMap();
     private final java.util.IdentityHashMap indexes = new java.util.IdentityHashMap();
+    private boolean areWhole = true;
 
     void survey(LogicalPlan plan, java.util.List above) {
         scala.collection.Iterator inner = plan.subqueries().iterator();
@@ -90,10 +91,19 @@ public class ListedScans extends scala.runtime.AbstractPartialFunction {
                 scan = index.scannedSnapshot().filesForScan(PrunedFileIndex.sequence(own), false);
                 known.put(key, scan);
             }
-            indexes.put(entry.getKey(), DeltaFileLists.listed(index, scan, index.versionScanned(),
-                (Seq) scan.files().distinct(), scan.allFilters().iterator(), false));
+            PrunedFileIndex listed = DeltaFileLists.listed(index, scan, index.versionScanned(),
+                (Seq) scan.files().distinct(), scan.allFilters().iterator(), false);
+            areWhole = areWhole && listed.sizeInBytes() == index.sizeInBytes();
+            indexes.put(entry.getKey(), listed);
         }
         return indexes.isEmpty();
+    }
+
+    /**
+     * True if conditions exclude no file of any scan, so that each has the size with which it was optimised.
+     */
+    boolean areWhole() {
+        return areWhole;
     }
 
     public boolean isDefinedAt(Object node) {

@@ -1,14 +1,19 @@
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
+import org.apache.spark.sql.catalyst.plans.logical.CTERelationRef;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
+import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.OneRowRelation;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.Range;
 import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 import org.apache.spark.sql.catalyst.plans.logical.View;
 import org.apache.spark.sql.delta.Snapshot;
 import org.apache.spark.sql.delta.actions.AddFile;
 import org.apache.spark.sql.delta.files.TahoeLogFileIndex;
+import org.apache.spark.sql.execution.columnar.InMemoryRelation;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.types.StructField;
@@ -26,8 +31,10 @@ public class VersionPinning extends scala.runtime.AbstractPartialFunction {
     private final DeltaFileLists files;
     private final java.util.LinkedHashMap indexes = new java.util.LinkedHashMap();
     private final java.util.HashSet left = new java.util.HashSet();
+    private final java.util.HashMap versions = new java.util.HashMap();
     private java.util.HashMap pinned = null;
     private int leaves = 0;
+    private boolean areOthersFixed = true;
 
     VersionPinning(DeltaFileLists files) {
         this.files = files;
@@ -36,6 +43,7 @@ public class VersionPinning extends scala.runtime.AbstractPartialFunction {
     void survey(LogicalPlan plan, boolean isExposed) {
         leaves += plan.children().isEmpty() ? 1 : 0;
         TahoeLogFileIndex index = indexOf(plan);
+        areOthersFixed = areOthersFixed && (index != null || !plan.children().isEmpty() || isFixed(plan));
         if (index != null) {
             indexes.put(key(index), index);
             if (isExposed || !index.partitionFilters().isEmpty() || plan.isStreaming() || computes(index)) {
@@ -59,16 +67,20 @@ public class VersionPinning extends scala.runtime.AbstractPartialFunction {
     boolean isEmpty() {
         java.util.HashMap snapshots = new java.util.HashMap();
         pinned = new java.util.HashMap();
+        if (leaves < 2) {
+            // No build filters the only scan of a query, and Spark's own listing is then reused by the query itself.
+            return true;
+        }
         java.util.Iterator each = indexes.values().iterator();
-        // No build filters the only scan of a query, and Spark's own listing is then reused by the query itself.
-        while (leaves > 1 && each.hasNext()) {
+        while (each.hasNext()) {
             TahoeLogFileIndex index = (TahoeLogFileIndex) each.next();
             Object log = index.deltaLog().compositeId();
+            // Called for each index, since getSnapshot() checks that the table still has the analysed columns.
+            Snapshot snapshot = index.getSnapshot();
+            versions.put(key(index), DeltaFileLists.identity(snapshot));
             if (left.contains(log)) {
                 continue;
             }
-            // Called for each index, since getSnapshot() checks that the table still has the analysed columns.
-            Snapshot snapshot = index.getSnapshot();
             if (!index.isTimeTravelQuery()) {
                 snapshots.putIfAbsent(log, snapshot);
                 snapshot = (Snapshot) snapshots.get(log);
@@ -89,6 +101,36 @@ public class VersionPinning extends scala.runtime.AbstractPartialFunction {
             }
         }
         return pinned.isEmpty();
+    }
+
+    /**
+     * True if the plan depends on nothing that changes but the versions of its Delta tables: every other leaf is a part
+     * of the plan itself.
+     */
+    boolean areAll() {
+        return areOthersFixed;
+    }
+
+    /**
+     * True if each table has the version that it had before the plan was optimised, so that Delta would read the same
+     * files; it raises Delta's error for a table that is another one than was analysed.
+     */
+    boolean areNewest() {
+        java.util.Iterator each = indexes.values().iterator();
+        while (each.hasNext()) {
+            TahoeLogFileIndex index = (TahoeLogFileIndex) each.next();
+            // A version that the query names is that of its analysis.
+            if (!index.isTimeTravelQuery()
+                && !versions.get(key(index)).equals(DeltaFileLists.identity(index.getSnapshot()))) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    private static boolean isFixed(LogicalPlan leaf) {
+        return leaf instanceof LocalRelation || leaf instanceof OneRowRelation || leaf instanceof Range
+            || leaf instanceof InMemoryRelation || leaf instanceof CTERelationRef;
     }
 
     public boolean isDefinedAt(Object node) {

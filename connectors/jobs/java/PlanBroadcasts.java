@@ -1,5 +1,6 @@
 import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.execution.ExplainUtils;
+import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.exchange.BroadcastExchangeExec;
 
@@ -14,8 +15,8 @@ import org.apache.spark.sql.execution.exchange.BroadcastExchangeExec;
 public class PlanBroadcasts extends scala.runtime.AbstractFunction1 {
     private final SparkPlan plan;
 
-    public PlanBroadcasts(SparkPlan plan) {
-        this.plan = plan;
+    public PlanBroadcasts(QueryExecution execution) {
+        this.plan = execution.executedPlan();
     }
 
     public Object apply(Object node) {

@@ -13,6 +13,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 public class OptimizedPlan extends PlanVisitor {
     private final AnalyzedPlan analyzed;
     private final java.util.ArrayList nodes = new java.util.ArrayList();
+    private final java.util.HashMap others = new java.util.HashMap();
     private final NodeLines lines = new NodeLines();
     private final PackedText text;
 
@@ -77,16 +78,42 @@ public class OptimizedPlan extends PlanVisitor {
     }
 
     /**
-     * The bytes of the rows of a node by Spark's own estimate.
+     * The bytes of the rows of each node by Spark's own estimate, with spaces between them.
      */
-    public String bytes(int at) {
-        return node(at).stats().sizeInBytes().toString();
+    public String bytes(String places) {
+        StringBuilder words = new StringBuilder();
+        java.util.List asked = nodes(places);
+        for (int at = 0; at < asked.size(); at++) {
+            words.append(((LogicalPlan) asked.get(at)).stats().sizeInBytes()).append(' ');
+        }
+        return words.toString();
     }
 
     /**
-     * The part of the plan from the lowest node at place first to its top node, rewritten by NodeReplacer.
+     * The column of a node at a place of its output.
      */
-    public LogicalPlan replaced(int first, int top, java.util.Map others, String sides) {
-        return new NodeReplacer(nodes, first, others, sides).visitAll(node(top));
+    public Object column(int at, int place) {
+        return node(at).output().apply(place);
+    }
+
+    /**
+     * Takes a plan that may replace the node at a place.
+     */
+    public void give(int at, LogicalPlan other) {
+        others.put(Integer.valueOf(at), other);
+    }
+
+    /**
+     * The part of the plan from the lowest node at place first to its top node, rewritten by NodeReplacer with the
+     * plans that were given for some places.
+     */
+    public LogicalPlan replaced(int first, int top, String places, String sides) {
+        java.util.HashMap chosen = new java.util.HashMap();
+        java.util.StringTokenizer each = new java.util.StringTokenizer(places);
+        while (each.hasMoreTokens()) {
+            Integer at = Integer.valueOf(each.nextToken());
+            chosen.put(at, others.get(at));
+        }
+        return new NodeReplacer(nodes, first, chosen, sides).visitAll(node(top));
     }
 }

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from connectors.builds.cached_builds import BuildFingerprints
-from pruning import PruningCache, PruningOptions, prune
+from pruning import PruningCache, prune
+from tests.costs import FREE_BUILDS
 
 pytestmark = [pytest.mark.spark, pytest.mark.quick(3)]
 
-OPTIONS = PruningOptions(min_probe_bytes=0)
+OPTIONS = FREE_BUILDS
 
 
 @pytest.fixture(scope="module")

@@ -19,12 +19,12 @@ from connectors.builds.query_builds import BuildRequest, QueryBuilds
 from connectors.columns import quoted
 from connectors.jobs.runner import BuildScheduler
 from connectors.registry import optimized
-from pruning import explain, prune
+from pruning import PruningCache, explain, prune
 from pruning.limits import Limits
 from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
-from sample_data.confs import CODE_GENERATION
 from sample_data.nasty import tables
+from tests.costs import FREE_BUILDS
 from tests.oracle.lakes import Layout, spark_frame, write
 
 pytestmark = pytest.mark.spark
@@ -51,19 +51,17 @@ def written(spark, folder: Path, format_: str, name: str) -> DataFrame:
 
 
 def conditions(df: DataFrame) -> Iterator[Column | None]:
-    """No condition, and for each column comparisons with some of its own values, as literals of its type."""
+    """No condition, and two for each column, most with some of its own values as literals of its type."""
     yield None
-    for field in df.schema.fields:
+    compared = [each for each in df.schema.fields if each.dataType.typeName() not in {"binary", "struct", "array"}]
+    rows = df.select(*(F.col(quoted(each.name)).cast("string") for each in compared)).collect()
+    for at, field in enumerate(compared):
         column = F.col(quoted(field.name))
-        yield column.isNull()
-        if field.dataType.typeName() in {"binary", "struct", "array"}:
-            continue
-        texts = df.where(column.isNotNull()).select(column.cast("string")).distinct().collect()
-        literals = [F.lit(text).cast(field.dataType) for (text,) in sorted(texts)]
+        texts = sorted({row[at] for row in rows if row[at] is not None})
+        literals = [F.lit(text).cast(field.dataType) for text in texts]
         if literals:
-            yield column == literals[0]
-            yield column > literals[len(literals) // 2]
-            yield ~column.isin(literals[:: max(1, len(literals) // 3)])
+            yield column == literals[at % len(literals)]
+            yield (column > literals[len(literals) // 2], ~column.isin(literals[::3]), column.isNull())[at % 3]
 
 
 def agreed(spark, df: DataFrame) -> MaterializedBuild:
@@ -80,15 +78,7 @@ def agreed(spark, df: DataFrame) -> MaterializedBuild:
     return here
 
 
-@pytest.fixture(params=["compiled", "interpreted"])
-def generated(request, conf):
-    if request.param == "compiled":
-        for name, value in CODE_GENERATION.items():
-            conf(name, value)
-
-
 @pytest.mark.quick(2)
-@pytest.mark.usefixtures("generated")
 @pytest.mark.parametrize("zone", ["America/New_York"])
 @pytest.mark.parametrize("format_", ["delta", "parquet"])
 @pytest.mark.parametrize("name", TABLES)
@@ -164,7 +154,7 @@ def test_query_says_which_builds_took_no_job(numbers):
     df = numbers("delta", rows=2000, files=8)
     few = numbers("delta", rows=10)
     query = df.join(few.where("word = 'w7'").select(F.col("n").alias("k")), F.col("n") == F.col("k"))
-    options = PruningOptions(min_probe_bytes=100)
+    options = FREE_BUILDS
     result = prune(query, options=options)
     (build,) = explain(result).builds
     assert (True, [(7, "w7", 7)]) == (build.on_driver, [tuple(each) for each in result.collect()])
@@ -172,6 +162,14 @@ def test_query_says_which_builds_took_no_job(numbers):
     by_job = prune(query, options=options.with_limits(driver_scan_files=0))
     assert [False] == [each.on_driver for each in explain(by_job).builds]
     assert [False] == [each.on_driver for each in explain(query, options=options).builds]
+
+
+def test_cached_build_of_the_driver_is_not_computed_again(numbers):
+    df, few = numbers("delta", rows=2000, files=8), numbers("delta", rows=10)
+    query = df.join(few.where("n = 7").select(F.col("n").alias("k")), F.col("n") == F.col("k"))
+    options, cache = PruningOptions(min_probe_bytes=100), PruningCache()
+    lines = [explain(prune(query, options=options, cache=cache)).builds[0] for _ in range(2)]
+    assert [(False, True), (True, False)] == [(each.from_cache, each.on_driver) for each in lines]
 
 
 def test_empty_tables_and_filters_give_no_rows(spark, numbers):

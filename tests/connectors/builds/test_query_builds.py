@@ -73,6 +73,20 @@ def test_equal_plans_with_different_ids_are_one_build(spark, plan, options, monk
     assert 1 == len(jobs)
 
 
+def test_seconds_of_a_build_are_told_once(spark, plan, options):
+    builds = QueryBuilds(BuildScheduler.of(spark, options.with_limits(driver_scan_files=0)))
+    rows = plan("a int, b string")
+    computed = BuildRequest(rows, rows.output().apply(0), "computed")
+    first = [each.seconds > 0.0 for each in builds.run([*requests(rows, 0, 1), computed])]
+    assert [True, False] == first[:2]
+    assert [0.0, 0.0] == [each.seconds for each in builds.run(requests(rows, 0, 1))]
+
+
+def test_build_on_the_driver_tells_no_seconds_of_a_job(spark, plan):
+    (found,) = QueryBuilds(BuildScheduler.of(spark, PruningOptions())).run(requests(plan("a int, b string"), 0))
+    assert (True, 0.0) == (found.on_driver, found.seconds)
+
+
 def test_failed_plan_does_not_affect_other_plans(spark, plan, options, monkeypatch):
     whole = QueryBuilds._selected
 

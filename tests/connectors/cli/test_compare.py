@@ -60,7 +60,7 @@ def test_both_runs_are_measured(spark, tmp_path):
     spark.range(0, 400_000, 1, 8).selectExpr("id div 1000 AS day", "id AS amount").write.format("delta").save(facts)
     spark.range(0, 400).selectExpr("id AS day", "id div 100 AS month").write.format("delta").save(days)
     query = f"SELECT sum(amount) FROM delta.`{facts}` f JOIN delta.`{days}` d ON f.day = d.day WHERE month = 1"
-    with conf(spark, {"spark.pruning.min_probe_bytes": "0"}):
+    with conf(spark, {"spark.pruning.always": "true"}):
         outcome = run_query(spark.sql(query), compare=True, runs=1)
     assert outcome.rows_equal
     assert [(2, 2, 8)] == [

@@ -12,13 +12,15 @@ from connectors.delta import table as delta
 from connectors.delta.file_index import PRUNED_INDEX, over_files
 from connectors.registry import optimized
 from connectors.spark.jvm import frame_of
-from pruning import PruningOptions, explain, prune, report
+from pruning import explain, prune, report
 from sample_data.rows import Rows
+from tests.costs import FREE_BUILDS
+from tests.unchanged import is_unchanged
 
 pytestmark = pytest.mark.spark
 
 FILES, DAYS_PER_FILE = 6, 10
-OPTIONS = PruningOptions(min_probe_bytes=0)
+OPTIONS = FREE_BUILDS
 PLANNED = replace(OPTIONS, broadcast_strategy="NONE")
 # Older readers cannot read tables with column mapping or deletion vectors.
 MAPPED = "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
@@ -396,6 +398,6 @@ def test_read_from_before_a_dropped_column_is_not_pruned(spark, lake, tmp_path):
     days = spark.sql(f"SELECT day AS on FROM delta.`{folder}/days` WHERE month = 2")
     rows = before.unionAll(after)
     both = rows.join(days, rows.day == days.on)
-    assert both._jdf is prune(both, options=OPTIONS)._jdf
+    assert is_unchanged(both, prune(both, options=OPTIONS))
     alone = after.join(days, after.day == days.on)
     assert alone is not prune(alone, options=OPTIONS)

@@ -10,11 +10,12 @@ import pytest
 from connectors.registry import file_formats, optimized, snapshot_calls, table_of
 from connectors.spark.plan_facts import plan_facts
 from connectors.spark.plan_reader import SparkPlan
-from pruning import PruningOptions, explain, prune
+from pruning import explain, prune
 from pruning.limits import LIMITS
 from pruning.query.plan import relations_of
 from pruning.reasons import Reason, ReasonCode
 from sample_data.rows import Rows
+from tests.costs import FREE_BUILDS
 
 pytestmark = [pytest.mark.spark, pytest.mark.quick(3)]
 
@@ -23,7 +24,7 @@ PREPARING = "org.apache.spark.sql.delta.stats.PrepareDeltaScan"
 SWITCHED_OFF = f"{SKIPPING} is false, so Delta pins no version"
 NOT_PREPARED = "the plan was optimised without it, so Delta pinned no version"
 # With ONCE a build's rows are joined as they are; with TWICE the query reads the build side again.
-ONCE = PruningOptions(min_probe_bytes=0, scan="PREDICATE")
+ONCE = replace(FREE_BUILDS, scan="PREDICATE")
 TWICE = replace(ONCE, broadcast_strategy="NONE")
 
 

@@ -11,10 +11,11 @@ from connectors.delta.statistics import listing
 from connectors.pipeline import plan_metadata
 from connectors.pipeline.plan_metadata import PlanMetadata
 from connectors.spark.plan_reader import SparkPlan
-from pruning import PruningOptions, prune, report
+from pruning import prune, report
 from pruning.limits import LIMITS
 from pruning.query.join_graph import JoinGraph
 from pruning.reasons import Reason, ReasonCode
+from tests.costs import FREE_BUILDS
 
 
 def opened(df):
@@ -111,10 +112,10 @@ def test_statistics_are_fetched_by_one_job_per_table(spark, written, monkeypatch
     facts, keys = (spark.read.format("delta").load(written(name, "delta")) for name in ("facts", "keys"))
     found = fetches(monkeypatch)
     query = facts.join(keys.where("v < 50"), "k").where(facts.v > 3).select("k")
-    prune(query, options=PruningOptions(min_probe_bytes=0)).collect()
+    prune(query, options=FREE_BUILDS).collect()
     # The key column and the column of the condition; the other table needs no statistics.
     assert [["k", "v"]] == found
-    prune(query, options=PruningOptions(min_probe_bytes=0)).collect()
+    prune(query, options=FREE_BUILDS).collect()
     assert 1 == len(found)
 
 
@@ -130,7 +131,7 @@ def test_failed_prefetch_does_not_affect_needed_statistics(spark, written, monke
         return listed.withColumn("broken", F.expr("true")) if len(columns) > 1 else listed
 
     monkeypatch.setattr(delta_log, "listing", broken)
-    result = prune(facts.join(keys.where("v < 50"), "k"), options=PruningOptions(min_probe_bytes=0))
+    result = prune(facts.join(keys.where("v < 50"), "k"), options=FREE_BUILDS)
     assert 25 == result.count()
     (table,) = (each.planned for each in report(result).tables if each.planned.files_total == 2)
     assert ReasonCode.STATISTICS_FAILED not in {each.code for each in table.reasons}

@@ -38,4 +38,4 @@ def test_error_names_an_empty_option(spark, conf):
 
 def test_confs_take_few_py4j_calls(spark, bridge_calls):
     option_confs(spark, "spark.pruning.")
-    assert 8 >= bridge_calls(lambda: option_confs(spark, "spark.pruning."))
+    assert 1 == bridge_calls(lambda: option_confs(spark, "spark.pruning."))

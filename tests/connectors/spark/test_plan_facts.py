@@ -9,8 +9,9 @@ import pytest
 from connectors.registry import file_formats, optimized, snapshot_calls
 from connectors.spark.plan_facts import plan_facts
 from connectors.spark.plan_reader import SparkPlan
-from pruning import PruningOptions, explain, prune
+from pruning import explain, prune
 from pruning.query.plan import relations_of
+from tests.costs import FREE_BUILDS
 
 pytestmark = pytest.mark.spark
 
@@ -60,7 +61,7 @@ def test_outdated_analyze_statistics_are_ignored(spark, table, conf, tmp_path):
     conf(_GUESS, "0.01")
     assert [size_of(folder)] == sizes(spark.table(name))
     days = spark.range(0, 800, 1, 1).selectExpr("cast(id AS int) AS day", "id div 100 AS month").where("month = 2")
-    result = prune(spark.table(name).join(days.cache(), "day"), options=PruningOptions(min_probe_bytes=1000))
+    result = prune(spark.table(name).join(days.cache(), "day"), options=FREE_BUILDS)
     days.unpersist()
     assert [(1, 8)] == [(each.files_kept, each.files_total) for each in explain(result).tables]
 

@@ -1,0 +1,104 @@
+"""The rates of a query: measured ones of this machine, corrected by what the session saw of its own seconds."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from connectors.rate_files import LOCAL, machine_rates, store_name
+from connectors.spark.session_state import state_of
+from pruning.cost.corrections import (
+    BUILDS,
+    LOCAL_BYTES,
+    REMOTE_BYTES,
+    REMOTE_REQUESTS,
+    CorrectionLimits,
+    RateCorrections,
+)
+from pruning.cost.rates import NANOSECONDS, CostRates
+from pruning.limits import Limits
+from pruning.options import GIVEN, SESSION, PruningOptions
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_DEFAULTS = CostRates()
+
+
+@dataclass(slots=True)
+class SessionRates:
+    """The corrections of one session, which are of one set of rates: others begin anew; thread-safe."""
+
+    _base: CostRates = _DEFAULTS
+    _corrections: RateCorrections = field(default_factory=RateCorrections)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def corrected(self, base: CostRates, limits: CorrectionLimits, store: str) -> CostRates:
+        """Rates with the corrections that were seen for them."""
+        with self._lock:
+            if base != self._base:
+                self._base, self._corrections = base, RateCorrections()
+            return self._corrections.corrected(base, limits, store)
+
+    def observe(self, kind: str, planned: float, actual: float, limits: CorrectionLimits, store: str = "") -> None:
+        """Adds the seconds of work that was planned by corrected rates."""
+        with self._lock:
+            applied = self._corrections.factor(kind, limits, store)
+            self._corrections = self._corrections.observed(
+                kind, planned=planned, actual=actual, limits=limits, store=store, applied=applied
+            )
+
+
+def rates_of(spark: SparkSession, options: PruningOptions, stores: Sequence[str] = ()) -> CostRates:
+    """The rates by which a query is planned, as the option `cost_rates` says; `stores` are names of its stores."""
+    given = options.limits.costs
+    if options.cost_rates == GIVEN:
+        return given
+    base = machine_rates(stores) if given == _DEFAULTS else given
+    if options.cost_rates != SESSION:
+        return base
+    return _rates(spark).corrected(base, _limits(options.limits), stores[0] if len(stores) == 1 else "")
+
+
+def remote_stores(uris: Iterable[str]) -> tuple[str, ...]:
+    """The names of the stores of URIs that are not on this machine, each once."""
+    names = dict.fromkeys(map(store_name, uris))
+    return tuple(each for each in names if each != LOCAL)
+
+
+def observe_build(spark: SparkSession, options: PruningOptions, planned: float, actual: float) -> None:
+    """Adds the seconds of a build that ran as a job to what corrects the session's rates.
+
+    `planned` are seconds by the rates of `rates_of()`, corrected as these are.
+    """
+    if options.cost_rates == SESSION:
+        _rates(spark).observe(BUILDS, planned, actual, _limits(options.limits))
+
+
+def observe_read(spark: SparkSession, options: PruningOptions, uri: str, nbytes: int, seconds: float) -> None:
+    """Adds the seconds in which one core read bytes of a file; `options.limits.costs` are the rates of the query."""
+    if options.cost_rates != SESSION:
+        return
+    store, costs = store_name(uri), options.limits.costs
+    is_local = store == LOCAL
+    planned = nbytes * (costs.byte if is_local else costs.remote_byte) / NANOSECONDS
+    kind = LOCAL_BYTES if is_local else REMOTE_BYTES
+    _rates(spark).observe(kind, planned, seconds, _limits(options.limits), "" if is_local else store)
+
+
+def observe_request(spark: SparkSession, options: PruningOptions, uri: str, seconds: float) -> None:
+    """Adds the seconds until the first byte of a file of an object store came."""
+    store = store_name(uri)
+    if options.cost_rates == SESSION and store != LOCAL:
+        planned = options.limits.costs.remote_request / NANOSECONDS
+        _rates(spark).observe(REMOTE_REQUESTS, planned, seconds, _limits(options.limits), store)
+
+
+def _rates(spark: SparkSession) -> SessionRates:
+    return state_of(spark).slot(SessionRates)
+
+
+def _limits(limits: Limits) -> CorrectionLimits:
+    return CorrectionLimits(limits.most_correction, limits.least_observations, limits.correction_weight)

@@ -1,0 +1,53 @@
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.delta.Snapshot;
+
+/**
+ * Description of one version of a table, from Delta's own snapshot of it, without reading its files.
+ *
+ * Lines: the path as a URI, the version, the time of the last commit, the mode of column mapping, the session's and the
+ * table's length of string prefixes (empty if the table has none), the table's id, its partition columns, its columns.
+ * Texts that a user may set are URL-encoded; columns are JSON.
+ *
+ * It relies on Delta's Metadata, Snapshot.stateDF() and logSegment().
+ */
+public class SnapshotText {
+    private static final String CONF = "spark.databricks.io.skipping.stringPrefixLength";
+    private static final int MOST = 8000;
+    private static final String PROPERTY = "delta.dataSkippingStringPrefixLength";
+    private final Snapshot snapshot;
+    private final String text;
+
+    SnapshotText(SparkSession session, Snapshot snapshot, Path path) {
+        this.snapshot = snapshot;
+        org.apache.spark.sql.delta.actions.Metadata metadata = snapshot.metadata();
+        scala.Option prefix = metadata.configuration().get(PROPERTY);
+        text = path.toUri().toString() + "\n" + snapshot.version() + "\n"
+            + snapshot.logSegment().lastCommitFileModificationTimestamp() + "\n"
+            + metadata.columnMappingMode().name() + "\n"
+            + encoded(session.sessionState().conf().getConfString(CONF, "32")) + "\n"
+            + encoded(prefix.isDefined() ? (String) prefix.get() : "") + "\n" + encoded(metadata.id()) + "\n"
+            + metadata.partitionSchema().json() + "\n" + snapshot.schema().json();
+    }
+
+    private static String encoded(String text) {
+        return java.net.URLEncoder.encode(text, java.nio.charset.StandardCharsets.UTF_8);
+    }
+
+    /**
+     * The state of the log, a row for each action.
+     */
+    public Dataset stateDF() {
+        return (Dataset) snapshot.stateDF();
+    }
+
+    /**
+     * The piece at a place from 0, which fits into one packet of py4j's bridge, and a full stop or, if more follows, a
+     * plus sign.
+     */
+    public String piece(int at) {
+        int end = Math.min((at + 1) * MOST, text.length());
+        return text.substring(at * MOST, end) + (end == text.length() ? "." : "+");
+    }
+}

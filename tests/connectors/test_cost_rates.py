@@ -1,0 +1,131 @@
+"""Rates of a query: given ones, those of the machine, and those corrected by what the session saw."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from connectors import rate_files
+from connectors.cost_rates import SessionRates, observe_build, observe_read, observe_request, rates_of
+from connectors.pipeline.query_run import QueryRun
+from connectors.rate_files import MeasuredRates, write_rates
+from connectors.registry import optimized
+from connectors.spark.plan_reader import SparkPlan
+from pruning.cost.corrections import BUILDS, CorrectionLimits
+from pruning.cost.rates import CostRates
+from pruning.options import GIVEN, MACHINE, SESSION, PruningOptions
+
+LIMITS = CorrectionLimits(most=4.0, least_count=3, weight=0.25)
+GIVEN_RATES = replace(CostRates(), byte=2.0)
+DEFAULTS, OF_MACHINE = CostRates(), replace(CostRates(), build_job=60e6)
+
+
+class Session:
+    """A stand-in for a Spark session, which only has to be a key."""
+
+
+@pytest.fixture(autouse=True)
+def _cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    rate_files.forget_files()
+    yield
+    rate_files.forget_files()
+
+
+@pytest.fixture
+def measured():
+    write_rates(MeasuredRates.now({"build_job": 60e6}))
+
+
+def options(word: str, costs: CostRates = DEFAULTS) -> PruningOptions:
+    return PruningOptions(cost_rates=word).with_limits(costs=costs)
+
+
+def seen(session: Session, word: str = SESSION, planned: float = 0.1, actual: float = 0.2) -> None:
+    for _ in range(3):
+        observe_build(session, options(word), planned, actual)
+
+
+@pytest.mark.usefixtures("measured")
+@pytest.mark.parametrize(("word", "expected"), [(GIVEN, DEFAULTS), (MACHINE, OF_MACHINE), (SESSION, OF_MACHINE)])
+def test_option_names_the_source_of_rates(word, expected):
+    assert expected == rates_of(Session(), options(word))
+    # Rates that a user sets go before measured ones.
+    assert GIVEN_RATES == rates_of(Session(), options(word, GIVEN_RATES))
+
+
+def test_defaults_without_a_file():
+    assert [DEFAULTS] * 3 == [rates_of(Session(), options(each)) for each in (GIVEN, MACHINE, SESSION)]
+
+
+@pytest.mark.usefixtures("measured")
+def test_only_the_session_option_corrects():
+    session = Session()
+    assert OF_MACHINE == rates_of(session, options(SESSION))
+    seen(session)
+    found = rates_of(session, options(SESSION))
+    assert (120e6, 600.0) == pytest.approx((found.build_job, found.kept_row))
+    assert OF_MACHINE == rates_of(session, options(MACHINE))
+    assert OF_MACHINE == rates_of(Session(), options(SESSION))
+
+
+@pytest.mark.parametrize("word", [GIVEN, MACHINE])
+def test_other_options_learn_nothing(word):
+    session = Session()
+    seen(session, word)
+    observe_read(session, options(word), "/data/a", 1 << 20, 10.0)
+    assert DEFAULTS == rates_of(session, options(SESSION))
+
+
+def test_corrections_are_of_one_set_of_rates():
+    session = Session()
+    rates_of(session, options(SESSION))
+    seen(session)
+    assert 240e6 == pytest.approx(rates_of(session, options(SESSION)).build_job)
+    assert GIVEN_RATES == rates_of(session, options(SESSION, GIVEN_RATES))
+    assert DEFAULTS == rates_of(session, options(SESSION))
+
+
+def test_corrected_plans_that_are_right_keep_their_rates():
+    rates = SessionRates()
+    for _ in range(20):
+        found = rates.corrected(DEFAULTS, LIMITS, "")
+        rates.observe(BUILDS, found.build_job / 1e9, 0.24, LIMITS)
+    assert 240e6 == pytest.approx(rates.corrected(DEFAULTS, LIMITS, "").build_job)
+
+
+def test_reads_correct_bytes_and_requests_of_their_store():
+    session, used = Session(), options(SESSION)
+    for _ in range(3):
+        observe_read(session, used, "file:///data/a", 1_000_000_000, 0.3)
+        observe_read(session, used, "s3a://lake/a", 1_000_000_000, 20.0)
+        observe_request(session, used, "s3a://lake/a", 0.06)
+        observe_request(session, used, "/data/a", 0.06)
+    lake, other = (rates_of(session, used, [each]) for each in ("s3a-lake", "s3a-other"))
+    assert (0.3, 20.0, 60e6) == pytest.approx((lake.byte, lake.remote_byte, lake.remote_request))
+    assert (0.3, 10.0, 30e6) == pytest.approx((other.byte, other.remote_byte, other.remote_request))
+
+
+def test_limits_of_a_call_bound_its_corrections():
+    session = Session()
+    seen(session, actual=100.0)
+    assert 480e6 == pytest.approx(rates_of(session, options(SESSION)).build_job)
+    assert 180e6 == pytest.approx(rates_of(session, options(SESSION).with_limits(most_correction=1.5)).build_job)
+    assert DEFAULTS == rates_of(session, options(SESSION).with_limits(most_correction=1.0))
+    assert DEFAULTS == rates_of(session, options(SESSION).with_limits(least_observations=4))
+
+
+def test_query_is_planned_by_the_rates_of_its_session(spark, tmp_path):
+    path = str(tmp_path / "rows")
+    spark.range(10).write.parquet(path)
+    session = spark.newSession()
+    df = session.read.parquet(path).join(session.range(3), "id")
+    used = options(SESSION)
+    planned = [QueryRun.of(SparkPlan.of(df, optimized(df)), used).planner.options]
+    for _ in range(3):
+        observe_build(session, used, 0.1, 0.2)
+    planned += [
+        QueryRun.of(SparkPlan.of(df, optimized(df)), options(word)).planner.options for word in (SESSION, GIVEN)
+    ]
+    assert [120e6, 240e6, 120e6] == pytest.approx([each.limits.costs.build_job for each in planned])
