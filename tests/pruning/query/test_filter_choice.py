@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pruning.cost.rates import CostRates
 from pruning.options import PruningOptions
 from pruning.query.build_selection import BuildSelection
-from pruning.query.filter_choice import choose, not_worth
+from pruning.query.filter_choice import FilterChoice, choose, not_worth
 from pruning.query.join_graph import JoinGraph
 from pruning.query.plan import Filter, Node, Relation
 from pruning.query.plan_statistics import Sizes
@@ -68,7 +68,7 @@ def test_always_takes_every_sound_filter():
 
 
 def test_no_candidates_ask_for_nothing():
-    assert ((), ()) == (lambda it: (it.chosen, it.others))(choose([], Star.of().selection(PruningOptions())))
+    assert FilterChoice((), ()) == choose([], Star.of().selection(PruningOptions()))
 
 
 @dataclass
