@@ -8,7 +8,6 @@ defaults, to which they are drawn a little, so that rates that no query tells ap
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -29,7 +28,8 @@ _MOST_FIXED = 2.0
 _DRAWN = 1e-3
 # Relative errors below this one count by their squares, so that few exact queries do not decide.
 _SMALL = 0.1
-_ROUNDS, _SWEEPS = 30, 200
+_ROUNDS, _STEPS_PER_COLUMN = 30, 10
+_NO_SLOPE = 1e-9
 _NOTHING = CostRates(**{each.name: 0.0 for each in fields(CostRates)})
 
 
@@ -61,7 +61,7 @@ def expected(known: Features, rates: CostRates) -> float:
     >>> expected({"byte": 0.25, "row": 0.5}, CostRates(byte=2.0, row=3.0))
     2.0
     """
-    return sum(each * getattr(rates, name) for name, each in known.items())
+    return float(sum(each * getattr(rates, name) for name, each in known.items()))
 
 
 def fit(rows: Sequence[Row], start: CostRates | None = None) -> Fit:
@@ -127,17 +127,29 @@ def _factors(planned: Floats, actual: Floats) -> Floats:
 def bounded_least_squares(matrix: Floats, wanted: Floats, start: Floats, low: Floats, high: Floats) -> Floats:
     """The x between `low` and `high` with the least mean of (matrix x - wanted)^2, drawn a little to `start`.
 
-    Each value in turn is set to the best one beside the others, which ends at the one minimum.
+    Values at a bound are held there while the others are solved for, until no held one would rather leave its bound.
+    A column draws as much as it weighs, so that columns that are multiples of each other move by one factor.
     """
     count, found = len(wanted), start.copy()
-    products = matrix.T @ matrix / count + _DRAWN * np.eye(len(start))
-    aims = matrix.T @ wanted / count + _DRAWN * start
-    for _ in range(_SWEEPS):
-        for at in range(len(found)):
-            rest = aims[at] - products[at] @ found + products[at, at] * found[at]
-            found[at] = min(max(rest / products[at, at], low[at]), high[at])
+    drawn = _DRAWN * np.maximum(np.sqrt((matrix**2).mean(axis=0)), _DRAWN)
+    products = matrix.T @ matrix / count + np.diag(drawn)
+    aims = matrix.T @ wanted / count + drawn * start
+    free = np.ones(len(start), bool)
+    for _ in range(_STEPS_PER_COLUMN * len(start)):
+        held = aims[free] - products[np.ix_(free, ~free)] @ found[~free]
+        found[free] = np.linalg.solve(products[np.ix_(free, free)], held)
+        outside = (found < low) | (found > high)
+        found = np.clip(found, low, high)
+        if outside.any():
+            free &= ~outside
+            continue
+        slope = products @ found - aims
+        inward = np.where(found <= low, -slope, slope) * ~free
+        if inward.max(initial=0.0) <= _NO_SLOPE:
+            break
+        free[inward.argmax()] = True
     return found
 
 
 def _median_error(planned: Floats, actual: Floats) -> float:
-    return statistics.median((np.abs(planned - actual) / actual).tolist())
+    return float(np.median(np.abs(planned - actual) / actual))
