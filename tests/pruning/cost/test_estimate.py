@@ -56,5 +56,5 @@ def test_two_digits_are_shown(value, expected):
 
 
 def test_ends_that_look_equal_are_not_shown():
-    assert "0.12" == str(Estimate(0.121, 0.122, 0.123))
-    assert "1.8 (0.9 to 2.4)" == str(Estimate(0.9, 1.8, 2.4))
+    assert "0.12 s" == str(Estimate(0.121, 0.122, 0.123))
+    assert "1.8 s (0.9 to 2.4)" == str(Estimate(0.9, 1.8, 2.4))

@@ -148,7 +148,7 @@ def test_columns_are_independent_and_keys_of_one_are_within_each_other():
 def test_risk_is_the_worst_case():
     found = Benefit(Estimate(1.0, 2.0, 3.0), Estimate(0.5, 4.0, 9.0))
     assert (2.0, 2.5) == (found.gain, found.risk)
-    assert "costs 2 (1 to 3) s, saves 4 (0.5 to 9) s" == str(found)
+    assert "costs 2 s (1 to 3), saves 4 s (0.5 to 9)" == str(found)
 
 
 @given(SHARES, SHARES, SHARES, SHARES, st.booleans())

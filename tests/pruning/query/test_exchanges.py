@@ -50,8 +50,9 @@ def test_extreme_integers_do_not_overflow():
     assert share([(least, -1, 0), (0, most, 0)], "bigint") == pytest.approx(0.5)
 
 
-def test_string_containers_are_prunable():
-    assert share([("a", "z", 0), ("a", "z", 0)], "string") == 0.0
+def test_string_containers_are_skipped_by_the_bounds_of_each_other():
+    assert share([("a", "z", 0), ("a", "z", 0)], "string") == 1.0
+    assert share([("a", "f", 0), ("g", "p", 0), ("q", "z", 0)], "string") == pytest.approx(1 / 3)
 
 
 def test_single_container_is_unprunable():

@@ -39,7 +39,7 @@ def test_refused_filter_says_what_it_costs_and_saves():
     star = Star.of(few=10)
     found = choose([star.runtime_filter], star.selection(priced(replace(ONE_EACH, build_job=2e9))))
     assert () == found.chosen
-    expected = "costs 2 (2 to 3) s, saves 0.0009 (0.0007 to 0.00097) s"
+    expected = "costs 2 s (2 to 3), saves 0.0009 s (0.0007 to 0.00097)"
     assert Reason(ReasonCode.NOT_WORTH, "day", expected) == not_worth(*found.others)
 
 
