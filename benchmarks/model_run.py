@@ -170,10 +170,16 @@ def _builds(record: PrunedQuery) -> Iterator[_Build]:
 
 
 def _scans(report: PruneReport) -> Iterator[dict[str, Any]]:
-    """Planned and measured bytes of the pruned scans; measured ones are None where the engine does not count all."""
+    """Planned and measured bytes and files of the pruned scans; None where the engine does not count all."""
     for each in report.tables:
-        measured = None if each.measured is None else each.measured.bytes_scanned
-        yield {"scan": each.planned.table, "planned_bytes": each.planned.bytes_kept, "bytes": measured}
+        planned, measured = each.planned, each.measured
+        yield {
+            "scan": planned.table,
+            "planned_files": planned.files_kept,
+            "files": None if measured is None else measured.files_read,
+            "planned_bytes": planned.bytes_kept,
+            "bytes": None if measured is None else measured.bytes_scanned,
+        }
 
 
 def measured_rows(

@@ -149,6 +149,7 @@ def test_a_few_queries_that_the_model_cannot_explain_do_not_move_the_rates():
 def test_rates_stay_within_a_factor_of_the_defaults_and_rates_of_zero_stay():
     found = fit(recorded_rows(CostRates(byte=300.0, decoded_byte=1500.0)))
     assert pytest.approx(10 * CostRates().decoded_byte) == found.rates.decoded_byte
+    assert 2 == fit_text(found).count("at its bound")
     assert 0.0 == fit(recorded_rows(CostRates()), CostRates(row=0.0)).rates.row
 
 
@@ -270,7 +271,8 @@ def test_a_query_is_measured_with_its_builds_scans_and_features(measurer, conf):
     assert None is only["planned"] is found["planned_saving"]
     assert only["seconds"] > 0
     (scan,) = found["scans"]
-    assert 0 < scan["planned_bytes"]
+    assert (1, 1) == (scan["planned_files"], scan["files"])
+    assert 0 < scan["planned_bytes"] <= scan["bytes"]
     assert found["planned_stock"] > 0
     rates = CostRates.parse(found["rates"])
     assert pytest.approx(found["planned_stock"], rel=1e-3) == expected(found["features"], rates)
