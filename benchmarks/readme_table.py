@@ -1,6 +1,6 @@
 """The tables of measurements in README.md and benchmarks/README.md, made from `results` by `make readme`.
 
-`make readme` also makes the page of the 99 queries, the page of the contest, and the charts of phases, driver and model.
+`make readme` also makes the page of the 99 queries, the page of the contest, and charts of phases, driver and model.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ def test_the_table_names_errors_and_queries():
     assert "savings between their planned bounds: 33%" in text
     lines = {line.split("  ")[0]: line.split() for line in text.splitlines()}
     assert ["25%", "4"] == lines["stock queries"][-2:]
-    assert "by the driver" in text
+    assert "on the driver" in text
     assert errors_text([]).splitlines()[1].split() == ["builds", "-", "0"]
 
 
@@ -179,7 +179,7 @@ def test_the_chart_has_a_panel_of_each_kind_names_far_points_and_is_reproducible
     pytest.importorskip("matplotlib")
     svg = model_chart.picture(ROWS)
     assert svg == model_chart.picture(ROWS)
-    for text in ("seconds of stock queries", "seconds saved", "seconds of builds", "by the driver", "by the job", "q2"):
+    for text in ("seconds of stock queries", "seconds saved", "seconds of builds", "on the driver", "as a job", "q2"):
         assert f">{text}<" in svg
     assert ">q1<" not in svg
     assert model_chart.picture([])
