@@ -23,7 +23,7 @@ from sample_data.source import SourceFiles
 from sample_data.tpcds_answers import disagreement
 from sample_data.tpcds_queries import Query, by_duckdb, by_spark, duckdb_tables, spark_tables
 from sample_data.workload import WORKLOADS, Workload
-from tests.costs import FREE_BUILDS
+from tests.costs import ALWAYS
 from tests.kept import kept_folder
 from tests.oracle.test_tpcds import TROUBLE
 
@@ -36,8 +36,8 @@ MADE_BY = [
     for each in (ssb, generator, layout, events, events_dimensions, events_draws, events_views)
     if each.__file__
 ]
-# Builds are small, and no scan is large.
-OPTIONS = FREE_BUILDS
+# No filter pays at this scale.
+OPTIONS = ALWAYS
 
 
 @dataclass(frozen=True, slots=True)

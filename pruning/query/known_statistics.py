@@ -131,6 +131,11 @@ class KnownStatistics:
             return None
         return int(files.containers.rows.sum())
 
+    def files(self, relation: Relation) -> int:
+        """Files of a scan's table; 0 if not known."""
+        files = self._files(relation)
+        return 0 if isinstance(files, Reason) else len(files.containers)
+
     def domain_size(self, relation: Relation, column: int) -> float | None:
         """The most different values of a column by its bounds and rows; None if not known."""
         at = relation.id, column

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pruning import PruningOptions
 from sample_data.layout import row_groups_of
 from sample_data.plain_duckdb import load
-from tests.queries.star import DAYS_PER_FILE, FILES, ITEMS, OPTIONS, ROWS_PER_DAY
+from tests.queries.star import BY_JOB, DAYS_PER_FILE, FILES, ITEMS, ROWS_PER_DAY
 
 TABLES = ("sales", "days", "items")
 DAYS_PER_GROUP, DAYS_PER_MONTH = 4, 30
@@ -32,8 +32,8 @@ BY_TASKS = {"driver_rows": 0, "driver_long_rows": 0, "joined_build_bytes": 0}
 
 
 def options(scan: str) -> PruningOptions:
-    """Options with a longer timeout, because builds may have to wait for executors."""
-    return replace(OPTIONS, scan=scan, build_timeout_seconds=120.0).with_limits(all_builds_timeout_seconds=120.0)
+    """Options with builds by jobs, and with a longer timeout, because builds may have to wait for executors."""
+    return replace(BY_JOB, scan=scan, build_timeout_seconds=120.0).with_limits(all_builds_timeout_seconds=120.0)
 
 
 def write(spark: SparkSession, bucket: str) -> str:

@@ -40,7 +40,7 @@ def test_shuffled_rows_get_a_build(spark, pruned):
     assert ("item",) == filter_.columns
     assert {"sales": (FILES, FILES, FILES)} == files(result)
     assert ReasonCode.NOT_WORTH not in codes(result)
-    assert is_unchanged(df, not result)
+    assert not is_unchanged(df, result)
 
 
 def test_small_side_that_cannot_be_broadcast_gets_a_build(spark, pruned):

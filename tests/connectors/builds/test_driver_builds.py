@@ -19,7 +19,7 @@ from connectors.builds.query_builds import BuildRequest, QueryBuilds
 from connectors.columns import quoted
 from connectors.jobs.runner import BuildScheduler
 from connectors.registry import optimized
-from pruning import explain, prune
+from pruning import PruningCache, explain, prune
 from pruning.limits import Limits
 from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
@@ -162,6 +162,14 @@ def test_query_says_which_builds_took_no_job(numbers):
     by_job = prune(query, options=options.with_limits(driver_scan_files=0))
     assert [False] == [each.on_driver for each in explain(by_job).builds]
     assert [False] == [each.on_driver for each in explain(query, options=options).builds]
+
+
+def test_cached_build_of_the_driver_is_not_computed_again(numbers):
+    df, few = numbers("delta", rows=2000, files=8), numbers("delta", rows=10)
+    query = df.join(few.where("n = 7").select(F.col("n").alias("k")), F.col("n") == F.col("k"))
+    options, cache = PruningOptions(min_probe_bytes=100), PruningCache()
+    lines = [explain(prune(query, options=options, cache=cache)).builds[0] for _ in range(2)]
+    assert [(False, True), (True, False)] == [(each.from_cache, each.on_driver) for each in lines]
 
 
 def test_empty_tables_and_filters_give_no_rows(spark, numbers):
