@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -278,6 +278,27 @@ def test_a_query_is_measured_with_its_builds_scans_and_features(measurer, conf):
     assert pytest.approx(found["planned_stock"], rel=1e-3) == expected(found["features"], rates)
     assert {"byte", "decoded_byte", "row"} <= found["features"].keys()
     assert errors([found]).queries[1] == 1
+
+
+# Rates by which a filter of a small table pays.
+CHEAP_BUILDS = "build_job=1e3,driver_build=1e3,kept_row=1,planned_scan=1,decoded_byte=1e6"
+
+
+@pytest.mark.spark
+def test_a_filter_that_was_weighed_has_planned_seconds_and_a_planned_saving(measurer, conf):
+    conf("spark.pruning.limits.costs", CHEAP_BUILDS)
+    conf("spark.pruning.cost_rates", "GIVEN")
+    found = replace(measurer, runs=1).row(JOINED)
+    assert found["rows_equal"]
+    assert CostRates.parse(CHEAP_BUILDS) == CostRates.parse(found["rates"])
+    (only,) = found["builds"]
+    assert 0 < only["planned"] < found["planned_stock"]
+    low, planned, high = (found[f"planned_saving{each}"] for each in ("_low", "", "_high"))
+    assert low <= planned <= high
+    assert 0 < planned < found["planned_stock"]
+    assert (1, 1) == (errors([found]).builds[1], errors([found]).savings[1])
+    (scan,) = found["scans"]
+    assert (1, 1) == (scan["planned_files"], scan["files"])
 
 
 @pytest.mark.spark
