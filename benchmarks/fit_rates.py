@@ -94,9 +94,10 @@ def fit_text(fitted: Fit, start: CostRates | None = None) -> str:
     """The fitted rates beside those that the fit began with, and the error by each."""
     begun = start or CostRates()
     lines = [f"Rates fitted to {fitted.queries} stock queries, in nanoseconds"]
-    lines += [
-        f"  {name:<16} {getattr(begun, name):>10.4g} -> {getattr(fitted.rates, name):.4g}" for name in fitted.names
-    ]
+    for name in fitted.names:
+        before, after = getattr(begun, name), getattr(fitted.rates, name)
+        is_at_bound = not before * 1.001 / _FACTOR < after < before * 0.999 * _FACTOR
+        lines.append(f"  {name:<16} {before:>10.4g} -> {after:.4g}{', at its bound' if is_at_bound else ''}")
     lines += [
         f"  seconds of each query beside these: {fitted.fixed:.2f}",
         f"  median relative error: {fitted.before:.0%} -> {fitted.after:.0%}",

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.model_error import AT_STAKE, LEAST_SAVING, Pair, builds, queries, relative, savings
+from benchmarks.model_error import AT_STAKE, LEAST_SAVING, PLACES, Pair, builds, queries, relative, savings
 
 Row = Mapping[str, Any]
 RESULTS = Path(__file__).resolve().parent / "results"
@@ -38,7 +38,7 @@ def picture(rows: Sequence[Row]) -> str:
         _points(left, queries(rows), "seconds of stock queries")
         _points(middle, savings(rows), "seconds saved", least=LEAST_SAVING)
         for where, colour in _COLOURS.items():
-            _dots(right, builds(rows, where), colour, f"by the {where}")
+            _dots(right, builds(rows, where), colour, PLACES[where])
         _frame(right, builds(rows), "seconds of builds")
         if builds(rows):
             right.legend(frameon=False, loc="upper left")

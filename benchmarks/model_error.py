@@ -9,6 +9,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 Row = Mapping[str, Any]
@@ -16,7 +17,8 @@ Row = Mapping[str, Any]
 Pair = tuple[float, float]
 # Savings are compared with no fewer seconds than these, and their signs where more than these are at stake.
 LEAST_SAVING, AT_STAKE = 0.1, 0.3
-TARGET = 0.3
+# Places of builds, in words.
+PLACES: Mapping[str, str] = MappingProxyType({"driver": "on the driver", "job": "as a job"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,7 @@ def errors_text(rows: Sequence[Row]) -> str:
     lines = [f"{'seconds of':<34}{'median error':>14}{'of':>6}"]
     kinds = (
         ("builds", found.builds),
-        *((f"  by the {where}", _median(map(relative, builds(rows, where)))) for where in ("driver", "job")),
+        *((f"  {told}", _median(map(relative, builds(rows, where)))) for where, told in PLACES.items()),
         ("stock queries", found.queries),
         (f"savings, at least {LEAST_SAVING:g} s", found.savings),
     )

@@ -38,7 +38,7 @@ class _Timed:
 
     seconds: float
     answer: Answer
-    record: PrunedQuery | None = None
+    record: PrunedQuery | UntouchedQuery | None = None
     report: PruneReport | None = None
 
 
@@ -74,6 +74,9 @@ class Measurer:
         for way in (way for turn in turns for way in turn):
             runs[way].append(self._answered(way, query.text))
         stock, pruned = (statistics.median(each.seconds for each in runs[way]) for way in WAYS)
+        last = runs[PRUNED][-1]
+        # Only now, since it reads metadata that the runs may not need.
+        record = last.record.examined() if isinstance(last.record, UntouchedQuery) else last.record
         differs = next(filter(None, (self._differs(query, runs[STOCK][0], each) for each in runs[PRUNED])), "")
         return {
             "runs": self.runs,
@@ -81,7 +84,7 @@ class Measurer:
             "seconds_stock": stock,
             "seconds_pruned": pruned,
             "saving": stock - pruned,
-            **planned_row(runs[PRUNED][-1].record, runs[PRUNED][-1].report),
+            **planned_row(record, last.report),
             "rows": len(runs[STOCK][0].answer.rows),
             "rows_equal": not differs,
             "differs": differs,
@@ -94,11 +97,10 @@ class Measurer:
         seconds = time.perf_counter() - began
         if way == STOCK:
             return _Timed(seconds, answer)
-        found = record_of(df)
-        record = found.examined() if isinstance(found, UntouchedQuery) else found
-        if not isinstance(record, PrunedQuery):
-            return _Timed(seconds, answer)
-        return _Timed(seconds, answer, record, record.report())
+        record = record_of(df)
+        if isinstance(record, PrunedQuery):
+            return _Timed(seconds, answer, record, record.report())
+        return _Timed(seconds, answer, record if isinstance(record, UntouchedQuery) else None)
 
     def _differs(self, query: Query, stock: _Timed, pruned: _Timed) -> str:
         """The difference of two answers beyond the choice of rows among ties at a LIMIT; empty if there is none."""
@@ -170,10 +172,16 @@ def _builds(record: PrunedQuery) -> Iterator[_Build]:
 
 
 def _scans(report: PruneReport) -> Iterator[dict[str, Any]]:
-    """Planned and measured bytes of the pruned scans; measured ones are None where the engine does not count all."""
+    """Planned and measured bytes and files of the pruned scans; None where the engine does not count all."""
     for each in report.tables:
-        measured = None if each.measured is None else each.measured.bytes_scanned
-        yield {"scan": each.planned.table, "planned_bytes": each.planned.bytes_kept, "bytes": measured}
+        planned, measured = each.planned, each.measured
+        yield {
+            "scan": planned.table,
+            "planned_files": planned.files_kept,
+            "files": None if measured is None else measured.files_read,
+            "planned_bytes": planned.bytes_kept,
+            "bytes": None if measured is None else measured.bytes_scanned,
+        }
 
 
 def measured_rows(

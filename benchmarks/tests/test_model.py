@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -85,7 +85,7 @@ def test_the_table_names_errors_and_queries():
     assert "savings between their planned bounds: 33%" in text
     lines = {line.split("  ")[0]: line.split() for line in text.splitlines()}
     assert ["25%", "4"] == lines["stock queries"][-2:]
-    assert "by the driver" in text
+    assert "on the driver" in text
     assert errors_text([]).splitlines()[1].split() == ["builds", "-", "0"]
 
 
@@ -149,6 +149,7 @@ def test_a_few_queries_that_the_model_cannot_explain_do_not_move_the_rates():
 def test_rates_stay_within_a_factor_of_the_defaults_and_rates_of_zero_stay():
     found = fit(recorded_rows(CostRates(byte=300.0, decoded_byte=1500.0)))
     assert pytest.approx(10 * CostRates().decoded_byte) == found.rates.decoded_byte
+    assert 4 == fit_text(found).count("at its bound")
     assert 0.0 == fit(recorded_rows(CostRates()), CostRates(row=0.0)).rates.row
 
 
@@ -178,7 +179,7 @@ def test_the_chart_has_a_panel_of_each_kind_names_far_points_and_is_reproducible
     pytest.importorskip("matplotlib")
     svg = model_chart.picture(ROWS)
     assert svg == model_chart.picture(ROWS)
-    for text in ("seconds of stock queries", "seconds saved", "seconds of builds", "by the driver", "by the job", "q2"):
+    for text in ("seconds of stock queries", "seconds saved", "seconds of builds", "on the driver", "as a job", "q2"):
         assert f">{text}<" in svg
     assert ">q1<" not in svg
     assert model_chart.picture([])
@@ -270,12 +271,34 @@ def test_a_query_is_measured_with_its_builds_scans_and_features(measurer, conf):
     assert None is only["planned"] is found["planned_saving"]
     assert only["seconds"] > 0
     (scan,) = found["scans"]
-    assert 0 < scan["planned_bytes"]
+    assert (1, 1) == (scan["planned_files"], scan["files"])
+    assert 0 < scan["planned_bytes"] <= scan["bytes"]
     assert found["planned_stock"] > 0
     rates = CostRates.parse(found["rates"])
     assert pytest.approx(found["planned_stock"], rel=1e-3) == expected(found["features"], rates)
     assert {"byte", "decoded_byte", "row"} <= found["features"].keys()
     assert errors([found]).queries[1] == 1
+
+
+# Rates by which a filter of a small table pays.
+CHEAP_BUILDS = "build_job=1e3,driver_build=1e3,kept_row=1,planned_scan=1,decoded_byte=1e6"
+
+
+@pytest.mark.spark
+def test_a_filter_that_was_weighed_has_planned_seconds_and_a_planned_saving(measurer, conf):
+    conf("spark.pruning.limits.costs", CHEAP_BUILDS)
+    conf("spark.pruning.cost_rates", "GIVEN")
+    found = replace(measurer, runs=1).row(JOINED)
+    assert found["rows_equal"]
+    assert CostRates.parse(CHEAP_BUILDS) == CostRates.parse(found["rates"])
+    (only,) = found["builds"]
+    assert 0 < only["planned"] < found["planned_stock"]
+    low, planned, high = (found[f"planned_saving{each}"] for each in ("_low", "", "_high"))
+    assert low <= planned <= high
+    assert 0 < planned < found["planned_stock"]
+    assert (1, 1) == (errors([found]).builds[1], errors([found]).savings[1])
+    (scan,) = found["scans"]
+    assert (1, 1) == (scan["planned_files"], scan["files"])
 
 
 @pytest.mark.spark
