@@ -106,7 +106,7 @@ def run(scale: float, names: Sequence[str] = ()) -> list[dict[str, Any]]:
 
 
 def _medians(entries: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """What pruning adds before the first task, for the queries without a build and those with a single one."""
+    """The time that pruning adds before the first task, for queries without a build and those with a single one."""
     stock = {each["query"]: each["before_first_task"] for each in entries if each["way"] == "stock"}
     for builds, name in enumerate(("without a build", "with one build")):
         found = [each for each in entries if each["way"] == "pruned" and each["builds"] == builds]

@@ -1,6 +1,6 @@
 """The tables of measurements in README.md and benchmarks/README.md, made from `results` by `make readme`.
 
-`make readme` also makes the page of the 99 queries, the page of the contest, and the charts of phases and driver.
+`make readme` also makes the page of the 99 queries, the page of the contest, and charts of phases, driver and model.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import driver_chart, phases_chart, queries_table
+from benchmarks import driver_chart, model_chart, phases_chart, queries_table
 from benchmarks.contest import page, targets
 from benchmarks.contest.ratios import geometric_mean, saved
 
@@ -133,6 +133,7 @@ def main() -> None:
     page.main()
     phases_chart.main()
     driver_chart.main()
+    model_chart.main()
 
 
 if __name__ == "__main__":

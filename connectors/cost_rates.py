@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -60,6 +60,12 @@ def rates_of(spark: SparkSession, options: PruningOptions, stores: Sequence[str]
     if options.cost_rates != SESSION:
         return base
     return _rates(spark).corrected(base, _limits(options.limits), stores[0] if len(stores) == 1 else "")
+
+
+def remote_stores(uris: Iterable[str]) -> tuple[str, ...]:
+    """The names of the stores of URIs that are not on this machine, each once."""
+    names = dict.fromkeys(map(store_name, uris))
+    return tuple(each for each in names if each != LOCAL)
 
 
 def observe_build(spark: SparkSession, options: PruningOptions, planned: float, actual: float) -> None:

@@ -125,6 +125,9 @@ class Limits(ExecutionLimits):
         0.25, "share", "each further exchange inside of a build takes so much of its job's latency", 0.0, 0.0, 1.0
     )
     task_bytes: int = limit(4 << 20, "bytes", "a scan of so few is one task: Spark's cost of opening a file", 0)
+    requests_per_file: int = limit(
+        3, "requests", "a file of a store is read by some: its footer, and the chunks of its row groups", 0
+    )
     unique_share: float = limit(
         0.9, "share", "a column with a value for so many of its table's rows is taken to be a key", 2.0, 0.0, 2.0
     )

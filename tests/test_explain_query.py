@@ -116,6 +116,7 @@ def test_explain_with_builds_equals_the_pruned_query(star):
 
 def test_explain_with_builds_does_not_read_probe_tables(spark, star):
     df, after = star(MARCH), last_execution(spark)
+    # A build without a job leaves no execution.
     explain(df, run_builds=True, options=OPTIONS.with_limits(driver_scan_files=0))
     plans = "".join(each.physicalPlanDescription() for each in finished_executions(spark, after))
     read = set(re.findall(r"(\w+):", "".join(re.findall("ReadSchema: struct<[^>]*>", plans))))

@@ -197,6 +197,62 @@ MUTANTS = {
         *("pruning/query/top_k.py", "known &= ~column.may_have_nan", "pass"),
         run_of("pruning/query/test_top_k.py"),
     ),
+    # ------------------------------------------------------------------------------------------------ the cost model
+    "a-build-of-many-rows-runs-once": Mutant(
+        *("pruning/query/benefit.py", "expected = run - spared if self.fits(node) else run", "expected = run - spared"),
+        run_of("pruning/query/test_benefit.py"),
+    ),
+    "keys-of-one-column-are-independent": Mutant(
+        *("pruning/query/benefit.py", "new_rows, new_bytes = min(known_rows, rows), min(known_bytes, kept)"),
+        "new_rows, new_bytes = known_rows * rows, known_bytes * kept",
+        run_of("pruning/query/test_benefit.py"),
+    ),
+    "a-row-filter-costs-nothing": Mutant(
+        *("pruning/query/benefit.py", " - reading * self.rates.spark_test)", ")"),
+        run_of("pruning/query/test_benefit.py"),
+    ),
+    "scattered-keys-lie-together": Mutant(
+        *("pruning/query/benefit.py", "return 1.0 - (1.0 - whole) ** keys if keys < 1e9 else 1.0", "return whole"),
+        run_of("pruning/query/test_benefit.py"),
+    ),
+    "a-filter-without-a-gain-is-chosen": Mutant(
+        *("pruning/query/filter_choice.py", "elif best.benefit.gain <= 0:", "elif best.benefit.gain < -1e9:"),
+        run_of("pruning/query/test_filter_choice.py"),
+    ),
+    "a-risk-is-no-matter": Mutant(
+        *("pruning/query/filter_choice.py", "elif best.benefit.risk > self.risked:", "elif False:"),
+        run_of("pruning/query/test_filter_choice.py"),
+    ),
+    "what-others-leave-is-no-matter": Mutant(
+        *("pruning/query/filter_choice.py", "self.left[each.probe.relation.id] = effect.left", "pass"),
+        run_of("pruning/query/test_filter_choice.py"),
+    ),
+    "a-build-is-paid-for-each-scan": Mutant(
+        *("pruning/query/filter_choice.py", "found.setdefault(each.build_side.node.id, [])"),
+        "found.setdefault(each.probe.relation.id, [])",
+        run_of("pruning/query/test_filter_choice.py"),
+    ),
+    "keys-that-filter-a-scan-count-twice": Mutant(
+        *("pruning/query/cardinality.py", "if self._is_applied(side, probe):", "if False:"),
+        run_of("pruning/query/test_cardinality.py"),
+    ),
+    "an-anti-join-keeps-the-rows-with-a-partner": Mutant(
+        *("pruning/query/cardinality.py", "1 - self._matching(join, left_is_probe=True)"),
+        "self._matching(join, left_is_probe=True)",
+        run_of("pruning/query/test_cardinality.py"),
+    ),
+    "metadata-of-one-place-ends-an-exchange-reuse": Mutant(
+        *("pruning/query/filter_plan.py", "_preserving_reuse(wanted, done, selection)", "wanted"),
+        run_of("pruning/query/test_filter_plan.py"),
+    ),
+    "a-filter-from-metadata-shrinks-scans-that-have-not-been-planned": Mutant(
+        *("pruning/query/expected_sizes.py", "if each.from_metadata:", "if False:"),
+        run_of("pruning/query/test_expected_sizes.py"),
+    ),
+    "a-table-without-files-gives-keys": Mutant(
+        *("pruning/query/build_selection.py", "return node.id in sizes.files", "return True"),
+        run_of("pruning/query/test_filter_plan.py"),
+    ),
     # ------------------------------------------------------------------------------------------------ planner
     "a-null-among-keys-of-a-null-safe-join-is-dropped": Mutant(
         *("pruning/query/join_condition.py", "if self.null_safe and keys.null_rows:", "if False:"),

@@ -73,7 +73,7 @@ def main(  # noqa: PLR0913, PLR0917 - options of a command
     settings = Settings(
         scale,
         _chosen("layout", layout, tuple(LAYOUTS)),
-        _queries(chosen, query or []),
+        asked_queries(chosen, query or []),
         _chosen("contender", contender, CONTENDERS),
         runs,
         timeout,
@@ -129,7 +129,7 @@ def _chosen(what: str, names: Sequence[str] | None, known: tuple[str, ...]) -> t
     return tuple(name for name in known if not names or name in names)
 
 
-def _queries(workload: Workload, asked: Sequence[str]) -> tuple[str, ...]:
+def asked_queries(workload: Workload, asked: Sequence[str]) -> tuple[str, ...]:
     """The names of the asked queries in the order of the workload."""
     parts = [each.strip().lower() for text in asked for each in text.split(",")]
     if _ALL in parts:

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.contest.limit import limit_bytes
 from benchmarks.contest.place import Table
@@ -43,9 +43,10 @@ _SIZE = re.compile(rf"([\d.,]+) ({'|'.join(_UNITS)})\b")
 class SparkEngine:
     """An engine that makes a new DataFrame for each query, so that planning counts for both contenders."""
 
-    def __init__(self, conf: Mapping[str, str]) -> None:
+    def __init__(self, conf: Mapping[str, str], spark: SparkSession | None = None) -> None:
         warehouse = Path(tempfile.gettempdir(), "scanprune-contest-warehouse").as_uri()
-        self._spark = spark_session("scanprune contest", conf={**CONF, "spark.sql.warehouse.dir": warehouse, **conf})
+        confs = {**CONF, "spark.sql.warehouse.dir": warehouse, **conf}
+        self._spark = spark or spark_session("scanprune contest", conf=confs)
         self._names: list[str] = []
         self._before = -1
 
@@ -63,10 +64,14 @@ class SparkEngine:
     def answer(self, contender: str, query: str) -> Answer:
         """All rows, with or without `prune()`; for the contender `LIMIT` one row, the bytes at the row-group limit."""
         self._before = last_execution(self._spark)
-        df = self._spark.sql(query)
         if contender == LIMIT:
-            return Answer(("bigint",), ((limit_bytes(df),),))
-        return by_spark(prune(df) if contender == "pruned" else df)
+            return Answer(("bigint",), ((limit_bytes(self.frame(contender, query)),),))
+        return by_spark(self.frame(contender, query))
+
+    def frame(self, contender: str, query: str) -> DataFrame:
+        """A new DataFrame of a query, for the contender "pruned" by `prune()`."""
+        df = self._spark.sql(query)
+        return prune(df) if contender == "pruned" else df
 
     def exchanged(self) -> int:
         """Bytes of shuffle reads, and bytes returned from Python workers, which Spark rounds to three digits or so."""

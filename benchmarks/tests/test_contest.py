@@ -18,7 +18,7 @@ import pytest
 import typer
 
 from benchmarks.contest import contest, page, pool
-from benchmarks.contest.__main__ import _chosen, _queries, main, merged
+from benchmarks.contest.__main__ import _chosen, asked_queries, main, merged
 from benchmarks.contest.charts import bars, growth
 from benchmarks.contest.contest import CONTENDERS, Contest, Settings
 from benchmarks.contest.duckdb_engine import DuckdbEngine
@@ -437,11 +437,11 @@ def test_rows_of_earlier_runs_keep_their_commit(tmp_path):
 
 
 def test_queries_are_chosen_by_name_or_number_and_unknown_ones_are_refused():
-    assert TPCDS.selective == _queries(TPCDS, [])
-    assert ("q3", "q20") == _queries(TPCDS, ["q20", "3"])
-    assert 99 == len(_queries(TPCDS, ["all"]))
+    assert TPCDS.selective == asked_queries(TPCDS, [])
+    assert ("q3", "q20") == asked_queries(TPCDS, ["q20", "3"])
+    assert 99 == len(asked_queries(TPCDS, ["all"]))
     with pytest.raises(typer.BadParameter, match="there is no query 'q100'"):
-        _queries(TPCDS, ["q100"])
+        asked_queries(TPCDS, ["q100"])
     with pytest.raises(typer.BadParameter, match="there is no layout 'iceberg'; expected one of delta, parquet"):
         _chosen("layout", ["iceberg"], ("delta", "parquet"))
 

@@ -9,7 +9,7 @@ import pytest
 import typer
 
 from benchmarks.contest import contest, pool
-from benchmarks.contest.__main__ import _queries, merged
+from benchmarks.contest.__main__ import asked_queries, merged
 from benchmarks.contest.contest import CONTENDERS, Contest, Settings
 from benchmarks.contest.pool import LIMIT, Sessions
 from benchmarks.contest.worker import Worker
@@ -114,12 +114,12 @@ def test_spark_gets_its_text_and_other_engines_the_text_of_duckdb(stand_ins, mon
 
 def test_slices_of_queries_are_in_the_order_of_the_workload():
     ssb = WORKLOADS["ssb"]
-    assert ("q2", "q3", "q4", "q96") == _queries(TPCDS, ["q2-q4,q96", "3"])
-    assert ("q1.3", "q2.1") == _queries(ssb, ["q1.3-2.1"])
-    assert 13 == len(_queries(ssb, [])), "all where none are known to be selective"
+    assert ("q2", "q3", "q4", "q96") == asked_queries(TPCDS, ["q2-q4,q96", "3"])
+    assert ("q1.3", "q2.1") == asked_queries(ssb, ["q1.3-2.1"])
+    assert 13 == len(asked_queries(ssb, [])), "all where none are known to be selective"
     for wrong in ("q4-q2", "q1-q100", "q1-q2-q3"):
         with pytest.raises(typer.BadParameter, match=f"there is no slice '{wrong}'; expected one such as q1-q99"):
-            _queries(TPCDS, [wrong])
+            asked_queries(TPCDS, [wrong])
 
 
 def measured(query):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,9 +27,11 @@ from connectors.spark.jvm import analyzed_plan, error_kind, frame_of, optimized_
 from connectors.spark.plan_facts import cores_of
 from connectors.spark.plan_reader import SparkPlan, check_has_plan, is_candidate
 from connectors.spark.versions import version_refusal, warn_of_version
+from pruning.cost.rates import CostRates
 from pruning.keys.cache import PruningCache
 from pruning.keys.summary import KeySummary
 from pruning.options import PruningOptions
+from pruning.query.benefit import Benefits
 from pruning.query.build_selection import BuildSelection
 from pruning.query.filter_plan import FilterPlan, unused
 from pruning.query.first_rows import expected_filters
@@ -36,7 +39,7 @@ from pruning.query.key_origins import conditions_of
 from pruning.query.plan import PlanNames
 from pruning.query.plan_statistics import QueryFacts, Sizes
 from pruning.query.planner_requests import bounds_of
-from pruning.query.requests import Request, answered
+from pruning.query.requests import Request, answered, with_answers
 from pruning.query.runtime_filter import FilterId, RuntimeFilter
 from pruning.reasons import Reason, ReasonCode, why_nothing
 from pruning.results.explanation import Explanation, builds_and_filters
@@ -112,6 +115,20 @@ class PrunedQuery:
         builds, _ = builds_and_filters(self.plan, self.sizes, {}, (self.from_cache, self.on_driver), self.seconds)
         return PruneReport(tables, builds=builds)
 
+    def expected_seconds(self, rates: CostRates | None = None) -> float | None:
+        """Seconds that the query is expected to take without filters, by the sizes before pruning.
+
+        None if no plan was read. `rates` take the place of those by which the query was planned.
+        """
+        facts = self.facts
+        if self.plan is None or self.answer is None or facts is None:
+            return None
+        limits = self.options.limits if rates is None else replace(self.options.limits, costs=rates)
+        statistics = self.pruned_sizes.statistics
+        sizes = Sizes(facts.sizes, facts.files, (), statistics=statistics, remote=facts.remote, cores=facts.cores)
+        benefits = Benefits.of(sizes, limits, facts)
+        return answered(with_answers(partial(benefits.query, self.plan.graph.root)), self.answer)
+
 
 @dataclass(frozen=True, slots=True)
 class UntouchedQuery:
@@ -128,11 +145,15 @@ class UntouchedQuery:
     def explanation(self) -> Explanation:
         """The reasons why there is no filter, from metadata alone."""
         try:
-            return _record(QueryRun.of(SparkPlan.of(self.df, optimized(self.df)), self.options)).explanation()
+            return self.examined().explanation()
         except Exception as error:
             logger.debug("Explaining the query failed", exc_info=True)
             reason = Reason(ReasonCode.PRUNING_FAILED, _QUERY, error_kind(error))
             return PrunedQuery.untouched(reason, self.options).explanation()
+
+    def examined(self) -> PrunedQuery:
+        """The record of the optimised query, of which no build has run."""
+        return _record(QueryRun.of(SparkPlan.of(self.df, optimized(self.df)), self.options))
 
     def report(self) -> PruneReport:
         """The reason why nothing was planned."""

@@ -10,7 +10,7 @@ from typing import Any
 from connectors.builds.cached_builds import CachedBuildRunner
 from connectors.builds.materialized import MaterializedBuild
 from connectors.builds.query_builds import BuildRequest, BuildResult, QueryBuilds
-from connectors.cost_rates import observe_build, rates_of
+from connectors.cost_rates import observe_build, rates_of, remote_stores
 from connectors.jobs.runner import BuildScheduler
 from connectors.pipeline.plan_metadata import PlanMetadata
 from connectors.pipeline.query_scans import QueryScans
@@ -54,10 +54,13 @@ class QueryRun:
     @staticmethod
     def of(plan: SparkPlan, options: PruningOptions, cache: PruningCache | None = None) -> QueryRun:
         """A query before its builds; `all_builds_timeout_seconds` begins here. `cache` may hold results of builds."""
-        options = options.with_limits(costs=rates_of(plan.spark, options))
-        scheduler, graph = BuildScheduler.of(plan.spark, options), JoinGraph.of(plan.root)
+        graph = JoinGraph.of(plan.root)
         metadata = PlanMetadata(plan, options.limits, partial(statistics_columns, graph))
         facts = query_facts(metadata)
+        options = options.with_limits(
+            costs=rates_of(plan.spark, options, remote_stores(metadata.facts().stores.values()))
+        )
+        scheduler = BuildScheduler.of(plan.spark, options)
         planner = QueryPlanner.of(graph, options, facts, KnownStatistics(plan.root, facts, options))
         builds = QueryBuilds(scheduler) if cache is None else CachedBuildRunner(scheduler, cache)
         return QueryRun(plan, planner, metadata, builds, QueryScans(metadata, planner.options))
@@ -136,6 +139,7 @@ def query_facts(metadata: PlanMetadata) -> QueryFacts:
         uses_input_file=plan.uses_input_file,
         may_use_input_file=found.may_use_input_file,
         broadcast_limit=broadcast_limit(plan.spark),
+        remote=frozenset(at for at, store in found.stores.items() if remote_stores([store])),
         cores=cores_of(plan.spark),
         runs_on_driver=True,
     )

@@ -24,7 +24,7 @@ from pruning.reasons import Reason, ReasonCode
 
 logger = logging.getLogger("scanprune")
 
-_UNKNOWN = "!"
+_UNKNOWN, _NO_STORE = "!", "-"
 # Types whose values may be long: rows with them have a lower limit.
 _LONG = ("string", "char", "binary", "array", "map", "struct", "variant")
 
@@ -49,12 +49,14 @@ class PlanFacts:
     - `leaves`: the bytes and the kinds of its relations
     - `first_leaf`: the first relation that reads the same files and columns, for each relation
     - `equal`: the first equal node, for each node with an equal one; empty if Spark reuses no exchange
+    - `stores`: scheme and authority of the files of each relation, such as `s3a://lake`, where they are known
     - `may_use_input_file`: `input_file_name()` over the query would work, if Spark read all files itself
     """
 
     leaves: LeafSizes
     first_leaf: Mapping[int, int]
     equal: Mapping[int, int]
+    stores: Mapping[int, str]
     may_use_input_file: bool
 
 
@@ -69,9 +71,10 @@ def plan_facts(plan: SparkPlan, formats: Collection[str], snapshot_calls: str) -
     may_use_input_file, leaves, equal = plan.facts(filtered, alike, formats, snapshot_calls).split("\n", 2)
     words, places = leaves.split(), [each.id for each in relations]
     return PlanFacts(
-        _leaf_sizes(places, zip(words[::4], words[1::4], words[2::4], strict=True), formats),
-        dict(zip(places, (places[int(first)] for first in words[3::4]), strict=True)),
+        _leaf_sizes(places, zip(words[::5], words[1::5], words[2::5], strict=True), formats),
+        dict(zip(places, (places[int(first)] for first in words[3::5]), strict=True)),
         _equal_nodes(alike, equal),
+        {at: store for at, store in zip(places, words[4::5], strict=True) if store != _NO_STORE},
         may_use_input_file == "true",
     )
 

@@ -169,8 +169,10 @@ class Cardinalities:
                 return sum(self.rows(each) for each in node.children)
             case Join():
                 return self._joined(node)
+            case _ if not node.children:
+                return self.sizes.statistics.leaf_rows(node)
             case _:
-                return sum((self.rows(each) for each in node.children), 0.0)
+                return sum(self.rows(each) for each in node.children)
 
     def _filtered_rows(self, relation: Relation) -> float:
         """The rows of a scan whose rows under its keys are not estimated."""

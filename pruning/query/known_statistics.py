@@ -131,6 +131,19 @@ class KnownStatistics:
             return None
         return int(files.containers.rows.sum())
 
+    def leaf_rows(self, leaf: Node) -> float:
+        """The engine's estimate of the rows of a leaf that reads no files, such as cached rows; 0 if not known."""
+        return self._estimate(leaf) / self._row_bytes(leaf)
+
+    def _row_bytes(self, node: Node) -> int:
+        """Bytes of an `UnsafeRow`, which has eight for each value, and more for long ones."""
+        return 8 + 8 * len(node.output) + self._ask(DescribeRows(node), node.id).value_bytes
+
+    def files(self, relation: Relation) -> int:
+        """Files of a scan's table; 0 if not known."""
+        files = self._files(relation)
+        return 0 if isinstance(files, Reason) else len(files.containers)
+
     def domain_size(self, relation: Relation, column: int) -> float | None:
         """The most different values of a column by its bounds and rows; None if not known."""
         at = relation.id, column
@@ -186,11 +199,9 @@ class KnownStatistics:
         if self.options.broadcast_strategy == BroadcastStrategy.NONE.name:
             return False
         limits, shape = self.options.limits, self._ask(DescribeRows(node), node.id)
-        # An `UnsafeRow` has eight bytes for each value, and more for long ones.
-        width = 8 + 8 * len(node.output) + shape.value_bytes
         most = limits.joined_long_rows if shape.has_long_values else limits.joined_rows
         rows *= limits.joined_rows_margin
-        return rows <= most and rows * width <= self.facts.broadcast_limit
+        return rows <= most and rows * self._row_bytes(node) <= self.facts.broadcast_limit
 
     def is_same_table(self, first: Relation, second: Relation) -> bool:
         """True where two scans read the same table at the same version."""

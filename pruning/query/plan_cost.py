@@ -50,8 +50,14 @@ class PlanCost:
 
     def per_byte(self, relation: Relation) -> float:
         """Nanoseconds of a core for reading and decoding one byte of a scan."""
-        byte = self.rates.remote_byte if relation.id in self.sizes.remote else self.rates.byte
-        return byte + self.rates.decoded_byte
+        if relation.id not in self.sizes.remote:
+            return self.rates.byte + self.rates.decoded_byte
+        read, rows = self.needed_bytes(relation), self.cardinalities.table_rows(relation)
+        expected = self.sizes.expected.get(relation.id)
+        files = self.sizes.statistics.files(relation) * (1.0 if expected is None or not rows else expected.rows / rows)
+        requests = files * self.cardinalities.limits.requests_per_file
+        waiting = requests * self.rates.remote_request / read if read else 0.0
+        return self.rates.remote_byte + waiting + self.rates.decoded_byte
 
     def needed_bytes(self, relation: Relation) -> float:
         """Bytes of the columns that a scan reads; the size of a pruned scan counts only these."""

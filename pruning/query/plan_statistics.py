@@ -42,6 +42,12 @@ class PlanStatistics(Protocol):
     def rows(self, relation: Relation) -> int:
         """Rows of a scan's table; 0 if not known."""
 
+    def leaf_rows(self, leaf: Node) -> float:
+        """The engine's estimate of the rows of a leaf that reads no files, such as cached rows; 0 if not known."""
+
+    def files(self, relation: Relation) -> int:
+        """Files of a scan's table; 0 if not known."""
+
     def domain_size(self, relation: Relation, column: int) -> float | None:
         """The most different values of a column by its bounds and rows; None if not known."""
 
@@ -84,6 +90,14 @@ class UnknownStatistics:
         return 0.0
 
     def rows(self, relation: Relation) -> int:  # noqa: ARG002 - a protocol's
+        """Always 0, which means unknown."""
+        return 0
+
+    def leaf_rows(self, leaf: Node) -> float:  # noqa: ARG002 - a protocol's
+        """Always 0, which means unknown."""
+        return 0.0
+
+    def files(self, relation: Relation) -> int:  # noqa: ARG002 - a protocol's
         """Always 0, which means unknown."""
         return 0
 

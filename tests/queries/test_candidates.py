@@ -9,6 +9,7 @@ import pytest
 from connectors.pipeline import pruned_query
 from connectors.pipeline.records import record_of
 from pruning import PruningOptions, explain, prune, report
+from pruning.cost.rates import CostRates
 from pruning.reasons import ReasonCode
 from tests.connectors.delta.test_file_index import jobs
 from tests.queries.star import OPTIONS
@@ -96,6 +97,15 @@ def test_unread_query_has_the_explanation_of_a_read_one(query, monkeypatch, case
 def test_report_of_an_unread_query_is_empty(query):
     df = query(JOIN)
     assert () == report(prune(df)).tables
+
+
+def test_expected_seconds_are_those_before_pruning_whether_or_not_a_query_was_read(query):
+    unread, pruned = (record_of(prune(query(JOIN), options=each)) for each in (PruningOptions(), OPTIONS))
+    assert len(pruned.plan.levels) == 1
+    seconds = pruned.expected_seconds(CostRates(row=0.0))
+    assert unread.examined().expected_seconds(CostRates(row=0.0)) == seconds > 0
+    assert pruned.expected_seconds(CostRates(row=10.0)) > pruned.expected_seconds(CostRates(row=5.0)) > seconds
+    assert record_of(prune(query(JOIN), options=PruningOptions(enabled=False))).expected_seconds() is None
 
 
 def test_failed_explanation_of_an_unread_query_is_a_reason(query, monkeypatch):

@@ -15,6 +15,8 @@ import org.apache.spark.sql.execution.QueryExecution;
  * It relies on QueryPlanningTracker.phases() and LogicalPlan.setAnalyzed().
  */
 public class ListedQuery {
+    // A commit of the session sets this conf, which no plan depends on.
+    private static final String LAST_COMMIT = "spark.databricks.delta.lastCommitVersionInSession";
     private final DeltaFileLists lists;
     private final Dataset frame;
     private final QueryExecution query;
@@ -38,7 +40,7 @@ public class ListedQuery {
             || session.sessionState().conf().getConfString(skippingConf, "true").equalsIgnoreCase("false")) {
             return null;
         }
-        confs = session.sessionState().conf().getAllConfs();
+        confs = confs();
         LogicalPlan plan = query.withCachedData();
         pins = new VersionPinning(lists);
         pins.survey(plan, false);
@@ -79,7 +81,10 @@ public class ListedQuery {
      * True if the query would be planned in the same way at this moment: by the same confs, cached rows and versions.
      */
     boolean isCurrent(LogicalPlan withCachedData) {
-        return confs.equals(query.sparkSession().sessionState().conf().getAllConfs())
-            && query.withCachedData().fastEquals(withCachedData) && pins.areNewest();
+        return confs.equals(confs()) && query.withCachedData().fastEquals(withCachedData) && pins.areNewest();
+    }
+
+    private Object confs() {
+        return query.sparkSession().sessionState().conf().getAllConfs().removed(LAST_COMMIT);
     }
 }

@@ -36,8 +36,9 @@ public class LeafFacts {
     }
 
     /**
-     * Four words for each leaf of a list that has the filters above a leaf after it: the format of its files, true if
-     * its index holds a snapshot, its bytes, and the number in the text of the first leaf that reads the same.
+     * Five words for each leaf of a list that has the filters above a leaf after it: the format of its files, true if
+     * its index holds a snapshot, its bytes, the number in the text of the first leaf that reads the same, and scheme
+     * and authority of its files, with a dash for each that is not known.
      */
     String text(java.util.List leavesAndFilters) throws Exception {
         StringBuilder words = new StringBuilder();
@@ -49,6 +50,7 @@ public class LeafFacts {
             }
             words.append(format(leaf)).append(' ').append(isPinned(leaf)).append(' ');
             words.append(bytes(leaf, conditions)).append(' ').append(first(leaf)).append(' ');
+            words.append(store(leaf)).append(' ');
             known.add(leaf);
         }
         return words.toString();
@@ -70,6 +72,16 @@ public class LeafFacts {
     private boolean isKnown(LogicalRelation leaf) {
         HadoopFsRelation files = FileScan.files(leaf);
         return files != null && formats.contains(files.fileFormat().getClass().getSimpleName());
+    }
+
+    private String store(LogicalRelation leaf) {
+        HadoopFsRelation files = FileScan.files(leaf);
+        if (files == null || files.location().rootPaths().isEmpty()) {
+            return "-";
+        }
+        java.net.URI root = ((org.apache.hadoop.fs.Path) files.location().rootPaths().head()).toUri();
+        String authority = root.getAuthority();
+        return root.getScheme() == null ? "-" : root.getScheme() + "://" + (authority == null ? "" : authority);
     }
 
     private boolean isPinned(LogicalRelation leaf) throws Exception {

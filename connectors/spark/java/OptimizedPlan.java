@@ -104,8 +104,8 @@ public class OptimizedPlan extends PlanVisitor {
     }
 
     /**
-     * The part of the plan from the lowest node at place first to its top node, rewritten by NodeReplacer with the given
-     * plans for some places.
+     * The part of the plan from the lowest node at place first to its top node, rewritten by NodeReplacer with the
+     * plans that were given for some places.
      */
     public LogicalPlan replaced(int first, int top, String places, String sides) {
         java.util.HashMap chosen = new java.util.HashMap();

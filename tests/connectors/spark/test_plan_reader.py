@@ -57,8 +57,9 @@ def test_part_of_a_plan_is_rewritten_by_the_places_in_the_whole(joined):
     leaf = plan.node(second).newInstance()
     made = plan.replaced(part, {first.id: plan.node(first).newInstance(), second.id: leaf})
     assert made.children().head().equals(leaf)
+    plan._java.give(1, leaf)
     with pytest.raises(Py4JJavaError, match="node 1 of the plan is another one than was read"):
-        plan._java.replaced(1, plan.root.id, {1: leaf}, "")
+        plan._java.replaced(1, plan.root.id, "1", "")
 
 
 def test_hint_of_the_query_stays(joined):

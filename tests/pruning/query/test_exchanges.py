@@ -1,15 +1,13 @@
-"""Savings of a filter before any key is known: unprunable bytes, shuffled rows and hash build sides."""
+"""The share of bytes that any key keeps, before any key is known."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from pruning.query.exchanges import crosses_shuffle, is_hash_build_side, unprunable_fraction
-from pruning.query.join_graph import JoinGraph
+from pruning.query.exchanges import unprunable_fraction
 from pruning.scan.statistics import ColumnStatistics
 from pruning.values.types import ValueType
-from tests.pruning.plans import Plans, at_least, equal
 
 EVEN = [(1, 10, 0), (11, 20, 0), (21, 30, 0), (31, 40, 0)]
 ALL = [(1, 40, 0), (2, 40, 0), (1, 39, 0)]
@@ -52,8 +50,9 @@ def test_extreme_integers_do_not_overflow():
     assert share([(least, -1, 0), (0, most, 0)], "bigint") == pytest.approx(0.5)
 
 
-def test_string_containers_are_prunable():
-    assert share([("a", "z", 0), ("a", "z", 0)], "string") == 0.0
+def test_string_containers_are_skipped_by_the_bounds_of_each_other():
+    assert share([("a", "z", 0), ("a", "z", 0)], "string") == 1.0
+    assert share([("a", "f", 0), ("g", "p", 0), ("q", "z", 0)], "string") == pytest.approx(1 / 3)
 
 
 def test_single_container_is_unprunable():
@@ -62,57 +61,3 @@ def test_single_container_is_unprunable():
 
 def test_no_containers_have_no_unprunable_bytes():
     assert share([]) == 0.0
-
-
-class Star:
-    """A fact joined with a filtered dimension; `above` puts a node between the fact and the join."""
-
-    def __init__(self, above=lambda _, node: node):
-        self.plans = Plans()
-        fact, days = self.plans.table("k"), self.plans.table("k")
-        self.fact, build = above(self.plans, fact), self.plans.filter(days, at_least(*days.output, 3))
-        self.root = self.plans.join(self.fact, build, equal(self.fact.output[0], *days.output))
-        ((self.build_side, self.probe),) = [
-            (edge.build_side, probe)
-            for edge in JoinGraph.of(self.root).edges
-            for probe in edge.probes
-            if edge.join is self.root and probe.relation is fact
-        ]
-
-    def crosses_shuffle(self, *, broadcast: bool) -> bool:
-        return crosses_shuffle(self.build_side, self.probe, lambda _: broadcast)
-
-
-def test_join_without_broadcast_shuffles_rows():
-    star = Star()
-    assert star.crosses_shuffle(broadcast=False)
-    assert not star.crosses_shuffle(broadcast=True)
-
-
-def test_filter_shuffles_no_rows():
-    assert not Star(lambda plans, node: plans.filter(node, at_least(*node.output, 1))).crosses_shuffle(broadcast=True)
-
-
-@pytest.mark.parametrize("kind", ["Sort", "Repartition"])
-def test_sort_and_repartition_shuffle_rows(kind):
-    assert Star(lambda plans, node: plans.passing(kind, node)).crosses_shuffle(broadcast=True)
-
-
-def test_aggregate_shuffles_rows():
-    assert Star(lambda plans, node: plans.window(node, *node.output)).crosses_shuffle(broadcast=True)
-
-
-def test_each_join_on_the_path_may_shuffle():
-    def joined(plans, node):
-        other = plans.table("k")
-        return plans.join(node, other, equal(*node.output, *other.output), type_="LeftSemi")
-
-    star = Star(joined)
-    assert crosses_shuffle(star.build_side, star.probe, lambda join: join is star.root)
-    assert not star.crosses_shuffle(broadcast=True)
-
-
-def test_broadcast_probe_side_is_a_hash_build_side():
-    star = Star()
-    assert is_hash_build_side(star.build_side, star.probe, lambda join, side: (join, side) == (star.root, star.fact))
-    assert not is_hash_build_side(star.build_side, star.probe, lambda _, side: side is star.root.right)

@@ -65,6 +65,7 @@ class Built:
     from_cache: bool = False
     on_driver: bool = False
     reasons: tuple[Reason, ...] = ()
+    seconds: float = 0.25
 
 
 @dataclass(frozen=True)
@@ -206,6 +207,7 @@ def test_keys_of_a_build_filter_the_scan(star):
         f"ChooseReader {star.fact.id}",
     ]
     assert {star.fact.output[0]: [some_keys(3, 4)]} == script.log[1].keys == planner.keys[star.fact.id]
+    assert {planner.levels[0][0].build_side.id: 0.25} == planner.seconds
     assert (20, {}) == (planner.current_sizes().scanned[star.fact.id], planner.reasons)
     assert [1] == [len(level) for level in planner.levels]
 

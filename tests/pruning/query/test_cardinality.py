@@ -1,0 +1,224 @@
+"""`Cardinalities`: rows of nodes, and the share of a scan's rows that have a partner."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pruning.limits import LIMITS
+from pruning.query.cardinality import Cardinalities, distinct
+from pruning.query.join_graph import JoinGraph
+from pruning.query.plan import Node
+from pruning.query.plan_statistics import Cardinality, Sizes
+from tests.pruning.known import Known, Star
+from tests.pruning.plans import Plans, at_least, call, column, equal, literal
+
+JOINS = ("Inner", "LeftSemi", "LeftAnti", "LeftOuter", "RightOuter", "FullOuter", "ExistenceJoin", "LeftSingle")
+
+
+@pytest.fixture
+def plans() -> Plans:
+    return Plans()
+
+
+def rows(node: Node, known: Known, **state) -> float:
+    return Cardinalities(Sizes({}, (), (), statistics=known, **state), LIMITS).rows(node)
+
+
+def test_scan_has_the_rows_of_its_table(plans):
+    scan = plans.table("k")
+    assert 1000.0 == rows(scan, Known({scan.id: 1000}))
+    # Where rows are not counted, 64 bytes are taken to be one.
+    assert 10.0 == Cardinalities(Sizes({scan.id: 640}, (), ()), LIMITS).rows(scan)
+    assert 0.0 == rows(scan, Known())
+
+
+def test_filtered_scan_has_the_rows_that_pass(plans):
+    scan = plans.table("k")
+    known = Known({scan.id: 1000}, {scan.output[0]: 100.0})
+    assert 50.0 == rows(scan, known, expected={scan.id: Cardinality(500, 0.1)})
+    # Five of a hundred values pass.
+    assert 50.0 == rows(scan, known, applied={scan.id: {scan.output[0]: 5}})
+
+
+def test_rows_of_a_finished_build_are_known(plans):
+    scan = plans.table("k")
+    assert 7.0 == rows(plans.filter(scan, at_least(*scan.output, 1)), Known({scan.id: 1000}), rows={1: 7})
+
+
+def test_condition_keeps_its_share(plans):
+    scan = plans.table("k")
+    assert 250.0 == rows(
+        plans.filter(scan, at_least(*scan.output, 1)), Known({scan.id: 1000}, matching={scan.output[0]: 0.25})
+    )
+
+
+def test_operators_keep_group_or_limit_rows(plans):
+    scan = plans.table("k", "m")
+    known = Known({scan.id: 1000}, {scan.output[0]: 10.0})
+    assert 1000.0 == rows(plans.passing("Sort", plans.window(plans.project(scan, *scan.output), *scan.output)), known)
+    assert 1.0 == rows(plans.aggregate(scan), known)
+    assert pytest.approx(10.0) == rows(plans.aggregate(scan, scan.output[0]), known)
+    # A column without bounds may have a value in each row.
+    assert 1000.0 == rows(plans.aggregate(scan, scan.output[1]), known)
+    assert (5.0, 1000.0) == (rows(plans.limit(scan, 5), known), rows(plans.limit(scan, None), known))
+    assert 2000.0 == rows(plans.union(scan, scan), known)
+
+
+@pytest.mark.parametrize(
+    ("type_", "expected"),
+    [
+        ("Inner", 100.0),
+        ("LeftSemi", 100.0),
+        ("LeftAnti", 900.0),
+        ("LeftOuter", 1000.0),
+        ("RightOuter", 100.0),
+        ("FullOuter", 1000.0),
+        ("ExistenceJoin", 1000.0),
+        ("LeftSingle", 1000.0),
+    ],
+)
+def test_join_with_a_tenth_of_the_keys(type_, expected):
+    star = Star.of()
+    join = replace(star.root, type=type_)
+    found = Cardinalities(star.sizes(), LIMITS)
+    assert pytest.approx(expected) == found.rows(join)
+    assert 10.0 == found.rows(star.few)
+
+
+def test_join_on_values_that_repeat_on_both_sides(plans):
+    one, other = plans.table("k"), plans.table("k")
+    join = plans.join(one, other, equal(*one.output, *other.output))
+    known = Known({one.id: 1000, other.id: 500}, {one.output[0]: 10.0, other.output[0]: 10.0})
+    # Each value has 100 rows on one side and 50 on the other.
+    assert pytest.approx(10 * 100 * 50) == rows(join, known)
+
+
+def test_join_without_keys_has_pairs(plans):
+    one, other = plans.table("k"), plans.table("k")
+    known = Known({one.id: 100, other.id: 10})
+    assert 1000.0 == rows(plans.join(one, other), known)
+    less = call("LessThan", column(*one.output), column(*other.output))
+    assert pytest.approx(330.0) == rows(plans.join(one, other, less), known)
+
+
+def test_join_by_several_columns_keeps_the_smaller_product(plans):
+    one, other = plans.table("a", "b"), plans.table("a", "b")
+    few = plans.filter(other, at_least(other.output[0], 1))
+    join = plans.join(one, few, *(equal(*each) for each in zip(one.output, other.output, strict=True)))
+    known = Known({one.id: 1000, other.id: 100}, matching={other.output[0]: 0.1})
+    # A tenth of the other table is left, so a tenth of the rows finds a partner.
+    assert pytest.approx(min(1000 * 0.1, 10)) == rows(join, known)
+
+
+def test_keys_that_filter_a_scan_do_not_count_twice():
+    star = Star.of()
+    state = {"expected": {star.fact.id: Cardinality(1000, 0.1)}, "applied": {star.fact.id: {star.fact.output[0]: 10}}}
+    assert pytest.approx(100.0) == Cardinalities(star.sizes(**state), LIMITS).rows(star.root)
+
+
+# Shares with a partner.
+
+
+def partners(star: Star, **state):
+    return Cardinalities(star.sizes(**state), LIMITS).partner_share(star.build_side, star.probe)
+
+
+def test_tenth_of_the_keys_are_those_of_a_tenth_of_the_rows():
+    found = partners(Star.of())
+    # The share by bounds may be wrong by three.
+    assert pytest.approx((0.1 / 3, 0.1, 0.3)) == (found.low, found.expected, found.high)
+
+
+def test_known_rows_of_a_build_count():
+    star = Star.of()
+    assert pytest.approx(0.5) == partners(star, rows={star.few.id: 50}).expected
+
+
+def test_keys_of_a_table_with_more_values_lie_between_two_shares():
+    """Days of ten years of sales among those of a hundred years: a year is a tenth of the sales, a month a twelfth."""
+    star = Star.of()
+    star.known.values[star.fact.output[0]] = 20.0
+    found = partners(star)
+    # 10 of 100 keys: half of the 20 values, if they are all among them; a tenth, if they lie anywhere.
+    assert pytest.approx((0.1 * 0.5) ** 0.5) == found.expected
+    assert found.low <= 0.1 <= found.expected <= 0.5 <= found.high
+
+
+def test_unknown_values_leave_the_share_of_the_keys():
+    star = Star.of()
+    star.known.values.pop(star.fact.output[0])
+    assert pytest.approx(0.1) == partners(star).expected
+
+
+def test_unknown_keys_have_wide_bounds(plans):
+    fact, days = plans.table("day"), plans.table("day")
+    key = call("Add", column(*days.output), literal(1))
+    root = plans.join(fact, days, call("EqualTo", column(*fact.output), key))
+    known = Known({fact.id: 1000, days.id: 10}, {fact.output[0]: 100.0})
+    ((side, probe),) = [
+        (edge.build_side, probe) for edge in JoinGraph.of(root).edges for probe in edge.probes if probe.relation is fact
+    ]
+    found = Cardinalities(Sizes({}, (), (), statistics=known), LIMITS).partner_share(side, probe)
+    assert pytest.approx((0.01, 0.1, 1.0)) == (found.low, found.expected, found.high)
+
+
+@pytest.mark.parametrize("values", [None, 50.0])
+def test_scalar_is_one_of_the_values_and_a_bound_half_of_them(plans, values):
+    table, total = plans.table("k"), plans.aggregate(plans.table("s"))
+    known = Known({table.id: 100}, {} if values is None else {table.output[0]: values})
+    found = {}
+    for kind in ("EqualTo", "LessThan"):
+        part = call(kind, column(*table.output), call("ScalarSubquery"))
+        (edge,) = JoinGraph.of(plans.filter(table, part, subqueries=(total,))).edges
+        shares = Cardinalities(Sizes({}, (), (), statistics=known), LIMITS).partner_share(edge.build_side, *edge.probes)
+        found[kind] = shares.expected
+    assert found == {"EqualTo": 0.1 if values is None else 0.02, "LessThan": 0.5}
+
+
+NUMBERS = st.sampled_from([0.0, 1.0, 10.0, 1e6, 1e18, 1e300])
+COUNTS = st.sampled_from([0, 1, 1000, 10**18])
+
+
+@given(
+    COUNTS, COUNTS, st.one_of(st.none(), NUMBERS), st.one_of(st.none(), NUMBERS), st.one_of(st.none(), st.floats(0, 1))
+)
+def test_shares_and_rows_are_numbers_for_any_statistics(facts, days, values, keys, matching):
+    star = Star.of()
+    star.known.counts = {star.fact.id: facts, star.days.id: days}
+    star.known.values = {
+        at: it for at, it in ((star.fact.output[0], values), (star.days.output[0], keys)) if it is not None
+    }
+    star.known.matching = {} if matching is None else {star.days.output[1]: matching}
+    found = partners(star)
+    assert 0.0 <= found.low <= found.expected <= found.high <= 1.0
+    for type_ in JOINS:
+        assert 0.0 <= Cardinalities(star.sizes(), LIMITS).rows(replace(star.root, type=type_)) < float("inf")
+
+
+@given(st.floats(0, 1), st.floats(0, 1))
+def test_more_selective_keys_have_fewer_partners(one, other):
+    star = Star.of()
+    least, most = sorted((one, other))
+    star.known.matching = {star.days.output[1]: least}
+    fewer = partners(star)
+    star.known.matching = {star.days.output[1]: most}
+    assert fewer.expected <= partners(star).expected
+
+
+@given(st.floats(0, 1e18), st.floats(0, 1e18))
+def test_distinct_values_are_no_more_than_rows_and_values(rows_, values):
+    assert 0.0 <= distinct(rows_, values) <= min(rows_, values) * (1 + 1e-9)
+
+
+def test_products_of_rows_stay_numbers(plans):
+    root: Node = plans.table("k")
+    known = Known({root.id: 10**18})
+    for _ in range(40):
+        other = plans.table("k")
+        known.counts[other.id] = 10**18
+        root = plans.join(root, other)
+    assert 1e18 < rows(root, known) < float("inf")

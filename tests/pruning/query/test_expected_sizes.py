@@ -1,0 +1,69 @@
+"""`expected_sizes`: scans after filters whose builds have not run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pruning.options import PruningOptions
+from pruning.query.expected_sizes import expected_sizes
+from pruning.reasons import Reason, ReasonCode
+from tests.pruning.known import Star
+
+
+def after(star: Star, **changed):
+    selection = star.selection(PruningOptions(), **changed)
+    return expected_sizes(selection, [star.runtime_filter])
+
+
+def test_tenth_of_the_keys_leaves_a_tenth_of_bytes_and_rows():
+    star = Star.of(whole=0.0)
+    found = after(star)
+    assert (100_000, 100) == (found.scanned[star.fact.id], found.scanned[star.days.id])
+    assert {star.fact.id} == found.pruned
+    assert (100, pytest.approx(1.0)) == (found.expected[star.fact.id].rows, found.expected[star.fact.id].ratio)
+    assert {star.fact.id: {star.fact.output[0]: pytest.approx(10.0)}} == found.applied
+
+
+def test_rows_that_are_read_and_dropped_are_a_ratio():
+    star = Star.of(whole=1.0)
+    found = after(star)
+    assert 1_000_000 == found.scanned[star.fact.id]
+    assert (1000, pytest.approx(0.1)) == (found.expected[star.fact.id].rows, found.expected[star.fact.id].ratio)
+
+
+def test_only_needed_columns_of_a_pruned_scan_count():
+    star = Star.of(whole=1.0, needed={0: 0.25})
+    assert 250_000 == after(star).scanned[star.fact.id]
+
+
+@pytest.mark.parametrize("few", [10, 9])
+def test_rows_that_fit_stand_in_the_place_of_their_build(few):
+    star = Star.of(few=few)
+    found = after(star)
+    assert (({star.few.id, star.days.id}, {star.few.id: 10}) if few == 10 else (set(), {})) == (
+        found.materialized,
+        found.rows,
+    )
+
+
+def test_filter_from_metadata_counts_for_nothing():
+    star = Star.of()
+    selection = star.selection(PruningOptions())
+    from_metadata = replace(star.runtime_filter, instead=Reason(ReasonCode.NOT_WORTH, "day"))
+    found = expected_sizes(selection, [from_metadata])
+    assert (selection.sizes.scanned, set()) == (found.scanned, found.pruned)
+
+
+@given(st.floats(0, 1), st.floats(0, 1), st.sampled_from([0, 1, 10**18]))
+def test_no_scan_grows(share, whole, rows):
+    star = Star.of(whole=whole)
+    star.known.matching = {star.days.output[1]: share}
+    star.known.counts[star.fact.id] = rows
+    found = after(star)
+    assert 0 <= found.scanned[star.fact.id] <= star.scanned[star.fact.id]
+    # Rows that are not counted are estimated by their bytes.
+    assert 0 <= found.expected[star.fact.id].passing <= (rows or 1_000_000 / 64) * (1 + 1e-9)
