@@ -59,7 +59,7 @@ def keys_made(monkeypatch) -> list[BuildFingerprints]:
 def test_keys_of_builds_cost_few_calls_and_none_without_a_cache(
     spark, folder, bridge_calls, keys_made, days, months, most
 ):
-    """One build over two tables, whose keys are made before it and after it; a hit takes no more calls than the build."""
+    """One build over two tables, whose keys are made before and after it; a hit takes no more calls than the build."""
 
     def calls(cache: PruningCache | None, month: int = 2) -> int:
         df = spark.sql(f"""
