@@ -15,7 +15,9 @@ from pruning.cost.estimate import Estimate
 from pruning.cost.rates import NANOSECONDS, CostRates
 from pruning.limits import Limits
 from pruning.query.cardinality import Cardinalities
+from pruning.query.exchanges import between
 from pruning.query.join_condition import BuildSide
+from pruning.query.key_origins import origins_of
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import Filter, Node, Passthrough, Project, Relation
 from pruning.query.plan_cost import PlanCost
@@ -213,7 +215,7 @@ class Benefits:
     def _keys_of(self, build_side: BuildSide, probe: ProbeColumn) -> _Keys:
         at = (*build_side.id, probe.relation.id, probe.column)
         if at not in self._keys:
-            passing = self.cardinalities.partner_share(build_side, probe)
+            passing = self._passing(build_side, probe)
             whole = self.sizes.statistics.unprunable_fraction(probe)
             values = self.sizes.statistics.domain_size(probe.relation, probe.column)
             if values is None:
@@ -224,6 +226,22 @@ class Benefits:
             scattered = Estimate(*(max(own, _scattered(whole, each * values)) for own, each in kept))
             self._keys[at] = _Keys(passing, near, scattered)
         return self._keys[at]
+
+    def _passing(self, build_side: BuildSide, probe: ProbeColumn) -> Estimate:
+        """The share of a scan's rows that have a key.
+
+        Keys that are filtered already may be filtered by the very conditions of the scan, as those of a fact are by a
+        dimension: such keys drop none of the rows that fulfil these conditions.
+        """
+        share = self.cardinalities.partner_share(build_side, probe)
+        origins = origins_of(build_side.node, build_side.key)
+        if not any(each.column in self.sizes.applied.get(each.relation.id, {}) for each in origins):
+            return share
+        _, child = next(between(build_side.join, probe.relation))
+        rows = self.cardinalities.rows(probe.relation)
+        reaching = min(1.0, self.cardinalities.rows(child) / rows) if rows else 1.0
+        shares = (min(1.0, each / reaching) if reaching else 1.0 for each in (share.low, share.expected, share.high))
+        return Estimate(*shares)
 
     def _saved(self, probe: ProbeColumn, before: Remaining, passing: float, kept: float, way: float) -> float:
         """Seconds saved if a share of rows is `passing` and containers of a share `kept` of the bytes are read."""

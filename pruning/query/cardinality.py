@@ -138,7 +138,10 @@ class Cardinalities:
         (all_values,), (table,) = every, tables
         is_unique = self._is_unique(all_values, table)
         rows = min(self.rows(node), table)
-        left = min(rows, all_values) if is_unique else distinct(rows, all_values)
+        # Keys that filter the column already are all the values that it has left.
+        (origin,) = origins
+        applied = min(all_values, self.sizes.applied.get(origin.relation.id, {}).get(origin.column, all_values))
+        left = min(rows, applied) if is_unique else distinct(rows, applied)
         return _Keys(all_values if is_unique else distinct(table, all_values), left, is_unique)
 
     def _values(self, origin: KeyOrigin) -> float:
@@ -183,13 +186,19 @@ class Cardinalities:
         return rows
 
     def _condition_share(self, node: Filter) -> Estimate:
+        statistics = self.sizes.statistics
+
         def share_of(column: int, domain: Domain) -> float | None:
             origins = origins_of(node.children[0], Expression("AttributeReference", (), column, str(domain.type)))
             if len(origins) != 1:
                 return None
-            return self.sizes.statistics.matching_share(origins[0].relation, origins[0].column, domain)
+            return statistics.matching_share(origins[0].relation, origins[0].column, domain)
 
-        return condition_share(node.condition, share_of, self.limits)
+        def size_of(column: int) -> float | None:
+            origins = origins_of(node.children[0], Expression("AttributeReference", (), column))
+            return statistics.domain_size(origins[0].relation, origins[0].column) if len(origins) == 1 else None
+
+        return condition_share(node.condition, share_of, size_of, self.limits)
 
     def _groups(self, node: Grouping) -> float:
         rows = self.rows(node.children[0])

@@ -53,7 +53,7 @@ def keys_made(monkeypatch) -> list[BuildFingerprints]:
 
 @pytest.mark.parametrize(
     ("days", "months", "most"),
-    [("delta", "delta", 14), ("parquet", "parquet", 14), ("delta", "parquet", 21)],
+    [("delta", "delta", 16), ("parquet", "parquet", 16), ("delta", "parquet", 24)],
     ids=["delta", "parquet", "both"],
 )
 def test_keys_of_builds_cost_few_calls_and_none_without_a_cache(

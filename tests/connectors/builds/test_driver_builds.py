@@ -175,7 +175,7 @@ def test_query_says_which_builds_took_no_job(numbers):
 def test_cached_build_of_the_driver_is_not_computed_again(numbers):
     df, few = numbers("delta", rows=2000, files=8), numbers("delta", rows=10)
     query = df.join(few.where("n = 7").select(F.col("n").alias("k")), F.col("n") == F.col("k"))
-    options, cache = PruningOptions(min_probe_bytes=100), PruningCache()
+    options, cache = FREE_BUILDS, PruningCache()
     lines = [explain(prune(query, options=options, cache=cache)).builds[0] for _ in range(2)]
     assert [(False, True), (True, False)] == [(each.from_cache, each.on_driver) for each in lines]
 

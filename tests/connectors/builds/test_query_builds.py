@@ -82,9 +82,9 @@ def test_seconds_of_a_build_are_told_once(spark, plan, options):
     assert [0.0, 0.0] == [each.seconds for each in builds.run(requests(rows, 0, 1))]
 
 
-def test_build_on_the_driver_tells_no_seconds_of_a_job(spark, plan):
+def test_build_on_the_driver_tells_its_seconds(spark, plan):
     (found,) = QueryBuilds(BuildScheduler.of(spark, PruningOptions())).run(requests(plan("a int, b string"), 0))
-    assert (True, 0.0) == (found.on_driver, found.seconds)
+    assert (True, True) == (found.on_driver, found.seconds > 0)
 
 
 def test_failed_plan_does_not_affect_other_plans(spark, plan, options, monkeypatch):

@@ -10,12 +10,12 @@ from connectors.delta.file_index import PRUNED_INDEX
 from pruning import explain, prune, report
 from sample_data.rows import Rows
 from tests.connectors.delta.test_file_index import indexes, jobs
-from tests.costs import FREE_BUILDS
+from tests.costs import COSTLY_BUILDS
 from tests.unchanged import is_unchanged
 
 pytestmark = pytest.mark.spark
 
-OPTIONS = FREE_BUILDS
+OPTIONS = COSTLY_BUILDS
 PREPARED = "PreparedDeltaFileIndex"
 ROWS = 40
 

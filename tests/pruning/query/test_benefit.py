@@ -15,6 +15,7 @@ from pruning.cost.estimate import Estimate
 from pruning.cost.rates import CostRates
 from pruning.limits import LIMITS
 from pruning.query.benefit import Benefit, Remaining
+from pruning.query.join_graph import JoinGraph
 from pruning.query.plan_statistics import Cardinality
 from tests.pruning.known import NO_COSTS, ONE_EACH, Star
 from tests.pruning.plans import Plans, at_least, equal
@@ -200,3 +201,17 @@ def test_scan_of_a_query_costs_what_all_its_nodes_do():
     star = Star.of()
     star.scanned = {scan.id: 600, other.id: 400}
     assert pytest.approx(1000 / SECOND) == star.benefits(ONE_EACH).query(root)
+
+
+def test_keys_of_a_fact_that_a_dimension_has_filtered_save_nothing_of_the_dimension():
+    star = Star.of(broadcast=False)
+    (edge,) = (each for each in JoinGraph.of(star.root).edges if each.build_side.node.id == star.fact.id)
+    (days,) = edge.probes
+    rates = replace(NO_COSTS, exchanged_row=100.0)
+    # 10 rows of the fact, as filters by other tables have left them, have few of the days.
+    few = star.benefits(rates, expected={star.fact.id: Cardinality(10, 1.0)})
+    assert 0.0 < few.effect(edge.build_side, days).saved.expected
+    # 500 rows have the 10 days of the month itself.
+    rows = {star.fact.id: Cardinality(500, 1.0)}
+    same = star.benefits(rates, expected=rows, applied={star.fact.id: {star.fact.output[0]: 10.0}})
+    assert pytest.approx(0.0) == same.effect(edge.build_side, days).saved.expected

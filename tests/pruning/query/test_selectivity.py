@@ -23,24 +23,28 @@ def unknown(_column, _domain):
     return None
 
 
+def unsized(_column):
+    return None
+
+
 def half(_column, _domain):
     return 0.5
 
 
 def test_no_condition_lets_all_rows_pass():
-    assert Estimate.exact(1.0) == condition_share(None, unknown) == condition_share(NOT_NULL, unknown)
-    assert Estimate.exact(1.0) == condition_share(TRUE, unknown)
+    assert Estimate.exact(1.0) == condition_share(None, unknown, unsized) == condition_share(NOT_NULL, unknown, unsized)
+    assert Estimate.exact(1.0) == condition_share(TRUE, unknown, unsized)
 
 
 def test_bounds_give_a_share_that_may_be_wrong_by_three():
-    assert Estimate(0.5 / 3, 0.5, 1.0) == condition_share(at_least(0, 5), half)
-    assert pytest.approx(0.3) == condition_share(at_least(0, 5), lambda *_: 0.1).high
+    assert Estimate(0.5 / 3, 0.5, 1.0) == condition_share(at_least(0, 5), half, unsized)
+    assert pytest.approx(0.3) == condition_share(at_least(0, 5), lambda *_: 0.1, unsized).high
 
 
 def test_conditions_of_one_column_are_one_domain():
     asked = []
     condition_share(
-        conjunction(at_least(0, 5), call("LessThan", column(0), literal(9))), lambda *it: asked.append(str(it[1]))
+        conjunction(at_least(0, 5), call("LessThan", column(0), literal(9))), lambda *it: asked.append(str(it[1])), unsized
     )
     assert ["{[5, 8]}"] == asked
 
@@ -61,13 +65,13 @@ def test_conditions_of_one_column_are_one_domain():
     ids=lambda each: each.kind if hasattr(each, "kind") else "",
 )
 def test_conditions_without_bounds_have_the_share_of_their_kind(condition, expected):
-    found = condition_share(condition, unknown)
+    found = condition_share(condition, unknown, unsized)
     assert pytest.approx(expected) == found.expected
     assert 0.0 <= found.low <= found.expected <= found.high <= 1.0
 
 
 def test_independent_conditions_multiply():
-    found = condition_share(conjunction(at_least(0, 5), LIKE), half)
+    found = condition_share(conjunction(at_least(0, 5), LIKE), half, unsized)
     assert pytest.approx(0.165) == found.expected
     # If the rows of one condition are among those of the other, the smaller share passes.
     assert (0.5 / 3 * 0.033, 1.0) == pytest.approx((found.low, found.high))
@@ -99,5 +103,11 @@ CONDITIONS = st.recursive(
 
 @given(CONDITIONS, st.one_of(st.none(), SHARES))
 def test_any_condition_has_a_share(condition, share):
-    found = condition_share(condition, lambda *_: share)
+    found = condition_share(condition, lambda *_: share, unsized)
     assert 0.0 <= found.low <= found.expected <= found.high <= 1.0
+
+
+def test_equality_with_a_value_that_is_not_known_lets_one_of_all_values_pass():
+    equality = call("EqualTo", column(0), call("ScalarSubquery"))
+    assert Estimate(0.01 / 3, 0.01, 0.03) == condition_share(equality, unknown, lambda _: 100.0)
+    assert 1.0 == condition_share(equality, unknown, unsized).high
