@@ -198,15 +198,24 @@ def _preserving_reuse(
 def _ends_reuse(runtime_filter: RuntimeFilter, ids: Collection[FilterId], selection: BuildSelection) -> bool:
     """True for a filter that ends an exchange reuse without enough benefit.
 
-    Ending it pays if the filter may skip something and each place of the exchange gets some filter of `ids`; else the
-    one shared run reads no more. Materialized nodes are not run again.
+    Ending it pays if each place of the exchange gets some filter of `ids`, and if all places together read and compute
+    less than the one shared run. Materialized nodes are not run again.
     """
     found = selection.sizes.statistics.shared_places(runtime_filter.build_side, runtime_filter.probe)
     places = [each for each in found if each.id not in selection.sizes.materialized]
     return bool(places) and (
         not selection.may_skip(runtime_filter.probe)
         or not all(_is_filtered(each, runtime_filter, ids) for each in places)
+        or not (selection.options.always or _leaves_at_most(1 / (len(places) + 1), runtime_filter, selection))
     )
+
+
+def _leaves_at_most(share: float, runtime_filter: RuntimeFilter, selection: BuildSelection) -> bool:
+    """True if keys are expected to leave so little of a scan; those from metadata may skip nothing."""
+    if runtime_filter.from_metadata:
+        return False
+    left = selection.benefits.effect(runtime_filter.build_side, runtime_filter.probe).left
+    return max(left.rows, left.bytes) <= share
 
 
 def _is_filtered(place: Node, runtime_filter: RuntimeFilter, ids: Collection[FilterId]) -> bool:

@@ -16,6 +16,7 @@ from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import Node, Relation
 from pruning.query.plan_statistics import PlanStatistics, Sizes, UnknownStatistics
 from pruning.reasons import ReasonCode
+from pruning.values.domain import Domain
 from tests.costs import FREE_BUILDS
 from tests.pruning.plans import ManyValues, Plans, at_least, call, column, equal, left_out, ready
 
@@ -376,6 +377,8 @@ class Sums(UnknownStatistics):
     def __init__(self, others: dict[int, int], unclustered: tuple[int, ...] = ()) -> None:
         plans = Plans()
         self.others, self.unclustered = others, unclustered
+        # The share of each dimension's rows that its condition lets pass.
+        self.share: float | None = None
         self.statistics: list[Relation] = []
         self.dimensions: list[Relation] = []
         self.sums: list[Node] = []
@@ -394,6 +397,9 @@ class Sums(UnknownStatistics):
             return ()
         other = self.others.get(self.statistics.index(probe.relation))
         return () if other is None else (self.sums[other],)
+
+    def matching_share(self, relation: Relation, column: int, domain: Domain) -> float | None:  # noqa: ARG002 - of a protocol
+        return self.share
 
     def unprunable_fraction(self, probe: ProbeColumn) -> float:
         return float(probe.relation in self.statistics and self.statistics.index(probe.relation) in self.unclustered)
@@ -425,9 +431,9 @@ def test_reused_exchange_is_filtered_in_both_places_or_none():
     found, reasons = plan.filtered_facts(plan.sizes(500, 500, no_files=(1,)))
     assert [] == found
     assert {ReasonCode.RUN_ONCE, ReasonCode.UNREPEATABLE_KEYS} <= reasons
-    # Metadata filters both places where only one is worth a build.
+    # Metadata may skip nothing of a place, so it filters none where only one is worth a build.
     found, reasons = plan.filtered_facts(plan.sizes(500, 5000))
-    assert [0, 1] == found
+    assert [] == found
     assert {ReasonCode.RUN_ONCE, ReasonCode.NOT_WORTH} <= reasons
 
 
@@ -444,11 +450,19 @@ def test_unclustered_filter_does_not_end_exchange_reuse():
     assert [0] == plan.filtered_facts(plan.sizes(500, 500, materialized=1))[0]
 
 
-def test_metadata_filters_every_place_of_a_reused_exchange():
+def test_metadata_filters_no_place_of_a_reused_exchange():
     plan = Sums(TWICE)
     found, reasons = plan.filtered_facts(plan.sizes(5000, 5000))
-    assert [0, 1] == found
-    assert ReasonCode.RUN_ONCE not in reasons
+    assert [] == found
+    assert ReasonCode.RUN_ONCE in reasons
+
+
+def test_places_that_together_keep_more_than_one_run_are_not_filtered():
+    plan = Sums(TWICE)
+    plan.share = 0.6
+    found, reasons = plan.filtered_facts(plan.sizes(500, 500))
+    assert [] == found
+    assert ReasonCode.RUN_ONCE in reasons
 
 
 def test_materialized_place_does_not_run_again():
