@@ -44,7 +44,9 @@ def test_bounds_give_a_share_that_may_be_wrong_by_three():
 def test_conditions_of_one_column_are_one_domain():
     asked = []
     condition_share(
-        conjunction(at_least(0, 5), call("LessThan", column(0), literal(9))), lambda *it: asked.append(str(it[1])), unsized
+        conjunction(at_least(0, 5), call("LessThan", column(0), literal(9))),
+        lambda *it: asked.append(str(it[1])),
+        unsized,
     )
     assert ["{[5, 8]}"] == asked
 
