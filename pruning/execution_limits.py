@@ -79,6 +79,10 @@ class ExecutionLimits:
     driver_scan_seconds: float = limit(
         1.0, "seconds", "a build that takes longer on the driver is run as a job, for which nothing is lost", 0, 0, 3600
     )
+    whole_log_files: int = limit(
+        2_000, "files", "statistics of all columns of so few files are fetched by one job: each takes 0.2 s", -1, -1
+    )
+    whole_log_columns: int = limit(32, "columns", "Delta keeps statistics of so many columns by default", 0)
     key_message_bytes: int = limit(
         2 << 20,
         "bytes",

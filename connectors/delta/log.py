@@ -68,6 +68,10 @@ class Snapshot:
         """The reconstructed state, a row for each action; Delta also caches it for its own planning."""
         return DataFrame(self._handle.stateDF(), self._spark)
 
+    def count(self) -> int:
+        """The number of files of the version; -1 if the log does not tell it at once."""
+        return int(self._handle.files())
+
     def physical_path(self, column: Column) -> tuple[str, ...]:
         """The column's names in files, and in the log, from the top."""
         fields = fields_along(self.schema, column.path)

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from connectors.base import Connector, OpaqueTable, OptimizedQuery, ScannedVersion, Table
-from connectors.columns import Column, resolve
+from connectors.columns import Column, quoted, resolve
 from connectors.delta.file_index import (
     SIZE_CALLS,
     SKIPPING_CONF,
@@ -310,13 +310,24 @@ class DeltaTable:
         return self._reader_limits.storage_safe_ranges(column, comparable)
 
     def expect(self, columns: Iterable[Column]) -> None:
-        """Adds columns to the next job, so that one job fetches the statistics of all of them."""
+        """Adds columns to the next job, so that one job fetches the statistics of all of them.
+
+        Of a version with few files it fetches those of all columns, since each job takes longer than they do.
+        """
         if self._catalog.is_fetched:
             return
         try:
-            self._catalog.expect([self._snapshot.log_column(column, type_) for column, type_ in _typed(columns)])
+            few = 0 <= self._snapshot.count() <= self._limits.whole_log_files
+            asked = [*columns, *(self._columns() if few else ())]
+            self._catalog.expect([self._snapshot.log_column(column, type_) for column, type_ in _typed(asked)])
         except (*_TROUBLE, PruningError):
             logger.debug("Resolving columns of %s in its log failed", self.name, exc_info=True)
+
+    def _columns(self) -> Iterator[Column]:
+        """The top-level columns, at most as many as Delta keeps statistics of by default."""
+        for each in self.schema.fields[: self._limits.whole_log_columns]:
+            name = quoted(each.name)
+            yield resolve(self.schema, name, table=self.name, case_sensitive=True, partitions=self.partition_columns)
 
     def with_frame(self, df: DataFrame) -> DeltaTable:
         """This version, read by another DataFrame of it with the same columns."""

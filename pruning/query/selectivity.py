@@ -64,7 +64,7 @@ def _by_kind(condition: Expression, share_of: ShareOf, size_of: SizeOf, limits: 
         case "Not":
             inner = condition_share(condition.children[0], share_of, size_of, limits)
             return Estimate(1 - inner.high, 1 - inner.expected, 1 - inner.low)
-        case "EqualTo" | "EqualNullSafe" if (sizes := _sizes(condition, size_of)):
+        case "EqualTo" | "EqualNullSafe" if sizes := _sizes(condition, size_of):
             return around(1 / max(sizes), limits.share_error)
         case "EqualTo" | "EqualNullSafe" | "IsNull":
             return around(limits.equal_share, limits.guess_error)

@@ -36,6 +36,14 @@ public class SnapshotText {
     }
 
     /**
+     * The number of files, if a checksum of the version tells it; -1 otherwise.
+     */
+    public long files() {
+        scala.Option sums = snapshot.checksumOpt();
+        return sums.isDefined() ? ((org.apache.spark.sql.delta.VersionChecksum) sums.get()).numFiles() : -1L;
+    }
+
+    /**
      * The state of the log, a row for each action.
      */
     public Dataset stateDF() {
