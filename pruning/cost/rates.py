@@ -26,7 +26,8 @@ class CostRates:
     - `exchanged_row`: a row that a shuffle writes, moves and reads; `sorted_row`: one that is sorted
     - `grouped_row`: a row that an aggregate adds to a group; `row`: a row that a projection or a condition handles
 
-    Builds, in nanoseconds that pass rather than of a core:
+    Queries and builds, in nanoseconds that pass rather than of a core:
+    - `query`: planning, and the start of jobs, of a query that reads next to nothing
     - `build_job`: a Spark job of a build without its rows; `driver_build`: a build on the driver without a job
     - `planned_scan`: the planning of a scan by further keys, with its footers
     - `kept_row`: a row of a build, brought to the driver and summarised
@@ -35,10 +36,10 @@ class CostRates:
     10000000.0
     """
 
-    byte: float = 0.6
+    byte: float = 0.8
     remote_byte: float = 10.0
     remote_request: float = 30e6
-    decoded_byte: float = 3.0
+    decoded_byte: float = 4.5
     spark_value: float = 6.0
     spark_test: float = 12.0
     arrow_value: float = 6.0
@@ -47,15 +48,16 @@ class CostRates:
     arrow_handed: float = 16.0
     arrow_task: float = 50e6
     arrow_scan: float = 100e6
-    joined_row: float = 30.0
-    hashed_row: float = 150.0
-    exchanged_row: float = 500.0
-    sorted_row: float = 200.0
-    grouped_row: float = 60.0
-    row: float = 5.0
-    build_job: float = 120e6
-    driver_build: float = 25e6
-    planned_scan: float = 5e6
+    joined_row: float = 20.0
+    hashed_row: float = 400.0
+    exchanged_row: float = 250.0
+    sorted_row: float = 100.0
+    grouped_row: float = 50.0
+    row: float = 4.0
+    query: float = 700e6
+    build_job: float = 100e6
+    driver_build: float = 20e6
+    planned_scan: float = 10e6
     kept_row: float = 300.0
 
     @staticmethod

@@ -169,7 +169,7 @@ class Benefits:
 
     def query(self, root: Node) -> float:
         """Seconds that a query is expected to take at this moment."""
-        return self.cost.tree(root)
+        return self.rates.query / NANOSECONDS + self.cost.tree(root)
 
     # The seconds that keys save.
 
