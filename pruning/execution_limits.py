@@ -82,7 +82,7 @@ class ExecutionLimits:
     whole_log_files: int = limit(
         2_000, "files", "statistics of all columns of so few files are fetched by one job: each takes 0.2 s", -1, -1
     )
-    whole_log_columns: int = limit(32, "columns", "Delta keeps statistics of so many columns by default", 0)
+    whole_log_columns: int = limit(32, "columns", "tables keep statistics of so many columns by default", 0)
     key_message_bytes: int = limit(
         2 << 20,
         "bytes",

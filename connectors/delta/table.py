@@ -312,7 +312,7 @@ class DeltaTable:
     def expect(self, columns: Iterable[Column]) -> None:
         """Adds columns to the next job, so that one job fetches the statistics of all of them.
 
-        Of a version with few files it fetches those of all columns, since each job takes longer than they do.
+        All columns are added for a version with few files, since a further job takes longer than they do.
         """
         if self._catalog.is_fetched:
             return

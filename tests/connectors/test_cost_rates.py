@@ -82,7 +82,7 @@ def test_corrections_are_of_one_set_of_rates():
     session = Session()
     rates_of(session, options(SESSION))
     seen(session)
-    assert 240e6 == pytest.approx(rates_of(session, options(SESSION)).build_job)
+    assert 2.0 * DEFAULTS.build_job == pytest.approx(rates_of(session, options(SESSION)).build_job)
     assert GIVEN_RATES == rates_of(session, options(SESSION, GIVEN_RATES))
     assert DEFAULTS == rates_of(session, options(SESSION))
 
@@ -91,8 +91,8 @@ def test_corrected_plans_that_are_right_keep_their_rates():
     rates = SessionRates()
     for _ in range(20):
         found = rates.corrected(DEFAULTS, LIMITS, "")
-        rates.observe(BUILDS, found.build_job / 1e9, 0.24, LIMITS)
-    assert 240e6 == pytest.approx(rates.corrected(DEFAULTS, LIMITS, "").build_job)
+        rates.observe(BUILDS, found.build_job / 1e9, 2.0 * DEFAULTS.build_job / 1e9, LIMITS)
+    assert 2.0 * DEFAULTS.build_job == pytest.approx(rates.corrected(DEFAULTS, LIMITS, "").build_job)
 
 
 def test_reads_correct_bytes_and_requests_of_their_store():
@@ -110,8 +110,10 @@ def test_reads_correct_bytes_and_requests_of_their_store():
 def test_limits_of_a_call_bound_its_corrections():
     session = Session()
     seen(session, actual=100.0)
-    assert 480e6 == pytest.approx(rates_of(session, options(SESSION)).build_job)
-    assert 180e6 == pytest.approx(rates_of(session, options(SESSION).with_limits(most_correction=1.5)).build_job)
+    assert 4.0 * DEFAULTS.build_job == pytest.approx(rates_of(session, options(SESSION)).build_job)
+    assert 1.5 * DEFAULTS.build_job == pytest.approx(
+        rates_of(session, options(SESSION).with_limits(most_correction=1.5)).build_job
+    )
     assert DEFAULTS == rates_of(session, options(SESSION).with_limits(most_correction=1.0))
     assert DEFAULTS == rates_of(session, options(SESSION).with_limits(least_observations=4))
 
@@ -128,4 +130,5 @@ def test_query_is_planned_by_the_rates_of_its_session(spark, tmp_path):
     planned += [
         QueryRun.of(SparkPlan.of(df, optimized(df)), options(word)).planner.options for word in (SESSION, GIVEN)
     ]
-    assert [120e6, 240e6, 120e6] == pytest.approx([each.limits.costs.build_job for each in planned])
+    first = DEFAULTS.build_job
+    assert [first, 2.0 * first, first] == pytest.approx([each.limits.costs.build_job for each in planned])

@@ -120,7 +120,9 @@ def check_answer(tpcds, query, stock, df, result):
 
 @pytest.mark.parametrize("number", SELECTIVE, ids="q{}".format)
 def test_selective_queries_of_benchmarks_are_pruned(number):
-    assert "nothing" not in "".join(expected_scans()[number])
+    # Where the query joins the rows of a build, the build has read the pruned scans.
+    found = "".join(expected_scans()[number])
+    assert "nothing" not in found or "READ_BY_BUILD" in found
 
 
 def check_scans(number, result):

@@ -34,6 +34,9 @@ def run(filters: tuple[RuntimeFilter, ...]) -> tuple[RuntimeFilter, ...]:
     return tuple(each for each in filters if not each.from_metadata)
 
 
+EVERY = PruningOptions(always=True)
+
+
 @dataclass
 class Planning:
     """The filters of a plan, level by level; a filtered scan reads a tenth of its bytes from then on."""
@@ -126,9 +129,9 @@ def test_builds_that_shrink_each_other_run_in_turn(plans):
     other = plans.table("a", "b")
     (c, d), right = other.output, plans.filter(other, at_least(other.output[0], 1))
     root = plans.join(left, right, equal(a, c), equal(b, d))
-    planning = Planning.of(root, {one: 900, other: 800})
+    planning = Planning.of(root, {one: 900, other: 800}, options=EVERY)
     assert [{(right.id, one.id)}, {(left.id, other.id)}] == planning.levels()
-    planning = Planning.of(root, {one: 900, other: 90_000})
+    planning = Planning.of(root, {one: 900, other: 90_000}, options=EVERY)
     assert {(left.id, other.id)} == planning.levels()[0]
 
 

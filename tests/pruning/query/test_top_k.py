@@ -105,6 +105,15 @@ def test_column_without_statistics_has_no_threshold():
     assert topk_threshold(top(), CLUSTERED, "x") is None
 
 
+# Failure catalogue 66: no bound holds NaN, which is the greatest of all numbers.
+@pytest.mark.parametrize(("may_have_nan", "is_proved"), [(False, True), (True, False)])
+def test_files_that_may_hold_nan_prove_no_least_numbers(may_have_nan, is_proved):
+    numbers = ColumnStatistics.of(ValueType("double"), [(0.0, 9.0, 0)], may_have_nan=may_have_nan)
+    some = Containers(ContainerKind.FILE, ["a"], np.array([3]), np.array([1]), {"k": numbers})
+    assert is_proved is (topk_threshold(top(2), some, "k") is not None)
+    assert topk_threshold(top(2, is_descending=True), some, "k") is not None
+
+
 def _position(value: Any, type_: str) -> tuple[int, float]:
     """The position of a value in Spark's ascending order with NULLS FIRST; NaN is the greatest, the zeros are equal."""
     if value is None:
