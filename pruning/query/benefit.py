@@ -17,7 +17,6 @@ from pruning.limits import Limits
 from pruning.query.cardinality import Cardinalities
 from pruning.query.exchanges import between
 from pruning.query.join_condition import BuildSide
-from pruning.query.key_origins import origins_of
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import Filter, Node, Passthrough, Project, Relation
 from pruning.query.plan_cost import PlanCost
@@ -171,6 +170,11 @@ class Benefits:
         """Seconds that a query is expected to take at this moment."""
         return self.rates.query / NANOSECONDS + self.cost.tree(root)
 
+    def risked(self, root: Node) -> float:
+        """Seconds that a filter of a query may lose: `risked_seconds`, or a share of what the query surely takes."""
+        surely = self.rates.query / NANOSECONDS + self.cost.bounded(root)
+        return max(self.limits.risked_seconds, self.limits.risked_share * surely)
+
     # The seconds that keys save.
 
     @property
@@ -234,7 +238,7 @@ class Benefits:
         dimension: such keys drop none of the rows that fulfil these conditions.
         """
         share = self.cardinalities.partner_share(build_side, probe)
-        origins = origins_of(build_side.node, build_side.key)
+        origins = self.cardinalities.origins(build_side.node, build_side.key)
         if not any(each.column in self.sizes.applied.get(each.relation.id, {}) for each in origins):
             return share
         _, child = next(between(build_side.join, probe.relation))

@@ -12,7 +12,7 @@ from math import exp, sqrt
 from pruning.cost.estimate import Estimate
 from pruning.limits import Limits
 from pruning.query.join_condition import BuildSide
-from pruning.query.key_origins import KeyOrigin, origins_of
+from pruning.query.key_origins import KeyOrigin, KeyOrigins, origins_of
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import (
     Expression,
@@ -64,12 +64,20 @@ class Cardinalities:
     limits: Limits
     _rows: dict[int, float] = field(default_factory=dict)
     _kept: dict[int, Estimate] = field(default_factory=dict)
+    _origins: dict[tuple[int, Expression], KeyOrigins] = field(default_factory=dict)
 
     def rows(self, node: Node) -> float:
         """The rows that a node is expected to give."""
         if node.id not in self._rows:
             self._rows[node.id] = min(_FINITE, self._rows_of(node))
         return self._rows[node.id]
+
+    def origins(self, node: Node, key: Expression) -> KeyOrigins:
+        """The columns of scans that hold the keys of a node; each is traced once."""
+        at = node.id, key
+        if at not in self._origins:
+            self._origins[at] = origins_of(node, key)
+        return self._origins[at]
 
     def table_rows(self, relation: Relation) -> float:
         """The rows of a scan's table, by its bytes where they are not counted."""
@@ -128,7 +136,7 @@ class Cardinalities:
         return values >= rows * self.limits.unique_share
 
     def _keys(self, node: Node, key: Expression) -> _Keys | None:
-        origins = origins_of(node, key)
+        origins = self.origins(node, key)
         if not origins:
             return None
         every = [self._values(each) for each in origins]
@@ -189,13 +197,13 @@ class Cardinalities:
         statistics = self.sizes.statistics
 
         def share_of(column: int, domain: Domain) -> float | None:
-            origins = origins_of(node.children[0], Expression("AttributeReference", (), column, str(domain.type)))
+            origins = self.origins(node.children[0], Expression("AttributeReference", (), column, str(domain.type)))
             if len(origins) != 1:
                 return None
             return statistics.matching_share(origins[0].relation, origins[0].column, domain)
 
         def size_of(column: int) -> float | None:
-            origins = origins_of(node.children[0], Expression("AttributeReference", (), column))
+            origins = self.origins(node.children[0], Expression("AttributeReference", (), column))
             return statistics.domain_size(origins[0].relation, origins[0].column) if len(origins) == 1 else None
 
         return condition_share(node.condition, share_of, size_of, self.limits)
@@ -204,7 +212,7 @@ class Cardinalities:
         rows = self.rows(node.children[0])
         values = 1.0
         for expression in (node.groups or {}).values():
-            origins = origins_of(node.children[0], expression)
+            origins = self.origins(node.children[0], expression)
             values *= self._values(origins[0]) if len(origins) == 1 else rows
             if values >= rows:
                 return rows
@@ -265,7 +273,7 @@ class Cardinalities:
             if self._is_applied(side, probe):
                 continue
             keys = self._keys(build, key)
-            origins = origins_of(side, probe)
+            origins = self.origins(side, probe)
             if keys is not None:
                 (origin,) = origins if len(origins) == 1 else (None,)
                 values = None if origin is None else self._values(origin)
@@ -274,7 +282,7 @@ class Cardinalities:
 
     def _is_applied(self, side: Node, key: Expression) -> bool:
         """True where the scan that a key comes from is already filtered by keys of that column."""
-        origins = origins_of(side, key)
+        origins = self.origins(side, key)
         return bool(origins) and all(each.column in self.sizes.applied.get(each.relation.id, {}) for each in origins)
 
 

@@ -30,7 +30,9 @@ def expected_sizes(selection: BuildSelection, filters: Sequence[RuntimeFilter]) 
         values = sizes.statistics.domain_size(relation, each.probe.column)
         share = benefits.cardinalities.partner_share(each.build_side, each.probe).expected
         if values is not None:
-            applied.setdefault(relation.id, {})[each.probe.column] = share * values
+            columns = applied.setdefault(relation.id, {})
+            # Further keys of a column leave no more of its values than the fewest.
+            columns[each.probe.column] = min(share * values, columns.get(each.probe.column, values))
         if each.build_side.condition.is_equality and benefits.fits(node):
             materialized |= {below.id for below in node.walk()}
             rows[node.id] = int(benefits.cardinalities.rows(node))

@@ -119,9 +119,9 @@ def choose(candidates: Iterable[RuntimeFilter], selection: BuildSelection) -> Fi
         return FilterChoice(wanted, ())
     if not wanted:
         return FilterChoice((), ())
-    limits, benefits = selection.options.limits, selection.benefits
-    risked = max(limits.risked_seconds, limits.risked_share * benefits.query(selection.root))
-    return _Choice(selection, risked).made([_Build(tuple(each)) for each in _by_build(wanted)])
+    return _Choice(selection, selection.benefits.risked(selection.root)).made(
+        [_Build(tuple(each)) for each in _by_build(wanted)]
+    )
 
 
 def _by_build(filters: Sequence[RuntimeFilter]) -> Iterable[list[RuntimeFilter]]:

@@ -76,7 +76,8 @@ def _origins(node: Node, column: int, conditions: tuple[Expression, ...]) -> Ite
                 yield from _origins(child, child.output[node.output.index(column)], ())
         case Join() if (column in node.left.output) is not (column in node.right.output):
             own, other = (node.left, node.right) if column in node.left.output else (node.right, node.left)
-            yield from _origins(own, column, _about(conditions, set(own.output).difference(other.output)))
+            own_columns = set(own.output).difference(other.output) if conditions else ()
+            yield from _origins(own, column, _about(conditions, own_columns))
         case _ if node.kind in _SOME_ROWS and column in node.children[0].output:
             yield from _origins(node.children[0], column, conditions)
         case _:
@@ -90,7 +91,8 @@ def _below(
     if expression is None or expression.column is None:
         yield None
         return
-    unchanged = {at for at, each in made.items() if each.column == at}
+    # Most columns are traced without conditions, so the columns that conditions may use are not looked for.
+    unchanged = {at for at, each in made.items() if each.column == at} if conditions else ()
     yield from _origins(node.children[0], expression.column, _about(conditions, unchanged))
 
 

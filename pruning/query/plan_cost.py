@@ -86,6 +86,18 @@ class PlanCost:
         own = sum(self.cardinalities.rows(each) * self.row_through(node, each) for each in node.children)
         return below + own / self._units()
 
+    def bounded(self, root: Node) -> float:
+        """Seconds of a plan of whose operators none gets more rows than the files of all its scans have.
+
+        Estimates of joins without keys, and of rows that are in no file, may be too high by any factor.
+        """
+        nodes = [each for each in root.walk() if each.id not in self.sizes.materialized]
+        scans = [each for each in nodes if isinstance(each, Relation) and each.id in self.sizes.files]
+        most = sum(map(self.cardinalities.table_rows, scans))
+        passed = ((node, child) for node in nodes for child in node.children)
+        own = sum(min(most, self.cardinalities.rows(child)) * self.row_through(node, child) for node, child in passed)
+        return sum(map(self.scan, scans)) + own / self._units()
+
     def way(self, top: Node, relation: Relation) -> float:
         """Nanoseconds of a core for a row of a scan from there through `top`, the join that may drop it.
 

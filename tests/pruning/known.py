@@ -25,7 +25,7 @@ ONE_EACH = replace(NO_COSTS, byte=1.0)
 
 @dataclass
 class Known(UnknownStatistics):
-    """Rows by scan; different values, shares of a condition and unprunable shares by column; broadcast joins."""
+    """Rows by scan, and of each other leaf; values, shares of a condition and unprunable shares by column; broadcasts."""
 
     counts: dict[int, int] = field(default_factory=dict)
     values: dict[int, float] = field(default_factory=dict)
@@ -34,9 +34,13 @@ class Known(UnknownStatistics):
     needed: dict[int, float] = field(default_factory=dict)
     broadcast: set[int] = field(default_factory=set)
     few: float = 0.0
+    elsewhere: float = 0.0
 
     def rows(self, relation: Relation) -> int:
         return self.counts.get(relation.id, 0)
+
+    def leaf_rows(self, leaf: Node) -> float:  # noqa: ARG002 - of a protocol
+        return self.elsewhere
 
     def domain_size(self, relation: Relation, column: int) -> float | None:  # noqa: ARG002 - of a protocol
         return self.values.get(column)

@@ -28,6 +28,12 @@ def test_tenth_of_the_keys_leaves_a_tenth_of_bytes_and_rows():
     assert {star.fact.id: {star.fact.output[0]: pytest.approx(10.0)}} == found.applied
 
 
+def test_further_keys_of_a_column_leave_no_more_values():
+    star = Star.of()
+    applied = {star.fact.id: {star.fact.output[0]: 2.0}}
+    assert applied == after(star, applied=applied).applied
+
+
 def test_rows_that_are_read_and_dropped_are_a_ratio():
     star = Star.of(whole=1.0)
     found = after(star)

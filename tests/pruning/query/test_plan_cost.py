@@ -111,6 +111,25 @@ def test_tree_adds_up_its_parts():
     assert pytest.approx((scans + operators) / 1e9) == found.tree(star.root)
 
 
+def test_bounded_seconds_are_those_of_the_tree_where_no_join_makes_rows():
+    star = Star.of()
+    found = cost(star, replace(RATES, byte=1.0))
+    assert pytest.approx(found.tree(star.root)) == found.bounded(star.root)
+    assert 0.0 == cost(star, RATES, materialized={star.few.id, star.days.id}).bounded(star.few)
+
+
+@pytest.mark.parametrize("rows", [1e6, 1e17])
+def test_rows_in_no_file_bound_no_seconds(plans, rows):
+    scan, other = plans.table("k"), plans.other("LogicalRDD", output=plans.fresh())
+    root = plans.project(plans.join(scan, other), *scan.output)
+    known = Known({scan.id: 1000}, elsewhere=rows)
+    sizes = Sizes({scan.id: 0}, {scan.id}, (), statistics=known, cores=1)
+    found = PlanCost(sizes, RATES, Cardinalities(sizes, LIMITS))
+    # Both sides of the join are shuffled, sorted and joined, and its pairs projected: a thousand rows of each.
+    assert pytest.approx((1000 * 5 + 2 * 1000 * 730 + 1000 * 5) / 1e9) == found.bounded(root)
+    assert found.tree(root) > 1000 * found.bounded(root)
+
+
 def test_rows_of_a_build_take_no_time():
     star = Star.of()
     assert 0.0 == cost(star, RATES, materialized={star.few.id, star.days.id}).tree(star.few)
