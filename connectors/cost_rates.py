@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from connectors.rate_files import LOCAL, machine_rates, store_name
@@ -29,7 +29,10 @@ _DEFAULTS = CostRates()
 
 @dataclass(slots=True)
 class SessionRates:
-    """The corrections of one session, which are of one set of rates: others begin anew; thread-safe."""
+    """The corrections of one session, which are of one set of rates: others begin anew; thread-safe.
+
+    Rates of stores do not count, since each query has those of its own stores, and each store its own factors.
+    """
 
     _base: CostRates = _DEFAULTS
     _corrections: RateCorrections = field(default_factory=RateCorrections)
@@ -38,8 +41,8 @@ class SessionRates:
     def corrected(self, base: CostRates, limits: CorrectionLimits, store: str) -> CostRates:
         """Rates with the corrections that were seen for them."""
         with self._lock:
-            if base != self._base:
-                self._base, self._corrections = base, RateCorrections()
+            if _without_stores(base) != self._base:
+                self._base, self._corrections = _without_stores(base), RateCorrections()
             return self._corrections.corrected(base, limits, store)
 
     def observe(self, kind: str, planned: float, actual: float, limits: CorrectionLimits, store: str = "") -> None:
@@ -49,6 +52,10 @@ class SessionRates:
             self._corrections = self._corrections.observed(
                 kind, planned=planned, actual=actual, limits=limits, store=store, applied=applied
             )
+
+
+def _without_stores(rates: CostRates) -> CostRates:
+    return replace(rates, remote_byte=_DEFAULTS.remote_byte, remote_request=_DEFAULTS.remote_request)
 
 
 def rates_of(spark: SparkSession, options: PruningOptions, stores: Sequence[str] = ()) -> CostRates:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
@@ -123,7 +124,7 @@ def driver_rows(
             return None
         count, nbytes = map(int, found.split())
         return MaterializedBuild(count, nbytes, rows, spark) if count < int(rows.most()) else TooMany(count)
-    except Py4JError:
+    except (Py4JError, PySparkException):
         logger.debug("The build of %s failed on the driver", name, exc_info=True)
         return None
 

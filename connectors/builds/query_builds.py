@@ -102,6 +102,7 @@ class QueryBuilds:
     _keys: dict[tuple[int, int], KeySummary | Reason] = field(default_factory=dict)
     _on_driver: set[int] = field(default_factory=set)
     _seconds: dict[int, float] = field(default_factory=dict)
+    _lost: float = 0.0
 
     def run(self, requests: Sequence[BuildRequest]) -> list[BuildResult]:
         """The result of each build, all run at the same time; equal builds share one result object."""
@@ -130,11 +131,16 @@ class QueryBuilds:
         self._rows.update(zip(others, found, strict=True))
 
     def _here(self, number: int, request: BuildRequest) -> MaterializedBuild | TooMany | None:
+        """The rows by the driver; all builds of the query that a job has to do after all lose no more than one may."""
         spark, limits = self.scheduler.spark, self.scheduler.options.limits
-        seconds = min(limits.driver_scan_seconds, self.scheduler.remaining)
+        seconds = min(limits.driver_scan_seconds - self._lost, self.scheduler.remaining)
         limits = replace(limits, driver_scan_seconds=max(0.0, seconds))
+        began = time.perf_counter()
         with self._timed([number]):
-            return driver_rows(spark, request.plan, request.name, limits, self._most_bytes(request))
+            rows = driver_rows(spark, request.plan, request.name, limits, self._most_bytes(request))
+        if rows is None:
+            self._lost += time.perf_counter() - began
+        return rows
 
     def _build(self, number: int, request: BuildRequest) -> Build[MaterializedBuild | TooMany | None]:
         spark, limits, most_bytes = self.scheduler.spark, self.scheduler.options.limits, self._most_bytes(request)

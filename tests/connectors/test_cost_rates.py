@@ -87,6 +87,19 @@ def test_corrections_are_of_one_set_of_rates():
     assert DEFAULTS == rates_of(session, options(SESSION))
 
 
+def test_queries_of_several_stores_share_the_corrections_of_builds():
+    write_rates(MeasuredRates.now({"remote_byte": 25.0}), "s3a-lake")
+    session, used = Session(), options(SESSION)
+    for _ in range(3):
+        # Before its stores are known, and for a query of each kind.
+        for stores in ([], ["s3a-lake"], ["s3a-other"]):
+            rates_of(session, used, stores)
+        observe_build(session, used, 0.1, 0.2)
+    lake, other = (rates_of(session, used, [each]) for each in ("s3a-lake", "s3a-other"))
+    assert (25.0, 10.0) == (lake.remote_byte, other.remote_byte)
+    assert [2.0 * DEFAULTS.build_job] * 2 == pytest.approx([lake.build_job, other.build_job])
+
+
 def test_corrected_plans_that_are_right_keep_their_rates():
     rates = SessionRates()
     for _ in range(20):
