@@ -147,6 +147,8 @@ class Benefits:
         limits = self.limits
         return (
             isinstance(below, Relation)
+            and min(limits.driver_scan_files, limits.driver_scan_seconds) > 0
+            and self.cost.files(below) <= limits.driver_scan_files
             and self.sizes.scanned.get(below.id, 0) <= limits.driver_scan_bytes
             and self.cardinalities.table_rows(below) <= limits.driver_scan_rows
         )

@@ -52,12 +52,16 @@ class PlanCost:
         """Nanoseconds of a core for reading and decoding one byte of a scan."""
         if relation.id not in self.sizes.remote:
             return self.rates.byte + self.rates.decoded_byte
-        read, rows = self.needed_bytes(relation), self.cardinalities.table_rows(relation)
-        expected = self.sizes.expected.get(relation.id)
-        files = self.sizes.statistics.files(relation) * (1.0 if expected is None or not rows else expected.rows / rows)
-        requests = files * self.cardinalities.limits.requests_per_file
+        read = self.needed_bytes(relation)
+        requests = self.files(relation) * self.cardinalities.limits.requests_per_file
         waiting = requests * self.rates.remote_request / read if read else 0.0
         return self.rates.remote_byte + waiting + self.rates.decoded_byte
+
+    def files(self, relation: Relation) -> float:
+        """Files that a scan opens: as large a share of its table's as of the rows; 0 if not known."""
+        rows, expected = self.cardinalities.table_rows(relation), self.sizes.expected.get(relation.id)
+        share = 1.0 if expected is None or not rows else expected.rows / rows
+        return self.sizes.statistics.files(relation) * share
 
     def needed_bytes(self, relation: Relation) -> float:
         """Bytes of the columns that a scan reads; the size of a pruned scan counts only these."""

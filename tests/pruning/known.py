@@ -25,7 +25,7 @@ ONE_EACH = replace(NO_COSTS, byte=1.0)
 
 @dataclass
 class Known(UnknownStatistics):
-    """Rows by scan; values, shares of a condition and unprunable shares by column; broadcast joins; rows elsewhere."""
+    """Rows and files by scan; values, shares of a condition and unprunable shares by column; broadcast joins; other rows."""
 
     counts: dict[int, int] = field(default_factory=dict)
     values: dict[int, float] = field(default_factory=dict)
@@ -35,9 +35,13 @@ class Known(UnknownStatistics):
     broadcast: set[int] = field(default_factory=set)
     few: float = 0.0
     elsewhere: float = 0.0
+    opened: dict[int, int] = field(default_factory=dict)
 
     def rows(self, relation: Relation) -> int:
         return self.counts.get(relation.id, 0)
+
+    def files(self, relation: Relation) -> int:
+        return self.opened.get(relation.id, 0)
 
     def leaf_rows(self, leaf: Node) -> float:  # noqa: ARG002 - of a protocol
         return self.elsewhere

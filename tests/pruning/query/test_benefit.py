@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pruning.cost.estimate import Estimate
 from pruning.cost.rates import CostRates
 from pruning.limits import LIMITS
-from pruning.query.benefit import Benefit, Remaining
+from pruning.query.benefit import Benefit, Benefits, Remaining
 from pruning.query.join_graph import JoinGraph
 from pruning.query.plan_statistics import Cardinality
 from tests.pruning.known import NO_COSTS, ONE_EACH, Star
@@ -69,6 +69,23 @@ def test_small_scan_is_built_on_the_driver(size, rows, is_allowed, expected):
     found = star.benefits(replace(NO_COSTS, build_job=5.0, driver_build=1.0), on_driver=is_allowed)
     assert expected == found.is_on_driver(star.few)
     assert pytest.approx((1.0 if expected else 5.0) / SECOND) == found.paid(star.few).expected
+
+
+@pytest.mark.parametrize(
+    ("files", "read", "limits", "expected"),
+    [
+        (LIMITS.driver_scan_files, 100, {}, True),
+        (LIMITS.driver_scan_files + 1, 100, {}, False),
+        (10 * LIMITS.driver_scan_files, 10, {}, True),
+        (1, 100, {"driver_scan_files": 0}, False),
+        (1, 100, {"driver_scan_seconds": 0.0}, False),
+    ],
+    ids=["few", "one too many", "few are left", "no files", "no time"],
+)
+def test_scan_of_few_files_is_built_on_the_driver(files, read, limits, expected):
+    star = Star.of(opened={Star.of().days.id: files})
+    sizes = star.sizes(expected={star.days.id: Cardinality(read, 1.0)})
+    assert expected == Benefits(sizes, replace(LIMITS, **limits), runs_on_driver=True).is_on_driver(star.few)
 
 
 def test_joins_inside_of_a_build_take_more_jobs():
