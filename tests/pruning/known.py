@@ -25,7 +25,7 @@ ONE_EACH = replace(NO_COSTS, byte=1.0)
 
 @dataclass
 class Known(UnknownStatistics):
-    """Rows and files by scan; values, shares of a condition and unprunable shares by column; broadcast joins; other rows."""
+    """Rows and files by scan; values, shares of a condition and unprunable shares by column; broadcast joins."""
 
     counts: dict[int, int] = field(default_factory=dict)
     values: dict[int, float] = field(default_factory=dict)
