@@ -1,3 +1,4 @@
+import org.apache.spark.sql.catalyst.optimizer.SpecialDatetimeValues$;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.trees.TreePattern;
 import org.apache.spark.sql.classic.Dataset;
@@ -12,7 +13,7 @@ import org.apache.spark.sql.execution.QueryExecution;
  * made here lists from memory, and unchanged() gives a DataFrame that runs this plan, so that a query which is left as
  * it was is neither listed nor optimised a second time.
  *
- * It relies on QueryPlanningTracker.phases() and LogicalPlan.setAnalyzed().
+ * It relies on QueryPlanningTracker.phases(), LogicalPlan.setAnalyzed() and SpecialDatetimeValues.
  */
 public class ListedQuery {
     // A commit of the session sets this conf, which no plan depends on.
@@ -67,10 +68,26 @@ public class ListedQuery {
      * excluded files, since Spark chose such filters by the size of the whole table.
      */
     public Dataset unchanged(LogicalPlan withoutFilters) {
-        if (!pins.areAll() || query.analyzed().containsPattern(TreePattern.CURRENT_LIKE())) {
+        if (!pins.areAll() || dependsOnTime(query.analyzed())) {
             return null;
         }
         return new Dataset(new ListedExecution(this, query, scans.areWhole() ? null : withoutFilters), frame.encoder());
+    }
+
+    /**
+     * True for a plan with the current time, or with a text such as 'now' or 'today' that Spark casts to one.
+     */
+    private static boolean dependsOnTime(LogicalPlan plan) {
+        boolean depends = plan.containsPattern(TreePattern.CURRENT_LIKE()) || hasSpecialTexts(plan);
+        scala.collection.Iterator inner = plan.subqueriesAll().iterator();
+        while (!depends && inner.hasNext()) {
+            depends = hasSpecialTexts((LogicalPlan) inner.next());
+        }
+        return depends;
+    }
+
+    private static boolean hasSpecialTexts(LogicalPlan plan) {
+        return SpecialDatetimeValues$.MODULE$.apply(plan) != plan;
     }
 
     LogicalPlan plan() {

@@ -126,11 +126,21 @@ def test_aliases_and_columns_of_the_query_name_columns_of_the_result(spark, lake
     assert ROWS == len(expected) == result.where(df["id"] >= 0).count()
 
 
-@pytest.mark.parametrize("other", ["time", "files"])
+def test_text_of_a_fixed_time_is_part_of_the_plan(spark, lake):
+    df = spark.sql(query_of(lake, "f.id, CAST('2024-02-29' AS DATE) AS day"))
+    assert "ListedExecution" == execution(prune(df, options=OPTIONS))
+
+
+@pytest.mark.parametrize("other", ["time", "text", "inner-time", "inner-text", "files"])
 def test_plan_that_depends_on_when_it_is_made_is_left_to_spark(spark, lake, tmp_path, other):
     spark.range(10).withColumnRenamed("id", "k").write.parquet(str(tmp_path / "other"))
     text = {
         "time": query_of(lake, "f.id, current_timestamp() AS now"),
+        "text": query_of(lake, "f.id, CAST('now' AS TIMESTAMP) AS now"),
+        "inner-time": query_of(lake, more=f"WHERE (SELECT max(current_date()) FROM delta.`{lake}/dims`) IS NOT NULL"),
+        "inner-text": query_of(
+            lake, more=f"WHERE (SELECT max(CAST('today' AS DATE)) FROM delta.`{lake}/dims`) > DATE'2024-01-01'"
+        ),
         "files": query_of(lake, more=f"JOIN parquet.`{tmp_path}/other` o ON o.k = d.k"),
     }
     df = spark.sql(text[other])
