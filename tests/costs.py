@@ -7,7 +7,23 @@ from dataclasses import replace
 from pruning.cost.rates import CostRates
 from pruning.options import PruningOptions
 
-NO_FIXED_COSTS = replace(CostRates(), build_job=0.0, driver_build=0.0, planned_scan=0.0, kept_row=0.0)
+# Rates of their own, so that the decisions of tests do not depend on those that fit a workload.
+NO_FIXED_COSTS = replace(
+    CostRates(),
+    byte=0.6,
+    decoded_byte=3.0,
+    joined_row=30.0,
+    hashed_row=150.0,
+    exchanged_row=500.0,
+    sorted_row=200.0,
+    grouped_row=60.0,
+    row=5.0,
+    query=0.0,
+    build_job=0.0,
+    driver_build=0.0,
+    planned_scan=0.0,
+    kept_row=0.0,
+)
 FREE_BUILDS = PruningOptions().with_limits(costs=NO_FIXED_COSTS)
 # No build pays, while the scans are as worth reading less of as ever.
 COSTLY_BUILDS = PruningOptions().with_limits(costs=replace(NO_FIXED_COSTS, build_job=1e15, kept_row=1e15))

@@ -211,11 +211,10 @@ def _ends_reuse(runtime_filter: RuntimeFilter, ids: Collection[FilterId], select
 
 
 def _leaves_at_most(share: float, runtime_filter: RuntimeFilter, selection: BuildSelection) -> bool:
-    """True if keys are expected to leave so little of a scan; those from metadata may skip nothing."""
+    """True if keys are expected to leave so few rows of a scan; those from metadata may skip nothing."""
     if runtime_filter.from_metadata:
         return False
-    left = selection.benefits.effect(runtime_filter.build_side, runtime_filter.probe).left
-    return max(left.rows, left.bytes) <= share
+    return selection.benefits.effect(runtime_filter.build_side, runtime_filter.probe).left.rows <= share
 
 
 def _is_filtered(place: Node, runtime_filter: RuntimeFilter, ids: Collection[FilterId]) -> bool:
