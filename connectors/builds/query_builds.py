@@ -107,7 +107,12 @@ class QueryBuilds:
     def run(self, requests: Sequence[BuildRequest]) -> list[BuildResult]:
         """The result of each build, all run at the same time; equal builds share one result object."""
         numbers = [self._numbers.of(each.plan) for each in requests]
-        self._run({number: each for each, number in zip(requests, numbers, strict=True) if number not in self._rows})
+        missing: dict[int, BuildRequest] = {}
+        for each, number in zip(requests, numbers, strict=True):
+            if number not in self._rows:
+                must_fit = each.must_fit or (number in missing and missing[number].must_fit)
+                missing[number] = replace(each, must_fit=must_fit)
+        self._run(missing)
         found = [self._keys_or_column(each, number) for each, number in zip(requests, numbers, strict=True)]
         self._collect({it.id: it for it in found if isinstance(it, _BuildColumn) and it.id not in self._keys})
         return [

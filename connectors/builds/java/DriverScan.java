@@ -187,6 +187,10 @@ public class DriverScan extends scala.runtime.AbstractFunction0 implements Runna
         if (!formats.contains(format)) {
             throw new UnsupportedOperationException("it reads files by " + format);
         }
+        if (session.sessionState().conf().ignoreMissingFiles() || session.sessionState().conf().ignoreCorruptFiles()) {
+            // Files that executors can read may be missing for the driver.
+            throw new UnsupportedOperationException("the session ignores files that cannot be read");
+        }
         if (relation.bucketSpec().isDefined() || scan.stream().isDefined()) {
             throw new UnsupportedOperationException("it reads buckets or a stream");
         }

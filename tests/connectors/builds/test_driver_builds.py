@@ -246,6 +246,13 @@ def open_files(spark, part: str) -> Sequence[str]:
     return [each for each in found if part in each]
 
 
+# Executors may see files that the driver does not, so a file that is left out is left to them.
+@pytest.mark.parametrize("name", ["spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles"])
+def test_session_that_ignores_files_runs_jobs(conf, numbers, why, name):
+    conf(name, "true")
+    assert "the session ignores files that cannot be read" in why(numbers(rows=10))
+
+
 def test_cut_build_closes_its_files(spark, numbers):
     plan = optimized(numbers(rows=3000))
     assert TooMany(5) == driver_rows(spark, plan, "k", Limits(joined_long_rows=5))
