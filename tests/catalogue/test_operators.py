@@ -54,7 +54,7 @@ def case(name: str, query: str, *expected):
             """WITH c AS (SELECT DISTINCT k FROM facts)
                SELECT c.k, e.item FROM c LEFT JOIN (SELECT * FROM dims WHERE grp = 77) e ON e.k = c.k
                JOIN {dim} d ON d.k = c.k""",
-            {"facts": 1},
+            {"facts": 1, "dims#1": 1},
         ),
         case(
             "groups-by-the-key",
