@@ -18,6 +18,7 @@ from benchmarks.contest.limit import limit_bytes
 from benchmarks.contest.place import Table
 from benchmarks.contest.pool import LIMIT
 from benchmarks.contest.protocol import serve
+from benchmarks.exchange_rows import Exchange, exchanges_of
 from benchmarks.tpcds_bytes import RIVAL
 from connectors.measure.status_store import finished_executions, last_execution, sql_store, stage_attempt, stages_of
 from connectors.spark.session import spark_session
@@ -72,6 +73,11 @@ class SparkEngine:
         """A new DataFrame of a query, for the contender "pruned" by `prune()`."""
         df = self._spark.sql(query)
         return prune(df) if contender == "pruned" else df
+
+    def exchanges(self, contender: str, query: str) -> list[Exchange]:
+        """The exchanges of a query that ran to its end, with those of its builds."""
+        self.answer(contender, query)
+        return list(exchanges_of(sql_store(self._spark), finished_executions(self._spark, self._before)))
 
     def exchanged(self) -> int:
         """Bytes of shuffle reads, and bytes returned from Python workers, which Spark rounds to three digits or so."""
