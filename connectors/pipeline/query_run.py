@@ -19,7 +19,6 @@ from connectors.spark.plan_facts import broadcast_limit, cores_of
 from connectors.spark.plan_reader import SparkPlan, with_own_columns
 from pruning.keys.cache import PruningCache
 from pruning.options import PruningOptions
-from pruning.query.exchanges import broadcast_sides
 from pruning.query.join_graph import JoinGraph
 from pruning.query.key_origins import statistics_columns
 from pruning.query.known_statistics import KnownStatistics
@@ -71,8 +70,7 @@ class QueryRun:
 
     def rewritten(self) -> Any:
         """The JVM plan of the query with every replacement."""
-        planner = self.planner
-        sides = broadcast_sides(self.plan.root, planner.row_bytes, planner.facts.broadcast_limit, planner.strategy)
+        sides = answered(self.planner.broadcast_sides(), self._answer)
         return with_own_columns(self.plan.spark, self.plan.replaced(self.plan.root, self.replacements, sides))
 
     def _answer(self, request: Request[Any]) -> Any:

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -40,7 +40,7 @@ _IN_PLACE = (Filter, Project, Generate, Union)
 def unprunable_fraction(column: ColumnStatistics, sizes: IntArray, limits: Limits = LIMITS) -> float:
     """The share, 0 to 1, of all bytes in containers that a single key in the midst of the column's values keeps.
 
-    A container with unknown bounds counts as skipped: too low a share costs a build, too high a share a whole scan.
+    Containers with unknown bounds count as those with known ones; without any bound all are kept.
 
     >>> from pruning.values.types import ValueType
     >>> days = ColumnStatistics.of(ValueType("int"), [(1, 10, 0), (11, 20, 0), (1, 20, 0)])
@@ -48,10 +48,10 @@ def unprunable_fraction(column: ColumnStatistics, sizes: IntArray, limits: Limit
     0.75
     """
     known = column.has_low & column.has_high
-    total = int(sizes.sum())
-    if not known.any() or total <= 0:
+    total = int(sizes[known].sum())
+    if int(sizes.sum()) <= 0:
         return 0.0
-    if len(sizes) == 1:
+    if total <= 0 or len(sizes) == 1:
         return 1.0
     if isinstance(column.lows, ByteStrings) or isinstance(column.highs, ByteStrings) or not column.type.has_density:
         return _share_at_a_bound(column.take(np.flatnonzero(known)), sizes[known], total)
@@ -101,6 +101,7 @@ class ExchangeReuse:
 
     _exchanges: Mapping[int, tuple[_ReusedRows, Node]]
     _places: Mapping[_ReusedRows, Sequence[Node]]
+    _sides: Mapping[_ReusedRows, Sequence[tuple[Join, Node]]]
 
     @staticmethod
     def of(root: Node, equal: Mapping[int, int], crosses_shuffle: Callable[[Join, Node], bool]) -> ExchangeReuse:
@@ -113,6 +114,7 @@ class ExchangeReuse:
         candidates = equal.keys() & _with_groups(root)
         exchanges: dict[int, tuple[_ReusedRows, Node]] = {}
         places: dict[_ReusedRows, list[Node]] = {}
+        sides: dict[_ReusedRows, list[tuple[Join, Node]]] = {}
         for node in root.walk():
             for child in node.children:
                 whole = child if isinstance(node, Join) else node
@@ -123,7 +125,13 @@ class ExchangeReuse:
                 key = equal[whole.id], _keys(node, child) if isinstance(node, Join) else ()
                 exchanges[child.id] = key, whole
                 places.setdefault(key, []).append(whole)
-        return ExchangeReuse(exchanges, places)
+                if isinstance(node, Join):
+                    sides.setdefault(key, []).append((node, child))
+        return ExchangeReuse(exchanges, places, sides)
+
+    def sides(self) -> Iterator[Sequence[tuple[Join, Node]]]:
+        """The joins of each exchange that is run once for sides of several joins, with these sides."""
+        return (each for each in self._sides.values() if len(each) > 1)
 
     def others(self, build_side: BuildSide, probe: ProbeColumn) -> Sequence[Node]:
         """The other places of each exchange that a filter of the probe column would make Spark run again.
@@ -200,6 +208,32 @@ def broadcast_sides(
         if side is not BroadcastSide.NEITHER or strategy is BroadcastStrategy.RUNTIME_ONLY:
             chosen[node.id] = side
     return chosen
+
+
+def reuses_kept(
+    shared: Iterable[Sequence[tuple[Join, Node]]],
+    chosen: Mapping[int, BroadcastSide],
+    pruned: Collection[int],
+) -> dict[int, BroadcastSide]:
+    """The joins that have to stay shuffled, by `Join.id`, so that shuffles of equal sides stay one.
+
+    - `shared`: the joins that shuffle equal sides, with these sides; `chosen`: joins whose broadcast side is known
+    - `pruned`: pruned scans and materialized nodes, by `Node.id`
+
+    Where keys have made the other side of a join smaller, Spark would broadcast it, by its size or as soon as its stage
+    has ended, and run the equal side once more in place of the shuffle.
+    """
+    kept: dict[int, BroadcastSide] = {}
+    for joins in shared:
+        open_joins = [each for each in joins if each[0].id not in chosen]
+        if len(open_joins) > 1:
+            others = ((join, join.right if side is join.left else join.left) for join, side in open_joins)
+            kept |= {
+                join.id: BroadcastSide.NEITHER
+                for join, other in others
+                if any(each.id in pruned for each in other.walk())
+            }
+    return kept
 
 
 def may_be_broadcast(join: Join, side: Node) -> bool:

@@ -85,7 +85,7 @@ class KnownStatistics:
         return sum(each or 0 for each in counts) <= most
 
     def unprunable_fraction(self, probe: ProbeColumn) -> float:
-        """The share, 0 to 1, of a probe column's bytes in containers that any key keeps.
+        """The share, 0 to 1, of a probe column's bytes in containers that any key keeps; 1 without bounds.
 
         If the statistics of files skip nothing, row groups of some large files are used instead.
         """
@@ -97,16 +97,16 @@ class KnownStatistics:
     def _unprunable_fraction(self, probe: ProbeColumn) -> float:
         files = self._files(probe.relation, probe.column)
         if isinstance(files, Reason) or files.type is None:
-            return 0.0
+            return 1.0
         share = self._fraction_of(files)
-        if 0.0 < share < 1.0:
+        if share < 1.0:
             return share
         groups = self._largest_row_groups(probe.relation, files, probe.column)
-        return share if isinstance(groups, Reason) or groups.column is None else self._fraction_of(groups)
+        return 1.0 if isinstance(groups, Reason) else self._fraction_of(groups)
 
     def _fraction_of(self, found: ScanContainers) -> float:
         if found.column is None:
-            return 0.0
+            return 1.0
         return unprunable_fraction(found.column, found.containers.sizes, self.options.limits)
 
     def is_broadcast(self, join: Join) -> bool:
@@ -210,9 +210,19 @@ class KnownStatistics:
 
     def shared_places(self, build_side: BuildSide, probe: ProbeColumn) -> Sequence[Node]:
         """The other places of a reused exchange, if the keys of a build side would filter only one of them."""
+        return self._exchange_reuse().others(build_side, probe)
+
+    def shared_shuffles(self) -> Sequence[Sequence[tuple[Join, Node]]]:
+        """The joins whose equal sides the engine shuffles once for all of them, with these sides."""
+        if not self.facts.equal:
+            return ()
+        shared = self._exchange_reuse().sides()
+        return [[each for each in joins if not self.is_broadcast(each[0])] for joins in shared]
+
+    def _exchange_reuse(self) -> ExchangeReuse:
         if self._reuse is None:
             self._reuse = ExchangeReuse.of(self.root, self.facts.equal, self._is_sent_to)
-        return self._reuse.others(build_side, probe)
+        return self._reuse
 
     def _is_sent_to(self, join: Join, side: Node) -> bool:
         return not self.is_broadcast(join) or self.is_broadcast_side(join, side)

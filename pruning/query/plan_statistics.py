@@ -72,6 +72,9 @@ class PlanStatistics(Protocol):
     def shared_places(self, build_side: BuildSide, probe: ProbeColumn) -> Sequence[Node]:
         """The other places of a reused exchange, if the keys of a build side would filter only one of them."""
 
+    def shared_shuffles(self) -> Sequence[Sequence[tuple[Join, Node]]]:
+        """The joins whose equal sides the engine shuffles once for all of them, with these sides."""
+
 
 class UnknownStatistics:
     """Answers without metadata."""
@@ -86,7 +89,7 @@ class UnknownStatistics:
         return False
 
     def unprunable_fraction(self, probe: ProbeColumn) -> float:  # noqa: ARG002 - a protocol's
-        """Always 0."""
+        """Always 0, so that each container may be skipped."""
         return 0.0
 
     def rows(self, relation: Relation) -> int:  # noqa: ARG002 - a protocol's
@@ -130,6 +133,10 @@ class UnknownStatistics:
         return False
 
     def shared_places(self, build_side: BuildSide, probe: ProbeColumn) -> Sequence[Node]:  # noqa: ARG002 - a protocol's
+        """Always empty."""
+        return ()
+
+    def shared_shuffles(self) -> Sequence[Sequence[tuple[Join, Node]]]:
         """Always empty."""
         return ()
 

@@ -18,6 +18,7 @@ from functools import partial
 from pruning.keys.summary import KeySummary
 from pruning.options import ARROW, AUTO, PREDICATE, BroadcastStrategy, PruningOptions
 from pruning.query.build_selection import BuildSelection
+from pruning.query.exchanges import BroadcastSide, broadcast_sides, reuses_kept
 from pruning.query.filter_plan import ready_filters
 from pruning.query.first_rows import (
     BY_STATISTICS,
@@ -266,6 +267,14 @@ class QueryPlanner:
             if isinstance(each, Relation):
                 self._sizes[each.id] = 0
         return ""
+
+    def broadcast_sides(self) -> Steps[dict[int, BroadcastSide]]:
+        """The sides to broadcast in the query with its filters, by `Join.id`; other joins stay as they are."""
+        chosen = broadcast_sides(self.graph.root, self.row_bytes, self.facts.broadcast_limit, self.strategy)
+        if self.strategy is BroadcastStrategy.NONE or not self.scans:
+            return chosen
+        shared = yield from with_answers(self.statistics.shared_shuffles)
+        return chosen | reuses_kept(shared, chosen, self.scans.keys() | self.row_bytes.keys())
 
     def _add_tuple(self, build_side: BuildSide, relation: Relation) -> Steps[None]:
         """Adds keys of several columns together, if the build's rows are materialized and the join compares several."""

@@ -36,12 +36,13 @@ def test_fraction_counts_bytes_not_containers():
     [[(None, None, None)] * 3, [(1, None, 0)], [(None, 9, 0), (1, None, 0)]],
     ids=["nothing", "no end", "one end each"],
 )
-def test_containers_without_bounds_are_prunable(rows):
-    assert share(rows) == 0.0
+def test_containers_without_bounds_are_all_kept(rows):
+    assert share(rows) == 1.0
 
 
-def test_container_without_bounds_is_prunable_beside_others():
-    assert share([*ALL, (None, None, None)]) == 0.75
+def test_container_without_bounds_counts_as_those_beside_it():
+    assert share([*ALL, (None, None, None)]) == 1.0
+    assert share([*EVEN, (None, None, None)]) == 0.25
 
 
 def test_extreme_integers_do_not_overflow():
