@@ -17,6 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812  its usual name
 from pyspark.sql.types import DataType, LongType, StringType, StructType
 
 from connectors.arrow_values import coded
+from connectors.columns import quoted
 from connectors.delta.bounds import NO_FLAW, Flaws, StoredBounds
 from pruning.scan.statistics import UNKNOWN, ColumnStatistics
 from pruning.values.byte_strings import IntArray
@@ -27,7 +28,8 @@ _ANY_NUMBER = int(np.iinfo(np.int64).max)
 _BROKEN = "_broken"
 # In the log this text may mean NULL or the text itself.
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
-_HAS_ZONE = r"(Z|[+-]\d{2}:?\d{2}(:?\d{2})?)$"
+# Digits without a backslash, whose meaning in a text depends on a conf.
+_HAS_ZONE = "(Z|[+-][0-9]{2}:?[0-9]{2}(:?[0-9]{2})?)$"
 # Types as which statistics of these types are parsed; other types are parsed as themselves.
 _AS_TEXT = ("date", "timestamp", "timestamp_ntz", "string")
 # Logs keep no bounds of binaries, and a writer that does has no agreed form for them.
@@ -49,27 +51,29 @@ class LogColumn:
 def listing(actions: DataFrame, columns: Sequence[LogColumn]) -> DataFrame:
     """One row per file: path, vector, deleted, size, modified, rows, broken, and `l0 h0 n0 l1 ...` of `columns`.
 
-    For a partition column `l` is its value and `n` tells whether it is NULL.
+    For a partition column `l` is its value and `n` tells whether it is NULL. Columns are selected by SQL texts, since
+    each `Column` would take several calls to the JVM.
     """
     add = F.col("add")
+    partitions = [
+        add["partitionValues"].getItem(column.path[0]).alias(f"v{index}")
+        for index, column in enumerate(columns)
+        if column.is_partition
+    ]
     parsed = actions.where("add IS NOT NULL").select(
-        add["path"].alias("path"),
-        add["deletionVector"]["pathOrInlineDv"].alias("vector"),
-        add["deletionVector"]["cardinality"].alias("deleted"),
-        add["size"].alias("size"),
-        add["modificationTime"].alias("modified"),
-        add["partitionValues"].alias("partition"),
+        "add.path",
+        F.expr("add.deletionVector.pathOrInlineDv AS vector"),
+        F.expr("add.deletionVector.cardinality AS deleted"),
+        "add.size",
+        F.expr("add.modificationTime AS modified"),
         _parsed(add["stats"], columns).alias("stats"),
+        *partitions,
     )
     named = [selected for index, column in enumerate(columns) for selected in _selected(index, column)]
-    return parsed.select(
-        "path",
-        "vector",
-        "deleted",
-        "size",
-        "modified",
-        F.col("stats").getField("numRecords").alias("rows"),
-        F.col("stats").getField(_BROKEN).isNotNull().alias("broken"),
+    return parsed.selectExpr(
+        *("path", "vector", "deleted", "size", "modified"),
+        "stats.numRecords AS rows",
+        f"stats.{_BROKEN} IS NOT NULL AS broken",
         *named,
     )
 
@@ -188,42 +192,45 @@ def _json_type(column: LogColumn) -> DataType:
     return StringType() if column.type.name in _AS_TEXT else column.spark_type
 
 
-def _selected(index: int, column: LogColumn) -> tuple[SparkColumn, ...]:
+def _selected(index: int, column: LogColumn) -> tuple[str, ...]:
     if column.is_partition:
         return _partition_value(index, column)
-    nulls = _leaf("nullCount", column).alias(f"n{index}")
+    nulls = f"{_leaf('nullCount', column)} AS n{index}"
     if column.type.name in _WITHOUT_BOUNDS:
         return (nulls,)
     low, high = (_typed(_leaf(side, column), column) for side in ("minValues", "maxValues"))
-    return low.alias(f"l{index}"), high.alias(f"h{index}"), nulls
+    return f"{low} AS l{index}", f"{high} AS h{index}", nulls
 
 
-def _leaf(side: str, column: LogColumn) -> SparkColumn:
-    leaf = F.col("stats").getField(side)
-    for part in column.path:
-        leaf = leaf.getField(part)
-    return leaf
+def _leaf(side: str, column: LogColumn) -> str:
+    return ".".join(("stats", side, *map(quoted, column.path)))
 
 
-def _typed(stored: SparkColumn, column: LogColumn) -> SparkColumn:
+def _typed(stored: str, column: LogColumn) -> str:
     """The parsed value in the column's own type, NULL if it is not certainly the stored value."""
     match column.type.name:
         case "date" | "timestamp_ntz":
-            return stored.try_cast(column.spark_type)
+            return _try_cast(stored, column)
         case "timestamp":
             # A text without a zone would be read in the session's zone, not in the writer's.
-            return F.when(stored.rlike(_HAS_ZONE), stored.try_cast(column.spark_type))
+            return f"CASE WHEN {stored} RLIKE '{_HAS_ZONE}' THEN {_try_cast(stored, column)} END"
         case _:
             return stored
 
 
-def _partition_value(index: int, column: LogColumn) -> tuple[SparkColumn, ...]:
-    text = F.col("partition").getItem(column.path[0])
+def _try_cast(text: str, column: LogColumn) -> str:
+    # The meaning of TIMESTAMP depends on a conf.
+    type_ = "timestamp_ltz" if column.type.name == "timestamp" else column.spark_type.simpleString()
+    return f"try_cast({text} AS {type_})"
+
+
+def _partition_value(index: int, column: LogColumn) -> tuple[str, ...]:
+    text = f"v{index}"
     if column.type.name == "string":
         # The protocol reads an empty string as NULL, Spark reads it as it is.
-        value, doubtful = text, ("", _HIVE_NULL)
+        value = text
     else:
-        text, doubtful = F.nullif(text, F.lit("")), ("", _HIVE_NULL)
-        value = _typed(text, column).try_cast(column.spark_type)
-    is_null = F.when(text.isNull() | ~text.isin(*doubtful), text.isNull())
-    return F.when(text != _HIVE_NULL, value).alias(f"l{index}"), is_null.alias(f"n{index}")
+        text = f"nullif({text}, '')"
+        value = _try_cast(_typed(text, column), column)
+    is_null = f"CASE WHEN {text} IS NULL OR {text} NOT IN ('', '{_HIVE_NULL}') THEN {text} IS NULL END"
+    return f"CASE WHEN {text} != '{_HIVE_NULL}' THEN {value} END AS l{index}", f"{is_null} AS n{index}"
