@@ -15,7 +15,7 @@ from pruning.limits import LIMITS
 from pruning.query.plan import relations_of
 from pruning.reasons import Reason, ReasonCode
 from sample_data.rows import Rows
-from tests.costs import FREE_BUILDS
+from tests.costs import ALWAYS
 
 pytestmark = [pytest.mark.spark, pytest.mark.quick(3)]
 
@@ -24,7 +24,7 @@ PREPARING = "org.apache.spark.sql.delta.stats.PrepareDeltaScan"
 SWITCHED_OFF = f"{SKIPPING} is false, so Delta pins no version"
 NOT_PREPARED = "the plan was optimised without it, so Delta pinned no version"
 # With ONCE a build's rows are joined as they are; with TWICE the query reads the build side again.
-ONCE = replace(FREE_BUILDS, scan="PREDICATE")
+ONCE = replace(ALWAYS, scan="PREDICATE")
 TWICE = replace(ONCE, broadcast_strategy="NONE")
 
 

@@ -694,7 +694,7 @@ def test_share_of_needed_columns_is_estimated_from_the_largest_files(star):
     )
     failed = Reason(ReasonCode.STATISTICS_FAILED, "t")
     unknown = Facts.of(star, {DescribeFiles: failed}).known
-    assert (1.0, 0, 0.0) == (
+    assert (1.0, 0, 1.0) == (
         unknown.needed_share(star.fact),
         unknown.rows(star.fact),
         unknown.unprunable_fraction(probe_of(star)),
