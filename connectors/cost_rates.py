@@ -9,15 +9,8 @@ from typing import TYPE_CHECKING
 
 from connectors.rate_files import LOCAL, machine_rates, store_name
 from connectors.spark.session_state import state_of
-from pruning.cost.corrections import (
-    BUILDS,
-    LOCAL_BYTES,
-    REMOTE_BYTES,
-    REMOTE_REQUESTS,
-    CorrectionLimits,
-    RateCorrections,
-)
-from pruning.cost.rates import NANOSECONDS, CostRates
+from pruning.cost.corrections import BUILDS, LOCAL_READS, REMOTE_READS, CorrectionLimits, RateCorrections
+from pruning.cost.rates import CostRates
 from pruning.limits import Limits
 from pruning.options import GIVEN, SESSION, PruningOptions
 
@@ -75,32 +68,23 @@ def remote_stores(uris: Iterable[str]) -> tuple[str, ...]:
     return tuple(each for each in names if each != LOCAL)
 
 
-def observe_build(spark: SparkSession, options: PruningOptions, planned: float, actual: float) -> None:
+def observe_build(
+    spark: SparkSession, options: PruningOptions, planned: float, actual: float, read_from: Sequence[str] = ()
+) -> None:
     """Adds the seconds of a build that ran as a job to what corrects the session's rates.
 
-    `planned` are seconds by the rates of `rates_of()`, corrected as these are.
+    - `planned`: seconds by the rates of `rates_of()`, corrected as these are
+    - `read_from`: the URIs of the tables of a build that mostly reads: the rates of their store are corrected, if all
+      are in one, and otherwise those of builds
     """
-    if options.cost_rates == SESSION:
-        _rates(spark).observe(BUILDS, planned, actual, _limits(options.limits))
-
-
-def observe_read(spark: SparkSession, options: PruningOptions, uri: str, nbytes: int, seconds: float) -> None:
-    """Adds the seconds in which one core read bytes of a file; `options.limits.costs` are the rates of the query."""
     if options.cost_rates != SESSION:
         return
-    store, costs = store_name(uri), options.limits.costs
-    is_local = store == LOCAL
-    planned = nbytes * (costs.byte if is_local else costs.remote_byte) / NANOSECONDS
-    kind = LOCAL_BYTES if is_local else REMOTE_BYTES
-    _rates(spark).observe(kind, planned, seconds, _limits(options.limits), "" if is_local else store)
-
-
-def observe_request(spark: SparkSession, options: PruningOptions, uri: str, seconds: float) -> None:
-    """Adds the seconds until the first byte of a file of an object store came."""
-    store = store_name(uri)
-    if options.cost_rates == SESSION and store != LOCAL:
-        planned = options.limits.costs.remote_request / NANOSECONDS
-        _rates(spark).observe(REMOTE_REQUESTS, planned, seconds, _limits(options.limits), store)
+    kind, store = BUILDS, ""
+    names = {store_name(each) for each in read_from}
+    if len(names) == 1:
+        (name,) = names
+        kind, store = (LOCAL_READS, "") if name == LOCAL else (REMOTE_READS, name)
+    _rates(spark).observe(kind, planned, actual, _limits(options.limits), store)
 
 
 def _rates(spark: SparkSession) -> SessionRates:

@@ -161,7 +161,7 @@ class Limits(ExecutionLimits):
     joined_build_bytes: int = limit(
         16 << 20,
         "bytes",
-        "a build that reads more is run for its keys alone, unless its rows have to be joined",
+        "a build that reads more is run for its keys alone, unless its rows are expected to be few",
         0,
     )
 

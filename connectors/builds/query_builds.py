@@ -30,14 +30,16 @@ logger = logging.getLogger("scanprune")
 class BuildRequest:
     """A build of the values of `key`, a JVM expression, over the rows of `plan`; `name` is for messages.
 
-    `place` is the number of the key among the columns of `plan`, None if it is computed. If `must_fit`, the build
-    yields keys only when its rows are few enough to be joined as a local relation.
+    `place` is the number of the key among the columns of `plan`, None if it is computed. With `fits` its rows are
+    brought to the driver however many bytes it reads, to be joined as a local relation if they are few enough; with
+    `must_fit` it yields keys only then.
     """
 
     plan: Any
     key: Any
     name: str
     place: int | None = None
+    fits: bool = False
     must_fit: bool = False
 
 
@@ -110,8 +112,9 @@ class QueryBuilds:
         missing: dict[int, BuildRequest] = {}
         for each, number in zip(requests, numbers, strict=True):
             if number not in self._rows:
-                must_fit = each.must_fit or (number in missing and missing[number].must_fit)
-                missing[number] = replace(each, must_fit=must_fit)
+                other = missing.get(number, each)
+                fits, must_fit = each.fits or other.fits, each.must_fit or other.must_fit
+                missing[number] = replace(each, fits=fits, must_fit=must_fit)
         self._run(missing)
         found = [self._keys_or_column(each, number) for each, number in zip(requests, numbers, strict=True)]
         self._collect({it.id: it for it in found if isinstance(it, _BuildColumn) and it.id not in self._keys})
@@ -170,7 +173,7 @@ class QueryBuilds:
         return sum(self._seconds.pop(each, 0.0) for each in numbers)
 
     def _most_bytes(self, request: BuildRequest) -> int | None:
-        return None if request.must_fit else self.scheduler.options.limits.joined_build_bytes
+        return None if request.fits or request.must_fit else self.scheduler.options.limits.joined_build_bytes
 
     def _collect(self, missing: Mapping[tuple[int, int], _BuildColumn]) -> None:
         by_plan: dict[int, list[_BuildColumn]] = {}

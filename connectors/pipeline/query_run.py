@@ -97,9 +97,13 @@ class QueryRun:
     def _run_builds(self, filters: Sequence[RuntimeFilter]) -> Sequence[BuildResult]:
         """The results of builds; seconds of jobs correct the rates of the session."""
         results = self.builds.run([self._build_request(each) for each in filters])
+        stores = self.metadata.facts().stores
         for each, built in zip(filters, results, strict=True):
-            if each.benefit is not None and built.seconds and not built.on_driver:
-                observe_build(self.plan.spark, self.planner.options, each.benefit.run, built.seconds)
+            benefit = each.benefit
+            if benefit is not None and built.seconds and not built.on_driver:
+                scans = (at.id for at in each.build_side.node.walk() if at.id in stores)
+                read_from = [stores[at] for at in scans] if benefit.mostly_reads else []
+                observe_build(self.plan.spark, self.planner.options, benefit.run, built.seconds, read_from)
         return results
 
     def _pin(self, relations: Sequence[Relation]) -> Mapping[int, Reason]:
@@ -113,15 +117,16 @@ class QueryRun:
         return refused
 
     def _build_request(self, runtime_filter: RuntimeFilter) -> BuildRequest:
-        build_side, must_fit = runtime_filter.build_side, runtime_filter.must_fit
+        build_side = runtime_filter.build_side
+        fits, must_fit = runtime_filter.fits, runtime_filter.must_fit
         plan, name = self.plan.replaced(build_side.node, self.replacements), str(build_side.key)
         if build_side.key.column is not None:
             at = build_side.node.output.index(build_side.key.column)
-            return BuildRequest(plan, self.plan.column(build_side.node, at), name, at, must_fit=must_fit)
+            return BuildRequest(plan, self.plan.column(build_side.node, at), name, at, fits=fits, must_fit=must_fit)
         expression = self.plan.node(build_side.join).condition().get()
         for place in build_side.condition.path:
             expression = expression.children().apply(place)
-        return BuildRequest(plan, expression, name, must_fit=must_fit)
+        return BuildRequest(plan, expression, name, fits=fits, must_fit=must_fit)
 
 
 def query_facts(metadata: PlanMetadata) -> QueryFacts:

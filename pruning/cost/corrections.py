@@ -14,13 +14,12 @@ from types import MappingProxyType
 from pruning.cost.rates import CostRates
 
 # Kinds of work, and the rates that the factor of each corrects.
-BUILDS, LOCAL_BYTES, REMOTE_BYTES, REMOTE_REQUESTS = "builds", "local bytes", "remote bytes", "remote requests"
+BUILDS, LOCAL_READS, REMOTE_READS = "builds", "local reads", "remote reads"
 _CORRECTED: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         BUILDS: ("build_job", "kept_row"),
-        LOCAL_BYTES: ("byte",),
-        REMOTE_BYTES: ("remote_byte",),
-        REMOTE_REQUESTS: ("remote_request",),
+        LOCAL_READS: ("byte", "decoded_byte"),
+        REMOTE_READS: ("remote_byte", "remote_request"),
     }
 )
 
@@ -101,7 +100,7 @@ class RateCorrections:
         changed = {
             name: getattr(rates, name) * factor
             for kind, names in _CORRECTED.items()
-            if (factor := self.factor(kind, limits, store if kind in {REMOTE_BYTES, REMOTE_REQUESTS} else "")) != 1.0
+            if (factor := self.factor(kind, limits, store if kind == REMOTE_READS else "")) != 1.0
             for name in names
         }
         return replace(rates, **changed) if changed else rates

@@ -25,7 +25,9 @@ from pruning.query.plan_statistics import QueryFacts, Sizes
 
 @dataclass(frozen=True, slots=True)
 class Benefit:
-    """Seconds that a filter, or several by one build, costs and saves; `run` are those of the build itself.
+    """Seconds that a filter, or several by one build, costs and saves.
+
+    `run` are those of the build itself, and `scans` those of them in which it reads.
 
     >>> print(Benefit(Estimate.exact(0.12), Estimate(0.9, 1.8, 2.4)))
     costs 0.12 s, saves 1.8 s (0.9 to 2.4)
@@ -34,6 +36,12 @@ class Benefit:
     paid: Estimate
     saved: Estimate
     run: float = 0.0
+    scans: float = 0.0
+
+    @property
+    def mostly_reads(self) -> bool:
+        """True where the build is expected to spend most of its seconds on scans."""
+        return 2 * self.scans > self.run
 
     @property
     def gain(self) -> float:
@@ -132,6 +140,13 @@ class Benefits:
     def run(self, node: Node) -> float:
         """Seconds for a build of `node` by itself."""
         return self._latency(node) + self._kept_rows(node) + self.cost.tree(node)
+
+    def scans(self, node: Node) -> float:
+        """Seconds of the scans of a build."""
+        materialized = self.sizes.materialized
+        return sum(
+            self.cost.scan(each) for each in node.walk() if isinstance(each, Relation) and each.id not in materialized
+        )
 
     def fits(self, node: Node) -> bool:
         """True where the rows of a build are expected to be few enough to be joined as a local relation."""

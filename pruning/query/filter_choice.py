@@ -34,13 +34,14 @@ class _Offer:
     build: _Build
     benefit: Benefit
     effects: tuple[Effect | None, ...]
+    fits: bool
     must_fit: bool
 
     def filters(self, *, used: bool) -> Iterator[RuntimeFilter]:
         """The filters that are worth planning their scans, or the others."""
         for each, effect in zip(self.build.filters, self.effects, strict=True):
             if (effect is not None) is used:
-                yield replace(each, benefit=self.benefit, must_fit=self.must_fit)
+                yield replace(each, benefit=self.benefit, fits=self.fits, must_fit=self.must_fit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +81,11 @@ class _Choice:
         saved = saved if any(effects) else little
         paid = benefits.paid(node)
         # Without the rows of the build in its place, the query would run the build's plan once more.
-        must_fit = benefits.fits(node) and saved.expected <= paid.expected + benefits.cost.tree(node)
-        return _Offer(build, Benefit(paid, saved, benefits.run(node)), tuple(effects), must_fit)
+        fits = benefits.fits(node)
+        must_fit = fits and saved.expected <= paid.expected + benefits.cost.tree(node)
+        return _Offer(
+            build, Benefit(paid, saved, benefits.run(node), benefits.scans(node)), tuple(effects), fits, must_fit
+        )
 
     def made(self, builds: Sequence[_Build]) -> FilterChoice:
         """The choice among builds; what is chosen only makes other offers smaller, so the best is looked at again."""

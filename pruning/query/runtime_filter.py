@@ -33,7 +33,8 @@ class RuntimeFilter:
     - `instead`: why the build side is not run; then its keys are all values that the statistics of its files allow
     - `needs_rows`: a later run of the build side may give other rows, so its keys count only where the query takes the
       rows that the build gave
-    - `must_fit`: the build yields keys only when its rows are few enough to be joined as a local relation
+    - `fits`: the rows of the build are expected to be few enough to be joined as a local relation; `must_fit`: the
+      build yields keys only when they are
     - `benefit`: the seconds that the build is expected to cost and all its keys to save; None where nothing was weighed
     """
 
@@ -41,6 +42,7 @@ class RuntimeFilter:
     probe: ProbeColumn
     instead: Reason | None = None
     needs_rows: bool = False
+    fits: bool = False
     must_fit: bool = False
     benefit: Benefit | None = None
 

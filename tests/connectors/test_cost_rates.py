@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from connectors import rate_files
-from connectors.cost_rates import SessionRates, observe_build, observe_read, observe_request, rates_of
+from connectors.cost_rates import SessionRates, observe_build, rates_of
 from connectors.pipeline.query_run import QueryRun
 from connectors.rate_files import MeasuredRates, write_rates
 from connectors.registry import optimized
@@ -74,7 +74,7 @@ def test_only_the_session_option_corrects():
 def test_other_options_learn_nothing(word):
     session = Session()
     seen(session, word)
-    observe_read(session, options(word), "/data/a", 1 << 20, 10.0)
+    observe_build(session, options(word), 0.1, 10.0, ["/data/a"])
     assert DEFAULTS == rates_of(session, options(SESSION))
 
 
@@ -108,16 +108,27 @@ def test_corrected_plans_that_are_right_keep_their_rates():
     assert 2.0 * DEFAULTS.build_job == pytest.approx(rates.corrected(DEFAULTS, LIMITS, "").build_job)
 
 
-def test_reads_correct_bytes_and_requests_of_their_store():
+def test_builds_that_read_correct_the_rates_of_their_store():
     session, used = Session(), options(SESSION)
     for _ in range(3):
-        observe_read(session, used, "file:///data/a", 1_000_000_000, 0.3)
-        observe_read(session, used, "s3a://lake/a", 1_000_000_000, 20.0)
-        observe_request(session, used, "s3a://lake/a", 0.06)
-        observe_request(session, used, "/data/a", 0.06)
+        observe_build(session, used, 1.0, 0.5, ["file:///data/a", "/data/b"])
+        observe_build(session, used, 1.0, 2.0, ["s3a://lake/a", "s3a://lake/b"])
     lake, other = (rates_of(session, used, [each]) for each in ("s3a-lake", "s3a-other"))
-    assert (0.3, 20.0, 60e6) == pytest.approx((lake.byte, lake.remote_byte, lake.remote_request))
-    assert (0.3, 10.0, 30e6) == pytest.approx((other.byte, other.remote_byte, other.remote_request))
+    for found, factor in ((lake, 2.0), (other, 1.0)):
+        assert (factor * DEFAULTS.remote_byte, factor * DEFAULTS.remote_request) == pytest.approx(
+            (found.remote_byte, found.remote_request)
+        )
+        assert (0.5 * DEFAULTS.byte, 0.5 * DEFAULTS.decoded_byte) == pytest.approx((found.byte, found.decoded_byte))
+        assert DEFAULTS.build_job == found.build_job
+
+
+def test_builds_over_several_stores_correct_those_of_builds():
+    session, used = Session(), options(SESSION)
+    for _ in range(3):
+        observe_build(session, used, 1.0, 2.0, ["s3a://lake/a", "/data/b"])
+    found = rates_of(session, used, ["s3a-lake"])
+    assert 2.0 * DEFAULTS.build_job == pytest.approx(found.build_job)
+    assert (DEFAULTS.byte, DEFAULTS.remote_byte) == (found.byte, found.remote_byte)
 
 
 def test_limits_of_a_call_bound_its_corrections():

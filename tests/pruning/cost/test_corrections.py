@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from pruning.cost.corrections import (
     BUILDS,
-    LOCAL_BYTES,
-    REMOTE_BYTES,
-    REMOTE_REQUESTS,
+    LOCAL_READS,
+    REMOTE_READS,
     CorrectionLimits,
     Observed,
     RateCorrections,
@@ -20,7 +19,7 @@ from pruning.cost.corrections import (
 from pruning.cost.rates import CostRates
 
 LIMITS = CorrectionLimits(most=4.0, least_count=3, weight=0.25)
-KINDS = (BUILDS, LOCAL_BYTES, REMOTE_BYTES, REMOTE_REQUESTS)
+KINDS = (BUILDS, LOCAL_READS, REMOTE_READS)
 SECONDS = st.floats(1e-300, 1e300)
 
 
@@ -94,9 +93,8 @@ def test_unknown_kind_is_left_out():
     ("kind", "names"),
     [
         (BUILDS, {"build_job", "kept_row"}),
-        (LOCAL_BYTES, {"byte"}),
-        (REMOTE_BYTES, {"remote_byte"}),
-        (REMOTE_REQUESTS, {"remote_request"}),
+        (LOCAL_READS, {"byte", "decoded_byte"}),
+        (REMOTE_READS, {"remote_byte", "remote_request"}),
     ],
 )
 def test_each_kind_corrects_its_own_rates(kind, names):
@@ -107,7 +105,7 @@ def test_each_kind_corrects_its_own_rates(kind, names):
 
 
 def test_stores_are_corrected_apart():
-    found = after(2.0, 2.0, 2.0, kind=REMOTE_BYTES, store="s3a-lake")
+    found = after(2.0, 2.0, 2.0, kind=REMOTE_READS, store="s3a-lake")
     rates = CostRates()
     assert replace(rates, remote_byte=20.0) == found.corrected(rates, LIMITS, "s3a-lake")
     assert rates == found.corrected(rates, LIMITS, "s3a-other") == found.corrected(rates, LIMITS)

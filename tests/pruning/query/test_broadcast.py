@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pruning.options import BroadcastStrategy
-from pruning.query.exchanges import BroadcastSide, broadcast_sides
+from pruning.query.exchanges import BroadcastSide, broadcast_sides, reuses_kept
 from pruning.query.plan import Join, Node, Relation
 
 AUTO, RUNTIME_ONLY, NONE = BroadcastStrategy
@@ -60,3 +60,27 @@ def test_runtime_only_prevents_broadcasts_by_estimate():
 
 def test_strategy_none_broadcasts_no_side():
     assert {} == broadcast_sides(join("Inner"), {0: 3}, 10, NONE)
+
+
+def shuffled_twice() -> list[tuple[Join, Node]]:
+    """Two joins of equal left sides with scans, which are the nodes 1 and 4."""
+    left = [Node(0, 0, "Aggregate", (1,)), Node(3, 3, "Aggregate", (1,))]
+    right = [Relation(1, 1, "LogicalRelation", (2,)), Relation(4, 4, "LogicalRelation", (2,))]
+    joins = [Join(at.id + 1, by.id, "Join", (1, 2), (by, at), type="Inner") for by, at in zip(left, right, strict=True)]
+    return list(zip(joins, left, strict=True))
+
+
+def test_joins_of_equal_sides_stay_shuffled_where_keys_made_the_other_side_smaller():
+    shared = shuffled_twice()
+    assert {2: BroadcastSide.NEITHER, 5: BroadcastSide.NEITHER} == reuses_kept([shared], {}, {1, 4})
+    # As in stock Spark, the other join may still be broadcast.
+    assert {5: BroadcastSide.NEITHER} == reuses_kept([shared], {}, {4})
+    assert {} == reuses_kept([shared], {}, set())
+    # Keys of the equal sides are no matter of this.
+    assert {} == reuses_kept([shared], {}, {0, 3})
+
+
+def test_equal_sides_are_not_protected_where_only_one_join_shuffles_them():
+    shared = shuffled_twice()
+    assert {} == reuses_kept([shared], {5: BroadcastSide.RIGHT}, {1, 4})
+    assert {} == reuses_kept([shared[:1]], {}, {1, 4})

@@ -215,6 +215,8 @@ def test_filter_that_pays_only_if_its_rows_are_joined_must_fit():
     star = Dimensions.of(0.5, size=100_000)
     (found,) = choose(star.filters(), star.selection(priced(RATES))).chosen
     assert not found.must_fit
+    # Its rows are few all the same, so they are asked for.
+    assert found.fits
 
 
 # Laws.
