@@ -107,7 +107,7 @@ def test_each_kind_corrects_its_own_rates(kind, names):
 def test_stores_are_corrected_apart():
     found = after(2.0, 2.0, 2.0, kind=REMOTE_READS, store="s3a-lake")
     rates = CostRates()
-    assert replace(rates, remote_byte=20.0) == found.corrected(rates, LIMITS, "s3a-lake")
+    assert replace(rates, remote_byte=20.0, remote_request=60e6) == found.corrected(rates, LIMITS, "s3a-lake")
     assert rates == found.corrected(rates, LIMITS, "s3a-other") == found.corrected(rates, LIMITS)
 
 
