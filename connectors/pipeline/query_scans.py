@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from pruning.query.key_origins import conditions_of
 from pruning.query.plan import Relation
 from pruning.query.planner_requests import PruneScan
 from pruning.reasons import Reason, ReasonCode
+from pruning.scan.key_filter import RowWorth
 
 logger = logging.getLogger("scanprune")
 
@@ -40,8 +41,6 @@ class QueryScans:
         collected, spark = self._collected(request, found), self.metadata.plan.spark
         read = Read(self.metadata.needed(request.relation), static=lambda: self._static(request.relation, found))
         options = replace(self.options, scan=PREDICATE)
-        if request.least_dropped is not None:
-            options = options.with_limits(min_filter_ratio=request.least_dropped)
         try:
             df, scan = table_scan.pruned_scan(spark, found.table, collected, read, options)
         except Exception as error:
@@ -60,16 +59,20 @@ class QueryScans:
             **{(column,): summaries for column, summaries in request.keys.items()},
             **request.tuples,
         }
-        keys = [
-            KeyInput(tuple(plan_column(found.table, request.relation, each) for each in columns), summary)
-            for columns, summaries in by_columns.items()
-            for summary in summaries
-        ]
+        keys, worth = list[KeyInput](), list[RowWorth | None]()
+        for columns, summaries in by_columns.items():
+            places = tuple(plan_column(found.table, request.relation, each) for each in columns)
+            keys += [KeyInput(places, summary) for summary in summaries]
+            worth += [worth_of(request.worth, columns)] * len(summaries)
         first_rows = [
             Collected(KeyInput((plan_column(found.table, request.relation, column),), None), filter_, None, None)
             for column, filter_ in request.first_rows
         ]
-        return [*collect_all(self.metadata.plan.spark, keys, self.options, exact=False), *first_rows]
+        collected = collect_all(self.metadata.plan.spark, keys, self.options, exact=False)
+        known = [
+            replace(each, filter=replace(each.filter, worth=told)) for each, told in zip(collected, worth, strict=True)
+        ]
+        return [*known, *first_rows]
 
     def _static(self, relation: Relation, found: PlanTable) -> StaticPruning:
         plan = self.metadata.plan
@@ -94,3 +97,14 @@ class QueryScans:
         df, record = made
         replacements[relation.id] = found.renamed(df)
         return record
+
+
+def worth_of(by_column: Mapping[int, RowWorth], columns: Sequence[int]) -> RowWorth | None:
+    """The worth of a test by a column, or by several: where a row that any of them drops is spared; None if not known.
+
+    Several columns together let at least as few rows pass as each of them.
+    """
+    found = [by_column[each] for each in columns if each in by_column]
+    if len(found) < len(columns) or not found:
+        return None
+    return found[0] if len(found) == 1 else RowWorth(0.0, min(each.spared for each in found))

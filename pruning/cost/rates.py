@@ -15,7 +15,8 @@ class CostRates:
     - `byte`: a byte of a file on this machine, read by either reader; `remote_byte`: one of a store, a hundredth of a
       microsecond at 100 MB/s; `remote_request`: the wait for the first byte of a store's file
     - `decoded_byte`: a byte of a column chunk, decompressed and decoded by Spark's reader
-    - `spark_value`: a value decoded by Spark's reader; `spark_test`: a row tested above it by keys
+    - `spark_value`: a value decoded by Spark's reader; `spark_test`: a row tested above it by a bloom filter of keys;
+      `spark_compared`: one compared with ranges or a short list of keys
     - `arrow_value`: a value decoded by pyarrow; `arrow_test`: one looked up in a table of keys
     - `arrow_search`: a value decoded and tested where there is no such table, as of texts, decimals, keys far apart
     - `arrow_handed`: a value of a row that passed, from Python to Spark
@@ -41,7 +42,8 @@ class CostRates:
     remote_request: float = 30e6
     decoded_byte: float = 4.5
     spark_value: float = 6.0
-    spark_test: float = 12.0
+    spark_test: float = 45.0
+    spark_compared: float = 8.0
     arrow_value: float = 6.0
     arrow_test: float = 2.0
     arrow_search: float = 100.0

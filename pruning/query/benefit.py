@@ -21,6 +21,7 @@ from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import Filter, Node, Passthrough, Project, Relation
 from pruning.query.plan_cost import PlanCost
 from pruning.query.plan_statistics import QueryFacts, Sizes
+from pruning.scan.key_filter import RowWorth
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,9 +230,10 @@ class Benefits:
             found[column] = share, min(1.0, share + self.sizes.statistics.unprunable_fraction(probe))
         return Remaining(columns=found)
 
-    def least_dropped(self, way: float) -> float:
-        """The share of rows that a row filter has to drop to pay, where a row's way to its join takes `way`."""
-        return min(1.0, self.rates.spark_test / way) if way else 1.0
+    def row_worth(self, build_side: BuildSide, probe: ProbeColumn) -> RowWorth:
+        """The worth of testing the rows of a scan by the keys of a build side."""
+        passing = self.cardinalities.partner_share(build_side, probe).expected
+        return RowWorth(passing, self.cost.way(build_side.join, probe.relation))
 
     def _keys_of(self, build_side: BuildSide, probe: ProbeColumn) -> _Keys:
         at = (*build_side.id, probe.relation.id, probe.column)

@@ -128,6 +128,8 @@ class Cardinalities:
             return Estimate.exact(keys.share)
         among = min(1.0, keys.left / values)
         if keys.is_unique and (probe is None or not self._is_unique(values, self.table_rows(probe))):
+            # Numbers between the bounds of a column that are no key are no values of it, such as the 32nd of a month.
+            among = min(1.0, keys.left / min(values, keys.all)) if keys.all else among
             least, most = sorted((keys.share, among))
             return Estimate.around(least, sqrt(least * most), most)
         return Estimate.exact(among)

@@ -30,7 +30,7 @@ from pruning.query.first_rows import (
 from pruning.query.join_condition import BuildSide, may_raise_elsewhere
 from pruning.query.join_graph import JoinGraph, key_tuple, tuple_filter_pays
 from pruning.query.lineage import ProbeColumn
-from pruning.query.plan import Node, PlanNames, Relation
+from pruning.query.plan import PlanNames, Relation
 from pruning.query.plan_statistics import PlanStatistics, QueryFacts, Sizes
 from pruning.query.planner_requests import (
     BuildAnswer,
@@ -49,7 +49,7 @@ from pruning.query.requests import DescribeFiles, Steps, ask, with_answers
 from pruning.query.runtime_filter import FilterId, RuntimeFilter
 from pruning.query.top_k import TopFilter, TopK, top_ks
 from pruning.reasons import Reason, ReasonCode
-from pruning.scan.key_filter import KeyFilter, key_filter
+from pruning.scan.key_filter import KeyFilter, RowWorth, key_filter
 from pruning.scan.skipping import skips_a_file
 from pruning.values.domain import Domain
 
@@ -96,7 +96,7 @@ class QueryPlanner:
     _rows: dict[int, BuildRows] = field(default_factory=dict)
     _bounds: dict[tuple[int, str], KeySummary | Reason] = field(default_factory=dict)
     _row_counts: dict[int, int] = field(default_factory=dict)
-    _joins: dict[int, dict[int, Node]] = field(default_factory=dict)
+    _tested: dict[int, dict[int, list[RuntimeFilter]]] = field(default_factory=dict)
     _first_rows: dict[int, list[tuple[int, KeyFilter]]] = field(default_factory=dict)
     _top_outcomes: dict[tuple[int, int, int], str | Reason] = field(default_factory=dict)
 
@@ -192,7 +192,7 @@ class QueryPlanner:
             relation = each.probe.relation
             if not each.from_metadata:
                 joined[each.build_side.join.id, each.build_side.node.id, relation.id] = each
-            self._joins.setdefault(relation.id, {})[each.build_side.join.id] = each.build_side.join
+            self._tested.setdefault(relation.id, {}).setdefault(each.probe.column, []).append(each)
             known = self.keys.setdefault(relation.id, {}).setdefault(each.probe.column, [])
             if keys not in known:
                 known.append(keys)
@@ -295,8 +295,8 @@ class QueryPlanner:
         keys, tuples = self.keys.get(relation.id, {}), self.tuples.get(relation.id, {})
         filters = tuple(self._first_rows.get(relation.id, ()))
         keeps_scan = may_raise_elsewhere(self.graph.root, relation.id)
-        least = yield from with_answers(partial(self._least_dropped, relation, self.selection()))
-        scan = yield from ask(PruneScan(relation, dict(keys), dict(tuples), filters, keeps_scan, least))
+        worth = yield from with_answers(partial(self._row_worth, relation, self.selection()))
+        scan = yield from ask(PruneScan(relation, dict(keys), dict(tuples), filters, keeps_scan, worth))
         if isinstance(scan, Reason):
             self.reasons[scan] = None
         elif scan.plan.acts:
@@ -305,12 +305,13 @@ class QueryPlanner:
             self.reasons.update(dict.fromkeys(scan.reasons))
         return scan
 
-    def _least_dropped(self, relation: Relation, selection: BuildSelection) -> float | None:
-        """The share of rows that a row filter has to drop, by what a dropped row spares above the scan."""
-        joins = self._joins.get(relation.id, {})
-        if self.options.always or not joins:
-            return None
-        return min(selection.benefits.least_dropped(selection.benefits.cost.way(it, relation)) for it in joins.values())
+    def _row_worth(self, relation: Relation, selection: BuildSelection) -> dict[int, RowWorth]:
+        """The worth of testing the rows of a scan, by column: that of the filter whose dropped rows spare most."""
+        if self.options.always:
+            return {}
+        tested = self._tested.get(relation.id, {})
+        worth = {at: [selection.benefits.row_worth(it.build_side, it.probe) for it in tested[at]] for at in tested}
+        return {at: max(each, key=lambda one: (1.0 - one.passing) * one.spared) for at, each in worth.items()}
 
     def _use(self, relation: Relation, scan: PlannedScan) -> None:
         self.scans[relation.id] = scan

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from pruning.keys.summary import KeySummary
@@ -14,7 +14,7 @@ from pruning.query.plan_statistics import Cardinality
 from pruning.query.requests import Request, Steps, ask
 from pruning.query.runtime_filter import RuntimeFilter
 from pruning.reasons import Reason
-from pruning.scan.key_filter import KeyFilter
+from pruning.scan.key_filter import KeyFilter, RowWorth
 from pruning.scan.scan_plan import ScanPlan
 from pruning.values.ranges import BoolArray
 
@@ -134,7 +134,7 @@ class PruneScan(Request[PlannedScan | Reason]):
 
     `keys` and `tuples` are by the columns that they filter; `first_rows` are filters of columns by first rows. If
     `keeps_scan`, a scan of no files stays a scan: as a constant without rows it would hide an error of the query.
-    `least_dropped` is the share of rows that a row filter has to drop, None for the limit `min_filter_ratio`.
+    `worth` is that of testing rows by the keys of a column; without it the limit `min_filter_ratio` decides.
     """
 
     relation: Relation
@@ -142,7 +142,7 @@ class PruneScan(Request[PlannedScan | Reason]):
     tuples: Mapping[tuple[int, ...], Sequence[KeySummary]]
     first_rows: Sequence[tuple[int, KeyFilter]] = ()
     keeps_scan: bool = False
-    least_dropped: float | None = None
+    worth: Mapping[int, RowWorth] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

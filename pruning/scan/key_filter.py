@@ -42,6 +42,22 @@ class FilteredColumn(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class RowWorth:
+    """The worth of a row filter in a query.
+
+    - `passing`: the least share of rows that the query expects to pass, 0 to 1, beside what bounds and keys tell
+    - `spared`: nanoseconds of a core that a dropped row spares above the scan
+    """
+
+    passing: float
+    spared: float
+
+    def pays(self, ratio: float, test: float) -> bool:
+        """True where a test of `test` nanoseconds, which a share `ratio` of the rows passes, spares more."""
+        return (1.0 - ratio) * self.spared > test
+
+
+@dataclass(frozen=True, slots=True)
 class KeyFilter:
     """One entry of `keys`, converted to the types of its probe columns.
 
@@ -50,6 +66,7 @@ class KeyFilter:
     column. `distinct` is None where there were too many keys to count. `is_empty`: no row can match. `is_order`: a
     top-k filter, whose domain comes from an order, not from keys. `points` are the keys of several columns together,
     if each of them is known in the columns' own types.
+    `worth` is None where no query tells it.
     """
 
     columns: tuple[str, ...]
@@ -63,6 +80,7 @@ class KeyFilter:
     reasons: tuple[Reason, ...] = ()
     is_order: bool = False
     points: KeyPoints | None = None
+    worth: RowWorth | None = None
 
     @property
     def kind(self) -> str:

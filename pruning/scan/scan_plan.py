@@ -173,7 +173,7 @@ def _decide(  # noqa: PLR0913, PLR0917 - a filter, and what is known of the scan
     capabilities: PushdownCapabilities,
     options: PruningOptions,
 ) -> FilterDecision:
-    ratio = _ratio(each, scanned, kept.kept)
+    ratio = max(_ratio(each, scanned, kept.kept), 0.0 if each.worth is None else each.worth.passing)
     test, reasons = _choose_test(each, ratio, literals, capabilities, options)
     is_literal = test in {RowFilter.RANGES, RowFilter.IN_LIST}
     is_pushed = not is_literal or _is_pushed(each, test, ratio, scanned, kept.kept, options.limits)
@@ -209,8 +209,9 @@ def _choose_test(
     subject = ", ".join(each.columns)
     if each.is_empty or not (each.domains or capabilities.must_be_exact):
         return RowFilter.NONE, ()
-    if not capabilities.must_be_exact and ratio > 1 - options.limits.min_filter_ratio:
-        return RowFilter.NONE, (Reason(ReasonCode.UNSELECTIVE, subject, f"{ratio:.0%} expected to pass"),)
+    unselective = Reason(ReasonCode.UNSELECTIVE, subject, f"{ratio:.0%} expected to pass")
+    if not capabilities.must_be_exact and not _pays(each, ratio, options.limits.costs.spark_compared, options):
+        return RowFilter.NONE, (unselective,)
     # A bloom filter drops NULL.
     has_bloom = each.has_bloom and not any(domain.null for domain in each.domains.values())
     tests_bloom = capabilities.tests_bloom and has_bloom and not capabilities.must_be_exact
@@ -219,9 +220,18 @@ def _choose_test(
         return literal, ()
     if capabilities.must_be_exact:
         return RowFilter.SEMI_JOIN, ()
+    if tests_bloom and not _pays(each, ratio, options.limits.costs.spark_test, options):
+        return RowFilter.NONE, (unselective,)
     if tests_bloom:
         return RowFilter.BLOOM, ()
     return RowFilter.NONE, () if capabilities.tests_bloom else (Reason(ReasonCode.NO_JVM, subject),)
+
+
+def _pays(each: KeyFilter, ratio: float, test: float, options: PruningOptions) -> bool:
+    """True where a row filter is expected to drop enough rows for a test of `test` nanoseconds."""
+    if each.worth is None:
+        return ratio <= 1 - options.limits.min_filter_ratio
+    return each.worth.pays(ratio, test)
 
 
 @dataclass(frozen=True, slots=True)

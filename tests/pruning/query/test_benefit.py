@@ -123,9 +123,12 @@ def test_skipped_rows_are_not_tested():
     assert pytest.approx(900 * 100 / SECOND) == saved(star, replace(JOINED, spark_test=1e6)).expected
 
 
-def test_least_share_of_dropped_rows_pays_the_test():
-    found = Star.of().benefits(replace(JOINED, spark_test=25.0))
-    assert (0.25, 1.0, 1.0) == (found.least_dropped(100.0), found.least_dropped(20.0), found.least_dropped(0.0))
+def test_rows_are_worth_a_test_by_what_is_spared_up_to_the_join():
+    star = Star.of()
+    found = star.benefits(JOINED).row_worth(star.build_side, star.probe)
+    assert (pytest.approx(0.1), 100.0) == (found.passing, found.spared)
+    # 75 of 100 nanoseconds are spared in the mean, so a test may take less.
+    assert [True, False] == [found.pays(0.25, each) for each in (74.0, 76.0)]
 
 
 def test_savings_are_bounded_by_the_shares():

@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from pruning.cost.rates import CostRates
 from pruning.options import PruningOptions
 from pruning.reasons import ReasonCode
-from pruning.scan.key_filter import KeyFilter
+from pruning.scan.key_filter import KeyFilter, RowWorth
 from pruning.scan.pushdown import PushdownCapabilities
 from pruning.scan.scan_plan import RowFilter, plan_scan
 from pruning.scan.statistics import ColumnStatistics, ContainerKind, Containers
@@ -218,6 +219,33 @@ def test_in_list_without_statistics_is_not_pushed():
     options = OPTIONS.with_limits(min_filter_ratio=0.0, max_ranges=4)
     (decision,) = plan_scan(unknown, None, [keys(*range(0, 999, 30))], DELTA, options).decisions
     assert (RowFilter.IN_LIST, False) == (decision.test, decision.is_pushed)
+
+
+RATES = replace(CostRates(), spark_test=40.0, spark_compared=10.0)
+
+
+@pytest.mark.parametrize(
+    ("values", "worth", "expected"),
+    [
+        # A tenth of the rows has a key: a dropped one spares 45 nanoseconds or 44.
+        (range(0, 100, 10), RowWorth(0.0, 12.0), RowFilter.IN_LIST),
+        (range(0, 100, 10), RowWorth(0.0, 11.0), RowFilter.NONE),
+        (range(0, 20_000, 10), RowWorth(0.0, 45.0), RowFilter.BLOOM),
+        (range(0, 20_000, 10), RowWorth(0.0, 44.0), RowFilter.NONE),
+        # The query knows better than the bounds that nearly all rows pass.
+        (range(0, 20_000, 10), RowWorth(0.9, 399.0), RowFilter.NONE),
+        (range(0, 20_000, 10), RowWorth(0.9, 401.0), RowFilter.BLOOM),
+    ],
+)
+def test_row_filter_has_to_spare_more_than_its_test(values, worth, expected):
+    spanned = files([(0, values.stop - 1)])
+    options = OPTIONS.with_limits(costs=RATES, max_ranges=4)
+    found = plan_scan(spanned, None, [replace(keys(*values), worth=worth)], DELTA, options)
+    (decision,) = found.decisions
+    assert expected is decision.test
+    assert max(0.1, worth.passing) == pytest.approx(decision.ratio, rel=1e-3)
+    codes = [each.code for each in decision.reasons]
+    assert ([ReasonCode.UNSELECTIVE] if expected is RowFilter.NONE else []) == codes
 
 
 INT = ValueType("int")
