@@ -9,6 +9,7 @@ from typing import Any
 from benchmarks.contest.pool import LIMIT
 from benchmarks.contest.ratios import geometric_mean, saved
 from sample_data.tpcds_queries import SELECTIVE
+from sample_data.workload import WORKLOADS
 
 Row = Mapping[str, Any]
 Rows = Sequence[Row]
@@ -17,8 +18,9 @@ HEADER = ("what", "target", "reached", "")
 TEN = frozenset(f"q{number}" for number in SELECTIVE)
 _ALL = frozenset(f"q{number}" for number in range(1, 100))
 _UNCLUSTERED = frozenset({"q96"})
-_LOCAL, _STORE, _APART = "contest-sf10", "contest-s3-sf10", "contest-apart-sf10"
+_LOCAL, _ONCE, _STORE, _APART = "contest-sf10", "contest-once-sf10", "contest-s3-sf10", "contest-apart-sf10"
 _SLOWER, _SLOWER_SECONDS = 1.05, 0.15
+_MORE_BYTES = 1.02
 _MEGABYTE = 1e6
 
 
@@ -49,6 +51,10 @@ class Target:
             if row["layout"] == self.layout and row["query"] in self.queries and not row.get("failed")
         ]
         return self.of(rows) if _of(rows, "pruned").keys() == self.queries else None
+
+
+def _names(workload: str) -> frozenset[str]:
+    return frozenset(WORKLOADS[workload].names)
 
 
 def lines(found: Mapping[str, Rows]) -> list[tuple[str, ...]]:
@@ -132,18 +138,34 @@ def _memory(most: float) -> Callable[[Rows], Reached | None]:
     return of
 
 
+def _none_reads_more(rows: Rows) -> Reached | None:
+    """The query with the largest ratio to stock Spark's bytes, and the number of those beyond `_MORE_BYTES`."""
+    ratios = {query: ours["bytes"] / stock["bytes"] for query, (ours, stock) in _beside(rows, "stock").items()}
+    if not ratios:
+        return None
+    worst, more = max(ratios, key=ratios.__getitem__), sum(each > _MORE_BYTES for each in ratios.values())
+    return Reached(f"{worst}: {ratios[worst]:.2f}, {more} read more", not more)
+
+
+_NOT_SLOWER = "at most 1.05, or 0.15 s more"
 _TARGETS = (
     Target("bytes of the ten queries to the row-group limit", "at most 1.10", _at_most("read_to_limit", 1.10)),
     Target("the same to DuckDB", "at most 1.0", _at_most("read_to_duckdb", 1.0)),
     Target("the same to DataFusion", "at most 1.0", _at_most("read_to_datafusion", 1.0)),
-    Target("all 99: bytes of stock Spark no longer read", "at least 80 %", _saved("bytes", 0.8), _ALL),
-    Target("the ten, times faster than stock Spark", "at least 2.5", _times_faster(2.5)),
-    Target("the same over the object store", "at least 4.5", _times_faster(4.5), where=_STORE),
-    Target("all 99: seconds of stock Spark saved", "at least 50 %", _saved("seconds", 0.5), _ALL),
-    Target("the same over the object store", "at least 65 %", _saved("seconds", 0.65), _ALL, _STORE),
-    Target("all 99: slowest to stock Spark", "at most 1.05, or 0.15 s more", _none_slower, _ALL),
-    Target("unclustered keys only (q96), times faster", "at least 2", _times_faster(2.0), _UNCLUSTERED),
+    Target("the ten, warm, times faster than stock Spark", "at least 2.5", _times_faster(2.5)),
+    Target("the ten, once per session, times faster", "at least 2.3", _times_faster(2.3), where=_ONCE),
+    Target("all 99, once: seconds of stock Spark saved", "at least 45 %", _saved("seconds", 0.45), _ALL, _ONCE),
+    Target("all 99, once: times faster", "at least 2.1", _times_faster(2.1), _ALL, _ONCE),
+    Target("all 99, once: bytes of stock Spark no longer read", "at least 72 %", _saved("bytes", 0.72), _ALL, _ONCE),
+    Target("all 99, once: slowest to stock Spark", _NOT_SLOWER, _none_slower, _ALL, _ONCE),
+    Target("all of `ssb`, once: slowest", _NOT_SLOWER, _none_slower, _names("ssb"), "contest-ssb-once-sf5"),
+    Target("all of `events`, once: slowest", _NOT_SLOWER, _none_slower, _names("events"), "contest-events-once-sf10"),
+    Target("all 99, once: most bytes to stock Spark", "at most 1.02", _none_reads_more, _ALL, _ONCE),
+    Target("unclustered keys only (q96), warm, times faster", "at least 1.8", _times_faster(1.8), _UNCLUSTERED),
+    Target("the ten over the object store, times faster", "at least 4.5", _times_faster(4.5), where=_STORE),
     Target("date-partitioned, times faster", "at least 1.2", _times_faster(1.2), layout="partitioned"),
-    Target("date-partitioned, slowest", "at most 1.05, or 0.15 s more", _none_slower, layout="partitioned"),
+    Target("date-partitioned, slowest", _NOT_SLOWER, _none_slower, layout="partitioned"),
+    Target("Z-ordered, times faster", "at least 1.2", _times_faster(1.2), layout="zordered"),
+    Target("Z-ordered, slowest", _NOT_SLOWER, _none_slower, layout="zordered"),
     Target("peak memory above stock Spark's", "at most 300 MB", _memory(300), where=_APART),
 )

@@ -27,7 +27,6 @@ from pruning.errors import EnvironmentProblem
 from pruning.keys.bloom import BloomFilter
 from pruning.keys.key_set import row_hashes
 from pruning.keys.membership import MembershipTest
-from pruning.limits import LIMITS
 from pruning.options import ARROW, PREDICATE
 from pruning.values.byte_strings import IntArray
 from pruning.values.domain import Domain
@@ -142,7 +141,7 @@ def _repeated(rows: DataFrame, count: int) -> DataFrame:
 def _bloom(trials: Trials) -> bytes:
     """A bloom filter of a tenth of the values, in Spark's binary form."""
     codes = np.arange(0, trials.values, 10, dtype=np.int64)
-    bloom = BloomFilter.of_capacity(len(codes), LIMITS.bloom_fpp)
+    bloom = BloomFilter.of_capacity(len(codes), PruningOptions().limits.bloom_fpp)
     if not isinstance(bloom, BloomFilter):
         raise EnvironmentProblem(f"Cannot measure a bloom filter of {len(codes)} keys: it would be too large")
     return bloom.adding(row_hashes([ValueType("int")], (codes,))).to_bytes()

@@ -17,7 +17,6 @@ from pyspark.sql import functions as F  # noqa: N812  its usual name
 from pyspark.sql.types import DataType, LongType, StringType, StructType
 
 from connectors.arrow_values import coded
-from connectors.columns import quoted
 from connectors.delta.bounds import NO_FLAW, Flaws, StoredBounds
 from pruning.scan.statistics import UNKNOWN, ColumnStatistics
 from pruning.values.byte_strings import IntArray
@@ -26,6 +25,7 @@ from pruning.values.types import ValueType
 
 _ANY_NUMBER = int(np.iinfo(np.int64).max)
 _BROKEN = "_broken"
+_SIDES = ("minValues", "maxValues", "nullCount")
 # In the log this text may mean NULL or the text itself.
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 # Digits without a backslash, whose meaning in a text depends on a conf.
@@ -70,6 +70,9 @@ def listing(actions: DataFrame, columns: Sequence[LogColumn]) -> DataFrame:
         *partitions,
     )
     named = [selected for index, column in enumerate(columns) for selected in _selected(index, column)]
+    others = [(at, side) for at, each in enumerate(columns) if not _has_text(each) for side in _SIDES]
+    if others:
+        parsed = parsed.select("*", *(_by_column(side, columns[at]).alias(f"{side}{at}") for at, side in others))
     return parsed.selectExpr(
         *("path", "vector", "deleted", "size", "modified"),
         "stats.numRecords AS rows",
@@ -195,15 +198,33 @@ def _json_type(column: LogColumn) -> DataType:
 def _selected(index: int, column: LogColumn) -> tuple[str, ...]:
     if column.is_partition:
         return _partition_value(index, column)
-    nulls = f"{_leaf('nullCount', column)} AS n{index}"
+    nulls = f"{_leaf('nullCount', index, column)} AS n{index}"
     if column.type.name in _WITHOUT_BOUNDS:
         return (nulls,)
-    low, high = (_typed(_leaf(side, column), column) for side in ("minValues", "maxValues"))
+    low, high = (_typed(_leaf(side, index, column), column) for side in ("minValues", "maxValues"))
     return f"{low} AS l{index}", f"{high} AS h{index}", nulls
 
 
-def _leaf(side: str, column: LogColumn) -> str:
-    return ".".join(("stats", side, *map(quoted, column.path)))
+def _leaf(side: str, index: int, column: LogColumn) -> str:
+    """The SQL text of a statistic.
+
+    Raw texts mean the same under any conf; names in backticks may be taken for regular expressions.
+    """
+    return f"stats.{side}" + "".join(f"[r'{part}']" for part in column.path) if _has_text(column) else f"{side}{index}"
+
+
+def _has_text(column: LogColumn) -> bool:
+    """False where a raw text cannot hold a name of the column, or a name may be taken for a variable."""
+    return column.is_partition or not any({"'", "$"} & {*part} for part in column.path)
+
+
+def _by_column(side: str, column: LogColumn) -> SparkColumn:
+    if side != "nullCount" and column.type.name in _WITHOUT_BOUNDS:
+        return F.lit(None)
+    leaf = F.col("stats").getField(side)
+    for part in column.path:
+        leaf = leaf.getField(part)
+    return leaf
 
 
 def _typed(stored: str, column: LogColumn) -> str:

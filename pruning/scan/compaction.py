@@ -11,7 +11,7 @@ wrong estimate only makes a predicate longer.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -27,13 +27,15 @@ from pruning.values.ranges import Intervals, RangeSet
 class Evidence:
     """Containers that a range set could skip: their bounds, and the bytes that skipping each saves.
 
-    `rows` are the rows of row groups, whose pages may be skipped, too; None for files.
+    `rows` are the rows of row groups, whose pages may be skipped, too; None for files. `filled` is the share, 0 to 1,
+    of the numbers between keys that are expected to be values of rows.
     """
 
     column: ColumnStatistics
     weights: IntArray
     rows: IntArray | None = None
     limits: Limits = LIMITS
+    filled: float = 1.0
 
 
 def compact(ranges: RangeSet, evidence: Sequence[Evidence], most: int) -> RangeSet:
@@ -82,7 +84,10 @@ def _gaps(ranges: RangeSet, evidence: Evidence) -> tuple[IntArray, IntArray]:
     whole = gaps[is_inner], evidence.weights[within[is_inner]]
     if evidence.rows is None:
         return whole
-    pages = page_index_gaps(ranges, evidence.column, evidence.weights, evidence.rows, evidence.limits)
+    # Pages are held by rows, which lie at a part of the numbers only.
+    weights = (evidence.weights * evidence.filled).astype(np.int64)
+    limits = replace(evidence.limits, page_share=evidence.limits.page_share / max(evidence.filled, 1e-9))
+    pages = page_index_gaps(ranges, evidence.column, weights, evidence.rows, limits)
     return np.concatenate([whole[0], pages[0]]), np.concatenate([whole[1], pages[1]])
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
@@ -36,13 +37,21 @@ class PushedPredicate:
         return Domain(self.ranges, self.null)
 
 
+_ALL_FILLED: Mapping[str, float] = MappingProxyType({})
+
+
 def choose_pushdown(
-    levels: Sequence[Containers], domains: Mapping[str, Domain], capabilities: PushdownCapabilities, limits: Limits
+    levels: Sequence[Containers],
+    domains: Mapping[str, Domain],
+    capabilities: PushdownCapabilities,
+    limits: Limits,
+    filled: Mapping[str, float] = _ALL_FILLED,
 ) -> tuple[tuple[PushedPredicate, ...], tuple[Reason, ...]]:
     """The pushed predicates, of at most `max_ranges` ranges, and why a column has none.
 
-    The column that skips most bytes is chosen first. The limit counts the ranges of all columns together, since each
-    row is compared with all of them, and a chosen column gets at least one.
+    `filled` is the share of the numbers between the keys of a column that are expected to be values of rows, 1 for
+    columns that are not in it. The column that skips most bytes is chosen first. The limit counts the ranges of all
+    columns together, since each row is compared with all of them, and a chosen column gets at least one.
     """
     if not any(len(level) for level in levels):
         return (), ()
@@ -53,7 +62,8 @@ def choose_pushdown(
     reasons: list[Reason] = []
     predicates: list[PushedPredicate] = []
     total = list(remaining)
-    waiting = {name: _widened(name, each, levels, remaining, capabilities, limits) for name, each in domains.items()}
+    evidence = _EvidenceOf(levels, limits, filled)
+    waiting = {name: _widened(name, each, evidence.of(name, remaining), capabilities) for name, each in domains.items()}
     while waiting:
         worth = {name: _bytes_skipped(domain, name, levels, remaining) for name, domain in waiting.items()}
         name = max(worth, key=lambda each: worth[each])
@@ -64,7 +74,7 @@ def choose_pushdown(
             reasons.append(refused)
         elif not domain.is_none:
             predicate = _predicate(
-                name, domain, levels, remaining, max(1, most - sum(len(each.ranges) for each in predicates)), limits
+                name, domain, evidence, remaining, max(1, most - sum(len(each.ranges) for each in predicates))
             )
             if predicate.containers_skipped:
                 predicates.append(predicate)
@@ -74,19 +84,12 @@ def choose_pushdown(
     return tuple(predicates), tuple(reasons)
 
 
-def _widened(  # noqa: PLR0913, PLR0917 - a column, the containers, and what storage can do
-    name: str,
-    domain: Domain,
-    levels: Sequence[Containers],
-    remaining: Sequence[IntArray],
-    capabilities: PushdownCapabilities,
-    limits: Limits,
-) -> Domain:
+def _widened(name: str, domain: Domain, evidence: Sequence[Evidence], capabilities: PushdownCapabilities) -> Domain:
     """A superset of a domain that storage can compare with its bounds soundly.
 
     Widening moves both ends of each range, and there may be millions, so gaps without a container are bridged first.
     """
-    ranges = bridged(domain.ranges, _evidence(name, levels, remaining, limits))
+    ranges = bridged(domain.ranges, evidence)
     return Domain(capabilities.widen(name, ranges), domain.null, domain.nan)
 
 
@@ -156,26 +159,38 @@ def _why_no_literals(name: str, domain: Domain, capabilities: PushdownCapabiliti
     return Reason(ReasonCode.NAN_KEYS, name) if domain.nan else None
 
 
-def _predicate(  # noqa: PLR0913, PLR0917 - a column, the containers, and what is left
-    name: str, keys: Domain, levels: Sequence[Containers], remaining: list[IntArray], most: int, limits: Limits
-) -> PushedPredicate:
+@dataclass(frozen=True, slots=True)
+class _EvidenceOf:
+    """The statistics of the containers that ranges of each column could skip."""
+
+    levels: Sequence[Containers]
+    limits: Limits
+    filled: Mapping[str, float]
+
+    def of(self, name: str, remaining: Sequence[IntArray]) -> list[Evidence]:
+        """Those of a column; `remaining` are the bytes of the containers of each level that are not skipped yet."""
+        return [
+            Evidence(
+                level.columns[name],
+                each,
+                None if level.parents is None else level.rows,
+                self.limits,
+                self.filled.get(name, 1.0),
+            )
+            for level, each in zip(self.levels, remaining, strict=True)
+            if name in level.columns
+        ]
+
+
+def _predicate(name: str, keys: Domain, evidence: _EvidenceOf, remaining: list[IntArray], most: int) -> PushedPredicate:
     """The predicate of the compacted ranges; the bytes of the containers that it skips become 0 in `remaining`."""
-    ranges = compact(keys.ranges, _evidence(name, levels, remaining, limits), most)
+    ranges = compact(keys.ranges, evidence.of(name, remaining), most)
     skipped, size = 0, 0
-    for at, level in enumerate(levels):
+    for at, level in enumerate(evidence.levels):
         out = skips(level, name, Domain(ranges, keys.null)) & (remaining[at] > 0)
         skipped, size = skipped + int(out.sum()), size + int(remaining[at][out].sum())
         remaining[at] = np.where(out, 0, remaining[at])
     return PushedPredicate(name, ranges, skipped, size, keys.null)
-
-
-def _evidence(name: str, levels: Sequence[Containers], remaining: Sequence[IntArray], limits: Limits) -> list[Evidence]:
-    """The statistics and weights of the containers that ranges of a column could skip."""
-    return [
-        Evidence(level.columns[name], each, None if level.parents is None else level.rows, limits)
-        for level, each in zip(levels, remaining, strict=True)
-        if name in level.columns
-    ]
 
 
 def file_only(row_groups: Containers | None, capabilities: PushdownCapabilities) -> frozenset[str]:

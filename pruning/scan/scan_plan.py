@@ -105,7 +105,8 @@ def plan_scan(
     capabilities = replace(capabilities, file_only=file_only(row_groups, capabilities))
     readable = None if row_groups is None else row_groups.seen_by_reader(capabilities.file_only)
     levels = [level for level in (None if capabilities.accepts_file_list else files, readable) if level is not None]
-    predicates, refusals = choose_pushdown(levels, domains, capabilities, options.limits)
+    filled = _filled(filters, files)
+    predicates, refusals = choose_pushdown(levels, domains, capabilities, options.limits, filled)
     named = {
         name for name, each in domains.items() if capabilities.accepts_file_list and skips(files, name, each).any()
     }
@@ -131,6 +132,20 @@ def plan_scan(
     literals = _Literals(predicates, 2 * sum(map(len, tuple_predicates)))
     decisions = tuple(_decide(each, *scanned, literals, capabilities, options) for each in filters)
     return ScanPlan(kept_files, kept_groups, predicates, decisions, reasons, tuple_predicates=tuple_predicates)
+
+
+def _filled(filters: Sequence[KeyFilter], files: Containers) -> dict[str, float]:
+    """The share of the numbers between keys that are values, where more rows are expected to pass than keys tell.
+
+    Months leave numbers between the last day of one and the first of the next, which are no days of any row.
+    """
+    found: dict[str, float] = {}
+    for each in filters:
+        if each.worth is not None and len(each.domains) == 1:
+            ratio = _ratio(each, files, np.ones(len(files), bool))
+            if ratio < each.worth.passing:
+                found[each.columns[0]] = (1.0 - each.worth.passing) / (1.0 - ratio)
+    return found
 
 
 def _of_tuples(  # noqa: PLR0913, PLR0917 - two levels of containers, what is kept of them, and by what

@@ -5,6 +5,7 @@ from decimal import Decimal
 
 import pytest
 
+from connectors.columns import quoted
 from pruning.scan.statistics import UNKNOWN
 from pruning.values.domain import Domain
 from pruning.values.types import ValueType
@@ -237,6 +238,32 @@ def test_timestamps_are_parsed_independently_of_session_confs(spark, tmp_path, c
         domain = table.files([column_of(table, "ts")])[0].domains["ts"]
     low = moment("2024-02-29T12:00:00.123456")
     assert between("ts", low, low + 999) == domain
+
+
+# As regular expressions and variables, some of these names mean others of them.
+NAMES = ("a+b", "aab", "a.b", "axb", "it's", "${env:HOME}", "b\\n", "c`d", "`a+b`")
+
+
+@pytest.mark.parametrize(
+    "confs",
+    [
+        {},
+        {"spark.sql.parser.quotedRegexColumnNames": "true"},
+        {"spark.sql.parser.escapedStringLiterals": "true"},
+        {"spark.sql.ansi.enabled": "true", "spark.sql.ansi.doubleQuotedIdentifiers": "true"},
+    ],
+    ids=["default", "names are patterns", "no escapes", "ANSI"],
+)
+def test_each_column_has_its_own_statistics_whatever_its_name(spark, tmp_path, confs):
+    numbers = {name: at for at, name in enumerate(NAMES)}
+    stored = {"numRecords": ROWS, "minValues": numbers, "maxValues": numbers, "nullCount": dict.fromkeys(NAMES, 0)}
+    source = write_log(tmp_path / "t", schema_of(dict.fromkeys(NAMES, "int")), [{"stats": stored}])
+    with conf(spark, confs):
+        table = opened(spark, source)
+        columns = [column_of(table, quoted(name)) for name in NAMES]
+        found = table.files(columns)
+    for column, number in zip(columns, numbers.values(), strict=True):
+        assert Domain.of(ValueType("int"), number) == found[0].domains[column.name]
 
 
 def test_impossible_row_counts_are_unknown(spark, tmp_path):

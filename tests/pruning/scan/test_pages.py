@@ -82,6 +82,14 @@ def test_very_large_key_sets_are_not_examined():
     assert not len(gaps)
 
 
+@pytest.mark.parametrize(("filled", "expected"), [(1.0, 2), (0.05, 2), (0.01, 1), (0.0, 1)])
+def test_gaps_without_values_hold_no_pages(filled, expected):
+    """29 of 100 numbers of one of four row groups are beyond a page, of which only a part are values of rows."""
+    column = ColumnStatistics.of(INT, [(*each, 0) for each in _sorted_groups(4)])
+    evidence = Evidence(column, np.full(4, MIB), np.full(4, 200_000), filled=filled)
+    assert expected == len(compact(Domain.of(INT, 110, 150).ranges, [evidence], 10))
+
+
 def test_page_gaps_stay_open_beside_row_group_gaps():
     groups = [*_sorted_groups(3), (400, 499), (500, 599)]
     column = ColumnStatistics.of(INT, [(*each, 0) for each in groups])

@@ -248,6 +248,17 @@ def test_row_filter_has_to_spare_more_than_its_test(values, worth, expected):
     assert ([ReasonCode.UNSELECTIVE] if expected is RowFilter.NONE else []) == codes
 
 
+@pytest.mark.parametrize(("passing", "expected"), [(0.0, 5), (0.999, 1)])
+def test_gaps_that_the_query_takes_for_empty_have_no_pages(passing, expected):
+    """Most rows have one of the days, though days are a third of the numbers between the bounds."""
+    bounds = [(100 * month, 100 * month + 99) for month in range(6)]
+    groups = replace(files(bounds, rows=200_000), parents=np.arange(6))
+    days = keys(*(100 * month + day for month in range(5) for day in range(1, 31)))
+    each = replace(days, worth=RowWorth(passing, 0.0))
+    (predicate,) = plan_scan(files(bounds), groups, [each], PARQUET, OPTIONS).predicates
+    assert (expected, 1) == (len(predicate.ranges), predicate.containers_skipped)
+
+
 INT = ValueType("int")
 
 
