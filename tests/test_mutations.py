@@ -208,7 +208,7 @@ MUTANTS = {
         run_of("pruning/query/test_benefit.py"),
     ),
     "a-row-filter-costs-nothing": Mutant(
-        *("pruning/query/benefit.py", " - reading * self.rates.spark_test)", ")"),
+        *("pruning/query/benefit.py", " - reading * test)", ")"),
         run_of("pruning/query/test_benefit.py"),
     ),
     "scattered-keys-lie-together": Mutant(

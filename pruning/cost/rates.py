@@ -42,7 +42,7 @@ class CostRates:
     remote_request: float = 30e6
     decoded_byte: float = 4.5
     spark_value: float = 6.0
-    spark_test: float = 45.0
+    spark_test: float = 28.0
     spark_compared: float = 8.0
     arrow_value: float = 6.0
     arrow_test: float = 2.0

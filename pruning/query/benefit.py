@@ -212,10 +212,11 @@ class Benefits:
     def _effect(self, build_side: BuildSide, probe: ProbeColumn, before: Remaining) -> Effect:
         keys = self._keys_of(build_side, probe)
         way = self.cost.way(build_side.join, probe.relation)
-        least = self._saved(probe, before, keys.passing.high, keys.scattered.high, way)
-        most = self._saved(probe, before, keys.passing.low, keys.near.low, way)
-        near = self._saved(probe, before, keys.passing.expected, keys.near.expected, way)
-        scattered = self._saved(probe, before, keys.passing.expected, keys.scattered.expected, way)
+        work = way, self._test(build_side)
+        least = self._saved(probe, before, keys.passing.high, keys.scattered.high, work)
+        most = self._saved(probe, before, keys.passing.low, keys.near.low, work)
+        near = self._saved(probe, before, keys.passing.expected, keys.near.expected, work)
+        scattered = self._saved(probe, before, keys.passing.expected, keys.scattered.expected, work)
         kept = (keys.near.expected + keys.scattered.expected) / 2
         left = before.under(probe.column, keys.passing.expected, kept)
         return Effect(Estimate.around(max(0.0, least), max(0.0, (near + scattered) / 2), max(0.0, most)), left)
@@ -266,14 +267,25 @@ class Benefits:
         shares = (min(1.0, each / reaching) if reaching else 1.0 for each in (share.low, share.expected, share.high))
         return Estimate(*shares)
 
-    def _saved(self, probe: ProbeColumn, before: Remaining, passing: float, kept: float, way: float) -> float:
-        """Seconds saved if a share of rows is `passing` and containers of a share `kept` of the bytes are read."""
-        relation, after = probe.relation, before.under(probe.column, passing, kept)
+    def _test(self, build_side: BuildSide) -> float:
+        """Nanoseconds of a core for the test of a row: few keys are literals, more are a bloom filter."""
+        is_list = self.cardinalities.rows(build_side.node) <= self.limits.max_in_list
+        is_literal = is_list or build_side.condition.bound is not None or build_side.condition.is_scalar
+        return self.rates.spark_compared if is_literal else self.rates.spark_test
+
+    def _saved(
+        self, probe: ProbeColumn, before: Remaining, passing: float, kept: float, work: tuple[float, float]
+    ) -> float:
+        """Seconds saved if a share of rows is `passing` and containers of a share `kept` of the bytes are read.
+
+        `work` are the nanoseconds of a row up to its join, and those of its test.
+        """
+        (way, test), relation, after = work, probe.relation, before.under(probe.column, passing, kept)
         read = self.cost.needed_bytes(relation) * (before.bytes - after.bytes)
         rows = self.cardinalities.rows(relation)
-        reading = before.rows * after.bytes / before.bytes if before.bytes else 0.0
+        reading = before.rows * _ratio(after.bytes, before.bytes)
         by_skipping = rows * (before.rows - reading) * way
-        by_test = rows * ((before.rows - after.rows) * way - reading * self.rates.spark_test)
+        by_test = rows * ((before.rows - after.rows) * way - reading * test)
         return self.cost.seconds(read * self.cost.per_byte(relation) + max(by_skipping, by_test))
 
 

@@ -114,13 +114,13 @@ def test_dropped_rows_spare_their_way_to_the_join():
     star = Star.of(whole=1.0)
     assert pytest.approx(900 * 100 / SECOND) == saved(star, JOINED).expected
     # A test of each row costs more than 900 of them spare.
-    assert pytest.approx((900 * 100 - 1000 * 80) / SECOND) == saved(star, replace(JOINED, spark_test=80.0)).expected
-    assert 0.0 == saved(star, replace(JOINED, spark_test=91.0)).expected
+    assert pytest.approx((900 * 100 - 1000 * 80) / SECOND) == saved(star, replace(JOINED, spark_compared=80.0)).expected
+    assert 0.0 == saved(star, replace(JOINED, spark_compared=91.0)).expected
 
 
 def test_skipped_rows_are_not_tested():
     star = Star.of(whole=0.0)
-    assert pytest.approx(900 * 100 / SECOND) == saved(star, replace(JOINED, spark_test=1e6)).expected
+    assert pytest.approx(900 * 100 / SECOND) == saved(star, replace(JOINED, spark_compared=1e6)).expected
 
 
 def test_rows_are_worth_a_test_by_what_is_spared_up_to_the_join():
@@ -175,7 +175,7 @@ def test_risk_is_the_worst_case():
 @given(SHARES, SHARES, SHARES, SHARES, st.booleans())
 def test_more_selective_keys_save_no_less(one, other, whole, test, is_broadcast):
     star = Star.of(whole=whole, broadcast=is_broadcast)
-    rates = replace(JOINED, byte=1.0, exchanged_row=500.0, spark_test=100 * test)
+    rates = replace(JOINED, byte=1.0, exchanged_row=500.0, spark_compared=100 * test)
     least, most = sorted((one, other))
     found = []
     for share in (least, most):
@@ -188,7 +188,7 @@ def test_more_selective_keys_save_no_less(one, other, whole, test, is_broadcast)
 def test_no_filter_saves_more_beside_others(rows, kept, whole, share):
     star = Star.of(whole=whole)
     star.known.matching = {star.days.output[1]: share}
-    rates = replace(JOINED, byte=1.0, spark_test=12.0)
+    rates = replace(JOINED, byte=1.0, spark_compared=12.0)
     before = Remaining().under(99, rows, kept)
     assert saved(star, rates, before).expected <= saved(star, rates).expected + 1e-15
 
