@@ -233,7 +233,7 @@ class Benefits:
 
     def row_worth(self, build_side: BuildSide, probe: ProbeColumn) -> RowWorth:
         """The worth of testing the rows of a scan by the keys of a build side."""
-        passing = self.cardinalities.partner_share(build_side, probe).expected
+        passing = self.cardinalities.most_passing(build_side, probe)
         return RowWorth(passing, self.cost.way(build_side.join, probe.relation))
 
     def _keys_of(self, build_side: BuildSide, probe: ProbeColumn) -> _Keys:

@@ -114,6 +114,18 @@ class Cardinalities:
         least, most = (each / kept.expected if kept.expected else 1.0 for each in (kept.low, kept.high))
         return Estimate.around(shares.low * least, shares.expected, min(1.0, shares.high * most))
 
+    def most_passing(self, build_side: BuildSide, probe: ProbeColumn) -> float:
+        """The share of a scan's rows with a key, at the largest that both kinds of a small table make likely.
+
+        A dimension with a condition has a key for every row, so its share of keys counts as well: numbers between the
+        bounds of a column that are no keys, such as the 32nd of a month, are then no values. A list without a condition
+        has keys for some rows.
+        """
+        keys = self._keys(build_side.node, build_side.key) if build_side.condition.bound is None else None
+        share = self.partner_share(build_side, probe)
+        is_dimension = keys is not None and keys.is_unique and keys.left < keys.all
+        return max(share.expected, keys.share) if keys is not None and is_dimension else share.expected
+
     def _share_among(self, keys: _Keys, values: float | None, probe: Relation | None) -> float:
         return self._shares_among(keys, values, probe).expected
 
@@ -128,8 +140,6 @@ class Cardinalities:
             return Estimate.exact(keys.share)
         among = min(1.0, keys.left / values)
         if keys.is_unique and (probe is None or not self._is_unique(values, self.table_rows(probe))):
-            # Numbers between the bounds of a column that are no key are no values of it, such as the 32nd of a month.
-            among = min(1.0, keys.left / min(values, keys.all)) if keys.all else among
             least, most = sorted((keys.share, among))
             return Estimate.around(least, sqrt(least * most), most)
         return Estimate.exact(among)

@@ -148,11 +148,16 @@ def test_keys_of_a_table_with_more_values_lie_between_two_shares():
     assert found.low <= 0.1 <= found.expected <= 0.5 <= found.high
 
 
-def test_numbers_between_the_bounds_of_a_column_that_are_no_key_are_no_values():
+def test_most_rows_may_pass_where_numbers_between_the_bounds_are_no_values():
     """Dates as numbers such as 20261231 leave out most numbers of a year."""
     star = Star.of()
     star.known.values[star.fact.output[0]] = 500.0
-    assert pytest.approx(0.1) == partners(star).expected
+    found = Cardinalities(star.sizes(rows={star.few.id: 90}), LIMITS)
+    assert pytest.approx((0.9 * 0.18) ** 0.5) == found.partner_share(star.build_side, star.probe).expected
+    assert pytest.approx(0.9) == found.most_passing(star.build_side, star.probe)
+    # A list without a condition has keys for some rows alone.
+    whole = Cardinalities(star.sizes(rows={star.few.id: 100}), LIMITS)
+    assert pytest.approx(0.2**0.5) == whole.most_passing(star.build_side, star.probe)
 
 
 def test_unknown_values_leave_the_share_of_the_keys():
