@@ -208,14 +208,14 @@ def _selected(index: int, column: LogColumn) -> tuple[str, ...]:
 def _leaf(side: str, index: int, column: LogColumn) -> str:
     """The SQL text of a statistic.
 
-    Raw texts mean the same under any conf; names in backticks may be taken for regular expressions.
+    Names in backticks may be taken for regular expressions.
     """
-    return f"stats.{side}" + "".join(f"[r'{part}']" for part in column.path) if _has_text(column) else f"{side}{index}"
+    return f"stats.{side}" + "".join(f"['{part}']" for part in column.path) if _has_text(column) else f"{side}{index}"
 
 
 def _has_text(column: LogColumn) -> bool:
-    """False where a raw text cannot hold a name of the column, or a name may be taken for a variable."""
-    return column.is_partition or not any({"'", "$"} & {*part} for part in column.path)
+    """False where a text may stand for another name: it has a quote, an escape or a variable."""
+    return column.is_partition or not any({"'", "$", "\\"} & {*part} for part in column.path)
 
 
 def _by_column(side: str, column: LogColumn) -> SparkColumn:
