@@ -12,6 +12,7 @@ from pruning import PruningOptions, explain, prune, report
 from pruning.cost.rates import CostRates
 from pruning.reasons import ReasonCode
 from tests.connectors.delta.test_file_index import jobs
+from tests.costs import NO_FIXED_COSTS
 from tests.queries.star import OPTIONS
 from tests.unchanged import is_unchanged
 
@@ -123,7 +124,8 @@ def test_time_travel_uses_the_size_of_its_version(spark, tmp_path):
     spark.range(3000).write.format("delta").save(folder)
     spark.sql(f"DELETE FROM delta.`{folder}`")
     text = "SELECT f.id FROM delta.`{}` {} f JOIN range(3) r ON f.id = r.id"
-    found = [prune(spark.sql(text.format(folder, version)), options=OPTIONS) for version in ("", "VERSION AS OF 0")]
+    options = PruningOptions().with_limits(costs=replace(NO_FIXED_COSTS, driver_build=1000.0))
+    found = [prune(spark.sql(text.format(folder, version)), options=options) for version in ("", "VERSION AS OF 0")]
     assert [pruned_query.UntouchedQuery, pruned_query.PrunedQuery] == [type(record_of(it)) for it in found]
 
 
