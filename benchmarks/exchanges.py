@@ -6,7 +6,7 @@ own count as pruned Spark's; a reused exchange counts once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,19 +15,14 @@ from typing import Annotated, Any
 import typer
 
 from benchmarks.contest.__main__ import asked_queries
-from benchmarks.contest.place import Place
-from benchmarks.contest.site import Site
 from benchmarks.exchange_rows import BROADCAST, SHUFFLE, Exchange
-from benchmarks.record import record, recorded
 from benchmarks.resume import forget, resumed
-from benchmarks.run import INTERRUPTED, RESULTS
+from benchmarks.run import RESULTS
+from benchmarks.workload_runs import WAYS, engine_over, named_workload, record_queries
 from connectors.cli.command import default_folder
-from sample_data.workload import TPCDS, WORKLOADS, Workload
+from sample_data.workload import TPCDS, WORKLOADS
 
-STOCK, PRUNED = "stock", "pruned"
-WAYS = (STOCK, PRUNED)
 PREFIX = "exchanges-"
-_LAYOUT = "delta"
 # Exchanges of fewer rows are counted and not listed.
 _LISTED_ROWS = 100_000
 
@@ -57,49 +52,20 @@ def main(  # noqa: PLR0913, PLR0917 - options of a command
     results: Annotated[Path, typer.Option(help="The folder of results.")] = RESULTS,
 ) -> None:
     """Counts rows through exchanges; rows of earlier runs stay unless counted again."""
-    if workload not in WORKLOADS:
-        raise typer.BadParameter(f"there is no workload {workload!r}; expected one of {', '.join(WORKLOADS)}")
-    chosen = WORKLOADS[workload]
+    chosen = named_workload(workload, scale)
     settings = Settings(workload, scale, asked_queries(chosen, query or ["all"]))
     path = results / f"{settings.results}.json"
     if not resume:
         forget(settings.results)
-    results.mkdir(parents=True, exist_ok=True)
-    try:
-        record(path, path.stem, partial(_merged, settings, path, tables or default_folder()), quick=False)
-    except KeyboardInterrupt:
-        typer.echo("Interrupted; --resume continues with what is left", err=True)
-        raise typer.Exit(INTERRUPTED) from None
-    rows = recorded(path)
+    rows = record_queries(path, chosen, partial(run, settings, tables or default_folder()))
     path.with_suffix(".md").write_text(page(rows), encoding="utf-8")
     typer.echo(f"Written to {str(path)!r}", err=True)
 
 
-def merged(
-    workload: Workload, before: Iterable[Mapping[str, Any]], rows: Iterable[Mapping[str, Any]]
-) -> list[Mapping[str, Any]]:
-    """Rows in the order of the workload's queries; each of `rows` replaces the row of `before` of the same query."""
-    found = {row["query"]: row for each in (before, rows) for row in each}
-    return [found[name] for name in workload.names if name in found]
-
-
-def _merged(settings: Settings, path: Path, folder: Path) -> Sequence[Mapping[str, Any]]:
-    before = recorded(path) if path.exists() else []
-    return merged(WORKLOADS[settings.workload], before, run(settings, folder))
-
-
 def run(settings: Settings, folder: Path) -> list[dict[str, Any]]:
     """A row for each query; resumes an interrupted call with the same workload and scale."""
-    # The page needs no Spark.
-    from benchmarks.contest.spark_engine import SparkEngine  # noqa: PLC0415
-    from benchmarks.contest.tables import tables  # noqa: PLC0415
-
     workload = WORKLOADS[settings.workload]
-    known = {each.name: each for each in workload.queries() if each.name in settings.queries}
-    named = [table for table in workload.schema.tables if any(each.names(table) for each in known.values())]
-    source = workload.generate(settings.scale, folder, named)
-    engine = SparkEngine({})
-    engine.tables(tables(_LAYOUT, source, folder, Site(Place(str(folder)))))
+    engine, known = engine_over(workload, settings.scale, settings.queries, folder)
 
     def measure(name: str) -> dict[str, Any]:
         return {"query": name, **row_of({way: engine.exchanges(way, known[name].text) for way in WAYS})}
@@ -119,7 +85,7 @@ def row_of(found: Mapping[str, Sequence[Exchange]]) -> dict[str, Any]:
 
 
 def page(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Markdown: the rows through exchanges of each query, then the sums, then the largest exchanges that are left."""
+    """Markdown: the rows through exchanges of each query, then the sums."""
     fields = [f"{kind}_{way}" for kind in ("shuffled", "broadcast") for way in WAYS]
     whole = {"query": "all", **{name: sum(row[name] for row in rows) for name in fields}}
     header = ("query", "rows shuffled, stock", "pruned", "share", "rows broadcast, stock", "pruned", "share")

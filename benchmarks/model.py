@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,19 +12,14 @@ from typing import Annotated, Any
 import typer
 
 from benchmarks.contest.__main__ import asked_queries
-from benchmarks.contest.place import Place
-from benchmarks.contest.site import Site
 from benchmarks.fit_rates import fit, fit_text
 from benchmarks.model_chart import PREFIX, picture
 from benchmarks.model_error import errors_text
-from benchmarks.record import record, recorded
 from benchmarks.resume import forget, resumed
-from benchmarks.run import INTERRUPTED, RESULTS
+from benchmarks.run import RESULTS
+from benchmarks.workload_runs import engine_over, named_workload, record_queries, recorded_or_none
 from connectors.cli.command import default_folder
-from sample_data.tpcds_queries import Query
-from sample_data.workload import TPCDS, WORKLOADS, Workload
-
-LAYOUT = "delta"
+from sample_data.workload import TPCDS, WORKLOADS
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +66,7 @@ def main(  # noqa: PLR0913, PLR0917 - options of a command
     results: Annotated[Path, typer.Option(help="The folder of results.")] = RESULTS,
 ) -> None:
     """Runs queries stock and pruned in one session; rows of earlier runs stay unless measured again."""
-    if workload not in WORKLOADS:
-        raise typer.BadParameter(f"there is no workload {workload!r}; expected one of {', '.join(WORKLOADS)}")
-    chosen = WORKLOADS[workload]
-    if scale < chosen.least_scale:
-        raise typer.BadParameter(f"{scale:g} is no scale of {chosen.title}: the least is {chosen.least_scale:g}")
+    chosen = named_workload(workload, scale)
     settings = Settings(workload, scale, asked_queries(chosen, query or ["all"]), runs, tuple(conf or ()))
     path = results / f"{settings.results}.json"
     if fit_only:
@@ -84,56 +74,27 @@ def main(  # noqa: PLR0913, PLR0917 - options of a command
         return
     if not resume:
         forget(settings.name)
-    results.mkdir(parents=True, exist_ok=True)
-    try:
-        record(path, path.stem, partial(_merged, settings, path, tables or default_folder()), quick=False)
-    except KeyboardInterrupt:
-        typer.echo("Interrupted; --resume continues with what is left", err=True)
-        raise typer.Exit(INTERRUPTED) from None
-    rows = _recorded(path)
+    rows = record_queries(path, chosen, partial(run, settings, tables or default_folder()))
     path.with_suffix(".svg").write_text(picture(rows), encoding="utf-8")
     typer.echo(errors_text(rows))
     typer.echo(f"Written to {str(path)!r}", err=True)
 
 
-def merged(
-    workload: Workload, before: Iterable[Mapping[str, Any]], rows: Iterable[Mapping[str, Any]]
-) -> list[Mapping[str, Any]]:
-    """Rows in the order of the workload's queries; each of `rows` replaces the row of `before` of the same query."""
-    found = {row["query"]: row for each in (before, rows) for row in each}
-    return [found[name] for name in workload.names if name in found]
-
-
 def _print_fit(path: Path) -> None:
     try:
-        found = fit(_recorded(path))
+        found = fit(recorded_or_none(path))
     except ValueError as error:
         raise typer.BadParameter(f"{error}; read {str(path)!r}") from None
     typer.echo(fit_text(found))
 
 
-def _merged(settings: Settings, path: Path, folder: Path) -> Sequence[Mapping[str, Any]]:
-    return merged(WORKLOADS[settings.workload], _recorded(path), run(settings, folder))
-
-
-def _recorded(path: Path) -> Sequence[Mapping[str, Any]]:
-    return recorded(path) if path.exists() else []
-
-
 def run(settings: Settings, folder: Path) -> list[dict[str, Any]]:
     """A row for each query; resumes an interrupted call with equal settings."""
     # The charts and the fit need no Spark.
-    from benchmarks.contest.spark_engine import SparkEngine  # noqa: PLC0415
-    from benchmarks.contest.tables import tables  # noqa: PLC0415
     from benchmarks.model_run import Measurer, measured_rows  # noqa: PLC0415
 
     workload = WORKLOADS[settings.workload]
-    known: dict[str, Query] = {each.name: each for each in workload.queries() if each.name in settings.queries}
-    named = [table for table in workload.schema.tables if any(each.names(table) for each in known.values())]
-    source = workload.generate(settings.scale, folder, named)
-    laid_out = tables(LAYOUT, source, folder, Site(Place(str(folder))))
-    engine = SparkEngine(dict(each.split("=", 1) for each in settings.conf))
-    engine.tables(laid_out)
+    engine, known = engine_over(workload, settings.scale, settings.queries, folder, settings.conf)
     measurer = Measurer(engine, settings.runs, settings.head)
     return measured_rows(measurer, known, partial(resumed, settings.name, settings.queries))
 

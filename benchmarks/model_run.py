@@ -17,6 +17,7 @@ from pyspark.errors import PySparkException
 
 from benchmarks.contest.spark_engine import SparkEngine
 from benchmarks.fit_rates import features
+from benchmarks.workload_runs import PRUNED, STOCK, WAYS
 from connectors.pipeline.pruned_query import PrunedQuery, UntouchedQuery
 from connectors.pipeline.records import record_of
 from pruning.cost.estimate import ZERO, Estimate
@@ -25,8 +26,6 @@ from pruning.results.prune_report import PruneReport
 from sample_data.tpcds_answers import answers_difference, difference_beyond_ties, spark_rule
 from sample_data.tpcds_queries import Answer, Query, by_spark
 
-STOCK, PRUNED = "stock", "pruned"
-WAYS = (STOCK, PRUNED)
 DRIVER, JOB = "driver", "job"
 # The seed of the lots.
 _LOTS = 23

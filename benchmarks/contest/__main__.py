@@ -18,6 +18,7 @@ from benchmarks.record import record, recorded
 from benchmarks.resume import forget
 from benchmarks.run import INTERRUPTED, RESULTS
 from benchmarks.view import measurements
+from benchmarks.workload_runs import named_workload
 from connectors.cli.command import default_folder
 from pruning.errors import EnvironmentProblem
 from sample_data.layouts import LAYOUTS
@@ -67,9 +68,7 @@ def main(  # noqa: PLR0913, PLR0917 - options of a command
     results: Annotated[Path, typer.Option(help="The folder of results.")] = RESULTS,
 ) -> None:
     """Compares contenders on the same files, query by query; rows of earlier runs stay unless measured again."""
-    chosen = WORKLOADS[_chosen("workload", [workload], tuple(WORKLOADS))[0]]
-    if scale < chosen.least_scale:
-        raise typer.BadParameter(f"{scale:g} is no scale of {chosen.title}: the least is {chosen.least_scale:g}")
+    chosen = named_workload(workload, scale)
     settings = Settings(
         scale,
         _chosen("layout", layout, tuple(LAYOUTS)),

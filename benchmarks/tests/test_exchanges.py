@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.exchange_rows import BROADCAST, SHUFFLE, Exchange, rows_of, without_ids
-from benchmarks.exchanges import merged, page, row_of
+from benchmarks.exchanges import page, row_of
+from benchmarks.workload_runs import merged
 from sample_data.workload import TPCDS
 
 EXCHANGES = {

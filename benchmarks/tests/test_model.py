@@ -11,8 +11,9 @@ import typer
 
 from benchmarks import model, model_chart
 from benchmarks.fit_rates import bounded_least_squares, expected, features, fit, fit_text
-from benchmarks.model import Settings, main, merged
+from benchmarks.model import Settings, main
 from benchmarks.model_error import builds, errors, errors_text
+from benchmarks.workload_runs import WAYS, merged
 from pruning.cost.rates import CostRates
 from sample_data.tpcds_queries import Query
 from sample_data.workload import TPCDS
@@ -226,7 +227,7 @@ def test_the_command_measures_a_slice_and_fits_rates_from_its_file_alone(monkeyp
 
 def test_lots_are_the_same_in_each_measurement_and_differ_between_queries_and_runs():
     pytest.importorskip("pyspark")
-    from benchmarks.model_run import WAYS, lots  # noqa: PLC0415 - loads Spark
+    from benchmarks.model_run import lots  # noqa: PLC0415 - loads Spark
 
     found = [lots(Query(number, ""), run) for number in range(20) for run in range(2)]
     assert found == [lots(Query(number, ""), run) for number in range(20) for run in range(2)]
