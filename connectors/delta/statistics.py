@@ -25,7 +25,6 @@ from pruning.values.types import ValueType
 
 _ANY_NUMBER = int(np.iinfo(np.int64).max)
 _BROKEN = "_broken"
-_SIDES = ("minValues", "maxValues", "nullCount")
 # In the log this text may mean NULL or the text itself.
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 # Digits without a backslash, whose meaning in a text depends on a conf.
@@ -70,7 +69,7 @@ def listing(actions: DataFrame, columns: Sequence[LogColumn]) -> DataFrame:
         *partitions,
     )
     named = [selected for index, column in enumerate(columns) for selected in _selected(index, column)]
-    others = [(at, side) for at, each in enumerate(columns) if not _has_text(each) for side in _SIDES]
+    others = [(at, side) for at, each in enumerate(columns) if not _has_text(each) for side in _sides(each)]
     if others:
         parsed = parsed.select("*", *(_by_column(side, columns[at]).alias(f"{side}{at}") for at, side in others))
     return parsed.selectExpr(
@@ -218,9 +217,11 @@ def _has_text(column: LogColumn) -> bool:
     return column.is_partition or not any({"'", "$", "\\"} & {*part} for part in column.path)
 
 
+def _sides(column: LogColumn) -> tuple[str, ...]:
+    return ("nullCount",) if column.type.name in _WITHOUT_BOUNDS else ("minValues", "maxValues", "nullCount")
+
+
 def _by_column(side: str, column: LogColumn) -> SparkColumn:
-    if side != "nullCount" and column.type.name in _WITHOUT_BOUNDS:
-        return F.lit(None)
     leaf = F.col("stats").getField(side)
     for part in column.path:
         leaf = leaf.getField(part)

@@ -11,7 +11,7 @@ wrong estimate only makes a predicate longer.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -84,10 +84,7 @@ def _gaps(ranges: RangeSet, evidence: Evidence) -> tuple[IntArray, IntArray]:
     whole = gaps[is_inner], evidence.weights[within[is_inner]]
     if evidence.rows is None:
         return whole
-    # Pages are held by rows, which lie at a part of the numbers only.
-    weights = (evidence.weights * evidence.filled).astype(np.int64)
-    limits = replace(evidence.limits, page_share=evidence.limits.page_share / max(evidence.filled, 1e-9))
-    pages = page_index_gaps(ranges, evidence.column, weights, evidence.rows, limits)
+    pages = page_index_gaps(ranges, evidence.column, evidence.weights, evidence.rows, evidence.limits, evidence.filled)
     return np.concatenate([whole[0], pages[0]]), np.concatenate([whole[1], pages[1]])
 
 
@@ -97,12 +94,17 @@ FloatArray = npt.NDArray[np.float64]
 _ROWS_OF_A_PAGE = 20_000
 
 
-def page_index_gaps(
-    ranges: RangeSet, column: ColumnStatistics, weights: IntArray, rows: IntArray, limits: Limits = LIMITS
+def page_index_gaps(  # noqa: PLR0913, PLR0917 - what `Evidence` has
+    ranges: RangeSet,
+    column: ColumnStatistics,
+    weights: IntArray,
+    rows: IntArray,
+    limits: Limits = LIMITS,
+    filled: float = 1.0,
 ) -> tuple[IntArray, IntArray]:
     """The gaps that skip pages, as indices of the next range, ascending, and their bytes; empty for too many gaps.
 
-    `weights` are the bytes of each row group, `rows` its rows.
+    `weights` are the bytes of each row group, `rows` its rows; pages lie at the share `filled` of the numbers of a gap.
     """
     none = np.zeros(0, np.int64), np.zeros(0, np.int64)
     if not column.type.has_density or len(ranges) < 2 or len(ranges) * len(weights) > limits.page_comparisons:
@@ -116,7 +118,7 @@ def page_index_gaps(
     width, span = last - first + 1, float(highs[known].max()) - float(lows[known].min()) + 1
     at_least, is_sorted = weights.sum() * limits.page_share, width <= limits.page_span * span
     spared = np.maximum(_shared(keys, first, last) - width * (_ROWS_OF_A_PAGE / rows[at]), 0.0)
-    worth = (spared * (is_sorted * weights[at] / width)).sum(axis=1)
+    worth = filled * (spared * (is_sorted * weights[at] / width)).sum(axis=1)
     gaps = np.flatnonzero((worth >= at_least) & (worth >= 1.0))
     return gaps + 1, worth[gaps].astype(np.int64)
 

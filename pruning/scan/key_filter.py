@@ -65,8 +65,7 @@ class KeyFilter:
     of the `reasons`. `is_exact` says that a row whose values lie in the domains does match a key, which needs a single
     column. `distinct` is None where there were too many keys to count. `is_empty`: no row can match. `is_order`: a
     top-k filter, whose domain comes from an order, not from keys. `points` are the keys of several columns together,
-    if each of them is known in the columns' own types.
-    `worth` is None where no query tells it.
+    if each of them is known in the columns' own types. `worth` is None where no query tells it.
     """
 
     columns: tuple[str, ...]

@@ -224,19 +224,20 @@ def _choose_test(
     subject = ", ".join(each.columns)
     if each.is_empty or not (each.domains or capabilities.must_be_exact):
         return RowFilter.NONE, ()
-    unselective = Reason(ReasonCode.UNSELECTIVE, subject, f"{ratio:.0%} expected to pass")
-    if not capabilities.must_be_exact and not _pays(each, ratio, options.limits.costs.spark_compared, options):
-        return RowFilter.NONE, (unselective,)
     # A bloom filter drops NULL.
     has_bloom = each.has_bloom and not any(domain.null for domain in each.domains.values())
     tests_bloom = capabilities.tests_bloom and has_bloom and not capabilities.must_be_exact
     literal = _literal_test(each, capabilities, options)
-    if literal is not RowFilter.NONE and not (tests_bloom and _is_long(literal, each, literals, options.limits)):
+    if tests_bloom and literal is not RowFilter.NONE and _is_long(literal, each, literals, options.limits):
+        literal = RowFilter.NONE
+    costs = options.limits.costs
+    price = costs.spark_test if tests_bloom and literal is RowFilter.NONE else costs.spark_compared
+    if not capabilities.must_be_exact and not _pays(each, ratio, price, options):
+        return RowFilter.NONE, (Reason(ReasonCode.UNSELECTIVE, subject, f"{ratio:.0%} expected to pass"),)
+    if literal is not RowFilter.NONE:
         return literal, ()
     if capabilities.must_be_exact:
         return RowFilter.SEMI_JOIN, ()
-    if tests_bloom and not _pays(each, ratio, options.limits.costs.spark_test, options):
-        return RowFilter.NONE, (unselective,)
     if tests_bloom:
         return RowFilter.BLOOM, ()
     return RowFilter.NONE, () if capabilities.tests_bloom else (Reason(ReasonCode.NO_JVM, subject),)
