@@ -97,7 +97,9 @@ class QueryRun:
     def _run_builds(self, filters: Sequence[RuntimeFilter]) -> Sequence[BuildResult]:
         """The results of builds; seconds of jobs correct the rates of the session."""
         results = self.builds.run([self._build_request(each) for each in filters])
-        stores = self.metadata.facts().stores
+        # Scans whose rows a build has given are not read again.
+        known, done = self.metadata.facts().stores, self.planner.materialized
+        stores = {at: store for at, store in known.items() if at not in done}
         for each, built in zip(filters, results, strict=True):
             benefit = each.benefit
             if benefit is not None and built.seconds and not built.on_driver:
