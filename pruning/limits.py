@@ -223,6 +223,9 @@ class Limits(ExecutionLimits):
         0,
         10_000,
     )
+    bitmap_filter_bytes: int = limit(
+        1 << 20, "bytes", "a bitmap tests a row in 9 ns, a bloom filter in 18 to 28; each task gets a copy", 0
+    )
     list_span: float = limit(
         0.9,
         "share",

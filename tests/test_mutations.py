@@ -320,8 +320,16 @@ MUTANTS = {
         run_of("pruning/scan/test_scan_plan.py"),
     ),
     "null-that-matches-is-tested-by-a-bloom-filter": Mutant(
-        *("pruning/scan/scan_plan.py", "each.has_bloom and not any(domain.null", "each.has_bloom and any(True"),
+        *("pruning/scan/scan_plan.py", "if any(domain.null for", "if any(False for"),
         run_of("pruning/scan/test_scan_plan.py"),
+    ),
+    "inexact-keys-are-tested-by-a-bitmap": Mutant(
+        *("pruning/scan/scan_plan.py", "if not each.is_exact or len(each.domains) != 1", "if len(each.domains) != 1"),
+        run_of("pruning/scan/test_scan_plan.py"),
+    ),
+    "words-of-a-bitmap-begin-at-its-first-code": Mutant(
+        *("pruning/keys/membership.py", "before = self.low % 64 // 8", "before = 0"),
+        run_of("pruning/keys/test_membership.py"),
     ),
     "a-list-of-floats-tells-zeros-apart": Mutant(
         *("pruning/scan/scan_plan.py", " and not domain.type.is_float", ""),

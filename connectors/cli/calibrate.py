@@ -12,21 +12,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
+from pyspark.sql.types import IntegerType
 
 from connectors.arrow_scan.files import FilePart
 from connectors.arrow_scan.reader import ArrowReader, KeyTest, ReadColumn
 from connectors.cli.calibrate_rows import builds, few_rows, rows_above
 from connectors.cli.calibrate_trials import Measure, Step, Trials, credible
+from connectors.columns import Column
 from connectors.registry import open_table
-from connectors.scan.spark_scan import might_contain_column
+from connectors.scan.spark_scan import in_bitmap_column, might_contain_column
 from pruning import PruningOptions, pruned_read
 from pruning.cost.rates import NANOSECONDS
 from pruning.errors import EnvironmentProblem
 from pruning.keys.bloom import BloomFilter
 from pruning.keys.key_set import row_hashes
-from pruning.keys.membership import MembershipTest
+from pruning.keys.membership import Bitmap, MembershipTest
 from pruning.options import ARROW, PREDICATE
 from pruning.values.byte_strings import IntArray
 from pruning.values.domain import Domain
@@ -35,6 +38,7 @@ from pruning.values.types import ValueType
 Progress = Callable[[str, float], None]
 
 _NAMES = ("a", "b", "c", "d")
+_FIRST = Column(("a",), IntegerType(), ValueType("int"), None)
 _TRIALS = Trials()
 
 
@@ -116,10 +120,15 @@ def _by_spark(spark: SparkSession, files: _Files, trials: Trials) -> Iterator[Me
     more_bytes = _chunk_bytes(files.wide) - _chunk_bytes(files.numbers) * 2 / len(_NAMES)
 
     # A bloom filter is a subquery, which takes its time once: what a second pass over the rows takes are tests alone.
-    repeated = {count: _repeated(whole, count) for count in (1, 2)}
+    once, twice = (_repeated(whole, count) for count in (1, 2))
+    plain = _greatest(once, 2), _greatest(twice, 2)
+
+    def tested(by: SparkColumn) -> float:
+        steps = _greatest(once.where(by), 2), _greatest(twice.where(by), 2)
+        return (trials.more(steps[1], steps[0]) - trials.more(plain[1], plain[0])) / rows
+
     bloom = might_contain_column(whole, ["a"], _bloom(trials))
-    tested = {count: _greatest(each.where(bloom), 2) for count, each in repeated.items()}
-    plain = {count: _greatest(each, 2) for count, each in repeated.items()}
+    bitmap = in_bitmap_column(whole, _FIRST, Bitmap.of(_tenth(trials)))
 
     def both() -> object:
         return wide.agg(F.max("id"), F.max(F.octet_length("text"))).collect()
@@ -129,7 +138,8 @@ def _by_spark(spark: SparkSession, files: _Files, trials: Trials) -> Iterator[Me
     yield "decoded_byte", lambda: trials.more(both, two) / more_bytes
     yield "row", lambda: trials.more(kept, every) / rows
     yield "spark_compared", lambda: trials.more(listed, two) / rows
-    yield "spark_test", lambda: (trials.more(tested[2], tested[1]) - trials.more(plain[2], plain[1])) / rows
+    yield "spark_test", lambda: tested(bloom)
+    yield "spark_lookup", lambda: tested(bitmap)
     yield "joined_row", lambda: trials.more(joined, two) / rows
 
 
@@ -138,9 +148,14 @@ def _repeated(rows: DataFrame, count: int) -> DataFrame:
     return reduce(DataFrame.union, [rows] * count).coalesce(1)
 
 
+def _tenth(trials: Trials) -> IntArray:
+    """A tenth of the values."""
+    return np.arange(0, trials.values, 10, dtype=np.int64)
+
+
 def _bloom(trials: Trials) -> bytes:
     """A bloom filter of a tenth of the values, in Spark's binary form."""
-    codes = np.arange(0, trials.values, 10, dtype=np.int64)
+    codes = _tenth(trials)
     bloom = BloomFilter.of_capacity(len(codes), PruningOptions().limits.bloom_fpp)
     if not isinstance(bloom, BloomFilter):
         raise EnvironmentProblem(f"Cannot measure a bloom filter of {len(codes)} keys: it would be too large")

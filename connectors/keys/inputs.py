@@ -20,6 +20,7 @@ from connectors.scan.spark_scan import RowKeys, keys_frame
 from pruning.errors import InvalidKeysError
 from pruning.keys.bloom import BloomFilter
 from pruning.keys.key_set import NAN_CODE, row_hashes
+from pruning.keys.membership import Bitmap
 from pruning.keys.summary import KeySummary
 from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
@@ -236,6 +237,9 @@ def row_keys(spark: SparkSession, collected: Collected, decision: FilterDecision
             return RowKeys(collected.columns, frame, broadcast)
         case RowFilter.SEMI_JOIN:
             return RowKeys(collected.columns, collected.frame)
+        case RowFilter.BITMAP:
+            (domain,) = decision.filter.domains.values()
+            return RowKeys(collected.columns, bitmap=Bitmap.of(np.asarray(domain.ranges.points())))
         case RowFilter.BLOOM if summary is not None:
             return _bloom_keys(collected, summary, options)
         case _:

@@ -1,4 +1,7 @@
-"""A `ScanPlan` as a DataFrame: kept files, pushed ranges, row filters by literals, semi joins or bloom filters."""
+"""A `ScanPlan` as a DataFrame: kept files, pushed ranges, and row filters.
+
+Row filters test by literals, bitmaps, bloom filters or semi joins.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from connectors.columns import Column, quoted
 from connectors.scan.literals import in_list_sql, ranges_sql, tuple_ranges_sql
 from connectors.spark.jvm import JavaFile, column_of_java, has_jvm, instance, jvm_session
 from pruning.errors import UnsupportedSessionError
+from pruning.keys.membership import Bitmap
 from pruning.keys.xxhash64 import SPARK_SEED
 from pruning.limits import LIMITS, Limits
 from pruning.scan.pushdown import PushedPredicate
@@ -27,10 +31,10 @@ _LITERAL = frozenset({RowFilter.RANGES, RowFilter.IN_LIST})
 
 @dataclass(frozen=True, slots=True)
 class RowKeys:
-    """The input of one row filter: its columns, and its keys as a frame or a bloom filter.
+    """The input of one row filter: its columns, and its keys as a frame, a bloom filter or a bitmap.
 
     `frame` has one column for each key column, in order; None if no semi join is possible. `bloom` is Spark's binary
-    form over the SQL texts `bloom_columns`.
+    form over the SQL texts `bloom_columns`. `bitmap` holds the codes of the keys of a single column.
     """
 
     columns: tuple[Column, ...]
@@ -38,6 +42,7 @@ class RowKeys:
     broadcast: bool = False
     bloom: bytes | None = None
     bloom_columns: tuple[str, ...] = ()
+    bitmap: Bitmap | None = None
 
 
 def pruned_frame(  # noqa: PLR0913, PLR0917 - a table, and what its rows are tested by
@@ -122,6 +127,8 @@ def _tested(df: DataFrame, decision: FilterDecision, row_keys: RowKeys) -> DataF
             # There is no bloom filter if one of the largest size would pass nearly everything.
             bloom = row_keys.bloom
             return df if bloom is None else df.where(might_contain_column(df, row_keys.bloom_columns, bloom))
+        case RowFilter.BITMAP if row_keys.bitmap is not None:
+            return df.where(in_bitmap_column(df, row_keys.columns[0], row_keys.bitmap))
         case RowFilter.SEMI_JOIN if row_keys.frame is not None:
             return semi_joined(df, row_keys)
         case test:
@@ -155,10 +162,31 @@ def might_contain_column(df: DataFrame, columns: Sequence[str], bloom_bytes: byt
     filter of ints loses every bigint. NULL is hashed too, so a row with a NULL key is dropped unless keys held one.
     Raises `UnsupportedSessionError` on Spark Connect, whose protocol has no such expression.
     """
-    spark = df.sparkSession
-    if not has_jvm(spark):
-        raise UnsupportedSessionError(
-            "Cannot test rows by a bloom filter on Spark Connect: found no JVM plan, use a classic session"
-        )
+    spark = _with_jvm(df, "a bloom filter")
     test = instance(spark, _BLOOM, jvm_session(spark), bloom_bytes, "\n".join(columns), SPARK_SEED)
     return column_of_java(test.column())
+
+
+_BITMAP = JavaFile("connectors.scan", "BitmapTest")
+
+
+def in_bitmap_column(df: DataFrame, column: Column, bitmap: Bitmap) -> SparkColumn:
+    """A condition: True for rows of `df` whose value in a column of whole numbers or dates has a bit; else not True.
+
+    Bigints that are a multiple of 2 ** 38 apart are the same to it. NULL has no bit. Raises `UnsupportedSessionError`
+    on Spark Connect, whose protocol has no such literal.
+    """
+    spark = _with_jvm(df, "a bitmap")
+    base, words = bitmap.words()
+    # Java's shift takes an int or a bigint.
+    is_small = str(column.type) in {"tinyint", "smallint"}
+    text = f"CAST({column.sql} AS INT)" if is_small else column.sql
+    return column_of_java(instance(spark, _BITMAP, text, str(column.type), words, str(base)).column())
+
+
+def _with_jvm(df: DataFrame, test: str) -> SparkSession:
+    if not has_jvm(df.sparkSession):
+        raise UnsupportedSessionError(
+            f"Cannot test rows by {test} on Spark Connect: found no JVM plan, use a classic session"
+        )
+    return df.sparkSession

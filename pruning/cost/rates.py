@@ -16,7 +16,7 @@ class CostRates:
       microsecond at 100 MB/s; `remote_request`: the wait for the first byte of a store's file
     - `decoded_byte`: a byte of a column chunk, decompressed and decoded by Spark's reader
     - `spark_value`: a value decoded by Spark's reader; `spark_test`: a row tested above it by a bloom filter of keys;
-      `spark_compared`: one compared with ranges or a short list of keys
+      `spark_lookup`: one looked up in a bitmap of keys; `spark_compared`: one compared with ranges or a short list
     - `arrow_value`: a value decoded by pyarrow; `arrow_test`: one looked up in a table of keys
     - `arrow_search`: a value decoded and tested where there is no such table, as of texts, decimals, keys far apart
     - `arrow_handed`: a value of a row that passed, from Python to Spark
@@ -43,6 +43,7 @@ class CostRates:
     decoded_byte: float = 4.5
     spark_value: float = 6.0
     spark_test: float = 28.0
+    spark_lookup: float = 10.0
     spark_compared: float = 8.0
     arrow_value: float = 6.0
     arrow_test: float = 2.0

@@ -89,6 +89,16 @@ class Bitmap:
             found[begin : begin + _BLOCK] = self._bits_at(offsets.view(np.int64))
         return found
 
+    def words(self) -> tuple[int, bytes]:
+        r"""The code of the first bit, a multiple of 64, and the bits as little-endian words of 64.
+
+        >>> Bitmap.of(np.array([70, 72])).words()
+        (64, b'@\x01\x00\x00\x00\x00\x00\x00')
+        """
+        before = self.low % 64 // 8
+        padded = np.pad(self.octets, (before, -(before + len(self.octets)) % 8))
+        return self.low - 8 * before, padded.tobytes()
+
     def merge(self, other: Bitmap) -> Bitmap:
         """Codes in either; `ValueError` where together they span more than `MAX_BYTES`."""
         parts = [part for part in (self, other) if part.octets.any()]

@@ -212,7 +212,7 @@ class Benefits:
     def _effect(self, build_side: BuildSide, probe: ProbeColumn, before: Remaining) -> Effect:
         keys = self._keys_of(build_side, probe)
         way = self.cost.way(build_side.join, probe.relation)
-        work = way, self._test(build_side)
+        work = way, self._test(build_side, probe)
         least = self._saved(probe, before, keys.passing.high, keys.scattered.high, work)
         most = self._saved(probe, before, keys.passing.low, keys.near.low, work)
         near = self._saved(probe, before, keys.passing.expected, keys.near.expected, work)
@@ -267,11 +267,15 @@ class Benefits:
         shares = (min(1.0, each / reaching) if reaching else 1.0 for each in (share.low, share.expected, share.high))
         return Estimate(*shares)
 
-    def _test(self, build_side: BuildSide) -> float:
-        """Nanoseconds of a core for the test of a row: few keys are literals, more are a bloom filter."""
+    def _test(self, build_side: BuildSide, probe: ProbeColumn) -> float:
+        """Nanoseconds of a core for the test of a row: by literals if keys are few, by a bitmap if values are."""
         is_list = self.cardinalities.rows(build_side.node) <= self.limits.max_in_list
-        is_literal = is_list or build_side.condition.bound is not None or build_side.condition.is_scalar
-        return self.rates.spark_compared if is_literal else self.rates.spark_test
+        if is_list or build_side.condition.bound is not None or build_side.condition.is_scalar:
+            return self.rates.spark_compared
+        values = self.sizes.statistics.domain_size(probe.relation, probe.column)
+        is_narrow = values is not None and values <= 8 * self.limits.bitmap_filter_bytes
+        has_bitmap = is_narrow and probe.type is not None and probe.type.has_bitmap
+        return self.rates.spark_lookup if has_bitmap else self.rates.spark_test
 
     def _saved(
         self, probe: ProbeColumn, before: Remaining, passing: float, kept: float, work: tuple[float, float]

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from pruning.errors import UnsupportedTypeError
 from pruning.options import BroadcastStrategy, PruningOptions
 from pruning.query.exchanges import ExchangeReuse, may_be_broadcast, unprunable_fraction
 from pruning.query.join_condition import BuildSide
@@ -32,7 +31,6 @@ from pruning.scan.estimates import pass_ratio
 from pruning.scan.statistics import UNKNOWN
 from pruning.values.byte_strings import IntArray
 from pruning.values.domain import Domain
-from pruning.values.types import ValueType
 
 
 @dataclass(slots=True, eq=False)
@@ -262,11 +260,7 @@ class KnownStatistics:
 
 def _has_density(probe: ProbeColumn) -> bool:
     """True for types of the plan whose values can be counted between two bounds."""
-    relation = probe.relation
-    try:
-        return ValueType.parse(relation.types[relation.output.index(probe.column)]).has_density
-    except UnsupportedTypeError:
-        return False
+    return probe.type is not None and probe.type.has_density
 
 
 def _joined(root: Node) -> Iterator[Node]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from pruning.errors import UnsupportedTypeError
 from pruning.query.expressions import probed_column
 from pruning.query.plan import (
     Expression,
@@ -21,6 +22,7 @@ from pruning.query.plan import (
     conjuncts_at,
 )
 from pruning.reasons import Reason, ReasonCode
+from pruning.values.types import ValueType
 
 # Join types in which rows of that side without a match do not reach the result.
 LEFT_NEEDS_MATCH = frozenset({"Inner", "Cross", "LeftSemi", "RightOuter"})
@@ -56,6 +58,14 @@ class ProbeColumn:
     def name(self) -> str:
         """The column's name in its table."""
         return self.relation.names[self.relation.output.index(self.column)]
+
+    @property
+    def type(self) -> ValueType | None:
+        """The column's type; None for types that are not pruned by."""
+        try:
+            return ValueType.parse(self.relation.types[self.relation.output.index(self.column)])
+        except UnsupportedTypeError:
+            return None
 
 
 def trace(node: Node, column: int, *, equivalence: bool = True) -> Iterator[ProbeColumn | Reason]:

@@ -11,6 +11,8 @@ from enum import Enum
 
 import numpy as np
 
+from pruning.cost.rates import CostRates
+from pruning.keys.membership import span_fits
 from pruning.limits import Limits
 from pruning.options import ARROW, PruningOptions
 from pruning.reasons import Reason, ReasonCode
@@ -31,6 +33,7 @@ class RowFilter(Enum):
     NONE = "none"
     RANGES = "ranges"
     IN_LIST = "IN list"
+    BITMAP = "bitmap"
     BLOOM = "bloom filter"
     SEMI_JOIN = "semi join"
     KEYS = "keys, in the scan"
@@ -56,7 +59,7 @@ class FilterDecision:
                 return 1.0
             case RowFilter.BLOOM:
                 return self.ratio + (1 - self.ratio) * limits.bloom_fpp
-            case RowFilter.RANGES | RowFilter.IN_LIST | RowFilter.SEMI_JOIN | RowFilter.KEYS:
+            case RowFilter.RANGES | RowFilter.IN_LIST | RowFilter.BITMAP | RowFilter.SEMI_JOIN | RowFilter.KEYS:
                 return self.ratio
 
 
@@ -224,23 +227,50 @@ def _choose_test(
     subject = ", ".join(each.columns)
     if each.is_empty or not (each.domains or capabilities.must_be_exact):
         return RowFilter.NONE, ()
-    # A bloom filter drops NULL.
-    has_bloom = each.has_bloom and not any(domain.null for domain in each.domains.values())
-    tests_bloom = capabilities.tests_bloom and has_bloom and not capabilities.must_be_exact
-    literal = _literal_test(each, capabilities, options)
-    if tests_bloom and literal is not RowFilter.NONE and _is_long(literal, each, literals, options.limits):
-        literal = RowFilter.NONE
-    costs = options.limits.costs
-    price = costs.spark_test if tests_bloom and literal is RowFilter.NONE else costs.spark_compared
-    if not capabilities.must_be_exact and not _pays(each, ratio, price, options):
+    in_jvm = _jvm_test(each, capabilities, options.limits)
+    test = _literal_test(each, capabilities, options)
+    if test is RowFilter.NONE or (in_jvm is not RowFilter.NONE and _is_long(test, each, literals, options.limits)):
+        test = in_jvm
+    if not capabilities.must_be_exact and not _pays(each, ratio, _price(test, options.limits.costs), options):
         return RowFilter.NONE, (Reason(ReasonCode.UNSELECTIVE, subject, f"{ratio:.0%} expected to pass"),)
-    if literal is not RowFilter.NONE:
-        return literal, ()
+    if test is not RowFilter.NONE:
+        return test, ()
     if capabilities.must_be_exact:
         return RowFilter.SEMI_JOIN, ()
-    if tests_bloom:
-        return RowFilter.BLOOM, ()
     return RowFilter.NONE, () if capabilities.tests_bloom else (Reason(ReasonCode.NO_JVM, subject),)
+
+
+def _jvm_test(each: KeyFilter, capabilities: PushdownCapabilities, limits: Limits) -> RowFilter:
+    """The test that Spark makes of its own values, whatever the file holds; it drops NULL."""
+    if not capabilities.tests_bloom or capabilities.must_be_exact:
+        return RowFilter.NONE
+    if any(domain.null for domain in each.domains.values()):
+        return RowFilter.NONE
+    if fits_bitmap(each, limits):
+        return RowFilter.BITMAP
+    return RowFilter.BLOOM if each.has_bloom else RowFilter.NONE
+
+
+def _price(test: RowFilter, costs: CostRates) -> float:
+    """Nanoseconds of a core for the test of a row by Spark."""
+    match test:
+        case RowFilter.BLOOM:
+            return costs.spark_test
+        case RowFilter.BITMAP:
+            return costs.spark_lookup
+        case _:
+            return costs.spark_compared
+
+
+def fits_bitmap(each: KeyFilter, limits: Limits) -> bool:
+    """True for exact keys of one column that lie near enough to each other for a bitmap."""
+    if not each.is_exact or len(each.domains) != 1:
+        return False
+    ((_, domain),) = each.domains.items()
+    if not domain.type.has_bitmap or domain.is_none:
+        return False
+    ends = domain.ranges.span()
+    return span_fits(int(ends.lows[0]), int(ends.highs[0]), limits.bitmap_filter_bytes)
 
 
 def _pays(each: KeyFilter, ratio: float, test: float, options: PruningOptions) -> bool:

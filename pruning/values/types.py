@@ -78,6 +78,11 @@ class ValueType:
         return self.is_integer or self.name == "decimal"
 
     @property
+    def has_bitmap(self) -> bool:
+        """True if Spark's own value is a whole number of at most 64 bits, or days, which is the value's code."""
+        return self.is_integer or self.name == "date"
+
+    @property
     def has_density(self) -> bool:
         """True if the distance of two codes is the number of values between them."""
         return self.physical is Physical.INT64 and not self.is_float

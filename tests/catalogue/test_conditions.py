@@ -70,7 +70,7 @@ def broad(spark, stored):
         # Five keys of every twenty, in the first quarter of the table.
         pytest.param("20 * (id div 5) + id % 5", 5000, "ranges", 2, id="a-thousand-ranges"),
         pytest.param("7 * id", 10_000, "IN list", 7, id="ten-thousand-keys"),
-        pytest.param("CASE WHEN id = 0 THEN 69999 ELSE 7 * id END", 10_001, "bloom filter", 8, id="one-key-more"),
+        pytest.param("CASE WHEN id = 0 THEN 69999 ELSE 7 * id END", 10_001, "bitmap", 8, id="one-key-more"),
     ],
 )
 @pytest.mark.usefixtures("broad")

@@ -51,37 +51,43 @@ def spread_keys(step: int = 7) -> pa.Array:
     return pa.array([int(value) + (5 if at % 3 == 0 else 0) for at, value in enumerate(range(0, 10 * ROWS, 10 * step))])
 
 
-# Row filters of inexact and of exact reads.
-ROW_TESTS: Mapping[str, tuple[PruningOptions, tuple[str, str]]] = {
-    "few keys": (PruningOptions().with_limits(min_filter_ratio=0.0), ("IN list", "IN list")),
-    "no lists": (PruningOptions().with_limits(min_filter_ratio=0.0, max_in_list=0), ("bloom filter", "semi join")),
-    "short lists": (PruningOptions().with_limits(min_filter_ratio=0.0, max_in_list=3), ("bloom filter", "semi join")),
+NO_LISTS = PruningOptions().with_limits(min_filter_ratio=0.0, max_in_list=0)
+LITTLE_WORTH = PruningOptions().with_limits(min_filter_ratio=0.0)
+# Row filters of inexact reads by numbers and by texts, and of exact reads.
+ROW_TESTS: Mapping[str, tuple[PruningOptions, tuple[str, str, str]]] = {
+    "few keys": (LITTLE_WORTH, ("IN list", "IN list", "IN list")),
+    "no lists": (NO_LISTS, ("bitmap", "bloom filter", "semi join")),
+    "short lists": (LITTLE_WORTH.with_limits(max_in_list=3), ("bitmap", "bloom filter", "semi join")),
+    "no lists and no bitmap": (
+        NO_LISTS.with_limits(bitmap_filter_bytes=0),
+        ("bloom filter", "bloom filter", "semi join"),
+    ),
     "coarse bloom": (
-        PruningOptions().with_limits(min_filter_ratio=0.0, max_in_list=0, bloom_fpp=0.5),
-        ("bloom filter", "semi join"),
+        NO_LISTS.with_limits(bitmap_filter_bytes=0, bloom_fpp=0.5),
+        ("bloom filter", "bloom filter", "semi join"),
     ),
     # A bloom filter for one key is overfull with so many.
-    "one key allowed": (PruningOptions().with_limits(min_filter_ratio=0.0, max_build_keys=1), ("none", "semi join")),
+    "one key allowed": (LITTLE_WORTH.with_limits(max_build_keys=1), ("none", "none", "semi join")),
     "20 keys allowed": (
-        PruningOptions().with_limits(min_filter_ratio=0.0, max_build_keys=20),
-        ("bloom filter", "semi join"),
+        LITTLE_WORTH.with_limits(max_build_keys=20),
+        ("bloom filter", "bloom filter", "semi join"),
     ),
     "64 bytes allowed": (
         PruningOptions(max_build_bytes=64).with_limits(min_filter_ratio=0.0),
-        ("bloom filter", "semi join"),
+        ("bloom filter", "bloom filter", "semi join"),
     ),
-    "never worth it": (PruningOptions().with_limits(min_filter_ratio=1.0), ("none", "IN list")),
+    "never worth it": (PruningOptions().with_limits(min_filter_ratio=1.0), ("none", "none", "IN list")),
 }
 
 
 @pytest.mark.parametrize("case", ROW_TESTS)
 def test_scattered_keys_use_a_row_filter(oracle, lake, case):
-    options, tests = ROW_TESTS[case]
+    options, (of_numbers, of_texts, of_exact) = ROW_TESTS[case]
     keys = spread_keys()
     column = "spread" if lake.format == "delta" else "word"
     if column == "word":
         keys = pa.array([f"{value:05}\U0001f600" for value in keys.to_pylist()])
-    for exact, test in zip((False, True), tests, strict=True):
+    for exact, test in ((False, of_numbers if column == "spread" else of_texts), (True, of_exact)):
         plan = oracle.check(lake, Keys.of(column, keys), exact=[exact], options=options)
         assert (FILES, GROUPS) == (plan.files_kept, plan.row_groups_kept)
         assert (test,) == row_tests(plan)

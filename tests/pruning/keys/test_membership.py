@@ -91,6 +91,16 @@ def test_segments_without_codes_stay_empty():
 
 
 @pytest.mark.parametrize(
+    "codes", [[0], [63, 64], [70, 72], [-1], [-65, 130], [LEAST, LEAST + 70], [GREATEST - 200, GREATEST], [9, 500, 501]]
+)
+def test_words_begin_at_a_multiple_of_64(codes):
+    base, octets = bitmap(codes).words()
+    words = np.frombuffer(octets, "<u8").tolist()
+    assert 0 == base % 64
+    assert codes == [base + 64 * at + bit for at, word in enumerate(words) for bit in range(64) if word >> bit & 1]
+
+
+@pytest.mark.parametrize(
     ("low", "high", "expected"),
     [(0, 0, 1), (0, 6, 1), (0, 7, 2), (7, 7, 2), (-1, 0, 2), (LEAST, GREATEST, 2**61 + 1)],
 )

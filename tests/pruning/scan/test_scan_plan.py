@@ -153,18 +153,24 @@ def test_floats_are_not_tested_by_an_in_list(type_, expected):
     [
         (keys(1, 5, 9), DELTA, RowFilter.IN_LIST),
         (keys(*range(100, 200)), DELTA, RowFilter.RANGES),
-        (keys(*range(0, 4000, 2)), DELTA, RowFilter.BLOOM),
+        (keys(*range(0, 4000, 2)), DELTA, RowFilter.BITMAP),
+        (keys(*range(0, 4000, 2), bloom=False), DELTA, RowFilter.BITMAP),
+        (keys(*range(0, 1 << 40, 1 << 28)), DELTA, RowFilter.BLOOM),
+        (keys(*range(0, 4000, 2), exact=False), DELTA, RowFilter.BLOOM),
         (keys(*range(0, 4000, 2)), replace(DELTA, tests_bloom=False), RowFilter.NONE),
         (keys(*range(0, 4000, 2)), replace(DELTA, must_be_exact=True), RowFilter.SEMI_JOIN),
         (keys(1, 5, 9, exact=False), replace(DELTA, must_be_exact=True), RowFilter.SEMI_JOIN),
-        (keys(1, 5), replace(DELTA, push_refusal=ReasonCode.NOT_VECTORISED), RowFilter.BLOOM),
-        (keys(1, 5), replace(DELTA, widen=lambda _, ranges: RangeSet.all(ranges.type)), RowFilter.BLOOM),
+        (keys(1, 5), replace(DELTA, push_refusal=ReasonCode.NOT_VECTORISED), RowFilter.BITMAP),
+        (keys(1, 5), replace(DELTA, widen=lambda _, ranges: RangeSet.all(ranges.type)), RowFilter.BITMAP),
         (keys(1, 5, exact=False, bloom=False), DELTA, RowFilter.NONE),
     ],
     ids=[
         "few keys",
         "dense keys",
         "many keys",
+        "many keys without a bloom filter",
+        "many keys far apart",
+        "many inexact keys",
         "many keys without a JVM",
         "many keys, exact",
         "inexact keys, exact",
@@ -221,7 +227,7 @@ def test_in_list_without_statistics_is_not_pushed():
     assert (RowFilter.IN_LIST, False) == (decision.test, decision.is_pushed)
 
 
-RATES = replace(CostRates(), spark_test=40.0, spark_compared=10.0)
+RATES = replace(CostRates(), spark_test=40.0, spark_lookup=20.0, spark_compared=10.0)
 
 
 @pytest.mark.parametrize(
@@ -230,11 +236,13 @@ RATES = replace(CostRates(), spark_test=40.0, spark_compared=10.0)
         # A tenth of the rows has a key: a dropped one spares 45 nanoseconds or 44.
         (range(0, 100, 10), RowWorth(0.0, 12.0), RowFilter.IN_LIST),
         (range(0, 100, 10), RowWorth(0.0, 11.0), RowFilter.NONE),
-        (range(0, 20_000, 10), RowWorth(0.0, 45.0), RowFilter.BLOOM),
-        (range(0, 20_000, 10), RowWorth(0.0, 44.0), RowFilter.NONE),
+        (range(0, 20_000, 10), RowWorth(0.0, 23.0), RowFilter.BITMAP),
+        (range(0, 20_000, 10), RowWorth(0.0, 22.0), RowFilter.NONE),
+        (range(0, 10 << 30, 10 << 20), RowWorth(0.0, 41.0), RowFilter.BLOOM),
+        (range(0, 10 << 30, 10 << 20), RowWorth(0.0, 40.0), RowFilter.NONE),
         # The query knows better than the bounds that nearly all rows pass.
-        (range(0, 20_000, 10), RowWorth(0.9, 399.0), RowFilter.NONE),
-        (range(0, 20_000, 10), RowWorth(0.9, 401.0), RowFilter.BLOOM),
+        (range(0, 20_000, 10), RowWorth(0.9, 199.0), RowFilter.NONE),
+        (range(0, 20_000, 10), RowWorth(0.9, 201.0), RowFilter.BITMAP),
     ],
 )
 def test_row_filter_has_to_spare_more_than_its_test(values, worth, expected):
@@ -243,7 +251,7 @@ def test_row_filter_has_to_spare_more_than_its_test(values, worth, expected):
     found = plan_scan(spanned, None, [replace(keys(*values), worth=worth)], DELTA, options)
     (decision,) = found.decisions
     assert expected is decision.test
-    assert max(0.1, worth.passing) == pytest.approx(decision.ratio, rel=1e-3)
+    assert max(1 / values.step, worth.passing) == pytest.approx(decision.ratio, rel=1e-3)
     codes = [each.code for each in decision.reasons]
     assert ([ReasonCode.UNSELECTIVE] if expected is RowFilter.NONE else []) == codes
 
@@ -288,8 +296,12 @@ def _spread_files(count, name="k", type_=INT):
 )
 def test_row_filter_fits_the_codegen_limit(filter_, gaps, has_bloom, expected):
     type_ = next(iter(filter_.domains.values())).type
-    plan = plan_scan(_spread_files(gaps, type_=type_), None, [replace(filter_, has_bloom=has_bloom)], DELTA, OPTIONS)
+    tables, tested = _spread_files(gaps, type_=type_), [replace(filter_, has_bloom=has_bloom)]
+    plan = plan_scan(tables, None, tested, DELTA, OPTIONS.with_limits(bitmap_filter_bytes=0))
     assert expected is plan.decisions[0].test
+    plan = plan_scan(tables, None, tested, DELTA, OPTIONS)
+    is_literal = has_bloom and expected is not RowFilter.BLOOM
+    assert (expected if is_literal else RowFilter.BITMAP) is plan.decisions[0].test
 
 
 def test_columns_share_the_budget_of_compared_ranges():
@@ -300,7 +312,7 @@ def test_columns_share_the_budget_of_compared_ranges():
     first, second = plan.predicates
     assert (50, 14) == (len(first.ranges), len(second.ranges))
     tests = [decision.test for decision in plan.decisions]
-    assert [RowFilter.RANGES, RowFilter.BLOOM] == tests
+    assert [RowFilter.RANGES, RowFilter.BITMAP] == tests
 
 
 def test_unselective_keys_get_no_row_filter():
