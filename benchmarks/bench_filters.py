@@ -1,9 +1,8 @@
-"""Keys tested per second and core by the row filters, and the false positive rate of the bloom filter.
+"""Keys tested per second and core by the bloom filter, and its false positive rate.
 
-Each filter tests a batch of keys of the size of a scan's batch, a tenth of which are in the filter. Bitmap and bloom
-filter are timed from int64 codes, so the time of the bloom filter includes Spark's hash function. Rates are those of
-the fastest run and of the median run: the fastest shows the speed of the code, the median includes the load of the
-machine.
+Each filter tests a batch of keys, a tenth of which are in the filter. It is timed from int64 codes, so its time
+includes Spark's hash function. Rates are those of the fastest run and of the median run: the fastest shows the speed of
+the code, the median includes the load of the machine.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from typing import Any, cast
 import numpy as np
 
 from pruning.keys.bloom import BloomFilter
-from pruning.keys.membership import Bitmap
 from pruning.keys.xxhash64 import hash_codes
 from pruning.values.byte_strings import ByteStrings, IntArray
 from pruning.values.types import ValueType
@@ -34,26 +32,9 @@ _MATCHING = 0.1
 def run(sizes: Sequence[int] = SIZES) -> list[dict[str, Any]]:
     """One entry for each filter, size and false positive rate."""
     return [
-        *(bitmap(items) for items in sizes),
         *(bloom(items, fpp) for fpp in RATES for items in sizes),
         hashing(),
     ]
-
-
-def bitmap(items: int) -> dict[str, Any]:
-    # Every other number is a key, so the answer for a number never follows from the answer for its neighbour.
-    codes = np.arange(items, dtype=np.int64) * 2
-    began = time.perf_counter()
-    made = Bitmap.of(codes)
-    build_seconds = time.perf_counter() - began
-    batch = _batch(items)
-    return {
-        "filter": "bitmap",
-        "items": items,
-        "bytes": made.nbytes,
-        "build_seconds": build_seconds,
-        **_rates("tests", lambda: made.contains(batch)),
-    }
 
 
 def bloom(items: int, fpp: float) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The driver's cost of row groups on top of file statistics: footers, and the tasks of a scan by pyarrow.
+"""The driver's cost of row groups on top of file statistics: footers.
 
 Footers are taken from real files and served from memory, so the latency of a store is excluded.
 """
@@ -6,7 +6,6 @@ Footers are taken from real files and served from memory, so the latency of a st
 from __future__ import annotations
 
 import io
-import pickle
 from functools import cache
 
 import numpy as np
@@ -14,8 +13,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks import driver_inputs as inputs
-from connectors.arrow_scan.files import FilePart
-from connectors.arrow_scan.partition import dealt
 from connectors.parquet.row_groups import FileRef, FooterCache, FooterColumn, read_row_groups
 from pruning.scan.statistics import Containers
 from pruning.values.types import ValueType
@@ -40,17 +37,6 @@ def read(files: int) -> Containers:
     refs = [FileRef(f"file:///table/part-{at:08}.parquet", 1 << 26, 0) for at in range(files)]
     column = FooterColumn(inputs.COLUMN, (inputs.COLUMN,), ValueType(inputs.BIGINT))
     return read_row_groups(refs, [column], [inputs.COLUMN], Footers(), FooterCache()).containers
-
-
-def told(files: int) -> bytes:
-    """The pickled tasks of a scan by pyarrow over `files` files, as they are sent to executors."""
-    some = tuple(range(ROW_GROUPS))
-    parts = [
-        FilePart(f"/table/part-{at:08}.parquet", some, (0, 1), (None, None), 1 << 26, 0, one_footer())
-        for at in range(files)
-    ]
-    tasks = dealt(parts, [np.full(ROW_GROUPS, _CHUNK_BYTES)] * files, _CORES)
-    return pickle.dumps(tasks, pickle.HIGHEST_PROTOCOL)
 
 
 @cache

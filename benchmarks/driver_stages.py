@@ -31,7 +31,6 @@ from connectors.keys.worker import messages, pieces
 from connectors.scan.literals import ranges_sql
 from pruning.keys.builder import KeyBuilder
 from pruning.keys.key_set import KeyLimits
-from pruning.keys.membership import MembershipTest
 from pruning.keys.summary import KeySummary
 from pruning.options import PruningOptions
 from pruning.query.key_origins import domain_from_statistics
@@ -103,11 +102,10 @@ def measured(case: Case) -> list[dict[str, Any]]:
 
 
 def footers(files: int) -> list[dict[str, Any]]:
-    """A row for each of the stages that read footers and make the tasks of a scan by pyarrow, for `files` files."""
+    """A row for the stage that reads the footers of `files` files."""
     driver_footers.read(1)
     stages = Stages(_settled())
     stages.run("footers", lambda: driver_footers.read(files))
-    stages.run("tasks of pyarrow", lambda: driver_footers.told(files), sent=len)
     return stages.rows
 
 
@@ -187,7 +185,6 @@ def _decisions(case: Case, stages: Stages, summary: KeySummary, files: Container
     stages.run(
         "bloom filter", lambda: row_keys(_NO_SPARK, collected, tested, _OPTIONS).bloom, sent=lambda it: len(it or b"")
     )
-    stages.run("row set", lambda: MembershipTest.of(filter_.domains[inputs.COLUMN]))
     facts = TableStatistics("table", "delta", 0, files, groups, groups)
     stages.run("explain", lambda: str(_explained(facts, with_groups)), sent=len)
     kept = plan.files.kept

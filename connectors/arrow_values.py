@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -82,27 +81,6 @@ def coded(array: pa.Array | pa.ChunkedArray, type_: ValueType) -> CodedArray:
         nan = valid & np.isnan(values)
         return CodedArray(type_, float_codes(np.where(nan, 0.0, values)), valid & ~nan, nan)
     return CodedArray(type_, _codes(flat, type_), valid, nan)
-
-
-def as_stored(array: pa.Array, type_: ValueType) -> npt.NDArray[np.signedinteger[Any]] | None:
-    """The codes of an array of Spark's own Arrow type as they lie in memory, anything where it is NULL; else None."""
-    values = array.buffers()[1] if _lies_as_codes(array.type, type_) else None
-    if values is None:
-        return None
-    width = np.dtype(f"i{array.type.bit_width // 8}")
-    return np.frombuffer(values, width, len(array), array.offset * width.itemsize)
-
-
-def _lies_as_codes(arrow_type: pa.DataType, type_: ValueType) -> bool:
-    match type_.name:
-        case "tinyint" | "smallint" | "int" | "bigint":
-            return bool(pa.types.is_signed_integer(arrow_type))
-        case "date":
-            return bool(pa.types.is_date32(arrow_type))
-        case "timestamp" | "timestamp_ntz":
-            return bool(pa.types.is_timestamp(arrow_type)) and arrow_type.unit == "us"
-        case _:
-            return False
 
 
 def _countable(array: pa.Array) -> pa.Array:

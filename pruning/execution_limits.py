@@ -22,21 +22,6 @@ class ExecutionLimits:
     key_buffer_bytes: int = limit(
         16 << 20, "bytes", "keys wait unsorted up to here, or as many as are sorted: each sort takes all of them", 0
     )
-    flags_span: int = limit(
-        1 << 20, "numbers", "a byte for each is looked up twice as fast as a bit, while they fit a processor's cache", 0
-    )
-    bitmap_bytes: int = limit(
-        64 << 20, "bytes", "a bitmap that outgrows a processor's caches is no faster than a search of the keys", 0
-    )
-    bitmap_bytes_per_key: int = limit(
-        1 << 10, "bytes", "a bitmap that is nearly empty is no faster than a search of the keys", UNBOUNDED
-    )
-    listed_keys: int = limit(16 << 20, "keys", "keys of a bitmap or a hash table are listed once, at 8 bytes each", 0)
-    compared_ranges: int = limit(2, "ranges", "so few are compared faster than a bit is looked up", 0)
-    compared_text_ranges: int = limit(8, "ranges", "texts are compared with so few faster than their codes are made", 0)
-    hashed_per_range: int = limit(
-        4, "ratio", "a hash table of the values, larger than their ranges by more, is slower than a search of these", 0
-    )
 
     # Builds.
     driver_rows: int = limit(
@@ -99,7 +84,7 @@ class ExecutionLimits:
     progress_seconds: float = limit(2.0, "seconds", "builds that are faster show no progress", _DAY, 0.0, _DAY)
     progress_line_seconds: float = limit(10.0, "seconds", "a log gets a line of progress no more often", 0.0, 0.0, _DAY)
 
-    # Tables, and scans by Spark's reader.
+    # Tables and scans.
     footer_threads: int = limit(
         16, "threads", "footers are read by the driver: 1,000 of 96 column chunks take 1.9 s", 1, 1, 1000
     )
@@ -120,16 +105,7 @@ class ExecutionLimits:
         0.01, "seconds", "a report looks again for the end of an action after this time", 0.001, 0.001, _DAY
     )
 
-    # Tasks of a scan by pyarrow.
-    arrow_task_bytes: int = limit(
-        8 << 20, "bytes", "a task costs some milliseconds, so it should have some to do", UNBOUNDED, 1
-    )
-    arrow_footers_bytes: int = limit(
-        8 << 20, "bytes", "footers that go with the tasks of a scan; if they are more, each task reads its own", 0
-    )
-    task_payload_bytes: int = limit(
-        512 << 10, "bytes", "more goes as a broadcast: PySpark deletes no file of a function beyond 1 MiB", 0
-    )
+    # Lists of files, and counts of what actions read.
     listed_versions: int = limit(
         64,
         "versions",
@@ -154,73 +130,4 @@ class ExecutionLimits:
         "files",
         "looking at each file of a build, before and after it, costs more than the build",
         UNBOUNDED,
-    )
-    counted_executions: int = limit(
-        32, "executions", "counts of a scan are kept for the latest, of any number of actions", UNBOUNDED, 1
-    )
-
-    # Batches of a task.
-    batch_rows: int = limit(
-        1 << 16,
-        "rows",
-        "a batch from Python to Spark has at most so many, however small they are",
-        _JAVA_INT,
-        1,
-        _JAVA_INT,
-    )
-    batch_bytes: int = limit(
-        16 << 20,
-        "bytes",
-        "a task holds a few batches of about this size, and tests as many values at once",
-        UNBOUNDED,
-        1,
-    )
-    first_batch_rows: int = limit(
-        1 << 10, "rows", "how large values are shows only once the first are decoded", _JAVA_INT, 1, _JAVA_INT
-    )
-    batch_growth: int = limit(
-        4,
-        "ratio",
-        "a batch has so many times the rows of the one before at most, since values differ in size",
-        _JAVA_INT,
-        1,
-        _JAVA_INT,
-    )
-    kept_key_bytes: int = limit(
-        64 << 20, "bytes", "decoded key columns of a row group are kept for its rows; more are read again", 0
-    )
-    useless_pass_ratio: float = limit(
-        0.95, "share", "a test that lets more of the rows pass costs more than it saves", 2.0
-    )
-    observed_rows: int = limit(100_000, "rows", "fewer do not say that a test is useless", UNBOUNDED)
-    row_groups_ahead: int = limit(
-        8, "row groups", "a store is asked for the chunks of so many while the first is decoded", 1, 1
-    )
-
-    # Requests to a store.
-    store_requests: int = limit(8, "requests", "a task has at most so many under way for one file", 1, 1, 1000)
-    store_request_bytes: int = limit(
-        8 << 20, "bytes", "neighbours are joined up to here: a round trip takes as long as some megabytes", 0
-    )
-    store_attempts: int = limit(
-        6,
-        "attempts",
-        "Arrow waits longer from each to the next: six are some seconds, and Spark runs a task again",
-        1,
-        1,
-        100,
-    )
-    store_connect_seconds: float = limit(
-        10.0, "seconds", "a store that takes no connection by then is asked once more", _DAY, 0.001, _DAY
-    )
-    store_answer_seconds: float = limit(
-        60.0, "seconds", "a request of a task is made once more if a store has not answered by then", _DAY, 0.001, _DAY
-    )
-    store_trial_seconds: float = limit(
-        5.0,
-        "seconds",
-        "the driver waits for a first answer of each store, before it gives workers the scan",
-        _DAY,
-        0.01,
-        _DAY,
     )

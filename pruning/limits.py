@@ -242,28 +242,10 @@ class Limits(ExecutionLimits):
         5_500, "bytes", "of 8,000 that the JVM compiles; 3 M rows took 8.5 s interpreted and 0.8 s compiled", UNBOUNDED
     )
 
-    # The reader of a scan.
-    reader_factor: float = limit(
-        1.3,
-        "ratio",
-        "pyarrow reads where Spark's reader should take so many times as long: estimates err",
-        1e9,
-    )
-    sampled_row_groups: int = limit(
-        8, "row groups", "where so many are read, a look at one more on the driver is a small part of it", UNBOUNDED, 1
-    )
-    sample_seconds: float = limit(
-        0.02,
-        "seconds",
-        "a core decodes millions of numbers of a key column in it, or some hundred thousand texts",
-        86_400.0,
-        0.0,
-        86_400.0,
-    )
-    sample_rows: int = limit(1 << 12, "rows", "fewer tell no time, beside what is loaded for the first of them", 0)
+    # Rates.
     costs: CostRates = table(  # noqa: RUF009 - a field
         CostRates(),
-        "rates as `scanprune calibrate` prints them, such as 'byte=1,arrow_task=3e7'",
+        "rates as `scanprune calibrate` prints them, such as 'byte=1,build_job=3e7'",
         unit="nanoseconds",
         why="measured on one machine by `scanprune calibrate`",
         off=CostRates(),

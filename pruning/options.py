@@ -14,7 +14,6 @@ from pruning.limits import LIMITS, Limits
 from pruning.settings import check_all, number, parsed, table, word
 
 CONF_PREFIX = "spark.pruning."
-PREDICATE, ARROW, AUTO = "PREDICATE", "ARROW", "AUTO"
 SESSION, MACHINE, GIVEN = "SESSION", "MACHINE", "GIVEN"
 _LIMITS = "limits."
 # Tests and benchmarks set it, so that their decisions repeat.
@@ -34,8 +33,6 @@ class PruningOptions:
     """The options of pruning.
 
     - `enabled`: False reads unpruned (and still returns exactly what was asked for)
-    - `scan`: `PREDICATE` has Spark's own reader make every pruned scan, `ARROW` has pyarrow make those that it can,
-      `AUTO` those of `prune()` that it is expected to make at clearly less cost
     - `max_build_bytes`: an exact key set larger than this becomes min-max and a bloom filter
     - `always`: `prune()` uses every sound filter, whatever it is expected to cost and to save; for tests of soundness,
       and for people who know better
@@ -61,7 +58,6 @@ class PruningOptions:
     max_build_bytes: int = number(150 << 20, 1, 1 << 36)
     always: bool = False
     build_timeout_seconds: float = number(120.0, 0.001, 86_400.0)
-    scan: str = word(PREDICATE, PREDICATE, ARROW, AUTO)
     broadcast_strategy: str = word("AUTO", *BroadcastStrategy.__members__)
     cost_rates: str = word(_DEFAULT_RATES, SESSION, MACHINE, GIVEN)
     top_k: bool = True

@@ -35,8 +35,6 @@ class ReasonCode(Enum):
     PRUNING_FAILED = "pruning failed"
     UNKNOWN_VERSION = "scanprune does not know the internals of this version, so it prunes nothing"
     DELETION_VECTORS = "deletion vectors mark rows as deleted, which only Spark's own reader applies"
-    NOT_READ_BY_ARROW = "Spark's own reader reads the scan, not pyarrow"
-    OTHER_VALUES_BY_ARROW = "Spark's own reader reads the scan, because pyarrow may return other values"
     NO_JVM = "the session has no JVM plan (Spark Connect)"
     UNPINNED_KEYS = "the keys are not pinned: their query may give other keys when it runs again"
     UNREPEATABLE_KEYS = "the keys come from a query that may give other rows when it runs again; cache them"
@@ -131,8 +129,6 @@ _OTHER_REMEDIES: Mapping[ReasonCode, str] = MappingProxyType(
         ReasonCode.BLOOM_TOO_FULL: "raise `max_build_bytes`",
         ReasonCode.NO_READER_FILTER: "store the column in a type on which Spark pushes predicates to Parquet",
         ReasonCode.DELETION_VECTORS: "purge them by REORG TABLE ... APPLY (PURGE)",
-        ReasonCode.NOT_READ_BY_ARROW: "nothing: Spark's own reader gives the same rows",
-        ReasonCode.OTHER_VALUES_BY_ARROW: "nothing: Spark's own reader gives the right rows",
         ReasonCode.NULL_SAFE: "leave NULL out of the small side, or join by =",
         ReasonCode.NULL_AWARE: "write NOT EXISTS in place of NOT IN, if NULL is no key",
         ReasonCode.NONDETERMINISTIC: "compute the nondeterministic expression after the join",

@@ -328,8 +328,8 @@ MUTANTS = {
         run_of("pruning/scan/test_scan_plan.py"),
     ),
     "words-of-a-bitmap-begin-at-its-first-code": Mutant(
-        *("pruning/keys/membership.py", "before = self.low % 64 // 8", "before = 0"),
-        run_of("pruning/keys/test_membership.py"),
+        *("pruning/keys/bitmap.py", "first = int(codes.min()) // _WORD * _WORD", "first = int(codes.min())"),
+        run_of("pruning/keys/test_bitmap.py"),
     ),
     "a-list-of-floats-tells-zeros-apart": Mutant(
         *("pruning/scan/scan_plan.py", " and not domain.type.is_float", ""),
@@ -358,18 +358,6 @@ MUTANTS = {
     "days-of-the-julian-calendar-are-believed": Mutant(
         *("connectors/parquet/bounds.py", "_least_trusted(type_) if is_rebased and not is_gregorian else None", "None"),
         run_of("connectors/parquet/test_bounds.py"),
-    ),
-    "a-reader-of-rows-drops-nan": Mutant(
-        *("connectors/arrow_scan/row_filter.py", "found |= values.nan", "pass"),
-        run_of("connectors/arrow_scan/test_row_filter.py"),
-    ),
-    "a-reader-of-rows-takes-nan-for-null": Mutant(
-        *("connectors/arrow_scan/row_filter.py", "found |= ~values.valid & ~values.nan", "found |= ~values.valid"),
-        run_of("connectors/arrow_scan/test_row_filter.py"),
-    ),
-    "a-reader-of-rows-drops-null": Mutant(
-        *("connectors/arrow_scan/row_filter.py", "found |= ~values.valid & ~values.nan", "pass"),
-        run_of("connectors/arrow_scan/test_row_filter.py"),
     ),
 }
 INTACT = {

@@ -26,14 +26,14 @@ from connectors.scan.spark_scan import RowKeys, keys_frame, semi_joined
 from connectors.spark.jvm import frame_of
 from connectors.spark.plan_reader import SparkPlan
 from pruning.keys.summary import KeySummary
-from pruning.options import PREDICATE, PruningOptions
+from pruning.options import PruningOptions
 from pruning.query.key_origins import filters_above
 from pruning.query.plan import Relation
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.statistics import Containers
 
 # No size limits for scans and builds, no row filters and no changed join strategies.
-OPEN = PruningOptions(always=True, broadcast_strategy="NONE", scan=PREDICATE).with_limits(max_footers=100_000)
+OPEN = PruningOptions(always=True, broadcast_strategy="NONE").with_limits(max_footers=100_000)
 _FAILED = frozenset({ReasonCode.BUILD_FAILED, ReasonCode.BUILD_TIMED_OUT})
 _SCHEME = re.compile("^[A-Za-z][A-Za-z0-9+.-]*:/+")
 

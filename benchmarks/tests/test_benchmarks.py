@@ -153,7 +153,7 @@ def test_every_module_of_the_benchmarks_can_be_imported():
     ("case", "last"),
     [
         ({"type": "string", "layout": "clustered", "files": 50, "keys": 500}, "keys of statistics"),
-        ({"files": 3}, "tasks of pyarrow"),
+        ({"files": 3}, "footers"),
     ],
     ids=["scan", "footers"],
 )
@@ -163,4 +163,4 @@ def test_every_stage_of_the_driver_is_measured(case, last):
     assert 0 == done.returncode, done.stderr[-2000:]
     stages = [row["stage"] for row in json.loads(done.stdout)]
     assert last == stages[-1]
-    assert len(stages) == len(set(stages)) > 1
+    assert len(stages) == len(set(stages))

@@ -17,8 +17,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 from pyspark.sql.types import IntegerType
 
-from connectors.arrow_scan.files import FilePart
-from connectors.arrow_scan.reader import ArrowReader, KeyTest, ReadColumn
 from connectors.cli.calibrate_rows import builds, few_rows, rows_above
 from connectors.cli.calibrate_trials import Measure, Step, Trials, credible
 from connectors.columns import Column
@@ -27,12 +25,10 @@ from connectors.scan.spark_scan import in_bitmap_column, might_contain_column
 from pruning import PruningOptions, pruned_read
 from pruning.cost.rates import NANOSECONDS
 from pruning.errors import EnvironmentProblem
+from pruning.keys.bitmap import Bitmap
 from pruning.keys.bloom import BloomFilter
 from pruning.keys.key_set import row_hashes
-from pruning.keys.membership import Bitmap, MembershipTest
-from pruning.options import ARROW, PREDICATE
 from pruning.values.byte_strings import IntArray
-from pruning.values.domain import Domain
 from pruning.values.types import ValueType
 
 Progress = Callable[[str, float], None]
@@ -44,30 +40,24 @@ _TRIALS = Trials()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Files:
-    """Three tables of as many rows, each a file of one row group; files are read from the page cache.
+    """Two tables of as many rows, each a file of one row group; files are read from the page cache.
 
-    `numbers` has dictionary-encoded integers in all columns, `first` those of the first column; `texts` has as many
-    distinct texts; `wide` has values that no dictionary holds.
+    `numbers` has dictionary-encoded integers in all columns; `wide` has values that no dictionary holds.
     """
 
     numbers: Path
-    texts: Path
     wide: Path
-    first: IntArray
 
     @staticmethod
     def made(folder: Path, trials: Trials) -> _Files:
         random, rows = np.random.default_rng(0), trials.rows
         values = random.integers(0, trials.values, (len(_NAMES), rows), np.int32)
         columns = [pa.array(each, mask=random.random(rows) < trials.nulls) for each in values]
-        names = pa.DictionaryArray.from_arrays(columns[0], [_name(at) for at in range(trials.values)])
         ids = pa.array(random.integers(0, 1 << 62, rows))
-        numbers, texts, wide = (folder / f"{name}.parquet" for name in ("numbers", "texts", "wide"))
-        files = _Files(numbers, texts, wide, values[0].astype(np.int64))
-        pq.write_table(pa.table(columns, list(_NAMES)), numbers, row_group_size=rows)
-        pq.write_table(pa.table([names], ["name"]), texts, row_group_size=rows, store_schema=False)
+        files = _Files(folder / "numbers.parquet", folder / "wide.parquet")
+        pq.write_table(pa.table(columns, list(_NAMES)), files.numbers, row_group_size=rows)
         plain = pa.table([ids, pc.cast(ids, pa.string())], ["id", "text"])
-        pq.write_table(plain, wide, row_group_size=rows, use_dictionary=False)
+        pq.write_table(plain, files.wide, row_group_size=rows, use_dictionary=False)
         return files
 
 
@@ -82,7 +72,7 @@ def calibrated(
         files = _Files.made(Path(made), trials)
         steps = (
             *_by_spark(spark, files, trials),
-            *_by_arrow(spark, files, trials),
+            *_of_files(spark, files, trials),
             *rows_above(spark, trials),
             *builds(spark, Path(made), trials),
         )
@@ -90,17 +80,15 @@ def calibrated(
         for at, (name, measure) in enumerate(steps):
             progress(name, at / len(steps))
             found[name] = measure() * NANOSECONDS
-        return {name: credible(name, rate) for name, rate in _apart(found, files.numbers, trials).items()}
+        return {name: credible(name, rate) for name, rate in _apart(found, trials).items()}
 
 
-def _apart(found: dict[str, float], numbers: Path, trials: Trials) -> dict[str, float]:
+def _apart(found: dict[str, float], trials: Trials) -> dict[str, float]:
     """Rates of steps without what other rates say of the same steps."""
     decoded = credible("decoded_byte", found["decoded_byte"] - found["byte"])
-    value_bytes = _chunk_bytes(numbers) / (trials.rows * len(_NAMES))
-    value = found["spark_value"] - value_bytes * (found["byte"] + decoded)
     rows = few_rows(trials) * found["kept_row"]
     builds = {name: found[name] - rows for name in ("build_job", "driver_build")}
-    return {**found, **builds, "decoded_byte": decoded, "spark_value": value}
+    return {**found, **builds, "decoded_byte": decoded}
 
 
 def _chunk_bytes(file: Path) -> int:
@@ -112,7 +100,7 @@ def _chunk_bytes(file: Path) -> int:
 def _by_spark(spark: SparkSession, files: _Files, trials: Trials) -> Iterator[Measure]:
     keys, rows = trials.wanted(), trials.rows
     whole, wide = (spark.read.parquet(f"file://{each}") for each in (files.numbers, files.wide))
-    one, two, every = (_greatest(whole, count) for count in (1, 2, len(_NAMES)))
+    two, every = (_greatest(whole, count) for count in (2, len(_NAMES)))
     kept = _greatest(whole.where("a + b <> c - d"), len(_NAMES))
     listed = _greatest(whole.where(F.col("a").isin(keys)), 2)
     small = F.broadcast(spark.createDataFrame([(each,) for each in keys], "a int"))
@@ -133,7 +121,6 @@ def _by_spark(spark: SparkSession, files: _Files, trials: Trials) -> Iterator[Me
     def both() -> object:
         return wide.agg(F.max("id"), F.max(F.octet_length("text"))).collect()
 
-    yield "spark_value", lambda: trials.more(every, one) / (rows * (len(_NAMES) - 1))
     # As many values, and more bytes; `_apart` takes the bytes as they are read off.
     yield "decoded_byte", lambda: trials.more(both, two) / more_bytes
     yield "row", lambda: trials.more(kept, every) / rows
@@ -162,21 +149,10 @@ def _bloom(trials: Trials) -> bytes:
     return bloom.adding(row_hashes([ValueType("int")], (codes,))).to_bytes()
 
 
-def _by_arrow(spark: SparkSession, files: _Files, trials: Trials) -> Iterator[Measure]:
-    keys, rows, file = trials.wanted(), trials.rows, files.numbers
-    values, size = rows * len(_NAMES), file.stat().st_size
-    test = MembershipTest.of(Domain.of(ValueType("int"), *keys))
-    cores = spark.sparkContext.defaultParallelism
-    few, many = _tasks(spark, cores), _tasks(spark, cores * trials.rounds)
-    by_arrow, by_predicate = (_planned(spark, file, keys, scan) for scan in (ARROW, PREDICATE))
-    yield "byte", lambda: trials.growth(lambda count: lambda: _read(file, count), size)
-    yield "arrow_value", lambda: trials.more(_decoded(file, len(_NAMES)), _decoded(file, 1)) / (values - rows)
-    yield "arrow_test", lambda: trials.growth(lambda count: lambda: test.contains(files.first[:count]), rows)
-    yield "arrow_search", lambda: trials.took(_searched(files.texts, trials)) / rows
-    yield "arrow_handed", lambda: trials.growth(lambda count: _handed(spark, count), rows) / len(_NAMES)
-    yield "planned_scan", lambda: trials.more(by_predicate, lambda: _opened(spark, file))
-    yield "arrow_scan", lambda: trials.more(by_arrow, by_predicate)
-    yield "arrow_task", lambda: trials.more(many, few) / (trials.rounds - 1)
+def _of_files(spark: SparkSession, files: _Files, trials: Trials) -> Iterator[Measure]:
+    file, keys = files.numbers, trials.wanted()
+    yield "byte", lambda: trials.growth(lambda count: lambda: _read(file, count), file.stat().st_size)
+    yield "planned_scan", lambda: trials.more(_planned(spark, file, keys), lambda: _opened(spark, file))
 
 
 def _read(file: Path, count: int) -> int:
@@ -184,53 +160,15 @@ def _read(file: Path, count: int) -> int:
         return len(opened.read(count))
 
 
-def _decoded(file: Path, count: int) -> Step:
-    """A step that decodes the first columns."""
-    columns = [ReadColumn(name, pa.int32()) for name in _NAMES[:count]]
-    part = FilePart(str(file), (0,), tuple(range(count)), (None,) * count)
-    return lambda: list(ArrowReader(columns, []).read(part))
-
-
-def _searched(file: Path, trials: Trials) -> Step:
-    """A step that reads texts and tests them; a few in a hundred pass."""
-    text = ValueType("string")
-    test = KeyTest(0, text, MembershipTest.of(Domain.of(text, *map(_name, trials.wanted()))))
-    part = FilePart(str(file), (0,), (0,), (None,))
-    return lambda: sum(map(len, ArrowReader([ReadColumn("name", pa.string())], [test]).read(part)))
-
-
-def _name(number: int) -> str:
-    return f"customer {number:08}"
-
-
 def _greatest(rows: DataFrame, count: int) -> Step:
     """A step that reads the first columns and returns one row; planned anew each time, since plans keep shuffles."""
     return lambda: rows.agg(*(F.max(each) for each in _NAMES[:count])).collect()
 
 
-def _tasks(spark: SparkSession, count: int) -> Step:
-    ids = spark.range(0, count, 1, count)
-    return lambda: ids.mapInArrow(lambda batches: batches, ids.schema).agg(F.max("id")).collect()
-
-
-def _planned(spark: SparkSession, file: Path, keys: Sequence[int], scan: str) -> Step:
-    options = PruningOptions(scan=scan).with_limits(min_filter_ratio=0.0)
+def _planned(spark: SparkSession, file: Path, keys: Sequence[int]) -> Step:
+    options = PruningOptions().with_limits(min_filter_ratio=0.0)
     return lambda: pruned_read(spark, str(file), keys={"a": keys}, options=options)
 
 
 def _opened(spark: SparkSession, file: Path) -> object:
     return open_table(spark, str(file), format_=None, version=None, timestamp=None, limits=PruningOptions().limits)
-
-
-def _handed(spark: SparkSession, count: int) -> Step:
-    """A step in which one Python task returns `count` rows."""
-    names, batch = _NAMES, 1 << 16
-
-    def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for _ in batches:
-            made = pa.record_batch([pa.array(range(batch), pa.int32())] * len(names), names=list(names))
-            for begin in range(0, count, batch):
-                yield made.slice(0, min(batch, count - begin))
-
-    schema = ", ".join(f"{name} int" for name in names)
-    return _greatest(spark.range(0, 1, 1, 1).mapInArrow(rows, schema), len(names))

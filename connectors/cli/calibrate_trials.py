@@ -27,7 +27,6 @@ class Trials:
     - `kept`: rows of the larger build; `store_bytes`: bytes of the larger file in a store
     - `warm`: first runs of a step, while Java compiles its plan; `runs`: later runs, of which the median counts
     - `seconds`: a step that takes longer gets fewer runs, at least one of each kind
-    - `rounds`: tasks for each core in the measurement of the cost of a task
     """
 
     rows: int = 2_000_000
@@ -39,7 +38,6 @@ class Trials:
     warm: int = 2
     runs: int = 5
     seconds: float = 1.5
-    rounds: int = 8
 
     def wanted(self) -> list[int]:
         """The keys that are looked up."""

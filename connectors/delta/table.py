@@ -35,11 +35,8 @@ from connectors.delta.log import DeltaFiles, FileCatalog, Snapshot, Uris, snapsh
 from connectors.delta.open import has_log, pinned_frame, publicly_pinned_frame
 from connectors.parquet.pushdown import NO_LIMITS, VECTORISED_CONFS, ReaderLimits, within_digits
 from connectors.parquet.row_groups import (
-    FileLayout,
     FooterCache,
     FooterColumn,
-    file_layouts,
-    partition_constants,
     read_row_groups,
 )
 from connectors.spark.files import storage_of
@@ -247,33 +244,6 @@ class DeltaTable:
         deleted = listing.deleted[parents]
         return Containers(groups.kind, groups.names, groups.rows, groups.sizes, statistics, parents, deleted=deleted)
 
-    def stored(self, files: IntArray, columns: Sequence[Column]) -> list[FileLayout] | Reason:
-        """The layouts of top-level columns in the files at these indexes."""
-        # Columns that Delta adds to a scan, such as marks of a deletion vector, are in no file.
-        added = next((each.name for each in columns if each.path[0] not in self._snapshot.schema.names), None)
-        if added is not None:
-            return Reason(ReasonCode.NOT_READ_BY_ARROW, added, "it is no column of the table")
-        partitions = [column for column in columns if column.is_partition]
-        listed = self._listed(partitions)
-        if listed is None:
-            return Reason(ReasonCode.STATISTICS_FAILED, self.name)
-        listing, statistics = listed
-        if listing.has_vector[files].any():
-            return Reason(ReasonCode.DELETION_VECTORS, self.name)
-        constants = partition_constants([each.name for each in partitions], statistics, listing.rows, files)
-        if isinstance(constants, Reason):
-            return constants
-        found = file_layouts(
-            [listing.reference(index) for index in files.tolist()],
-            [constants[each.name] if each.is_partition else self._read_column(each) for each in columns],
-            storage_of(self._df.sparkSession, self._limits),
-            self._footers,
-            case_sensitive=self._is_case_sensitive,
-            threads=self._limits.footer_threads,
-        )
-        # The log of a copied table has the times of the original files; files of a Delta table are never replaced.
-        return found if isinstance(found, Reason) else [replace(each, modified=None) for each in found]
-
     @property
     def _is_case_sensitive(self) -> bool:
         return str(self._df.sparkSession.conf.get(_CASE_CONF, "false")).lower() == "true"
@@ -354,11 +324,6 @@ class DeltaTable:
         path, ids = self._snapshot.physical_path(column), self._snapshot.field_ids(column)
         # Spark takes no predicate on a column that a file lacks, so none of its row groups are skipped.
         return FooterColumn(column.name, path, column.type, missing_is_null=False, field_ids=ids)
-
-    def _read_column(self, column: Column) -> FooterColumn:
-        """The column as rows are read: a file without it holds NULL, unless the schema has a default for it."""
-        has_default = _DEFAULT_METADATA in self._snapshot.schema[column.path[0]].metadata
-        return replace(self._footer_column(column), missing_is_null=not has_default)
 
     def _physical(self, names: Sequence[str]) -> list[str]:
         # `names` may also hold metadata columns of Spark, such as the size of the file.

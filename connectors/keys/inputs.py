@@ -18,9 +18,9 @@ from connectors.keys import frame as spark_keys
 from connectors.keys import local as local_keys
 from connectors.scan.spark_scan import RowKeys, keys_frame
 from pruning.errors import InvalidKeysError
+from pruning.keys.bitmap import Bitmap
 from pruning.keys.bloom import BloomFilter
 from pruning.keys.key_set import NAN_CODE, row_hashes
-from pruning.keys.membership import Bitmap
 from pruning.keys.summary import KeySummary
 from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode

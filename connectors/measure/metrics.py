@@ -9,12 +9,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from connectors.arrow_scan.counters import ScanCounter
 from connectors.measure.status_store import (
     ScanIdentity,
     StageRead,
@@ -22,7 +20,6 @@ from connectors.measure.status_store import (
     finished_executions,
     sql_store,
     stage_reads,
-    stage_work,
 )
 from connectors.spark.jvm import jvm_context
 from pruning.limits import LIMITS, Limits
@@ -49,28 +46,6 @@ def latest(spark: SparkSession, identity: ScanIdentity, limits: Limits = LIMITS)
         if any(scan.is_own for scan in scans):
             found.append((execution, scans))
     return (_measured(spark, *found[0]), len(found)) if found else (None, 0)
-
-
-def latest_by_arrow(
-    spark: SparkSession, counter: ScanCounter, after: int, limits: Limits = LIMITS
-) -> tuple[Measured | None, int]:
-    """The result of `latest` for a scan by pyarrow, whose tasks count, from actions that read the whole scan."""
-    counts = counter.by_execution(partial(stage_work, spark))
-    found = [each for each in finished_executions(spark, after, limits) if int(each.executionId()) in counts]
-    if not found:
-        return None, 0
-    last, read = found[0], counts[int(found[0].executionId())]
-    measured = Measured(
-        action=_action(str(last.description())),
-        files_read=len(read.files),
-        rows_scanned=read.rows,
-        bytes_scanned=read.bytes,
-        bytes_note="",
-        vectorised=True,
-        seconds=_seconds(last),
-        row_groups_read=read.row_groups,
-    )
-    return measured, len(found)
 
 
 def _scans(spark: SparkSession, execution: Any, earlier: Sequence[Any], identity: ScanIdentity) -> list[FileScan]:

@@ -64,15 +64,6 @@ def stage_attempt(spark: SparkSession, stage: int) -> Any:
         return None
 
 
-def stage_work(spark: SparkSession, stage: int) -> str:
-    """A text that identifies the work of a stage, also when Spark runs it again with another id after lost outputs.
-
-    A stage without a record has a unique text.
-    """
-    attempt = stage_attempt(spark, stage)
-    return f"stage {stage}" if attempt is None else str(attempt.rddIds().mkString(","))
-
-
 def stage_input(spark: SparkSession, stage: int) -> tuple[int, int] | None:
     """Input bytes and records of the tasks of a stage; None if Spark has no record of it."""
     attempt = stage_attempt(spark, stage)

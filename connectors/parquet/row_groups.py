@@ -8,27 +8,22 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias, cast
 
 import numpy as np
-import pyarrow as pa
 
-from connectors.arrow_values import arrow_of
-from connectors.base import Table
-from connectors.columns import Column
 from connectors.parquet.bounds import ChunkBounds, chunk_bounds, decoder
 from connectors.parquet.footer import Footer, Schemas, chunk_statistics, parse_footer
 from connectors.parquet.pushdown import NO_LIMITS, ReaderLimits, fewer_digits, takes_predicate
-from connectors.parquet.schema import FooterColumn, Place, leaves_under, locate
+from connectors.parquet.schema import FooterColumn, leaves_under, locate
 from connectors.spark.files import Storage
 from pruning.limits import LIMITS
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.statistics import UNKNOWN, ColumnStatistics, ContainerKind, Containers
 from pruning.values import encoding as code
-from pruning.values.byte_strings import ByteStrings, IntArray
+from pruning.values.byte_strings import ByteStrings
 from pruning.values.encoding import Codes
 from pruning.values.types import Physical, ValueType
 
@@ -37,21 +32,6 @@ __all__ = ["FileRef", "FooterCache", "FooterColumn", "FooterResult", "load_foote
 _PROBLEMS_NAMED = 5
 _NOTHING = ChunkBounds()
 _INVERTED = "the least value of a row group lies above its greatest"
-
-
-class ParquetBacked(Table, Protocol):
-    """A table whose rows are those of Parquet files, so that a reader other than Spark's may read them."""
-
-    def stored(self, files: IntArray, columns: Sequence[Column]) -> list[FileLayout] | Reason:
-        """The files at these indexes with their footers, and the places of these top-level columns in them.
-
-        A `Reason` if a file has other rows than its row groups, or a footer cannot be read.
-        """
-
-
-def parquet_backed(table: Table) -> ParquetBacked | None:
-    """The table itself if a reader other than Spark's may read its files, else None."""
-    return cast("ParquetBacked", table) if hasattr(table, "stored") else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,64 +256,3 @@ def _shortened(problems: Sequence[Reason]) -> tuple[Reason, ...]:
 def unread(file: FileRef, error: Exception) -> Reason:
     """The reason that the footer of a file cannot be read."""
     return Reason(ReasonCode.STATISTICS_FAILED, file.path, " ".join(str(error).split())[:200])
-
-
-# The value of a column in all rows of a file that does not store it; None for NULL.
-Constant: TypeAlias = "pa.Scalar | None"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FileLayout:
-    """The layout of one file: for each requested column its place, or, without a place, the value of all rows.
-
-    `modified` is the time of the file itself in milliseconds since 1970; None if only a log records one.
-    """
-
-    uri: str
-    size: int
-    modified: int | None
-    footer: Footer
-    places: tuple[Place | None, ...]
-    constants: tuple[Constant, ...]
-
-
-def file_layouts(  # noqa: PLR0913 - what to read, and what the caller holds
-    files: Sequence[FileRef],
-    columns: Sequence[FooterColumn | Sequence[Constant]],
-    storage: Storage,
-    cache: FooterCache,
-    *,
-    case_sensitive: bool,
-    threads: int = LIMITS.footer_threads,
-) -> list[FileLayout] | Reason:
-    """The layouts of `files`; a column is in files or a list of constants by file. A `Reason` if one fails."""
-    found: list[FileLayout] = []
-    for at, (file, footer) in enumerate(zip(files, load_footers(files, storage, cache, threads), strict=True)):
-        if isinstance(footer, Exception):
-            return unread(file, footer)
-        places = [
-            locate(footer.schema, each, case_sensitive=case_sensitive) if isinstance(each, FooterColumn) else None
-            for each in columns
-        ]
-        constants = [None if isinstance(each, FooterColumn) else each[at] for each in columns]
-        found.append(FileLayout(file.path, file.size, file.modified, footer, tuple(places), tuple(constants)))
-    return found
-
-
-def partition_constants(
-    names: Sequence[str], statistics: Mapping[str, ColumnStatistics], rows: IntArray, files: IntArray
-) -> dict[str, list[Constant]] | Reason:
-    """The values of partition columns in the files at these indexes; a `Reason` if one is not known exactly."""
-    found: dict[str, list[Constant]] = {}
-    for name in names:
-        column = statistics.get(name)
-        # -0.0 and 0.0 share a code.
-        if column is None or not column.is_partition or column.type.is_float:
-            return Reason(ReasonCode.NO_STATISTICS, name)
-        taken = column.take(files)
-        is_null, is_value = taken.all_null(rows[files]), taken.has_low & taken.has_high & (taken.null_count == 0)
-        if not (is_null | is_value).all() or taken.may_have_nan[~is_null].any():
-            return Reason(ReasonCode.NO_STATISTICS, name, "one partition may have several values")
-        values = arrow_of(column.type, taken.lows)
-        found[name] = [None if null else values[at] for at, null in enumerate(np.asarray(is_null).tolist())]
-    return found

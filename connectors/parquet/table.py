@@ -19,11 +19,8 @@ from connectors.columns import Column
 from connectors.parquet.listing import SparkFiles, listed_files, spark_files, with_new_column_ids
 from connectors.parquet.pushdown import NO_LIMITS, VECTORISED_CONFS, ReaderLimits
 from connectors.parquet.row_groups import (
-    FileLayout,
     FooterCache,
     FooterColumn,
-    file_layouts,
-    partition_constants,
     read_row_groups,
 )
 from connectors.spark.files import Storage, exists, is_name, storage_of
@@ -200,27 +197,6 @@ class ParquetTable:
         parents = files[parents_of(groups)]
         statistics = {**groups.columns, **self._partition_statistics(columns, parents, groups.rows)}
         return Containers(groups.kind, groups.names, groups.rows, groups.sizes, statistics, parents)
-
-    def stored(self, files: IntArray, columns: Sequence[Column]) -> list[FileLayout] | Reason:
-        """The layouts of top-level columns in the files at these indexes."""
-        rows = np.ones(len(self._files), np.int64)
-        partitions = [column for column in columns if column.is_partition]
-        statistics = self._partition_statistics(partitions, np.arange(len(rows)), rows)
-        constants = partition_constants([each.name for each in partitions], statistics, rows, files)
-        if isinstance(constants, Reason):
-            return constants
-        by_id = self._is_on(_FIELD_ID_CONF)
-        return file_layouts(
-            self._files.refs(files),
-            [
-                constants[each.name] if each.is_partition else _stored(self.schema, each, by_id=by_id)
-                for each in columns
-            ],
-            self._footers.storage,
-            self._footers.cache,
-            case_sensitive=self._is_on(_CASE_CONF),
-            threads=self._footers.limits.footer_threads,
-        )
 
     def read(self, kept: BoolArray | None) -> DataFrame:
         """The DataFrame over the listed files where `kept` is True; over all if None."""

@@ -14,7 +14,6 @@ from connectors.cost_rates import observe_build, rates_of, remote_stores
 from connectors.jobs.runner import BuildScheduler
 from connectors.pipeline.plan_metadata import PlanMetadata
 from connectors.pipeline.query_scans import QueryScans
-from connectors.pipeline.records import PrunedScan
 from connectors.spark.plan_facts import broadcast_limit, cores_of
 from connectors.spark.plan_reader import SparkPlan, with_own_columns
 from pruning.keys.cache import PruningCache
@@ -26,11 +25,9 @@ from pruning.query.plan import Relation
 from pruning.query.plan_statistics import QueryFacts
 from pruning.query.planner import QueryPlanner
 from pruning.query.planner_requests import (
-    ChooseReader,
     JoinRows,
     PinFiles,
     PruneScan,
-    ReadByArrow,
     RunBuilds,
     SummarizeTuples,
 )
@@ -87,10 +84,6 @@ class QueryRun:
                 return None
             case PruneScan():
                 return self.scans.planned(request, self.replacements)
-            case ChooseReader(scan=PrunedScan() as scan):
-                return self.scans.choose_reader(scan)
-            case ReadByArrow(relation, PrunedScan() as scan):
-                return self.scans.read_by_arrow(relation, scan, self.replacements)
             case _:
                 return self.metadata.answer(request)
 
@@ -141,8 +134,6 @@ def query_facts(metadata: PlanMetadata) -> QueryFacts:
         found.first_leaf,
         found.equal,
         plan.partitions,
-        uses_input_file=plan.uses_input_file,
-        may_use_input_file=found.may_use_input_file,
         broadcast_limit=broadcast_limit(plan.spark),
         remote=frozenset(at for at, store in found.stores.items() if remote_stores([store])),
         cores=cores_of(plan.spark),

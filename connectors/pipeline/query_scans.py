@@ -5,18 +5,19 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from connectors.keys.inputs import Collected, KeyInput, collect_all
 from connectors.pipeline import table_scan
 from connectors.pipeline.plan_metadata import PlanMetadata
 from connectors.pipeline.records import PrunedScan
-from connectors.pipeline.table_scan import Read, reader_case_of
+from connectors.pipeline.table_scan import Read
 from connectors.registry import PlanTable
 from connectors.scan.decision import StaticPruning, plan_column
 from connectors.spark.jvm import error_kind
 from pruning.keys.summary import KeySummary
-from pruning.options import PREDICATE, PruningOptions
+from pruning.options import PruningOptions
 from pruning.query.key_origins import conditions_of
 from pruning.query.plan import Relation
 from pruning.query.planner_requests import PruneScan
@@ -34,20 +35,19 @@ class QueryScans:
     options: PruningOptions
 
     def planned(self, request: PruneScan, replacements: dict[int, Any]) -> PrunedScan | Reason:
-        """The scan by Spark's reader with all filters of the request; it replaces the query's scan if its plan acts."""
+        """The scan with all filters of the request; it replaces the query's scan if its plan acts."""
         found = self.metadata.plan_table(request.relation)
         if isinstance(found, Reason):
             return found
         collected, spark = self._collected(request, found), self.metadata.plan.spark
-        read = Read(self.metadata.needed(request.relation), static=lambda: self._static(request.relation, found))
-        options = replace(self.options, scan=PREDICATE)
+        read = Read(self.metadata.needed(request.relation))
         try:
-            df, scan = table_scan.pruned_scan(spark, found.table, collected, read, options)
+            df, scan = table_scan.pruned_scan(spark, found.table, collected, read, self.options)
         except Exception as error:
             # Only this scan stays unpruned: the other scans keep their filters.
             logger.debug("Pruning %s failed", found.table.name, exc_info=True)
             return Reason(ReasonCode.STATISTICS_FAILED, found.table.name, error_kind(error))
-        scan.static = read.static
+        scan.static = partial(self._static, request.relation, found)
         if scan.plan.acts:
             if request.keeps_scan and not scan.plan.files.kept_count:
                 df = found.table.read(scan.plan.files.kept)
@@ -77,26 +77,6 @@ class QueryScans:
     def _static(self, relation: Relation, found: PlanTable) -> StaticPruning:
         plan = self.metadata.plan
         return StaticPruning.of(found.table, relation, conditions_of(plan.root, relation), found.files_left(plan.spark))
-
-    def choose_reader(self, scan: PrunedScan) -> PrunedScan:
-        """The scan with the cheaper reader in its plan, if options leave the choice open and costs are known."""
-        scan.case = reader_case_of(scan.spark, scan.table, scan.decided, scan.needed, self.options)
-        if scan.case is not None:
-            scan.decided = replace(scan.decided, plan=replace(scan.plan, choice=scan.case.choice()))
-        return scan
-
-    def read_by_arrow(self, relation: Relation, scan: PrunedScan, replacements: dict[int, Any]) -> PrunedScan | Reason:
-        """The scan by pyarrow; a `Reason`, which `explain()` shows, if Spark's reader has to read it."""
-        found = self.metadata.plan_table(relation)
-        if isinstance(found, Reason):
-            return found
-        made = table_scan.read_by_arrow(scan, self.options)
-        if isinstance(made, Reason):
-            scan.decided = replace(scan.decided, reasons=(*scan.decided.reasons, made))
-            return made
-        df, record = made
-        replacements[relation.id] = found.renamed(df)
-        return record
 
 
 def worth_of(by_column: Mapping[int, RowWorth], columns: Sequence[int]) -> RowWorth | None:

@@ -16,9 +16,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 
-from connectors.arrow_scan.counters import ScanCounter
 from connectors.base import Table
-from connectors.measure.metrics import latest, latest_by_arrow
+from connectors.measure.metrics import latest
 from connectors.measure.status_store import ScanIdentity, identity_of
 from connectors.scan.decision import ScanDecision, StaticPruning
 from connectors.spark.jvm import has_jvm, same_frame
@@ -29,7 +28,6 @@ from pruning.reasons import Reason
 from pruning.results.explanation import Explanation
 from pruning.results.prune_report import Measured, PruneReport, TableReport
 from pruning.results.table_explanation import RemainingContainers, TableStatistics, explain_table, restrict_to
-from pruning.scan.reader_cost import ReaderCase
 from pruning.scan.scan_plan import ScanPlan
 from pruning.scan.statistics import UNKNOWN, Containers
 from pruning.values.ranges import BoolArray
@@ -64,7 +62,7 @@ def record_of(df: DataFrame) -> Record | None:
 class PrunedScan:
     """The record of one scan: the pinned table, the decision, and the scan's identity in the session.
 
-    `case` has the costs of both readers, if the options leave the choice open.
+    `static` gives the containers that the query's own conditions keep.
     """
 
     spark: SparkSession
@@ -74,29 +72,19 @@ class PrunedScan:
     options: PruningOptions
     identity: ScanIdentity | None
     static: Callable[[], StaticPruning] | None = None
-    counter: ScanCounter | None = None
-    case: ReaderCase | None = None
     _explained: Explanation | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @staticmethod
-    def of(  # noqa: PLR0913, PLR0917 - what a record holds
-        df: DataFrame,
-        table: Table,
-        decided: ScanDecision,
-        needed: Sequence[str] | None,
-        options: PruningOptions,
-        counter: ScanCounter | None = None,
+    def of(
+        df: DataFrame, table: Table, decided: ScanDecision, needed: Sequence[str] | None, options: PruningOptions
     ) -> PrunedScan:
-        """The record of `df`; executions of the session up to here are not its actions.
-
-        `counter` belongs to a scan by pyarrow, whose tasks count what they read.
-        """
+        """The record of `df`; executions of the session up to here are not its actions."""
         spark = df.sparkSession
         reads_nothing = not decided.plan.files.kept_count
         is_measured = has_jvm(spark) and version_refusal(spark) is None
         identity = identity_of(df, reads_nothing=reads_nothing) if is_measured else None
-        return PrunedScan(spark, table, decided, needed, options, identity, counter=counter)
+        return PrunedScan(spark, table, decided, needed, options, identity)
 
     @property
     def plan(self) -> ScanPlan:
@@ -177,8 +165,6 @@ class PrunedScan:
     def _measured(self) -> tuple[Measured | None, int]:
         if self.identity is None:
             return None, 0
-        if self.counter is not None:
-            return latest_by_arrow(self.spark, self.counter, self.identity.after_execution, self.options.limits)
         return latest(self.spark, self.identity, self.options.limits)
 
     def _all_row_groups(self) -> Containers | None:

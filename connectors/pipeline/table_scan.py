@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
-from connectors.arrow_scan.choice import reader_case
-from connectors.arrow_scan.scan import ArrowScan, arrow_scan
 from connectors.base import OpaqueTable, Table
-from connectors.columns import Column, quoted, resolve
+from connectors.columns import Column, resolve
 from connectors.keys.inputs import Collected, KeyInput, collect_all, row_keys
 from connectors.pipeline.records import PrunedScan
 from connectors.registry import open_table
 from connectors.scan.capabilities import capabilities_of
-from connectors.scan.decision import ScanDecision, StaticPruning, decide
+from connectors.scan.decision import decide
 from connectors.scan.spark_scan import pruned_frame
-from connectors.spark.jvm import error_kind, has_jvm
+from connectors.spark.jvm import error_kind
 from connectors.spark.versions import version_refusal, warn_of_version
 from pruning.errors import InvalidKeysError, PruningError
-from pruning.options import AUTO, PREDICATE, PruningOptions
+from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.key_filter import KeyFilter
-from pruning.scan.reader_cost import ReaderCase
 
 logger = logging.getLogger("scanprune")
 
@@ -65,10 +61,9 @@ def run(spark: SparkSession, request: ReadRequest) -> tuple[DataFrame, PrunedSca
     inputs = [KeyInput(resolver.key_columns(names), data) for names, data in request.keys.items()]
     projected = [resolver.column(name) for name in request.columns] if request.columns is not None else None
     collected = collect_all(spark, inputs, request.options, exact=request.exact, refusal=refusal)
-    # A query above may use `input_file_name()`, which gives nothing for rows from pyarrow.
-    options = replace(request.options, scan=PREDICATE) if request.options.scan == AUTO else request.options
+    read = _read_of(projected)
     try:
-        df, record = pruned_scan(spark, table, collected, _read_of(projected), options, exact=request.exact)
+        df, record = pruned_scan(spark, table, collected, read, request.options, exact=request.exact)
     except PruningError:
         raise
     except Exception as error:
@@ -76,7 +71,7 @@ def run(spark: SparkSession, request: ReadRequest) -> tuple[DataFrame, PrunedSca
         reason = Reason(ReasonCode.STATISTICS_FAILED, table.name, error_kind(error))
         whole = OpaqueTable(table.name, table.connector, table.read(None), (reason,), table.version)
         unknown = [replace(each, filter=KeyFilter.unknown(each.columns, "keys", reason)) for each in collected]
-        df, record = pruned_scan(spark, whole, unknown, _read_of(projected), options, exact=request.exact)
+        df, record = pruned_scan(spark, whole, unknown, read, request.options, exact=request.exact)
     warn(table.name, record.reasons)
     return df, record
 
@@ -91,14 +86,10 @@ def _refusal(spark: SparkSession, options: PruningOptions) -> Reason | None:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """The top-level columns that are read, all if None, and the SQL expressions of the result.
-
-    `static` gives the containers that conditions above the scan keep.
-    """
+    """The top-level columns that are read, all if None, and the SQL expressions of the result."""
 
     columns: tuple[str, ...] | None = None
     selected: tuple[str, ...] | None = None
-    static: Callable[[], StaticPruning] | None = None
 
 
 def _read_of(projected: Sequence[Column] | None) -> Read:
@@ -126,66 +117,10 @@ def pruned_scan(  # noqa: PLR0913 - a table, its keys, and how to read it
     capabilities = capabilities_of(spark, table, [fields[name] for name in tops], probes.values(), exact=exact)
     needed = None if read.columns is None else tuple(tops)
     decided = decide(table, [each.filter for each in collected], probes, needed, capabilities, options)
-    if decided.plan.acts and decided.plan.wants_arrow(options):
-        found = _exact(table) if exact else _by_arrow(spark, table, decided, needed, read.static, options)
-        if isinstance(found, ArrowScan):
-            df = found.df if read.selected is None else found.df.select(*(F.expr(each) for each in read.selected))
-            decided = replace(decided, plan=found.plan)
-            return df, PrunedScan.of(df, table, decided, needed, options, found.counter)
-        decided = replace(decided, reasons=(*decided.reasons, found))
     decisions = zip(collected, decided.plan.decisions, strict=True)
     keys = [row_keys(spark, each, decision, options) for each, decision in decisions]
     df = pruned_frame(table, decided.plan, probes, keys, read.selected, options.limits)
     return df, PrunedScan.of(df, table, decided, needed, options)
-
-
-def reader_case_of(
-    spark: SparkSession, table: Table, decided: ScanDecision, needed: Sequence[str] | None, options: PruningOptions
-) -> ReaderCase | None:
-    """The costs of both readers; None where options choose one, costs are unknown, or nothing is pruned."""
-    if options.scan != AUTO or not decided.plan.acts or not has_jvm(spark):
-        return None
-    return reader_case(table, decided, needed, spark.sparkContext.defaultParallelism, options)
-
-
-def read_by_arrow(scan: PrunedScan, options: PruningOptions) -> tuple[DataFrame, PrunedScan] | Reason:
-    """A scan of Spark's reader made by pyarrow with the same decision; a `Reason` if it stays with Spark's reader.
-
-    A sample of rows may change the choice by the costs in `PrunedScan.case`.
-    """
-    found = _by_arrow(scan.spark, scan.table, scan.decided, scan.needed, scan.static, options, scan.case)
-    if isinstance(found, Reason):
-        return found
-    decided = replace(scan.decided, plan=found.plan)
-    made = PrunedScan.of(found.df, scan.table, decided, scan.needed, options, found.counter)
-    made.static = scan.static
-    return found.df, made
-
-
-def _exact(table: Table) -> Reason:
-    return Reason(ReasonCode.NOT_READ_BY_ARROW, table.name, "only Spark's reader does exact=True")
-
-
-def _by_arrow(  # noqa: PLR0913, PLR0917 - a table, its keys, and how to read it
-    spark: SparkSession,
-    table: Table,
-    decided: ScanDecision,
-    needed: Sequence[str] | None,
-    static: Callable[[], StaticPruning] | None,
-    options: PruningOptions,
-    case: ReaderCase | None = None,
-) -> ArrowScan | Reason:
-    """The scan by pyarrow; a `Reason` if Spark's reader has to read it, also after any failure here."""
-    try:
-        columns = [
-            resolve(table.schema, quoted(n), table=table.name, case_sensitive=True, partitions=table.partition_columns)
-            for n in (table.schema.names if needed is None else needed)
-        ]
-        weighed = None if case is None else case.choice
-        return arrow_scan(spark, table, decided, columns, options, None if static is None else static(), weighed)
-    except Exception as error:
-        logger.debug("Planning a scan of %s by pyarrow failed", table.name, exc_info=True)
-        return Reason(ReasonCode.NOT_READ_BY_ARROW, table.name, error_kind(error))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -21,8 +21,8 @@ from pyspark.sql.types import (
 from connectors.base import Table
 from connectors.columns import Column
 from connectors.spark.confs import Confs
-from connectors.spark.jvm import analyzed_plan, has_jvm, jvm_context, jvm_session
-from pruning.reasons import Reason, ReasonCode
+from connectors.spark.jvm import analyzed_plan, has_jvm
+from pruning.reasons import ReasonCode
 from pruning.scan.pushdown import PushdownCapabilities
 
 _PARQUET_PUSHDOWN = "spark.sql.parquet.filterPushdown"
@@ -72,7 +72,7 @@ def _push_refusal(confs: Confs, table: Table, types: Iterable[DataType]) -> Reas
 def skipping_switched_off(spark: SparkSession, table: Table, columns: Iterable[Column]) -> str | None:
     """The conf, if any, by which the session forbids readers to skip by statistics of files or row groups.
 
-    The conf applies to Spark's reader and to pyarrow, vectorised or not.
+    The conf applies to vectorised and other readers.
     """
     confs = [
         table.connector.skipping_conf,
@@ -112,14 +112,6 @@ _OPTIONS = ("ignorecorruptfiles", "ignoremissingfiles", "datetimerebasemode", _C
 _FILE_SYSTEM_OPTIONS = "fs."
 
 
-def reader_refusal(spark: SparkSession, table: Table, whole: DataFrame, compared: Sequence[Column]) -> Reason | None:
-    """The reason why Spark's reader has to read a table; `compared` are the columns by which containers are skipped."""
-    if (why := next(_reasons(spark, whole), None)) is not None:
-        return Reason(ReasonCode.NOT_READ_BY_ARROW, table.name, why)
-    conf = skipping_switched_off(spark, table, compared)
-    return None if conf is None else Reason(ReasonCode.SKIPPING_DISABLED, table.name, conf)
-
-
 def lenient_settings(whole: DataFrame) -> list[str]:
     """Settings with which Spark's reader may give other rows than another reader, or skips missing files."""
     confs = Confs.of(whole.sparkSession, _IGNORING)
@@ -131,19 +123,3 @@ def lenient_settings(whole: DataFrame) -> list[str]:
 def _relation(whole: DataFrame) -> Any:
     leaves: Any = analyzed_plan(whole).collectLeaves()
     return leaves.head().relation()
-
-
-def _reasons(spark: SparkSession, whole: DataFrame) -> Iterator[str]:
-    """The settings with which Spark's reader may give other rows than another, or only one of both may fail."""
-    yield from (f"{each} is set" for each in lenient_settings(whole))
-    if _has_checksums(spark):
-        yield f"{_CHECKSUMS} is set"
-    session: Any = jvm_session(spark)
-    if _relation(whole).bucketSpec().isDefined() and session.sessionState().conf().bucketingEnabled():
-        yield "it is bucketed, so its rows may be where a join wants them"
-
-
-def _has_checksums(spark: SparkSession) -> bool:
-    # A session's conf is also a Hadoop setting, and overrides that of the context.
-    hadoop: Any = jvm_context(spark).hadoopConfiguration()
-    return str(spark.conf.get(_CHECKSUMS, hadoop.get(_CHECKSUMS, "false"))).strip().lower() == "true"

@@ -18,7 +18,7 @@ from connectors.columns import Column, quoted
 from connectors.scan.literals import in_list_sql, ranges_sql, tuple_ranges_sql
 from connectors.spark.jvm import JavaFile, column_of_java, has_jvm, instance, jvm_session
 from pruning.errors import UnsupportedSessionError
-from pruning.keys.membership import Bitmap
+from pruning.keys.bitmap import Bitmap
 from pruning.keys.xxhash64 import SPARK_SEED
 from pruning.limits import LIMITS, Limits
 from pruning.scan.pushdown import PushedPredicate
@@ -177,11 +177,10 @@ def in_bitmap_column(df: DataFrame, column: Column, bitmap: Bitmap) -> SparkColu
     on Spark Connect, whose protocol has no such literal.
     """
     spark = _with_jvm(df, "a bitmap")
-    base, words = bitmap.words()
     # Java's shift takes an int or a bigint.
     is_small = str(column.type) in {"tinyint", "smallint"}
     text = f"CAST({column.sql} AS INT)" if is_small else column.sql
-    return column_of_java(instance(spark, _BITMAP, text, str(column.type), words, str(base)).column())
+    return column_of_java(instance(spark, _BITMAP, text, str(column.type), bitmap.words, str(bitmap.first)).column())
 
 
 def _with_jvm(df: DataFrame, test: str) -> SparkSession:

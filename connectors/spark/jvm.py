@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from py4j.java_gateway import JavaClass, JavaPackage
 from py4j.protocol import Py4JJavaError
-from pyspark import Broadcast, SparkContext
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 
@@ -108,12 +108,6 @@ def new_array(spark: SparkSession, element: Any, length: int) -> Any:
     """An array of the JVM; `element` is its class."""
     gateway: Any = spark.sparkContext._gateway
     return gateway.new_array(element, length)
-
-
-def jvm_broadcast(broadcast: Broadcast[Any]) -> tuple[str, Any]:
-    """The file to which Python wrote a broadcast, and its JVM object."""
-    held: Any = broadcast
-    return held._path, held._jbroadcast
 
 
 def started_jvm() -> tuple[Any, Any]:

@@ -50,14 +50,12 @@ class PlanFacts:
     - `first_leaf`: the first relation that reads the same files and columns, for each relation
     - `equal`: the first equal node, for each node with an equal one; empty if Spark reuses no exchange
     - `stores`: scheme and authority of the files of each relation, such as `s3a://lake`, where they are known
-    - `may_use_input_file`: `input_file_name()` over the query would work, if Spark read all files itself
     """
 
     leaves: LeafSizes
     first_leaf: Mapping[int, int]
     equal: Mapping[int, int]
     stores: Mapping[int, str]
-    may_use_input_file: bool
 
 
 def plan_facts(plan: SparkPlan, formats: Collection[str], snapshot_calls: str) -> PlanFacts:
@@ -68,14 +66,13 @@ def plan_facts(plan: SparkPlan, formats: Collection[str], snapshot_calls: str) -
     """
     filters, relations, alike = filters_above(plan.root), relations_of(plan.root), _alike(plan)
     filtered = [each for relation in relations for each in (relation, *filters[relation.id])]
-    may_use_input_file, leaves, equal = plan.facts(filtered, alike, formats, snapshot_calls).split("\n", 2)
+    leaves, equal = plan.facts(filtered, alike, formats, snapshot_calls).split("\n", 1)
     words, places = leaves.split(), [each.id for each in relations]
     return PlanFacts(
         _leaf_sizes(places, zip(words[::5], words[1::5], words[2::5], strict=True), formats),
         dict(zip(places, (places[int(first)] for first in words[3::5]), strict=True)),
         _equal_nodes(alike, equal),
         {at: store for at, store in zip(places, words[4::5], strict=True) if store != _NO_STORE},
-        may_use_input_file == "true",
     )
 
 

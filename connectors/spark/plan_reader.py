@@ -21,8 +21,6 @@ from pruning.query.exchanges import BroadcastSide
 from pruning.query.plan import Node
 
 _NO_SIDES: Mapping[int, BroadcastSide] = MappingProxyType({})
-# Prefix of the class names of `input_file_name()` and related expressions.
-_OPEN_FILE = "org.apache.spark.sql.catalyst.expressions.InputFile"
 _REMOTE = (
     "Cannot prune a DataFrame of Spark Connect: found no JVM plan to read; name the keys and use pruned_read(), "
     "or use a classic session"
@@ -57,14 +55,13 @@ class SparkPlan:
     """The optimised plan of a query: `root` as a tree, and the JVM's own object of each of its nodes.
 
     `used` are the ids of the columns that some expression or the result uses, `partitions` the ids of those by which
-    Spark itself prunes partitions. `uses_input_file`: the plan contains `input_file_name()` or a related expression.
+    Spark itself prunes partitions.
     """
 
     spark: SparkSession
     root: Node
     used: frozenset[int]
     partitions: frozenset[int]
-    uses_input_file: bool
     _first: Mapping[int, int]
     _java: Any
     _given: dict[int, Any] = field(default_factory=dict)
@@ -83,7 +80,7 @@ class SparkPlan:
         root, used = plan_tree(text, described)
         first = {node.id: node.subtree_start for node in root.walk()}
         pruned_by = frozenset(map(int, partitions.split()))
-        return SparkPlan(spark, root, used, pruned_by, _OPEN_FILE in text, first, java)
+        return SparkPlan(spark, root, used, pruned_by, first, java)
 
     def node(self, node: Node) -> Any:
         """The JVM's object of a node."""

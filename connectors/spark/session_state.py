@@ -6,41 +6,15 @@ Nothing is set on the user's session: its state is found by a weak reference and
 from __future__ import annotations
 
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar, cast
 from weakref import WeakKeyDictionary
-
-from pruning.reasons import Reason
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 T = TypeVar("T")
-
-
-@dataclass(slots=True)
-class Refusals:
-    """Reasons of failures that are slow to detect, each remembered for `seconds`.
-
-    `clock` returns seconds; tests set it.
-    """
-
-    clock: Callable[[], float] = time.monotonic
-    seconds: float = 600.0
-    _found: dict[Hashable, tuple[float, Reason]] = field(default_factory=dict)
-
-    def of(self, subject: Hashable) -> Reason | None:
-        """The reason remembered for `subject`; None where there is none, or it is too old."""
-        until, reason = self._found.get(subject, (0.0, None))
-        return reason if self.clock() < until else None
-
-    def add(self, subject: Hashable, reason: Reason) -> Reason:
-        """Remembers `reason` from this moment on, and returns it."""
-        self._found[subject] = self.clock() + self.seconds, reason
-        return reason
 
 
 class SessionState:
@@ -53,7 +27,6 @@ class SessionState:
     """
 
     def __init__(self, versions: int = 64) -> None:
-        self.refusals = Refusals()
         self._most_versions = versions
         self._slots: dict[type, object] = {}
         self._versions: OrderedDict[Hashable, object] = OrderedDict()

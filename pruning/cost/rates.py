@@ -12,15 +12,11 @@ class CostRates:
     """Nanoseconds of a core for one of each; `scanprune calibrate` measures them.
 
     Scans:
-    - `byte`: a byte of a file on this machine, read by either reader; `remote_byte`: one of a store, a hundredth of a
+    - `byte`: a byte of a file on this machine, read once; `remote_byte`: one of a store, a hundredth of a
       microsecond at 100 MB/s; `remote_request`: the wait for the first byte of a store's file
     - `decoded_byte`: a byte of a column chunk, decompressed and decoded by Spark's reader
-    - `spark_value`: a value decoded by Spark's reader; `spark_test`: a row tested above it by a bloom filter of keys;
+    - `spark_test`: a row tested above the reader by a bloom filter of keys;
       `spark_lookup`: one looked up in a bitmap of keys; `spark_compared`: one compared with ranges or a short list
-    - `arrow_value`: a value decoded by pyarrow; `arrow_test`: one looked up in a table of keys
-    - `arrow_search`: a value decoded and tested where there is no such table, as of texts, decimals, keys far apart
-    - `arrow_handed`: a value of a row that passed, from Python to Spark
-    - `arrow_task`: a task in a Python worker; `arrow_scan`: the planning of a scan by pyarrow beyond that of Spark's
 
     Rows above scans:
     - `joined_row`: a row that reaches a broadcast join; `hashed_row`: one that becomes a part of its hash table
@@ -33,7 +29,7 @@ class CostRates:
     - `planned_scan`: the planning of a scan by further keys, with its footers
     - `kept_row`: a row of a build, brought to the driver and summarised
 
-    >>> CostRates.parse("byte=2, arrow_task=1e7").arrow_task
+    >>> CostRates.parse("byte=2, build_job=1e7").build_job
     10000000.0
     """
 
@@ -41,16 +37,9 @@ class CostRates:
     remote_byte: float = 10.0
     remote_request: float = 30e6
     decoded_byte: float = 4.5
-    spark_value: float = 6.0
     spark_test: float = 28.0
     spark_lookup: float = 10.0
     spark_compared: float = 8.0
-    arrow_value: float = 6.0
-    arrow_test: float = 2.0
-    arrow_search: float = 100.0
-    arrow_handed: float = 16.0
-    arrow_task: float = 50e6
-    arrow_scan: float = 100e6
     joined_row: float = 20.0
     hashed_row: float = 400.0
     exchanged_row: float = 250.0

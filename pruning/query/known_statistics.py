@@ -201,11 +201,6 @@ class KnownStatistics:
         rows *= limits.joined_rows_margin
         return rows <= most and rows * self._row_bytes(node) <= self.facts.broadcast_limit
 
-    def is_same_table(self, first: Relation, second: Relation) -> bool:
-        """True where two scans read the same table at the same version."""
-        leaf = self.facts.first_leaf
-        return leaf.get(first.id, first.id) == leaf.get(second.id, second.id)
-
     def shared_places(self, build_side: BuildSide, probe: ProbeColumn) -> Sequence[Node]:
         """The other places of a reused exchange, if the keys of a build side would filter only one of them."""
         return self._exchange_reuse().others(build_side, probe)

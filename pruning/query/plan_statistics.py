@@ -66,9 +66,6 @@ class PlanStatistics(Protocol):
     def are_few(self, node: Node, rows: float) -> bool:
         """True where `rows` rows of a node are few enough to be joined as a local relation."""
 
-    def is_same_table(self, first: Relation, second: Relation) -> bool:
-        """True where two scans read the same table at the same version."""
-
     def shared_places(self, build_side: BuildSide, probe: ProbeColumn) -> Sequence[Node]:
         """The other places of a reused exchange, if the keys of a build side would filter only one of them."""
 
@@ -128,10 +125,6 @@ class UnknownStatistics:
         """Always False."""
         return False
 
-    def is_same_table(self, first: Relation, second: Relation) -> bool:  # noqa: ARG002 - a protocol's
-        """Always False."""
-        return False
-
     def shared_places(self, build_side: BuildSide, probe: ProbeColumn) -> Sequence[Node]:  # noqa: ARG002 - a protocol's
         """Always empty."""
         return ()
@@ -175,8 +168,6 @@ class QueryFacts:
     - `first_leaf`: the first scan that reads the same files and columns, by `Relation.id`
     - `equal`: the first equal node of nodes that have one, by `Node.id`; empty if the engine reuses no exchange
     - `partitions`: columns by which Spark itself prunes partitions
-    - `uses_input_file`: the query contains `input_file_name()` or a related expression; `may_use_input_file`: a
-      query over its result could contain one
     - `broadcast_limit`: bytes up to which the engine broadcasts a side of a join by itself; negative for never
     - `remote`: scans of an object store; `cores`: tasks that the engine runs at a time
     - `runs_on_driver`: the engine answers builds over one small scan without a job
@@ -188,8 +179,6 @@ class QueryFacts:
     first_leaf: Mapping[int, int] = field(default_factory=dict)
     equal: Mapping[int, int] = field(default_factory=dict)
     partitions: frozenset[int] = frozenset()
-    uses_input_file: bool = False
-    may_use_input_file: bool = False
     broadcast_limit: int = -1
     remote: frozenset[int] = frozenset()
     cores: int = 2

@@ -4,7 +4,6 @@
 
     at any time:                               DescribeFiles, EstimateBytes, ... as rules depend on metadata
     PinFiles, then for each level of filters:  RunBuilds -> keys,  PruneScan for every scan with new keys
-    last:                                      ChooseReader, ReadByArrow for every pruned scan that is left
 
 A driver answers with an engine (`connectors/pipeline/query_run.py`); a test answers from a script.
 """
@@ -12,11 +11,11 @@ A driver answers with an engine (`connectors/pipeline/query_run.py`); a test ans
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 from pruning.keys.summary import KeySummary
-from pruning.options import ARROW, AUTO, PREDICATE, BroadcastStrategy, PruningOptions
+from pruning.options import BroadcastStrategy, PruningOptions
 from pruning.query.build_selection import BuildSelection
 from pruning.query.exchanges import BroadcastSide, broadcast_sides, reuses_kept
 from pruning.query.filter_plan import ready_filters
@@ -35,12 +34,10 @@ from pruning.query.plan_statistics import PlanStatistics, QueryFacts, Sizes
 from pruning.query.planner_requests import (
     BuildAnswer,
     BuildRows,
-    ChooseReader,
     JoinRows,
     PinFiles,
     PlannedScan,
     PruneScan,
-    ReadByArrow,
     RunBuilds,
     SummarizeTuples,
     bounds_of,
@@ -59,7 +56,6 @@ _NOT_DONE = frozenset({ReasonCode.BUILD_TIMED_OUT, ReasonCode.BUILD_FAILED})
 _NO_FILTER = frozenset(
     {ReasonCode.UNCLUSTERED, ReasonCode.NAN_KEYS, ReasonCode.NO_STATISTICS, ReasonCode.NO_READER_FILTER}
 )
-_QUERY = "the query"
 
 
 @dataclass(slots=True)
@@ -103,18 +99,13 @@ class QueryPlanner:
     @staticmethod
     def of(graph: JoinGraph, options: PruningOptions, facts: QueryFacts, statistics: PlanStatistics) -> QueryPlanner:
         """The planner of a query before any of its builds has run."""
-        reasons: dict[Reason, None] = {}
-        if options.scan != PREDICATE and facts.uses_input_file:
-            if options.scan == ARROW:
-                reasons[Reason(ReasonCode.NOT_READ_BY_ARROW, _QUERY, "it uses input_file_name() or _metadata")] = None
-            options = replace(options, scan=PREDICATE)
         strategy, tops = _strategy(graph, options, facts), tuple(top_ks(graph.root)) if options.top_k else ()
-        planner = QueryPlanner(graph, options, facts, statistics, strategy, tops, reasons=reasons)
+        planner = QueryPlanner(graph, options, facts, statistics, strategy, tops)
         planner._sizes, planner._files = dict(facts.sizes), set(facts.files)
         return planner
 
     def run(self) -> Steps[None]:
-        """Top-k filters, then levels of builds until no filter is left, then the readers of the pruned scans."""
+        """Top-k filters, then levels of builds until no filter is left."""
         done: set[FilterId] = set()
         is_pinned = any(worth_filtering(each, self.selection()) for each in self.tops)
         if is_pinned:
@@ -134,7 +125,6 @@ class QueryPlanner:
             self.levels.append(wanted)
             yield from self._level(wanted)
         self.reasons.update(dict.fromkeys(self.statistics.problems))
-        yield from self._choose_readers()
 
     def current_sizes(self) -> Sizes:
         """The sizes and the state of the scans at this moment."""
@@ -347,41 +337,6 @@ class QueryPlanner:
             return next(said, Reason(ReasonCode.UNCLUSTERED, probe.name))
         refused = (each for each in scan.plan.reasons if each.subject in made.columns)
         return next((each for each in refused if each.code in _NO_FILTER), None)
-
-    # Readers.
-
-    def _choose_readers(self) -> Steps[None]:
-        """Chooses readers last, when all keys of a scan are known: a later level would plan the scan again."""
-        for relation in self.graph.relations:
-            if relation.id not in self.scans or relation.id in self.materialized:
-                continue
-            # Spark runs equal scans once, but cannot see that two scans by pyarrow are equal.
-            if self.options.scan != AUTO or not self._is_read_again(relation):
-                self.scans[relation.id] = yield from ask(ChooseReader(relation, self.scans[relation.id]))
-            if self.scans[relation.id].plan.wants_arrow(self.options) and not self._needs_spark_reader(relation):
-                made = yield from ask(ReadByArrow(relation, self.scans[relation.id]))
-                if not isinstance(made, Reason):
-                    self._use(relation, made)
-
-    def _is_read_again(self, relation: Relation) -> bool:
-        others = (each for each in self.graph.relations if each.id in self.scans and each.id != relation.id)
-        return any(self.statistics.is_same_table(relation, each) for each in others)
-
-    def _needs_spark_reader(self, relation: Relation) -> bool:
-        """True if Spark prunes partitions of a scan by a column without keys, or the file of a row may be needed."""
-        by_spark = self.facts.partitions.intersection(relation.output) - self.keys.get(relation.id, {}).keys()
-        if by_spark:
-            names = dict(zip(relation.output, relation.names, strict=True))
-            subject = ", ".join(sorted(names[each] for each in by_spark))
-            self.reasons[Reason(ReasonCode.NOT_READ_BY_ARROW, subject, "Spark prunes partitions by it")] = None
-            return True
-        # With the option ARROW the user accepts that `input_file_name()` gives nothing.
-        if self.options.scan != AUTO or not self.facts.may_use_input_file:
-            return False
-        self.reasons[Reason(ReasonCode.NOT_READ_BY_ARROW, _QUERY, "input_file_name() may be used over its result")] = (
-            None
-        )
-        return True
 
 
 def _fewest(summaries: Sequence[KeySummary]) -> float:

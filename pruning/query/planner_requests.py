@@ -143,19 +143,3 @@ class PruneScan(Request[PlannedScan | Reason]):
     first_rows: Sequence[tuple[int, KeyFilter]] = ()
     keeps_scan: bool = False
     worth: Mapping[int, RowWorth] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ChooseReader(Request[PlannedScan]):
-    """Choose between Spark's reader and pyarrow for a pruned scan. The answer has the choice in its plan."""
-
-    relation: Relation
-    scan: PlannedScan
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ReadByArrow(Request[PlannedScan | Reason]):
-    """Have pyarrow read a pruned scan. The answer is a `Reason` if Spark's reader reads it."""
-
-    relation: Relation
-    scan: PlannedScan

@@ -22,8 +22,6 @@ class Measured:
     - `bytes_scanned`: bytes that the scan's tasks read from storage; None if the counter is wrong, for the reason in
       `bytes_note`
     - `seconds`: wall time of the whole action
-    - `row_groups_read`: exact; None for Spark's own reader, which does not count them: compare `rows_scanned` with the
-      planned rows
     """
 
     action: str
@@ -33,7 +31,6 @@ class Measured:
     bytes_note: str
     vectorised: bool
     seconds: float
-    row_groups_read: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +135,7 @@ def _planned_block(table: TableExplanation) -> Block:
         ("rows", *_pair(table.rows_total, table.rows_kept), _share(table.rows_total, table.rows_kept)),
         ("bytes", size(table.bytes_total), size(table.bytes_kept), _share(table.bytes_total, table.bytes_kept)),
     )
-    choice = () if table.choice is None else (str(table.choice),)
-    notes = (f"bytes are {table.bytes_basis}", *choice, *map(str, table.reasons))
+    notes = (f"bytes are {table.bytes_basis}", *map(str, table.reasons))
     return Block(title, ("", "total", "kept", "skipped"), rows, notes)
 
 
@@ -233,10 +229,8 @@ def _measured_block(report: TableReport) -> Block:
     measured, table = report.measured, report.planned
     if measured is None:
         return Block("Measured", (), (), ("no action has read this DataFrame yet",))
-    groups = () if measured.row_groups_read is None else (_row_groups(table, measured.row_groups_read),)
     rows = (
         ("files", _number(measured.files_read), *reversed(_pair(table.files_total, table.files_kept))),
-        *groups,
         ("rows", _number(measured.rows_scanned), *reversed(_pair(table.rows_total, table.rows_kept))),
         ("bytes", size(measured.bytes_scanned), size(table.bytes_kept), size(table.bytes_total)),
         ("seconds", f"{measured.seconds:.2f}", "", ""),
@@ -244,10 +238,6 @@ def _measured_block(report: TableReport) -> Block:
     notes = tuple(note for note in (f"planned bytes are {table.bytes_basis}", measured.bytes_note) if note)
     header = ("", "measured", "planned", "planned without filters")
     return Block(f"Measured: {_ACTIONS.get(measured.action, measured.action)}", header, rows, notes)
-
-
-def _row_groups(table: TableExplanation, read: int) -> tuple[str, ...]:
-    return ("row groups", f"{read:,}", *reversed(_pair(table.row_groups_total, table.row_groups_kept)))
 
 
 def _pair(total: int | None, kept: int | None) -> tuple[str, str]:

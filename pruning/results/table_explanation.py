@@ -14,7 +14,6 @@ import numpy as np
 from pruning.reasons import Reason
 from pruning.scan.compaction import Evidence, compact
 from pruning.scan.key_filter import KeyFilter
-from pruning.scan.reader_cost import ReaderChoice
 from pruning.scan.scan_plan import FilterDecision, ScanPlan
 from pruning.scan.skipping import PruningResult, prune_by_filters, prune_containers, skip_all
 from pruning.scan.statistics import UNKNOWN, Containers
@@ -58,7 +57,7 @@ class TableExplanation:
     """Planned numbers of one table; row groups are None if footers were not read, all counts if files were not listed.
 
     Totals of a scan in a query are those under the query's own conditions. `bytes_basis` says which bytes are counted,
-    in total and kept alike. `choice` are the costs by which the reader was chosen, if any.
+    in total and kept alike.
     """
 
     table: str
@@ -77,7 +76,6 @@ class TableExplanation:
     row_groups_skipped_by: Mapping[str, int]
     filters: tuple[FilterExplanation, ...]
     reasons: tuple[Reason, ...]
-    choice: ReaderChoice | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The explanation as plain values; reasons as dictionaries."""
@@ -172,7 +170,6 @@ def explain_table(
         row_groups_skipped_by=plan.row_groups.skipped_by() if plan.row_groups is not None else {},
         filters=tuple(_explain_filter(decision, plan, facts, most_ranges) for decision in plan.decisions),
         reasons=(*reasons, *plan.reasons),
-        choice=plan.choice,
     )
 
 

@@ -12,14 +12,13 @@ from enum import Enum
 import numpy as np
 
 from pruning.cost.rates import CostRates
-from pruning.keys.membership import span_fits
+from pruning.keys.bitmap import span_fits
 from pruning.limits import Limits
-from pruning.options import ARROW, PruningOptions
+from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
 from pruning.scan.estimates import fits_codegen_limit, list_spans_nearly_all, pass_ratio, predicate_pays
 from pruning.scan.key_filter import KeyFilter
 from pruning.scan.pushdown import PushdownCapabilities, PushedPredicate, choose_pushdown, file_only, skips
-from pruning.scan.reader_cost import ReaderChoice
 from pruning.scan.skipping import PruningResult, column_domains, prune_by_filters, prune_containers, skip_all
 from pruning.scan.statistics import Containers
 from pruning.scan.tuple_pushdown import PushedTupleRanges, kept_under, plan_tuple_predicates
@@ -36,7 +35,6 @@ class RowFilter(Enum):
     BITMAP = "bitmap"
     BLOOM = "bloom filter"
     SEMI_JOIN = "semi join"
-    KEYS = "keys, in the scan"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +57,7 @@ class FilterDecision:
                 return 1.0
             case RowFilter.BLOOM:
                 return self.ratio + (1 - self.ratio) * limits.bloom_fpp
-            case RowFilter.RANGES | RowFilter.IN_LIST | RowFilter.BITMAP | RowFilter.SEMI_JOIN | RowFilter.KEYS:
+            case RowFilter.RANGES | RowFilter.IN_LIST | RowFilter.BITMAP | RowFilter.SEMI_JOIN:
                 return self.ratio
 
 
@@ -67,8 +65,7 @@ class FilterDecision:
 class ScanPlan:
     """The whole decision for one scan; `row_groups` are of kept files, None where no footer was read.
 
-    `choice` is the choice of the reader, None if it was not made. `tuple_predicates` skip containers that `predicates`
-    keep.
+    `tuple_predicates` skip containers that `predicates` keep.
     """
 
     files: PruningResult
@@ -76,7 +73,6 @@ class ScanPlan:
     predicates: tuple[PushedPredicate, ...]
     decisions: tuple[FilterDecision, ...]
     reasons: tuple[Reason, ...]
-    choice: ReaderChoice | None = None
     tuple_predicates: tuple[PushedTupleRanges, ...] = ()
 
     @property
@@ -84,11 +80,6 @@ class ScanPlan:
         """True where the filters change the scan."""
         tested = any(decision.test is not RowFilter.NONE for decision in self.decisions)
         return tested or bool(self.predicates or self.tuple_predicates) or not self.files.kept.all()
-
-    def wants_arrow(self, options: PruningOptions) -> bool:
-        """True where pyarrow is to read the scan, by the option or by the estimated costs."""
-        is_chosen = self.choice is not None and self.choice.scan == ARROW
-        return self.files.kept_count > 0 and (options.scan == ARROW or is_chosen)
 
 
 def no_row_matches(filters: Sequence[KeyFilter], domains: Mapping[str, Domain]) -> bool:

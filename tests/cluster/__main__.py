@@ -56,7 +56,7 @@ def main(
     outcomes.write(_RESULTS)
     console.print(table(outcomes.all))
     for each in outcomes.problems:
-        console.print(Text(f"{each.part}: {each.case} {each.scan}: {each.problem}", "red"))
+        console.print(Text(f"{each.part}: {each.case}: {each.problem}", "red"))
     typer.echo(f"Written to {str(_RESULTS)!r}", err=True)
     raise typer.Exit(1 if outcomes.problems else 0)
 
@@ -70,7 +70,7 @@ def _run(asked: BuildRequest, outcomes: Outcomes, logs: Path | None) -> None:
                 Run(cluster, store, folder, asked, outcomes).all(default_folder())
             finally:
                 processes |= cluster.everything()
-        outcomes.run("processes", "all have ended", "", partial(_all_ended, processes))
+        outcomes.run("processes", "all have ended", partial(_all_ended, processes))
 
 
 @contextmanager

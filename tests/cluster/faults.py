@@ -33,9 +33,8 @@ class Fault(Enum):
 
 
 class Place(Enum):
-    """The places of faults: after the first part of a file in a scan by pyarrow, at the end of a build, after rows."""
+    """The places of faults: at the end of a build, and after the rows of a scan."""
 
-    SCAN = "scan"
     KEYS = "keys"
     ROWS = "rows"
 

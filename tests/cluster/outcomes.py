@@ -51,7 +51,6 @@ class Outcome:
 
     part: str
     case: str
-    scan: str
     seconds: float
     found: Found = Found()
     problem: str = ""
@@ -60,7 +59,7 @@ class Outcome:
         """The object for JSON."""
         found = asdict(self.found)
         skipped = found.pop("skipped")
-        own = {"part": self.part, "case": self.case, "scan": self.scan, "seconds": self.seconds}
+        own = {"part": self.part, "case": self.case, "seconds": self.seconds}
         return {**own, **found, **skipped, "problem": self.problem}
 
 
@@ -71,7 +70,7 @@ class Outcomes:
     console: Console
     all: list[Outcome] = field(default_factory=list)
 
-    def run(self, part: str, case: str, scan: str, check: Callable[[], Found]) -> None:
+    def run(self, part: str, case: str, check: Callable[[], Found]) -> None:
         """Runs one case; an error becomes the problem of the case and does not stop the run."""
         began = time.monotonic()
         found, problem = Found(), ""
@@ -79,10 +78,10 @@ class Outcomes:
             found = check()
         except Exception as error:  # noqa: BLE001 - any error is shown with its case
             problem = _told(error)
-        outcome = Outcome(part, case, scan, round(time.monotonic() - began, 2), found, problem)
+        outcome = Outcome(part, case, round(time.monotonic() - began, 2), found, problem)
         self.all.append(outcome)
         said = "ok  " if not problem else "FAIL"
-        self.console.print(Text(f"{said} {part}: {case} {scan} {outcome.seconds:.1f} s {problem[:_SHOWN]}"))
+        self.console.print(Text(f"{said} {part}: {case} {outcome.seconds:.1f} s {problem[:_SHOWN]}"))
 
     @contextmanager
     def timed(self, what: str) -> Iterator[None]:
@@ -103,15 +102,14 @@ class Outcomes:
 
 
 def table(outcomes: Sequence[Outcome]) -> RenderableType:
-    """A table with a line for each part and reader."""
+    """A table with a line for each part."""
     shown = Table(title=Text("On a cluster"), title_justify="left", box=box.SIMPLE_HEAD)
-    for name in ("part", "scan", "cases", "passed", "rows", "scans", "files read", "row groups", "failed tasks", "s"):
-        shown.add_column(name, justify="left" if name in {"part", "scan"} else "right")
-    for (part, scan), group in _groups(outcomes).items():
+    for name in ("part", "cases", "passed", "rows", "scans", "files read", "row groups", "failed tasks", "s"):
+        shown.add_column(name, justify="left" if name == "part" else "right")
+    for part, group in _groups(outcomes).items():
         skipped = sum((each.found.skipped for each in group), Skipped())
         shown.add_row(
             Text(part),
-            scan,
             str(len(group)),
             Text(str(sum(not each.problem for each in group)), "red" if any(each.problem for each in group) else ""),
             f"{sum(each.found.rows for each in group):,}",
@@ -124,10 +122,10 @@ def table(outcomes: Sequence[Outcome]) -> RenderableType:
     return shown
 
 
-def _groups(outcomes: Sequence[Outcome]) -> dict[tuple[str, str], list[Outcome]]:
-    found: dict[tuple[str, str], list[Outcome]] = {}
+def _groups(outcomes: Sequence[Outcome]) -> dict[str, list[Outcome]]:
+    found: dict[str, list[Outcome]] = {}
     for each in outcomes:
-        found.setdefault((each.part, each.scan), []).append(each)
+        found.setdefault(each.part, []).append(each)
     return found
 
 

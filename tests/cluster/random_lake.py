@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -35,10 +34,10 @@ def random_engines(spark: SparkSession, store: ObjectStore, folder: Path, seed: 
         yield both
 
 
-def check_random(both: Engines, seed: int, number: int, scan: str) -> Found:
-    """Checks one query with one reader; `tests/oracle/test_random_queries.py` runs the query in one process."""
+def check_random(both: Engines, seed: int, number: int) -> Found:
+    """Checks one query; `tests/oracle/test_random_queries.py` runs the query in one process."""
     query = random_query(both.lake, Draws(f"query {seed} {number}"))
     before = len(both.filtered)
     with conf(both.spark, query.confs):
-        check(both, replace(query, options=replace(query.options, scan=scan)))
+        check(both, query)
     return Found(skipped=Skipped(len(both.filtered) - before))

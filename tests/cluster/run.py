@@ -15,7 +15,7 @@ from sample_data.object_store.store import ObjectStore
 from sample_data.plain_duckdb import plain_duckdb
 from sample_data.tpcds_queries import duckdb_tables
 from tests.cluster import missing_package, sessions, star
-from tests.cluster.failures import MANY_REFUSALS, SOME_REFUSALS, Failures
+from tests.cluster.failures import Failures
 from tests.cluster.faults import Fault, Faults, Place
 from tests.cluster.leftovers import Before
 from tests.cluster.outcomes import Found, Outcomes
@@ -23,22 +23,14 @@ from tests.cluster.random_lake import check_random, random_engines
 from tests.cluster.standalone import Cluster
 from tests.cluster.star import GROUPED, JOIN
 from tests.cluster.supervisor import WORKER_HOSTS
-from tests.cluster.tpcds import SCANS, Tpcds, sources_of, views, write
+from tests.cluster.tpcds import Tpcds, sources_of, views, write
 
 TPCDS, RANDOM, FAILURES, MISSING = PARTS = ("tpcds", "random", "failures", "missing")
-_BOTH = ("PREDICATE", "ARROW")
-# Faults in scans by Python workers; below, faults after a scan and in builds by Python workers.
-_IN_A_SCAN = (
-    ("a scan raises", JOIN, Place.SCAN, Fault.RAISES),
-    ("a Python worker is killed in a scan", JOIN, Place.SCAN, Fault.WORKER_ENDS),
-    ("an executor is killed in a scan", JOIN, Place.SCAN, Fault.EXECUTOR_ENDS),
-    ("a slow task is run twice", JOIN, Place.SCAN, Fault.SLEEPS),
-)
-_BEHIND_A_SCAN = (
+_IN_PYTHON = (
+    ("a Python worker is killed behind a scan", JOIN, Place.ROWS, Fault.WORKER_ENDS),
     ("an executor is killed behind a scan", JOIN, Place.ROWS, Fault.EXECUTOR_ENDS),
     ("outputs of a scan are lost with an executor", GROUPED, Place.ROWS, Fault.EXECUTOR_ENDS),
-)
-_IN_A_BUILD = (
+    ("a slow task is run twice", JOIN, Place.ROWS, Fault.SLEEPS),
     ("a task of a build raises", JOIN, Place.KEYS, Fault.RAISES),
     ("an executor is killed in a build by Python", JOIN, Place.KEYS, Fault.EXECUTOR_ENDS),
 )
@@ -53,7 +45,7 @@ class BuildRequest:
     seeds: Sequence[int]
     queries: int
     case: str = ""
-    """A pattern that selects failure cases by their name and reader, such as `in a scan ARROW`."""
+    """A pattern that selects failure cases by their name, such as `in a build`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,65 +90,42 @@ class Run:
         with duckdb_tables(sources.paths) as duck:
             known = Tpcds(spark, duck)
             for number in self.asked.numbers:
-                for scan in SCANS:
-                    self.outcomes.run(TPCDS, f"q{number}", scan, partial(known.check, number, scan))
+                self.outcomes.run(TPCDS, f"q{number}", partial(known.check, number))
 
     def _random(self, spark: SparkSession) -> None:
         for seed in self.asked.seeds:
             with random_engines(spark, self.store, self.folder, seed) as both:
                 for number in range(self.asked.queries):
-                    for scan in SCANS:
-                        name = f"seed {seed} query {number}"
-                        self.outcomes.run(RANDOM, name, scan, partial(check_random, both, seed, number, scan))
+                    self.outcomes.run(RANDOM, f"seed {seed} query {number}", partial(check_random, both, seed, number))
                 # An unchanged query passes every comparison of rows, so some queries must have filters.
-                least = len(SCANS) * self.asked.queries // 5
-                self.outcomes.run(RANDOM, f"seed {seed}: filters", "", partial(_at_least, least, len(both.filtered)))
+                least = self.asked.queries // 5
+                self.outcomes.run(RANDOM, f"seed {seed}: filters", partial(_at_least, least, len(both.filtered)))
 
     def _failures(self, spark: SparkSession, duck: duckdb.DuckDBPyConnection) -> None:
         faults = Faults(self.folder / sessions.FAULTS)
         failures = Failures(spark, duck, self.store, self.cluster, faults)
-        for scan in _BOTH:
-            for name, sql in (("nothing fails", JOIN), ("nothing fails, with an exchange", GROUPED)):
-                self.outcomes.run(FAILURES, name, scan, partial(failures.nothing, sql, scan))
+        for name, sql in (("nothing fails", JOIN), ("nothing fails, with an exchange", GROUPED)):
+            self.outcomes.run(FAILURES, name, partial(failures.nothing, sql))
         # State that a session keeps for its tables exists by now, so it does not count as a leftover.
         before = Before.of(spark)
-        for name, scan, check in _cases(failures):
-            if re.search(self.asked.case, f"{name} {scan}"):
-                self.outcomes.run(FAILURES, name, scan, check)
+        for name, check in _cases(failures):
+            if re.search(self.asked.case, name):
+                self.outcomes.run(FAILURES, name, check)
                 faults.disarm()
-        self.outcomes.run(FAILURES, "nothing is left", "", before.check)
+        self.outcomes.run(FAILURES, "nothing is left", before.check)
 
     def _without_package(self, spark: SparkSession, duck: duckdb.DuckDBPyConnection, name: str) -> None:
-        for scan in _BOTH:
-            check = partial(missing_package.check_scan, spark, duck, scan)
-            self.outcomes.run(MISSING, f"a scan, {name}", scan, check)
-        # Twice, because the result of the check of workers is cached.
-        self.outcomes.run(MISSING, f"a scan once more, {name}", "ARROW", check)
-        build = partial(missing_package.check_build, spark, duck)
-        self.outcomes.run(MISSING, f"a build, {name}", "PREDICATE", build)
+        self.outcomes.run(MISSING, f"a scan, {name}", partial(missing_package.check_scan, spark, duck))
+        self.outcomes.run(MISSING, f"a build, {name}", partial(missing_package.check_build, spark, duck))
 
 
-def _cases(failures: Failures) -> Iterator[tuple[str, str, Callable[[], Found]]]:
-    for name, sql, place, fault in _IN_A_SCAN:
-        yield name, "ARROW", partial(failures.in_python, sql, "ARROW", place, fault)
-    for name, sql, place, fault in _BEHIND_A_SCAN:
-        for scan in _BOTH:
-            yield name, scan, partial(failures.in_python, sql, scan, place, fault)
-    for name, sql, place, fault in _IN_A_BUILD:
-        yield name, "PREDICATE", partial(failures.in_python, sql, "PREDICATE", place, fault)
-    yield (
-        "executors are killed in a build",
-        "PREDICATE",
-        partial(failures.build_on_executors_that_end, JOIN, "PREDICATE"),
-    )
-    for scan in _BOTH:
-        name = "broadcasts of keys and rows go on"
-        yield name, scan, partial(failures.broadcasts_of_executors_that_end, JOIN, scan)
-        refused = partial(failures.refused, JOIN, scan)
-        yield "the store refuses while pruning", scan, partial(refused, SOME_REFUSALS, while_pruned=True)
-        yield "the store refuses while running", scan, partial(refused, SOME_REFUSALS, while_pruned=False)
-    refused = partial(failures.refused, JOIN, "ARROW", MANY_REFUSALS)
-    yield "the store refuses longer than a task waits", "ARROW", partial(refused, while_pruned=False)
+def _cases(failures: Failures) -> Iterator[tuple[str, Callable[[], Found]]]:
+    for name, sql, place, fault in _IN_PYTHON:
+        yield name, partial(failures.in_python, sql, place, fault)
+    yield "executors are killed in a build", partial(failures.build_on_executors_that_end, JOIN)
+    yield "broadcasts of keys and rows go on", partial(failures.broadcasts_of_executors_that_end, JOIN)
+    yield "the store refuses while pruning", partial(failures.refused, JOIN, while_pruned=True)
+    yield "the store refuses while running", partial(failures.refused, JOIN, while_pruned=False)
 
 
 def _at_least(least: int, found: int) -> Found:

@@ -8,7 +8,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -44,7 +44,7 @@ from tests.costs import FREE_BUILDS
 pytestmark = [pytest.mark.spark, pytest.mark.quick(3)]
 
 FILES, PER_FILE = 8, 50
-OPTIONS = replace(FREE_BUILDS, scan="PREDICATE")
+OPTIONS = FREE_BUILDS
 # Files are sorted by k, and each has a NULL; the extreme values of the type are in the last file.
 GREATEST = 9223372036854775807
 ROWS = f"""

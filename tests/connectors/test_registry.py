@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from importlib.metadata import EntryPoint
 from typing import Any
 
@@ -27,7 +26,7 @@ from tests.costs import FREE_BUILDS
 
 pytestmark = [pytest.mark.spark, pytest.mark.quick(3)]
 
-OPTIONS = replace(FREE_BUILDS, scan="PREDICATE")
+OPTIONS = FREE_BUILDS
 
 
 class Other(ParquetConnector):

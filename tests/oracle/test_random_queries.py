@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -51,11 +51,6 @@ def seeds() -> range:
     return range(int(first), int(last or first) + 1)
 
 
-def by_arrow() -> range:
-    """The seeds to run by pyarrow, where only the scan differs: the last of the fixed seeds."""
-    return seeds() if "SCANPRUNE_SEEDS" in os.environ else seeds()[-1:]
-
-
 def numbers() -> Sequence[int]:
     one = os.environ.get("SCANPRUNE_QUERY", "")
     return [int(one)] if one else range(QUERIES)
@@ -74,23 +69,15 @@ class Engines:
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("seed", seeds())
 def test_random_queries(spark, duck, tmp_path, seed):
-    answer_all(spark, duck, tmp_path, seed, "PREDICATE")
+    answer_all(spark, duck, tmp_path, seed)
 
 
-@pytest.mark.full
-@pytest.mark.timeout(3600)
-@pytest.mark.parametrize("seed", by_arrow())
-def test_random_queries_by_an_arrow_scan(spark, duck, tmp_path, seed):
-    answer_all(spark, duck, tmp_path, seed, "ARROW")
-
-
-def answer_all(spark: SparkSession, duck: duckdb.DuckDBPyConnection, folder: Path, seed: int, scan: str) -> None:
+def answer_all(spark: SparkSession, duck: duckdb.DuckDBPyConnection, folder: Path, seed: int) -> None:
     failures = []
     with engines(spark, duck, random_lake(seed), partial(stored, spark, folder)) as both:
         for number in numbers():
             draws = Draws(f"query {seed} {number}")
             query = random_query(both.lake, draws)
-            query = replace(query, options=replace(query.options, scan=scan))
             error = problem(both, query)
             if error is not None:
                 found = Failure(f"SCANPRUNE_SEEDS={seed} SCANPRUNE_QUERY={number}", query, error, draws.taken)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from pruning import PruningOptions, explain, pruned_read
+from pruning import explain, pruned_read
 from pruning.reasons import ReasonCode
 from tests.oracle.answers import Keys
 from tests.oracle.lakes import Layout, write
@@ -19,7 +19,6 @@ pytestmark = pytest.mark.spark
 
 FILES, GROUPS = 8, 32
 LAYOUT = Layout(file_rows=100, group_rows=25)
-ARROW = PruningOptions(scan="ARROW")
 # Each shop numbers its orders from 1: shop 0 has 50 orders, shops 1 to 7 have 100 each, shop 8 has 50.
 COUNTS = [50, *[100] * 7, 50]
 
@@ -73,13 +72,6 @@ def test_pairs_with_strings_are_skipped_by_file_list(oracle, lake):
     oracle.check(lake, pairs("text", *texts), expected=skips((files, FILES), (groups, GROUPS)))
 
 
-def test_pyarrow_opens_only_row_groups_with_a_pair(oracle, lake):
-    expected = skips((3, FILES), (4, GROUPS))
-    oracle.check(lake, pairs("number", *PAIRS), exact=[False], options=ARROW, expected=expected)
-    texts = [(shop, f"\U0001f600{number:03}") for shop, number in PAIRS]
-    oracle.check(lake, pairs("text", *texts), exact=[False], options=ARROW, expected=expected)
-
-
 @pytest.mark.parametrize("partition", ["shop", "number"])
 @pytest.mark.parametrize("format_", ["delta", "parquet"])
 def test_pair_of_a_partition_and_a_data_column(oracle, shared_lake, format_, partition):
@@ -89,7 +81,6 @@ def test_pair_of_a_partition_and_a_data_column(oracle, shared_lake, format_, par
     layout = Layout(file_rows=9, group_rows=3, partition_by=(partition,))
     lake = shared_lake(f"orders by {partition}", format_, lambda: rows, layout)
     oracle.check(lake, pairs("number", *few[:2], (3, 7)))
-    oracle.check(lake, pairs("number", *few[:2], (3, 7)), exact=[False], options=ARROW)
 
 
 def test_more_gaps_than_ranges(oracle, lake):
@@ -99,9 +90,6 @@ def test_more_gaps_than_ranges(oracle, lake):
     # All shops but the first and the last have two row groups with a pair, and the numbers alone keep all row groups.
     wanted = 2 * 7 + 2
     assert wanted < plan.row_groups_kept < GROUPS
-    oracle.check(
-        lake, pairs("number", *many), exact=[False], options=ARROW, expected=skips((8, FILES), (wanted, GROUPS))
-    )
 
 
 def test_absent_pairs(oracle, lake):

@@ -32,9 +32,9 @@ def test_each_field_has_a_spark_conf():
     )
 
 
-def test_there_are_at_most_nine_options():
+def test_there_are_eight_options():
     expected = {
-        "enabled", "scan", "max_build_bytes", "always", "build_timeout_seconds", "broadcast_strategy", "top_k",
+        "enabled", "max_build_bytes", "always", "build_timeout_seconds", "broadcast_strategy", "top_k",
         "cost_rates", "limits",
     }  # fmt: skip
     assert expected == set(FIELDS)

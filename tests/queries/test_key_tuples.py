@@ -77,12 +77,6 @@ def test_row_groups_between_key_pairs_are_skipped(ways, join):
     assert found.measured.files_read == found.planned.files_kept
 
 
-@pytest.mark.parametrize("scan", ["ARROW", "AUTO"])
-def test_pyarrow_opens_only_row_groups_with_a_key_pair(ways, scan):
-    _, result = ways.agreed(JOINS["inner"], replace(ALWAYS, scan=scan))
-    assert 4 == scan_of(result).planned.row_groups_kept
-
-
 SINGLE = {
     # NULL matches NULL here.
     "a NULL that is equal": "SELECT o.id FROM orders o JOIN wanted ON shop = s AND number <=> n WHERE kind = 1",

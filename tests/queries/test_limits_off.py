@@ -7,7 +7,6 @@ from dataclasses import fields, replace
 import pytest
 
 from pruning.limits import Limits
-from pruning.options import ARROW, PREDICATE
 from tests.costs import ALWAYS
 
 pytestmark = pytest.mark.spark
@@ -19,11 +18,10 @@ QUERY = """
 """
 
 
-@pytest.mark.quick(4)
-@pytest.mark.parametrize("scan", [PREDICATE, ARROW])
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("strategy", ["AUTO", "NONE"])
-def test_rows_are_the_same_without_any_limit(pruned, scan, strategy):
-    options = replace(ALWAYS, scan=scan, broadcast_strategy=strategy)
+def test_rows_are_the_same_without_any_limit(pruned, strategy):
+    options = replace(ALWAYS, broadcast_strategy=strategy)
     df, _ = pruned(QUERY, replace(options, limits=options.limits.without(*NAMES)))
     assert df.count()
 
@@ -32,5 +30,4 @@ def test_rows_are_the_same_without_any_limit(pruned, scan, strategy):
 @pytest.mark.parametrize("star", ["parquet"], indirect=True)
 @pytest.mark.parametrize("name", NAMES)
 def test_rows_are_the_same_without_one_limit(pruned, name):
-    for scan in (PREDICATE, ARROW):
-        pruned(QUERY, replace(ALWAYS, scan=scan, limits=ALWAYS.limits.without(name)))
+    pruned(QUERY, replace(ALWAYS, limits=ALWAYS.limits.without(name)))

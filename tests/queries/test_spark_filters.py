@@ -117,18 +117,5 @@ def test_partitions_without_keys_are_still_pruned_by_spark(spark, ways, partitio
     assert (1, 1) == tuple(optimised(each).count("dynamicpruning") for each in (df, result))
 
 
-def test_dynamic_partition_pruning_keeps_spark_reader(spark, ways, partitions):
-    """Spark prunes partitions only of its own reader; a scan by pyarrow would read all of them."""
-    for name, folder in zip(("next_sales", "next_days"), partitions, strict=True):
-        ways.view(name, spark.read.parquet(folder))
-    query = """
-        SELECT d.day, sum(s.amount) FROM next_days d JOIN next_sales s ON s.day + 1 = d.day
-        JOIN VALUES (5), (520), (1030), (2700) AS k(amount) ON s.amount = k.amount WHERE month = 1 GROUP BY d.day"""
-    df, result = ways.agreed(query, replace(OPTIONS, scan="ARROW"), by_duck=False)
-    assert ["sales"] == [each.table for each in explain(result).tables if each.table != "days"]
-    assert (1, 1) == tuple(optimised(each).count("dynamicpruning") for each in (df, result))
-    assert any("day: " in each and "prunes partitions" in each for each in map(str, explain(result).reasons))
-
-
 def optimised(df) -> str:
     return df._jdf.queryExecution().optimizedPlan().toString()

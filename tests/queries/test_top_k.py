@@ -128,7 +128,7 @@ def test_metadata_proves_the_first_rows(run_top_k, order, kept):
     ],
 )
 def test_top_k_without_proof_filters_no_scan(run_top_k, query, kept, how):
-    found, tops = run_top_k(f"SELECT * FROM {query}", replace(OPTIONS, scan="PREDICATE"))
+    found, tops = run_top_k(f"SELECT * FROM {query}", OPTIONS)
     assert (kept, how) == (found, next(iter(tops)))
 
 

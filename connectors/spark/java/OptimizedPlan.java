@@ -41,12 +41,12 @@ public class OptimizedPlan extends PlanVisitor {
     }
 
     /**
-     * Facts that need more than one node, in three lines: AnalyzedPlan.mayUseInputFile(); LeafFacts of the leaves,
-     * each with the filters above it; and equalNodes() of nodes that may be equal. Nodes are given by their places.
+     * Facts that need more than one node, in two lines: LeafFacts of the leaves, each with the filters
+     * above it; and equalNodes() of nodes that may be equal. Nodes are given by their places.
      */
     public String facts(String leavesAndFilters, String alike, String formats, String snapshotCalls) throws Exception {
         String leaves = new LeafFacts(formats, snapshotCalls).text(nodes(leavesAndFilters));
-        return analyzed.mayUseInputFile() + "\n" + leaves + "\n" + equalNodes(nodes(alike));
+        return leaves + "\n" + equalNodes(nodes(alike));
     }
 
     /**

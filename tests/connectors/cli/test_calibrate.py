@@ -22,7 +22,7 @@ from pruning.cost.rates import CostRates
 from pruning.errors import EnvironmentProblem
 
 ROOT = Path(__file__).resolve().parents[3]
-TRIALS = Trials(rows=20_000, kept=800, store_bytes=1 << 12, warm=0, runs=1, seconds=0.1, rounds=2)
+TRIALS = Trials(rows=20_000, kept=800, store_bytes=1 << 12, warm=0, runs=1, seconds=0.1)
 OF_STORES = {"remote_byte", "remote_request"}
 OF_MACHINE = {each.name for each in fields(CostRates)} - {*OF_STORES, "query"}
 

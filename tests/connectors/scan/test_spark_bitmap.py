@@ -9,7 +9,7 @@ from pyspark.sql.connect.session import SparkSession as RemoteSession
 from connectors.columns import Column
 from connectors.scan.spark_scan import in_bitmap_column
 from pruning.errors import UnsupportedSessionError
-from pruning.keys.membership import Bitmap
+from pruning.keys.bitmap import Bitmap
 from pruning.values.types import ValueType
 from sample_data.confs import conf
 from tests.connectors.nasty_values import VALUES

@@ -114,7 +114,6 @@ def test_equal_leaves_and_nodes_refer_to_the_first(spark, tmp_path):
     assert {first.id: first.id, other.id: other.id, again.id: first.id} == found.first_leaf
     assert first.id == found.equal[again.id]
     assert other.id not in found.equal
-    assert not found.may_use_input_file
 
 
 def test_facts_take_one_call_and_a_conf(spark, tmp_path, bridge_calls):
@@ -123,19 +122,3 @@ def test_facts_take_one_call_and_a_conf(spark, tmp_path, bridge_calls):
     plan = SparkPlan.of(facts.where("id > 3").union(facts.join(facts, "id")))
     formats, calls = file_formats(spark), snapshot_calls(spark)
     assert 2 == bridge_calls(lambda: plan_facts(plan, formats, calls))
-
-
-@pytest.mark.parametrize(
-    ("query", "expected"),
-    [
-        ("SELECT * FROM {one}", True),
-        ("SELECT * FROM {one} UNION ALL SELECT * FROM {one}", True),
-        ("SELECT a.* FROM {one} a JOIN {one} b ON a.id = b.id", False),
-        ("SELECT id, count(*) FROM {one} GROUP BY id", False),
-        ("SELECT * FROM {one} WHERE id IN (SELECT id FROM {one})", True),
-    ],
-)
-def test_input_file_is_possible_above_one_ungrouped_source(spark, tmp_path, query, expected):
-    spark.range(0, 4, 1, 1).write.parquet(str(tmp_path / "one"))
-    plan = SparkPlan.of(spark.sql(query.format(one=f"parquet.`{tmp_path}/one`")))
-    assert expected == facts_of(plan).may_use_input_file

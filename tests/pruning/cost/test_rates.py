@@ -27,7 +27,7 @@ def test_rates_that_are_not_named_are_the_defaults():
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("bytes=1", "found 'bytes', expected some of arrow_handed, "),
+        ("bytes=1", "found 'bytes', expected some of build_job, "),
         ("byte", "found 'byte', expected name=nanoseconds"),
         ("byte=x", "found 'byte=x', expected name=nanoseconds"),
         ("byte=-1", "found byte=-1.0, expected nanoseconds, 0 or more"),

@@ -18,11 +18,9 @@ from pruning.query.plan_statistics import Cardinality, QueryFacts, UnknownStatis
 from pruning.query.planner import QueryPlanner
 from pruning.query.planner_requests import (
     BoundKeys,
-    ChooseReader,
     JoinRows,
     PinFiles,
     PruneScan,
-    ReadByArrow,
     RunBuilds,
     SummarizeTuples,
 )
@@ -48,7 +46,7 @@ from tests.pruning.keys.test_summary import keys, summary
 from tests.pruning.plans import ManyValues, Plans, at_least, call, column, equal
 
 # Metadata of a scan bounds no keys for a smaller one.
-OPTIONS = replace(FREE_BUILDS, scan="PREDICATE").with_limits(metadata_share=1)
+OPTIONS = FREE_BUILDS.with_limits(metadata_share=1)
 BIGINT = ValueType("bigint")
 FILES = 10
 
@@ -145,7 +143,7 @@ def _described(request: Request[Any]) -> str:
             return f"EstimateBytes {[each.id for each in nodes]}"
         case DescribeRows(node):
             return f"DescribeRows {node.id}"
-        case PruneScan(relation) | ChooseReader(relation) | ReadByArrow(relation):
+        case PruneScan(relation):
             return f"{type(request).__name__} {relation.id}"
         case DescribeFiles(relation, column=at) | DescribeRowGroups(relation, column=at):
             return f"{type(request).__name__} {relation.id}{'' if at is None else f' #{at}'}"
@@ -200,11 +198,10 @@ def codes(planner: QueryPlanner) -> list[ReasonCode]:
 
 
 def test_keys_of_a_build_filter_the_scan(star):
-    planner, script = star.planner(), Script({star.few.id: Built(some_keys(3, 4))}, others={ChooseReader: Scan.of(2)})
+    planner, script = star.planner(), Script({star.few.id: Built(some_keys(3, 4))})
     assert script.run(planner) == [
         f"RunBuilds [{star.few.id}]",
         f"PruneScan {star.fact.id}",
-        f"ChooseReader {star.fact.id}",
     ]
     assert {star.fact.output[0]: [some_keys(3, 4)]} == script.log[1].keys == planner.keys[star.fact.id]
     assert {planner.levels[0][0].build_side.id: 0.25} == planner.seconds
@@ -214,7 +211,7 @@ def test_keys_of_a_build_filter_the_scan(star):
 
 def test_few_rows_replace_the_build_side(star):
     planner = star.planner()
-    script = Script({star.few.id: Built(some_keys(3), Rows(1000))}, others={ChooseReader: Scan.of(2)})
+    script = Script({star.few.id: Built(some_keys(3), Rows(1000))})
     assert f"JoinRows {star.few.id}" == script.run(planner)[1]
     assert ({star.few.id, star.days.id}, {star.few.id: 1000}) == (planner.materialized, planner.row_bytes)
     assert 0 == planner.current_sizes().scanned[star.days.id]
@@ -232,7 +229,7 @@ def test_few_rows_replace_the_build_side(star):
 )
 def test_rows_do_not_replace_the_build_side(star, options, facts):
     planner = star.planner(options, **facts)
-    script = Script({star.few.id: Built(some_keys(3), Rows(1000))}, others={ChooseReader: Scan.of(2)})
+    script = Script({star.few.id: Built(some_keys(3), Rows(1000))})
     assert not [each for each in script.run(planner) if each.startswith("JoinRows")]
     assert (set(), {}) == (planner.materialized, planner.row_bytes)
     assert {star.fact.id} == planner.scans.keys()
@@ -257,7 +254,7 @@ def test_empty_build_filters_the_scan(star):
     planner = star.planner()
     # The scan of no row is a build for the days.
     builds = {star.few.id: Built(some_keys()), star.fact.id: Built(some_keys())}
-    Script(builds, scans={star.fact.id: lambda _: Scan.of(0)}, others={ChooseReader: Scan.of(0)}).run(planner)
+    Script(builds, scans={star.fact.id: lambda _: Scan.of(0)}).run(planner)
     assert (0, True) == (
         planner.current_sizes().scanned[star.fact.id],
         planner.keys[star.fact.id][star.fact.output[0]][0].is_none,
@@ -268,7 +265,7 @@ def test_empty_build_filters_the_scan(star):
 @pytest.mark.parametrize("is_bounded", [True, False])
 def test_failed_build_is_bounded_by_statistics(star, code, is_bounded):
     why, unclustered = Reason(code, "day"), Reason(ReasonCode.UNCLUSTERED, "day", "by the statistics of the build side")
-    others = {ChooseReader: Scan.of(2), DescribeFiles: files((0, 9), (10, 19) if is_bounded else (0, 9))}
+    others = {DescribeFiles: files((0, 9), (10, 19) if is_bounded else (0, 9))}
     planner = star.planner()
     script = Script({star.few.id: Built(why)}, {star.few.id: some_keys(1, 2)}, others=others)
     requests = script.run(planner)
@@ -288,7 +285,7 @@ def test_build_of_too_many_rows_gives_no_keys(star):
 def test_null_key_of_a_null_safe_join_filters_nothing(items, is_used):
     star = Star.of("EqualNullSafe")
     planner = star.planner()
-    script = Script({star.few.id: Built(some_keys(*items), Rows(10))}, others={ChooseReader: Scan.of(2)})
+    script = Script({star.few.id: Built(some_keys(*items), Rows(10))})
     requests = script.run(planner)
     assert (f"PruneScan {star.fact.id}" in requests, f"JoinRows {star.few.id}" in requests) == (is_used, is_used)
     assert ([] if is_used else [ReasonCode.NULL_SAFE]) == codes(planner)
@@ -297,7 +294,7 @@ def test_null_key_of_a_null_safe_join_filters_nothing(items, is_used):
 def test_keys_of_a_range_join_become_a_bound():
     star = Star.of("GreaterThanOrEqual")
     planner = star.planner()
-    Script({star.few.id: Built(some_keys(3, 9, None))}, others={ChooseReader: Scan.of(2)}).run(planner)
+    Script({star.few.id: Built(some_keys(3, 9, None))}).run(planner)
     (found,) = planner.keys[star.fact.id][star.fact.output[0]]
     assert ("{[3, 9223372036854775807]}", False) == (str(found.domains[0]), found.exact)
 
@@ -310,7 +307,7 @@ def test_keys_of_cached_rows_need_materialized_rows(rows):
     root = plans.join(fact, cached, equal(fact.output[0], cached.output[0]))
     facts = QueryFacts({fact.id: 5000}, frozenset({fact.id}), broadcast_limit=1000)
     planner = QueryPlanner.of(JoinGraph.of(root), OPTIONS, facts, ManyValues())
-    requests = Script({cached.id: Built(some_keys(3), rows)}, others={ChooseReader: Scan.of(2)}).run(planner)
+    requests = Script({cached.id: Built(some_keys(3), rows)}).run(planner)
     is_used = rows == Rows(1000)
     assert (f"JoinRows {cached.id}" in requests, f"PruneScan {fact.id}" in requests) == (is_used, is_used)
     assert ([] if is_used else [ReasonCode.UNREPEATABLE_KEYS]) == codes(planner)
@@ -318,14 +315,14 @@ def test_keys_of_cached_rows_need_materialized_rows(rows):
 
 def test_planner_records_builds_from_the_cache(star):
     planner = star.planner()
-    Script({star.few.id: Built(some_keys(3), from_cache=True)}, others={ChooseReader: Scan.of(2)}).run(planner)
+    Script({star.few.id: Built(some_keys(3), from_cache=True)}).run(planner)
     assert {planner.levels[0][0].build_side.id} == planner.from_cache
     assert set() == planner.on_driver
 
 
 def test_planner_records_builds_on_the_driver(star):
     planner = star.planner()
-    Script({star.few.id: Built(some_keys(3), on_driver=True)}, others={ChooseReader: Scan.of(2)}).run(planner)
+    Script({star.few.id: Built(some_keys(3), on_driver=True)}).run(planner)
     assert {planner.levels[0][0].build_side.id} == planner.on_driver
 
 
@@ -339,7 +336,7 @@ def test_level_waits_for_the_scan_pruned_before():
     facts = QueryFacts(sizes, frozenset(sizes))
     planner = QueryPlanner.of(JoinGraph.of(root), OPTIONS, facts, Counted())
     builds = {each.id: Built(some_keys(3)) for each in (few, dimension, fact, middle)}
-    script = Script(builds, others={ChooseReader: Scan.of(2)})
+    script = Script(builds)
     requests = script.run(planner)
     # The dimension, or only the table in it, is run for the fact.
     for_fact = next(it for it in requests if it.startswith((f"RunBuilds [{middle.id}", f"RunBuilds [{dimension.id}")))
@@ -356,17 +353,17 @@ def test_key_tuples_filter_if_rows_are_materialized():
     facts = QueryFacts(sizes, frozenset(sizes), broadcast_limit=100)
     planner = QueryPlanner.of(JoinGraph.of(root), OPTIONS, facts, UnknownStatistics())
     tuples = summary([BIGINT, BIGINT], [(at, at) for at in range(9)])
-    others = {SummarizeTuples: tuples, ChooseReader: Scan.of(2)}
+    others = {SummarizeTuples: tuples}
     script = Script({few.id: Built(some_keys(*range(9)), Rows(100))}, others=others)
     assert f"SummarizeTuples {few.id}" in script.run(planner)
-    assert {fact.output: [tuples]} == planner.tuples[fact.id] == script.log[-2].tuples
+    assert {fact.output: [tuples]} == planner.tuples[fact.id] == script.log[-1].tuples
 
 
 @pytest.mark.parametrize("is_pinned", [True, False])
 def test_unversioned_files_are_pinned_before_builds(star, is_pinned):
     why = Reason(ReasonCode.STATISTICS_FAILED, "days")
     planner = star.planner(unpinned=frozenset({star.days.id}))
-    others = {PinFiles: {} if is_pinned else {star.days.id: why}, ChooseReader: Scan.of(2)}
+    others = {PinFiles: {} if is_pinned else {star.days.id: why}}
     requests = Script({star.few.id: Built(some_keys(3))}, others=others).run(planner)
     assert f"PinFiles [{star.days.id}]" == requests[0]
     # A scan that cannot be pinned gives no keys.
@@ -378,55 +375,6 @@ def test_no_request_without_a_worthwhile_filter(star):
     planner = star.planner(PruningOptions(), unpinned=frozenset({star.days.id}))
     assert [] == Script().run(planner)
     assert ([], {}) == (planner.levels, planner.scans)
-
-
-@pytest.mark.parametrize(
-    ("options", "facts", "is_arrow", "expected"),
-    [
-        ({"scan": "ARROW"}, {}, True, []),
-        ({"scan": "PREDICATE"}, {}, False, []),
-        ({"scan": "ARROW"}, {"uses_input_file": True}, False, [ReasonCode.NOT_READ_BY_ARROW]),
-        ({"scan": "AUTO"}, {"uses_input_file": True}, False, []),
-        ({"scan": "ARROW"}, {"may_use_input_file": True}, True, []),
-        ({"scan": "ARROW"}, {"partitions": "item"}, False, [ReasonCode.NOT_READ_BY_ARROW]),
-        ({"scan": "ARROW"}, {"partitions": "day"}, True, []),
-    ],
-)
-def test_pyarrow_is_used_only_if_query_and_options_allow(star, options, facts, is_arrow, expected):
-    columns = dict(zip(("day", "item"), star.fact.output, strict=True))
-    if "partitions" in facts:
-        facts = {"partitions": frozenset({columns[facts["partitions"]]})}
-    planner = star.planner(replace(OPTIONS, **options), **facts)
-    others = {ChooseReader: Scan.of(2), ReadByArrow: Scan.of(1)}
-    requests = Script({star.few.id: Built(some_keys(3))}, others=others).run(planner)
-    assert (f"ReadByArrow {star.fact.id}" == requests[-1], expected) == (is_arrow, codes(planner))
-    assert (10 if is_arrow else 20) == planner.current_sizes().scanned[star.fact.id]
-
-
-def test_scan_refused_by_pyarrow_keeps_spark_reader(star):
-    planner = star.planner(replace(OPTIONS, scan="ARROW"))
-    others = {ChooseReader: Scan.of(2), ReadByArrow: Reason(ReasonCode.NOT_READ_BY_ARROW, "fact")}
-    Script({star.few.id: Built(some_keys(3))}, others=others).run(planner)
-    assert 20 == planner.current_sizes().scanned[star.fact.id] == planner.scans[star.fact.id].planned_bytes
-
-
-def test_reader_is_not_chosen_for_two_scans_of_one_table():
-    class OneTable(UnknownStatistics):
-        def is_same_table(self, first: Relation, second: Relation) -> bool:
-            return first.names == second.names
-
-    plans = Plans()
-    days = plans.table("d", "month")
-    few = plans.filter(days, at_least(days.output[1], 3))
-    parts = [plans.table("day") for _ in range(2)]
-    root = plans.join(plans.union(*parts), few, equal(parts[0].output[0], days.output[0]))
-    sizes = {**{each.id: 5000 for each in parts}, days.id: 10}
-    facts = QueryFacts(sizes, frozenset(sizes))
-    for statistics, count in ((OneTable(), 0), (UnknownStatistics(), 2)):
-        planner = QueryPlanner.of(JoinGraph.of(root), replace(OPTIONS, scan="AUTO"), facts, statistics)
-        requests = Script({few.id: Built(some_keys(3))}, others={ChooseReader: Scan.of(2)}).run(planner)
-        assert count == sum(each.startswith("ChooseReader") for each in requests)
-        assert {each.id for each in parts} == planner.scans.keys()
 
 
 @dataclass
@@ -452,7 +400,7 @@ class Ordered:
 
 def test_first_rows_filter_a_scan_by_metadata():
     ordered = Ordered.of()
-    others = {TrustStatistics: True, DescribeFiles: files((0, 9), (10, 19)), ChooseReader: Scan.of(1)}
+    others = {TrustStatistics: True, DescribeFiles: files((0, 9), (10, 19))}
     planner, script, at = (
         ordered.planner(),
         Script(others={**others, DescribeRowGroups: files((0, 9))}),
@@ -464,7 +412,6 @@ def test_first_rows_filter_a_scan_by_metadata():
         f"DescribeRowGroups {at} #0",
         f"DescribeFiles {at} #0",
         f"PruneScan {at}",
-        f"ChooseReader {at}",
     ]
     ((column_, made),) = script.log[4].first_rows
     assert (ordered.scan.output[0], "{[-9223372036854775808, 9]}") == (column_, str(made.domains["k"]))
@@ -573,7 +520,6 @@ def test_build_without_rows_is_not_joined_where_that_would_hide_an_error(has_err
     script = Script(
         {few.id: Built(some_keys(), Rows(0)), fact.id: Built(some_keys())},
         scans={each.id: lambda _: Scan.of(0) for each in (fact, days)},
-        others={ChooseReader: Scan.of(0)},
     )
     assert has_error is (f"JoinRows {few.id}" not in script.run(planner))
     assert [has_error] == [
@@ -597,7 +543,6 @@ def test_rules_ask_each_question_once(star, fact_files):
         DescribeRowGroups: fact_files,
         EstimateBytes: lambda it: [10] * len(it.nodes),
         DescribeRows: RowShape(8, has_long_values=False),
-        ChooseReader: Scan.of(2),
     }
     script = Script({star.few.id: Built(some_keys(3))}, others=others)
     asked = metadata(script.run(planner))
@@ -703,9 +648,3 @@ def test_share_of_needed_columns_is_estimated_from_the_largest_files(star):
 
 def probe_of(star: Star) -> Any:
     return next(each.probes[0] for each in JoinGraph.of(star.root).edges if each.probes[0].relation is star.fact)
-
-
-def test_equal_leaves_read_one_table(star):
-    known = Facts.of(star, {}, first_leaf={star.fact.id: star.fact.id, star.days.id: star.fact.id}).known
-    assert known.is_same_table(star.fact, star.days)
-    assert not Facts.of(star, {}).known.is_same_table(star.fact, star.days)

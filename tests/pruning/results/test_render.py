@@ -123,13 +123,12 @@ def test_long_paths_are_not_wrapped():
 
 
 def test_report_has_measured_planned_and_unfiltered_columns():
-    measured = Measured("collectToPython", 3, 41, 3072, "", vectorised=True, seconds=1.5, row_groups_read=5)
+    measured = Measured("collectToPython", 3, 41, 3072, "", vectorised=True, seconds=1.5)
     report = PruneReport((TableReport(TABLE, measured, 1),))
     text = re.sub(r"(<[^>]+>|\s)+", " ", report._repr_html_())
     assert "measured planned planned without filters" in text
     for row in (
         "files 3 2 24",
-        "row groups 5 4 96",
         "rows 41 40 1,000",
         "bytes 3.0 KiB 2.0 KiB 4.0 KiB",
         "seconds 1.50",

@@ -1,1 +1,0 @@
-"""A scan that Spark tasks read with pyarrow, testing the join keys first."""
