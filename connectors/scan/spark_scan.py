@@ -70,7 +70,9 @@ def pruned_frame(  # noqa: PLR0913, PLR0917 - a table, and what its rows are tes
         for predicate in plan.tuple_predicates
     ]
     conditions += [
-        _literal_test(decision, each.columns[0], in_a_row) for decision, each in tested if decision.test in _LITERAL
+        _literal_test(decision, each.columns[0], in_a_row)
+        for decision, each in tested
+        if decision.test in _LITERAL and not any(_is_exact(each, decision) for each in predicates)
     ]
     if conditions:
         # One call, since each `where` analyses the whole plan again.
@@ -140,6 +142,12 @@ def _implies(decision: FilterDecision, predicate: PushedPredicate) -> bool:
     """True if a row filter's own ranges, pushed to storage, skip at least as much as the wider ranges of a push."""
     asked = decision.test is RowFilter.RANGES and decision.is_pushed and decision.filter.columns == (predicate.column,)
     return asked and predicate.ranges.contains_all(decision.filter.domains[predicate.column].ranges)
+
+
+def _is_exact(predicate: PushedPredicate, decision: FilterDecision) -> bool:
+    """True if pushed ranges pass no row that a row filter by literals drops, as where gaps between keys are few."""
+    domain = decision.filter.domains.get(predicate.column)
+    return domain is not None and not predicate.null and domain.ranges.contains_all(predicate.ranges)
 
 
 def _literal_test(decision: FilterDecision, column: Column, in_a_row: int) -> str:

@@ -27,13 +27,13 @@ from tests.cluster.faults import SLOW_SECONDS, Fault, Faults, Place, rows_then_s
 from tests.cluster.outcomes import Found, Skipped
 from tests.cluster.sessions import wait_for_executors
 from tests.cluster.standalone import Cluster
-from tests.cluster.star import BY_TASKS, FILES_READ, GROUPS, GROUPS_READ, OPTIONS, ROWS_READ
+from tests.cluster.star import BY_TASKS, FILES_READ, GROUPS, GROUPS_READ, ROWS_READ
 from tests.oracle.test_tpcds import TROUBLE
-from tests.queries.star import FILES
+from tests.queries.star import BY_JOB, FILES
 
 _DISTANT = Shape(latency=0.4)
 _SECONDS_TO_FAIL, _SECONDS_BETWEEN_LOOKS = 60.0, 0.02
-# Hadoop's S3A asks again more often.
+# S3A repeats a refused request more often than this, so no task fails.
 _REFUSALS = 6
 
 
@@ -136,7 +136,7 @@ class Failures:
         return self._rows[sql]
 
     def _pruned(self, sql: str, **limits: int) -> DataFrame:
-        result = prune(self.spark.sql(sql), options=OPTIONS.with_limits(**limits))
+        result = prune(self.spark.sql(sql), options=BY_JOB.with_limits(**limits))
         reasons = explain(result).reasons
         assert set() == TROUBLE & {each.code for each in reasons}, [str(each) for each in reasons]
         return result

@@ -7,31 +7,27 @@ from pyspark.sql import SparkSession
 
 from pruning import explain, prune, report
 from pruning.reasons import ReasonCode
-from pruning.results.table_explanation import TableExplanation
 from sample_data.rows import Rows
 from tests.cluster.outcomes import Found, Skipped
-from tests.cluster.star import BY_TASKS, FILES_READ, JOIN, OPTIONS, ROWS
-from tests.queries.star import FILES
+from tests.cluster.star import BY_TASKS, FILES_READ, JOIN, ROWS
+from tests.queries.star import BY_JOB, FILES
 
 
 def check_scan(spark: SparkSession, duck: duckdb.DuckDBPyConnection) -> Found:
     """Checks that the scan skips the same files as with the package."""
-    result = prune(spark.sql(JOIN), options=OPTIONS)
+    result = prune(spark.sql(JOIN), options=BY_JOB)
     rows = Rows(result.collect())
     assert rows == Rows(duck.execute(JOIN).fetchall())
     (table,) = report(result).tables
-    files = (FILES_READ, FILES)
-    assert (ROWS, *files, FILES_READ) == (len(rows), *_files(table.planned), table.measured.files_read)
-    return Found(len(rows), Skipped(1, files))
-
-
-def _files(planned: TableExplanation) -> tuple[int | None, int | None]:
-    return planned.files_kept, planned.files_total
+    assert (ROWS, FILES_READ, FILES) == (len(rows), table.planned.files_kept, table.planned.files_total)
+    assert table.measured is not None, "nothing was measured"
+    assert table.measured.files_read == FILES_READ, table.measured
+    return Found(len(rows), Skipped(1, (FILES_READ, FILES)))
 
 
 def check_build(spark: SparkSession, duck: duckdb.DuckDBPyConnection) -> Found:
     """Checks that a build that needs Python workers fails with a reason, and that the query still has its rows."""
-    result = prune(spark.sql(JOIN), options=OPTIONS.with_limits(**BY_TASKS))
+    result = prune(spark.sql(JOIN), options=BY_JOB.with_limits(**BY_TASKS))
     rows = Rows(result.collect())
     assert rows == Rows(duck.execute(JOIN).fetchall())
     reasons = [str(each) for each in explain(result).reasons if each.code is ReasonCode.BUILD_FAILED]

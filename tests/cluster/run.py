@@ -123,7 +123,7 @@ def _cases(failures: Failures) -> Iterator[tuple[str, Callable[[], Found]]]:
     for name, sql, place, fault in _IN_PYTHON:
         yield name, partial(failures.in_python, sql, place, fault)
     yield "executors are killed in a build", partial(failures.build_on_executors_that_end, JOIN)
-    yield "broadcasts of keys and rows go on", partial(failures.broadcasts_of_executors_that_end, JOIN)
+    yield "broadcasts are lost with all executors", partial(failures.broadcasts_of_executors_that_end, JOIN)
     yield "the store refuses while pruning", partial(failures.refused, JOIN, while_pruned=True)
     yield "the store refuses while running", partial(failures.refused, JOIN, while_pruned=False)
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import duckdb
 from pyspark.sql import DataFrame, SparkSession
 
 from sample_data.layout import row_groups_of
 from sample_data.plain_duckdb import load
-from tests.queries.star import BY_JOB, DAYS_PER_FILE, FILES, ITEMS, ROWS_PER_DAY
+from tests.queries.star import DAYS_PER_FILE, FILES, ITEMS, ROWS_PER_DAY
 
 TABLES = ("sales", "days", "items")
 DAYS_PER_GROUP, DAYS_PER_MONTH = 4, 30
@@ -23,8 +21,6 @@ FILES_READ, GROUPS_READ, GROUPS = 4, 5 + 3 + 5 + 3, FILES * DAYS_PER_FILE // DAY
 ROWS_READ = GROUPS_READ * DAYS_PER_GROUP * ROWS_PER_DAY
 # The join above with an aggregation, so with an exchange.
 GROUPED = f"SELECT name, count(*) AS n, sum(amount) AS amount FROM ({JOIN}) GROUP BY name"
-# Builds by jobs, with a longer timeout, because builds may have to wait for executors.
-OPTIONS = replace(BY_JOB, build_timeout_seconds=120.0).with_limits(all_builds_timeout_seconds=120.0)
 # Limits by which builds become jobs whose Python workers collect keys, as large builds do.
 BY_TASKS = {"driver_rows": 0, "driver_long_rows": 0, "joined_build_bytes": 0}
 _FOLDER = "star"

@@ -8,27 +8,21 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from connectors.arrow_scan import preflight
-from connectors.arrow_scan.s3 import S3Access, s3_buckets
 from connectors.spark.session import spark_session
 from pruning import explain, prune, pruned_read, report
 from sample_data.object_store.s3a import s3a_conf
 from sample_data.object_store.store import Access
-from tests.queries.arrow import ARROW, IN_THE_SCAN, refusals
+from tests.queries.star import OPTIONS
 
 KEYS = {"k": [5, 6, 54, 61], "m": [35, 7]}
-# Settings of S3A: `SETTING` is one that pyarrow does not support and that reading the second bucket does not need.
-OTHER, SETTING = "scanprune-other", "requester.pays.enabled"
-SCANS = {name: replace(ARROW, scan=name) for name in ("ARROW", "PREDICATE")}
+# A second bucket, with a setting of its own.
+OTHER = "scanprune-other"
 
 
 def rows() -> pa.Table:
@@ -49,22 +43,25 @@ def ask_parent(question: str) -> Any:
 
 
 def observed(df: DataFrame) -> dict[str, Any]:
-    """The reader of a DataFrame, its rows with the keys, the counts of its scan, and the bytes that were served."""
+    """The rows of a DataFrame with the keys, the counts of its scan, and the bytes that were served."""
     selected = df.where(" AND ".join(f"{name} IN ({', '.join(map(str, keys))})" for name, keys in KEYS.items()))
-    ask_parent("reset")
-    found: dict[str, Any] = {"rows": sorted(map(list, selected.select("k", "m", "text").collect()))}
-    served = ask_parent("counts")
+    found, served = collected(selected)
     (table,) = report(df).tables
-    measured = table.measured
+    planned = table.planned
     return {
-        **found,
-        "by arrow": {each.row_test == IN_THE_SCAN for each in table.planned.filters} == {True},
-        "why": refusals(df),
-        "files": [table.planned.files_kept, table.planned.files_total, measured.files_read],
-        "row groups": [table.planned.row_groups_kept, table.planned.row_groups_total, measured.row_groups_read],
-        "bytes": [measured.bytes_scanned, served],
+        "rows": found,
+        "files": [planned.files_kept, planned.files_total, table.measured.files_read],
+        "row groups": [planned.row_groups_kept, planned.row_groups_total],
+        "bytes": served,
         "texts": texts(df),
     }
+
+
+def collected(df: DataFrame) -> tuple[list[Any], int]:
+    """The sorted rows of a DataFrame, and the bytes that the store served for them."""
+    ask_parent("reset")
+    found = sorted(map(list, df.select("k", "m", "text").collect()))
+    return found, ask_parent("counts")
 
 
 def joins(df: DataFrame) -> DataFrame:
@@ -87,20 +84,8 @@ def texts(df: DataFrame) -> str:
     return "\n".join(map(str, found))
 
 
-def error_of(run: Callable[[], Any]) -> str:
-    try:
-        run()
-    except Exception as error:  # noqa: BLE001 - any error
-        return str(error)
-    return ""
-
-
-def put(access: Access, path: str, table: pa.Table, group: int = 10) -> None:
-    pq.write_table(table, path, filesystem=access.filesystem(), row_group_size=group)
-
-
-def with_another_key(*given: Any) -> dict[str, S3Access]:
-    return {name: replace(each, secret_key="0" * 20) for name, each in s3_buckets(*given).items()}
+def put(access: Access, path: str, table: pa.Table) -> None:
+    pq.write_table(table, path, filesystem=access.filesystem(), row_group_size=10)
 
 
 def main(spark: SparkSession, access: Access) -> dict[str, Any]:
@@ -117,23 +102,16 @@ def main(spark: SparkSession, access: Access) -> dict[str, Any]:
     spark.range(0, 200, 1, 4).selectExpr(*columns).write.format("delta").save(f"s3a://{place}/delta")
     for format_ in ("parquet", "delta"):
         source = f"s3a://{place}/{format_}"
-        for scan, options in SCANS.items():
-            found[f"{format_} {scan}"] = observed(pruned_read(spark, source, keys=KEYS, options=options))
-        joined = joins(spark.read.format(format_).load(source))
-        for scan, options in SCANS.items():
-            found[f"{format_} {scan} query"] = observed(prune(joined, options=options))
+        whole = spark.read.format(format_).load(source)
+        found[f"{format_} read"] = observed(pruned_read(spark, source, keys=KEYS, options=OPTIONS))
+        found[f"{format_} query"] = observed(prune(joins(whole), options=OPTIONS))
         own = spark.read.format(format_).option("fs.s3a.connection.maximum", "7").load(source)
-        found[f"option {format_}"] = observed(prune(joins(own), options=ARROW))
-    found["s3"] = observed(pruned_read(spark, f"s3://{place}/parquet", keys=KEYS, options=ARROW))
+        found[f"{format_} option"] = observed(prune(joins(own), options=OPTIONS))
+        _, found[f"{format_} whole"] = collected(whole)
+    found["s3"] = observed(pruned_read(spark, f"s3://{place}/parquet", keys=KEYS, options=OPTIONS))
     access.filesystem().create_dir(OTHER)
     put(access, f"{OTHER}/t/0.parquet", rows())
-    found["setting"] = observed(pruned_read(spark, f"s3a://{OTHER}/t", keys=KEYS, options=ARROW))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(preflight, "s3_buckets", with_another_key)
-        found["not reached"] = observed(pruned_read(spark, f"s3a://{place}/parquet", keys=KEYS, options=ARROW))
-    replaced = pruned_read(spark, f"s3a://{place}/parquet", keys=KEYS, options=ARROW)
-    put(access, f"{place}/parquet/0.parquet", rows().slice(0, 50), group=25)
-    found["replaced"] = error_of(replaced.collect)
+    found["setting"] = observed(pruned_read(spark, f"s3a://{OTHER}/t", keys=KEYS, options=OPTIONS))
     return found
 
 
@@ -142,7 +120,7 @@ if __name__ == "__main__":
     confs = {
         **s3a_conf(access),
         "spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
-        f"spark.hadoop.fs.s3a.bucket.{OTHER}.{SETTING}": "true",
+        f"spark.hadoop.fs.s3a.bucket.{OTHER}.requester.pays.enabled": "true",
         "spark.sql.shuffle.partitions": "2",
         "spark.databricks.delta.snapshotPartitions": "1",
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",

@@ -320,7 +320,7 @@ def test_queries_of_several_threads_are_independent(spark, star, assert_no_lefto
     endless = spark.sql(ENDLESS.format(star=star))
 
     def late():
-        result = prune(endless, options=replace(OPTIONS, build_timeout_seconds=4.0))
+        result = prune(endless, options=replace(OPTIONS, build_timeout_seconds=0.5))
         return is_unchanged(endless, result), {each.code.name for each in explain(result).reasons}
 
     def soon(month: int):
