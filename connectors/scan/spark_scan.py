@@ -145,8 +145,8 @@ def _implies(decision: FilterDecision, predicate: PushedPredicate) -> bool:
 
 
 def _is_exact(predicate: PushedPredicate, decision: FilterDecision) -> bool:
-    """True if pushed ranges pass no row that a row filter by literals drops, as where gaps between keys are few."""
-    domain = decision.filter.domains.get(predicate.column)
+    """True if pushed ranges pass no row that a hidden row filter by literals drops, as where gaps are few."""
+    domain = None if decision.is_pushed else decision.filter.domains.get(predicate.column)
     return domain is not None and not predicate.null and domain.ranges.contains_all(predicate.ranges)
 
 
