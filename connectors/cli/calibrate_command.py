@@ -25,9 +25,7 @@ if TYPE_CHECKING:
 _AS_USUAL: Mapping[str, str] = MappingProxyType(
     {"spark.hadoop.parquet.hadoop.vectored.io.enabled": "true", "spark.buffer.size": str(1 << 16)}
 )
-_SMALL = MappingProxyType(
-    {"rows": 20_000, "kept": 800, "store_bytes": 1 << 12, "warm": 0, "runs": 1, "seconds": 0.1}
-)
+_SMALL = MappingProxyType({"rows": 20_000, "kept": 800, "store_bytes": 1 << 12, "warm": 0, "runs": 1, "seconds": 0.1})
 
 
 def calibrate(

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from pruning.cost.estimate import ZERO, Estimate
 from pruning.query.benefit import Benefit, Effect, Remaining
 from pruning.query.build_selection import BuildSelection
+from pruning.query.requests import Steps, with_answers
 from pruning.query.runtime_filter import RuntimeFilter
 from pruning.reasons import Reason, ReasonCode
 
@@ -126,6 +128,17 @@ def choose(candidates: Iterable[RuntimeFilter], selection: BuildSelection) -> Fi
     return _Choice(selection, selection.benefits.risked(selection.root)).made(
         [_Build(tuple(each)) for each in _by_build(wanted)]
     )
+
+
+def look_up_benefits(candidates: Iterable[RuntimeFilter], selection: BuildSelection) -> Steps[None]:
+    """Asks for what a choice among filters looks up, build by build: `choose()` would start again after each answer."""
+    builds = [_Build(tuple(each)) for each in _by_build(tuple(candidates))]
+    if selection.options.always or not builds:
+        return
+    risked = yield from with_answers(partial(selection.benefits.risked, selection.root))
+    choice = _Choice(selection, risked)
+    for build in builds:
+        yield from with_answers(partial(choice.offer, build))
 
 
 def _by_build(filters: Sequence[RuntimeFilter]) -> Iterable[list[RuntimeFilter]]:

@@ -12,7 +12,7 @@ from functools import partial
 from pruning.options import PruningOptions
 from pruning.query.build_selection import BuildSelection, RefusedBuild
 from pruning.query.expected_sizes import expected_sizes
-from pruning.query.filter_choice import FilterChoice, choose, not_worth
+from pruning.query.filter_choice import FilterChoice, choose, look_up_benefits, not_worth
 from pruning.query.join_graph import Edge, JoinGraph
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import Node, PlanNames
@@ -143,6 +143,7 @@ def _chosen(
 ) -> Steps[tuple[tuple[RuntimeFilter, ...], dict[Reason, None]]]:
     """The filters that are worth their builds, and the reasons against all others."""
     wanted = {each.id: each for candidate in candidates for each in candidate.filters if each.id not in done}
+    yield from look_up_benefits(wanted.values(), selection)
     choice = yield from with_answers(lambda: choose(wanted.values(), selection))
     chosen = {each.id: each for each in choice.chosen}
     remaining = yield from with_answers(lambda: _preserving_reuse(chosen, done, selection))
@@ -246,6 +247,7 @@ def unused(
     done = {each.id for filters in levels for each in filters}
     filtered = {(it.join, it.relation, it.column) for it in done}
     wanted = {each.id: each for candidate in candidates for each in candidate.filters if each.id not in done}
+    yield from look_up_benefits(wanted.values(), selection)
     choice = yield from with_answers(lambda: choose(wanted.values(), selection))
     chosen = {each.id: each for each in choice.chosen}
     preserving = yield from with_answers(lambda: _preserving_reuse(chosen, done, selection))
