@@ -12,6 +12,7 @@ import datetime as dt
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 
 from pruning.errors import UnsupportedTypeError
 from pruning.query.plan import Expression
@@ -175,7 +176,9 @@ def _both(first: Mapping[int, Domain], second: Mapping[int, Domain]) -> dict[int
     return {**first, **second, **shared}
 
 
-def _domains(condition: Expression) -> dict[int, Domain]:
+# A choice of filters looks at the conditions of a query again and again.
+@lru_cache(maxsize=256)
+def _domains(condition: Expression) -> Mapping[int, Domain]:
     match condition.kind:
         case "And":
             return static_domains(condition.children)

@@ -135,10 +135,10 @@ def look_up_benefits(candidates: Iterable[RuntimeFilter], selection: BuildSelect
     builds = [_Build(tuple(each)) for each in _by_build(tuple(candidates))]
     if selection.options.always or not builds:
         return
-    risked = yield from with_answers(partial(selection.benefits.risked, selection.root))
-    choice = _Choice(selection, risked)
+    choice = _Choice(selection, 0.0)
     for build in builds:
         yield from with_answers(partial(choice.offer, build))
+    yield from with_answers(partial(selection.benefits.risked, selection.root))
 
 
 def _by_build(filters: Sequence[RuntimeFilter]) -> Iterable[list[RuntimeFilter]]:
