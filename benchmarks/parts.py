@@ -164,7 +164,6 @@ PARTS = (
         _filters,
         ("filter", "items", "asked_fpp", "found_to_asked", "build_seconds", "tests_millions_per_second"),
         (
-            Target("bitmap, million int64 tests/s", {"filter": "bitmap"}, "tests_millions_per_second", ">=", 150.0),
             Target("bloom, million int64 tests/s", {"filter": "bloom"}, "tests_millions_per_second", ">=", 20.0),
             Target("bloom, error / asked, 10 M keys", {"filter": "bloom", "items": 10**7}, "found_to_asked", "<=", 1.2),
         ),
