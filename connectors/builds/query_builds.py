@@ -18,7 +18,7 @@ from connectors.jobs.runner import Build, BuildScheduler
 from connectors.keys import frame as spark_keys
 from connectors.keys.frame import KeyFrame
 from connectors.keys.worker import KeyColumns
-from connectors.spark.jvm import analyzed_plan, column_of, error_kind, frame_of
+from connectors.spark.jvm import analyzed_plan, column_of, error_kind, frame_of, optimized_plan
 from pruning.keys.summary import KeySummary
 from pruning.reasons import Reason, ReasonCode
 from pruning.values.types import ValueType
@@ -122,7 +122,7 @@ class QueryBuilds:
             BuildResult(
                 self._keys[keys.id] if isinstance(keys, _BuildColumn) else keys,
                 _materialized(self._rows[number]),
-                on_driver=number in self._on_driver and not isinstance(keys, _BuildColumn),
+                on_driver=(keys.number if isinstance(keys, _BuildColumn) else number) in self._on_driver,
                 seconds=self._spent(number, keys),
             )
             for keys, number in zip(found, numbers, strict=True)
@@ -138,11 +138,17 @@ class QueryBuilds:
         found = self.scheduler.run_all([self._build(*each) for each in others.items()])
         self._rows.update(zip(others, found, strict=True))
 
-    def _here(self, number: int, request: BuildRequest) -> MaterializedBuild | TooMany | None:
-        """The rows by the driver; all builds of the query that a job has to do after all lose no more than one may."""
+    def _here(
+        self, number: int, request: BuildRequest, *, are_keys: bool = False
+    ) -> MaterializedBuild | TooMany | None:
+        """The rows by the driver; all builds of the query that a job has to do after all lose no more than one may.
+
+        Keys are not joined, so texts may be as many as numbers.
+        """
         spark, limits = self.scheduler.spark, self.scheduler.options.limits
         seconds = min(limits.driver_scan_seconds - self._lost, self.scheduler.remaining)
-        limits = replace(limits, driver_scan_seconds=max(0.0, seconds))
+        most_long = limits.joined_rows if are_keys else limits.joined_long_rows
+        limits = replace(limits, driver_scan_seconds=max(0.0, seconds), joined_long_rows=most_long)
         began = time.perf_counter()
         with self._timed([number]):
             rows = driver_rows(spark, request.plan, request.name, limits, self._most_bytes(request))
@@ -179,16 +185,36 @@ class QueryBuilds:
         by_plan: dict[int, list[_BuildColumn]] = {}
         for each in missing.values():
             by_plan.setdefault(each.number, []).append(each)
-        frames = [self._frame(columns) for columns in by_plan.values()]
-        options, run_all = self.scheduler.options, self.scheduler.run_all
-        with self._timed(by_plan):
-            results = iter(spark_keys.collected([it for it in frames if isinstance(it, KeyFrame)], options, run_all))
-        for columns, frame in zip(by_plan.values(), frames, strict=True):
-            result = next(results) if isinstance(frame, KeyFrame) else frame
+        frames = {number: self._frame(columns) for number, columns in by_plan.items()}
+        found = {number: self._keys_here(number, it) for number, it in frames.items() if isinstance(it, KeyFrame)}
+        jobs = {number: it for number, it in frames.items() if isinstance(it, KeyFrame) and found[number] is None}
+        with self._timed(jobs):
+            collected = spark_keys.collected([*jobs.values()], self.scheduler.options, self.scheduler.run_all)
+        results = {**frames, **found, **dict(zip(jobs, collected, strict=True))}
+        for number, columns in by_plan.items():
+            result = results[number]
             if isinstance(result, Reason):
                 self._keys.update({each.id: replace(result, subject=each.name) for each in columns})
-            else:
+            elif isinstance(result, list):
                 self._keys.update({each.id: _pinned(keys) for each, keys in zip(columns, result, strict=True)})
+
+    def _keys_here(self, number: int, frame: KeyFrame) -> list[KeySummary] | None:
+        """The keys by the driver, which reads less for some columns than for all rows; None if a job has to."""
+        self._on_driver.discard(number)
+        try:
+            plan = optimized_plan(frame.df)
+            rows = self._here(number, BuildRequest(plan, None, frame.name, fits=True), are_keys=True)
+            if not isinstance(rows, MaterializedBuild):
+                return None
+            output = [plan.output().apply(at) for at in range(len(frame.keys))]
+            found = [rows.keys(at, each, self.scheduler.options, frame.name) for at, each in enumerate(output)]
+        except Exception:
+            logger.debug("Collecting the keys of %s on the driver failed", frame.name, exc_info=True)
+            return None
+        if any(isinstance(each, Reason) for each in found):
+            return None
+        self._on_driver.add(number)
+        return [each for each in found if not isinstance(each, Reason)]
 
     def _frame(self, columns: Sequence[_BuildColumn]) -> KeyFrame | Reason:
         """The job that reads all these columns of one plan; equal plans have them at the same places."""

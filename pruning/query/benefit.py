@@ -165,8 +165,9 @@ class Benefits:
             isinstance(below, Relation)
             and min(limits.driver_scan_files, limits.driver_scan_seconds) > 0
             and self.cost.files(below) <= limits.driver_scan_files
-            and self.sizes.scanned.get(below.id, 0) <= limits.driver_scan_bytes
+            and self.cost.file_bytes(below) <= limits.driver_scan_bytes
             and self.cardinalities.table_rows(below) <= limits.driver_scan_rows
+            and self.cardinalities.rows(node) <= limits.joined_rows
         )
 
     def _latency(self, node: Node) -> float:

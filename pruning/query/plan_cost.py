@@ -63,6 +63,12 @@ class PlanCost:
         share = 1.0 if expected is None or not rows else expected.rows / rows
         return self.sizes.statistics.files(relation) * share
 
+    def file_bytes(self, relation: Relation) -> float:
+        """Bytes of the files that a scan opens, all columns included."""
+        scanned = self.sizes.scanned.get(relation.id, 0)
+        share = self.sizes.statistics.needed_share(relation) if relation.id in self.sizes.pruned else 1.0
+        return scanned / share if share else scanned
+
     def needed_bytes(self, relation: Relation) -> float:
         """Bytes of the columns that a scan reads; the size of a pruned scan counts only these."""
         if relation.id not in self._needed:
