@@ -10,6 +10,7 @@ from connectors.jobs.runner import Build, BuildScheduler
 from pruning.keys.summary import KeySummary
 from pruning.options import PruningOptions
 from pruning.reasons import Reason, ReasonCode
+from pruning.values.domain import Domain
 
 pytestmark = pytest.mark.spark
 
@@ -85,6 +86,20 @@ def test_seconds_of_a_build_are_told_once(spark, plan, options):
 def test_build_on_the_driver_tells_its_seconds(spark, plan):
     (found,) = QueryBuilds(BuildScheduler.of(spark, PruningOptions())).run(requests(plan("a int, b string"), 0))
     assert (True, True) == (found.on_driver, found.seconds > 0)
+
+
+@pytest.mark.parametrize(("most", "on_driver"), [(6, True), (5, False)])
+def test_keys_of_too_many_long_rows_need_no_job(spark, plan, most, on_driver):
+    """Rows with texts are held for a join up to fewer than keys are; a scan that reaches a limit may have been cut."""
+    limited = PruningOptions().with_limits(joined_long_rows=2, joined_rows=most)
+    before = len(spark.sparkContext.statusTracker().getJobIdsForGroup(None))
+    found = QueryBuilds(BuildScheduler.of(spark, limited)).run(requests(plan("a int, b string"), 1, 0))
+    assert [(None, on_driver)] * 2 == [(each.rows, each.on_driver) for each in found]
+    assert [5, 5] == [each.keys.distinct for each in found]
+    texts, numbers = (each.keys.columns[0].domain for each in found)
+    assert (Domain.of(texts.type, *(f"x{at}" for at in range(1, 6))), "{[1, 5]}") == (texts, str(numbers))
+    assert found[0].seconds > 0
+    assert on_driver == (len(spark.sparkContext.statusTracker().getJobIdsForGroup(None)) == before)
 
 
 def test_failed_plan_does_not_affect_other_plans(spark, plan, options, monkeypatch):
