@@ -171,7 +171,7 @@ def _decisions(case: Case, stages: Stages, summary: KeySummary, files: Container
         return column.stored.comparable(ranges, NO_FLAW)
 
     capabilities = PushdownCapabilities(
-        accepts_file_list=False, push_refusal=None, tests_bloom=True, must_be_exact=False, widen=widen
+        accepts_file_list=False, push_refusal=None, tests_keys=True, must_be_exact=False, widen=widen
     )
     plan = stages.run("decide by files", lambda: plan_scan(files, None, [filter_], capabilities, _OPTIONS))
     groups = _row_groups(files)

@@ -164,3 +164,4 @@ def test_every_stage_of_the_driver_is_measured(case, last):
     stages = [row["stage"] for row in json.loads(done.stdout)]
     assert last == stages[-1]
     assert len(stages) == len(set(stages))
+    assert (len(stages) > 1) == (case.keys() != {"files"})

@@ -20,6 +20,7 @@ from connectors.keys.frame import KeyFrame
 from connectors.keys.worker import KeyColumns
 from connectors.spark.jvm import analyzed_plan, column_of, error_kind, frame_of, optimized_plan
 from pruning.keys.summary import KeySummary
+from pruning.limits import Limits
 from pruning.reasons import Reason, ReasonCode
 from pruning.values.types import ValueType
 
@@ -130,7 +131,11 @@ class QueryBuilds:
 
     def _run(self, missing: Mapping[int, BuildRequest]) -> None:
         """Computes builds over few small files one after the other on the driver, then runs all others as jobs."""
-        here = {number: self._here(number, each) for number, each in missing.items()}
+        limits = self.scheduler.options.limits
+        here = {
+            number: self._here(number, each.plan, each.name, limits, self._most_bytes(each))
+            for number, each in missing.items()
+        }
         done = {number: rows for number, rows in here.items() if rows is not None}
         self._on_driver.update(done)
         self._rows.update(done)
@@ -139,19 +144,14 @@ class QueryBuilds:
         self._rows.update(zip(others, found, strict=True))
 
     def _here(
-        self, number: int, request: BuildRequest, *, are_keys: bool = False
+        self, number: int, plan: Any, name: str, limits: Limits, most_bytes: int | None
     ) -> MaterializedBuild | TooMany | None:
-        """The rows by the driver; all builds of the query that a job has to do after all lose no more than one may.
-
-        Keys are not joined, so texts may be as many as numbers.
-        """
-        spark, limits = self.scheduler.spark, self.scheduler.options.limits
+        """The rows by the driver; all builds of the query that a job has to do after all lose no more than one may."""
         seconds = min(limits.driver_scan_seconds - self._lost, self.scheduler.remaining)
-        most_long = limits.joined_rows if are_keys else limits.joined_long_rows
-        limits = replace(limits, driver_scan_seconds=max(0.0, seconds), joined_long_rows=most_long)
+        limits = replace(limits, driver_scan_seconds=max(0.0, seconds))
         began = time.perf_counter()
         with self._timed([number]):
-            rows = driver_rows(spark, request.plan, request.name, limits, self._most_bytes(request))
+            rows = driver_rows(self.scheduler.spark, plan, name, limits, most_bytes)
         if rows is None:
             self._lost += time.perf_counter() - began
         return rows
@@ -185,36 +185,46 @@ class QueryBuilds:
         by_plan: dict[int, list[_BuildColumn]] = {}
         for each in missing.values():
             by_plan.setdefault(each.number, []).append(each)
-        frames = {number: self._frame(columns) for number, columns in by_plan.items()}
-        found = {number: self._keys_here(number, it) for number, it in frames.items() if isinstance(it, KeyFrame)}
-        jobs = {number: it for number, it in frames.items() if isinstance(it, KeyFrame) and found[number] is None}
+        results, jobs = dict[int, list[KeySummary] | Reason](), dict[int, KeyFrame]()
+        for number, columns in by_plan.items():
+            match self._frame(columns):
+                case Reason() as refusal:
+                    results[number] = refusal
+                case frame if (here := self._keys_here(number, frame)) is not None:
+                    results[number] = here
+                case frame:
+                    jobs[number] = frame
+        self._on_driver -= jobs.keys()
         with self._timed(jobs):
             collected = spark_keys.collected([*jobs.values()], self.scheduler.options, self.scheduler.run_all)
-        results = {**frames, **found, **dict(zip(jobs, collected, strict=True))}
+        results.update(zip(jobs, collected, strict=True))
         for number, columns in by_plan.items():
             result = results[number]
             if isinstance(result, Reason):
                 self._keys.update({each.id: replace(result, subject=each.name) for each in columns})
-            elif isinstance(result, list):
+            else:
                 self._keys.update({each.id: _pinned(keys) for each, keys in zip(columns, result, strict=True)})
 
     def _keys_here(self, number: int, frame: KeyFrame) -> list[KeySummary] | None:
-        """The keys by the driver, which reads less for some columns than for all rows; None if a job has to."""
-        self._on_driver.discard(number)
+        """The keys of rows that the driver has found to be too many to be joined; None if a job has to collect them.
+
+        As keys are not joined, texts may be as many as numbers.
+        """
+        if number not in self._on_driver:
+            return None
+        options = self.scheduler.options
+        limits = replace(options.limits, joined_long_rows=options.limits.joined_rows)
         try:
             plan = optimized_plan(frame.df)
-            rows = self._here(number, BuildRequest(plan, None, frame.name, fits=True), are_keys=True)
+            rows = self._here(number, plan, frame.name, limits, None)
             if not isinstance(rows, MaterializedBuild):
                 return None
-            output = [plan.output().apply(at) for at in range(len(frame.keys))]
-            found = [rows.keys(at, each, self.scheduler.options, frame.name) for at, each in enumerate(output)]
+            found = [rows.keys(at, plan.output().apply(at), options, frame.name) for at in range(len(frame.keys))]
         except Exception:
             logger.debug("Collecting the keys of %s on the driver failed", frame.name, exc_info=True)
             return None
-        if any(isinstance(each, Reason) for each in found):
-            return None
-        self._on_driver.add(number)
-        return [each for each in found if not isinstance(each, Reason)]
+        keys = [each for each in found if not isinstance(each, Reason)]
+        return keys if len(keys) == len(found) else None
 
     def _frame(self, columns: Sequence[_BuildColumn]) -> KeyFrame | Reason:
         """The job that reads all these columns of one plan; equal plans have them at the same places."""

@@ -44,7 +44,6 @@ class Footer:
     - `chunks`: where the chunk's metadata begins in `data`, -1 where the file keeps it elsewhere, `[g, n]`
     - `is_ordered`: the leaves whose bounds follow the order that the format's specification gives their type
     - `is_gregorian`: dates and timestamps are known to be in the calendar in which Spark reads them
-    - `names_spark`: the footer names a version of Spark; if not, the session's conf decides the calendar
     """
 
     data: bytes
@@ -55,7 +54,6 @@ class Footer:
     chunks: IntArray
     is_ordered: npt.NDArray[np.bool_]
     is_gregorian: bool
-    names_spark: bool
 
     @property
     def nbytes(self) -> int:
@@ -188,7 +186,6 @@ def _footer(data: bytes, parts: _Parts) -> Footer:
         ordered,
         # Spark, too, compares the versions as text.
         is_gregorian=pairs.get(_VERSION_KEY, b"") >= _FIRST_GREGORIAN_VERSION and _LEGACY_KEY not in pairs,
-        names_spark=_VERSION_KEY in pairs,
     )
 
 

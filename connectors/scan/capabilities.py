@@ -46,7 +46,7 @@ def capabilities_of(
     return PushdownCapabilities(
         accepts_file_list=table.accepts_file_list,
         push_refusal=_push_refusal(confs, table, types),
-        tests_bloom=has_jvm(spark),
+        tests_keys=has_jvm(spark),
         must_be_exact=exact,
         widen=table.storage_safe_ranges,
         file_only=frozenset(column.name for column in columns if not _reaches_row_groups(confs, column)),
@@ -72,7 +72,7 @@ def _push_refusal(confs: Confs, table: Table, types: Iterable[DataType]) -> Reas
 def skipping_switched_off(spark: SparkSession, table: Table, columns: Iterable[Column]) -> str | None:
     """The conf, if any, by which the session forbids readers to skip by statistics of files or row groups.
 
-    The conf applies to vectorised and other readers.
+    Readers follow the conf, vectorised or not.
     """
     confs = [
         table.connector.skipping_conf,
@@ -102,7 +102,7 @@ def _pushes_nested(confs: Confs) -> bool:
     return "parquet" in {each.strip().lower() for each in sources.split(",")}
 
 
-# With these confs Spark skips missing or corrupt files, so only Spark's reader knows which rows remain.
+# With these confs Spark skips missing or corrupt files, so metadata does not tell which rows remain.
 _IGNORING = ("spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles")
 # Parquet's setting by which its reader fails at a page with a wrong checksum.
 _CHECKSUMS = "parquet.page.verify-checksum.enabled"
@@ -113,7 +113,7 @@ _FILE_SYSTEM_OPTIONS = "fs."
 
 
 def lenient_settings(whole: DataFrame) -> list[str]:
-    """Settings with which Spark's reader may give other rows than another reader, or skips missing files."""
+    """Settings with which a read may give other rows than metadata tells, or skips missing files."""
     confs = Confs.of(whole.sparkSession, _IGNORING)
     options = str(_relation(whole).options().keys().mkString(" ")).lower().split()
     found = [name for name in _IGNORING if confs.values.get(name, "").lower() == "true"]

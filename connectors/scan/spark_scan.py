@@ -72,7 +72,7 @@ def pruned_frame(  # noqa: PLR0913, PLR0917 - a table, and what its rows are tes
     conditions += [
         _literal_test(decision, each.columns[0], in_a_row)
         for decision, each in tested
-        if decision.test in _LITERAL and not any(_is_exact(each, decision) for each in predicates)
+        if decision.test in _LITERAL and not any(_replaces(each, decision) for each in predicates)
     ]
     if conditions:
         # One call, since each `where` analyses the whole plan again.
@@ -144,7 +144,7 @@ def _implies(decision: FilterDecision, predicate: PushedPredicate) -> bool:
     return asked and predicate.ranges.contains_all(decision.filter.domains[predicate.column].ranges)
 
 
-def _is_exact(predicate: PushedPredicate, decision: FilterDecision) -> bool:
+def _replaces(predicate: PushedPredicate, decision: FilterDecision) -> bool:
     """True if pushed ranges pass no row that a hidden row filter by literals drops, as where gaps are few."""
     domain = None if decision.is_pushed else decision.filter.domains.get(predicate.column)
     return domain is not None and not predicate.null and domain.ranges.contains_all(predicate.ranges)

@@ -12,7 +12,7 @@ class CostRates:
     """Nanoseconds of a core for one of each; `scanprune calibrate` measures them.
 
     Scans:
-    - `byte`: a byte of a file on this machine, read once; `remote_byte`: one of a store, a hundredth of a
+    - `byte`: a byte of a file on this machine; `remote_byte`: one of a store, a hundredth of a
       microsecond at 100 MB/s; `remote_request`: the wait for the first byte of a store's file
     - `decoded_byte`: a byte of a column chunk, decompressed and decoded by Spark's reader
     - `spark_test`: a row tested above the reader by a bloom filter of keys;

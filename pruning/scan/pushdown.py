@@ -210,7 +210,7 @@ class PushdownCapabilities:
 
     - `accepts_file_list`: the reader gets the list of kept files, so that ranges need not skip files
     - `push_refusal`: why no literal predicate may reach storage statistics, None where one may
-    - `tests_bloom`: the engine can probe a bloom filter or a bitmap
+    - `tests_keys`: the engine can probe a bloom filter or a bitmap
     - `must_be_exact`: the caller asked for the semijoin, without false positives
     - `widen`: a column, ranges -> ranges with which storage, which compares bounds as stored, skips soundly
     - `file_only`: columns on which the reader of files takes no predicate, so that it skips no row groups by them
@@ -219,7 +219,7 @@ class PushdownCapabilities:
 
     accepts_file_list: bool
     push_refusal: ReasonCode | None
-    tests_bloom: bool
+    tests_keys: bool
     must_be_exact: bool
     widen: Callable[[str, RangeSet], RangeSet]
     file_only: frozenset[str] = frozenset()

@@ -228,12 +228,12 @@ def _choose_test(
         return test, ()
     if capabilities.must_be_exact:
         return RowFilter.SEMI_JOIN, ()
-    return RowFilter.NONE, () if capabilities.tests_bloom else (Reason(ReasonCode.NO_JVM, subject),)
+    return RowFilter.NONE, () if capabilities.tests_keys else (Reason(ReasonCode.NO_JVM, subject),)
 
 
 def _jvm_test(each: KeyFilter, capabilities: PushdownCapabilities, limits: Limits) -> RowFilter:
     """The test that Spark makes of its own values, whatever the file holds; it drops NULL."""
-    if not capabilities.tests_bloom or capabilities.must_be_exact:
+    if not capabilities.tests_keys or capabilities.must_be_exact:
         return RowFilter.NONE
     if any(domain.null for domain in each.domains.values()):
         return RowFilter.NONE

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 
 import duckdb
 import pyarrow as pa
@@ -69,12 +68,8 @@ class Engines:
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("seed", seeds())
 def test_random_queries(spark, duck, tmp_path, seed):
-    answer_all(spark, duck, tmp_path, seed)
-
-
-def answer_all(spark: SparkSession, duck: duckdb.DuckDBPyConnection, folder: Path, seed: int) -> None:
     failures = []
-    with engines(spark, duck, random_lake(seed), partial(stored, spark, folder)) as both:
+    with engines(spark, duck, random_lake(seed), partial(stored, spark, tmp_path)) as both:
         for number in numbers():
             draws = Draws(f"query {seed} {number}")
             query = random_query(both.lake, draws)

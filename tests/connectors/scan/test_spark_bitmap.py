@@ -3,12 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyspark.errors import AnalysisException
-from pyspark.sql.connect.session import SparkSession as RemoteSession
 
 from connectors.columns import Column
 from connectors.scan.spark_scan import in_bitmap_column
-from pruning.errors import UnsupportedSessionError
 from pruning.keys.bitmap import Bitmap
 from pruning.values.types import ValueType
 from sample_data.confs import conf
@@ -104,30 +101,6 @@ def test_interpreted_evaluation_gives_equal_rows(spark):
         assert expected == kept(df, "a.b`c", keys)
 
 
-def test_two_bitmaps_on_one_frame(spark):
-    df = spark.sql("SELECT id AS row, CAST(id % 7 AS INT) AS rest FROM range(100)")
-    narrowed = matching(df, "row", list(range(0, 100, 3)))
-    assert list(range(0, 100, 21)) == kept(narrowed, "rest", [0])
-
-
-def test_plan_text_does_not_contain_the_bitmap(spark):
-    df = matching(spark.range(10), "id", list(range(0, 1_000_000, 3)))
-    assert len(df._jdf.queryExecution().toString()) < 5_000
-    assert [0, 3, 6, 9] == [row.id for row in df.orderBy("id").collect()]
-
-
-@pytest.mark.parametrize("format_", ["delta", "parquet"])
-def test_bitmap_does_not_prevent_file_skipping(spark, tmp_path, format_):
-    path = str(tmp_path / "table")
-    spark.range(0, 4000, 1, numPartitions=4).write.format(format_).save(path)
-    df = spark.read.format(format_).load(path)
-    ranged = df.where("id BETWEEN 0 AND 900")
-    both = matching(ranged, "id", [5, 3500])
-    assert [5] == [row.id for row in both.collect()]
-    assert (1 if format_ == "delta" else 4) == len(ranged.inputFiles()) == len(both.inputFiles())
-    assert "GreaterThanOrEqual(id,0)" in both._jdf.queryExecution().executedPlan().toString()
-
-
 @pytest.mark.parametrize("format_", ["delta", "parquet"])
 def test_partition_values_are_tested(spark, tmp_path, format_):
     path = str(tmp_path / "table")
@@ -136,31 +109,3 @@ def test_partition_values_are_tested(spark, tmp_path, format_):
     df = spark.read.format(format_).load(path)
     both = matching(df, "day", [-12, -1, 0, 7])
     assert sorted([*range(20), *range(220, 260), *range(380, 400)]) == sorted(row.id for row in both.collect())
-
-
-def test_filtered_frame_can_be_cached_and_joined(spark):
-    df = spark.range(100)
-    filtered = matching(df, "id", [7, 8])
-    cached = filtered.cache()
-    try:
-        assert [7, 8] == [row.id for row in cached.join(df, "id").orderBy("id").collect()]
-        assert [7, 8] == [row.id for row in filtered.orderBy("id").collect()]
-    finally:
-        cached.unpersist(blocking=True)
-
-
-def test_spark_connect_is_refused(spark):
-    column = column_of(spark.range(1), "id")
-    # Nothing listens at this port; a remote session connects only when it must.
-    remote = RemoteSession("sc://127.0.0.1:1")
-    try:
-        with pytest.raises(UnsupportedSessionError, match="use a classic session"):
-            in_bitmap_column(remote.range(1), column, Bitmap.of(np.array([1])))
-    finally:
-        remote.client.close()
-
-
-def test_unknown_column_is_refused(spark):
-    df, other = spark.range(1), spark.range(1).withColumnRenamed("id", "missing")
-    with pytest.raises(AnalysisException, match="missing"):
-        df.where(in_bitmap_column(df, column_of(other, "missing"), Bitmap.of(np.array([1]))))

@@ -3,11 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyspark.errors import AnalysisException
-from pyspark.sql.connect.session import SparkSession as RemoteSession
 
 from connectors.scan.spark_scan import might_contain_column
-from pruning.errors import UnsupportedSessionError
 from pruning.keys.bloom import BloomFilter
 from pruning.keys.key_set import row_hashes
 from pruning.values.types import ValueType
@@ -70,66 +67,9 @@ def test_condition_is_never_null(spark):
     assert [1] == [row.row for row in df.where(~condition).collect()]
 
 
-def test_two_filters_on_one_frame(spark):
-    df = spark.sql("SELECT id AS row, id % 7 AS rest FROM range(100)")
-    ids = bloom(hashes_of("bigint", pa.array(range(0, 100, 3), pa.int64())), 0.000001)
-    rests = bloom(hashes_of("bigint", pa.array([0], pa.int64())), 0.000001)
-    narrowed = df.where(might_contain_column(df, ("row",), ids.to_bytes()))
-    assert list(range(0, 100, 21)) == kept(narrowed, ("rest",), rests)
-
-
-def test_plan_text_does_not_contain_the_filter(spark):
-    df = spark.range(10)
-    made = bloom(np.arange(100_000, dtype=np.uint64))
-    plan = df.where(might_contain_column(df, ("id",), made.to_bytes()))._jdf.queryExecution().toString()
-    assert made.nbytes > 100_000
-    assert len(plan) < 5_000
-
-
 def test_interpreted_evaluation_gives_equal_rows(spark):
     df = spark.createDataFrame(pa.table({"row": np.arange(100)}))
     made = bloom(hashes_of("bigint", pa.array(range(50), pa.int64())), 0.3)
     expected = kept(df, ("row",), made)
     with conf(spark, {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}):
         assert expected == kept(df, ("row",), made)
-
-
-@pytest.mark.parametrize("format_", ["delta", "parquet"])
-def test_bloom_filter_does_not_prevent_file_skipping(spark, tmp_path, format_):
-    path = str(tmp_path / "table")
-    spark.range(0, 4000, 1, numPartitions=4).write.format(format_).save(path)
-    df = spark.read.format(format_).load(path)
-    made = bloom(hashes_of("bigint", pa.array([5, 3500], pa.int64())), 0.000001)
-    ranged = df.where("id BETWEEN 0 AND 900")
-    tested = ranged.where(might_contain_column(ranged, ("id",), made.to_bytes()))
-    assert [5] == [row.id for row in tested.collect()]
-    assert (1 if format_ == "delta" else 4) == len(ranged.inputFiles()) == len(tested.inputFiles())
-    assert "GreaterThanOrEqual(id,0)" in tested._jdf.queryExecution().executedPlan().toString()
-
-
-def test_filtered_frame_can_be_cached_and_joined(spark):
-    df = spark.range(100)
-    made = bloom(hashes_of("bigint", pa.array([7, 8], pa.int64())), 0.000001)
-    tested = df.where(might_contain_column(df, ("id",), made.to_bytes()))
-    cached = tested.cache()
-    try:
-        assert [7, 8] == [row.id for row in cached.join(df, "id").orderBy("id").collect()]
-        assert [7, 8] == [row.id for row in tested.orderBy("id").collect()]
-    finally:
-        cached.unpersist(blocking=True)
-
-
-def test_spark_connect_is_refused():
-    # Nothing listens at this port; a remote session connects only when it must.
-    remote = RemoteSession("sc://127.0.0.1:1")
-    try:
-        with pytest.raises(UnsupportedSessionError, match="use a classic session"):
-            might_contain_column(remote.range(1), ("id",), b"")
-    finally:
-        remote.client.close()
-
-
-def test_unknown_column_is_refused(spark):
-    df = spark.range(1)
-    with pytest.raises(AnalysisException, match="missing"):
-        df.where(might_contain_column(df, ("missing",), bloom(np.array([], np.uint64)).to_bytes()))

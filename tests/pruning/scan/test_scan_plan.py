@@ -18,7 +18,7 @@ from pruning.values.types import ValueType
 
 BIGINT = ValueType("bigint")
 DELTA = PushdownCapabilities(
-    accepts_file_list=False, push_refusal=None, tests_bloom=True, must_be_exact=False, widen=lambda _, ranges: ranges
+    accepts_file_list=False, push_refusal=None, tests_keys=True, must_be_exact=False, widen=lambda _, ranges: ranges
 )
 PARQUET = replace(DELTA, accepts_file_list=True)
 OPTIONS = PruningOptions()
@@ -157,7 +157,7 @@ def test_floats_are_not_tested_by_an_in_list(type_, expected):
         (keys(*range(0, 4000, 2), bloom=False), DELTA, RowFilter.BITMAP),
         (keys(*range(0, 1 << 40, 1 << 28)), DELTA, RowFilter.BLOOM),
         (keys(*range(0, 4000, 2), exact=False), DELTA, RowFilter.BLOOM),
-        (keys(*range(0, 4000, 2)), replace(DELTA, tests_bloom=False), RowFilter.NONE),
+        (keys(*range(0, 4000, 2)), replace(DELTA, tests_keys=False), RowFilter.NONE),
         (keys(*range(0, 4000, 2)), replace(DELTA, must_be_exact=True), RowFilter.SEMI_JOIN),
         (keys(1, 5, 9, exact=False), replace(DELTA, must_be_exact=True), RowFilter.SEMI_JOIN),
         (keys(1, 5), replace(DELTA, push_refusal=ReasonCode.NOT_VECTORISED), RowFilter.BITMAP),

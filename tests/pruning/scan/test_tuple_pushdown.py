@@ -25,7 +25,7 @@ from tests.pruning.keys.test_summary import summary
 
 INT, BIGINT = ValueType("int"), ValueType("bigint")
 DELTA = PushdownCapabilities(
-    accepts_file_list=False, push_refusal=None, tests_bloom=True, must_be_exact=False, widen=lambda _, ranges: ranges
+    accepts_file_list=False, push_refusal=None, tests_keys=True, must_be_exact=False, widen=lambda _, ranges: ranges
 )
 PARQUET = replace(DELTA, accepts_file_list=True)
 OPTIONS = PruningOptions()
