@@ -9,11 +9,12 @@ no answer.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, distributions
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -75,12 +76,19 @@ def connectors_of(spark: SparkSession) -> tuple[Connector, ...]:
 @cache
 def _installed() -> tuple[Connector, ...]:
     others: dict[str, Connector] = {}
-    for entry in entry_points(group=_ENTRY_POINTS):
+    for entry in _entry_points():
         found = _loaded(entry)
         if found is not None and others.setdefault(found.name, found) is not found:
             why = f"another package has a connector of the name {found.name!r}, which is asked; uninstall one of them"
             logger.warning("Leaving out the connector %s: %s", entry.value, why)
     return (*others.values(), *(getattr(import_module(module), name) for module, name in _BUILT_IN))
+
+
+def _entry_points() -> Iterator[EntryPoint]:
+    # PySpark adds the jars of a session to the path; to list these archives takes half a second.
+    folders = [each for each in sys.path if not each.endswith(".jar")]
+    for each in distributions(path=folders):
+        yield from each.entry_points.select(group=_ENTRY_POINTS)
 
 
 def _loaded(entry: EntryPoint) -> Connector | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable
-from importlib.metadata import EntryPoint
 from typing import Any
 
 import pytest
@@ -67,12 +66,18 @@ def warnings_of(caplog) -> Callable[[], list[str]]:
 
 
 @pytest.fixture
-def installed(monkeypatch) -> Callable[..., None]:
-    """Sets the entry points by which packages add connectors."""
+def installed(monkeypatch, tmp_path) -> Callable[..., None]:
+    """Installs a package whose entry points add connectors, beside a jar on the path, as PySpark adds them."""
 
     def install(*values: str) -> None:
-        found = [EntryPoint(f"e{at}", each, "scanprune.connectors") for at, each in enumerate(values)]
-        monkeypatch.setattr(registry, "entry_points", lambda group: [each for each in found if each.group == group])
+        package = tmp_path / "packages" / "others-1.0.dist-info"
+        package.mkdir(parents=True)
+        (package / "METADATA").write_text("Metadata-Version: 2.1\nName: others\nVersion: 1.0\n")
+        lines = [f"e{at} = {each}" for at, each in enumerate(values)]
+        (package / "entry_points.txt").write_text("\n".join(["[scanprune.connectors]", *lines, "[other]", "x = y:z"]))
+        monkeypatch.syspath_prepend(str(package.parent))
+        monkeypatch.syspath_prepend(str(tmp_path / "no archive.jar"))
+        (tmp_path / "no archive.jar").write_text("no archive")
         registry._installed.cache_clear()
 
     yield install
