@@ -5,7 +5,7 @@ JoinGraph, sizes --ready_filters--> filters of one level --build, prune--> small
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -15,9 +15,10 @@ from pruning.query.expected_sizes import expected_sizes
 from pruning.query.filter_choice import FilterChoice, choose, look_up_benefits, not_worth
 from pruning.query.join_graph import Edge, JoinGraph
 from pruning.query.lineage import ProbeColumn
-from pruning.query.plan import Node, PlanNames
+from pruning.query.plan import PlanNames
 from pruning.query.plan_statistics import QueryFacts, Sizes
 from pruning.query.requests import Steps, with_answers
+from pruning.query.reuse_choice import without_ended_reuses
 from pruning.query.runtime_filter import FilterId, RuntimeFilter
 from pruning.query.top_k import TopFilter
 from pruning.reasons import Reason, ReasonCode
@@ -108,7 +109,7 @@ def ready_filters(
         filtered = {(each.join, each.relation, each.column) for each in done}
         bounded = yield from with_answers(lambda: tuple(_bounded(candidates, selection, filtered)))
         wanted = {each.id: each for each in bounded if each.id not in done}
-        remaining = yield from with_answers(lambda: _preserving_reuse(wanted, done, selection))
+        remaining = yield from with_answers(lambda: without_ended_reuses(wanted, done, selection))
         refusals |= dict.fromkeys(_run_once(each) for id_, each in wanted.items() if id_ not in remaining)
         ready = tuple(remaining.values())
     return ready, tuple(refusals)
@@ -142,15 +143,30 @@ def _chosen(
     candidates: Sequence[_Candidate], selection: BuildSelection, done: Collection[FilterId]
 ) -> Steps[tuple[tuple[RuntimeFilter, ...], dict[Reason, None]]]:
     """The filters that are worth their builds, and the reasons against all others."""
-    wanted = {each.id: each for candidate in candidates for each in candidate.filters if each.id not in done}
-    yield from look_up_benefits(wanted.values(), selection)
-    choice = yield from with_answers(lambda: choose(wanted.values(), selection))
-    chosen = {each.id: each for each in choice.chosen}
-    remaining = yield from with_answers(lambda: _preserving_reuse(chosen, done, selection))
+    choice, ending = yield from _choice(candidates, selection, done)
     refusals = dict.fromkeys(reason for each in candidates for reason in each.reasons)
-    refusals |= dict.fromkeys(_run_once(each) for id_, each in chosen.items() if id_ not in remaining)
-    refusals |= dict.fromkeys(_against(candidates, choice, done))
-    return tuple(remaining.values()), refusals
+    refusals |= dict.fromkeys(map(_run_once, ending))
+    refusals |= dict.fromkeys(_against(candidates, choice, {*done, *(each.id for each in ending)}))
+    return choice.chosen, refusals
+
+
+def _choice(
+    candidates: Sequence[_Candidate], selection: BuildSelection, done: Collection[FilterId]
+) -> Steps[tuple[FilterChoice, tuple[RuntimeFilter, ...]]]:
+    """The choice among filters that are not `done`, and those that would end an exchange reuse for too little."""
+    wanted = {each.id: each for candidate in candidates for each in candidate.filters if each.id not in done}
+    ending: list[RuntimeFilter] = []
+    yield from look_up_benefits(wanted.values(), selection)
+    while True:
+        choice = yield from with_answers(lambda: choose(wanted.values(), selection))
+        chosen = {each.id: each for each in choice.chosen}
+        remaining = yield from with_answers(partial(without_ended_reuses, chosen, done, selection))
+        if len(remaining) == len(chosen):
+            return choice, tuple(ending)
+        # A build may not be worth its other filters alone.
+        ending += (each for id_, each in chosen.items() if id_ not in remaining)
+        for id_ in chosen.keys() - remaining.keys():
+            del wanted[id_]
 
 
 def _against(candidates: Sequence[_Candidate], choice: FilterChoice, done: Collection[FilterId]) -> Iterator[Reason]:
@@ -185,53 +201,6 @@ def _bounded(
             yield RuntimeFilter(build_side, probe, instead)
 
 
-def _preserving_reuse(
-    filters: Mapping[FilterId, RuntimeFilter], done: Collection[FilterId], selection: BuildSelection
-) -> Mapping[FilterId, RuntimeFilter]:
-    """The filters without those that would end an exchange reuse; removing one may make others end it, too."""
-    remaining = dict(filters)
-    while refused := [id_ for id_, each in remaining.items() if _ends_reuse(each, {*remaining, *done}, selection)]:
-        for id_ in refused:
-            del remaining[id_]
-    return remaining
-
-
-def _ends_reuse(runtime_filter: RuntimeFilter, ids: Collection[FilterId], selection: BuildSelection) -> bool:
-    """True for a filter that ends an exchange reuse without enough benefit.
-
-    Ending it pays if each place of the exchange gets some filter of `ids`, and if all places together read and compute
-    less than the one shared run. Materialized nodes are not run again.
-    """
-    found = selection.sizes.statistics.shared_places(runtime_filter.build_side, runtime_filter.probe)
-    places = [each for each in found if each.id not in selection.sizes.materialized]
-    return bool(places) and (
-        not selection.may_skip(runtime_filter.probe)
-        or not all(_is_filtered(each, runtime_filter, ids) for each in places)
-        or not (selection.options.always or _leaves_at_most(1 / (len(places) + 1), runtime_filter, selection))
-    )
-
-
-def _leaves_at_most(share: float, runtime_filter: RuntimeFilter, selection: BuildSelection) -> bool:
-    """True if keys are expected to leave so few rows of a scan; those from metadata may skip nothing."""
-    if runtime_filter.from_metadata:
-        return False
-    return selection.benefits.effect(runtime_filter.build_side, runtime_filter.probe).left.rows <= share
-
-
-def _is_filtered(place: Node, runtime_filter: RuntimeFilter, ids: Collection[FilterId]) -> bool:
-    """True if some filter of `ids` with a build side outside of `place` filters a scan in `place`.
-
-    A filter from metadata may skip nothing, so it counts only beside another filter from metadata.
-    """
-    inside = range(place.subtree_start, place.id + 1)
-    return any(
-        each.relation in inside
-        and each.build_node not in inside
-        and (runtime_filter.from_metadata or not each.from_metadata)
-        for each in ids
-    )
-
-
 def _run_once(runtime_filter: RuntimeFilter) -> Reason:
     return Reason(ReasonCode.RUN_ONCE, runtime_filter.probe.name)
 
@@ -246,17 +215,12 @@ def unused(
     candidates = yield from _candidates(selection)
     done = {each.id for filters in levels for each in filters}
     filtered = {(it.join, it.relation, it.column) for it in done}
-    wanted = {each.id: each for candidate in candidates for each in candidate.filters if each.id not in done}
-    yield from look_up_benefits(wanted.values(), selection)
-    choice = yield from with_answers(lambda: choose(wanted.values(), selection))
-    chosen = {each.id: each for each in choice.chosen}
-    preserving = yield from with_answers(lambda: _preserving_reuse(chosen, done, selection))
-    ids = {*preserving, *done}
+    choice, ending = yield from _choice(candidates, selection, done)
+    ended = {each.id for each in ending}
     weighed = {each.id: each for each in (*choice.chosen, *choice.others)}
     remaining: list[UnusedFilter] = []
     for each in candidates:
-        worth = tuple(it for it in each.filters if it.id in chosen)
-        repeated = yield from with_answers(partial(_repeated, worth, ids, selection))
+        repeated = [_run_once(it) for it in each.filters if it.id in ended]
         others = [weighed[it.id] for it in each.filters if it.id in weighed]
         against = () if repeated or not others else (not_worth(max(others, key=_gain)),)
         remaining += (
@@ -265,12 +229,6 @@ def unused(
             if reason.code not in _OF_OTHERS or each.place not in filtered
         )
     return tuple(remaining)
-
-
-def _repeated(
-    filters: Sequence[RuntimeFilter], ids: Collection[FilterId], selection: BuildSelection
-) -> tuple[Reason, ...]:
-    return tuple(dict.fromkeys(_run_once(each) for each in filters if _ends_reuse(each, ids, selection)))
 
 
 def _waits(runtime_filter: RuntimeFilter, earlier: Sequence[RuntimeFilter]) -> bool:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from pruning.options import BroadcastStrategy, PruningOptions
-from pruning.query.exchanges import ExchangeReuse, may_be_broadcast, unprunable_fraction
+from pruning.query.exchange_reuse import ExchangeReuse, SharedExchange
+from pruning.query.exchanges import may_be_broadcast, unprunable_fraction
 from pruning.query.join_condition import BuildSide
 from pruning.query.key_origins import domain_from_statistics, origins_of
 from pruning.query.lineage import ProbeColumn
@@ -201,9 +202,9 @@ class KnownStatistics:
         rows *= limits.joined_rows_margin
         return rows <= most and rows * self._row_bytes(node) <= self.facts.broadcast_limit
 
-    def shared_places(self, build_side: BuildSide, probe: ProbeColumn) -> Sequence[Node]:
-        """The other places of a reused exchange, if the keys of a build side would filter only one of them."""
-        return self._exchange_reuse().others(build_side, probe)
+    def shared_exchanges(self, build_side: BuildSide, probe: ProbeColumn) -> Sequence[SharedExchange]:
+        """The exchanges that the engine would run for one place alone after a filter of the probe column."""
+        return self._exchange_reuse().changed(build_side, probe)
 
     def shared_shuffles(self) -> Sequence[Sequence[tuple[Join, Node]]]:
         """The joins whose equal sides the engine shuffles once for all of them, with these sides."""

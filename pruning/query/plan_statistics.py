@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from pruning.query.exchange_reuse import SharedExchange
 from pruning.query.join_condition import BuildSide
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import Join, Node, Relation
@@ -66,8 +67,8 @@ class PlanStatistics(Protocol):
     def are_few(self, node: Node, rows: float) -> bool:
         """True where `rows` rows of a node are few enough to be joined as a local relation."""
 
-    def shared_places(self, build_side: BuildSide, probe: ProbeColumn) -> Sequence[Node]:
-        """The other places of a reused exchange, if the keys of a build side would filter only one of them."""
+    def shared_exchanges(self, build_side: BuildSide, probe: ProbeColumn) -> Sequence[SharedExchange]:
+        """The exchanges that the engine would run for one place alone after a filter of the probe column."""
 
     def shared_shuffles(self) -> Sequence[Sequence[tuple[Join, Node]]]:
         """The joins whose equal sides the engine shuffles once for all of them, with these sides."""
@@ -125,7 +126,7 @@ class UnknownStatistics:
         """Always False."""
         return False
 
-    def shared_places(self, build_side: BuildSide, probe: ProbeColumn) -> Sequence[Node]:  # noqa: ARG002 - a protocol's
+    def shared_exchanges(self, build_side: BuildSide, probe: ProbeColumn) -> Sequence[SharedExchange]:  # noqa: ARG002 - a protocol's
         """Always empty."""
         return ()
 

@@ -17,7 +17,8 @@ from functools import partial
 from pruning.keys.summary import KeySummary
 from pruning.options import BroadcastStrategy, PruningOptions
 from pruning.query.build_selection import BuildSelection
-from pruning.query.exchanges import BroadcastSide, broadcast_sides, reuses_kept
+from pruning.query.exchange_reuse import reuses_kept
+from pruning.query.exchanges import BroadcastSide, broadcast_sides
 from pruning.query.filter_plan import ready_filters
 from pruning.query.first_rows import (
     BY_STATISTICS,

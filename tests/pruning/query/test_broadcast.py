@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pruning.options import BroadcastStrategy
-from pruning.query.exchanges import BroadcastSide, broadcast_sides, reuses_kept
+from pruning.query.exchange_reuse import reuses_kept
+from pruning.query.exchanges import BroadcastSide, broadcast_sides
 from pruning.query.plan import Join, Node, Relation
 
 AUTO, RUNTIME_ONLY, NONE = BroadcastStrategy

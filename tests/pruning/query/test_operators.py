@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from connectors.spark import plan_tree
-from pruning.query import build_selection, exchanges, key_origins, lineage, plan
+from pruning.query import build_selection, exchange_reuse, key_origins, lineage, plan
 from pruning.query.plan import Node
 
 ROOT = Path(__file__).parents[3]
@@ -212,9 +212,9 @@ def test_build_selection_says_which_operators_repeat_their_rows():
 
 
 def test_exchanges_say_which_operators_stay_in_place():
-    in_place = covered({"Passthrough", *(each.__name__ for each in exchanges._IN_PLACE)})
+    in_place = covered({"Passthrough", *(each.__name__ for each in exchange_reuse._IN_PLACE)})
     silent = ALL - in_place - covered(NOT_IN_PLACE)
-    assert not silent, f"exchanges.stays_in_place does not say if rows stay in place for {sorted(silent)}"
+    assert not silent, f"exchange_reuse.stays_in_place does not say if rows stay in place for {sorted(silent)}"
     assert not in_place & covered(NOT_IN_PLACE)
 
 

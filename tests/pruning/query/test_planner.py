@@ -482,7 +482,8 @@ def test_estimates_of_all_joins_over_equal_nodes_are_one_request():
     script = Script(others={EstimateBytes: tens})
     edge = next(each for each in JoinGraph.of(root).edges)
     known = _Answering(KnownStatistics(root, facts, OPTIONS), script)
-    assert 19 == len(known.shared_places(edge.build_side, edge.probes[0]))
+    (changed,) = known.shared_exchanges(edge.build_side, edge.probes[0])
+    assert 19 == len(changed.others)
     assert [41] == [len(each.nodes) for each in script.log]
 
 

@@ -1,0 +1,81 @@
+"""`without_ended_reuses()`: filters without those for which Spark would run an exchange again that it runs once.
+
+Filters are weighed as if each place of a shared exchange ran for itself. Ending its reuse pays if the filters of all
+its places save more than the runs of the exchange that come in addition, and risk no more than other filters may.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from pruning.cost.estimate import ZERO, Estimate
+from pruning.query.build_selection import BuildSelection
+from pruning.query.exchange_reuse import SharedExchange
+from pruning.query.plan import Node
+from pruning.query.runtime_filter import FilterId, RuntimeFilter
+
+
+def without_ended_reuses(
+    filters: Mapping[FilterId, RuntimeFilter], done: Collection[FilterId], selection: BuildSelection
+) -> Mapping[FilterId, RuntimeFilter]:
+    """The filters that end no exchange reuse, or one beside the filters `done` that it pays to end.
+
+    Without one of them others may no longer pay.
+    """
+    remaining = dict(filters)
+    while refused := ending_reuses(remaining.values(), {**remaining, **dict.fromkeys(done)}, selection):
+        for each in refused:
+            del remaining[each]
+    return remaining
+
+
+def ending_reuses(
+    filters: Iterable[RuntimeFilter],
+    beside: Mapping[FilterId, RuntimeFilter | None],
+    selection: BuildSelection,
+) -> set[FilterId]:
+    """The ids of filters that end a reuse that does not pay to end beside others, None for those that are applied."""
+    choice = _ReuseChoice(selection, beside)
+    return {each.id for each in filters if any(not choice.pays(shared, each) for shared in choice.changed(each))}
+
+
+@dataclass(frozen=True, slots=True)
+class _ReuseChoice:
+    selection: BuildSelection
+    beside: Mapping[FilterId, RuntimeFilter | None]
+
+    def changed(self, runtime_filter: RuntimeFilter) -> Iterable[SharedExchange]:
+        """The exchanges that a filter changes, without places that are not run again since a build has their rows."""
+        statistics, materialized = self.selection.sizes.statistics, self.selection.sizes.materialized
+        for each in statistics.shared_exchanges(runtime_filter.build_side, runtime_filter.probe):
+            others = tuple(other for other in each.others if other.id not in materialized)
+            if others and each.place.id not in materialized:
+                yield SharedExchange(each.place, others)
+
+    def pays(self, shared: SharedExchange, runtime_filter: RuntimeFilter) -> bool:
+        """True if the filters of all places surely save more than all runs but one cost, or one has ended the reuse.
+
+        A filter from metadata may skip nothing, so it does not end a reuse.
+        """
+        places = (shared.place, *shared.others)
+        inside = [[(id_, each) for id_, each in self.beside.items() if _is_inside(id_, place)] for place in places]
+        if any(each is None for several in inside for _, each in several):
+            return True
+        if runtime_filter.from_metadata or not all(inside):
+            return False
+        if self.selection.options.always:
+            return True
+        cost, benefits = self.selection.benefits.cost, self.selection.benefits
+        saved = ZERO
+        for several in inside:
+            effects = [benefits.effect(each.build_side, each.probe).saved for _, each in several if each is not None]
+            saved = saved + max(effects, key=lambda effect: effect.expected)
+        gain = saved + Estimate.exact(-len(shared.others) * max(map(cost.tree, places)))
+        return gain.expected > 0 and -gain.low <= benefits.risked(self.selection.root)
+
+
+def _is_inside(id_: FilterId, place: Node) -> bool:
+    """True for a filter of a scan in `place` by keys from elsewhere."""
+    inside = range(place.subtree_start, place.id + 1)
+    return not id_.from_metadata and id_.relation in inside and id_.build_node not in inside
