@@ -6,7 +6,7 @@ its places save more than the runs of the exchange that come in addition, and ri
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pruning.cost.estimate import ZERO, Estimate
@@ -54,25 +54,34 @@ class _ReuseChoice:
                 yield SharedExchange(each.place, others)
 
     def pays(self, shared: SharedExchange, runtime_filter: RuntimeFilter) -> bool:
-        """True if the filters of all places surely save more than all runs but one cost, or one has ended the reuse.
+        """True if the reuse has ended, or if the filters of all places save more than its end costs.
 
-        A filter from metadata may skip nothing, so it does not end a reuse.
+        It ends once the filters of its places differ. A filter from metadata may skip nothing, so it ends no reuse.
         """
         places = (shared.place, *shared.others)
-        inside = [[(id_, each) for id_, each in self.beside.items() if _is_inside(id_, place)] for place in places]
-        if any(each is None for several in inside for _, each in several):
+        inside = [{id_: each for id_, each in self.beside.items() if _is_inside(id_, place)} for place in places]
+        if len({_keys(id_ for id_, each in several.items() if each is None) for several in inside}) > 1:
             return True
         if runtime_filter.from_metadata or not all(inside):
             return False
-        if self.selection.options.always:
-            return True
-        cost, benefits = self.selection.benefits.cost, self.selection.benefits
-        saved = ZERO
+        return self.selection.options.always or self._saves_all_runs(places, inside)
+
+    def _saves_all_runs(
+        self, places: Sequence[Node], inside: Sequence[Mapping[FilterId, RuntimeFilter | None]]
+    ) -> bool:
+        benefits, saved = self.selection.benefits, ZERO
         for several in inside:
-            effects = [benefits.effect(each.build_side, each.probe).saved for _, each in several if each is not None]
-            saved = saved + max(effects, key=lambda effect: effect.expected)
-        gain = saved + Estimate.exact(-len(shared.others) * max(map(cost.tree, places)))
+            effects = [
+                benefits.effect(each.build_side, each.probe).saved for each in several.values() if each is not None
+            ]
+            saved = saved + max(effects, key=lambda effect: effect.expected, default=ZERO)
+        again = (len(places) - 1) * max(map(benefits.cost.tree, places))
+        gain = saved + Estimate.exact(-again)
         return gain.expected > 0 and -gain.low <= benefits.risked(self.selection.root)
+
+
+def _keys(ids: Iterable[FilterId]) -> frozenset[tuple[int, str]]:
+    return frozenset((each.build_node, each.key) for each in ids)
 
 
 def _is_inside(id_: FilterId, place: Node) -> bool:
