@@ -7,7 +7,7 @@ its places save more than the runs of the exchange that come in addition, and ri
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pruning.cost.estimate import ZERO, Estimate
 from pruning.query.build_selection import BuildSelection
@@ -44,6 +44,7 @@ def ending_reuses(
 class _ReuseChoice:
     selection: BuildSelection
     beside: Mapping[FilterId, RuntimeFilter | None]
+    _known: dict[frozenset[int], bool] = field(default_factory=dict)
 
     def changed(self, runtime_filter: RuntimeFilter) -> Iterable[SharedExchange]:
         """The exchanges that a filter changes, without places that are not run again since a build has their rows."""
@@ -64,7 +65,12 @@ class _ReuseChoice:
             return True
         if runtime_filter.from_metadata or not all(inside):
             return False
-        return self.selection.options.always or self._saves_all_runs(places, inside)
+        if self.selection.options.always:
+            return True
+        at = frozenset(each.id for each in places)
+        if at not in self._known:
+            self._known[at] = self._saves_all_runs(places, inside)
+        return self._known[at]
 
     def _saves_all_runs(
         self, places: Sequence[Node], inside: Sequence[Mapping[FilterId, RuntimeFilter | None]]
