@@ -82,8 +82,11 @@ class Table(Protocol):
         A file whose footer cannot be read is one container of unknown rows, of the file's size.
         """
 
-    def expect(self, columns: Iterable[Column]) -> None:
-        """Announces columns whose statistics may be asked for, so that one job may fetch them together."""
+    def expect(self, columns: Iterable[Column]) -> Callable[[], object] | None:
+        """Announces columns whose statistics may be asked for, so that one job may fetch them together.
+
+        The action runs this job, at the same time as those of other tables; None where `files` needs none.
+        """
 
     def with_frame(self, df: DataFrame) -> Table:
         """This snapshot, read by another DataFrame over the same relation."""
@@ -244,7 +247,7 @@ class OpaqueTable:
         return self._whole(ContainerKind.ROW_GROUP, np.asarray(files, np.int64))
 
     def expect(self, columns: Iterable[Column]) -> None:
-        """Nothing is fetched."""
+        """Fetches nothing."""
 
     def with_frame(self, df: DataFrame) -> OpaqueTable:
         """This table, read by another DataFrame."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -279,19 +280,21 @@ class DeltaTable:
         comparable = comparable if digits is None or comparable.is_none else within_digits(comparable, digits)
         return self._reader_limits.storage_safe_ranges(column, comparable)
 
-    def expect(self, columns: Iterable[Column]) -> None:
-        """Adds columns to the next job, so that one job fetches the statistics of all of them.
+    def expect(self, columns: Iterable[Column]) -> Callable[[], object] | None:
+        """Adds columns to the next job, so that one job fetches the statistics of all of them; the action runs it.
 
         All columns are added for a version with few files, since a further job takes longer than they do.
         """
         if self._catalog.is_fetched:
-            return
+            return None
         try:
             few = 0 <= self._snapshot.count() <= self._limits.whole_log_files
             asked = [*columns, *(self._columns() if few else ())]
             self._catalog.expect([self._snapshot.log_column(column, type_) for column, type_ in _typed(asked)])
         except (*_TROUBLE, PruningError):
             logger.debug("Resolving columns of %s in its log failed", self.name, exc_info=True)
+            return None
+        return partial(self._catalog.files, self._snapshot, ())
 
     def _columns(self) -> Iterator[Column]:
         """The top-level columns, at most as many as Delta keeps statistics of by default."""

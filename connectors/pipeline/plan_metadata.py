@@ -9,6 +9,7 @@ from typing import Any
 
 from connectors.base import Table
 from connectors.columns import Column
+from connectors.jobs.runner import Build, run_all
 from connectors.registry import PlanTable, file_formats, scan_of, snapshot_calls, table_of
 from connectors.scan.capabilities import lenient_settings, skipping_switched_off
 from connectors.scan.decision import keys_from_statistics, plan_column
@@ -50,6 +51,7 @@ class PlanMetadata:
     _facts: PlanFacts | None = None
     _tables: dict[int, Table | Reason] = field(default_factory=dict)
     _scans: dict[int, PlanTable | Reason] = field(default_factory=dict)
+    _fetches: dict[str, Callable[[], object]] | None = field(default_factory=dict)
 
     def facts(self) -> PlanFacts:
         """The facts about the plan, read from the JVM once."""
@@ -67,17 +69,32 @@ class PlanMetadata:
 
     def _opened(self, relation: Relation, first: int) -> Table | Reason:
         table = table_of(self.plan.spark, self.plan.node(relation), self.limits)
-        if not isinstance(table, Reason):
-            table.expect(self._asked_of(table, first))
+        fetch = None if isinstance(table, Reason) else table.expect(self._asked_of(table, first))
+        if fetch is not None and self._fetches is not None:
+            self._fetches[f"statistics of scan {first}"] = fetch
         return table
 
     def _asked_of(self, table: Table, first: int) -> Iterator[Column]:
         """The columns of a table whose statistics may be needed; a generator, so computed only if the table uses it."""
-        if self._asked is None:
-            self._asked = self.asked()
         for each in relations_of(self.plan.root):
             if self.facts().first_leaf[each.id] == first:
-                yield from (plan_column(table, each, column) for column in self._asked.get(each.id, ()))
+                yield from (plan_column(table, each, column) for column in self._columns().get(each.id, ()))
+
+    def _columns(self) -> Mapping[int, Collection[int]]:
+        if self._asked is None:
+            self._asked = self.asked()
+        return self._asked
+
+    def _fetch_together(self) -> None:
+        """Runs the jobs that tables need for their statistics at the same time; one that fails runs again later."""
+        files = self.facts().leaves.files
+        for each in relations_of(self.plan.root):
+            if each.id in files and self._columns().get(each.id):
+                self.table(each)
+        fetches, self._fetches = self._fetches or {}, None
+        if len(fetches) > 1:
+            timeout = self.limits.all_builds_timeout_seconds
+            run_all(self.plan.spark, [Build(*each) for each in fetches.items()], timeout=timeout, limits=self.limits)
 
     def plan_table(self, relation: Relation) -> PlanTable | Reason:
         """The table of this scan with column ids of its own, to replace the scan in the plan."""
@@ -106,6 +123,8 @@ class PlanMetadata:
     def _answer(self, request: Request[Any]) -> Any:
         match request:
             case DescribeFiles(relation, column):
+                if self._fetches is not None:
+                    self._fetch_together()
                 return self._described(relation, column, lambda table, columns: table.files(columns))
             case DescribeRowGroups(relation, files, column):
                 needed = self.needed(relation) if column is None else None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 
@@ -117,6 +119,27 @@ def test_statistics_are_fetched_by_one_job_per_table(spark, written, monkeypatch
     assert [["k", "v"]] * 2 == found
     prune(query, options=FREE_BUILDS).collect()
     assert 2 == len(found)
+
+
+def test_statistics_of_several_tables_are_fetched_at_the_same_time(spark, written, monkeypatch):
+    facts, keys = (spark.read.format("delta").load(written(name, "delta")) for name in ("facts", "keys"))
+    both = threading.Barrier(2, timeout=60)
+    threads: list[str] = []
+    fetched = FileCatalog._fetched
+
+    def waiting(self, snapshot, columns):
+        both.wait()
+        threads.append(threading.current_thread().name)
+        return fetched(self, snapshot, columns)
+
+    monkeypatch.setattr(FileCatalog, "_fetched", waiting)
+    result = prune(facts.join(keys.where("v < 50"), "k"), options=FREE_BUILDS)
+    assert 2 == len(threads)
+    assert threading.current_thread().name not in threads
+    assert not [each for each in threading.enumerate() if each.name in threads]
+    assert 25 == result.count()
+    (table,) = (each.planned for each in report(result).tables if each.planned.files_total == 2)
+    assert (1, 2) == (table.files_kept, table.files_total)
 
 
 @pytest.mark.parametrize("trouble", ["raised", "marked"])
