@@ -242,8 +242,20 @@ MUTANTS = {
         run_of("pruning/query/test_cardinality.py"),
     ),
     "metadata-of-one-place-ends-an-exchange-reuse": Mutant(
-        *("pruning/query/filter_plan.py", "_preserving_reuse(wanted, done, selection)", "wanted"),
+        *("pruning/query/filter_plan.py", "without_ended_reuses(wanted, done, selection)", "wanted"),
         run_of("pruning/query/test_filter_plan.py"),
+    ),
+    "runs-of-a-shared-exchange-cost-nothing": Mutant(
+        *("pruning/query/reuse_choice.py", "again = (len(places) - 1)", "again = 0"),
+        run_of("pruning/query/test_filter_plan.py"),
+    ),
+    "the-end-of-an-exchange-reuse-may-risk-anything": Mutant(
+        *("pruning/query/reuse_choice.py", " and -gain.low <= benefits.risked(self.selection.root)", ""),
+        run_of("pruning/query/test_filter_plan.py"),
+    ),
+    "spark-copies-no-conditions": Mutant(
+        *("pruning/query/exchange_reuse.py", "copied_conditions(root) if is_shared else {}", "{}"),
+        run_of("pruning/query/test_reuse.py"),
     ),
     "a-filter-from-metadata-shrinks-scans-that-have-not-been-planned": Mutant(
         *("pruning/query/expected_sizes.py", "if each.from_metadata:", "if False:"),
