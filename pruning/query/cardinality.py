@@ -11,7 +11,7 @@ from math import exp, sqrt
 
 from pruning.cost.estimate import Estimate
 from pruning.limits import Limits
-from pruning.query.join_condition import BuildSide
+from pruning.query.join_condition import BuildSide, equal_keys
 from pruning.query.key_origins import KeyOrigin, KeyOrigins, origins_of
 from pruning.query.lineage import ProbeColumn
 from pruning.query.plan import (
@@ -27,7 +27,6 @@ from pruning.query.plan import (
     Project,
     Relation,
     Union,
-    conjuncts_at,
 )
 from pruning.query.plan_statistics import Sizes
 from pruning.query.selectivity import ALL, around, both, condition_share
@@ -250,7 +249,7 @@ class Cardinalities:
 
     def _inner(self, join: Join) -> float:
         left, right = self.rows(join.left), self.rows(join.right)
-        pairs = list(_equal_columns(join))
+        pairs = list(equal_keys(join))
         if not pairs:
             return left * right if join.condition is None else left * right * self.limits.other_share
         known = [(self._keys(join.left, first), self._keys(join.right, second)) for first, second in pairs]
@@ -279,7 +278,7 @@ class Cardinalities:
     def _matching(self, join: Join, *, left_is_probe: bool) -> float:
         """The share of rows of one side that have a partner on the other."""
         shares = [1.0]
-        for first, second in _equal_columns(join):
+        for first, second in equal_keys(join):
             probe, key, build = (first, second, join.right) if left_is_probe else (second, first, join.left)
             side = join.left if left_is_probe else join.right
             if self._is_applied(side, probe):
@@ -309,17 +308,3 @@ def distinct(rows: float, values: float) -> float:
     if rows / values < 1e-6:
         return rows
     return min(rows, values * (1 - exp(-rows / values)))
-
-
-def _equal_columns(join: Join) -> list[tuple[Expression, Expression]]:
-    """The keys of a join's equalities, that of the left side first."""
-    left, right = frozenset(join.left.output), frozenset(join.right.output)
-    found = []
-    for _, part in conjuncts_at(join.condition):
-        if part.kind in {"EqualTo", "EqualNullSafe"}:
-            first, second = part.children
-            if first.columns and second.columns and first.columns <= left and second.columns <= right:
-                found.append((first, second))
-            elif first.columns and second.columns and first.columns <= right and second.columns <= left:
-                found.append((second, first))
-    return found

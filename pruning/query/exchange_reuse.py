@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 
 from pruning.query.exchanges import BroadcastSide, between
-from pruning.query.join_condition import BuildSide
+from pruning.query.join_condition import BuildSide, equal_keys
 from pruning.query.lineage import ProbeColumn, trace
 from pruning.query.plan import (
     Expression,
@@ -117,7 +117,8 @@ def copied_conditions(root: Node) -> dict[tuple[int, int], list[tuple[Join, Prob
     for join in root.walk():
         if not isinstance(join, Join):
             continue
-        for left, right in _equal_columns(join):
+        for first, second in equal_keys(join, kinds=("EqualTo",)):
+            left, right = _scanned(join.left, first), _scanned(join.right, second)
             for own, other, types in ((left, right, _COPIES_TO_RIGHT), (right, left, _COPIES_TO_LEFT)):
                 if join.type in types:
                     for each in own:
@@ -130,17 +131,8 @@ _COPIES_TO_RIGHT = frozenset({"Inner", "Cross", "LeftSemi", "LeftOuter", "LeftAn
 _COPIES_TO_LEFT = frozenset({"Inner", "Cross", "LeftSemi", "RightOuter"})
 
 
-def _equal_columns(join: Join) -> Iterator[tuple[list[ProbeColumn], list[ProbeColumn]]]:
-    """The columns of scans on the left side that each equality of a join compares, and those on its right side."""
-    for _, part in conjuncts_at(join.condition):
-        columns = [each.column for each in part.children] if part.kind == "EqualTo" else []
-        for left, right in (columns, columns[::-1]) if None not in columns and columns else ():
-            if left in join.left.output and right in join.right.output:
-                yield _scanned(join.left, left), _scanned(join.right, right)
-
-
-def _scanned(side: Node, column: int | None) -> list[ProbeColumn]:
-    return [] if column is None else [each for each in trace(side, column) if isinstance(each, ProbeColumn)]
+def _scanned(side: Node, key: Expression) -> list[ProbeColumn]:
+    return [] if key.column is None else [each for each in trace(side, key.column) if isinstance(each, ProbeColumn)]
 
 
 def _with_groups(root: Node) -> set[int]:

@@ -13,11 +13,7 @@ import numpy as np
 
 from pruning.limits import LIMITS, Limits
 from pruning.options import BroadcastStrategy
-from pruning.query.plan import (
-    Join,
-    Node,
-    Relation,
-)
+from pruning.query.plan import Join, Node, Relation
 from pruning.scan.statistics import ColumnStatistics
 from pruning.values.byte_strings import ByteStrings, IntArray
 from pruning.values.ranges import RangeSet

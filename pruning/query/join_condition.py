@@ -8,7 +8,7 @@ A filter that compares with a scalar subquery is a join with one row, written an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from pruning.keys.summary import COMPARISONS, Bound, KeySummary, bounded
@@ -165,6 +165,22 @@ def _build_sides_below(join: Join, column: int, build_side: BuildSide) -> Iterat
         for each in sorted(equal & set(side.output)):
             key = Expression("AttributeReference", (), each, build_side.key.type, build_side.key.text)
             yield BuildSide(side, key, replace(build_side.condition, path=()))
+
+
+def equal_keys(
+    join: Join, kinds: Collection[str] = ("EqualTo", "EqualNullSafe")
+) -> list[tuple[Expression, Expression]]:
+    """The keys that each equality of a join compares, that of the left side first."""
+    left, right = frozenset(join.left.output), frozenset(join.right.output)
+    found = []
+    for _, part in conjuncts_at(join.condition):
+        if part.kind in kinds:
+            first, second = part.children
+            if first.columns and second.columns and first.columns <= left and second.columns <= right:
+                found.append((first, second))
+            elif first.columns and second.columns and first.columns <= right and second.columns <= left:
+                found.append((second, first))
+    return found
 
 
 def is_one_row(node: Node) -> bool:
